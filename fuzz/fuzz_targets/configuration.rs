@@ -6,7 +6,9 @@ use larder_node::Config;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
     if let Err(error) = Config::parse(text, "node.toml") {
         let lines = error.to_string();
         assert!(!lines.is_empty());

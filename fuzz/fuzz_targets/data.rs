@@ -16,7 +16,9 @@ fuzz_target!(|wire: &[u8]| {
     assert_eq!(&wire[data.name_range()], data.name.as_bytes());
     assert!(data.content.len() + data.signature_value.len() <= wire.len());
     let _ = data.name.to_string();
-    let _ = data.final_block_id.map(|component| (component.as_segment(), component.to_string()));
+    let _ = data
+        .final_block_id
+        .map(|component| (component.as_segment(), component.to_string()));
     let _ = data.implicit_digest();
     let _ = data.verify(&DigestVerifier);
 });

@@ -15,8 +15,8 @@
 
 use bytes::Bytes;
 use larder_forwarder::{
-    Authorized, Config, FaceConfig, FaceId, Forwarder, Outbox, Received, Route, Rule, SecondTier, TierFigures,
-    TierLookup, TierRecord,
+    Authorized, Config, FaceConfig, FaceId, Forwarder, Outbox, Received, Route, Rule, SecondTier,
+    TierFigures, TierLookup, TierRecord,
 };
 use larder_packet::{Data, Interest, NameRef, tlv};
 use larder_policy::Engine;
@@ -36,7 +36,9 @@ fuzz_target!(|bytes: &[u8]| {
     let mut node = Node::new();
     let (mut rest, mut batch) = (bytes, Vec::new());
     while let Some((&control, after)) = rest.split_first() {
-        let Ok(Some(length)) = tlv::frame(after, 10_000) else { break };
+        let Ok(Some(length)) = tlv::frame(after, 10_000) else {
+            break;
+        };
         let (frame, after) = after.split_at(length);
         rest = after;
         node.now = Time::from_nanos(node.now.nanos() + (8 << (control >> 2 & 31)));
@@ -70,11 +72,21 @@ impl Node {
     fn new() -> Self {
         let streams = Streams::new(1);
         let policy = "fifo".parse().expect("a policy");
-        let engine = Engine::new(&policy, ByteSize::from_bytes(STORE_BYTES), &streams).expect("an engine");
-        let config = Config { pit_entries: PIT_ENTRIES, ..Config::new([1, 2], streams) };
+        let engine =
+            Engine::new(&policy, ByteSize::from_bytes(STORE_BYTES), &streams).expect("an engine");
+        let config = Config {
+            pit_entries: PIT_ENTRIES,
+            ..Config::new([1, 2], streams)
+        };
         let mut forwarder = Forwarder::new(config, engine);
         forwarder.set_rules(
-            [false, true].map(|localhop| Rule { signer: Authorized::Anybody, localhop, modules: None }).into(),
+            [false, true]
+                .map(|localhop| Rule {
+                    signer: Authorized::Anybody,
+                    localhop,
+                    modules: None,
+                })
+                .into(),
         );
         let shelf = Arc::new(Mutex::new(Shelf::default()));
         forwarder.set_tier(Box::new(Tier(shelf.clone())));
@@ -86,39 +98,76 @@ impl Node {
         ]
         .map(|face| forwarder.add_face(face));
         for (prefix, face) in [("/a", faces[1]), ("/", faces[3])] {
-            let route = Route { face, origin: 255, cost: 0, flags: 1, expires: None };
-            forwarder.add_route(&prefix.parse().expect("a name"), route).expect("room for a route");
+            let route = Route {
+                face,
+                origin: 255,
+                cost: 0,
+                flags: 1,
+                expires: None,
+            };
+            forwarder
+                .add_route(&prefix.parse().expect("a name"), route)
+                .expect("room for a route");
         }
-        for (prefix, strategy) in [("/s", "stateful"), ("/h", "hobhis/v=1/rate~100/queue~4/report~share")] {
-            let strategy = larder_forwarder::strategy::strategy_by_name(strategy).expect("a strategy");
-            forwarder.set_strategy(&prefix.parse().expect("a name"), &strategy).expect("room for a strategy");
+        for (prefix, strategy) in [
+            ("/s", "stateful"),
+            ("/h", "hobhis/v=1/rate~100/queue~4/report~share"),
+        ] {
+            let strategy =
+                larder_forwarder::strategy::strategy_by_name(strategy).expect("a strategy");
+            forwarder
+                .set_strategy(&prefix.parse().expect("a name"), &strategy)
+                .expect("room for a strategy");
         }
-        Node { forwarder, faces, outbox: Outbox::new(), shelf, now: Time::from_secs(1), waited: (0, 0) }
+        Node {
+            forwarder,
+            faces,
+            outbox: Outbox::new(),
+            shelf,
+            now: Time::from_secs(1),
+            waited: (0, 0),
+        }
     }
 
     /// One frame by itself, several as a batch.
     fn receive(&mut self, mut frames: Vec<(usize, Vec<u8>)>) {
         self.on_time();
         if let [(from, frame)] = &mut frames[..] {
-            let _ = self.forwarder.on_packet(self.now, self.faces[*from], frame, &mut self.outbox);
+            let _ = self
+                .forwarder
+                .on_packet(self.now, self.faces[*from], frame, &mut self.outbox);
         } else {
-            let received = |(from, frame): &mut (usize, Vec<u8>)| (self.faces[*from], std::mem::take(frame));
+            let received =
+                |(from, frame): &mut (usize, Vec<u8>)| (self.faces[*from], std::mem::take(frame));
             let mut taken: Vec<(FaceId, Vec<u8>)> = frames.iter_mut().map(received).collect();
-            let mut batch: Vec<Received<'_>> =
-                taken.iter_mut().map(|(face, frame)| Received { face: *face, frame }).collect();
-            self.forwarder.on_packets(self.now, &mut batch, &mut self.outbox);
-            assert!(self.outbox.drops().iter().all(|(index, _)| *index < batch.len()));
+            let mut batch: Vec<Received<'_>> = taken
+                .iter_mut()
+                .map(|(face, frame)| Received { face: *face, frame })
+                .collect();
+            self.forwarder
+                .on_packets(self.now, &mut batch, &mut self.outbox);
+            assert!(
+                self.outbox
+                    .drops()
+                    .iter()
+                    .all(|(index, _)| *index < batch.len())
+            );
             frames = taken.into_iter().map(|(_, frame)| (0, frame)).collect();
         }
         self.check_sends(&frames);
         let stats = self.forwarder.stats();
         self.forwarder.check_invariants();
-        assert!(stats.pit_entries <= PIT_ENTRIES && stats.content_store_bytes <= STORE_BYTES, "{stats:?}");
+        assert!(
+            stats.pit_entries <= PIT_ENTRIES && stats.content_store_bytes <= STORE_BYTES,
+            "{stats:?}"
+        );
     }
 
     /// A read of the second tier is over, late or not.
     fn read(&mut self, answer: &[u8]) {
-        let [which, how, bytes @ ..] = answer else { return };
+        let [which, how, bytes @ ..] = answer else {
+            return;
+        };
         let (ticket, found, may_be_served) = {
             let mut shelf = self.shelf.lock().expect("nobody panicked");
             if shelf.reads.is_empty() {
@@ -126,25 +175,45 @@ impl Node {
             }
             let at = usize::from(*which) % shelf.reads.len();
             let (ticket, name, position) = shelf.reads.swap_remove(at);
-            let of_name = |is: bool| shelf.records.iter().find(|(other, _)| (**other == name) == is);
+            let of_name = |is: bool| {
+                shelf
+                    .records
+                    .iter()
+                    .find(|(other, _)| (**other == name) == is)
+            };
             let record = match how % 4 {
                 0 => of_name(true).map(|(_, (_, record))| record.clone()),
                 1 => None,
                 2 => of_name(false).map(|(_, (_, record))| record.clone()),
                 _ => Some(Bytes::copy_from_slice(bytes)),
             };
-            let is_there = shelf.records.get(&name).is_some_and(|(known, _)| *known == position);
-            (ticket, record.map(|record| TierRecord { record, position }), is_there && how % 4 % 3 == 0)
+            let is_there = shelf
+                .records
+                .get(&name)
+                .is_some_and(|(known, _)| *known == position);
+            (
+                ticket,
+                record.map(|record| TierRecord { record, position }),
+                is_there && how % 4 % 3 == 0,
+            )
         };
         self.on_time();
-        self.forwarder.on_tier_lookup(self.now, ticket, found, &mut self.outbox);
+        self.forwarder
+            .on_tier_lookup(self.now, ticket, found, &mut self.outbox);
         let is_data = self.check_sends(&[]);
         self.forwarder.check_invariants();
-        assert!(may_be_served || !is_data, "another name's record was served, or one that is there no more");
+        assert!(
+            may_be_served || !is_data,
+            "another name's record was served, or one that is there no more"
+        );
     }
 
     fn on_time(&mut self) {
-        while self.forwarder.next_timeout().is_some_and(|due| due <= self.now) {
+        while self
+            .forwarder
+            .next_timeout()
+            .is_some_and(|due| due <= self.now)
+        {
             self.forwarder.on_timeout(self.now, &mut self.outbox);
             self.check_sends(&[]);
         }
@@ -153,18 +222,30 @@ impl Node {
     /// Whether Data was among them.
     fn check_sends(&mut self, frames: &[(usize, Vec<u8>)]) -> bool {
         let stats = self.forwarder.stats();
-        let (waiting, done) = (self.forwarder.waiting(), stats.satisfied + stats.unsatisfied);
+        let (waiting, done) = (
+            self.forwarder.waiting(),
+            stats.satisfied + stats.unsatisfied,
+        );
         let (waited, before) = self.waited;
-        assert!(waited <= waiting + done - before, "a consumer was forgotten: {waited} waited, {waiting} wait");
+        assert!(
+            waited <= waiting + done - before,
+            "a consumer was forgotten: {waited} waited, {waiting} wait"
+        );
         self.waited = (waiting, done);
         let (mut sends, mut is_data) = (Vec::new(), false);
         self.outbox.swap(&mut sends);
         for send in sends {
             let input = self.outbox.input_of(&send);
-            let frame = frames.get(send.index).and_then(|(_, frame)| frame.get(input));
+            let frame = frames
+                .get(send.index)
+                .and_then(|(_, frame)| frame.get(input));
             let packet = send.packet(frame.unwrap_or_default());
             let name = match packet.first() {
-                Some(5) => Interest::decode(packet).expect("a forwarded Interest decodes").name,
+                Some(5) => {
+                    Interest::decode(packet)
+                        .expect("a forwarded Interest decodes")
+                        .name
+                }
                 Some(6) => {
                     is_data = true;
                     Data::decode(packet).expect("a forwarded Data decodes").name
@@ -172,7 +253,10 @@ impl Node {
                 other => panic!("sent a packet that begins with {other:?}"),
             };
             let local = self.faces[..2].contains(&send.face);
-            assert!(local || !of_localhost(name) || send.header.nack.is_some(), "{name} left the machine");
+            assert!(
+                local || !of_localhost(name) || send.header.nack.is_some(),
+                "{name} left the machine"
+            );
         }
         is_data
     }
@@ -180,7 +264,11 @@ impl Node {
     fn an_hour_later(&mut self) {
         self.now = Time::from_nanos(self.now.nanos() + 3_600_000_000_000);
         self.on_time();
-        assert_eq!(self.forwarder.stats().pit_entries, 0, "an Interest outlived an hour");
+        assert_eq!(
+            self.forwarder.stats().pit_entries,
+            0,
+            "an Interest outlived an hour"
+        );
         self.forwarder.check_invariants();
     }
 }
@@ -199,7 +287,9 @@ struct Tier(Arc<Mutex<Shelf>>);
 impl SecondTier for Tier {
     fn tier_lookup(&mut self, name: NameRef<'_>, ticket: u64) -> TierLookup {
         let mut shelf = self.0.lock().expect("nobody panicked");
-        let Some((position, _)) = shelf.records.get(name.as_bytes()) else { return TierLookup::Absent };
+        let Some((position, _)) = shelf.records.get(name.as_bytes()) else {
+            return TierLookup::Absent;
+        };
         let read = (ticket, name.as_bytes().to_vec(), *position);
         if shelf.reads.len() == READS {
             return TierLookup::Busy;
@@ -213,7 +303,9 @@ impl SecondTier for Tier {
         let mut shelf = self.0.lock().expect("nobody panicked");
         shelf.last += 1;
         let position = shelf.last;
-        shelf.records.insert(name.as_bytes().to_vec(), (position, record));
+        shelf
+            .records
+            .insert(name.as_bytes().to_vec(), (position, record));
         if shelf.records.len() > TIER_RECORDS {
             shelf.records.pop_first();
         }
@@ -221,12 +313,17 @@ impl SecondTier for Tier {
 
     fn erase(&mut self, prefix: NameRef<'_>) {
         let mut shelf = self.0.lock().expect("nobody panicked");
-        shelf.records.retain(|name, _| !name.starts_with(prefix.as_bytes()));
+        shelf
+            .records
+            .retain(|name, _| !name.starts_with(prefix.as_bytes()));
     }
 
     fn holds(&self, name: NameRef<'_>, position: u64) -> bool {
         let shelf = self.0.lock().expect("nobody panicked");
-        shelf.records.get(name.as_bytes()).is_some_and(|(known, _)| *known == position)
+        shelf
+            .records
+            .get(name.as_bytes())
+            .is_some_and(|(known, _)| *known == position)
     }
 
     fn figures(&self) -> TierFigures {
@@ -235,5 +332,6 @@ impl SecondTier for Tier {
 }
 
 fn of_localhost(name: NameRef<'_>) -> bool {
-    name.component(0).is_some_and(|first| first.typ == 8 && first.value == b"localhost")
+    name.component(0)
+        .is_some_and(|first| first.typ == 8 && first.value == b"localhost")
 }

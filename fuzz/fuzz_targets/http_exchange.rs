@@ -8,8 +8,8 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use larder_http::{
-    Assembly, BodyWakes, Cache, Config, Fill, Now, Outbox, Piece, PlainField, PlainRequest, Pushed, Read, Reply, RequestHead,
-    ResponseHead, SharedBody, Step, UpstreamFailure,
+    Assembly, BodyWakes, Cache, Config, Fill, Now, Outbox, Piece, PlainField, PlainRequest, Pushed,
+    Read, Reply, RequestHead, ResponseHead, SharedBody, Step, UpstreamFailure,
 };
 use larder_units::{ByteSize, Streams, Time};
 use libfuzzer_sys::fuzz_target;
@@ -17,16 +17,23 @@ use libfuzzer_sys::fuzz_target;
 const CAPACITY_BYTES: u64 = 32 << 10;
 
 fuzz_target!(|bytes: &[u8]| {
-    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
     let mut heads = text.split("\n\n");
     let mut cache = cache();
     let mut seconds = 0;
     while let Some(request) = heads.next() {
         let (first, headers) = head(request);
         let mut words = first.split(' ');
-        let Ok(method) = Method::from_bytes(words.next().unwrap_or_default().as_bytes()) else { return };
+        let Ok(method) = Method::from_bytes(words.next().unwrap_or_default().as_bytes()) else {
+            return;
+        };
         let target = words.next().unwrap_or("/");
-        seconds += words.next().and_then(|word| word.parse::<u32>().ok()).map_or(0, u64::from);
+        seconds += words
+            .next()
+            .and_then(|word| word.parse::<u32>().ok())
+            .map_or(0, u64::from);
         let request = RequestHead {
             method: &method,
             scheme: "http",
@@ -36,19 +43,37 @@ fuzz_target!(|bytes: &[u8]| {
             headers: &headers,
             has_body: false,
         };
-        let has = |kind| headers.keys().any(|name| PlainField::of(name.as_str()) == kind);
+        let has = |kind| {
+            headers
+                .keys()
+                .any(|name| PlainField::of(name.as_str()) == kind)
+        };
         let is_plain = method == Method::GET && !has(PlainField::Prevents);
         let asks_for_less = has(PlainField::AsksForLess);
-        let plain = PlainRequest { scheme: "http", authority: "example.com", target, asks_for_less };
+        let plain = PlainRequest {
+            scheme: "http",
+            authority: "example.com",
+            target,
+            asks_for_less,
+        };
         let mut start = Vec::new();
-        let hit = is_plain.then(|| cache.plain_hit(plain, || headers.clone(), at(seconds), &mut start)).flatten();
+        let hit = is_plain
+            .then(|| cache.plain_hit(plain, || headers.clone(), at(seconds), &mut start))
+            .flatten();
         let step = cache.on_request(&request, at(seconds));
         if let Some(hit) = hit {
             // A small body follows the head; the rest is a piece of its own.
-            let head_end = start.windows(4).position(|four| four == b"\r\n\r\n").expect("a head has an end") + 4;
+            let head_end = start
+                .windows(4)
+                .position(|four| four == b"\r\n\r\n")
+                .expect("a head has an end")
+                + 4;
             let body = [&start[head_end..], &hit.rest].concat();
             assert_eq!(body.len() as u64, hit.body_bytes);
-            assert!(matches!(&step, Step::Answer(answer) if answer.body == body), "the long way says {step:?}");
+            assert!(
+                matches!(&step, Step::Answer(answer) if answer.body == body),
+                "the long way says {step:?}"
+            );
         }
         match step {
             Step::Forward(mut exchange) => {
@@ -56,7 +81,9 @@ fuzz_target!(|bytes: &[u8]| {
                 let _ = exchange.upstream_headers();
                 answered(&mut cache, exchange, heads.next(), seconds);
             }
-            Step::Assemble(assembled) => assemble(&mut cache, assembled.body, heads.next(), seconds),
+            Step::Assemble(assembled) => {
+                assemble(&mut cache, assembled.body, heads.next(), seconds)
+            }
             // The origin does not answer in the background.
             Step::Refresh(_, exchange) => cache.on_abandoned(exchange, &mut Outbox::default()),
             Step::Follow(_) => panic!("nothing else is in flight"),
@@ -67,16 +94,28 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-fn answered(cache: &mut Cache, mut exchange: Box<larder_http::Exchange>, response: Option<&str>, seconds: u64) {
+fn answered(
+    cache: &mut Cache,
+    mut exchange: Box<larder_http::Exchange>,
+    response: Option<&str>,
+    seconds: u64,
+) {
     let mut outbox = Outbox::default();
     loop {
         let Some((head, body)) = response_head(response) else {
-            let _ = cache.on_failure(exchange, UpstreamFailure::Malformed, at(seconds), &mut outbox);
+            let _ = cache.on_failure(
+                exchange,
+                UpstreamFailure::Malformed,
+                at(seconds),
+                &mut outbox,
+            );
             return;
         };
         match cache.on_response(exchange, head, at(seconds), &mut outbox) {
             Reply::Answer(_) | Reply::Relay { fill: None, .. } => return,
-            Reply::Relay { fill: Some(fill), .. } => return collect(cache, fill, body, seconds),
+            Reply::Relay {
+                fill: Some(fill), ..
+            } => return collect(cache, fill, body, seconds),
             Reply::Assemble(assembled, fill) => {
                 if let Some(fill) = fill {
                     collect(cache, fill, body, seconds);
@@ -101,7 +140,9 @@ fn assemble(cache: &mut Cache, mut assembly: Assembly, response: Option<&str>, s
                 let Some((head, body)) = response_head(response) else {
                     return cache.on_slice_failure(exchange, &mut outbox);
                 };
-                let Some(fill) = cache.on_slice(exchange, head, at(seconds), &mut outbox) else { return };
+                let Some(fill) = cache.on_slice(exchange, head, at(seconds), &mut outbox) else {
+                    return;
+                };
                 collect(cache, fill, body, seconds);
                 if body == 0 {
                     return;
@@ -128,10 +169,19 @@ fn collect(cache: &mut Cache, mut fill: Box<Fill>, body: u16, seconds: u64) {
         }
     }
     let collected = shared.take_collected();
-    let (_, end) = cache.on_complete(fill, collected.map(Into::into), at(seconds), &mut Outbox::default());
+    let (_, end) = cache.on_complete(
+        fill,
+        collected.map(Into::into),
+        at(seconds),
+        &mut Outbox::default(),
+    );
     shared.finish(end, &mut wakes);
     while let Read::Bytes(_) = shared.read(&mut client, &mut wakes) {}
-    assert_ne!(shared.read(&mut client, &mut wakes), Read::Wait, "it waits without end");
+    assert_ne!(
+        shared.read(&mut client, &mut wakes),
+        Read::Wait,
+        "it waits without end"
+    );
     shared.leave(client, &mut wakes);
     cache.check_invariants();
 }
@@ -139,9 +189,21 @@ fn collect(cache: &mut Cache, mut fill: Box<Fill>, body: u16, seconds: u64) {
 fn response_head(response: Option<&str>) -> Option<(ResponseHead, u16)> {
     let (first, headers) = head(response.unwrap_or_default());
     let mut words = first.split(' ');
-    let status = words.next().and_then(|word| StatusCode::from_bytes(word.as_bytes()).ok())?;
-    let body = words.next().and_then(|word| word.parse::<u16>().ok()).unwrap_or(0);
-    Some((ResponseHead { status, version: Version::HTTP_11, headers }, body))
+    let status = words
+        .next()
+        .and_then(|word| StatusCode::from_bytes(word.as_bytes()).ok())?;
+    let body = words
+        .next()
+        .and_then(|word| word.parse::<u16>().ok())
+        .unwrap_or(0);
+    Some((
+        ResponseHead {
+            status,
+            version: Version::HTTP_11,
+            headers,
+        },
+        body,
+    ))
 }
 
 fn cache() -> Cache {
@@ -162,7 +224,10 @@ fn cache() -> Cache {
 }
 
 fn at(seconds: u64) -> Now {
-    Now { time: Time::from_secs(seconds), unix_seconds: 1_700_000_000 + seconds }
+    Now {
+        time: Time::from_secs(seconds),
+        unix_seconds: 1_700_000_000 + seconds,
+    }
 }
 
 /// The first line, and the fields of the others.

@@ -16,7 +16,9 @@ fuzz_target!(|wire: &[u8]| {
     };
     assert!(interest.name.component_count() >= 1);
     assert_eq!(&wire[interest.name_range()], interest.name.as_bytes());
-    interest.forwarding_hints().for_each(|name| drop(name.to_string()));
+    interest
+        .forwarding_hints()
+        .for_each(|name| drop(name.to_string()));
     let _ = interest.check_parameters_digest();
     let _ = interest.verify(&DigestVerifier);
     let _ = interest.lifetime_or_default();
@@ -25,11 +27,17 @@ fuzz_target!(|wire: &[u8]| {
         assert_eq!(Some(wire[offset]), interest.hop_limit);
         let mut forwarded = wire.to_vec();
         forwarded[offset] = forwarded[offset].wrapping_sub(1);
-        assert_eq!(Interest::decode(&forwarded).map(|i| i.name), Ok(interest.name));
+        assert_eq!(
+            Interest::decode(&forwarded).map(|i| i.name),
+            Ok(interest.name)
+        );
     }
     if interest.nonce.is_none() {
         let added = with_nonce(wire, 0x0102_0304);
         let again = Interest::decode(&added).expect("an Interest with a nonce added decodes");
-        assert_eq!((again.name, again.nonce), (interest.name, Some(0x0102_0304)));
+        assert_eq!(
+            (again.name, again.nonce),
+            (interest.name, Some(0x0102_0304))
+        );
     }
 });

@@ -4,7 +4,9 @@
 #![no_main]
 
 use larder_proxy::Peer;
-use larder_proxy::access_log::{Attempt, CacheResult, Escape, Fields, Protocol, Record, Template, TimeText};
+use larder_proxy::access_log::{
+    Attempt, CacheResult, Escape, Fields, Protocol, Record, Template, TimeText,
+};
 use libfuzzer_sys::fuzz_target;
 use std::time::Duration;
 
@@ -12,9 +14,19 @@ fuzz_target!(|bytes: &[u8]| {
     let mut parts = bytes.splitn(3, |byte| *byte == b'\n');
     let mut part = || parts.next().unwrap_or_default();
     let (format, target, value) = (part(), part(), part());
-    let (Ok(format), Ok(target)) = (std::str::from_utf8(format), std::str::from_utf8(target)) else { return };
-    let number = u64::from_le_bytes(std::array::from_fn(|at| value.get(at).copied().unwrap_or_default()));
-    let attempt = Attempt { server: "a:80".to_owned(), status: None, head: None, total: Duration::from_nanos(number) };
+    let (Ok(format), Ok(target)) = (std::str::from_utf8(format), std::str::from_utf8(target))
+    else {
+        return;
+    };
+    let number = u64::from_le_bytes(std::array::from_fn(|at| {
+        value.get(at).copied().unwrap_or_default()
+    }));
+    let attempt = Attempt {
+        server: "a:80".to_owned(),
+        status: None,
+        head: None,
+        total: Duration::from_nanos(number),
+    };
     let (upstream, places) = (vec![attempt; number as usize % 3], [0..value.len()]);
     let record = Record {
         client: Peer::Tcp(([192, 0, 2, 1], number as u16).into()),
@@ -38,7 +50,12 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let write = |template: &Template| {
         let mut line = Vec::new();
-        template.write(&record, Duration::from_secs(number % 253_402_300_800), &mut TimeText::default(), &mut line);
+        template.write(
+            &record,
+            Duration::from_secs(number % 253_402_300_800),
+            &mut TimeText::default(),
+            &mut line,
+        );
         line
     };
     for escape in [Escape::Default, Escape::Json] {
@@ -47,12 +64,18 @@ fuzz_target!(|bytes: &[u8]| {
                 let line = write(&template);
                 assert!(!line.iter().any(|byte| *byte < 0x20), "{line:?}");
                 // The text of a format may be any text; values are visible ASCII.
-                assert!(escape == Escape::Json || std::str::from_utf8(&line).is_ok(), "{line:?}");
+                assert!(
+                    escape == Escape::Json || std::str::from_utf8(&line).is_ok(),
+                    "{line:?}"
+                );
             }
             Err(error) => assert!(!error.to_string().contains('\n'), "{error}"),
         }
     }
     let json = Template::parse("json", Escape::Default).expect("a known format");
     let object: serde_json::Value = serde_json::from_slice(&write(&json)).expect("a line is JSON");
-    assert_eq!((&object["request_uri"], &object["body_bytes_sent"]), (&target.into(), &number.into()));
+    assert_eq!(
+        (&object["request_uri"], &object["body_bytes_sent"]),
+        (&target.into(), &number.into())
+    );
 });

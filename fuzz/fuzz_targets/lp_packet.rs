@@ -13,14 +13,25 @@ fuzz_target!(|wire: &[u8]| {
             return;
         }
     };
-    assert_eq!(packet.fragment_range().map(|range| &wire[range]), packet.fragment);
+    assert_eq!(
+        packet.fragment_range().map(|range| &wire[range]),
+        packet.fragment
+    );
     // An empty fragment says the same as none: IDLE, and is not written.
-    let Some(fragment) = packet.fragment.filter(|fragment| !fragment.is_empty()) else { return };
+    let Some(fragment) = packet.fragment.filter(|fragment| !fragment.is_empty()) else {
+        return;
+    };
     let mut encoded = Vec::new();
     encode_lp(&packet.header, fragment, &mut encoded);
-    assert_eq!(encoded.len(), fragment.len() + lp_overhead(&packet.header, fragment.len()));
+    assert_eq!(
+        encoded.len(),
+        fragment.len() + lp_overhead(&packet.header, fragment.len())
+    );
     if !packet.header.is_empty() {
         let again = LpPacket::decode(&encoded).expect("what we encode decodes");
-        assert_eq!((again.header, again.fragment), (packet.header, packet.fragment));
+        assert_eq!(
+            (again.header, again.fragment),
+            (packet.header, packet.fragment)
+        );
     }
 });

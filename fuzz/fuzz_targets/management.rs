@@ -6,7 +6,10 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|wire: &[u8]| {
     match ControlParameters::decode(wire) {
-        Ok(parameters) => assert_eq!(ControlParameters::decode(&parameters.encode()), Ok(parameters)),
+        Ok(parameters) => assert_eq!(
+            ControlParameters::decode(&parameters.encode()),
+            Ok(parameters)
+        ),
         Err(error) => assert!(error.offset <= wire.len(), "{error}"),
     }
     match ControlResponse::decode(wire) {

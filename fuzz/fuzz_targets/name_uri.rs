@@ -17,7 +17,11 @@ fuzz_target!(|bytes: &[u8]| {
             prints_and_parses_back(name);
             let ends: Vec<usize> = name.prefix_ends().collect();
             assert_eq!(ends.len(), name.component_count());
-            assert!(ends.iter().enumerate().all(|(i, &end)| name.prefix(i + 1).as_bytes() == &bytes[..end]));
+            assert!(
+                ends.iter()
+                    .enumerate()
+                    .all(|(i, &end)| name.prefix(i + 1).as_bytes() == &bytes[..end])
+            );
             assert!(name.starts_with(name.without_last()));
             let _ = name.strip_implicit_digest();
         }
@@ -27,6 +31,8 @@ fuzz_target!(|bytes: &[u8]| {
 
 fn prints_and_parses_back(name: NameRef<'_>) {
     let text = name.to_string();
-    let again: Name = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
+    let again: Name = text
+        .parse()
+        .unwrap_or_else(|error| panic!("{text}: {error}"));
     assert_eq!(again.as_name(), name, "{text}");
 }

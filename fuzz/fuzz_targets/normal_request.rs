@@ -22,11 +22,17 @@ fuzz_target!(|bytes: &[u8]| {
     for scheme in ["http", "https"] {
         if let Ok(normal) = normal_authority(scheme, host) {
             assert_eq!(normal_authority(scheme, &normal).as_deref(), Ok(&*normal));
-            assert!(!normal.ends_with('.') && !normal.contains([',', '/', '@', '%', ' ']) && normal.is_ascii());
+            assert!(
+                !normal.ends_with('.')
+                    && !normal.contains([',', '/', '@', '%', ' '])
+                    && normal.is_ascii()
+            );
             assert!(!normal.bytes().any(|byte| byte.is_ascii_uppercase()));
         }
     }
-    let Ok(normal) = normal_target(target) else { return };
+    let Ok(normal) = normal_target(target) else {
+        return;
+    };
     assert_eq!(normal_target(&normal).as_deref(), Ok(&*normal));
     assert!(normal.is_ascii() && !normal.contains(['#', ' ', '"', '<', '>']));
     let (path, _) = normal.split_once('?').unwrap_or((&normal, ""));
@@ -41,7 +47,12 @@ fuzz_target!(|bytes: &[u8]| {
     let is_denied = !RULES.of_request(&request).is_empty();
     for read in [raw, decoded, as_windows, as_reference, as_java] {
         let segments = read(path);
-        assert!(!segments.iter().any(|segment| segment == b".." || segment == b"."), "{normal}");
+        assert!(
+            !segments
+                .iter()
+                .any(|segment| segment == b".." || segment == b"."),
+            "{normal}"
+        );
         let is_admin = segments.first().is_some_and(|first| first == b"admin");
         assert!(!is_admin || is_denied, "{normal}");
     }
@@ -70,7 +81,9 @@ fn as_reference(path: &str) -> Vec<Vec<u8>> {
         Some(rest) => rest.split_once('/').map_or("", |(_, path)| path),
         None => slashes.trim_start_matches('/'),
     };
-    rest.split('/').map(|segment| segment.replace("%2e", ".").replace("%2E", ".").into_bytes()).collect()
+    rest.split('/')
+        .map(|segment| segment.replace("%2e", ".").replace("%2E", ".").into_bytes())
+        .collect()
 }
 
 /// Decodes, and cuts parameters off dot segments, as Tomcat.
@@ -83,18 +96,29 @@ fn as_java(path: &str) -> Vec<Vec<u8>> {
 }
 
 fn split(path: &[u8], separators: &[u8]) -> Vec<Vec<u8>> {
-    path.split(|byte| separators.contains(byte)).skip(1).map(<[u8]>::to_vec).collect()
+    path.split(|byte| separators.contains(byte))
+        .skip(1)
+        .map(<[u8]>::to_vec)
+        .collect()
 }
 
 fn merged(segments: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
-    segments.into_iter().filter(|segment| !segment.is_empty()).collect()
+    segments
+        .into_iter()
+        .filter(|segment| !segment.is_empty())
+        .collect()
 }
 
 fn decode(path: &str) -> Vec<u8> {
     let (bytes, mut all, mut at) = (path.as_bytes(), Vec::new(), 0);
     while at < bytes.len() {
-        let digits = bytes.get(at + 1..at + 3).and_then(|two| std::str::from_utf8(two).ok());
-        match digits.and_then(|two| u8::from_str_radix(two, 16).ok()).filter(|_| bytes[at] == b'%') {
+        let digits = bytes
+            .get(at + 1..at + 3)
+            .and_then(|two| std::str::from_utf8(two).ok());
+        match digits
+            .and_then(|two| u8::from_str_radix(two, 16).ok())
+            .filter(|_| bytes[at] == b'%')
+        {
             Some(byte) => {
                 all.push(byte);
                 at += 3;

@@ -10,9 +10,14 @@ use libfuzzer_sys::fuzz_target;
 const CAPACITY_BYTES: u64 = 16 << 10;
 
 fuzz_target!(|bytes: &[u8]| {
-    let end = bytes.iter().position(|&b| b == b'\n').unwrap_or(bytes.len());
+    let end = bytes
+        .iter()
+        .position(|&b| b == b'\n')
+        .unwrap_or(bytes.len());
     let (text, requests) = (&bytes[..end], &bytes[end..]);
-    let Ok(text) = std::str::from_utf8(text) else { return };
+    let Ok(text) = std::str::from_utf8(text) else {
+        return;
+    };
     let spec: Spec = match text.parse() {
         Ok(spec) => spec,
         Err(error) => {
@@ -22,8 +27,15 @@ fuzz_target!(|bytes: &[u8]| {
         }
     };
     let printed = spec.to_string();
-    assert_eq!(printed.parse::<Spec>().map(|again| again.to_string()), Ok(printed));
-    if let Ok(engine) = Engine::new(&spec, ByteSize::from_bytes(CAPACITY_BYTES), &Streams::new(1)) {
+    assert_eq!(
+        printed.parse::<Spec>().map(|again| again.to_string()),
+        Ok(printed)
+    );
+    if let Ok(engine) = Engine::new(
+        &spec,
+        ByteSize::from_bytes(CAPACITY_BYTES),
+        &Streams::new(1),
+    ) {
         replayed(engine, requests);
     }
 });

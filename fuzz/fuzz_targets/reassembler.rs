@@ -22,12 +22,22 @@ fn hostile(mut bytes: &[u8]) {
     while let Ok(Some(length)) = tlv::frame(bytes, MAX_LP_PACKET_BYTES) {
         let (wire, rest) = bytes.split_at(length);
         (bytes, now) = (rest, Time::from_nanos(now.nanos() + 37_000_000));
-        let Ok(LpPacket { header, fragment: Some(fragment), .. }) = LpPacket::decode(wire) else { continue };
+        let Ok(LpPacket {
+            header,
+            fragment: Some(fragment),
+            ..
+        }) = LpPacket::decode(wire)
+        else {
+            continue;
+        };
         match reassembler.accept(now, &header, fragment) {
             Reassembled::Whole(packet) => assert_eq!(packet, fragment),
             Reassembled::Done(packet, header) => {
                 assert!(packet.len() <= MAX_PACKET_BYTES);
-                assert_eq!((header.frag_index, header.frag_count, header.sequence), (0, 1, None));
+                assert_eq!(
+                    (header.frag_index, header.frag_count, header.sequence),
+                    (0, 1, None)
+                );
             }
             Reassembled::Partial | Reassembled::Dropped(_) => {}
         }
@@ -46,11 +56,17 @@ fn over_a_reliable_link(mut bytes: &[u8]) {
         let (wire, rest) = bytes.split_at(length);
         (bytes, now) = (rest, Time::from_nanos(now.nanos() + 3_000_000));
         link.receive(now, wire);
-        let sent = link.send(now, &LpHeader::default(), &wire[..wire.len().min(3000)], 500, |frame| {
-            assert!(frame.len() <= 500);
-            assert!(LpPacket::decode(frame).is_ok());
-            steps += 4;
-        });
+        let sent = link.send(
+            now,
+            &LpHeader::default(),
+            &wire[..wire.len().min(3000)],
+            500,
+            |frame| {
+                assert!(frame.len() <= 500);
+                assert!(LpPacket::decode(frame).is_ok());
+                steps += 4;
+            },
+        );
         assert!(sent.is_ok() && link.held_bytes() <= UNACKNOWLEDGED_BYTES + 500);
         if link.next_timeout().is_some_and(|at| at <= now) {
             link.on_timeout(now, 500, |frame| assert!(frame.len() <= 500));
@@ -74,19 +90,30 @@ fn cut_and_joined(packet: &[u8]) {
     }
     let mut wires = Vec::new();
     let mtu = 64 + usize::from(first) * 8;
-    let header = LpHeader { congestion_mark: Some(1), ..LpHeader::default() };
-    let cut = Fragmenter::new(u64::MAX - 1).fragment(&header, packet, mtu, |wire| wires.push(wire.to_vec()));
+    let header = LpHeader {
+        congestion_mark: Some(1),
+        ..LpHeader::default()
+    };
+    let cut = Fragmenter::new(u64::MAX - 1)
+        .fragment(&header, packet, mtu, |wire| wires.push(wire.to_vec()));
     assert_eq!(cut, Ok(wires.len()));
     let mut reassembler = Reassembler::new();
     let last = wires.len() - 1;
     for (i, wire) in wires.iter().enumerate() {
         assert!(wire.len() <= mtu);
-        let LpPacket { header: got, fragment: Some(fragment), .. } = LpPacket::decode(wire).expect("our own") else {
+        let LpPacket {
+            header: got,
+            fragment: Some(fragment),
+            ..
+        } = LpPacket::decode(wire).expect("our own")
+        else {
             panic!("a fragment without bytes");
         };
         match reassembler.accept(Time::ZERO, &got, fragment) {
             Reassembled::Whole(whole) => assert_eq!((whole, got), (packet, header.clone())),
-            Reassembled::Done(whole, got) => assert_eq!((&whole[..], got, i), (packet, header.clone(), last)),
+            Reassembled::Done(whole, got) => {
+                assert_eq!((&whole[..], got, i), (packet, header.clone(), last))
+            }
             Reassembled::Partial => assert!(i < last),
             Reassembled::Dropped(why) => panic!("dropped: {why:?}"),
         }

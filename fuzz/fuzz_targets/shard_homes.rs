@@ -15,15 +15,26 @@ fuzz_target!(|input: (u64, &[u8])| {
     if let Some(homes) = homes {
         assert!(homes.iter().next().is_some() && homes.iter().all(|shard| shard < SHARDS));
     }
-    let packet = LpPacket::decode(frame).ok().filter(|packet| packet.header.frag_count == 1);
-    let Some(packet) = packet.and_then(|packet| packet.fragment) else { return };
+    let packet = LpPacket::decode(frame)
+        .ok()
+        .filter(|packet| packet.header.frag_count == 1);
+    let Some(packet) = packet.and_then(|packet| packet.fragment) else {
+        return;
+    };
     if Data::decode(packet).is_ok() {
         assert!(homes.is_some(), "what can be read has a home");
     }
-    let Ok(interest) = Interest::decode(packet) else { return };
+    let Ok(interest) = Interest::decode(packet) else {
+        return;
+    };
     let mut name = interest.name.strip_implicit_digest().0.to_name();
     for _ in 0..2 {
-        let Ok(data) = DataBuilder::new(name.as_name()).content(b"x").build(&DigestSigner) else { return };
+        let Ok(data) = DataBuilder::new(name.as_name())
+            .content(b"x")
+            .build(&DigestSigner)
+        else {
+            return;
+        };
         let meet = dispatch.homes(&data, |_| 0);
         assert!(name.as_name().is_empty() || meet == homes, "{name}");
         name.push_version(1);

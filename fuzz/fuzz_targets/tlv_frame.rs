@@ -12,7 +12,10 @@ fuzz_target!(|bytes: &[u8]| {
     let mut rest = bytes;
     while let Ok(Some(length)) = frame(rest, MAX) {
         assert!(length >= 2 && length <= rest.len() && length <= MAX);
-        assert!([5, 6, 100].contains(&rest[0]), "an element of another type is skipped");
+        assert!(
+            [5, 6, 100].contains(&rest[0]),
+            "an element of another type is skipped"
+        );
         LpPacket::is_packet(&rest[..length]);
         // A shorter buffer never yields another frame: framing does not look past the end of the
         // packet.

@@ -9,7 +9,9 @@ use libfuzzer_sys::fuzz_target;
 const MOST_REQUESTS: usize = 10_000;
 
 fuzz_target!(|bytes: &[u8]| {
-    let Some((&choice, bytes)) = bytes.split_first() else { return };
+    let Some((&choice, bytes)) = bytes.split_first() else {
+        return;
+    };
     let format = FormatRegistry::builtin().iter().nth(usize::from(choice));
     match Trace::read(std::io::Cursor::new(bytes.to_vec()), "fuzz", format) {
         Ok(trace) => {

@@ -25,7 +25,10 @@ pub struct Shown {
 /// those of `larder advise`.
 #[pyfunction]
 #[pyo3(signature = (sources, policies, sizes, *, goal, egress, memory, overhead, keep, seed, progress))]
-#[allow(clippy::too_many_arguments, reason = "the keyword arguments of a function in Python")]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the keyword arguments of a function in Python"
+)]
 pub fn advise(
     py: Python<'_>,
     sources: Vec<Py<Source>>,
@@ -39,21 +42,41 @@ pub fn advise(
     seed: u64,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Shown> {
-    let policies = if policies.is_empty() { POLICIES.split(',').map(str::to_owned).collect() } else { policies };
+    let policies = if policies.is_empty() {
+        POLICIES.split(',').map(str::to_owned).collect()
+    } else {
+        policies
+    };
     let question = Question {
-        policies: policies.iter().map(|policy| policy.parse().map_err(wrong)).collect::<PyResult<_>>()?,
-        sizes: sizes.iter().map(|size| size.parse().map_err(wrong)).collect::<PyResult<_>>()?,
+        policies: policies
+            .iter()
+            .map(|policy| policy.parse().map_err(wrong))
+            .collect::<PyResult<_>>()?,
+        sizes: sizes
+            .iter()
+            .map(|size| size.parse().map_err(wrong))
+            .collect::<PyResult<_>>()?,
         goal: match goal {
             "requests" => Goal::Requests,
             "bytes" => Goal::Bytes,
-            _ => return Err(wrong(format!("goal {goal:?}: give \"requests\" or \"bytes\""))),
+            _ => {
+                return Err(wrong(format!(
+                    "goal {goal:?}: give \"requests\" or \"bytes\""
+                )));
+            }
         },
         prices: prices(egress, memory)?,
         seed,
     };
     question.check().map_err(wrong)?;
-    let borrowed = sources.iter().map(|source| source.get().borrow(py)).collect::<PyResult<Vec<_>>>()?;
-    let requests = borrowed.iter().map(|borrowed| borrowed.requests()).collect::<PyResult<Vec<_>>>()?;
+    let borrowed = sources
+        .iter()
+        .map(|source| source.get().borrow(py))
+        .collect::<PyResult<Vec<_>>>()?;
+    let requests = borrowed
+        .iter()
+        .map(|borrowed| borrowed.requests())
+        .collect::<PyResult<Vec<_>>>()?;
     let names = sources.iter().map(|source| source.get().trace_name());
     let traces: Vec<(&str, Requests<'_>)> = names.zip(requests).collect();
     let advice = whole(py, progress.as_ref(), |watch| {
@@ -72,7 +95,9 @@ pub fn advise(
         match advice {
             Ok(advice) => shown(&advice).map(Some),
             Err(AdviseError::Stopped) => Ok(None),
-            Err(error @ AdviseError::TooFewObjects(_)) => Err(wrong(format!("keep {keep}: {error}"))),
+            Err(error @ AdviseError::TooFewObjects(_)) => {
+                Err(wrong(format!("keep {keep}: {error}")))
+            }
             Err(error) => Err(wrong(error)),
         }
     })?;
@@ -84,15 +109,23 @@ fn prices(egress: Option<&str>, memory: Option<&str>) -> PyResult<Option<Prices>
     match (egress, memory) {
         (None, None) => Ok(None),
         (Some(egress), Some(memory)) => Ok(Some(Prices {
-            egress: egress.parse().map_err(|error| wrong(format!("egress: {error}")))?,
-            memory: memory.parse().map_err(|error| wrong(format!("memory: {error}")))?,
+            egress: egress
+                .parse()
+                .map_err(|error| wrong(format!("egress: {error}")))?,
+            memory: memory
+                .parse()
+                .map_err(|error| wrong(format!("memory: {error}")))?,
         })),
         _ => Err(wrong("egress and memory: give both prices, or none")),
     }
 }
 
 /// Reads all traces, unless the work stops meanwhile.
-fn read(traces: &[(&str, Requests<'_>)], mut gathering: Gathering, watch: &Watch) -> PyResult<Gathering> {
+fn read(
+    traces: &[(&str, Requests<'_>)],
+    mut gathering: Gathering,
+    watch: &Watch,
+) -> PyResult<Gathering> {
     for (name, requests) in traces {
         let (trace, format) = match requests {
             Requests::File(file) => {
@@ -122,6 +155,10 @@ fn shown(advice: &Advice) -> PyResult<Shown> {
         sentences: advice.sentences(),
         text: advice.text(),
         page: advice.page(),
-        config: advice.traffic.check_sizes("configuration").is_ok().then(|| advice.configuration()),
+        config: advice
+            .traffic
+            .check_sizes("configuration")
+            .is_ok()
+            .then(|| advice.configuration()),
     })
 }

@@ -92,7 +92,11 @@ impl Cache for Cell {
                 None => self.requests(now),
             }
             self.busy += thread_time().saturating_sub(start);
-            let step = if begun.elapsed() > STEP { self.step / 2 } else { self.step * 2 };
+            let step = if begun.elapsed() > STEP {
+                self.step / 2
+            } else {
+                self.step * 2
+            };
             self.step = step.clamp(*STEP_REQUESTS.start(), *STEP_REQUESTS.end());
             if self.warm_up_left > 0 {
                 self.warm_up_left -= now.len();
@@ -117,13 +121,23 @@ impl Cache for Cell {
             )));
         }
         let seconds = self.busy.as_secs_f64();
-        row.requests_per_second = if seconds > 0.0 { (row.requests as f64 / seconds).round() } else { 0.0 };
+        row.requests_per_second = if seconds > 0.0 {
+            (row.requests as f64 / seconds).round()
+        } else {
+            0.0
+        };
         let counts = self.replay.counts();
         if let Some((name, _)) = &self.python {
             row.policy.clone_from(name);
         }
         let (insertions, bytes, hit_bytes) = (counts.insertions, counts.bytes, counts.hit_bytes);
-        let whole = WholeRow { row, insertions, bytes, hit_bytes, figures: self.figures };
+        let whole = WholeRow {
+            row,
+            insertions,
+            bytes,
+            hit_bytes,
+            figures: self.figures,
+        };
         // The policy's objects are dropped under the lock.
         Python::attach(|_| drop(self.replay));
         Ok(vec![serde_json::to_string(&whole).map_err(wrong)?])
@@ -133,5 +147,8 @@ impl Cache for Cell {
 /// Returns the processor time of this thread.
 fn thread_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+    Duration::new(
+        time.tv_sec.unsigned_abs(),
+        time.tv_nsec.unsigned_abs() as u32,
+    )
 }

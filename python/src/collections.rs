@@ -55,7 +55,9 @@ impl Queue {
 
     /// Removes the first id, and returns it.
     fn pop(&mut self) -> PyResult<u64> {
-        let (first, _) = self.ends.ok_or_else(|| PyIndexError::new_err("pop from an empty queue"))?;
+        let (first, _) = self
+            .ends
+            .ok_or_else(|| PyIndexError::new_err("pop from an empty queue"))?;
         Ok(self.take(first))
     }
 
@@ -75,7 +77,10 @@ impl Queue {
     /// Returns the id after this one, or None.
     fn after(&self, id: u64) -> PyResult<Option<u64>> {
         let place = self.find(id)?;
-        Ok(self.nodes.get(self.nodes[place as usize].after as usize).map(|node| node.id))
+        Ok(self
+            .nodes
+            .get(self.nodes[place as usize].after as usize)
+            .map(|node| node.id))
     }
 
     fn __len__(&self) -> usize {
@@ -90,16 +95,24 @@ impl Queue {
 impl Queue {
     fn append(&mut self, id: u64) -> PyResult<()> {
         if self.find(id).is_ok() {
-            return Err(PyValueError::new_err(format!("{id} is in the queue already")));
+            return Err(PyValueError::new_err(format!(
+                "{id} is in the queue already"
+            )));
         }
-        let node = Node { id, before: NONE, after: NONE };
+        let node = Node {
+            id,
+            before: NONE,
+            after: NONE,
+        };
         let place = match self.free.pop() {
             Some(place) => {
                 self.nodes[place as usize] = node;
                 place
             }
             None => {
-                let place = u32::try_from(self.nodes.len()).ok().filter(|place| *place != NONE);
+                let place = u32::try_from(self.nodes.len())
+                    .ok()
+                    .filter(|place| *place != NONE);
                 self.nodes.push(node);
                 place.ok_or_else(|| PyValueError::new_err("a queue has 2^32 - 1 ids at most"))?
             }
@@ -110,8 +123,12 @@ impl Queue {
     }
 
     fn find(&self, id: u64) -> PyResult<u32> {
-        let found = self.index.find(id, |slot| self.nodes[slot.index()].id == id);
-        found.map(|slot| slot.index() as u32).ok_or_else(|| PyKeyError::new_err(id))
+        let found = self
+            .index
+            .find(id, |slot| self.nodes[slot.index()].id == id);
+        found
+            .map(|slot| slot.index() as u32)
+            .ok_or_else(|| PyKeyError::new_err(id))
     }
 
     fn take(&mut self, place: u32) -> u64 {
@@ -134,7 +151,9 @@ impl Queue {
 
     fn unlink(&mut self, place: u32) {
         let Node { before, after, .. } = self.nodes[place as usize];
-        let Some((mut first, mut last)) = self.ends else { return };
+        let Some((mut first, mut last)) = self.ends else {
+            return;
+        };
         match self.nodes.get_mut(before as usize) {
             Some(node) => node.after = after,
             None => first = after,
@@ -212,19 +231,25 @@ impl Native {
             };
         }
         let counts = owner.cast_exact::<Counts>().ok()?;
-        (matches!(role, "hit" | "miss") && name == "add").then(|| Native::Add(counts.clone().unbind()))
+        (matches!(role, "hit" | "miss") && name == "add")
+            .then(|| Native::Add(counts.clone().unbind()))
     }
 
     /// Begins to load what a call for `id`, expected soon, will read first. Changes nothing.
     pub fn prefetch(&self, py: Python<'_>, id: u64) {
-        if let Some(queue) = self.queue().and_then(|queue| queue.bind(py).try_borrow().ok()) {
+        if let Some(queue) = self
+            .queue()
+            .and_then(|queue| queue.bind(py).try_borrow().ok())
+        {
             queue.index.prefetch(id);
         }
     }
 
     /// Begins to load the data to which the data refers that [`Native::prefetch`] has loaded.
     pub fn prefetch_further(&self, py: Python<'_>, id: u64) {
-        if let Some(queue) = self.queue().and_then(|queue| queue.bind(py).try_borrow().ok())
+        if let Some(queue) = self
+            .queue()
+            .and_then(|queue| queue.bind(py).try_borrow().ok())
             && let Some(place) = queue.index.guess(id)
         {
             prefetch(&queue.nodes, place.index());

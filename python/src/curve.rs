@@ -6,7 +6,9 @@ use crate::trace::{Source, survey, wrong};
 use crate::watch::{Watch, whole};
 use larder_policy::Spec;
 use larder_replay::model::{HistoryLength, ModelParameters, Modelled, Popularity, Prediction};
-use larder_replay::{Access, Curve, LruCurve, Miniature, Point, Sample, Sampled, Size, Unit, spaced_sizes};
+use larder_replay::{
+    Access, Curve, LruCurve, Miniature, Point, Sample, Sampled, Size, Unit, spaced_sizes,
+};
 use larder_units::ByteSize;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -52,7 +54,8 @@ impl Cache for Sampler {
                 break;
             }
             self.sampled.clear();
-            self.sampled.extend(step.iter().filter_map(|access| self.sample.take(access)));
+            self.sampled
+                .extend(step.iter().filter_map(|access| self.sample.take(access)));
             match &mut self.line {
                 Line::Lru(curve) => curve.requests(&self.sampled),
                 Line::Cache(curve) => curve.requests(&self.sampled),
@@ -75,7 +78,10 @@ impl Cache for Sampler {
             unit: self.sample.unit(),
             point,
         };
-        points.into_iter().map(|point| serde_json::to_string(&row(point)).map_err(wrong)).collect()
+        points
+            .into_iter()
+            .map(|point| serde_json::to_string(&row(point)).map_err(wrong))
+            .collect()
     }
 }
 
@@ -83,7 +89,10 @@ impl Cache for Sampler {
 /// `points` of them.
 #[pyfunction]
 #[pyo3(signature = (source, policies, sizes, *, points, sample, seed, fill, progress))]
-#[allow(clippy::too_many_arguments, reason = "the keyword arguments of a function in Python")]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the keyword arguments of a function in Python"
+)]
 pub fn curve(
     py: Python<'_>,
     source: &Source,
@@ -95,54 +104,95 @@ pub fn curve(
     fill: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(Vec<String>, bool)> {
-    let specs: Vec<Spec> = policies.iter().map(|policy| policy.parse().map_err(wrong)).collect::<PyResult<_>>()?;
+    let specs: Vec<Spec> = policies
+        .iter()
+        .map(|policy| policy.parse().map_err(wrong))
+        .collect::<PyResult<_>>()?;
     if let Some(spec) = specs.iter().find(|spec| spec.is_offline()) {
         return Err(wrong(format!(
             "{spec} knows the trace in advance, which a sample does not show; replay() runs it"
         )));
     }
     let sampled = Sample::of(sample, seed);
-    let sampled = sampled.ok_or_else(|| wrong(format!("sample {sample}: a share above 0, up to 1, such as 0.01")))?;
-    let Some(capacities) = capacities(py, source, &sizes, points)? else { return Ok((Vec::new(), false)) };
+    let sampled = sampled.ok_or_else(|| {
+        wrong(format!(
+            "sample {sample}: a share above 0, up to 1, such as 0.01"
+        ))
+    })?;
+    let Some(capacities) = capacities(py, source, &sizes, points)? else {
+        return Ok((Vec::new(), false));
+    };
     let borrowed = source.borrow(py)?;
-    let lines: Vec<(&Spec, Option<u64>)> = specs.iter().flat_map(|spec| lines(spec, &capacities)).collect();
+    let lines: Vec<(&Spec, Option<u64>)> = specs
+        .iter()
+        .flat_map(|spec| lines(spec, &capacities))
+        .collect();
     let make = |place: usize| {
         let (spec, capacity) = lines[place];
         let line = match capacity {
             None => Line::Lru(Curve::lru(&capacities, &sampled)),
             Some(capacity) => {
-                let cache = Curve::miniature(spec, ByteSize::from_bytes(capacity), &sampled, seed).map_err(wrong)?;
+                let cache = Curve::miniature(spec, ByteSize::from_bytes(capacity), &sampled, seed)
+                    .map_err(wrong)?;
                 Line::Cache(if fill { cache.filling() } else { cache })
             }
         };
         let (trace, policy) = (source.trace_name().to_owned(), spec.to_string());
-        Ok(Sampler { trace, policy, sample: sampled.clone(), line, sampled: Vec::new() })
+        Ok(Sampler {
+            trace,
+            policy,
+            sample: sampled.clone(),
+            line,
+            sampled: Vec::new(),
+        })
     };
     // A fault in a spec is reported before the work.
     (0..lines.len()).try_for_each(|place| make(place).map(drop))?;
-    sweep(py, &borrowed.requests()?, lines.len(), make, progress.as_ref(), None)
+    sweep(
+        py,
+        &borrowed.requests()?,
+        lines.len(),
+        make,
+        progress.as_ref(),
+        None,
+    )
 }
 
 /// Returns the lines of a policy: LRU has one for all capacities.
 fn lines<'a>(spec: &'a Spec, capacities: &[u64]) -> Vec<(&'a Spec, Option<u64>)> {
     match spec.to_string().as_str() {
         "lru" => vec![(spec, None)],
-        _ => capacities.iter().map(|capacity| (spec, Some(*capacity))).collect(),
+        _ => capacities
+            .iter()
+            .map(|capacity| (spec, Some(*capacity)))
+            .collect(),
     }
 }
 
 /// Returns the sizes in bytes, ascending and distinct; `None` if interrupted.
-fn capacities(py: Python<'_>, source: &Source, sizes: &[String], points: usize) -> PyResult<Option<Vec<u64>>> {
-    let sizes: Vec<Size> = sizes.iter().map(|size| size.parse().map_err(wrong)).collect::<PyResult<_>>()?;
+fn capacities(
+    py: Python<'_>,
+    source: &Source,
+    sizes: &[String],
+    points: usize,
+) -> PyResult<Option<Vec<u64>>> {
+    let sizes: Vec<Size> = sizes
+        .iter()
+        .map(|size| size.parse().map_err(wrong))
+        .collect::<PyResult<_>>()?;
     let borrowed = source.borrow(py)?;
     let requests = borrowed.requests()?;
     check_units(py, source, &requests, &sizes)?;
     let needs_totals = sizes.is_empty() || sizes.iter().any(|size| size.bytes().is_none());
-    let Some((unique_bytes, _)) = measure(py, source, &requests, needs_totals, false)? else { return Ok(None) };
+    let Some((unique_bytes, _)) = measure(py, source, &requests, needs_totals, false)? else {
+        return Ok(None);
+    };
     let mut capacities: Vec<u64> = match sizes.is_empty() {
         true => spaced_sizes(unique_bytes, points),
         false => {
-            let bytes = sizes.iter().map(|size| size.of(unique_bytes).map(ByteSize::bytes).map_err(wrong));
+            let bytes = sizes
+                .iter()
+                .map(|size| size.of(unique_bytes).map(ByteSize::bytes).map_err(wrong));
             bytes.collect::<PyResult<_>>()?
         }
     };
@@ -179,15 +229,26 @@ pub fn predict(
     table: u64,
     admit: Option<String>,
 ) -> PyResult<(Vec<String>, Vec<String>)> {
-    let size = |c: String| c.parse::<ByteSize>().map_err(|error| wrong(format!("admit={c}: {error}")));
+    let size = |c: String| {
+        c.parse::<ByteSize>()
+            .map_err(|error| wrong(format!("admit={c}: {error}")))
+    };
     let admit = admit.map(size).transpose()?;
-    let parameters = ModelParameters { theta, window, table, admit };
+    let parameters = ModelParameters {
+        theta,
+        window,
+        table,
+        admit,
+    };
     parameters.check().map_err(wrong)?;
-    let Some(capacities) = capacities(py, source, &sizes, 0)? else { return Err(PyKeyboardInterrupt::new_err(())) };
+    let Some(capacities) = capacities(py, source, &sizes, 0)? else {
+        return Err(PyKeyboardInterrupt::new_err(()));
+    };
     let borrowed = source.borrow(py)?;
     let requests = borrowed.requests()?;
-    let popularity =
-        whole(py, None, |watch| survey(&requests, || !watch.stops()).map(|survey| Popularity::of(&survey)))?;
+    let popularity = whole(py, None, |watch| {
+        survey(&requests, || !watch.stops()).map(|survey| Popularity::of(&survey))
+    })?;
     let (mut rows, mut notes) = (Vec::new(), Vec::new());
     for capacity in capacities {
         let size = ByteSize::from_bytes(capacity);
@@ -198,8 +259,20 @@ pub fn predict(
             ));
         }
         let (trace, unit) = (source.trace_name(), popularity.unit());
-        for Modelled { model, policy, predicted } in parameters.models(&popularity, size) {
-            let row = PredictionRow { trace, policy, model, capacity, unit, predicted };
+        for Modelled {
+            model,
+            policy,
+            predicted,
+        } in parameters.models(&popularity, size)
+        {
+            let row = PredictionRow {
+                trace,
+                policy,
+                model,
+                capacity,
+                unit,
+                predicted,
+            };
             rows.push(serde_json::to_string(&row).map_err(wrong)?);
         }
     }

@@ -16,10 +16,14 @@ pub fn hash_names<'py>(
 ) -> PyResult<Bound<'py, PyArray1<u64>>> {
     let (offsets, data) = (offsets.as_slice()?, data.as_slice()?);
     let hash = |pair: &[i64]| {
-        let (from, to) = (usize::try_from(pair[0]).ok()?, usize::try_from(pair[1]).ok()?);
+        let (from, to) = (
+            usize::try_from(pair[0]).ok()?,
+            usize::try_from(pair[1]).ok()?,
+        );
         data.get(from..to).map(name_hash)
     };
     let hashes: Option<Vec<u64>> = py.detach(|| offsets.windows(2).map(hash).collect());
-    let hashes = hashes.ok_or_else(|| PyValueError::new_err("an offset lies outside of the names"))?;
+    let hashes =
+        hashes.ok_or_else(|| PyValueError::new_err("an offset lies outside of the names"))?;
     Ok(PyArray1::from_vec(py, hashes))
 }

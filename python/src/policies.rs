@@ -29,12 +29,19 @@ pub fn policies() -> Vec<String> {
         },
         offline: policy.is_offline(),
         summary: policy.summary,
-        parameters: policy.parameters.iter().map(|parameter| parameter.name.to_owned()).collect(),
+        parameters: policy
+            .parameters
+            .iter()
+            .map(|parameter| parameter.name.to_owned())
+            .collect(),
         citation: policy.citation,
         complexity: policy.complexity,
         bytes_an_object: policy.bytes_an_object,
     };
-    registry().iter().filter_map(|policy| serde_json::to_string(&entry(policy)).ok()).collect()
+    registry()
+        .iter()
+        .filter_map(|policy| serde_json::to_string(&entry(policy)).ok())
+        .collect()
 }
 
 /// Returns a spec as the rows have it: `S3-FIFO` is `s3fifo`.

@@ -33,7 +33,10 @@ pub struct Failure {
 impl Failure {
     fn set(&self, error: PyErr) {
         self.has_failed.store(true, Relaxed);
-        self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.error
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert(error);
     }
 
     /// Returns the exception as an error, if there was one.
@@ -42,7 +45,12 @@ impl Failure {
     /// The exception.
     pub fn check(&self) -> PyResult<()> {
         match self.has_failed.load(Relaxed) {
-            true => self.error.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err),
+            true => self
+                .error
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take()
+                .map_or(Ok(()), Err),
             false => Ok(()),
         }
     }
@@ -76,15 +84,22 @@ impl PythonPolicy {
     /// If it has no method `evict`.
     pub fn new(policy: &Bound<'_, PyAny>, failure: Arc<Failure>) -> PyResult<PythonPolicy> {
         let method = |name: &str| -> PyResult<Option<Method>> {
-            let method = policy.getattr_opt(name)?.filter(|method| method.is_callable());
+            let method = policy
+                .getattr_opt(name)?
+                .filter(|method| method.is_callable());
             Ok(method.map(|method| match Native::of(name, &method) {
                 Some(native) => Method::Native(native),
                 None => Method::Python(method.unbind()),
             }))
         };
         let evict = method("evict")?.ok_or_else(|| {
-            let class = policy.get_type().name().map_or_else(|_| "the policy".to_owned(), |name| name.to_string());
-            PyTypeError::new_err(format!("{class} has no method evict(), which returns the id that leaves"))
+            let class = policy
+                .get_type()
+                .name()
+                .map_or_else(|_| "the policy".to_owned(), |name| name.to_string());
+            PyTypeError::new_err(format!(
+                "{class} has no method evict(), which returns the id that leaves"
+            ))
         })?;
         Ok(PythonPolicy {
             hit: method("hit")?,
@@ -105,10 +120,15 @@ impl PythonPolicy {
     where
         A: for<'py> PyCallArgs<'py>,
     {
-        let Some(method) = method.filter(|_| !self.failure.has_failed.load(Relaxed)) else { return true };
+        let Some(method) = method.filter(|_| !self.failure.has_failed.load(Relaxed)) else {
+            return true;
+        };
         let answer = Python::attach(|py| match method {
             Method::Native(native) => native.call(py, id).map(|_| false),
-            Method::Python(method) => method.bind(py).call1(arguments).and_then(|answer| answer.is_truthy()),
+            Method::Python(method) => method
+                .bind(py)
+                .call1(arguments)
+                .and_then(|answer| answer.is_truthy()),
         });
         answer.unwrap_or_else(|error| {
             self.failure.set(error);
@@ -130,12 +150,16 @@ impl PythonPolicy {
                 Method::Python(evict) => {
                     let chosen = evict.bind(py).call0()?;
                     chosen.extract().map_err(|_| {
-                        PyTypeError::new_err(format!("evict() returned {chosen:?}, which is no id of a stored object"))
+                        PyTypeError::new_err(format!(
+                            "evict() returned {chosen:?}, which is no id of a stored object"
+                        ))
                     })?
                 }
             };
             let slot = self.index.find(id, |slot| self.stored(slot) == Some(id));
-            slot.ok_or_else(|| PyValueError::new_err(format!("evict() returned {id}, which is not stored")))
+            slot.ok_or_else(|| {
+                PyValueError::new_err(format!("evict() returned {id}, which is not stored"))
+            })
         })
     }
 
@@ -182,7 +206,12 @@ impl Evict for PythonPolicy {
             true => None,
             false => self.choose().map_err(|error| self.failure.set(error)).ok(),
         };
-        let any = || self.ids.iter().rposition(Option::is_some).map(|slot| Slot::new(slot as u32));
+        let any = || {
+            self.ids
+                .iter()
+                .rposition(Option::is_some)
+                .map(|slot| Slot::new(slot as u32))
+        };
         let victim = chosen.or_else(any)?;
         self.release(victim);
         Some(victim)

@@ -47,7 +47,10 @@ struct Common<'a> {
 /// or "ns") and a length.
 #[pyfunction]
 #[pyo3(signature = (source, policies, sizes, *, seeds, warmup, fill, windows, size_classes, evictions, progress, threads))]
-#[allow(clippy::too_many_arguments, reason = "the keyword arguments of a function in Python")]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the keyword arguments of a function in Python"
+)]
 pub fn replay(
     py: Python<'_>,
     source: &Source,
@@ -62,19 +65,35 @@ pub fn replay(
     progress: Option<Py<PyAny>>,
     threads: Option<usize>,
 ) -> PyResult<(Vec<String>, bool)> {
-    let policies: Vec<Chosen> = policies.into_iter().map(Chosen::of).collect::<PyResult<_>>()?;
-    let sizes: Vec<Size> = sizes.iter().map(|size| size.parse().map_err(wrong)).collect::<PyResult<_>>()?;
+    let policies: Vec<Chosen> = policies
+        .into_iter()
+        .map(Chosen::of)
+        .collect::<PyResult<_>>()?;
+    let sizes: Vec<Size> = sizes
+        .iter()
+        .map(|size| size.parse().map_err(wrong))
+        .collect::<PyResult<_>>()?;
     let window = windows.map(|(unit, length)| match unit.as_str() {
         "requests" => Window::Requests(length),
         _ => Window::Nanos(length),
     });
-    let breakdown = Breakdown { window, size_classes, evictions };
+    let breakdown = Breakdown {
+        window,
+        size_classes,
+        evictions,
+    };
     let borrowed = source.borrow(py)?;
     let requests = borrowed.requests()?;
     let is_offline = |policy: &Chosen| matches!(policy, Chosen::Spec(spec) if spec.is_offline());
     check_units(py, source, &requests, &sizes)?;
     let needs_totals = sizes.iter().any(|size| size.bytes().is_none());
-    let measured = measure(py, source, &requests, needs_totals, policies.iter().any(is_offline))?;
+    let measured = measure(
+        py,
+        source,
+        &requests,
+        needs_totals,
+        policies.iter().any(is_offline),
+    )?;
     let Some((unique_bytes, future)) = measured else {
         return Ok((Vec::new(), false));
     };
@@ -82,22 +101,47 @@ pub fn replay(
     for policy in &policies {
         for size in &sizes {
             let capacity = size.of(unique_bytes).map_err(wrong)?;
-            plans.extend(seeds.iter().map(|seed| Plan { policy, capacity, seed: *seed }));
+            plans.extend(seeds.iter().map(|seed| Plan {
+                policy,
+                capacity,
+                seed: *seed,
+            }));
         }
     }
-    let common = Common { trace: source.trace_name(), fill, warm_up: warmup, breakdown, future };
+    let common = Common {
+        trace: source.trace_name(),
+        fill,
+        warm_up: warmup,
+        breakdown,
+        future,
+    };
     // A fault in a spec is reported before the work.
-    for plan in plans.iter().filter(|plan| matches!(plan.policy, Chosen::Spec(_))) {
+    for plan in plans
+        .iter()
+        .filter(|plan| matches!(plan.policy, Chosen::Spec(_)))
+    {
         plan.cell(&common)?;
     }
-    sweep(py, &requests, plans.len(), |place| plans[place].cell(&common), progress.as_ref(), threads)
+    sweep(
+        py,
+        &requests,
+        plans.len(),
+        |place| plans[place].cell(&common),
+        progress.as_ref(),
+        threads,
+    )
 }
 
 /// Checks that sizes with a unit of bytes have a meaning for the trace.
 ///
 /// # Errors
 /// If they have none, or the trace cannot be read.
-pub fn check_units(py: Python<'_>, source: &Source, requests: &Requests<'_>, sizes: &[Size]) -> PyResult<()> {
+pub fn check_units(
+    py: Python<'_>,
+    source: &Source,
+    requests: &Requests<'_>,
+    sizes: &[Size],
+) -> PyResult<()> {
     let in_bytes = sizes.iter().find(|size| matches!(size, Size::Bytes(_)));
     match in_bytes {
         Some(size) if !py.detach(|| requests.has_sizes())? => Err(wrong(format!(
@@ -129,7 +173,10 @@ pub fn measure(
         let mut future = needs_future.then(FutureBuilder::default);
         if let Some(future) = &mut future {
             requests.chunks(|chunk| {
-                chunk.iter().try_for_each(|access| future.push(access.id, access.size)).map_err(wrong)?;
+                chunk
+                    .iter()
+                    .try_for_each(|access| future.push(access.id, access.size))
+                    .map_err(wrong)?;
                 Ok(!watch.stops())
             })?;
         }
@@ -138,7 +185,9 @@ pub fn measure(
         Ok(())
     };
     let end = watch.run(py, 1, None, read, || ())?;
-    let measured = measured.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let measured = measured
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
     Ok(measured.filter(|_| end == End::Whole))
 }
 
@@ -169,10 +218,23 @@ impl Plan<'_> {
                     PythonPolicy::new(&policy, failure.clone())
                 })?;
                 let engine = Engine::with(self.capacity, Vec::new(), Box::new(policy));
-                (Replay::over(engine, self.seed), Some((name.clone(), failure)))
+                (
+                    Replay::over(engine, self.seed),
+                    Some((name.clone(), failure)),
+                )
             }
         };
-        let replay = if common.fill { replay.filling() } else { replay };
-        Ok(Cell::new(common.trace, replay, common.warm_up, common.breakdown, python))
+        let replay = if common.fill {
+            replay.filling()
+        } else {
+            replay
+        };
+        Ok(Cell::new(
+            common.trace,
+            replay,
+            common.warm_up,
+            common.breakdown,
+            python,
+        ))
     }
 }

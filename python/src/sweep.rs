@@ -46,12 +46,17 @@ pub fn sweep<C: Cache>(
     threads: Option<usize>,
 ) -> PyResult<(Vec<String>, bool)> {
     if caches > MAX_ROWS {
-        return Err(wrong(format!("{caches} rows, more than {MAX_ROWS}; call it several times")));
+        return Err(wrong(format!(
+            "{caches} rows, more than {MAX_ROWS}; call it several times"
+        )));
     }
     let finished = Mutex::new(Vec::new());
     let keep = |place: usize, cache: C| {
         let rows = cache.rows()?;
-        finished.lock().unwrap_or_else(PoisonError::into_inner).push((place, rows));
+        finished
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push((place, rows));
         Ok(())
     };
     let all_cores = || std::thread::available_parallelism().map_or(1, usize::from);
@@ -94,7 +99,12 @@ pub fn sweep<C: Cache>(
             watch.run(py, 1 + cores, progress, work, || sweep.end(true))?
         }
     };
-    let mut finished = finished.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut finished = finished
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
     finished.sort_unstable_by_key(|(place, _)| *place);
-    Ok((finished.into_iter().flat_map(|(_, rows)| rows).collect(), end == End::Whole))
+    Ok((
+        finished.into_iter().flat_map(|(_, rows)| rows).collect(),
+        end == End::Whole,
+    ))
 }

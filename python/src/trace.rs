@@ -22,7 +22,12 @@ pub struct Source {
 }
 
 enum Stored {
-    Columns { ids: Py<PyArray1<u64>>, sizes: Option<Py<PyArray1<u64>>>, times: Option<Py<PyArray1<u64>>>, is_log: bool },
+    Columns {
+        ids: Py<PyArray1<u64>>,
+        sizes: Option<Py<PyArray1<u64>>>,
+        times: Option<Py<PyArray1<u64>>>,
+        is_log: bool,
+    },
     File(File),
 }
 
@@ -48,7 +53,16 @@ impl Source {
         times: Option<Py<PyArray1<u64>>>,
         is_log: bool,
     ) -> Source {
-        Source { name, requests: Stored::Columns { ids, sizes, times, is_log }, unique_bytes: OnceLock::new() }
+        Source {
+            name,
+            requests: Stored::Columns {
+                ids,
+                sizes,
+                times,
+                is_log,
+            },
+            unique_bytes: OnceLock::new(),
+        }
     }
 
     /// Takes a file of a format of the command line.
@@ -67,7 +81,11 @@ impl Source {
             columns: columns.map(str::parse).transpose().map_err(wrong)?,
             limit,
         };
-        Ok(Source { name, requests: Stored::File(file), unique_bytes: OnceLock::new() })
+        Ok(Source {
+            name,
+            requests: Stored::File(file),
+            unique_bytes: OnceLock::new(),
+        })
     }
 
     /// Returns the name.
@@ -86,7 +104,9 @@ impl Source {
                 return Err(wrong(format!("{}: no request was read", self.name)));
             }
             // It sorts the objects.
-            unless_stopped(watch, move || serde_json::to_string(&survey.report())).transpose().map_err(wrong)
+            unless_stopped(watch, move || serde_json::to_string(&survey.report()))
+                .transpose()
+                .map_err(wrong)
         })?;
         // `whole` has a report unless it was interrupted, which is its error.
         report.ok_or_else(|| PyKeyboardInterrupt::new_err(()))
@@ -96,12 +116,24 @@ impl Source {
     /// a `rate` below 1, reads only those for this share of the objects, which `seed` chooses. Also
     /// returns whether they come from a web server's log.
     #[pyo3(signature = (most, rate, seed))]
-    fn read<'py>(&self, py: Python<'py>, most: Option<u64>, rate: f64, seed: u64) -> PyResult<(Arrays<'py>, bool)> {
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        most: Option<u64>,
+        rate: f64,
+        seed: u64,
+    ) -> PyResult<(Arrays<'py>, bool)> {
         let sample = Sample::of(rate, seed);
-        let sample = sample.ok_or_else(|| wrong(format!("rate {rate}: a share above 0, up to 1, such as 0.01")))?;
+        let sample = sample.ok_or_else(|| {
+            wrong(format!(
+                "rate {rate}: a share above 0, up to 1, such as 0.01"
+            ))
+        })?;
         let borrowed = self.borrow(py)?;
         let requests = borrowed.requests()?;
-        let most = most.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
+        let most = most.map_or(usize::MAX, |most| {
+            usize::try_from(most).unwrap_or(usize::MAX)
+        });
         let (read, is_log) = whole(py, None, |watch| {
             let (mut read, mut sample) = (Vec::new(), sample.clone());
             let is_log = requests.chunks(|chunk| {
@@ -125,7 +157,10 @@ impl Source {
     /// `locality` below 1, each object's requests fall into a window of the trace.
     #[staticmethod]
     #[pyo3(signature = (requests, *, objects, exponent, shift, size, requests_per_second, locality, seed))]
-    #[allow(clippy::too_many_arguments, reason = "the keyword arguments of a function in Python")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "the keyword arguments of a function in Python"
+    )]
     fn generate(
         py: Python<'_>,
         requests: usize,
@@ -137,7 +172,13 @@ impl Source {
         locality: Option<f64>,
         seed: u64,
     ) -> PyResult<Arrays<'_>> {
-        let web = Web { objects, exponent, shift, requests_per_second, object_bytes: size };
+        let web = Web {
+            objects,
+            exponent,
+            shift,
+            requests_per_second,
+            object_bytes: size,
+        };
         let streams = Streams::new(seed);
         let accesses = whole(py, None, |watch| {
             let mut generated = web.requests(&streams).map_err(wrong)?.take(requests);
@@ -158,10 +199,21 @@ impl Source {
     /// Borrows the arrays for the time of a call.
     pub fn borrow<'py>(&'py self, py: Python<'py>) -> PyResult<Borrowed<'py>> {
         Ok(match &self.requests {
-            Stored::Columns { ids, sizes, times, is_log } => Borrowed::Columns {
+            Stored::Columns {
+                ids,
+                sizes,
+                times,
+                is_log,
+            } => Borrowed::Columns {
                 ids: ids.bind(py).try_readonly()?,
-                sizes: sizes.as_ref().map(|sizes| sizes.bind(py).try_readonly()).transpose()?,
-                times: times.as_ref().map(|times| times.bind(py).try_readonly()).transpose()?,
+                sizes: sizes
+                    .as_ref()
+                    .map(|sizes| sizes.bind(py).try_readonly())
+                    .transpose()?,
+                times: times
+                    .as_ref()
+                    .map(|times| times.bind(py).try_readonly())
+                    .transpose()?,
                 is_log: *is_log,
             },
             Stored::File(file) => Borrowed::File(file),
@@ -194,11 +246,19 @@ impl Source {
 }
 
 /// Ids, sizes in bytes, times in nanoseconds.
-type Arrays<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u64>>);
+type Arrays<'py> = (
+    Bound<'py, PyArray1<u64>>,
+    Bound<'py, PyArray1<u64>>,
+    Bound<'py, PyArray1<u64>>,
+);
 
 fn arrays<'py>(py: Python<'py>, accesses: &[Access]) -> Arrays<'py> {
     let array = |of: fn(&Access) -> u64| PyArray1::from_iter(py, accesses.iter().map(of));
-    (array(|access| access.id), array(|access| access.size), array(|access| access.now.nanos()))
+    (
+        array(|access| access.id),
+        array(|access| access.size),
+        array(|access| access.now.nanos()),
+    )
 }
 
 /// Counts the requests while `goes_on`.
@@ -237,17 +297,34 @@ impl Borrowed<'_> {
     /// # Errors
     /// If an array is not contiguous, or the arrays have different lengths.
     pub fn requests(&self) -> PyResult<Requests<'_>> {
-        let Borrowed::Columns { ids, sizes, times, is_log } = self else {
-            let Borrowed::File(file) = self else { unreachable!("the other variant") };
+        let Borrowed::Columns {
+            ids,
+            sizes,
+            times,
+            is_log,
+        } = self
+        else {
+            let Borrowed::File(file) = self else {
+                unreachable!("the other variant")
+            };
             return Ok(Requests::File(file));
         };
         let ids = ids.as_slice()?;
         let sizes = sizes.as_ref().map(PyReadonlyArray1::as_slice).transpose()?;
         let times = times.as_ref().map(PyReadonlyArray1::as_slice).transpose()?;
-        if [sizes, times].into_iter().flatten().any(|column| column.len() != ids.len()) {
+        if [sizes, times]
+            .into_iter()
+            .flatten()
+            .any(|column| column.len() != ids.len())
+        {
             return Err(wrong("the arrays have different lengths"));
         }
-        Ok(Requests::Columns(Columns { ids, sizes, times, is_log: *is_log }))
+        Ok(Requests::Columns(Columns {
+            ids,
+            sizes,
+            times,
+            is_log: *is_log,
+        }))
     }
 }
 
@@ -279,12 +356,22 @@ impl Columns<'_> {
     pub fn read(&self, start: usize, most: usize, accesses: &mut Vec<Access>) {
         let end = self.len().min(start.saturating_add(most));
         accesses.clear();
-        accesses.extend(self.ids[start..end].iter().map(|id| Access { id: *id, size: 1, now: Time::ZERO }));
+        accesses.extend(self.ids[start..end].iter().map(|id| Access {
+            id: *id,
+            size: 1,
+            now: Time::ZERO,
+        }));
         if let Some(sizes) = self.sizes {
-            accesses.iter_mut().zip(&sizes[start..end]).for_each(|(access, size)| access.size = *size);
+            accesses
+                .iter_mut()
+                .zip(&sizes[start..end])
+                .for_each(|(access, size)| access.size = *size);
         }
         if let Some(times) = self.times {
-            accesses.iter_mut().zip(&times[start..end]).for_each(|(access, at)| access.now = Time::from_nanos(*at));
+            accesses
+                .iter_mut()
+                .zip(&times[start..end])
+                .for_each(|(access, at)| access.now = Time::from_nanos(*at));
         }
     }
 }
@@ -296,7 +383,9 @@ impl Requests<'_> {
     /// If the trace cannot be read.
     pub fn has_sizes(&self) -> PyResult<bool> {
         if let Requests::Columns(columns) = self {
-            return Ok(columns.sizes.is_some_and(|sizes| sizes.iter().any(|size| *size > 1)));
+            return Ok(columns
+                .sizes
+                .is_some_and(|sizes| sizes.iter().any(|size| *size > 1)));
         }
         let mut has_sizes = false;
         self.chunks(|chunk| {
@@ -311,7 +400,10 @@ impl Requests<'_> {
     ///
     /// # Errors
     /// If the trace cannot be read, or `take` fails.
-    pub fn chunks(&self, mut take: impl FnMut(&mut Vec<Access>) -> PyResult<bool>) -> PyResult<bool> {
+    pub fn chunks(
+        &self,
+        mut take: impl FnMut(&mut Vec<Access>) -> PyResult<bool>,
+    ) -> PyResult<bool> {
         let mut chunk = Vec::new();
         match self {
             Requests::Columns(columns) => {
@@ -366,7 +458,9 @@ impl File {
     ) -> PyResult<()> {
         let (mut chunk, mut left) = (Vec::new(), self.limit.unwrap_or(u64::MAX));
         loop {
-            trace.read_many(&mut chunk, left.min(most as u64) as usize).map_err(wrong)?;
+            trace
+                .read_many(&mut chunk, left.min(most as u64) as usize)
+                .map_err(wrong)?;
             left -= chunk.len() as u64;
             if chunk.is_empty() || !take(&mut chunk)? {
                 return Ok(());

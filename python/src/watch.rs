@@ -46,12 +46,17 @@ pub fn whole<T: Send>(
     };
     let end = watch.run(py, 1, progress, run, || ())?;
     let found = result.into_inner().unwrap_or_else(PoisonError::into_inner);
-    found.filter(|_| end == End::Whole).ok_or_else(|| PyKeyboardInterrupt::new_err(()))
+    found
+        .filter(|_| end == End::Whole)
+        .ok_or_else(|| PyKeyboardInterrupt::new_err(()))
 }
 
 /// Runs work that looks at no watch, such as sorting, on a thread of its own. Returns `None` if the
 /// work stops meanwhile: the thread is left behind, and ends by itself.
-pub fn unless_stopped<T: Send + 'static>(watch: &Watch, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+pub fn unless_stopped<T: Send + 'static>(
+    watch: &Watch,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
     if watch.stops() {
         return None;
     }
@@ -65,7 +70,11 @@ pub fn unless_stopped<T: Send + 'static>(watch: &Watch, work: impl FnOnce() -> T
             return None;
         }
     }
-    Some(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    Some(
+        thread
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+    )
 }
 
 impl Watch {
@@ -115,7 +124,9 @@ impl Watch {
                     on_stop();
                 }
                 let join = |worker: std::thread::ScopedJoinHandle<'_, PyResult<()>>| {
-                    worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                    worker
+                        .join()
+                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
                 };
                 let worked: Vec<PyResult<()>> = workers.into_iter().map(join).collect();
                 worked.into_iter().collect::<PyResult<()>>()?;
@@ -128,18 +139,29 @@ impl Watch {
     fn wait(&self, progress: Option<&Py<PyAny>>) -> PyResult<End> {
         let mut working = self.working();
         while *working > 0 {
-            working = self.ended.wait_timeout(working, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+            working = self
+                .ended
+                .wait_timeout(working, LOOK)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
             if *working == 0 {
                 break;
             }
             drop(working);
             let looked = Python::attach(|py| {
                 py.check_signals()?;
-                progress.map_or(Ok(()), |progress| progress.call1(py, (self.done.load(Relaxed),)).map(drop))
+                progress.map_or(Ok(()), |progress| {
+                    progress.call1(py, (self.done.load(Relaxed),)).map(drop)
+                })
             });
             if let Err(error) = looked {
-                let is_interrupt = Python::attach(|py| error.is_instance_of::<PyKeyboardInterrupt>(py));
-                return if is_interrupt { Ok(End::Interrupted) } else { Err(error) };
+                let is_interrupt =
+                    Python::attach(|py| error.is_instance_of::<PyKeyboardInterrupt>(py));
+                return if is_interrupt {
+                    Ok(End::Interrupted)
+                } else {
+                    Err(error)
+                };
             }
             working = self.working();
         }

@@ -34,7 +34,10 @@ impl Candidate {
         let all = traffic.requested_bytes + overhead;
         let missed = (1.0 - point.byte_hit_ratio) * all - (1.0 - point.object_hit_ratio) * overhead;
         let (byte_hit_ratio, scale) = match traffic.requested_bytes > 0.0 {
-            true => (1.0 - missed / traffic.requested_bytes, all / traffic.requested_bytes),
+            true => (
+                1.0 - missed / traffic.requested_bytes,
+                all / traffic.requested_bytes,
+            ),
             false => (0.0, 0.0),
         };
         Candidate {

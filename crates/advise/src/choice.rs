@@ -59,7 +59,12 @@ pub struct Choice {
 
 impl Choice {
     /// Chooses among `candidates`, of which there is at least one.
-    pub(crate) fn new(candidates: &[Candidate], traffic: &Traffic, goal: Goal, prices: Option<Prices>) -> Choice {
+    pub(crate) fn new(
+        candidates: &[Candidate],
+        traffic: &Traffic,
+        goal: Goal,
+        prices: Option<Prices>,
+    ) -> Choice {
         let goal = if prices.is_some() { Goal::Bytes } else { goal };
         let cost = |candidate: &Candidate| {
             prices.map(|Prices { egress, memory }| {
@@ -71,13 +76,20 @@ impl Choice {
         let (chosen, reason) = match prices {
             Some(_) => {
                 let costs = |candidate: &&Candidate| cost(candidate).unwrap_or_default();
-                let chosen = candidates.iter().min_by(|a, b| costs(a).total_cmp(&costs(b)));
-                (chosen.unwrap_or(&candidates[0]), "memory and egress cost least".to_owned())
+                let chosen = candidates
+                    .iter()
+                    .min_by(|a, b| costs(a).total_cmp(&costs(b)));
+                (
+                    chosen.unwrap_or(&candidates[0]),
+                    "memory and egress cost least".to_owned(),
+                )
             }
             None => knee(candidates, goal),
         };
         let without = prices.and_then(|Prices { egress, .. }| {
-            traffic.in_seconds(traffic.requested_bytes, MONTH).map(|bytes| bytes * egress.per_byte)
+            traffic
+                .in_seconds(traffic.requested_bytes, MONTH)
+                .map(|bytes| bytes * egress.per_byte)
         });
         let reason = match cost(chosen).zip(without) {
             Some((cost, without)) if cost >= without => {
@@ -85,7 +97,9 @@ impl Choice {
             }
             _ => reason,
         };
-        let lru = candidates.iter().find(|other| other.policy == "lru" && other.capacity == chosen.capacity);
+        let lru = candidates
+            .iter()
+            .find(|other| other.policy == "lru" && other.capacity == chosen.capacity);
         Choice {
             goal,
             chosen: chosen.clone(),
@@ -99,13 +113,24 @@ impl Choice {
 
 /// Returns the best policy at each size, from the smallest to the largest.
 pub(crate) fn best_by_size(candidates: &[Candidate], goal: Goal) -> Vec<&Candidate> {
-    let mut sizes: Vec<u64> = candidates.iter().map(|candidate| candidate.capacity).collect();
+    let mut sizes: Vec<u64> = candidates
+        .iter()
+        .map(|candidate| candidate.capacity)
+        .collect();
     sizes.sort_unstable();
     sizes.dedup();
     let best = |size: &u64| {
-        let here = candidates.iter().filter(|candidate| candidate.capacity == *size);
+        let here = candidates
+            .iter()
+            .filter(|candidate| candidate.capacity == *size);
         // Of equal ones the first, in the order of the arguments.
-        here.reduce(|best, other| if goal.ratio(other) > goal.ratio(best) { other } else { best })
+        here.reduce(|best, other| {
+            if goal.ratio(other) > goal.ratio(best) {
+                other
+            } else {
+                best
+            }
+        })
     };
     sizes.iter().filter_map(best).collect()
 }
@@ -118,7 +143,9 @@ fn knee(candidates: &[Candidate], goal: Goal) -> (&Candidate, String) {
     let is_worth_it = |pair: &[&Candidate]| {
         let gain = goal.ratio(pair[1]) - goal.ratio(pair[0]);
         // Sizes may be further apart than a factor of two.
-        let doublings = (pair[1].capacity as f64 / pair[0].capacity as f64).log2().max(f64::MIN_POSITIVE);
+        let doublings = (pair[1].capacity as f64 / pair[0].capacity as f64)
+            .log2()
+            .max(f64::MIN_POSITIVE);
         gain / doublings >= KNEE && gain > goal.error(pair[0]).max(goal.error(pair[1]))
     };
     let what = match goal {
@@ -126,10 +153,14 @@ fn knee(candidates: &[Candidate], goal: Goal) -> (&Candidate, String) {
         Goal::Bytes => "bytes",
     };
     // From here on, no doubling is worth it.
-    let last = best.windows(2).rposition(is_worth_it).map_or(0, |place| place + 1);
+    let last = best
+        .windows(2)
+        .rposition(is_worth_it)
+        .map_or(0, |place| place + 1);
     let chosen = best.get(last).copied().unwrap_or(&candidates[0]);
     let reason = match last + 1 == best.len() {
-        true => "it is the largest that was compared, and doubling to it saved one point or more".to_owned(),
+        true => "it is the largest that was compared, and doubling to it saved one point or more"
+            .to_owned(),
         false => format!("twice the size, or more, saves less than one point of the {what}"),
     };
     (chosen, reason)

@@ -44,8 +44,14 @@ impl<'a> Comparison<'a> {
             }
         }
         let sizes = sizes(&question.sizes, &gathered.traffic)?;
-        let comparison = Comparison { question, gathered, sizes };
-        comparison.cells().try_for_each(|(spec, size)| comparison.cache(spec, size).map(drop))?;
+        let comparison = Comparison {
+            question,
+            gathered,
+            sizes,
+        };
+        comparison
+            .cells()
+            .try_for_each(|(spec, size)| comparison.cache(spec, size).map(drop))?;
         Ok(comparison)
     }
 
@@ -68,7 +74,11 @@ impl<'a> Comparison<'a> {
         let candidates = self.run(goes_on)?;
         let (question, traffic) = (self.question, self.gathered.traffic);
         let choice = Choice::new(&candidates, &traffic, question.goal, question.prices);
-        Ok(Advice { traffic, candidates, choice })
+        Ok(Advice {
+            traffic,
+            candidates,
+            choice,
+        })
     }
 
     /// Returns the candidates in the order of the policies, each from the smallest size to the
@@ -80,7 +90,9 @@ impl<'a> Comparison<'a> {
         let work = || -> Result<(), AdviseError> {
             loop {
                 let place = next.fetch_add(1, Relaxed);
-                let Some((spec, size)) = cells.get(place) else { return Ok(()) };
+                let Some((spec, size)) = cells.get(place) else {
+                    return Ok(());
+                };
                 let mut curve = self.cache(spec, *size)?;
                 for chunk in kept.requests_kept().chunks(CHUNK_REQUESTS) {
                     curve.requests(chunk);
@@ -93,23 +105,36 @@ impl<'a> Comparison<'a> {
                     Some(Candidate::new(spec, point, traffic));
             }
         };
-        let cores = std::thread::available_parallelism().map_or(1, usize::from).min(cells.len());
+        let cores = std::thread::available_parallelism()
+            .map_or(1, usize::from)
+            .min(cells.len());
         std::thread::scope(|scope| {
             let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
-            workers
-                .into_iter()
-                .try_for_each(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            workers.into_iter().try_for_each(|worker| {
+                worker
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
         })?;
-        Ok(found.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().flatten().collect())
+        Ok(found
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
+            .into_iter()
+            .flatten()
+            .collect())
     }
 
     fn cells(&self) -> impl Iterator<Item = (&Spec, u64)> {
-        self.question.policies.iter().flat_map(|spec| self.sizes.iter().map(move |size| (spec, *size)))
+        self.question
+            .policies
+            .iter()
+            .flat_map(|spec| self.sizes.iter().map(move |size| (spec, *size)))
     }
 
     fn cache(&self, spec: &Spec, size: u64) -> Result<Curve<Miniature>, SpecError> {
         let sample = self.gathered.kept.sample();
-        Curve::miniature(spec, ByteSize::from_bytes(size), sample, self.question.seed).map(Curve::filling)
+        Curve::miniature(spec, ByteSize::from_bytes(size), sample, self.question.seed)
+            .map(Curve::filling)
     }
 }
 
@@ -117,10 +142,17 @@ impl<'a> Comparison<'a> {
 fn sizes(typed: &[Size], traffic: &Traffic) -> Result<Vec<u64>, AdviseError> {
     let all = (traffic.footprint + traffic.footprint_error).ceil() as u64;
     let mut sizes: Vec<u64> = match typed.is_empty() {
-        true => (0..SIZES).map(|halvings| (all >> halvings).max(1)).collect(),
-        false => typed.iter().map(|size| size.of(all).map(ByteSize::bytes)).collect::<Result<_, _>>()?,
+        true => (0..SIZES)
+            .map(|halvings| (all >> halvings).max(1))
+            .collect(),
+        false => typed
+            .iter()
+            .map(|size| size.of(all).map(ByteSize::bytes))
+            .collect::<Result<_, _>>()?,
     };
-    let in_bytes = typed.iter().find(|size| matches!(size, Size::Bytes(_)) && traffic.unit == Unit::Objects);
+    let in_bytes = typed
+        .iter()
+        .find(|size| matches!(size, Size::Bytes(_)) && traffic.unit == Unit::Objects);
     if let Some(size) = in_bytes {
         return Err(AdviseError::BytesOfObjects(*size));
     }

@@ -18,12 +18,22 @@ impl Advice {
 
 fn configuration(advice: &Advice) -> String {
     let chosen = &advice.choice.chosen;
-    let mut text = format!("# From {} by `larder advise`.\n", advice.traffic.files.join(", ").escape_debug());
-    lines_of_choice(advice).iter().for_each(|line| _ = writeln!(text, "# {line}"));
+    let mut text = format!(
+        "# From {} by `larder advise`.\n",
+        advice.traffic.files.join(", ").escape_debug()
+    );
+    lines_of_choice(advice)
+        .iter()
+        .for_each(|line| _ = writeln!(text, "# {line}"));
     text += "# The names of the other keys, and their defaults: `larder run --print-config`.\n\n[http]\n";
     // A whole number of MiB reads better, and never less than was chosen.
     let mebibytes = chosen.capacity.div_ceil(1 << 20);
-    let _ = writeln!(text, "cache = \"{}\"   # {}", ByteSize::from_mib(mebibytes), size(chosen.capacity, advice));
+    let _ = writeln!(
+        text,
+        "cache = \"{}\"   # {}",
+        ByteSize::from_mib(mebibytes),
+        size(chosen.capacity, advice)
+    );
     let _ = writeln!(text, "policy = \"{}\"", chosen.policy);
     if mebibytes << 20 < MAX_OBJECT {
         let _ = writeln!(text, "max_object = \"{}\"", ByteSize::from_mib(mebibytes));

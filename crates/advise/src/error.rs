@@ -36,22 +36,32 @@ impl fmt::Display for AdviseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             AdviseError::NoPolicy => f.write_str("no policy to compare; give at least one"),
-            AdviseError::Offline(spec) => write!(f, "policy `{spec}` knows the future, so no node can run it"),
+            AdviseError::Offline(spec) => {
+                write!(f, "policy `{spec}` knows the future, so no node can run it")
+            }
             AdviseError::NoRequest(files) => write!(f, "{files}: no request was read"),
             AdviseError::TooFewObjects(objects) => {
-                write!(f, "only {objects} objects are left in the sample, too few to judge by; keep more requests")
+                write!(
+                    f,
+                    "only {objects} objects are left in the sample, too few to judge by; keep more requests"
+                )
             }
             AdviseError::NoSizes(needed) => {
-                write!(f, "the objects have no sizes, so there is no {needed}: leave out what asks for it")
+                write!(
+                    f,
+                    "the objects have no sizes, so there is no {needed}: leave out what asks for it"
+                )
             }
-            AdviseError::NoTimes => {
-                f.write_str("the trace has no times, so it has no costs per month; leave out the prices")
-            }
+            AdviseError::NoTimes => f.write_str(
+                "the trace has no times, so it has no costs per month; leave out the prices",
+            ),
             AdviseError::BytesOfObjects(size) => write!(
                 f,
                 "the objects have no sizes, so a cache of {size} has no meaning; give a number of objects (1000) or a share (10%)"
             ),
-            AdviseError::TooLarge(size) => write!(f, "size {size} is above {CURVE_MAX_BYTES} bytes (8 PiB)"),
+            AdviseError::TooLarge(size) => {
+                write!(f, "size {size} is above {CURVE_MAX_BYTES} bytes (8 PiB)")
+            }
             AdviseError::Size(error) => error.fmt(f),
             AdviseError::Spec(error) => error.fmt(f),
             AdviseError::Stopped => f.write_str("stopped"),

@@ -79,7 +79,12 @@ impl Gathering {
     /// it keeps those for a share of the objects, which `seed` chooses.
     pub fn new(keep: u64, seed: u64) -> Gathering {
         let kept = KeptSample::new(usize::try_from(keep).unwrap_or(usize::MAX), seed);
-        Gathering { kept, names: Vec::new(), is_log: false, times: None }
+        Gathering {
+            kept,
+            names: Vec::new(),
+            is_log: false,
+            times: None,
+        }
     }
 
     /// Begins another trace. A web server's log states the bytes sent, so each of its objects gets
@@ -116,21 +121,37 @@ impl Gathering {
             self.kept.use_largest_sizes();
         }
         let unit = self.kept.sample().unit();
-        let overhead = overhead.unwrap_or(if self.is_log && unit == Unit::Bytes { LOG_OVERHEAD } else { 0 });
+        let overhead = overhead.unwrap_or(if self.is_log && unit == Unit::Bytes {
+            LOG_OVERHEAD
+        } else {
+            0
+        });
         let requested_bytes = self.kept.sample().bytes();
         self.kept.add_overhead(overhead);
         let (first, last) = self.times.unwrap_or_default();
         let traffic = describe(self.names, requested_bytes, overhead, unit, &self.kept);
-        let traffic = Traffic { seconds: last.since(first).as_secs_f64(), ..traffic };
+        let traffic = Traffic {
+            seconds: last.since(first).as_secs_f64(),
+            ..traffic
+        };
         let objects = traffic.looked_at.objects;
         if traffic.sample < 1.0 && objects < LEAST_OBJECTS {
             return Err(AdviseError::TooFewObjects(objects));
         }
-        Ok(Gathered { traffic, kept: self.kept })
+        Ok(Gathered {
+            traffic,
+            kept: self.kept,
+        })
     }
 }
 
-fn describe(files: Vec<String>, requested_bytes: f64, overhead: u64, unit: Unit, kept: &KeptSample) -> Traffic {
+fn describe(
+    files: Vec<String>,
+    requested_bytes: f64,
+    overhead: u64,
+    unit: Unit,
+    kept: &KeptSample,
+) -> Traffic {
     let looked_at = kept.survey().report();
     let (footprint, footprint_error) = kept.unique_bytes();
     let sample = kept.sample();

@@ -36,10 +36,17 @@ fn page(advice: &Advice) -> String {
          <h1>{title}</h1>\n<div class=\"advice\">\n"
     );
     // Writing into a string cannot fail, so the result is ignored.
-    lines_of_choice(advice).iter().for_each(|line| _ = writeln!(page, "<p>{}</p>", escaped(line)));
+    lines_of_choice(advice)
+        .iter()
+        .for_each(|line| _ = writeln!(page, "<p>{}</p>", escaped(line)));
     page += "</div>\n<h2>Traffic</h2>\n<dl>\n";
     for (name, fact) in facts(&advice.traffic) {
-        let _ = writeln!(page, "<dt>{}</dt><dd>{}</dd>", escaped(name), escaped(&fact));
+        let _ = writeln!(
+            page,
+            "<dt>{}</dt><dd>{}</dd>",
+            escaped(name),
+            escaped(&fact)
+        );
     }
     page += "</dl>\n<h2>Hit ratio over the size of the cache</h2>\n";
     for goal in [Goal::Requests, Goal::Bytes] {
@@ -60,19 +67,31 @@ fn page(advice: &Advice) -> String {
 }
 
 fn curves(advice: &Advice, goal: Goal) -> Figure {
-    let series = advice.candidates.chunk_by(|a, b| a.policy == b.policy).map(|of_policy| {
-        let points = of_policy.iter().map(|candidate| (candidate.capacity as f64, goal.ratio(candidate)));
-        let line = Series::line(of_policy[0].policy.clone(), points.collect());
-        if of_policy.iter().all(|candidate| goal.error(candidate) == 0.0) {
-            return line;
-        }
-        let interval = of_policy.iter().map(|candidate| {
-            let (ratio, error) = (goal.ratio(candidate), goal.error(candidate));
-            ((ratio - error).max(0.0), (ratio + error).min(1.0))
+    let series = advice
+        .candidates
+        .chunk_by(|a, b| a.policy == b.policy)
+        .map(|of_policy| {
+            let points = of_policy
+                .iter()
+                .map(|candidate| (candidate.capacity as f64, goal.ratio(candidate)));
+            let line = Series::line(of_policy[0].policy.clone(), points.collect());
+            if of_policy
+                .iter()
+                .all(|candidate| goal.error(candidate) == 0.0)
+            {
+                return line;
+            }
+            let interval = of_policy.iter().map(|candidate| {
+                let (ratio, error) = (goal.ratio(candidate), goal.error(candidate));
+                ((ratio - error).max(0.0), (ratio + error).min(1.0))
+            });
+            line.with_interval(interval.collect())
         });
-        line.with_interval(interval.collect())
-    });
-    let what = if goal == Goal::Requests { "requests" } else { "bytes" };
+    let what = if goal == Goal::Requests {
+        "requests"
+    } else {
+        "bytes"
+    };
     Figure {
         title: format!("Share of the {what} that hit"),
         x: Axis::log(Unit::axis([advice.traffic.unit])),
@@ -84,11 +103,21 @@ fn curves(advice: &Advice, goal: Goal) -> Figure {
 fn sizes(advice: &Advice) -> Figure {
     let decades = &advice.traffic.looked_at.sizes.decades;
     let bars = |name: &str, of: fn(&larder_replay::survey::Decade) -> f64| {
-        Series::bars(name, decades.iter().enumerate().map(|(place, decade)| (place as f64, of(decade))).collect())
+        Series::bars(
+            name,
+            decades
+                .iter()
+                .enumerate()
+                .map(|(place, decade)| (place as f64, of(decade)))
+                .collect(),
+        )
     };
     Figure {
         title: "Shares by the power of ten of the size".to_owned(),
-        x: Axis::named("size from, bytes", decades.iter().map(|decade| decade.from.to_string())),
+        x: Axis::named(
+            "size from, bytes",
+            decades.iter().map(|decade| decade.from.to_string()),
+        ),
         y: Axis::linear("share"),
         series: vec![
             bars("objects", |decade| decade.objects),
@@ -103,7 +132,8 @@ fn table(rows: &[Vec<String>]) -> String {
     for (place, row) in rows.iter().enumerate() {
         let tag = if place == 0 { "th" } else { "td" };
         table += "<tr>";
-        row.iter().for_each(|cell| _ = write!(table, "<{tag}>{}</{tag}>", escaped(cell)));
+        row.iter()
+            .for_each(|cell| _ = write!(table, "<{tag}>{}</{tag}>", escaped(cell)));
         table += "</tr>\n";
     }
     table + "</table></div>\n"
@@ -111,5 +141,8 @@ fn table(rows: &[Vec<String>]) -> String {
 
 /// Returns a text as it stands in HTML.
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
 }

@@ -27,11 +27,17 @@ impl FromStr for Price {
         let wrong = || format!("{text:?} is no price such as 0.05/GB or 3/GiB-month");
         let (amount, unit) = text.split_once('/').ok_or_else(wrong)?;
         let unit = unit.trim().strip_suffix("-month").unwrap_or(unit).trim();
-        let amount: f64 = amount.trim().trim_start_matches(['$', '€', '£']).parse().map_err(|_| wrong())?;
+        let amount: f64 = amount
+            .trim()
+            .trim_start_matches(['$', '€', '£'])
+            .parse()
+            .map_err(|_| wrong())?;
         let bytes: ByteSize = format!("1{unit}").parse().map_err(|_| wrong())?;
         let is_unit = unit.ends_with(['B', 'b']) && !unit.starts_with(|c: char| c.is_ascii_digit());
         match amount.is_finite() && amount >= 0.0 && is_unit {
-            true => Ok(Price { per_byte: amount / bytes.bytes() as f64 }),
+            true => Ok(Price {
+                per_byte: amount / bytes.bytes() as f64,
+            }),
             false => Err(wrong()),
         }
     }
@@ -47,7 +53,9 @@ mod tests {
         assert_eq!(price("0.05/GB"), Ok(0.05 / 1e9));
         assert_eq!(price("$3/GiB-month"), Ok(3.0 / (1_u64 << 30) as f64));
         assert_eq!(price("0/MB"), Ok(0.0));
-        for wrong in ["", "3", "3/", "3/month", "-1/GB", "NaN/GB", "inf/GB", "3/2GB", "x/GB", "3/parsec"] {
+        for wrong in [
+            "", "3", "3/", "3/month", "-1/GB", "NaN/GB", "inf/GB", "3/2GB", "x/GB", "3/parsec",
+        ] {
             assert!(price(wrong).is_err(), "{wrong}");
         }
     }

@@ -26,21 +26,42 @@ pub(crate) fn facts(traffic: &Traffic) -> Vec<(&'static str, String)> {
     let is_sized = traffic.unit == Unit::Bytes;
     let popularity = &traffic.looked_at.popularity;
     let mut facts = vec![("files", traffic.files.join(", "))];
-    let asked = if is_sized { format!(", {}", bytes(traffic.requested_bytes)) } else { String::new() };
-    let time = if traffic.seconds > 0.0 { format!(" in {}", span(traffic.seconds)) } else { String::new() };
-    facts.push(("requests", format!("{}{time}{asked}", grouped(traffic.requests as f64))));
+    let asked = if is_sized {
+        format!(", {}", bytes(traffic.requested_bytes))
+    } else {
+        String::new()
+    };
+    let time = if traffic.seconds > 0.0 {
+        format!(" in {}", span(traffic.seconds))
+    } else {
+        String::new()
+    };
+    facts.push((
+        "requests",
+        format!("{}{time}{asked}", grouped(traffic.requests as f64)),
+    ));
     let about = if traffic.sample < 1.0 { "about " } else { "" };
     let footprint = match (is_sized, traffic.footprint_error > 0.0) {
         (false, _) => ", without sizes: capacities count objects".to_owned(),
         (true, false) => format!(", {} in all (footprint)", bytes(traffic.footprint)),
         (true, true) => {
-            format!(", {} ± {} in all (footprint)", bytes(traffic.footprint), bytes(traffic.footprint_error))
+            format!(
+                ", {} ± {} in all (footprint)",
+                bytes(traffic.footprint),
+                bytes(traffic.footprint_error)
+            )
         }
     };
-    facts.push(("objects", format!("{about}{}{footprint}", grouped(traffic.objects))));
+    facts.push((
+        "objects",
+        format!("{about}{}{footprint}", grouped(traffic.objects)),
+    ));
     if traffic.overhead > 0 {
         let overhead = traffic.overhead;
-        facts.push(("overhead", format!("{overhead} B for each object, for its key and header fields (`overhead`)")));
+        facts.push((
+            "overhead",
+            format!("{overhead} B for each object, for its key and header fields (`overhead`)"),
+        ));
     }
     facts.push((
         "popularity",
@@ -53,11 +74,21 @@ pub(crate) fn facts(traffic: &Traffic) -> Vec<(&'static str, String)> {
     ));
     if is_sized {
         let sizes = &traffic.looked_at.sizes;
-        let of =
-            |percent: u8| sizes.percentiles.iter().find(|p| p.percent == percent).map_or(0.0, |p| p.objects as f64);
+        let of = |percent: u8| {
+            sizes
+                .percentiles
+                .iter()
+                .find(|p| p.percent == percent)
+                .map_or(0.0, |p| p.objects as f64)
+        };
         facts.push((
             "sizes",
-            format!("median {}, 90 % up to {}, mean {}", bytes(of(50)), bytes(of(90)), bytes(sizes.mean)),
+            format!(
+                "median {}, 90 % up to {}, mean {}",
+                bytes(of(50)),
+                bytes(of(90)),
+                bytes(sizes.mean)
+            ),
         ));
     }
     facts.push((
@@ -67,7 +98,9 @@ pub(crate) fn facts(traffic: &Traffic) -> Vec<(&'static str, String)> {
                 "one of {:.0} objects was looked at (`keep`); errors hold with 95 % of confidence",
                 1.0 / traffic.sample
             ),
-            false => "all requests were looked at: the figures are exact for this traffic".to_owned(),
+            false => {
+                "all requests were looked at: the figures are exact for this traffic".to_owned()
+            }
         },
     ));
     facts
@@ -82,13 +115,20 @@ pub(crate) fn ratios(advice: &Advice) -> Vec<Vec<String>> {
             policies.push(&candidate.policy);
         }
     });
-    let head = std::iter::once("size".to_owned()).chain(policies.iter().map(|policy| (*policy).to_owned()));
+    let head = std::iter::once("size".to_owned())
+        .chain(policies.iter().map(|policy| (*policy).to_owned()));
     let mut rows = vec![head.collect::<Vec<_>>()];
     for best in best_by_size(&advice.candidates, goal) {
         let mut row = vec![size(best.capacity, advice)];
         for policy in &policies {
-            let here = |candidate: &&Candidate| candidate.policy == *policy && candidate.capacity == best.capacity;
-            let cell = advice.candidates.iter().find(here).map(|candidate| ratio(goal, candidate));
+            let here = |candidate: &&Candidate| {
+                candidate.policy == *policy && candidate.capacity == best.capacity
+            };
+            let cell = advice
+                .candidates
+                .iter()
+                .find(here)
+                .map(|candidate| ratio(goal, candidate));
             row.push(cell.unwrap_or_default() + if best.policy == *policy { " *" } else { "  " });
         }
         rows.push(row);
@@ -99,27 +139,50 @@ pub(crate) fn ratios(advice: &Advice) -> Vec<Vec<String>> {
 /// Returns what each size saves with its best policy, the head first.
 pub(crate) fn worth(advice: &Advice) -> Vec<Vec<String>> {
     let traffic = &advice.traffic;
-    let per = if traffic.seconds > 0.0 { "a day" } else { "in all" };
+    let per = if traffic.seconds > 0.0 {
+        "a day"
+    } else {
+        "in all"
+    };
     let amount = |amount: f64| traffic.in_seconds(amount, DAY).unwrap_or(amount);
-    let requests = |candidate: &Candidate| amount((1.0 - candidate.object_hit_ratio) * traffic.requests as f64);
-    let missed = |candidate: &Candidate| amount((1.0 - candidate.byte_hit_ratio) * traffic.requested_bytes);
+    let requests = |candidate: &Candidate| {
+        amount((1.0 - candidate.object_hit_ratio) * traffic.requests as f64)
+    };
+    let missed =
+        |candidate: &Candidate| amount((1.0 - candidate.byte_hit_ratio) * traffic.requested_bytes);
     let is_sized = traffic.unit == Unit::Bytes;
     let (step, step_bytes) = STEPS[usize::from(traffic.footprint >= LARGE)];
-    let mut head = vec!["size".to_owned(), "policy".to_owned(), format!("origin requests {per}")];
+    let mut head = vec![
+        "size".to_owned(),
+        "policy".to_owned(),
+        format!("origin requests {per}"),
+    ];
     if is_sized {
-        head.extend([format!("origin bytes {per}"), format!("a {step} more saves"), "and".to_owned()]);
+        head.extend([
+            format!("origin bytes {per}"),
+            format!("a {step} more saves"),
+            "and".to_owned(),
+        ]);
     }
     let best = best_by_size(&advice.candidates, advice.choice.goal);
     let mut rows = vec![head];
     for (place, candidate) in best.iter().enumerate() {
-        let mut row = vec![size(candidate.capacity, advice), candidate.policy.clone(), grouped(requests(candidate))];
+        let mut row = vec![
+            size(candidate.capacity, advice),
+            candidate.policy.clone(),
+            grouped(requests(candidate)),
+        ];
         if is_sized {
             row.push(bytes(missed(candidate)));
             let next = best.get(place + 1);
             let per_step = |of: &dyn Fn(&Candidate) -> f64, next: &Candidate| {
-                ((of(candidate) - of(next)) / ((next.capacity - candidate.capacity) as f64 / step_bytes)).max(0.0)
+                ((of(candidate) - of(next))
+                    / ((next.capacity - candidate.capacity) as f64 / step_bytes))
+                    .max(0.0)
             };
-            row.push(next.map_or(String::new(), |next| format!("{} requests", grouped(per_step(&requests, next)))));
+            row.push(next.map_or(String::new(), |next| {
+                format!("{} requests", grouped(per_step(&requests, next)))
+            }));
             row.push(next.map_or(String::new(), |next| bytes(per_step(&missed, next))));
         }
         rows.push(row);
@@ -131,21 +194,41 @@ pub(crate) fn worth(advice: &Advice) -> Vec<Vec<String>> {
 pub(crate) fn lines_of_choice(advice: &Advice) -> Vec<String> {
     let choice = &advice.choice;
     let chosen = &choice.chosen;
-    let least = if chosen.error_is_least { "more than " } else { "" };
+    let least = if chosen.error_is_least {
+        "more than "
+    } else {
+        ""
+    };
     let with_error = |ratio: f64, error: f64| match error > 0.0 {
         true => format!("{} ± {least}{}", percent(ratio), percent(error)),
         false => percent(ratio),
     };
     let requests = with_error(chosen.object_hit_ratio, chosen.object_error);
-    let mut line = format!("{} with {}: {requests} of the requests hit", chosen.policy, size(chosen.capacity, advice));
+    let mut line = format!(
+        "{} with {}: {requests} of the requests hit",
+        chosen.policy,
+        size(chosen.capacity, advice)
+    );
     if advice.traffic.unit == Unit::Bytes {
-        line += &format!(", {} of the bytes", with_error(chosen.byte_hit_ratio, chosen.byte_error));
+        line += &format!(
+            ", {} of the bytes",
+            with_error(chosen.byte_hit_ratio, chosen.byte_error)
+        );
     }
     let mut lines = vec![line, format!("Why this size: {}.", choice.reason)];
     let missed = |candidate: &Candidate| 1.0 - choice.goal.ratio(candidate);
     let saved = |lru: &Candidate| 1.0 - missed(chosen) / missed(lru).max(f64::MIN_POSITIVE);
-    if let Some((lru, saved)) = choice.lru.as_ref().map(|lru| (lru, saved(lru))).filter(|(_, saved)| *saved >= 0.001) {
-        let what = if choice.goal == Goal::Requests { "requests" } else { "bytes" };
+    if let Some((lru, saved)) = choice
+        .lru
+        .as_ref()
+        .map(|lru| (lru, saved(lru)))
+        .filter(|(_, saved)| *saved >= 0.001)
+    {
+        let what = if choice.goal == Goal::Requests {
+            "requests"
+        } else {
+            "bytes"
+        };
         lines.push(format!(
             "LRU of this size: {} of the {what} hit; {} has {} fewer {what} from the origin.",
             percent(choice.goal.ratio(lru)),
@@ -154,7 +237,9 @@ pub(crate) fn lines_of_choice(advice: &Advice) -> Vec<String> {
         ));
     }
     if let (Some(cost), Some(without)) = (choice.cost_per_month, choice.cost_without_cache) {
-        lines.push(format!("Memory and egress cost {cost:.2} a month; without a cache, egress costs {without:.2}."));
+        lines.push(format!(
+            "Memory and egress cost {cost:.2} a month; without a cache, egress costs {without:.2}."
+        ));
     }
     lines
 }
@@ -169,8 +254,16 @@ pub(crate) fn size(capacity: u64, advice: &Advice) -> String {
 
 fn ratio(goal: Goal, candidate: &Candidate) -> String {
     match goal.error(candidate) > 0.0 {
-        true if candidate.error_is_least => format!("{:.3} ± >{:.3}", goal.ratio(candidate), goal.error(candidate)),
-        true => format!("{:.3} ± {:.3}", goal.ratio(candidate), goal.error(candidate)),
+        true if candidate.error_is_least => format!(
+            "{:.3} ± >{:.3}",
+            goal.ratio(candidate),
+            goal.error(candidate)
+        ),
+        true => format!(
+            "{:.3} ± {:.3}",
+            goal.ratio(candidate),
+            goal.error(candidate)
+        ),
         false => format!("{:.3}", goal.ratio(candidate)),
     }
 }
@@ -191,7 +284,12 @@ mod tests {
 
     #[test]
     fn thousands_are_not_grouped() {
-        for (number, text) in [(0.0, "0"), (999.4, "999"), (1_000.0, "1,000"), (12_345_678.9, "12,345,679")] {
+        for (number, text) in [
+            (0.0, "0"),
+            (999.4, "999"),
+            (1_000.0, "1,000"),
+            (12_345_678.9, "12,345,679"),
+        ] {
             assert_eq!(grouped(number), text);
         }
     }

@@ -22,10 +22,18 @@ fn text(advice: &Advice) -> String {
         Goal::Requests => "requests",
         Goal::Bytes => "bytes",
     };
-    text += &format!("\nShare of the {goal} that hit, by policy and size:\n\n{}\n", aligned(ratios(advice)));
-    text += &format!("\nThe best policy at each size, and what it saves:\n\n{}\n", aligned(worth(advice)));
+    text += &format!(
+        "\nShare of the {goal} that hit, by policy and size:\n\n{}\n",
+        aligned(ratios(advice))
+    );
+    text += &format!(
+        "\nThe best policy at each size, and what it saves:\n\n{}\n",
+        aligned(worth(advice))
+    );
     text += "\nAdvice:\n";
-    lines_of_choice(advice).iter().for_each(|line| text += &format!("  {line}\n"));
+    lines_of_choice(advice)
+        .iter()
+        .for_each(|line| text += &format!("  {line}\n"));
     if advice.traffic.unit == Unit::Bytes {
         text += &format!("\nConfiguration:\n\n{}", advice.configuration());
     }
@@ -38,6 +46,8 @@ fn aligned(rows: Vec<Vec<String>>) -> String {
     let mut rows = rows.into_iter();
     table.set_header(rows.next().unwrap_or_default());
     rows.for_each(|row| _ = table.add_row(row));
-    table.column_iter_mut().for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    table
+        .column_iter_mut()
+        .for_each(|column| column.set_cell_alignment(CellAlignment::Right));
     table.to_string()
 }

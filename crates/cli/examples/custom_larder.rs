@@ -73,7 +73,11 @@ struct Costliest {
 const COSTLIEST: StrategyEntry = StrategyEntry {
     name: "costliest",
     version: 1,
-    build: |parameters, _| Ok(Box::new(Costliest { suppression: Suppression::new(parameters)? })),
+    build: |parameters, _| {
+        Ok(Box::new(Costliest {
+            suppression: Suppression::new(parameters)?,
+        }))
+    },
 };
 
 impl Strategy for Costliest {
@@ -102,15 +106,31 @@ const IDS: FormatEntry = FormatEntry {
     summary: "lines with the number of an object",
     suffixes: &[".ids"],
     detect: |_, _| false,
-    open: Open::Bytes(|bytes| Box::new(Ids { lines: Lines::new(bytes) })),
+    open: Open::Bytes(|bytes| {
+        Box::new(Ids {
+            lines: Lines::new(bytes),
+        })
+    }),
 };
 
 impl Requests for Ids {
     fn next(&mut self) -> Result<Option<Access>, ReadError> {
-        let Some(line) = self.lines.next_line()? else { return Ok(None) };
-        match std::str::from_utf8(line).ok().and_then(|line| line.parse().ok()) {
-            Some(id) => Ok(Some(Access { id, size: 1, now: Time::ZERO })),
-            None => Err(ReadError::new(self.lines.place(), "a whole number expected")),
+        let Some(line) = self.lines.next_line()? else {
+            return Ok(None);
+        };
+        match std::str::from_utf8(line)
+            .ok()
+            .and_then(|line| line.parse().ok())
+        {
+            Some(id) => Ok(Some(Access {
+                id,
+                size: 1,
+                now: Time::ZERO,
+            })),
+            None => Err(ReadError::new(
+                self.lines.place(),
+                "a whole number expected",
+            )),
         }
     }
 }

@@ -34,7 +34,9 @@ struct Counts {
 
 impl Counts {
     fn fail(&self, error: &dyn Error) {
-        let text = error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}"));
+        let text = error
+            .source()
+            .map_or_else(|| error.to_string(), |source| format!("{error}: {source}"));
         *self.failures.borrow_mut().entry(text).or_default() += 1;
     }
 }
@@ -46,10 +48,16 @@ fn add(counter: &Cell<u64>) {
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let mut next = || arguments.next().ok_or("expected: URL CONNECTIONS SECONDS");
-    let (uri, connections, seconds) = (next()?.parse::<Uri>()?, next()?.parse::<usize>()?, next()?.parse()?);
+    let (uri, connections, seconds) = (
+        next()?.parse::<Uri>()?,
+        next()?.parse::<usize>()?,
+        next()?.parse()?,
+    );
     let counts = Rc::new(Counts::default());
     let end = Instant::now() + Duration::from_secs(seconds);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let local = LocalSet::new();
     for _ in 0..connections {
         let (uri, counts) = (uri.clone(), Rc::clone(&counts));
@@ -69,7 +77,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         counts.connections.get(),
         counts.unsent.get()
     );
-    counts.failures.borrow().iter().for_each(|(error, times)| println!("{times} times: {error}"));
+    counts
+        .failures
+        .borrow()
+        .iter()
+        .for_each(|(error, times)| println!("{times} times: {error}"));
     Ok(())
 }
 
@@ -91,9 +103,16 @@ async fn connection(uri: &Uri, counts: &Rc<Counts>, end: Instant) -> Result<(), 
     Ok(())
 }
 
-async fn stream_of(uri: &Uri, counts: &Counts, mut sender: http2::SendRequest<Empty<Bytes>>, end: Instant) {
+async fn stream_of(
+    uri: &Uri,
+    counts: &Counts,
+    mut sender: http2::SendRequest<Empty<Bytes>>,
+    end: Instant,
+) {
     while Instant::now() < end && sender.ready().await.is_ok() {
-        let Ok(request) = Request::get(uri.clone()).body(Empty::new()) else { return };
+        let Ok(request) = Request::get(uri.clone()).body(Empty::new()) else {
+            return;
+        };
         match sender.try_send_request(request).await {
             Err(mut error) if error.message().is_some() => {
                 drop(error.take_message());

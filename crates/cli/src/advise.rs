@@ -19,7 +19,10 @@ use std::sync::Arc;
 /// Reads the logs, and prints the advice.
 pub fn run(args: AdviseArgs) -> Result<(), Failure> {
     // A file that cannot be written is reported before the work, not after it.
-    args.html.iter().chain(&args.config).try_for_each(|path| check_writable(path))?;
+    args.html
+        .iter()
+        .chain(&args.config)
+        .try_for_each(|path| check_writable(path))?;
     let advice = advise(&args)?;
     if let Some(path) = &args.html {
         write_whole(path, &advice.page())?;
@@ -28,7 +31,10 @@ pub fn run(args: AdviseArgs) -> Result<(), Failure> {
         write_whole(path, &advice.configuration())?;
     }
     match args.json {
-        true => line!("{}", serde_json::to_string(&advice).map_err(|error| Failure::runtime(error.to_string()))?),
+        true => line!(
+            "{}",
+            serde_json::to_string(&advice).map_err(|error| Failure::runtime(error.to_string()))?
+        ),
         false => line!("{}", advice.text()),
     }
     Ok(())
@@ -44,13 +50,20 @@ fn advise(args: &AdviseArgs) -> Result<Advice, Failure> {
     };
     question.check().map_err(Failure::refused)?;
     let bar = Arc::new(Bar::new(0));
-    let gathered = read::read(args, &bar)?.finish(args.overhead).map_err(|error| match error {
-        AdviseError::TooFewObjects(_) => Failure::usage(format!("--keep {}: {error}", args.keep)),
-        _ => Failure::refused(error),
-    })?;
+    let gathered = read::read(args, &bar)?
+        .finish(args.overhead)
+        .map_err(|error| match error {
+            AdviseError::TooFewObjects(_) => {
+                Failure::usage(format!("--keep {}: {error}", args.keep))
+            }
+            _ => Failure::refused(error),
+        })?;
     // Prices need sizes too, and say so below.
     if args.config.is_some() && question.prices.is_none() {
-        gathered.traffic.check_sizes("configuration in bytes").map_err(Failure::refused)?;
+        gathered
+            .traffic
+            .check_sizes("configuration in bytes")
+            .map_err(Failure::refused)?;
     }
     let comparison = Comparison::new(&question, gathered).map_err(Failure::refused)?;
     bar.add(comparison.requests());

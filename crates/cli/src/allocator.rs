@@ -2,10 +2,14 @@
 //! one thread allocates and another frees. With the system's allocator, a miss of the HTTP cache
 //! takes a tenth more time, and the memory of large bodies stays with the process.
 
-#![allow(unsafe_code, reason = "an allocator is unsafe, and mimalloc's options have no safe way to them")]
+#![allow(
+    unsafe_code,
+    reason = "an allocator is unsafe, and mimalloc's options have no safe way to them"
+)]
 
 use libmimalloc_sys::{
-    mi_free, mi_malloc, mi_malloc_aligned, mi_realloc, mi_realloc_aligned, mi_usable_size, mi_zalloc, mi_zalloc_aligned,
+    mi_free, mi_malloc, mi_malloc_aligned, mi_realloc, mi_realloc_aligned, mi_usable_size,
+    mi_zalloc, mi_zalloc_aligned,
 };
 use rustix::process::Resource;
 use std::alloc::{GlobalAlloc, Layout};
@@ -44,7 +48,9 @@ static OWN_PAGES: AtomicBool = AtomicBool::new(false);
 
 /// Returns true if the block is requested with [`OWN_PAGE`] bytes.
 fn gets_own_page(size: usize, align: usize) -> bool {
-    IN_SHARED_PAGES.contains(&size) && is_aligned_anyway(size, align) && OWN_PAGES.load(Ordering::Relaxed)
+    IN_SHARED_PAGES.contains(&size)
+        && is_aligned_anyway(size, align)
+        && OWN_PAGES.load(Ordering::Relaxed)
 }
 
 /// Returns true if the block was requested with [`OWN_PAGE`] bytes.
@@ -66,7 +72,14 @@ unsafe impl GlobalAlloc for Allocator {
             return with_own_page(size);
         }
         // SAFETY: as above.
-        unsafe { if is_aligned_anyway(size, align) { mi_malloc(size) } else { mi_malloc_aligned(size, align) } }.cast()
+        unsafe {
+            if is_aligned_anyway(size, align) {
+                mi_malloc(size)
+            } else {
+                mi_malloc_aligned(size, align)
+            }
+        }
+        .cast()
     }
 
     #[inline]
@@ -83,7 +96,14 @@ unsafe impl GlobalAlloc for Allocator {
             };
         }
         // SAFETY: as above.
-        unsafe { if is_aligned_anyway(size, align) { mi_zalloc(size) } else { mi_zalloc_aligned(size, align) } }.cast()
+        unsafe {
+            if is_aligned_anyway(size, align) {
+                mi_zalloc(size)
+            } else {
+                mi_zalloc_aligned(size, align)
+            }
+        }
+        .cast()
     }
 
     #[inline]
@@ -91,7 +111,10 @@ unsafe impl GlobalAlloc for Allocator {
         let align = layout.align();
         forget_advice(block, layout.size());
         // SAFETY: the caller promises that the block is one of mimalloc's and has this layout.
-        match (unsafe { has_own_page(block, layout) }, gets_own_page(size, align)) {
+        match (
+            unsafe { has_own_page(block, layout) },
+            gets_own_page(size, align),
+        ) {
             (false, false) => {}
             // A page that stays keeps the memory of the part that is no longer used.
             (true, true) if size >= layout.size() / 2 => return block,
@@ -166,14 +189,19 @@ const PURGE_DELAY: c_int = 15;
 /// put a huge page (2 MiB) behind the first byte. Large tables still get them.
 pub fn prepare_node() {
     give_back_after(NODE_DELAY_MS);
-    OWN_PAGES.store(address_space_is_free() && only_advised_huge_pages(), Ordering::Relaxed);
+    OWN_PAGES.store(
+        address_space_is_free() && only_advised_huge_pages(),
+        Ordering::Relaxed,
+    );
 }
 
 /// Returns true if neither strict overcommit nor a limit counts the address space of the process.
 fn address_space_is_free() -> bool {
     let is_unlimited = |resource| rustix::process::getrlimit(resource).current.is_none();
     let overcommit = std::fs::read_to_string("/proc/sys/vm/overcommit_memory");
-    is_unlimited(Resource::As) && is_unlimited(Resource::Data) && overcommit.is_ok_and(|mode| mode.trim() != "2")
+    is_unlimited(Resource::As)
+        && is_unlimited(Resource::Data)
+        && overcommit.is_ok_and(|mode| mode.trim() != "2")
 }
 
 /// Sees to it that no memory of this process gets huge pages without having asked for them: bodies
@@ -188,7 +216,13 @@ fn only_advised_huge_pages() -> bool {
     unsafe {
         // Whoever has started the process may have forbidden them all.
         if libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) == 1
-            || libc::prctl(libc::PR_SET_THP_DISABLE, 1, THP_DISABLE_EXCEPT_ADVISED, 0, 0) == 0
+            || libc::prctl(
+                libc::PR_SET_THP_DISABLE,
+                1,
+                THP_DISABLE_EXCEPT_ADVISED,
+                0,
+                0,
+            ) == 0
             || system_wants_advice()
         {
             return true;
@@ -218,7 +252,10 @@ const MAY_BE_ADVISED: usize = 2 << 20;
 /// place next may be bodies.
 #[inline]
 fn forget_advice(block: *mut u8, size: usize) {
-    if size >= MAY_BE_ADVISED && larder_policy::take_advice(block.addr()) && OWN_PAGES.load(Ordering::Relaxed) {
+    if size >= MAY_BE_ADVISED
+        && larder_policy::take_advice(block.addr())
+        && OWN_PAGES.load(Ordering::Relaxed)
+    {
         forbid_huge_pages_at(block, size);
     }
 }
@@ -239,7 +276,9 @@ fn forbid_huge_pages_at(block: *mut u8, size: usize) {
 #[cfg(target_os = "linux")]
 fn page_bytes() -> usize {
     // SAFETY: the call reads a constant of the process.
-    unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(1).cast_unsigned() as usize
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) }
+        .max(1)
+        .cast_unsigned() as usize
 }
 
 /// The delay of a node. Within it, a miss takes the memory of an evicted body: without delay, a
@@ -275,20 +314,38 @@ mod tests {
                 let block = ALLOCATOR.alloc(layout);
                 block.write_bytes(1, size);
                 let zeroed = ALLOCATOR.alloc_zeroed(layout);
-                assert!(std::slice::from_raw_parts(zeroed, size).iter().all(|byte| *byte == 0), "{layout:?}");
+                assert!(
+                    std::slice::from_raw_parts(zeroed, size)
+                        .iter()
+                        .all(|byte| *byte == 0),
+                    "{layout:?}"
+                );
                 let grown = ALLOCATOR.realloc(block, layout, size * 2);
-                assert!(std::slice::from_raw_parts(grown, size).iter().all(|byte| *byte == 1), "{layout:?}");
+                assert!(
+                    std::slice::from_raw_parts(grown, size)
+                        .iter()
+                        .all(|byte| *byte == 1),
+                    "{layout:?}"
+                );
                 for block in [zeroed, grown] {
-                    assert!((block as usize).is_multiple_of(layout.align()), "{layout:?}");
+                    assert!(
+                        (block as usize).is_multiple_of(layout.align()),
+                        "{layout:?}"
+                    );
                 }
                 ALLOCATOR.dealloc(zeroed, layout);
-                ALLOCATOR.dealloc(grown, Layout::from_size_align(size * 2, layout.align()).unwrap());
+                ALLOCATOR.dealloc(
+                    grown,
+                    Layout::from_size_align(size * 2, layout.align()).unwrap(),
+                );
             }
         }
     }
 
     /// Sizes around both ends of [`IN_SHARED_PAGES`].
-    const SIZES: [usize; 10] = [1, 81_919, 81_920, 81_921, 100_000, 300_000, 524_287, 524_288, 524_289, 2_000_000];
+    const SIZES: [usize; 10] = [
+        1, 81_919, 81_920, 81_921, 100_000, 300_000, 524_287, 524_288, 524_289, 2_000_000,
+    ];
 
     /// Failure: a block that grows or shrinks loses bytes, or is written beyond its end.
     #[test]
@@ -303,12 +360,20 @@ mod tests {
                 (0..from).for_each(|at| first.add(at).write(at as u8));
                 let second = ALLOCATOR.realloc(first, old, to);
                 let kept = std::slice::from_raw_parts(second, from.min(to));
-                assert!(kept.iter().enumerate().all(|(at, byte)| *byte == at as u8), "{from} {to}");
+                assert!(
+                    kept.iter().enumerate().all(|(at, byte)| *byte == at as u8),
+                    "{from} {to}"
+                );
                 second.write_bytes(255, to);
                 ALLOCATOR.dealloc(second, new);
                 // Most likely the same memory.
                 let zeroed = ALLOCATOR.alloc_zeroed(new);
-                assert!(std::slice::from_raw_parts(zeroed, to).iter().all(|byte| *byte == 0), "{to}");
+                assert!(
+                    std::slice::from_raw_parts(zeroed, to)
+                        .iter()
+                        .all(|byte| *byte == 0),
+                    "{to}"
+                );
                 ALLOCATOR.dealloc(zeroed, new);
             }
         }
@@ -325,7 +390,11 @@ mod tests {
             before.write_bytes(7, 300_000);
             let grown = ALLOCATOR.realloc(before, layout, 500_000);
             assert!(mi_usable_size(grown.cast()) >= 500_000);
-            assert!(std::slice::from_raw_parts(grown, 300_000).iter().all(|byte| *byte == 7));
+            assert!(
+                std::slice::from_raw_parts(grown, 300_000)
+                    .iter()
+                    .all(|byte| *byte == 7)
+            );
             ALLOCATOR.dealloc(grown, Layout::from_size_align(500_000, 1).unwrap());
         }
     }
@@ -362,13 +431,17 @@ mod tests {
         let before = private_bytes();
         let threads = (0..4_usize).map(|thread| {
             std::thread::spawn(move || {
-                let size = |number: usize| 82_000 + (number * 7919 + thread * 977) * 104_729 % 440_000;
+                let size =
+                    |number: usize| 82_000 + (number * 7919 + thread * 977) * 104_729 % 440_000;
                 let bodies: Vec<Vec<u8>> = (0..100).map(|number| vec![1; size(number)]).collect();
                 bodies.into_iter().step_by(8).collect::<Vec<_>>()
             })
         });
         let threads: Vec<_> = threads.collect();
-        let kept: Vec<_> = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
+        let kept: Vec<_> = threads
+            .into_iter()
+            .flat_map(|thread| thread.join().unwrap())
+            .collect();
         // With shared pages, it is five times as much.
         assert_grown_by(before, &kept);
     }
@@ -402,17 +475,27 @@ mod tests {
         table.resize(32 << 20, 1_u8);
         let range = table.as_ptr_range();
         let middle = |bytes: &[u8]| bytes[bytes.len() / 2..].as_ptr().addr();
-        let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+        let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")
+            .unwrap_or_default();
         let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
-        let mut numbers = release.split(['.', '-']).map(|number| number.parse::<u32>().unwrap_or(0));
+        let mut numbers = release
+            .split(['.', '-'])
+            .map(|number| number.parse::<u32>().unwrap_or(0));
         let has_exception = (numbers.next(), numbers.next()) >= (Some(6), Some(18));
-        let can_have_them = setting.contains("[madvise]") || (has_exception && setting.contains("[always]"));
-        assert!(!can_have_them || may_have_huge_pages(middle(&table)), "a table");
+        let can_have_them =
+            setting.contains("[madvise]") || (has_exception && setting.contains("[always]"));
+        assert!(
+            !can_have_them || may_have_huge_pages(middle(&table)),
+            "a table"
+        );
         drop(table);
         let bodies: Vec<Vec<u8>> = (0..200).map(|_| vec![1; 300_000]).collect();
         let where_it_was = bodies.iter().filter(|body| range.contains(&body.as_ptr()));
         assert!(where_it_was.count() > 0, "no body came where the table was");
-        assert!(bodies.iter().all(|body| !may_have_huge_pages(middle(body))), "a body");
+        assert!(
+            bodies.iter().all(|body| !may_have_huge_pages(middle(body))),
+            "a body"
+        );
     }
 
     /// Returns true if the kernel may put a huge page behind this address.
@@ -425,8 +508,13 @@ mod tests {
             let [from, to] = [range.0, range.1].map(|end| usize::from_str_radix(end, 16));
             Some((from.ok()?..to.ok()?).contains(&address))
         };
-        assert!(lines.any(|line| is_here(line) == Some(true)), "{address:x} is in no mapping");
-        let eligible = lines.find_map(|line| line.strip_prefix("THPeligible:")).unwrap();
+        assert!(
+            lines.any(|line| is_here(line) == Some(true)),
+            "{address:x} is in no mapping"
+        );
+        let eligible = lines
+            .find_map(|line| line.strip_prefix("THPeligible:"))
+            .unwrap();
         eligible.trim() != "0"
     }
 
@@ -440,9 +528,16 @@ mod tests {
             return OWN_PAGES.load(Ordering::Relaxed);
         }
         let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
-        let ended = alone.args(["--exact", &format!("allocator::tests::{test}")]).env(ALONE, "1").output().unwrap();
+        let ended = alone
+            .args(["--exact", &format!("allocator::tests::{test}")])
+            .env(ALONE, "1")
+            .output()
+            .unwrap();
         let output = String::from_utf8_lossy(&ended.stdout);
-        assert!(ended.status.success() && output.contains("1 passed"), "{output}");
+        assert!(
+            ended.status.success() && output.contains("1 passed"),
+            "{output}"
+        );
         false
     }
 
@@ -467,7 +562,9 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn private_bytes() -> usize {
         let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap();
-        let lines = rollup.lines().filter_map(|line| line.strip_prefix("Private_"));
+        let lines = rollup
+            .lines()
+            .filter_map(|line| line.strip_prefix("Private_"));
         let kib = lines.filter_map(|line| line.split_whitespace().nth(1)?.parse::<usize>().ok());
         kib.sum::<usize>() * 1024
     }

@@ -15,21 +15,39 @@ use std::time::Duration;
 pub struct CommandKeyArgs {
     /// Sign commands with this private key (PEM), for a node whose [[ndn.authorize]] asks for one
     /// [default: the file that LARDER_COMMAND_KEY names]
-    #[arg(long, value_name = "KEY.pem", requires = "command_certificate", global = true)]
+    #[arg(
+        long,
+        value_name = "KEY.pem",
+        requires = "command_certificate",
+        global = true
+    )]
     command_key: Option<PathBuf>,
 
     /// The certificate of that key, which the node's [[ndn.authorize]] names [default: the file
     /// that LARDER_COMMAND_CERTIFICATE names]
-    #[arg(long, value_name = "FILE.ndncert", requires = "command_key", global = true)]
+    #[arg(
+        long,
+        value_name = "FILE.ndncert",
+        requires = "command_key",
+        global = true
+    )]
     command_certificate: Option<PathBuf>,
 }
 
 impl CommandKeyArgs {
     /// Signs the client's commands with the key of these arguments, if they name one.
     pub fn apply(&self, client: &mut Client) -> Result<(), Failure> {
-        let (Some(key), Some(certificate)) = (&self.command_key, &self.command_certificate) else { return Ok(()) };
-        let key = CommandKey { key: key.clone(), certificate: certificate.clone() };
-        client.sign_commands(key.read().map_err(|error| Failure::usage(format!("--command-key: {error}")))?);
+        let (Some(key), Some(certificate)) = (&self.command_key, &self.command_certificate) else {
+            return Ok(());
+        };
+        let key = CommandKey {
+            key: key.clone(),
+            certificate: certificate.clone(),
+        };
+        client.sign_commands(
+            key.read()
+                .map_err(|error| Failure::usage(format!("--command-key: {error}")))?,
+        );
         Ok(())
     }
 }
@@ -50,7 +68,8 @@ pub fn connect(outage: Duration) -> Result<Client, Failure> {
 pub fn connect_to(config: &Config, path: &Path) -> Result<Client, Failure> {
     let mut client = connect_to_socket(config, path)?;
     if let Some(key) = config.ndn.command_key() {
-        let wrong = |error| Failure::usage(format!("{}: [ndn] command_key: {error}", path.display()));
+        let wrong =
+            |error| Failure::usage(format!("{}: [ndn] command_key: {error}", path.display()));
         client.sign_commands(key.read().map_err(wrong)?);
     }
     client.sign_as_configured().map_err(broken)?;
@@ -60,9 +79,13 @@ pub fn connect_to(config: &Config, path: &Path) -> Result<Client, Failure> {
 fn connect_to_socket(config: &Config, path: &Path) -> Result<Client, Failure> {
     let path = path.display();
     match config.ndn.unix.as_ref().filter(|_| config.ndn.enabled) {
-        None => Err(Failure::usage(format!("{path}: this configuration has no [ndn] unix socket to connect to"))),
+        None => Err(Failure::usage(format!(
+            "{path}: this configuration has no [ndn] unix socket to connect to"
+        ))),
         Some(UnixSetting::Default) => until_stopped(Client::connect_to_default()),
-        Some(UnixSetting::Path(socket)) => until_stopped(Client::connect_to(Transport::unix(socket.clone()))),
+        Some(UnixSetting::Path(socket)) => {
+            until_stopped(Client::connect_to(Transport::unix(socket.clone())))
+        }
     }
 }
 
@@ -85,7 +108,10 @@ pub fn receive(
     let had_outage = client.outage().is_some();
     client.receive(deadline, handle).map_err(broken)?;
     match client.outage() {
-        Some(error) if !had_outage => error_line!("larder: {}; waiting for it", within_a_line(&error.to_string())),
+        Some(error) if !had_outage => error_line!(
+            "larder: {}; waiting for it",
+            within_a_line(&error.to_string())
+        ),
         None if had_outage => error_line!("larder: connected again to {}", client.transport()),
         _ => {}
     }

@@ -45,7 +45,13 @@ pub struct CurveArgs {
 
     /// Sizes: bytes (64MiB), objects if they have no sizes (1000), or a share of all objects of the
     /// trace (10% or 0.1), which reads the trace twice
-    #[arg(long, short, value_name = "SIZE,…", conflicts_with = "points", allow_negative_numbers = true)]
+    #[arg(
+        long,
+        short,
+        value_name = "SIZE,…",
+        conflicts_with = "points",
+        allow_negative_numbers = true
+    )]
     size: Vec<String>,
 
     /// Number of sizes, from a thousandth of the bytes of all objects up to all; reads the trace
@@ -119,13 +125,18 @@ pub fn run(args: CurveArgs) -> Result<(), Failure> {
         (_, true) => show::csv(&rows),
         _ => show::table(&rows, !args.no_fill),
     }
-    args.svg.as_deref().map_or(Ok(()), |path| show::figure(&rows, path))
+    args.svg
+        .as_deref()
+        .map_or(Ok(()), |path| show::figure(&rows, path))
 }
 
 fn rows(args: &CurveArgs) -> Result<Vec<CurveRow>, Failure> {
     let usage = |error: String| Failure::usage(error);
     let specs: Vec<Spec> = parse_all(&args.policy)?;
-    if let (Some(_), Some(spec)) = (args.objects, specs.iter().find(|spec| spec.to_string() != "lru")) {
+    if let (Some(_), Some(spec)) = (
+        args.objects,
+        specs.iter().find(|spec| spec.to_string() != "lru"),
+    ) {
         return Err(usage(format!(
             "--objects: only lru can leave objects out on the way; give --sample 0.01 for {spec}"
         )));
@@ -138,13 +149,21 @@ fn rows(args: &CurveArgs) -> Result<Vec<CurveRow>, Failure> {
     for spec in &specs {
         lines.push(match (spec.to_string().as_str(), args.objects) {
             ("lru", None) => vec![Line::Lru(Curve::lru(&capacities, &sample))],
-            ("lru", Some(objects)) => vec![Line::Lru(Curve::bounded_lru(&capacities, &sample, objects as usize))],
+            ("lru", Some(objects)) => vec![Line::Lru(Curve::bounded_lru(
+                &capacities,
+                &sample,
+                objects as usize,
+            ))],
             _ => {
                 let cache = |capacity: &u64| {
                     let capacity = ByteSize::from_bytes(*capacity);
                     let cache = Curve::miniature(spec, capacity, &sample, args.seed);
                     let cache = cache.map_err(|error| usage(error.to_string()))?;
-                    Ok(Line::Cache(if args.no_fill { cache } else { cache.filling() }))
+                    Ok(Line::Cache(if args.no_fill {
+                        cache
+                    } else {
+                        cache.filling()
+                    }))
                 };
                 capacities.iter().map(cache).collect::<Result<_, _>>()?
             }
@@ -161,23 +180,36 @@ fn rows(args: &CurveArgs) -> Result<Vec<CurveRow>, Failure> {
             requests: sample.requests(),
             unit: sample.unit(),
             point,
-            requests_per_second: if seconds > 0.0 { (sample.requests() as f64 / seconds).round() } else { 0.0 },
+            requests_per_second: if seconds > 0.0 {
+                (sample.requests() as f64 / seconds).round()
+            } else {
+                0.0
+            },
         }));
     }
     Ok(rows)
 }
 
 fn sample(text: &str, seed: u64) -> Result<Sample, Failure> {
-    let rate = text.parse::<Ratio>().map_err(|error| Failure::usage(format!("sample {error}")))?;
-    Sample::of(rate.value(), seed).ok_or_else(|| Failure::usage("sample 0 has no objects; give 0.01"))
+    let rate = text
+        .parse::<Ratio>()
+        .map_err(|error| Failure::usage(format!("sample {error}")))?;
+    Sample::of(rate.value(), seed)
+        .ok_or_else(|| Failure::usage("sample 0 has no objects; give 0.01"))
 }
 
 /// Returns the capacities in bytes, ascending and distinct.
-fn capacities(args: &CurveArgs, source: &Source<'_>, progress: &Progress) -> Result<Vec<u64>, Failure> {
+fn capacities(
+    args: &CurveArgs,
+    source: &Source<'_>,
+    progress: &Progress,
+) -> Result<Vec<u64>, Failure> {
     let sizes: Vec<Size> = parse_all(&args.size)?;
     if sizes.len() > MAX_POINTS || args.points > MAX_POINTS || args.points == 0 {
         let points = args.points.max(sizes.len());
-        return Err(Failure::usage(format!("{points} sizes: give 1 to {MAX_POINTS}")));
+        return Err(Failure::usage(format!(
+            "{points} sizes: give 1 to {MAX_POINTS}"
+        )));
     }
     sizes.iter().try_for_each(|size| source.check_unit(size))?;
     let share = match sizes.iter().find(|size| size.bytes().is_none()) {
@@ -188,8 +220,11 @@ fn capacities(args: &CurveArgs, source: &Source<'_>, progress: &Progress) -> Res
     let mut capacities: Vec<u64> = match sizes.is_empty() {
         true => spaced_sizes(survey.as_ref().map_or(0, Survey::unique_bytes), args.points),
         false => {
-            let bytes =
-                sizes.iter().map(|size| size.capacity(survey.as_ref()).map(ByteSize::bytes).map_err(Failure::refused));
+            let bytes = sizes.iter().map(|size| {
+                size.capacity(survey.as_ref())
+                    .map(ByteSize::bytes)
+                    .map_err(Failure::refused)
+            });
             bytes.collect::<Result<_, _>>()?
         }
     };
@@ -211,8 +246,11 @@ mod tests {
     }
 
     fn args(arguments: &[&str]) -> CurveArgs {
-        let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../replay/tests/data/web07.trace.xz");
-        let typed = ["larder".as_ref(), trace.as_os_str()].into_iter().chain(arguments.iter().map(|a| a.as_ref()));
+        let trace =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../replay/tests/data/web07.trace.xz");
+        let typed = ["larder".as_ref(), trace.as_os_str()]
+            .into_iter()
+            .chain(arguments.iter().map(|a| a.as_ref()));
         Cli::parse_from(typed).args
     }
 
@@ -223,22 +261,33 @@ mod tests {
             (&["--points", "201"], "201 sizes: give 1 to 200"),
             (&["--points", "0"], "give 1 to 200"),
             (&["--sample", "0"], "sample 0 has no objects"),
-            (&["-p", "lru,fifo", "--objects", "5000"], "give --sample 0.01 for fifo"),
+            (
+                &["-p", "lru,fifo", "--objects", "5000"],
+                "give --sample 0.01 for fifo",
+            ),
             (&["--sample", "2"], "sample "),
             (&["--size", "5 parsecs"], "such as \"64MiB\""),
             (&["--limit", "0"], "no request was read"),
         ] {
             let failure = run(args(arguments)).expect_err("it should fail");
             assert_eq!(failure.code, 2, "{arguments:?}");
-            assert!(failure.message.contains(words) && !failure.message.contains('\n'), "{}", failure.message);
+            assert!(
+                failure.message.contains(words) && !failure.message.contains('\n'),
+                "{}",
+                failure.message
+            );
         }
     }
 
     #[test]
     fn a_figure_that_cannot_be_written_is_said_after_the_work() {
         // The failure precedes that of the policy's name, so it comes before the trace is read.
-        let failure = run(args(&["-p", "lur", "--svg", "/nonexistent/x.svg"])).expect_err("it should fail");
-        assert_eq!(failure.message, "cannot write /nonexistent/x.svg: No such file or directory");
+        let failure =
+            run(args(&["-p", "lur", "--svg", "/nonexistent/x.svg"])).expect_err("it should fail");
+        assert_eq!(
+            failure.message,
+            "cannot write /nonexistent/x.svg: No such file or directory"
+        );
     }
 
     #[test]
@@ -246,16 +295,27 @@ mod tests {
         // The values of a naive LRU and FIFO over the same numbers.
         let rows = rows(&args(&["-p", "lru,fifo", "--size", "2000,1000"])).unwrap();
         let hits = |row: &CurveRow| (row.point.object_hit_ratio * row.requests as f64).round();
-        let found: Vec<_> = rows.iter().map(|row| (row.policy.as_str(), row.point.capacity, hits(row))).collect();
-        let expected =
-            [("lru", 1000, 38_368.0), ("lru", 2000, 42_245.0), ("fifo", 1000, 36_300.0), ("fifo", 2000, 40_288.0)];
+        let found: Vec<_> = rows
+            .iter()
+            .map(|row| (row.policy.as_str(), row.point.capacity, hits(row)))
+            .collect();
+        let expected = [
+            ("lru", 1000, 38_368.0),
+            ("lru", 2000, 42_245.0),
+            ("fifo", 1000, 36_300.0),
+            ("fifo", 2000, 40_288.0),
+        ];
         assert_eq!(found, expected);
     }
 
     #[test]
     fn a_bounded_curve_calls_itself_exact() {
         let rows = rows(&args(&["--size", "2000,1000", "--objects", "1000"])).unwrap();
-        assert!(rows.iter().all(|row| row.sample < 0.3 && row.point.object_error > 0.0), "{rows:?}");
+        assert!(
+            rows.iter()
+                .all(|row| row.sample < 0.3 && row.point.object_error > 0.0),
+            "{rows:?}"
+        );
         let off = rows[1].point.object_hit_ratio - 42_245.0 / 76_118.0;
         assert!(off.abs() < 0.1, "{rows:?}");
     }

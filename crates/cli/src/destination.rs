@@ -38,7 +38,11 @@ pub fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
 /// # Errors
 /// If its name says that it is another kind of picture, or if it cannot be created.
 pub fn check_figure(path: &Path) -> Result<(), Failure> {
-    let extension = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    let extension = path
+        .extension()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .to_ascii_lowercase();
     if ["png", "jpg", "jpeg", "pdf", "gif", "webp", "eps", "ps"].contains(&extension.as_str()) {
         let name = path.display();
         let svg = path.with_extension("svg");
@@ -95,18 +99,30 @@ impl Destination {
     /// Opens a file, or standard output.
     pub fn open(path: Option<&Path>) -> Result<Self, Failure> {
         let Some(path) = path.filter(|path| *path != Path::new("-")) else {
-            return Ok(Destination::to("standard output".to_owned(), Out::Stdout(io::stdout())));
+            return Ok(Destination::to(
+                "standard output".to_owned(),
+                Out::Stdout(io::stdout()),
+            ));
         };
         let name = path.display().to_string();
         match open(path) {
             Ok(out) => Ok(Destination::to(name, out)),
-            Err(error) => Err(Failure::usage(format!("cannot write {name}: {}", system_message(&error)))),
+            Err(error) => Err(Failure::usage(format!(
+                "cannot write {name}: {}",
+                system_message(&error)
+            ))),
         }
     }
 
     fn to(name: String, out: Out) -> Self {
         let is_standard_output = matches!(out, Out::Stdout(_));
-        Destination { name, buffer: Vec::new(), end: Some(End::Here(out)), is_standard_output, failed: None }
+        Destination {
+            name,
+            buffer: Vec::new(),
+            end: Some(End::Here(out)),
+            is_standard_output,
+            failed: None,
+        }
     }
 
     /// Returns true if the bytes go to standard output.
@@ -202,7 +218,9 @@ impl Out {
             Out::Stdout(out) => {
                 // A terminal obeys bytes; it shows a character that two buffers have parts of as
                 // two.
-                let shown = out.is_terminal().then(|| printable(&String::from_utf8_lossy(bytes)).into_owned());
+                let shown = out
+                    .is_terminal()
+                    .then(|| printable(&String::from_utf8_lossy(bytes)).into_owned());
                 let bytes = shown.as_ref().map_or(bytes, String::as_bytes);
                 let written = out.write_all(bytes).and_then(|()| out.flush());
                 written.inspect_err(end_if_unread)
@@ -235,8 +253,15 @@ impl Writer {
             }
             Ok(out)
         };
-        let thread = std::thread::Builder::new().name("destination".to_owned()).spawn(write_all)?;
-        Ok(Writer { full, written, thread, has_temporary })
+        let thread = std::thread::Builder::new()
+            .name("destination".to_owned())
+            .spawn(write_all)?;
+        Ok(Writer {
+            full,
+            written,
+            thread,
+            has_temporary,
+        })
     }
 
     /// Hands the buffer to the thread, and replaces it by an empty one. Waits if the thread is far
@@ -246,14 +271,19 @@ impl Writer {
         match self.full.send(std::mem::replace(buffer, empty)) {
             Ok(()) => Ok(self),
             // The thread has ended, so a write has failed.
-            Err(_) => Err(self.join().err().unwrap_or_else(|| io::ErrorKind::BrokenPipe.into())),
+            Err(_) => Err(self
+                .join()
+                .err()
+                .unwrap_or_else(|| io::ErrorKind::BrokenPipe.into())),
         }
     }
 
     /// Waits until everything is written.
     fn join(self) -> io::Result<Out> {
         drop(self.full);
-        self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the writing thread panicked")))
+        self.thread
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("the writing thread panicked")))
     }
 }
 
@@ -268,7 +298,10 @@ fn open(path: &Path) -> io::Result<Out> {
         }
         _ => {}
     }
-    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = path
+        .parent()
+        .filter(|directory| !directory.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     let mut prefix = std::ffi::OsString::from(".");
     prefix.push(path.file_name().ok_or(io::ErrorKind::InvalidFilename)?);
     prefix.push(".");
@@ -286,8 +319,10 @@ mod tests {
     use super::*;
 
     fn files(directory: &Path) -> Vec<String> {
-        let mut names: Vec<_> =
-            fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<_> = fs::read_dir(directory)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
         names.sort();
         names
     }
@@ -301,7 +336,11 @@ mod tests {
         destination.write(&vec![7; 2 * BUFFER_BYTES]);
         assert_eq!(fs::read(&path).unwrap(), b"old");
         drop(destination);
-        assert_eq!(files(directory.path()), ["out"], "what was given up is removed");
+        assert_eq!(
+            files(directory.path()),
+            ["out"],
+            "what was given up is removed"
+        );
 
         let mut destination = Destination::open(Some(&path)).unwrap();
         destination.write(b"new");
@@ -338,14 +377,23 @@ mod tests {
         if full.exists() {
             let mut destination = Destination::open(Some(full)).unwrap();
             destination.write(b"x");
-            assert!(destination.finish().unwrap_err().message.starts_with("cannot write /dev/full: No space left"));
+            assert!(
+                destination
+                    .finish()
+                    .unwrap_err()
+                    .message
+                    .starts_with("cannot write /dev/full: No space left")
+            );
         }
     }
 
     #[test]
     fn a_directory_or_a_missing_one_is_said_at_once() {
         let directory = tempfile::tempdir().unwrap();
-        for path in [directory.path().to_owned(), directory.path().join("missing/out")] {
+        for path in [
+            directory.path().to_owned(),
+            directory.path().join("missing/out"),
+        ] {
             assert_eq!(Destination::open(Some(&path)).err().unwrap().code, 2);
         }
     }

@@ -18,7 +18,10 @@ const INTERRUPTED: u8 = 130;
 impl Failure {
     /// Wrong arguments, or a wrong file that they name: exit status 2.
     pub fn usage(message: impl Into<String>) -> Self {
-        Failure { message: message.into(), code: 2 }
+        Failure {
+            message: message.into(),
+            code: 2,
+        }
     }
 
     /// Arguments that a crate below refused with `error`: exit status 2.
@@ -28,12 +31,18 @@ impl Failure {
 
     /// A failure at run time: exit status 1.
     pub fn runtime(message: impl Into<String>) -> Self {
-        Failure { message: message.into(), code: 1 }
+        Failure {
+            message: message.into(),
+            code: 1,
+        }
     }
 
     /// A signal ended the command early; `what` is the progress: exit status 130.
     pub fn interrupted(what: &str) -> Self {
-        Failure { message: format!("interrupted: {what}"), code: INTERRUPTED }
+        Failure {
+            message: format!("interrupted: {what}"),
+            code: INTERRUPTED,
+        }
     }
 }
 

@@ -8,7 +8,9 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use larder_client::{Client, Received};
 use larder_packet::{Name, Verifier, types, verifier_from_file};
-use larder_transfer::{Clock, CongestionSpec, FetchError, FetchOptions, Fetcher, Naming, PathFeedback, Progress};
+use larder_transfer::{
+    Clock, CongestionSpec, FetchError, FetchOptions, Fetcher, Naming, PathFeedback, Progress,
+};
 use larder_units::{ByteSize, Time, parse_duration, system_message};
 use serde_json::json;
 use std::path::PathBuf;
@@ -75,32 +77,56 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
     // temporary file behind.
     let mut destination = Destination::open(args.output.as_deref())?;
     if args.json && destination.is_standard_output() {
-        return Err(Failure::usage("--json needs a file: with -o -, it would mix with the content"));
+        return Err(Failure::usage(
+            "--json needs a file: with -o -, it would mix with the content",
+        ));
     }
     let options = FetchOptions {
         lifetime: args.lifetime,
         retries: args.retries,
         max_bytes: args.max_size.bytes(),
-        naming: if args.exact { Naming::Exact } else { Naming::DiscoverOrPlain },
-        clock: Clock { tick: args.tick, ..Clock::default() },
+        naming: if args.exact {
+            Naming::Exact
+        } else {
+            Naming::DiscoverOrPlain
+        },
+        clock: Clock {
+            tick: args.tick,
+            ..Clock::default()
+        },
         ..FetchOptions::default()
     };
     let nonces = client.random_stream("nonces");
-    let mut fetcher = Fetcher::new(args.name.clone(), options, args.congestion.build(), verifier, nonces);
+    let mut fetcher = Fetcher::new(
+        args.name.clone(),
+        options,
+        args.congestion.build(),
+        verifier,
+        nonces,
+    );
     let bar = progress_bar(args.json);
     let started = client.now();
     let outcome = fetch(&mut client, &mut fetcher, &mut destination, &bar);
     bar.finish_and_clear();
     outcome?;
     let path = destination.finish()?;
-    report(&args, &fetcher, client.now().since(started), path.as_deref());
+    report(
+        &args,
+        &fetcher,
+        client.now().since(started),
+        path.as_deref(),
+    );
     Ok(())
 }
 
 fn read_verifier(path: &PathBuf) -> Result<Box<dyn Verifier>, Failure> {
-    let wrong = |error: &dyn std::fmt::Display| Failure::usage(format!("--trust {}: {error}", path.display()));
+    let wrong = |error: &dyn std::fmt::Display| {
+        Failure::usage(format!("--trust {}: {error}", path.display()))
+    };
     let bytes = std::fs::read(path).map_err(|error| wrong(&system_message(&error)))?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs());
     verifier_from_file(&bytes, now).map_err(|error| wrong(&error))
 }
 
@@ -122,13 +148,20 @@ fn fetch(
         match fetcher.progress() {
             Progress::Running => {}
             Progress::Done => return Ok(()),
-            Progress::Failed(error) => return Err(Failure::runtime(format!("{error}{}", remedy(error)))),
+            Progress::Failed(error) => {
+                return Err(Failure::runtime(format!("{error}{}", remedy(error))));
+            }
         }
         if client.interrupted() {
-            return Err(Failure::interrupted(&format!("{} bytes had arrived", fetcher.stats().bytes)));
+            return Err(Failure::interrupted(&format!(
+                "{} bytes had arrived",
+                fetcher.stats().bytes
+            )));
         }
         let deadline = fetcher.next_timeout().filter(|_| client.is_connected());
-        receive(client, deadline, |now, received, _| on_packet(now, received, fetcher, destination))?;
+        receive(client, deadline, |now, received, _| {
+            on_packet(now, received, fetcher, destination)
+        })?;
         destination.check()?;
         if let Some(bytes) = fetcher.expected_bytes() {
             bar.set_length(bytes);
@@ -147,7 +180,10 @@ fn remedy(error: &FetchError) -> String {
             };
             let prefix = found.without_last();
             match prefix.last().is_some_and(|last| last.typ == types::VERSION) {
-                true => format!(": fetch that object with `larder get {}`", prefix.without_last()),
+                true => format!(
+                    ": fetch that object with `larder get {}`",
+                    prefix.without_last()
+                ),
                 false => format!(": fetch these segments with `larder get --exact {prefix}`"),
             }
         }
@@ -163,10 +199,22 @@ fn remedy(error: &FetchError) -> String {
     }
 }
 
-fn on_packet(now: Time, received: Received<'_>, fetcher: &mut Fetcher, destination: &mut Destination) {
+fn on_packet(
+    now: Time,
+    received: Received<'_>,
+    fetcher: &mut Fetcher,
+    destination: &mut Destination,
+) {
     match received {
-        Received::Data { data, marked, granted_rate } => {
-            let path = PathFeedback { marked, granted_rate };
+        Received::Data {
+            data,
+            marked,
+            granted_rate,
+        } => {
+            let path = PathFeedback {
+                marked,
+                granted_rate,
+            };
             fetcher.on_data(now, &data, path, |bytes| destination.write(bytes));
         }
         Received::Nack { interest, reason } => fetcher.on_nack(now, interest.name, reason),
@@ -181,7 +229,9 @@ fn progress_bar(json: bool) -> ProgressBar {
     }
     let bar = ProgressBar::no_length();
     let style = "{bar:40} {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec} {eta}";
-    bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar.set_style(
+        ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()),
+    );
     bar
 }
 
@@ -212,6 +262,9 @@ fn report(args: &GetArgs, fetcher: &Fetcher, took: Duration, path: Option<&std::
         stats.retransmissions
     );
     if stats.unverified > 0 {
-        error_line!("{} packets were signed with a key and not checked: give the key with --trust", stats.unverified);
+        error_line!(
+            "{} packets were signed with a key and not checked: give the key with --trust",
+            stats.unverified
+        );
     }
 }

@@ -16,7 +16,10 @@ pub fn watch(on_signal: impl Fn() + Send + 'static) -> Result<(), Failure> {
     let failed = |error| Failure::runtime(format!("signals cannot be caught: {error}"));
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
     let watch = std::thread::Builder::new().name("signals".to_owned());
-    watch.spawn(move || signals.forever().for_each(|_| on_signal())).map(drop).map_err(failed)
+    watch
+        .spawn(move || signals.forever().for_each(|_| on_signal()))
+        .map(drop)
+        .map_err(failed)
 }
 
 /// At a signal, removes the temporary file `part` of `name` and ends the program.

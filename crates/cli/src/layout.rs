@@ -28,9 +28,13 @@ impl Layout {
     /// If the arguments name no layout, or the file cannot be read or recognised.
     pub fn open(&self, path: &Path) -> Result<Trace, Failure> {
         let trace = match self.names()? {
-            Some(names) if is_standard_input(path) => Trace::read_columns(io::stdin(), &shown(path), names),
+            Some(names) if is_standard_input(path) => {
+                Trace::read_columns(io::stdin(), &shown(path), names)
+            }
             Some(names) => Trace::open_columns(path, names),
-            None if is_standard_input(path) => Trace::read(io::stdin(), &shown(path), self.format()?),
+            None if is_standard_input(path) => {
+                Trace::read(io::stdin(), &shown(path), self.format()?)
+            }
             None => Trace::open(path, self.format()?),
         };
         trace.map_err(|error| Failure::usage(error.to_string()))
@@ -42,9 +46,8 @@ impl Layout {
     /// As [`Layout::open`].
     pub fn open_once(&self, path: &Path) -> Result<Trace, Failure> {
         match &self.columns {
-            None if !is_standard_input(path) => {
-                Trace::open_once(path, self.format()?).map_err(|error| Failure::usage(error.to_string()))
-            }
+            None if !is_standard_input(path) => Trace::open_once(path, self.format()?)
+                .map_err(|error| Failure::usage(error.to_string())),
             _ => self.open(path),
         }
     }
@@ -64,7 +67,13 @@ impl Layout {
 }
 
 fn format_help() -> String {
-    let names: Vec<&str> = FormatRegistry::installed().iter().map(Format::name).collect();
+    let names: Vec<&str> = FormatRegistry::installed()
+        .iter()
+        .map(Format::name)
+        .collect();
     let (last, others) = names.split_last().unwrap_or((&"", &[]));
-    format!("Format of the trace: {} or {last} [default: from name and content]", others.join(", "))
+    format!(
+        "Format of the trace: {} or {last} [default: from name and content]",
+        others.join(", ")
+    )
 }

@@ -72,16 +72,29 @@ pub struct Registries {
 impl Registries {
     /// Returns the registries of the program `larder`.
     pub fn builtin() -> Registries {
-        Registries { policies: Registry::builtin(), strategies: StrategyRegistry::builtin(), formats: formats() }
+        Registries {
+            policies: Registry::builtin(),
+            strategies: StrategyRegistry::builtin(),
+            formats: formats(),
+        }
     }
 
     /// Makes them the registries of the process.
     fn install(self) -> Result<(), Failure> {
-        let read_before =
-            |what| Failure::runtime(format!("{what} were read before larder_cli::run: call it first in main"));
-        self.policies.install().map_err(|_| read_before("policies"))?;
-        self.strategies.install().map_err(|_| read_before("strategies"))?;
-        self.formats.install().map_err(|_| read_before("trace formats"))
+        let read_before = |what| {
+            Failure::runtime(format!(
+                "{what} were read before larder_cli::run: call it first in main"
+            ))
+        };
+        self.policies
+            .install()
+            .map_err(|_| read_before("policies"))?;
+        self.strategies
+            .install()
+            .map_err(|_| read_before("strategies"))?;
+        self.formats
+            .install()
+            .map_err(|_| read_before("trace formats"))
     }
 }
 
@@ -94,7 +107,10 @@ fn formats() -> FormatRegistry {
 fn formats() -> FormatRegistry {
     let builtin = FormatRegistry::builtin();
     // The name and the suffix are free, as the tests with Parquet files show.
-    builtin.clone().register(&larder_parquet::ENTRY).unwrap_or(builtin)
+    builtin
+        .clone()
+        .register(&larder_parquet::ENTRY)
+        .unwrap_or(builtin)
 }
 
 /// Larder keeps named content close to the people who request it: an NDN forwarder and an HTTP
@@ -184,7 +200,9 @@ fn execute(command: Command) -> Result<(), Failure> {
 }
 
 fn fail(Failure { message, code }: &Failure) -> ExitCode {
-    message.lines().for_each(|line| error_line!("larder: {line}"));
+    message
+        .lines()
+        .for_each(|line| error_line!("larder: {line}"));
     ExitCode::from(*code)
 }
 
@@ -192,9 +210,17 @@ fn fail(Failure { message, code }: &Failure) -> ExitCode {
 /// the usage, which `--help` shows better.
 fn one_line(error: &clap::Error) -> String {
     let text = error.to_string();
-    let lines = text.lines().take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
-    let lines: Vec<&str> = lines.map(str::trim).filter(|line| !line.is_empty()).collect();
-    let line = lines.join("; ").replace(":; ", ": ").replace("; tip: ", "; ");
+    let lines = text
+        .lines()
+        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+    let lines: Vec<&str> = lines
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    let line = lines
+        .join("; ")
+        .replace(":; ", ": ")
+        .replace("; tip: ", "; ");
     format!("{}; see --help", line.trim_start_matches("error: "))
 }
 
@@ -208,13 +234,22 @@ mod tests {
             (&["frobnicate"][..], "unrecognized subcommand 'frobnicate'"),
             (&["polices"], "'policies'"),
             (&["run", "--chek"], "a similar argument exists: '--check'"),
-            (&["replay", "trace", "-p", "lru"], "not provided: --size <SIZE,…>"),
+            (
+                &["replay", "trace", "-p", "lru"],
+                "not provided: --size <SIZE,…>",
+            ),
             (&["get", "foo%zz"], "a name starts with \"/\""),
-            (&["ping", "/x", "--interval", "1 fortnight"], "such as \"10ms\""),
+            (
+                &["ping", "/x", "--interval", "1 fortnight"],
+                "such as \"10ms\"",
+            ),
         ] {
             let error = Cli::try_parse_from(["larder"].iter().chain(typed)).expect_err("a mistake");
             let line = one_line(&error);
-            assert!(line.contains(words) && !line.contains('\n') && line.ends_with("; see --help"), "{line}");
+            assert!(
+                line.contains(words) && !line.contains('\n') && line.ends_with("; see --help"),
+                "{line}"
+            );
         }
     }
 }

@@ -8,8 +8,15 @@ use crate::failure::Failure;
 /// # Errors
 /// The first element that does not parse.
 pub fn parse_all<T: std::str::FromStr<Err: ToString>>(lists: &[String]) -> Result<Vec<T>, Failure> {
-    let parse = |text: &str| text.parse().map_err(|error: T::Err| Failure::usage(error.to_string()));
-    lists.iter().flat_map(|list| elements(list)).map(parse).collect()
+    let parse = |text: &str| {
+        text.parse()
+            .map_err(|error: T::Err| Failure::usage(error.to_string()))
+    };
+    lists
+        .iter()
+        .flat_map(|list| elements(list))
+        .map(parse)
+        .collect()
 }
 
 /// Returns the elements of a list. A comma inside parentheses belongs to its element, as in
@@ -37,7 +44,10 @@ mod tests {
         for (list, expected) in [
             ("lru", &["lru"][..]),
             ("lru, fifo", &["lru", "fifo"]),
-            ("filter(theta=2,window=9)+fifo,lru", &["filter(theta=2,window=9)+fifo", "lru"]),
+            (
+                "filter(theta=2,window=9)+fifo,lru",
+                &["filter(theta=2,window=9)+fifo", "lru"],
+            ),
             ("a(b(c,d),e),f", &["a(b(c,d),e)", "f"]),
             ("lru,", &["lru"]),
             ("", &[""]),

@@ -31,9 +31,14 @@ pub(crate) use error_line;
 pub fn print_line(text: fmt::Arguments<'_>) {
     let mut out = io::stdout().lock();
     let text = text.to_string();
-    let Err(error) = writeln!(out, "{}", printable(&text)).and_then(|()| out.flush()) else { return };
+    let Err(error) = writeln!(out, "{}", printable(&text)).and_then(|()| out.flush()) else {
+        return;
+    };
     end_if_unread(&error);
-    error_line!("larder: standard output: {}", larder_units::system_message(&error));
+    error_line!(
+        "larder: standard output: {}",
+        larder_units::system_message(&error)
+    );
     std::process::exit(1);
 }
 
@@ -110,9 +115,15 @@ mod tests {
             ("\u{e0041}", "\\udb40\\udc41"),
             ("häßlich 🦊 日本", "häßlich 🦊 日本"),
         ] {
-            assert_eq!((printable(text).as_ref(), within_a_line(text).as_ref()), (shown, shown));
+            assert_eq!(
+                (printable(text).as_ref(), within_a_line(text).as_ref()),
+                (shown, shown)
+            );
         }
-        assert_eq!(excerpt(&"ä".repeat(501)), format!("{} ...", "ä".repeat(500)));
+        assert_eq!(
+            excerpt(&"ä".repeat(501)),
+            format!("{} ...", "ä".repeat(500))
+        );
         assert_eq!(printable("a\n\tb"), "a\n\tb");
         assert_eq!(within_a_line("a\n\tb"), "a\\u000a\\u0009b");
     }
@@ -123,6 +134,9 @@ mod tests {
         let text = value.to_string();
         let shown = printable(&text);
         assert!(shown.is_ascii(), "{shown}");
-        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(&shown).unwrap(),
+            value
+        );
     }
 }

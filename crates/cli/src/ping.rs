@@ -51,14 +51,19 @@ pub fn run(args: PingArgs) -> Result<(), Failure> {
             // The last ping has timed out, so nothing is outstanding.
             break;
         }
-        receive(&mut client, pings.next_event(), |now, received, _| pings.on_packet(now, &received))?;
+        receive(&mut client, pings.next_event(), |now, received, _| {
+            pings.on_packet(now, &received)
+        })?;
     }
     pings.report(client.now());
     match pings.sent - pings.received {
         0 => Ok(()),
         // The answer to the last ping may have been on its way when the signal came.
         1 if client.interrupted() && pings.waiting.len() == 1 => Ok(()),
-        lost => Err(Failure::runtime(format!("{lost} of {} pings were not answered", pings.sent))),
+        lost => Err(Failure::runtime(format!(
+            "{lost} of {} pings were not answered",
+            pings.sent
+        ))),
     }
 }
 
@@ -112,7 +117,9 @@ impl<'a> Pings<'a> {
             .nonce(random.bits() as u32)
             .lifetime(self.args.lifetime)
             .build();
-        client.output().send(None, |out| out.extend_from_slice(&interest));
+        client
+            .output()
+            .send(None, |out| out.extend_from_slice(&interest));
         self.waiting.insert(self.next_number, now);
         self.next_number += 1;
         self.next_at = now + self.args.interval;
@@ -133,7 +140,10 @@ impl<'a> Pings<'a> {
     fn next_event(&self) -> Option<Time> {
         // The first instant at which `expire` finds it.
         let patience = self.args.lifetime + Duration::from_nanos(1);
-        let expiry = self.waiting.first_key_value().map(|(_, sent_at)| *sent_at + patience);
+        let expiry = self
+            .waiting
+            .first_key_value()
+            .map(|(_, sent_at)| *sent_at + patience);
         let next = (!self.all_sent()).then_some(self.next_at);
         expiry.into_iter().chain(next).min()
     }
@@ -141,15 +151,27 @@ impl<'a> Pings<'a> {
     fn on_packet(&mut self, now: Time, received: &Received<'_>) {
         match received {
             Received::Data { data, .. } => {
-                let Some((number, took)) = self.take(now, data.name) else { return };
+                let Some((number, took)) = self.take(now, data.name) else {
+                    return;
+                };
                 self.received += 1;
                 self.round_trips.add(took);
-                line!("content from {}: seq={number} time={} ms", self.args.prefix, millis(took));
+                line!(
+                    "content from {}: seq={number} time={} ms",
+                    self.args.prefix,
+                    millis(took)
+                );
             }
             Received::Nack { interest, reason } => {
-                let Some((number, took)) = self.take(now, interest.name) else { return };
+                let Some((number, took)) = self.take(now, interest.name) else {
+                    return;
+                };
                 self.nacked += 1;
-                line!("nack from {}: seq={number} time={} ms reason={reason}", self.args.prefix, millis(took));
+                line!(
+                    "nack from {}: seq={number} time={} ms reason={reason}",
+                    self.args.prefix,
+                    millis(took)
+                );
             }
             Received::Interest { .. } => {}
         }
@@ -159,7 +181,11 @@ impl<'a> Pings<'a> {
     fn take(&mut self, now: Time, name: NameRef<'_>) -> Option<(u64, Duration)> {
         let number = name.last()?.value;
         let of_ours = name.without_last() == self.prefix.as_name();
-        let number = std::str::from_utf8(number).ok().filter(|_| of_ours)?.parse().ok()?;
+        let number = std::str::from_utf8(number)
+            .ok()
+            .filter(|_| of_ours)?
+            .parse()
+            .ok()?;
         let sent_at = self.waiting.remove(&number)?;
         Some((number, now.since(sent_at)))
     }
@@ -194,7 +220,11 @@ struct RoundTrips {
 impl RoundTrips {
     fn add(&mut self, took: Duration) {
         let ms = took.as_secs_f64() * 1e3;
-        self.min = if self.count == 0 { ms } else { self.min.min(ms) };
+        self.min = if self.count == 0 {
+            ms
+        } else {
+            self.min.min(ms)
+        };
         self.max = self.max.max(ms);
         self.count += 1;
         self.sum += ms;
@@ -211,7 +241,11 @@ impl RoundTrips {
     fn print(&self) {
         if self.count > 0 {
             let (mean, deviation) = self.mean_and_deviation();
-            line!("rtt min/avg/max/mdev = {:.3}/{mean:.3}/{:.3}/{deviation:.3} ms", self.min, self.max);
+            line!(
+                "rtt min/avg/max/mdev = {:.3}/{mean:.3}/{:.3}/{deviation:.3} ms",
+                self.min,
+                self.max
+            );
         }
     }
 }
@@ -231,7 +265,10 @@ mod tests {
             trips.add(Duration::from_millis(ms));
         }
         let (mean, deviation) = trips.mean_and_deviation();
-        assert!((mean - 5.0).abs() < 1e-9 && (deviation - 2.0).abs() < 1e-6, "{mean} {deviation}");
+        assert!(
+            (mean - 5.0).abs() < 1e-9 && (deviation - 2.0).abs() < 1e-6,
+            "{mean} {deviation}"
+        );
         assert_eq!((trips.min, trips.max), (2.0, 9.0));
     }
 
@@ -249,12 +286,26 @@ mod tests {
         let args = args();
         let mut pings = Pings::new(&args, 7);
         pings.waiting.insert(7, Time::from_secs(1));
-        for name in ["/here/ping/8", "/here/7", "/there/ping/7", "/here/ping/7/x", "/here/ping/%FF", "/here/ping/seven"]
-        {
-            assert!(pings.take(Time::from_secs(2), name.parse::<Name>().unwrap().as_name()).is_none(), "{name}");
+        for name in [
+            "/here/ping/8",
+            "/here/7",
+            "/there/ping/7",
+            "/here/ping/7/x",
+            "/here/ping/%FF",
+            "/here/ping/seven",
+        ] {
+            assert!(
+                pings
+                    .take(Time::from_secs(2), name.parse::<Name>().unwrap().as_name())
+                    .is_none(),
+                "{name}"
+            );
         }
         let name: Name = "/here/ping/7".parse().unwrap();
-        assert_eq!(pings.take(Time::from_secs(2), name.as_name()), Some((7, Duration::from_secs(1))));
+        assert_eq!(
+            pings.take(Time::from_secs(2), name.as_name()),
+            Some((7, Duration::from_secs(1)))
+        );
         assert_eq!(pings.take(Time::from_secs(2), name.as_name()), None);
     }
 
@@ -265,10 +316,17 @@ mod tests {
         pings.sent = 2;
         pings.waiting.insert(7, Time::from_secs(0));
         pings.waiting.insert(8, Time::from_secs(1));
-        assert_eq!(pings.next_event(), Some(Time::from_secs(4) + Duration::from_nanos(1)));
+        assert_eq!(
+            pings.next_event(),
+            Some(Time::from_secs(4) + Duration::from_nanos(1))
+        );
         let after = |secs| Time::from_secs(secs) + Duration::from_nanos(1);
         pings.expire(Time::from_secs(4));
-        assert_eq!(pings.next_event(), Some(after(4)), "Data is in time until then");
+        assert_eq!(
+            pings.next_event(),
+            Some(after(4)),
+            "Data is in time until then"
+        );
         pings.expire(after(4));
         assert_eq!(pings.next_event(), Some(after(5)));
         assert!(pings.go_on());

@@ -40,7 +40,9 @@ pub fn run(args: PingServerArgs) -> Result<(), Failure> {
     let largest = answer(&longest, &content)?.len();
     if largest > MAX_PACKET_BYTES || args.size > MAX_PACKET_BYTES {
         let room = MAX_PACKET_BYTES.saturating_sub(largest - content.len());
-        return Err(Failure::usage(format!("--size: at most {room} bytes fit a packet with this prefix")));
+        return Err(Failure::usage(format!(
+            "--size: at most {room} bytes fit a packet with this prefix"
+        )));
     }
 
     let mut client = connect(Duration::MAX)?;
@@ -50,13 +52,23 @@ pub fn run(args: PingServerArgs) -> Result<(), Failure> {
     let (mut answered, mut others) = (0u64, 0u64);
     while !client.interrupted() {
         receive(&mut client, None, |_, received, output| {
-            let Received::Interest { interest, token, .. } = received else { return };
+            let Received::Interest {
+                interest, token, ..
+            } = received
+            else {
+                return;
+            };
             if !is_ping(&interest, &prefix) {
                 others += 1;
                 return;
             }
-            let data = DataBuilder::new(interest.name).freshness(FRESHNESS).content(&content);
-            if output.send(token, |out| data.build_into(&DigestSigner, out)).is_ok() {
+            let data = DataBuilder::new(interest.name)
+                .freshness(FRESHNESS)
+                .content(&content);
+            if output
+                .send(token, |out| data.build_into(&DigestSigner, out))
+                .is_ok()
+            {
                 answered += 1;
             }
         })?;
@@ -68,7 +80,10 @@ pub fn run(args: PingServerArgs) -> Result<(), Failure> {
 }
 
 fn answer(name: &Name, content: &[u8]) -> Result<Vec<u8>, Failure> {
-    let data = DataBuilder::new(name).freshness(FRESHNESS).content(content).build(&DigestSigner);
+    let data = DataBuilder::new(name)
+        .freshness(FRESHNESS)
+        .content(content)
+        .build(&DigestSigner);
     data.map_err(|error| Failure::runtime(error.to_string()))
 }
 

@@ -39,7 +39,11 @@ fn entries(names: &[String]) -> Result<Vec<&'static PolicyEntry>, Failure> {
     }
     let named = |name: &String| {
         let entry = registry().get(name);
-        entry.ok_or_else(|| Failure::usage(format!("there is no policy `{name}`; `larder policies` lists them all")))
+        entry.ok_or_else(|| {
+            Failure::usage(format!(
+                "there is no policy `{name}`; `larder policies` lists them all"
+            ))
+        })
     };
     names.iter().map(named).collect()
 }
@@ -81,9 +85,13 @@ fn kind(entry: &PolicyEntry) -> &'static str {
 /// Returns a line for each policy, with the heads of both kinds.
 fn as_lines(entries: &[&PolicyEntry]) -> String {
     let mut text = format!("{HEAD}`larder policies NAME` describes one, `--long` all.\n");
-    for (kind, head) in
-        [(Kind::Admission, "admission, joined by + before an eviction policy"), (Kind::Eviction, "eviction")]
-    {
+    for (kind, head) in [
+        (
+            Kind::Admission,
+            "admission, joined by + before an eviction policy",
+        ),
+        (Kind::Eviction, "eviction"),
+    ] {
         text += &format!("\n{head}:\n");
         for entry in entries.iter().filter(|entry| entry.kind() == kind) {
             text += &format!("  {:<17}{}\n", entry.name, entry.summary);
@@ -99,11 +107,24 @@ fn as_text(entries: &[&PolicyEntry]) -> String {
     let mut text = HEAD.to_owned();
     let mut add = |indent: usize, paragraph: String| text += &wrapped(indent, &paragraph);
     for entry in entries {
-        let only = if entry.is_offline() { ", in the replayer only" } else { "" };
+        let only = if entry.is_offline() {
+            ", in the replayer only"
+        } else {
+            ""
+        };
         add(0, String::new());
-        add(0, format!("{} ({}{only}): {}", entry.name, kind(entry), entry.summary));
+        add(
+            0,
+            format!("{} ({}{only}): {}", entry.name, kind(entry), entry.summary),
+        );
         add(4, entry.citation.to_owned());
-        add(4, format!("time: {}; memory: {} bytes an object", entry.complexity, entry.bytes_an_object));
+        add(
+            4,
+            format!(
+                "time: {}; memory: {} bytes an object",
+                entry.complexity, entry.bytes_an_object
+            ),
+        );
         for p in entry.parameters {
             add(4, format!("{}: {}", p.name, p.doc));
             add(8, format!("{}; default: {}", p.values, p.default));
@@ -144,10 +165,16 @@ mod tests {
     fn a_policy_is_not_listed() {
         let all = entries(&[]).unwrap();
         let list: Value = serde_json::from_str(&as_json(&all)).unwrap();
-        let words = as_text(&all).split_whitespace().collect::<Vec<_>>().join(" ");
+        let words = as_text(&all)
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
         for (entry, listed) in registry().iter().zip(list.as_array().unwrap()) {
             assert_eq!(listed["name"], entry.name);
-            assert_eq!(listed["parameters"].as_array().unwrap().len(), entry.parameters.len());
+            assert_eq!(
+                listed["parameters"].as_array().unwrap().len(),
+                entry.parameters.len()
+            );
             assert!(words.contains(entry.citation));
         }
     }
@@ -155,7 +182,13 @@ mod tests {
     #[test]
     fn a_line_is_wider_than_the_screen() {
         let all = entries(&[]).unwrap();
-        assert_eq!(as_lines(&all).lines().filter(|line| line.starts_with("  ")).count(), all.len());
+        assert_eq!(
+            as_lines(&all)
+                .lines()
+                .filter(|line| line.starts_with("  "))
+                .count(),
+            all.len()
+        );
         for line in as_text(&all).lines().chain(as_lines(&all).lines()) {
             assert!(line.chars().count() <= WIDTH, "{line}");
         }
@@ -163,10 +196,23 @@ mod tests {
 
     #[test]
     fn one_is_asked_for_and_all_are_told() {
-        let names = |names: &[&str]| entries(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        let names = |names: &[&str]| {
+            entries(
+                &names
+                    .iter()
+                    .map(|name| (*name).to_owned())
+                    .collect::<Vec<_>>(),
+            )
+        };
         let two = names(&["LRU", "filter"]).unwrap();
-        assert_eq!(two.iter().map(|entry| entry.name).collect::<Vec<_>>(), ["lru", "filter"]);
+        assert_eq!(
+            two.iter().map(|entry| entry.name).collect::<Vec<_>>(),
+            ["lru", "filter"]
+        );
         let unknown = names(&["lru", "mru"]).err().unwrap();
-        assert!(unknown.code == 2 && unknown.message.contains("`mru`"), "{unknown}");
+        assert!(
+            unknown.code == 2 && unknown.message.contains("`mru`"),
+            "{unknown}"
+        );
     }
 }

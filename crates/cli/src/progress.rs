@@ -26,11 +26,17 @@ impl Bar {
     pub fn new(units: u64) -> Bar {
         let (target, lines) = match io::stderr().is_terminal() {
             true => (ProgressDrawTarget::stderr(), None),
-            false => (ProgressDrawTarget::hidden(), Some(Mutex::new(Lines::from(Instant::now())))),
+            false => (
+                ProgressDrawTarget::hidden(),
+                Some(Mutex::new(Lines::from(Instant::now()))),
+            ),
         };
         let style = ProgressStyle::with_template("{msg} {wide_bar} {percent} %, {eta} left");
         let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
-        Bar { bar: ProgressBar::with_draw_target(Some(units.max(1)), target).with_style(style), lines }
+        Bar {
+            bar: ProgressBar::with_draw_target(Some(units.max(1)), target).with_style(style),
+            lines,
+        }
     }
 
     /// Starts other work of this many units. The schedule of lines stays.
@@ -70,7 +76,11 @@ impl Bar {
     /// Returns the message and the finished share, as the bar shows them.
     pub fn describe(&self) -> String {
         let all = self.bar.length().unwrap_or(1);
-        format!("{:.0} % of {}", percent(self.bar.position(), all), self.bar.message())
+        format!(
+            "{:.0} % of {}",
+            percent(self.bar.position(), all),
+            self.bar.message()
+        )
     }
 
     /// Removes the bar.
@@ -80,7 +90,10 @@ impl Bar {
 
     fn say_if_due(&self) {
         let Some(lines) = &self.lines else { return };
-        let is_due = lines.lock().unwrap_or_else(PoisonError::into_inner).is_due(Instant::now());
+        let is_due = lines
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_due(Instant::now());
         if is_due {
             let (done, all) = (self.bar.position(), self.bar.length().unwrap_or(1));
             self.print(&line(&self.bar.message(), done, all, self.bar.eta()));
@@ -103,7 +116,10 @@ fn line(what: &str, done: u64, all: u64, left: Duration) -> String {
     let percent = percent(done, all);
     match left.is_zero() {
         true => format!("{what}: {percent:.0} %"),
-        false => format!("{what}: {percent:.0} %, {left:#} left", left = HumanDuration(left)),
+        false => format!(
+            "{what}: {percent:.0} %, {left:#} left",
+            left = HumanDuration(left)
+        ),
     }
 }
 
@@ -115,7 +131,10 @@ struct Lines {
 
 impl Lines {
     fn from(begun: Instant) -> Lines {
-        Lines { begun, next: begun + LEAST_APART }
+        Lines {
+            begun,
+            next: begun + LEAST_APART,
+        }
     }
 
     fn is_due(&mut self, now: Instant) -> bool {
@@ -135,15 +154,29 @@ mod tests {
     fn an_hour_in_a_log_says_nothing_or_fills_it() {
         let begun = Instant::now();
         let mut lines = Lines::from(begun);
-        let due: Vec<u64> = (0..=3600).filter(|second| lines.is_due(begun + Duration::from_secs(*second))).collect();
+        let due: Vec<u64> = (0..=3600)
+            .filter(|second| lines.is_due(begun + Duration::from_secs(*second)))
+            .collect();
         assert_eq!(due[..3], [60, 120, 180]);
-        assert!((20..40).contains(&due.len()) && due.last().is_some_and(|last| *last > 3200), "{due:?}");
+        assert!(
+            (20..40).contains(&due.len()) && due.last().is_some_and(|last| *last > 3200),
+            "{due:?}"
+        );
     }
 
     #[test]
     fn a_line_promises_an_end_that_nobody_knows() {
-        assert_eq!(line("figures 1 to 4", 1, 3, Duration::ZERO), "figures 1 to 4: 33 %");
-        assert_eq!(line("figures 1 to 4", 1, 3, Duration::from_secs(840)), "figures 1 to 4: 33 %, 14m left");
-        assert_eq!(line("longer than was foreseen", 5, 3, Duration::ZERO), "longer than was foreseen: 100 %");
+        assert_eq!(
+            line("figures 1 to 4", 1, 3, Duration::ZERO),
+            "figures 1 to 4: 33 %"
+        );
+        assert_eq!(
+            line("figures 1 to 4", 1, 3, Duration::from_secs(840)),
+            "figures 1 to 4: 33 %, 14m left"
+        );
+        assert_eq!(
+            line("longer than was foreseen", 5, 3, Duration::ZERO),
+            "longer than was foreseen: 100 %"
+        );
     }
 }

@@ -7,10 +7,12 @@ use crate::output::line;
 use clap::Args;
 use larder_client::Received;
 use larder_packet::{
-    Certificate, CertificateError, CertificateServer, DigestSigner, Name, Signer, SystemRandom, certified_signer,
-    self_signed, signer_from_pem,
+    Certificate, CertificateError, CertificateServer, DigestSigner, Name, Signer, SystemRandom,
+    certified_signer, self_signed, signer_from_pem,
 };
-use larder_transfer::{PublishError, PublishOptions, PublishStats, Publisher, Source, Stamp, limits};
+use larder_transfer::{
+    PublishError, PublishOptions, PublishStats, Publisher, Source, Stamp, limits,
+};
 use larder_units::{ByteSize, parse_duration, system_message};
 use serde_json::json;
 use std::fs::File;
@@ -64,7 +66,12 @@ pub struct PutArgs {
 
     /// Serve this certificate of the key in place of a self-signed one (base64, as `ndnsec
     /// cert-dump` writes it), and those of its issuers that follow after empty lines
-    #[arg(long, value_name = "FILE.ndncert", requires = "key", conflicts_with = "key_name")]
+    #[arg(
+        long,
+        value_name = "FILE.ndncert",
+        requires = "key",
+        conflicts_with = "key_name"
+    )]
     certificate: Option<PathBuf>,
 
     /// Sign once for the whole file: segments carry digests, and the signed metadata leads to a
@@ -88,14 +95,22 @@ pub fn run(args: PutArgs) -> Result<(), Failure> {
     let mut client = connect(Duration::MAX)?;
     args.command_key.apply(&mut client)?;
     client.register(&args.name).map_err(broken)?;
-    for key_name in certificates.key_names().filter(|key| !key.starts_with(args.name.as_name())) {
+    for key_name in certificates
+        .key_names()
+        .filter(|key| !key.starts_with(args.name.as_name()))
+    {
         client.register(&key_name.to_name()).map_err(broken)?;
     }
     announce(&args, &publisher, identity.certificate_name.as_ref());
     let mut failed = None;
     while failed.is_none() && !client.interrupted() {
         receive(&mut client, None, |_, received, output| {
-            let Received::Interest { interest, token, .. } = received else { return };
+            let Received::Interest {
+                interest, token, ..
+            } = received
+            else {
+                return;
+            };
             if let Some(certificate) = certificates.answer(&interest) {
                 output.send(token, |out| out.extend_from_slice(certificate));
                 return;
@@ -108,7 +123,10 @@ pub fn run(args: PutArgs) -> Result<(), Failure> {
     client.flush(Duration::from_secs(1)).map_err(broken)?;
     report(&args, publisher.stats());
     match failed {
-        Some(error) => Err(Failure::runtime(format!("{}: {error}", args.file.display()))),
+        Some(error) => Err(Failure::runtime(format!(
+            "{}: {error}",
+            args.file.display()
+        ))),
         None => Ok(()),
     }
 }
@@ -116,7 +134,9 @@ pub fn run(args: PutArgs) -> Result<(), Failure> {
 fn publisher(args: &PutArgs, signer: Box<dyn Signer>) -> Result<Publisher<OpenFile>, Failure> {
     let file = open(&args.file)?;
     let version = args.version.unwrap_or_else(|| {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     });
     // A size that does not fit usize is larger than every packet. The publisher reports the limit.
@@ -130,31 +150,45 @@ fn publisher(args: &PutArgs, signer: Box<dyn Signer>) -> Result<Publisher<OpenFi
         freshness: args.freshness,
         manifest: args.manifest,
     };
-    Publisher::new(args.name.clone(), version, OpenFile(file), signer, options).map_err(|error| match error {
-        PublishError::SegmentSize { .. } => Failure::usage(format!("--segment-size: {error}")),
-        PublishError::ManifestTooLarge { .. } => Failure::usage(format!("--manifest: {error}")),
-        error => Failure::runtime(format!("{}: {error}", args.file.display())),
+    Publisher::new(args.name.clone(), version, OpenFile(file), signer, options).map_err(|error| {
+        match error {
+            PublishError::SegmentSize { .. } => Failure::usage(format!("--segment-size: {error}")),
+            PublishError::ManifestTooLarge { .. } => Failure::usage(format!("--manifest: {error}")),
+            error => Failure::runtime(format!("{}: {error}", args.file.display())),
+        }
     })
 }
 
 fn largest_packet(text: &str) -> Result<usize, String> {
     let size: ByteSize = text.parse().map_err(|error| format!("{error}"))?;
     let range = limits::MAX_PACKET_BYTES..=limits::LARGEST_PACKET_BYTES;
-    let bytes = usize::try_from(size.bytes()).ok().filter(|bytes| range.contains(bytes));
+    let bytes = usize::try_from(size.bytes())
+        .ok()
+        .filter(|bytes| range.contains(bytes));
     bytes.ok_or_else(|| format!("{size} are not between 8800B, which every node takes, and 64KiB"))
 }
 
 fn open(path: &Path) -> Result<File, Failure> {
-    let failed =
-        |error: io::Error| Failure::runtime(format!("cannot read {}: {}", path.display(), system_message(&error)));
+    let failed = |error: io::Error| {
+        Failure::runtime(format!(
+            "cannot read {}: {}",
+            path.display(),
+            system_message(&error)
+        ))
+    };
     if path == Path::new("-") {
         // Segments are read many times, but standard input only once.
         let mut spool = tempfile::tempfile().map_err(failed)?;
         io::copy(&mut io::stdin().lock(), &mut spool).map_err(failed)?;
         return Ok(spool);
     }
-    let file = File::open(path)
-        .map_err(|error| Failure::usage(format!("cannot read {}: {}", path.display(), system_message(&error))))?;
+    let file = File::open(path).map_err(|error| {
+        Failure::usage(format!(
+            "cannot read {}: {}",
+            path.display(),
+            system_message(&error)
+        ))
+    })?;
     if !file.metadata().map_err(failed)?.is_file() {
         return Err(Failure::usage(format!(
             "{} is not a regular file; pipe it into `larder put NAME -`",
@@ -175,14 +209,22 @@ impl Identity {
     fn of(args: &PutArgs) -> Result<Identity, Failure> {
         let Some(path) = &args.key else {
             let certificates = CertificateServer::default();
-            return Ok(Identity { signer: Box::new(DigestSigner), certificates, certificate_name: None });
+            return Ok(Identity {
+                signer: Box::new(DigestSigner),
+                certificates,
+                certificate_name: None,
+            });
         };
-        let wrong = |error: &dyn std::fmt::Display| Failure::usage(format!("--key {}: {error}", path.display()));
+        let wrong = |error: &dyn std::fmt::Display| {
+            Failure::usage(format!("--key {}: {error}", path.display()))
+        };
         let pem = std::fs::read_to_string(path).map_err(|error| wrong(&system_message(&error)))?;
         let random = SystemRandom::new();
         let Some(file) = &args.certificate else {
             let key_name = key_name(args);
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+            let now = SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |since| since.as_secs());
             // It may have the object's name as a prefix. A consumer that looks for the newest
             // segment by this prefix must not get it from a cache.
             let freshness = limits::METADATA_FRESHNESS;
@@ -195,12 +237,15 @@ impl Identity {
             let signer = signer_from_pem(&pem, key_name, &random).map_err(|error| wrong(&error))?;
             return Identity::new(signer, vec![certificate]).map_err(|error| wrong(&error));
         };
-        let bad = |error: &dyn std::fmt::Display| Failure::usage(format!("--certificate {}: {error}", file.display()));
+        let bad = |error: &dyn std::fmt::Display| {
+            Failure::usage(format!("--certificate {}: {error}", file.display()))
+        };
         let text = std::fs::read_to_string(file).map_err(|error| bad(&system_message(&error)))?;
         let wires = Certificate::bundle_from_base64(&text).map_err(|error| bad(&error))?;
         let first = wires.first().map(Vec::as_slice).unwrap_or_default();
         let certificate = Certificate::decode(first).map_err(|error| bad(&error))?;
-        let signer = certified_signer(&pem, &certificate, &random).map_err(|error| wrong(&error))?;
+        let signer =
+            certified_signer(&pem, &certificate, &random).map_err(|error| wrong(&error))?;
         Identity::new(signer, wires).map_err(|error| bad(&error))
     }
 
@@ -208,7 +253,11 @@ impl Identity {
     fn new(signer: Box<dyn Signer>, wires: Vec<Vec<u8>>) -> Result<Identity, CertificateError> {
         let first = wires.first().map(Vec::as_slice).unwrap_or_default();
         let certificate_name = Some(Certificate::decode(first)?.name().clone());
-        Ok(Identity { signer, certificates: CertificateServer::new(wires)?, certificate_name })
+        Ok(Identity {
+            signer,
+            certificates: CertificateServer::new(wires)?,
+            certificate_name,
+        })
     }
 }
 
@@ -226,9 +275,15 @@ struct OpenFile(File);
 impl Source for OpenFile {
     fn stamp(&mut self) -> io::Result<Stamp> {
         let metadata = self.0.metadata()?;
-        let modified = metadata.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let modified = metadata
+            .modified()?
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         let modified_ns = u64::try_from(modified.as_nanos()).unwrap_or(u64::MAX);
-        Ok(Stamp { size_bytes: metadata.len(), modified_ns })
+        Ok(Stamp {
+            size_bytes: metadata.len(),
+            modified_ns,
+        })
     }
 
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
@@ -237,9 +292,14 @@ impl Source for OpenFile {
 }
 
 fn announce(args: &PutArgs, publisher: &Publisher<OpenFile>, certificate: Option<&Name>) {
-    let (name, bytes, segments) = (publisher.versioned_name(), publisher.size_bytes(), publisher.last_segment() + 1);
+    let (name, bytes, segments) = (
+        publisher.versioned_name(),
+        publisher.size_bytes(),
+        publisher.last_segment() + 1,
+    );
     if args.json {
-        let mut object = json!({ "serving": name.to_string(), "bytes": bytes, "segments": segments });
+        let mut object =
+            json!({ "serving": name.to_string(), "bytes": bytes, "segments": segments });
         if let Some(certificate) = certificate {
             object["certificate"] = certificate.to_string().into();
         }
@@ -259,7 +319,14 @@ fn announce(args: &PutArgs, publisher: &Publisher<OpenFile>, certificate: Option
 }
 
 fn report(args: &PutArgs, stats: &PublishStats) {
-    let PublishStats { segments, bytes, metadata, manifest, past_end, not_ours } = *stats;
+    let PublishStats {
+        segments,
+        bytes,
+        metadata,
+        manifest,
+        past_end,
+        not_ours,
+    } = *stats;
     if args.json {
         line!(
             "{}",

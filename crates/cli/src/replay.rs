@@ -49,7 +49,9 @@ const KEPT_AT_ONCE: usize = 8;
 /// Every policy runs at every size with every seed. One reading of each trace serves all rows, and
 /// the rows share the processor's cores.
 #[derive(Args, Debug)]
-#[command(after_help = "Example: larder replay t.csv.zst -p 'lru,filter(theta=2)+fifo' -s 50MiB,10%")]
+#[command(
+    after_help = "Example: larder replay t.csv.zst -p 'lru,filter(theta=2)+fifo' -s 50MiB,10%"
+)]
 pub struct ReplayArgs {
     /// Trace files, plain or compressed with zstd, xz or gzip; - is standard input
     #[arg(required = true)]
@@ -62,14 +64,25 @@ pub struct ReplayArgs {
 
     /// Capacities: bytes (64MiB), objects if they have no sizes (1000), or a share of all objects
     /// of the trace (10% or 0.1), which reads the trace twice
-    #[arg(long, short, value_name = "SIZE,…", required = true, allow_negative_numbers = true)]
+    #[arg(
+        long,
+        short,
+        value_name = "SIZE,…",
+        required = true,
+        allow_negative_numbers = true
+    )]
     size: Vec<String>,
 
     #[command(flatten)]
     layout: Layout,
 
     /// Seeds of all random choices, one run for each: 7, or from 1 to 5 as 1..5
-    #[arg(long, visible_alias = "seed", value_name = "SEED,…", default_value = "1")]
+    #[arg(
+        long,
+        visible_alias = "seed",
+        value_name = "SEED,…",
+        default_value = "1"
+    )]
     seeds: Vec<String>,
 
     /// Ask the admission policy for every object, as the papers do. By default, objects are stored
@@ -133,14 +146,26 @@ struct SweepStatus {
 
 impl SweepStatus {
     fn new() -> SweepStatus {
-        SweepStatus { bar: Arc::new(Bar::new(0)), rows: AtomicUsize::new(0), finished: AtomicUsize::new(0) }
+        SweepStatus {
+            bar: Arc::new(Bar::new(0)),
+            rows: AtomicUsize::new(0),
+            finished: AtomicUsize::new(0),
+        }
     }
 
     /// Describes the progress, for the message after an interruption. `keeps` says whether finished
     /// rows are kept.
     fn describe(&self, keeps: bool) -> String {
-        let way_on = if keeps { "go on with the same --resume" } else { "--resume FILE keeps those that are" };
-        format!("{} of {} rows finished; {way_on}", self.finished.load(Relaxed), self.rows.load(Relaxed))
+        let way_on = if keeps {
+            "go on with the same --resume"
+        } else {
+            "--resume FILE keeps those that are"
+        };
+        format!(
+            "{} of {} rows finished; {way_on}",
+            self.finished.load(Relaxed),
+            self.rows.load(Relaxed)
+        )
     }
 }
 
@@ -172,28 +197,48 @@ fn sweep(
     let mut finished = args.resume.as_deref().map(Finished::open).transpose()?;
     let cells = plan.cells();
     if cells.len() * args.trace.len() > MAX_ROWS {
-        return Err(Failure::usage(format!("{} rows, more than {MAX_ROWS}", cells.len() * args.trace.len())));
+        return Err(Failure::usage(format!(
+            "{} rows, more than {MAX_ROWS}",
+            cells.len() * args.trace.len()
+        )));
     }
     trace_file::check_once(args.trace.iter().map(PathBuf::as_path))?;
     let mut parts = Vec::new();
     for path in &args.trace {
         let source = Source::new(path, &plan.layout, plan.limit);
         check_is_trace(path)?;
-        plan.sizes.iter().try_for_each(|size| source.check_unit(size))?;
+        plan.sizes
+            .iter()
+            .try_for_each(|size| source.check_unit(size))?;
         parts.push(match &finished {
             Some(finished) => {
                 let identity = source.identity()?;
                 let runs: Vec<Run> = cells.iter().map(|cell| plan.run(cell, &identity)).collect();
-                Part { rows: runs.iter().map(|run| finished.row(run)).collect(), source, runs }
+                Part {
+                    rows: runs.iter().map(|run| finished.row(run)).collect(),
+                    source,
+                    runs,
+                }
             }
-            None => Part { source, runs: Vec::new(), rows: vec![None; cells.len()] },
+            None => Part {
+                source,
+                runs: Vec::new(),
+                rows: vec![None; cells.len()],
+            },
         });
     }
     let missing: usize = parts.iter().map(|part| part.missing().len()).sum();
     status.rows.store(cells.len() * parts.len(), Relaxed);
-    status.finished.store(cells.len() * parts.len() - missing, Relaxed);
+    status
+        .finished
+        .store(cells.len() * parts.len() - missing, Relaxed);
     let progress = Progress::on(status.bar.clone());
-    progress.add(parts.iter().map(|part| part.source.units(part.missing().len())).sum());
+    progress.add(
+        parts
+            .iter()
+            .map(|part| part.source.units(part.missing().len()))
+            .sum(),
+    );
     let mut all = Vec::new();
     for mut part in parts {
         part.complete(&plan, &cells, &mut finished, status, &progress)?;
@@ -217,7 +262,9 @@ struct Part<'a> {
 impl Part<'_> {
     /// Returns the indices of the unknown rows.
     fn missing(&self) -> Vec<usize> {
-        (0..self.rows.len()).filter(|place| self.rows[*place].is_none()).collect()
+        (0..self.rows.len())
+            .filter(|place| self.rows[*place].is_none())
+            .collect()
     }
 
     /// Computes the missing rows, and keeps each as it finishes.
@@ -236,11 +283,15 @@ impl Part<'_> {
         let wanted: Vec<&Cell<'_>> = missing.iter().map(|place| &cells[*place]).collect();
         let measured = plan.measure(&wanted, &self.source, progress)?;
         let at_once = match finished {
-            Some(_) => available_parallelism().map_or(1, usize::from).max(KEPT_AT_ONCE),
+            Some(_) => available_parallelism()
+                .map_or(1, usize::from)
+                .max(KEPT_AT_ONCE),
             None => missing.len(),
         };
         for group in missing.chunks(at_once) {
-            let caches = group.iter().map(|place| plan.cache(&cells[*place], &measured));
+            let caches = group
+                .iter()
+                .map(|place| plan.cache(&cells[*place], &measured));
             let keep = |nth: usize, row: Row| {
                 let place = group[nth];
                 if let Some(finished) = finished.as_mut() {
@@ -252,7 +303,12 @@ impl Part<'_> {
                 status.finished.fetch_add(1, Relaxed);
                 Ok(())
             };
-            workers::replay(&self.source, caches.collect::<Result<_, _>>()?, progress, keep)?;
+            workers::replay(
+                &self.source,
+                caches.collect::<Result<_, _>>()?,
+                progress,
+                keep,
+            )?;
         }
         Ok(())
     }
@@ -275,7 +331,11 @@ impl Plan {
         let mut cells = Vec::new();
         for spec in &self.specs {
             for size in &self.sizes {
-                cells.extend(self.seeds.iter().map(|seed| Cell { spec, size: *size, seed: *seed }));
+                cells.extend(self.seeds.iter().map(|seed| Cell {
+                    spec,
+                    size: *size,
+                    seed: *seed,
+                }));
             }
         }
         cells
@@ -296,31 +356,56 @@ impl Plan {
     }
 
     /// Reads the trace if `cells` need its totals or its future.
-    fn measure(&self, cells: &[&Cell<'_>], source: &Source<'_>, progress: &Progress) -> Result<Measured, Failure> {
+    fn measure(
+        &self,
+        cells: &[&Cell<'_>],
+        source: &Source<'_>,
+        progress: &Progress,
+    ) -> Result<Measured, Failure> {
         let check = |cell: &Cell<'_>, capacity| {
-            Replay::foreseeing(cell.spec, capacity, 0, &Default::default()).map(drop).map_err(refused)
+            Replay::foreseeing(cell.spec, capacity, 0, &Default::default())
+                .map(drop)
+                .map_err(refused)
         };
-        let (absolute, shares): (Vec<&Cell<'_>>, Vec<_>) = cells.iter().partition(|cell| cell.size.bytes().is_some());
+        let (absolute, shares): (Vec<&Cell<'_>>, Vec<_>) =
+            cells.iter().partition(|cell| cell.size.bytes().is_some());
         // A fault in a spec is reported before the trace is read, if its capacity is known by then.
-        absolute.iter().try_for_each(|cell| check(cell, cell.size.capacity(None).map_err(Failure::refused)?))?;
+        absolute.iter().try_for_each(|cell| {
+            check(cell, cell.size.capacity(None).map_err(Failure::refused)?)
+        })?;
         let share = shares.first().map(|cell| cell.size.to_string());
-        let offline = cells.iter().find(|cell| cell.spec.is_offline()).map(|cell| cell.spec.to_string());
+        let offline = cells
+            .iter()
+            .find(|cell| cell.spec.is_offline())
+            .map(|cell| cell.spec.to_string());
         let measured = source.measure(share.as_deref(), offline.as_deref(), progress)?;
         shares.iter().try_for_each(|cell| {
-            check(cell, cell.size.capacity(measured.survey.as_ref()).map_err(Failure::refused)?)
+            check(
+                cell,
+                cell.size
+                    .capacity(measured.survey.as_ref())
+                    .map_err(Failure::refused)?,
+            )
         })?;
         Ok(measured)
     }
 
     /// Returns an empty cache for `cell`.
     fn cache(&self, cell: &Cell<'_>, measured: &Measured) -> Result<Cache, Failure> {
-        let capacity = cell.size.capacity(measured.survey.as_ref()).map_err(Failure::refused)?;
+        let capacity = cell
+            .size
+            .capacity(measured.survey.as_ref())
+            .map_err(Failure::refused)?;
         let replay = match &measured.future {
             Some(future) => Replay::foreseeing(cell.spec, capacity, cell.seed, future),
             None => Replay::new(cell.spec, capacity, cell.seed),
         };
         let replay = replay.map_err(refused)?;
-        Ok(Cache::new(if self.fill { replay.filling() } else { replay }))
+        Ok(Cache::new(if self.fill {
+            replay.filling()
+        } else {
+            replay
+        }))
     }
 }
 
@@ -336,7 +421,9 @@ fn check_is_trace(path: &Path) -> Result<(), Failure> {
     if path.exists() {
         return Ok(());
     }
-    Err(Failure::usage(format!("there is no trace `{text}`; commas separate the elements of a list, as in {flag}")))
+    Err(Failure::usage(format!(
+        "there is no trace `{text}`; commas separate the elements of a list, as in {flag}"
+    )))
 }
 
 fn refused(error: SpecError) -> Failure {

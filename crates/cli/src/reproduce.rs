@@ -10,7 +10,8 @@ use crate::progress::Bar;
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
 use larder_reproduce::{
-    Coverage, EarlierArchive, Error, Judged, PAPERS, Paper, Report, Request, Rows, Scale, Verdict, Watch, reproduce,
+    Coverage, EarlierArchive, Error, Judged, PAPERS, Paper, Report, Request, Rows, Scale, Verdict,
+    Watch, reproduce,
 };
 use std::io;
 use std::path::{Path, PathBuf};
@@ -99,57 +100,109 @@ fn papers() -> String {
             names => format!("\n  {:<11} with --testbed{names}", ""),
         };
         let experiments = with_all_minutes(paper, paper.experiments());
-        format!("  {:<11} {}\n  {:<11} experiments{experiments}{of_testbed}", paper.name, paper.citation, "")
+        format!(
+            "  {:<11} {}\n  {:<11} experiments{experiments}{of_testbed}",
+            paper.name, paper.citation, ""
+        )
     });
     format!("Papers:\n{}", lines.collect::<Vec<_>>().join("\n"))
 }
 
 fn with_all_minutes(paper: &Paper, names: impl Iterator<Item = &'static str>) -> String {
     let names: Vec<&str> = names.collect();
-    let are_known = names.iter().any(|name| paper.minutes(name, Scale::Quick).is_some());
-    let minutes = if are_known { " (minutes on two idle cores, quick/full)" } else { "" };
+    let are_known = names
+        .iter()
+        .any(|name| paper.minutes(name, Scale::Quick).is_some());
+    let minutes = if are_known {
+        " (minutes on two idle cores, quick/full)"
+    } else {
+        ""
+    };
     let listed: Vec<String> = names.iter().map(|name| with_minutes(paper, name)).collect();
-    if listed.is_empty() { String::new() } else { format!("{minutes} {}", listed.join(", ")) }
+    if listed.is_empty() {
+        String::new()
+    } else {
+        format!("{minutes} {}", listed.join(", "))
+    }
 }
 
 fn with_minutes(paper: &Paper, name: &str) -> String {
     match [Scale::Quick, Scale::Full].map(|scale| paper.minutes(name, scale)) {
-        [Some(quick), Some(full)] => format!("{name} {}/{}", at_least_one(quick), at_least_one(full)),
+        [Some(quick), Some(full)] => {
+            format!("{name} {}/{}", at_least_one(quick), at_least_one(full))
+        }
         _ => name.to_owned(),
     }
 }
 
 fn at_least_one(minutes: u64) -> String {
-    if minutes == 0 { "<1".to_owned() } else { minutes.to_string() }
+    if minutes == 0 {
+        "<1".to_owned()
+    } else {
+        minutes.to_string()
+    }
 }
 
 /// Runs the experiments and reports.
 pub fn run(mut args: ReproduceArgs) -> Result<(), Failure> {
     args.only = parse_all(&args.only)?;
     let paper = Paper::named(&args.paper).map_err(|error| Failure::usage(error.to_string()))?;
-    paper.check(args.testbed, &args.only).map_err(|error| Failure::usage(error.to_string()))?;
+    paper
+        .check(args.testbed, &args.only)
+        .map_err(|error| Failure::usage(error.to_string()))?;
     if args.coverage {
         return print_coverage(paper);
     }
     if args.forwarder.is_some() && !paper.takes_forwarder() {
-        return Err(Failure::usage(format!("--forwarder: {} runs no forwarder as a program", paper.name)));
+        return Err(Failure::usage(format!(
+            "--forwarder: {} runs no forwarder as a program",
+            paper.name
+        )));
     }
     if args.applications.is_some() && !paper.takes_applications() {
-        return Err(Failure::usage(format!("--applications: {} runs no applications as programs", paper.name)));
+        return Err(Failure::usage(format!(
+            "--applications: {} runs no applications as programs",
+            paper.name
+        )));
     }
     let scale = if args.full { Scale::Full } else { Scale::Quick };
     let kind = if args.testbed { "-testbed" } else { "" };
-    let out = args.out.unwrap_or_else(|| PathBuf::from(format!("reproduce-{}{kind}", args.paper)));
+    let out = args
+        .out
+        .unwrap_or_else(|| PathBuf::from(format!("reproduce-{}{kind}", args.paper)));
     // A directory that cannot be written is reported before the work, not after it.
-    std::fs::create_dir_all(&out).map_err(|error| Failure { code: 2, ..unwritable(&out, &error) })?;
-    let archive = args.archive.map(|archive| Archive { directory: archive.join(format!("{}{kind}", args.paper)) });
-    archive.iter().try_for_each(|archive| archive.create((paper.name, scale, args.seed)))?;
-    let rows = Rows::open(&out.join("rows.jsonl"), args.resume).map_err(|error| Failure::usage(error.to_string()))?;
+    std::fs::create_dir_all(&out).map_err(|error| Failure {
+        code: 2,
+        ..unwritable(&out, &error)
+    })?;
+    let archive = args.archive.map(|archive| Archive {
+        directory: archive.join(format!("{}{kind}", args.paper)),
+    });
+    archive
+        .iter()
+        .try_for_each(|archive| archive.create((paper.name, scale, args.seed)))?;
+    let rows = Rows::open(&out.join("rows.jsonl"), args.resume)
+        .map_err(|error| Failure::usage(error.to_string()))?;
     let (traces, only) = (args.traces.as_deref(), &*args.only);
-    let (testbed, forwarder, applications) = (args.testbed, args.forwarder.as_deref(), args.applications.as_deref());
-    let request =
-        Request { paper, scale, seed: args.seed, traces, testbed, only, forwarder, applications, rows: &rows };
-    paper.check_requirements(&request).map_err(|error| Failure::usage(error.to_string()))?;
+    let (testbed, forwarder, applications) = (
+        args.testbed,
+        args.forwarder.as_deref(),
+        args.applications.as_deref(),
+    );
+    let request = Request {
+        paper,
+        scale,
+        seed: args.seed,
+        traces,
+        testbed,
+        only,
+        forwarder,
+        applications,
+        rows: &rows,
+    };
+    paper
+        .check_requirements(&request)
+        .map_err(|error| Failure::usage(error.to_string()))?;
     let status = Arc::new(RunStatus::of(&request, &out, archive));
     watch_signals(status.clone(), paper.builds_networks())?;
     let reproduced = reproduce(&request, &*status).map_err(|error| status.unfinished(&error));
@@ -160,7 +213,11 @@ pub fn run(mut args: ReproduceArgs) -> Result<(), Failure> {
     } else {
         print(&report);
         let (seconds, page) = (report.seconds(), out.join("report.html"));
-        line!("{seconds} s; {}; claims that hold: {}", page.display(), report.counted());
+        line!(
+            "{seconds} s; {}; claims that hold: {}",
+            page.display(),
+            report.counted()
+        );
     }
     verdict(&report)
 }
@@ -173,7 +230,10 @@ struct Archive {
 impl Archive {
     /// Creates the directory. An archive that cannot be kept is reported before the work.
     fn create(&self, run: (&str, Scale, u64)) -> Result<(), Failure> {
-        let unwritable = |error: io::Error| Failure { code: 2, ..unwritable(&self.directory, &error) };
+        let unwritable = |error: io::Error| Failure {
+            code: 2,
+            ..unwritable(&self.directory, &error)
+        };
         std::fs::create_dir_all(&self.directory).map_err(unwritable)?;
         self.read(run).map(drop)
     }
@@ -181,18 +241,28 @@ impl Archive {
     fn read(&self, run: (&str, Scale, u64)) -> Result<EarlierArchive, Failure> {
         let path = self.directory.join(EarlierArchive::CLAIMS);
         let claims = match std::fs::read_to_string(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(EarlierArchive::default()),
-            read => read.map_err(|error| Failure { code: 2, ..unwritable(&path, &error) })?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(EarlierArchive::default());
+            }
+            read => read.map_err(|error| Failure {
+                code: 2,
+                ..unwritable(&path, &error)
+            })?,
         };
         EarlierArchive::read(&claims, run).map_err(|error| {
-            Failure::usage(format!("{}: {error}; remove it, or name another --archive", path.display()))
+            Failure::usage(format!(
+                "{}: {error}; remove it, or name another --archive",
+                path.display()
+            ))
         })
     }
 
     /// Adds the experiments of the report to what is there now: another run may have added others.
     fn write(&self, report: &Report) -> Result<(), Failure> {
         let files = report.archived(&self.read((report.paper, report.scale, report.seed))?);
-        files.iter().try_for_each(|(name, content)| write_whole(&self.directory.join(name), content))
+        files
+            .iter()
+            .try_for_each(|(name, content)| write_whole(&self.directory.join(name), content))
     }
 }
 
@@ -204,7 +274,11 @@ fn print_coverage(paper: &Paper) -> Result<(), Failure> {
     table.set_header(["item", "what", "files", "claims"]);
     for item in &coverage.items {
         let claims: Vec<&str> = item.claims.iter().map(|claim| claim.id.as_str()).collect();
-        let state = if claims.is_empty() { item.plan() } else { claims.join(", ") };
+        let state = if claims.is_empty() {
+            item.plan()
+        } else {
+            claims.join(", ")
+        };
         table.add_row([&item.name, &item.what, &item.files().join(", "), &state]);
     }
     let [covered, explained, missing] = coverage.counts();
@@ -227,7 +301,11 @@ fn watch_signals(status: Arc<RunStatus>, builds_networks: bool) -> Result<(), Fa
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Failure {
-    Failure::runtime(format!("{}: {}", path.display(), larder_units::system_message(error)))
+    Failure::runtime(format!(
+        "{}: {}",
+        path.display(),
+        larder_units::system_message(error)
+    ))
 }
 
 fn print(report: &Report) {
@@ -235,7 +313,15 @@ fn print(report: &Report) {
         line!("{}", section.title);
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
-        table.set_header(["", "claim", "kind", "published", "expected", "measured", "band"]);
+        table.set_header([
+            "",
+            "claim",
+            "kind",
+            "published",
+            "expected",
+            "measured",
+            "band",
+        ]);
         for claim in &section.claims {
             let [published, expected, measured, band] = claim.shown();
             table.add_row([
@@ -248,7 +334,10 @@ fn print(report: &Report) {
                 &band,
             ]);
         }
-        table.column_iter_mut().skip(3).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+        table
+            .column_iter_mut()
+            .skip(3)
+            .for_each(|column| column.set_cell_alignment(CellAlignment::Right));
         line!("{table}\n");
     }
 }
@@ -258,10 +347,19 @@ fn print(report: &Report) {
 /// because its file is wrong; at the quick scale and where the machine's speed decides, it is only
 /// reported.
 fn verdict(report: &Report) -> Result<(), Failure> {
-    let ids = |claims: Vec<&Judged>| claims.iter().map(|claim| claim.id.as_str()).collect::<Vec<_>>().join(", ");
+    let ids = |claims: Vec<&Judged>| {
+        claims
+            .iter()
+            .map(|claim| claim.id.as_str())
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     let listed: Vec<&Judged> = report.with_verdict(Verdict::HoldsThoughListed).collect();
     if !listed.is_empty() {
-        error_line!("larder: listed as failing, but hold: {}", ids(listed.clone()));
+        error_line!(
+            "larder: listed as failing, but hold: {}",
+            ids(listed.clone())
+        );
     }
     let failed: Vec<&Judged> = report.unexpected_failures().collect();
     if !failed.is_empty() {
@@ -275,7 +373,10 @@ fn verdict(report: &Report) -> Result<(), Failure> {
     }
     let stale: Vec<&Judged> = listed.into_iter().filter(|claim| !claim.timed).collect();
     match report.scale == Scale::Full && !stale.is_empty() {
-        true => Err(Failure::runtime(format!("remove `fails` from the files of claims that hold: {}", ids(stale)))),
+        true => Err(Failure::runtime(format!(
+            "remove `fails` from the files of claims that hold: {}",
+            ids(stale)
+        ))),
         false => Ok(()),
     }
 }
@@ -298,15 +399,26 @@ impl RunStatus {
         bar.set_message(request.paper.name.to_owned());
         let (finished, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let experiments = request.experiments().count();
-        RunStatus { bar, out: out.to_owned(), archive, experiments, finished, stop }
+        RunStatus {
+            bar,
+            out: out.to_owned(),
+            archive,
+            experiments,
+            finished,
+            stop,
+        }
     }
 
     /// Describes the progress, for the message after an interruption.
     fn describe(&self) -> String {
-        let RunStatus { experiments, out, .. } = self;
+        let RunStatus {
+            experiments, out, ..
+        } = self;
         let (finished, out) = (self.finished.load(Relaxed), out.display());
         let now = self.bar.describe();
-        format!("{finished} of {experiments} experiments finished, {now}; go on with --resume ({out}/rows.jsonl)")
+        format!(
+            "{finished} of {experiments} experiments finished, {now}; go on with --resume ({out}/rows.jsonl)"
+        )
     }
 
     /// Returns the failure for an error: its reason, and which results are kept.
@@ -348,13 +460,15 @@ impl Watch for RunStatus {
 
     fn ended(&self, report: &Report) -> Result<(), Error> {
         let write = |name: &str, text: &str| write_whole(&self.out.join(name), text);
-        let written = write("report.html", &report.html()).and_then(|()| write("claims.json", &report.claims_json()));
+        let written = write("report.html", &report.html())
+            .and_then(|()| write("claims.json", &report.claims_json()));
         let archived = written.and_then(|()| match &self.archive {
             Some(archive) => {
                 let (commit, directory) = (&report.provenance.commit, archive.directory.display());
                 if commit.len() != 40 && report.sections.len() == 1 {
                     let remedy = "build and run a clean checkout for an archive";
-                    self.bar.print(&format!("{directory}: the commit is `{commit}`; {remedy}"));
+                    self.bar
+                        .print(&format!("{directory}: the commit is `{commit}`; {remedy}"));
                 }
                 archive.write(report)
             }
@@ -382,10 +496,15 @@ mod tests {
         // Nothing runs with --coverage, but the experiments are checked.
         let failure = |only: &str| {
             let arguments = ["larder", "--only", only, "clock", "--coverage"];
-            run(Cli::parse_from(arguments).args).err().map(|failure| failure.message)
+            run(Cli::parse_from(arguments).args)
+                .err()
+                .map(|failure| failure.message)
         };
         assert_eq!(failure("linear, dumbbell"), None);
         let message = failure("linear,square").unwrap_or_default();
-        assert!(message.contains("square") && !message.contains("linear,square"), "{message}");
+        assert!(
+            message.contains("square") && !message.contains("linear,square"),
+            "{message}"
+        );
     }
 }

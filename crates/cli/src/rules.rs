@@ -62,17 +62,31 @@ struct ExplainArgs {
 
 fn field(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     let (name, value) = text.split_once(':').ok_or("expected NAME: VALUE")?;
-    let name = name.trim().parse().map_err(|_| format!("{name:?} is no name of a field"))?;
-    Ok((name, value.trim().parse().map_err(|_| "a field cannot have this value".to_owned())?))
+    let name = name
+        .trim()
+        .parse()
+        .map_err(|_| format!("{name:?} is no name of a field"))?;
+    Ok((
+        name,
+        value
+            .trim()
+            .parse()
+            .map_err(|_| "a field cannot have this value".to_owned())?,
+    ))
 }
 
 /// Runs a subcommand.
 pub fn run(args: RulesArgs) -> Result<(), Failure> {
     let RulesCommand::Explain(args) = args.command;
-    let config =
-        ConfigSources::of_process(Some(&args.config)).load().map_err(|error| Failure::usage(error.to_string()))?;
+    let config = ConfigSources::of_process(Some(&args.config))
+        .load()
+        .map_err(|error| Failure::usage(error.to_string()))?;
     let explanation = explain(&args, &config)?;
-    let servers = larder_node::origin_servers(&config, &explanation.origin_host, &explanation.origin_target);
+    let servers = larder_node::origin_servers(
+        &config,
+        &explanation.origin_host,
+        &explanation.origin_target,
+    );
     let servers = servers.map_err(|error| Failure::usage(error.to_string()))?;
     if args.json {
         let mut value = json!(explanation);
@@ -85,14 +99,19 @@ pub fn run(args: RulesArgs) -> Result<(), Failure> {
 }
 
 fn explain(args: &ExplainArgs, config: &Config) -> Result<Explanation, Failure> {
-    let url = NormalUrl::new(&args.url).map_err(|reason| Failure::usage(format!("{}: {reason}", args.url)))?;
+    let url = NormalUrl::new(&args.url)
+        .map_err(|reason| Failure::usage(format!("{}: {reason}", args.url)))?;
     let rules = Rules::new(config.http.rules.clone()).map_err(|errors| {
         let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
         Failure::usage(texts.join("\n"))
     })?;
     let mut headers: HeaderMap = args.header.iter().cloned().collect();
     headers.remove(HOST);
-    let response = args.content_type.iter().map(|value| (CONTENT_TYPE, value.clone())).collect();
+    let response = args
+        .content_type
+        .iter()
+        .map(|value| (CONTENT_TYPE, value.clone()))
+        .collect();
     let request = RuleRequest {
         scheme: url.scheme,
         host: &url.authority,
@@ -118,7 +137,10 @@ fn text(args: &ExplainArgs, explanation: &Explanation, servers: &[String]) -> St
         }
         table.add_row([rule.number.to_string(), conditions, rule.sets.join("\n")]);
     }
-    let mut lines = vec![format!("{} {} from {}", args.method, args.url, args.client), String::new()];
+    let mut lines = vec![
+        format!("{} {} from {}", args.method, args.url, args.client),
+        String::new(),
+    ];
     match explanation.rules.is_empty() {
         true => lines.push("no rule applies".to_owned()),
         false => lines.extend(table.lines().map(|line| line.trim_end().to_owned())),
@@ -132,13 +154,28 @@ fn text(args: &ExplainArgs, explanation: &Explanation, servers: &[String]) -> St
         true => "cache     bypassed (pass)".to_owned(),
         false => format!("cache     {}", explanation.key),
     });
-    lines.extend(explanation.storing.iter().map(|line| format!("          {line}")));
+    lines.extend(
+        explanation
+            .storing
+            .iter()
+            .map(|line| format!("          {line}")),
+    );
     lines.push(format!("origin    {}", servers.join(", ")));
     let (target, host) = (&explanation.origin_target, &explanation.origin_host);
     lines.push(format!("request   {} {target}, host: {host}", args.method));
-    lines.extend(explanation.request_headers.iter().map(|field| format!("          {field}")));
+    lines.extend(
+        explanation
+            .request_headers
+            .iter()
+            .map(|field| format!("          {field}")),
+    );
     lines.push(format!("response  {}", args.status.as_u16()));
-    lines.extend(explanation.response_headers.iter().map(|field| format!("          {field}")));
+    lines.extend(
+        explanation
+            .response_headers
+            .iter()
+            .map(|field| format!("          {field}")),
+    );
     lines.join("\n")
 }
 
@@ -172,8 +209,12 @@ mod tests {
         "#;
         let config = Config::parse(file, "larder.toml").unwrap_or_else(|error| panic!("{error}"));
         let explained = |arguments: &[&str]| {
-            let arguments = ["explain", "--config", "x", "http://Example.com:80/api/a?b"].iter().chain(arguments);
-            let args = Cli::try_parse_from(arguments).unwrap_or_else(|error| panic!("{error}")).explain;
+            let arguments = ["explain", "--config", "x", "http://Example.com:80/api/a?b"]
+                .iter()
+                .chain(arguments);
+            let args = Cli::try_parse_from(arguments)
+                .unwrap_or_else(|error| panic!("{error}"))
+                .explain;
             let explanation = explain(&args, &config).unwrap_or_else(|error| panic!("{error}"));
             let servers = larder_node::origin_servers(&config, "example.com", "/v2/a").unwrap();
             text(&args, &explanation, &servers)

@@ -68,7 +68,9 @@ struct Flags {
 }
 
 fn assignment(text: &str) -> Result<(String, String), &'static str> {
-    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE, such as http.cache=1GiB")?;
+    let (key, value) = text
+        .split_once('=')
+        .ok_or("expected KEY=VALUE, such as http.cache=1GiB")?;
     Ok((key.trim().to_owned(), value.to_owned()))
 }
 
@@ -89,7 +91,9 @@ impl Flags {
         for (flag, key, value) in named {
             let Some(value) = value else { continue };
             if self.set.iter().any(|(set, _)| set == key) {
-                return Err(Failure::usage(format!("{flag} and --set {key} set the same key: keep one")));
+                return Err(Failure::usage(format!(
+                    "{flag} and --set {key} set the same key: keep one"
+                )));
             }
             sources.set(flag, key, value);
         }
@@ -113,12 +117,17 @@ pub fn run(args: RunArgs) -> Result<(), Failure> {
     if args.check {
         return check(&sources.load().map_err(wrong)?);
     }
-    let mut handover = Handover::of_process().map_err(|error| Failure::runtime(error.to_string()))?;
-    let started = sources.load().map_err(wrong).and_then(|config| start(&config, &mut handover));
+    let mut handover =
+        Handover::of_process().map_err(|error| Failure::runtime(error.to_string()))?;
+    let started = sources
+        .load()
+        .map_err(wrong)
+        .and_then(|config| start(&config, &mut handover));
     let node = started.inspect_err(|failure| handover.fail(&failure.message))?;
     // A closed standard output does not stop the node.
     let _ = std::io::stdout().write_all(node.greeting().as_bytes());
-    node.run(sources).map_err(|error| Failure::runtime(error.to_string()))
+    node.run(sources)
+        .map_err(|error| Failure::runtime(error.to_string()))
 }
 
 fn start(config: &Config, handover: &mut Handover) -> Result<Node, Failure> {
@@ -138,7 +147,9 @@ fn check(config: &Config) -> Result<(), Failure> {
         return Err(Failure::usage(problems.join("\n")));
     }
     match larder_node::running_node(config) {
-        Some(pid) => line!("the configuration is right; process {pid} runs by this file, and reads it again at SIGHUP"),
+        Some(pid) => line!(
+            "the configuration is right; process {pid} runs by this file, and reads it again at SIGHUP"
+        ),
         None => line!("the configuration is right"),
     }
     Ok(())

@@ -20,7 +20,9 @@ impl FromStr for Seeds {
                 Err(format!("{text:?} is more than {MOST} seeds"))
             }
             (Ok(first), Ok(last)) if first <= last => Ok(Seeds(first..=last)),
-            _ => Err(format!("seed {text:?} is not a whole number, or two such as \"1..5\"")),
+            _ => Err(format!(
+                "seed {text:?} is not a whole number, or two such as \"1..5\""
+            )),
         }
     }
 }
@@ -40,12 +42,23 @@ mod tests {
 
     #[test]
     fn the_last_seed_is_left_out() {
-        let seeds = |text: &str| text.parse::<Seeds>().map(|seeds| seeds.into_iter().collect::<Vec<_>>());
+        let seeds = |text: &str| {
+            text.parse::<Seeds>()
+                .map(|seeds| seeds.into_iter().collect::<Vec<_>>())
+        };
         assert_eq!(seeds("7").unwrap(), [7]);
         assert_eq!(seeds("1..3").unwrap(), [1, 2, 3]);
-        for wrong in
-            ["3..1", "..", "1..", "-1", "1...3", "NaN", "18446744073709551616", "0..18446744073709551615", "1..100001"]
-        {
+        for wrong in [
+            "3..1",
+            "..",
+            "1..",
+            "-1",
+            "1...3",
+            "NaN",
+            "18446744073709551616",
+            "0..18446744073709551615",
+            "1..100001",
+        ] {
             assert!(seeds(wrong).is_err(), "{wrong}");
         }
     }

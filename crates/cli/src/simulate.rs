@@ -29,7 +29,12 @@ pub struct SimulateArgs {
     scenario: PathBuf,
 
     /// Seed of all random choices, or a range of seeds with one run for each: 1..30
-    #[arg(long, visible_alias = "seed", default_value = "1", value_name = "SEEDS")]
+    #[arg(
+        long,
+        visible_alias = "seed",
+        default_value = "1",
+        value_name = "SEEDS"
+    )]
     seeds: Seeds,
 
     /// Show only components whose name contains this text: "cbr", "node r1"
@@ -72,14 +77,24 @@ pub struct SimulateArgs {
 /// Runs the scenario with every seed, and prints the figures.
 pub fn run(args: SimulateArgs) -> Result<(), Failure> {
     let source = args.scenario.display().to_string();
-    let text = std::fs::read_to_string(&args.scenario)
-        .map_err(|error| Failure::usage(format!("cannot read {source}: {}", larder_units::system_message(&error))))?;
+    let text = std::fs::read_to_string(&args.scenario).map_err(|error| {
+        Failure::usage(format!(
+            "cannot read {source}: {}",
+            larder_units::system_message(&error)
+        ))
+    })?;
     // Files that a scenario names are in its own directory.
-    let beside = args.scenario.parent().map(Path::to_owned).unwrap_or_default();
+    let beside = args
+        .scenario
+        .parent()
+        .map(Path::to_owned)
+        .unwrap_or_default();
     let read = |name: &str| {
-        std::fs::read(beside.join(name)).map_err(|error| std::io::Error::other(larder_units::system_message(&error)))
+        std::fs::read(beside.join(name))
+            .map_err(|error| std::io::Error::other(larder_units::system_message(&error)))
     };
-    let scenario = Scenario::parse_with(&text, &source, &read).map_err(|error| Failure::usage(error.to_string()))?;
+    let scenario = Scenario::parse_with(&text, &source, &read)
+        .map_err(|error| Failure::usage(error.to_string()))?;
     for warning in scenario.warnings() {
         error_line!("larder: warning: {warning}");
     }
@@ -110,9 +125,15 @@ struct Watched {
 }
 
 impl Watched {
-    fn run(&self, scenario: &Scenario, seed: u64) -> Result<(Vec<Figure>, Option<Timeline>), ScenarioError> {
+    fn run(
+        &self,
+        scenario: &Scenario,
+        seed: u64,
+    ) -> Result<(Vec<Figure>, Option<Timeline>), ScenarioError> {
         match self.watch.filter(|_| seed == self.seed) {
-            Some(watch) => scenario.watch(seed, watch).map(|(figures, timeline)| (figures, Some(timeline))),
+            Some(watch) => scenario
+                .watch(seed, watch)
+                .map(|(figures, timeline)| (figures, Some(timeline))),
             None => scenario.run(seed).map(|figures| (figures, None)),
         }
     }
@@ -121,14 +142,28 @@ impl Watched {
 impl SimulateArgs {
     /// Checks before the work that the files can be created.
     fn check_files(&self) -> Result<(), Failure> {
-        self.html.iter().chain(&self.trace).try_for_each(|path| check_writable(path))?;
-        self.svg.iter().chain(&self.ndnsim).try_for_each(|directory| pictures::make(directory))
+        self.html
+            .iter()
+            .chain(&self.trace)
+            .try_for_each(|path| check_writable(path))?;
+        self.svg
+            .iter()
+            .chain(&self.ndnsim)
+            .try_for_each(|directory| pictures::make(directory))
     }
 
     /// Returns each seed's figures, and writes the first seed's run into files.
-    fn run_all(&self, scenario: &Scenario, source: &str, seeds: &[u64]) -> Result<Vec<Vec<Figure>>, Failure> {
+    fn run_all(
+        &self,
+        scenario: &Scenario,
+        source: &str,
+        seeds: &[u64],
+    ) -> Result<Vec<Vec<Figure>>, Failure> {
         self.check_files()?;
-        let watched = Watched { seed: seeds.first().copied().unwrap_or_default(), watch: self.watch(scenario) };
+        let watched = Watched {
+            seed: seeds.first().copied().unwrap_or_default(),
+            watch: self.watch(scenario),
+        };
         let bar = Bar::new(seeds.len() as u64);
         bar.set_message(format!("simulating {} seeds", seeds.len()));
         let runs = on_all_cores(seeds.to_vec(), |seed| {
@@ -150,9 +185,17 @@ impl SimulateArgs {
 
     fn watch(&self, scenario: &Scenario) -> Option<Watch> {
         let closely = self.ndnsim.is_some();
-        let is_wanted = closely || self.html.is_some() || self.svg.is_some() || self.trace.is_some();
-        let usual = if closely { ndnsim::STEP } else { scenario.duration() / pictures::STEPS };
-        is_wanted.then(|| Watch { step: self.step.unwrap_or(usual), closely })
+        let is_wanted =
+            closely || self.html.is_some() || self.svg.is_some() || self.trace.is_some();
+        let usual = if closely {
+            ndnsim::STEP
+        } else {
+            scenario.duration() / pictures::STEPS
+        };
+        is_wanted.then(|| Watch {
+            step: self.step.unwrap_or(usual),
+            closely,
+        })
     }
 
     fn write_timeline(&self, source: &str, timeline: &Timeline) -> Result<(), Failure> {

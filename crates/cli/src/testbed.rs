@@ -72,11 +72,18 @@ Then: larder testbed run pair client ping -c 3 10.77.0.3"#;
 pub fn run(args: TestbedArgs) -> Result<(), Failure> {
     match args.verb {
         Verb::Up { spec, json } => up(&spec, json),
-        Verb::Run { testbed, host, command: words } => {
+        Verb::Run {
+            testbed,
+            host,
+            command: words,
+        } => {
             let mut inside = command(&format!("larder-{testbed}-{host}"), &words[0]);
             // exec returns only if `ip` is missing. `ip` itself reports a missing host.
             let error = inside.args(&words[1..]).exec();
-            Err(Failure::runtime(format!("ip: {}", larder_units::system_message(&error))))
+            Err(Failure::runtime(format!(
+                "ip: {}",
+                larder_units::system_message(&error)
+            )))
         }
         Verb::Down { testbed } => {
             let hosts = down(&testbed).map_err(broken)?;
@@ -91,8 +98,9 @@ pub fn run(args: TestbedArgs) -> Result<(), Failure> {
 
 fn up(path: &std::path::Path, json: bool) -> Result<(), Failure> {
     let place = path.display();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::usage(format!("{place}: {}", larder_units::system_message(&error))))?;
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Failure::usage(format!("{place}: {}", larder_units::system_message(&error)))
+    })?;
     let spec = Spec::parse(&text).map_err(|error| Failure::usage(format!("{place}: {error}")))?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
@@ -106,21 +114,35 @@ fn up(path: &std::path::Path, json: bool) -> Result<(), Failure> {
     }
     let report = bed.down().map_err(broken)?;
     match json {
-        true => line!("{}", serde_json::json!({ "lateness": report, "sound": report.is_sound() })),
+        true => line!(
+            "{}",
+            serde_json::json!({ "lateness": report, "sound": report.is_sound() })
+        ),
         false => line!("{report}"),
     }
     match report.is_sound() {
         true => Ok(()),
-        false => Err(Failure::runtime("the emulator was late, so measurements over it are not valid")),
+        false => Err(Failure::runtime(
+            "the emulator was late, so measurements over it are not valid",
+        )),
     }
 }
 
 fn show(spec: &Spec, json: bool) {
-    let hosts = spec.hosts().map(|host| (spec.nodes[host].name.as_str(), spec.address(host).to_string()));
+    let hosts = spec.hosts().map(|host| {
+        (
+            spec.nodes[host].name.as_str(),
+            spec.address(host).to_string(),
+        )
+    });
     if json {
-        let hosts: serde_json::Map<String, serde_json::Value> =
-            hosts.map(|(name, address)| (name.to_owned(), address.into())).collect();
-        return line!("{}", serde_json::json!({ "testbed": spec.name, "hosts": hosts }));
+        let hosts: serde_json::Map<String, serde_json::Value> = hosts
+            .map(|(name, address)| (name.to_owned(), address.into()))
+            .collect();
+        return line!(
+            "{}",
+            serde_json::json!({ "testbed": spec.name, "hosts": hosts })
+        );
     }
     let mut table = Table::new();
     table.load_style(presets::NOTHING);

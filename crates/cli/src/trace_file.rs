@@ -13,7 +13,11 @@ pub fn is_standard_input(path: &Path) -> bool {
 
 /// Returns the path for a message.
 pub fn shown(path: &Path) -> String {
-    if is_standard_input(path) { STANDARD_INPUT.to_owned() } else { path.display().to_string() }
+    if is_standard_input(path) {
+        STANDARD_INPUT.to_owned()
+    } else {
+        path.display().to_string()
+    }
 }
 
 /// Returns the file's name without its directory.
@@ -21,7 +25,10 @@ pub fn name(path: &Path) -> String {
     if is_standard_input(path) {
         return STANDARD_INPUT.to_owned();
     }
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
 }
 
 /// Returns true if the trace is a regular file, so it can be read several times.
@@ -31,7 +38,11 @@ pub fn is_file(path: &Path) -> bool {
 
 /// Returns the number of bytes of the file, or 1 if it is not known.
 pub fn units(path: &Path) -> f64 {
-    let length = path.metadata().map(|file| file.len()).ok().filter(|_| !is_standard_input(path));
+    let length = path
+        .metadata()
+        .map(|file| file.len())
+        .ok()
+        .filter(|_| !is_standard_input(path));
     length.map_or(1, |length| length.max(1)) as f64
 }
 
@@ -40,11 +51,16 @@ pub fn units(path: &Path) -> f64 {
 /// # Errors
 /// If it is standard input or a pipe. `remedy` then says what to give instead.
 pub fn check_read_twice(path: &Path, reason: &str, remedy: &str) -> Result<(), Failure> {
-    let is_pipe = path.metadata().is_ok_and(|file| !file.is_file() && !file.is_dir());
+    let is_pipe = path
+        .metadata()
+        .is_ok_and(|file| !file.is_file() && !file.is_dir());
     if !is_standard_input(path) && !is_pipe {
         return Ok(());
     }
-    Err(Failure::usage(format!("{}: a pipe is read once, {reason} reads twice; {remedy}", shown(path))))
+    Err(Failure::usage(format!(
+        "{}: a pipe is read once, {reason} reads twice; {remedy}",
+        shown(path)
+    )))
 }
 
 /// Checks that standard input is not given twice.
@@ -52,8 +68,14 @@ pub fn check_read_twice(path: &Path, reason: &str, remedy: &str) -> Result<(), F
 /// # Errors
 /// If it is.
 pub fn check_once<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<(), Failure> {
-    match paths.into_iter().filter(|path| is_standard_input(path)).count() {
+    match paths
+        .into_iter()
+        .filter(|path| is_standard_input(path))
+        .count()
+    {
         0 | 1 => Ok(()),
-        _ => Err(Failure::usage("standard input is read once; give `-` once, and files for the other traces")),
+        _ => Err(Failure::usage(
+            "standard input is read once; give `-` once, and files for the other traces",
+        )),
     }
 }

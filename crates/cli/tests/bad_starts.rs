@@ -15,7 +15,12 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 fn larder(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
-    command.args(arguments).env_remove("NDN_CLIENT_TRANSPORT").env_remove("LARDER_TOKEN").output().unwrap()
+    command
+        .args(arguments)
+        .env_remove("NDN_CLIENT_TRANSPORT")
+        .env_remove("LARDER_TOKEN")
+        .output()
+        .unwrap()
 }
 
 fn error_of(output: &Output) -> String {
@@ -29,7 +34,9 @@ struct Workspace {
 
 impl Workspace {
     fn new() -> Workspace {
-        Workspace { directory: tempfile::tempdir().unwrap() }
+        Workspace {
+            directory: tempfile::tempdir().unwrap(),
+        }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -75,7 +82,11 @@ impl Running {
     }
 
     fn spawn(command: &mut Command) -> Running {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut greeting = String::new();
         while !greeting.contains("admin ") {
@@ -91,7 +102,11 @@ impl Running {
 }
 
 fn vacant_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
 }
 
 /// Returns the body of a page of the admin server.
@@ -113,7 +128,8 @@ fn check_accepts_what_run_cannot_start() {
     fs::write(&image, vec![0; 40_000]).unwrap();
     let missing = workspace.path("missing.pem");
     let own = vacant_port();
-    let quiet = "[ndn]\nunix = \"\"\ntcp = \"\"\nudp = \"\"\nwebsocket = \"\"\n[admin]\nlisten = \"\"\n";
+    let quiet =
+        "[ndn]\nunix = \"\"\ntcp = \"\"\nudp = \"\"\nwebsocket = \"\"\n[admin]\nlisten = \"\"\n";
     let no_http = quiet.to_owned() + "[http]\nlisten = \"\"\n";
     for (text, parts) in [
         (
@@ -122,7 +138,10 @@ fn check_accepts_what_run_cannot_start() {
             ),
             vec!["[http.tls] certificate", "missing.pem"],
         ),
-        (format!("{quiet}[http]\nlisten = \"{taken}\"\n"), vec!["[http] listen", "in use"]),
+        (
+            format!("{quiet}[http]\nlisten = \"{taken}\"\n"),
+            vec!["[http] listen", "in use"],
+        ),
         (
             format!(
                 "[ndn]\nunix = \"\"\ntcp = \"{taken}\"\nudp = \"\"\nwebsocket = \"\"\n[admin]\nlisten = \"\"\n[http]\nlisten = \"\"\n"
@@ -136,38 +155,64 @@ fn check_accepts_what_run_cannot_start() {
             vec!["[http.disk] path", "/no/such/folder/tier"],
         ),
         (
-            format!("{quiet}[http]\nlisten = \"127.0.0.1:0\"\n[http.disk]\npath = {image:?}\ncapacity = \"64MiB\"\n"),
+            format!(
+                "{quiet}[http]\nlisten = \"127.0.0.1:0\"\n[http.disk]\npath = {image:?}\ncapacity = \"64MiB\"\n"
+            ),
             vec!["[http.disk] path", "something else"],
         ),
         (
-            format!("{quiet}[http]\nlisten = \"127.0.0.1:{own}\"\norigin = \"http://localhost:{own}\"\n"),
+            format!(
+                "{quiet}[http]\nlisten = \"127.0.0.1:{own}\"\norigin = \"http://localhost:{own}\"\n"
+            ),
             vec!["[http] origin", "itself"],
         ),
         (
-            format!("{quiet}[http]\nlisten = \"127.0.0.1:0\"\norigin = \"https://a\"\norigin_ca = {missing:?}\n"),
+            format!(
+                "{quiet}[http]\nlisten = \"127.0.0.1:0\"\norigin = \"https://a\"\norigin_ca = {missing:?}\n"
+            ),
             vec!["[http] origin_ca", "missing.pem"],
         ),
-        (format!("{no_http}[[ndn.authorize]]\ncertificate = {missing:?}\n"), vec!["ndn.authorize", "missing.pem"]),
+        (
+            format!("{no_http}[[ndn.authorize]]\ncertificate = {missing:?}\n"),
+            vec!["ndn.authorize", "missing.pem"],
+        ),
         (
             format!("{no_http}[[ndn.route]]\nprefix = \"/\"\nto = \"udp://127.0.0.1:9\"\n"),
             vec!["[[ndn.route]]", "udp is off"],
         ),
-        (no_http.replace("[ndn]\n", "[ndn]\nethernet = [\"no-such-0\"]\n"), vec!["[ndn] ethernet", "no-such-0"]),
+        (
+            no_http.replace("[ndn]\n", "[ndn]\nethernet = [\"no-such-0\"]\n"),
+            vec!["[ndn] ethernet", "no-such-0"],
+        ),
         (
             no_http.replace("[ndn]\nunix = \"\"", &format!("[ndn]\nunix = {image:?}")),
             vec!["[ndn] unix", "not a socket"],
         ),
-        ("[ndn]\nenabled = false\n[http]\nenabled = false\n".to_owned(), vec!["enabled", "both false"]),
+        (
+            "[ndn]\nenabled = false\n[http]\nenabled = false\n".to_owned(),
+            vec!["enabled", "both false"],
+        ),
     ] {
         let config = workspace.write("larder.toml", &text);
         let checked = larder(&["run", "--check", &config]);
         let said = error_of(&checked);
         assert_eq!(checked.status.code(), Some(2), "{text} gave {said}");
-        assert!(parts.iter().all(|part| said.contains(part)) && said.lines().count() == 1, "{text} gave {said}");
-        assert_eq!(fs::read(&image).unwrap().len(), 40_000, "the check changed a file");
+        assert!(
+            parts.iter().all(|part| said.contains(part)) && said.lines().count() == 1,
+            "{text} gave {said}"
+        );
+        assert_eq!(
+            fs::read(&image).unwrap().len(),
+            40_000,
+            "the check changed a file"
+        );
         let started = larder(&["run", &config]);
         assert!(!started.status.success(), "{text} starts");
-        assert!(error_of(&started).contains(said.trim()), "run says otherwise: {}", error_of(&started));
+        assert!(
+            error_of(&started).contains(said.trim()),
+            "run says otherwise: {}",
+            error_of(&started)
+        );
     }
 }
 
@@ -181,8 +226,21 @@ fn a_file_with_several_mistakes_reports_the_first_only() {
          [[ndn.route]]\nprefix = \"/a\"\nto = \"http://a\"\n[[ndn.route]]\nprefix = 7\nto = \"udp://127.0.0.1:1\"\n\
          [http]\nlisten = \"{taken}\"\nthreads = 99\n[htpp]\n[ndn.disk]\npath = \"/a\"\n"
     );
-    let said = error_of(&larder(&["run", "--check", &workspace.write("larder.toml", &text)]));
-    let parts = [":2: ", ":3: ", ":7: ", ":9: ", ":13: ", ":14: ", ":15: ", "[ndn] policy"];
+    let said = error_of(&larder(&[
+        "run",
+        "--check",
+        &workspace.write("larder.toml", &text),
+    ]));
+    let parts = [
+        ":2: ",
+        ":3: ",
+        ":7: ",
+        ":9: ",
+        ":13: ",
+        ":14: ",
+        ":15: ",
+        "[ndn] policy",
+    ];
     assert!(parts.iter().all(|part| said.contains(part)), "{said}");
     assert_eq!(said.lines().count(), parts.len(), "{said}");
     // A valid text may still not start. All such problems are reported at once, too.
@@ -191,8 +249,16 @@ fn a_file_with_several_mistakes_reports_the_first_only() {
          [http]\nlisten = \"{taken}\"\n[http.disk]\npath = \"/no/such/tier\"\ncapacity = \"64MiB\"\n"
     );
     let config = workspace.write("larder.toml", &text);
-    for said in [error_of(&larder(&["run", "--check", &config])), error_of(&larder(&["run", &config]))] {
-        let parts = ["[ndn] tcp", "[http] listen", "[http.disk] path", "[admin] listen"];
+    for said in [
+        error_of(&larder(&["run", "--check", &config])),
+        error_of(&larder(&["run", &config])),
+    ] {
+        let parts = [
+            "[ndn] tcp",
+            "[http] listen",
+            "[http.disk] path",
+            "[admin] listen",
+        ];
         assert!(parts.iter().all(|part| said.contains(part)), "{said}");
         assert_eq!(said.lines().count(), parts.len(), "{said}");
     }
@@ -214,10 +280,20 @@ fn the_file_of_a_running_node_is_called_wrong_because_its_ports_are_taken() {
     let node = Running::start(&config);
     let checked = larder(&["run", "--check", &config]);
     let said = String::from_utf8_lossy(&checked.stdout).into_owned();
-    assert!(checked.status.success() && said.contains(&node.child.id().to_string()), "{said} {}", error_of(&checked));
-    assert!(workspace.path("nfd.sock").exists() && tier.exists(), "the check took something away");
+    assert!(
+        checked.status.success() && said.contains(&node.child.id().to_string()),
+        "{said} {}",
+        error_of(&checked)
+    );
+    assert!(
+        workspace.path("nfd.sock").exists() && tier.exists(),
+        "the check took something away"
+    );
     // An invalid edit is detected.
-    workspace.write("larder.toml", &text("origin_ca = \"/no/such/file\"\norigin = \"https://a\""));
+    workspace.write(
+        "larder.toml",
+        &text("origin_ca = \"/no/such/file\"\norigin = \"https://a\""),
+    );
     assert!(error_of(&larder(&["run", "--check", &config])).contains("/no/such/file"));
     // Another file with the same ports is invalid.
     let other = workspace.write("other.toml", &text(""));
@@ -271,7 +347,9 @@ fn sigusr1_leaves_the_access_log_in_the_renamed_file() {
     await_true("no new file", &|| log.exists());
     page(http, "/10/two");
     node.signal(Signal::TERM);
-    await_true("no second line", &|| fs::read_to_string(&log).is_ok_and(|text| text == "/10/two 200\n"));
+    await_true("no second line", &|| {
+        fs::read_to_string(&log).is_ok_and(|text| text == "/10/two 200\n")
+    });
     assert_eq!(fs::read_to_string(&old).unwrap(), "/10/one 200\n");
     let _ = node.child.wait();
 }
@@ -280,14 +358,29 @@ fn sigusr1_leaves_the_access_log_in_the_renamed_file() {
 fn strangers_reach_a_node_that_was_not_opened_to_them() {
     let defaults = larder_node::Config::default();
     let ndn = [defaults.ndn.tcp, defaults.ndn.udp, defaults.ndn.websocket];
-    let http = defaults.http.listen.iter().map(|listen| listen.address.tcp());
+    let http = defaults
+        .http
+        .listen
+        .iter()
+        .map(|listen| listen.address.tcp());
     for address in ndn.into_iter().chain(http).chain([defaults.admin.listen]) {
-        assert!(address.is_some_and(|address| address.ip().is_loopback()), "{address:?}");
+        assert!(
+            address.is_some_and(|address| address.ip().is_loopback()),
+            "{address:?}"
+        );
     }
     let workspace = Workspace::new();
     let node = Running::start(&workspace.quiet("node", vacant_port(), ""));
-    assert!(node.greeting.contains("[ndn] udp = \"[::]:6363\""), "{}", node.greeting);
-    assert!(node.greeting.contains("[http] listen = \"0.0.0.0:80\""), "{}", node.greeting);
+    assert!(
+        node.greeting.contains("[ndn] udp = \"[::]:6363\""),
+        "{}",
+        node.greeting
+    );
+    assert!(
+        node.greeting.contains("[http] listen = \"0.0.0.0:80\""),
+        "{}",
+        node.greeting
+    );
 }
 
 #[test]
@@ -310,7 +403,10 @@ fn a_half_that_is_switched_off_runs() {
         assert_eq!(socket.exists(), ndn);
         assert_eq!(TcpStream::connect(("127.0.0.1", http)).is_ok(), !ndn);
         let status: serde_json::Value = serde_json::from_str(&page(admin, "/status")).unwrap();
-        assert_eq!((status.get("ndn").is_some(), status.get("http").is_some()), (ndn, !ndn));
+        assert_eq!(
+            (status.get("ndn").is_some(), status.get("http").is_some()),
+            (ndn, !ndn)
+        );
         assert!(page(admin, "/metrics").contains("larder_uptime_seconds"));
         node.signal(Signal::HUP);
         assert_eq!(node.greeting.contains("NDN "), ndn, "{}", node.greeting);
@@ -329,14 +425,23 @@ fn ctl_commands_another_node_than_the_configured_one() {
     let _node = Running::start(&first);
     // The file of another node with the first node's socket and port.
     let second = workspace.write("second.toml", &fs::read_to_string(&first).unwrap());
-    for command in [&["ctl", "face"][..], &["ctl", "status"], &["ctl", "purge", "--everything"]] {
+    for command in [
+        &["ctl", "face"][..],
+        &["ctl", "status"],
+        &["ctl", "purge", "--everything"],
+    ] {
         let of = |config: &str| larder(&[command, &["--config", config]].concat());
         let right = of(&first);
         assert!(right.status.success(), "{command:?}: {}", error_of(&right));
         let wrong = of(&second);
         let said = error_of(&wrong);
         assert_eq!(wrong.status.code(), Some(1), "{command:?}: {said}");
-        assert!(said.contains("second.toml") && said.contains("first.toml") && said.lines().count() == 1, "{said}");
+        assert!(
+            said.contains("second.toml")
+                && said.contains("first.toml")
+                && said.lines().count() == 1,
+            "{said}"
+        );
     }
     assert!(Path::new(&first).exists());
 }
@@ -344,7 +449,10 @@ fn ctl_commands_another_node_than_the_configured_one() {
 /// Starts a node without a file, with a wait until it has printed its last address.
 fn without_file(arguments: &[&str], variables: &[(&str, &str)]) -> Running {
     let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
-    command.arg("run").args(arguments).envs(variables.iter().copied());
+    command
+        .arg("run")
+        .args(arguments)
+        .envs(variables.iter().copied());
     Running::spawn(&mut command)
 }
 
@@ -364,12 +472,23 @@ fn origin(answer: &'static str) -> u16 {
 
 #[test]
 fn flags_and_variables_do_not_start_a_node_without_a_file() {
-    let port =
-        origin("HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: close\r\ncache-control: max-age=60\r\n\r\nhello");
+    let port = origin(
+        "HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: close\r\ncache-control: max-age=60\r\n\r\nhello",
+    );
     let (http, admin) = (vacant_port(), vacant_port());
-    let (origin, listen, figures) =
-        (format!("http://127.0.0.1:{port}"), format!("127.0.0.1:{http}"), format!("127.0.0.1:{admin}"));
-    let arguments = ["--origin", &origin, "--listen", &listen, "--set", "http.threads=1"];
+    let (origin, listen, figures) = (
+        format!("http://127.0.0.1:{port}"),
+        format!("127.0.0.1:{http}"),
+        format!("127.0.0.1:{admin}"),
+    );
+    let arguments = [
+        "--origin",
+        &origin,
+        "--listen",
+        &listen,
+        "--set",
+        "http.threads=1",
+    ];
     let variables = [
         ("LARDER_NDN_ENABLED", "false"),
         ("LARDER_ADMIN_LISTEN", figures.as_str()),
@@ -378,7 +497,10 @@ fn flags_and_variables_do_not_start_a_node_without_a_file() {
     ];
     let node = without_file(&arguments, &variables);
     assert_eq!(page(http, "/a"), "hello");
-    assert_eq!((page(admin, "/healthz"), page(admin, "/readyz")), ("alive\n".to_owned(), "ready\n".to_owned()));
+    assert_eq!(
+        (page(admin, "/healthz"), page(admin, "/readyz")),
+        ("alive\n".to_owned(), "ready\n".to_owned())
+    );
     let metrics = page(admin, "/metrics");
     for name in [
         "process_resident_memory_bytes ",
@@ -388,15 +510,27 @@ fn flags_and_variables_do_not_start_a_node_without_a_file() {
         "larder_build_info{version=\"",
         "larder_http_capacity_bytes 33554432",
     ] {
-        assert!(metrics.contains(&format!("\n{name}")), "{name} is missing in {metrics}");
+        assert!(
+            metrics.contains(&format!("\n{name}")),
+            "{name} is missing in {metrics}"
+        );
     }
     // The status needs no NDN, and finds the node by the same variable.
     let mut status = Command::new(env!("CARGO_BIN_EXE_larder"));
-    let status = status.args(["ctl", "status", "--json"]).env("LARDER_ADMIN_LISTEN", &figures);
-    let status = status.env("NDN_CLIENT_TRANSPORT", "unix:///no/such/socket").output().unwrap();
+    let status = status
+        .args(["ctl", "status", "--json"])
+        .env("LARDER_ADMIN_LISTEN", &figures);
+    let status = status
+        .env("NDN_CLIENT_TRANSPORT", "unix:///no/such/socket")
+        .output()
+        .unwrap();
     let shown: serde_json::Value = serde_json::from_slice(&status.stdout)
         .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&status.stderr)));
-    assert_eq!((&shown["http_requests"], &shown["pid"]), (&1.into(), &node.child.id().into()), "{shown}");
+    assert_eq!(
+        (&shown["http_requests"], &shown["pid"]),
+        (&1.into(), &node.child.id().into()),
+        "{shown}"
+    );
     // SIGHUP reads the same flags and variables again.
     node.signal(Signal::HUP);
     assert_eq!(page(http, "/a"), "hello");
@@ -406,18 +540,41 @@ fn flags_and_variables_do_not_start_a_node_without_a_file() {
 fn a_wrong_variable_or_flag_is_ignored() {
     let run = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
-        command.arg("run").args(arguments).env("LARDER_HTTP_CAHCE", "1GiB").output().unwrap()
+        command
+            .arg("run")
+            .args(arguments)
+            .env("LARDER_HTTP_CAHCE", "1GiB")
+            .output()
+            .unwrap()
     };
     for arguments in [&["--check"][..], &["--print-effective-config"], &[]] {
         let refused = run(arguments);
         assert_eq!(refused.status.code(), Some(2), "{arguments:?}");
-        assert!(error_of(&refused).contains("did you mean LARDER_HTTP_CACHE?"), "{}", error_of(&refused));
+        assert!(
+            error_of(&refused).contains("did you mean LARDER_HTTP_CACHE?"),
+            "{}",
+            error_of(&refused)
+        );
     }
-    let twice = larder(&["run", "--check", "--cache", "1GiB", "--set", "http.cache=2GiB"]);
-    assert!(error_of(&twice).contains("keep one"), "{}", error_of(&twice));
+    let twice = larder(&[
+        "run",
+        "--check",
+        "--cache",
+        "1GiB",
+        "--set",
+        "http.cache=2GiB",
+    ]);
+    assert!(
+        error_of(&twice).contains("keep one"),
+        "{}",
+        error_of(&twice)
+    );
     let printed = larder(&["run", "--print-effective-config", "--cache", "1GiB"]);
     let printed = String::from_utf8_lossy(&printed.stdout).into_owned();
-    assert!(printed.contains("cache = \"1GiB\"   # --cache\n"), "{printed}");
+    assert!(
+        printed.contains("cache = \"1GiB\"   # --cache\n"),
+        "{printed}"
+    );
 }
 
 #[test]
@@ -426,10 +583,21 @@ fn a_node_that_stops_calls_itself_ready() {
     let (http, admin) = (vacant_port(), vacant_port());
     let origin = format!("http://{}", silent.local_addr().unwrap());
     let (listen, figures) = (format!("127.0.0.1:{http}"), format!("127.0.0.1:{admin}"));
-    let arguments = ["--origin", &origin, "--listen", &listen, "--admin", &figures, "--set", "ndn.enabled=false"];
+    let arguments = [
+        "--origin",
+        &origin,
+        "--listen",
+        &listen,
+        "--admin",
+        &figures,
+        "--set",
+        "ndn.enabled=false",
+    ];
     let mut node = without_file(&arguments, &[]);
     let mut client = TcpStream::connect(("127.0.0.1", http)).unwrap();
-    client.write_all(b"GET /slow HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").unwrap();
+    client
+        .write_all(b"GET /slow HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
+        .unwrap();
     let (mut asked, _) = silent.accept().unwrap();
     assert!(asked.read(&mut [0; 4096]).unwrap() > 0);
     node.signal(Signal::TERM);
@@ -439,7 +607,9 @@ fn a_node_that_stops_calls_itself_ready() {
         std::thread::sleep(Duration::from_millis(10));
     }
     assert_eq!(page(admin, "/healthz"), "alive\n");
-    asked.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nlate").unwrap();
+    asked
+        .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nlate")
+        .unwrap();
     let mut answer = String::new();
     client.read_to_string(&mut answer).unwrap();
     assert!(answer.ends_with("late"), "{answer}");
@@ -452,11 +622,16 @@ fn a_missing_program_or_privilege_passes_for_a_failing_claim() {
     let workspace = Workspace::new();
     let out = workspace.path("out").to_str().unwrap().to_owned();
     let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
-    command.args(["reproduce", "ndn-vs-http", "--out", &out]).env("PATH", "/nonexistent");
+    command
+        .args(["reproduce", "ndn-vs-http", "--out", &out])
+        .env("PATH", "/nonexistent");
     let output = command.output().unwrap();
     let error = error_of(&output);
     assert_eq!(output.status.code(), Some(2), "{error}");
-    assert!(error.contains("run it as root") || error.contains("is not installed: `apt-get install"), "{error}");
+    assert!(
+        error.contains("run it as root") || error.contains("is not installed: `apt-get install"),
+        "{error}"
+    );
     assert!(output.stdout.is_empty());
 }
 
@@ -464,12 +639,25 @@ fn a_missing_program_or_privilege_passes_for_a_failing_claim() {
 #[test]
 fn an_archive_mixes_forwarders() {
     let workspace = Workspace::new();
-    let [out, archive] = ["out", "archive"].map(|name| workspace.path(name).to_str().unwrap().to_owned());
+    let [out, archive] =
+        ["out", "archive"].map(|name| workspace.path(name).to_str().unwrap().to_owned());
     let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
-    command.args(["reproduce", "ndn-vs-http", "--forwarder", "nfd", "--out", &out, "--archive", &archive]);
+    command.args([
+        "reproduce",
+        "ndn-vs-http",
+        "--forwarder",
+        "nfd",
+        "--out",
+        &out,
+        "--archive",
+        &archive,
+    ]);
     let output = command.output().unwrap();
     let error = error_of(&output);
     assert_eq!(output.status.code(), Some(2), "{error}");
-    assert!(error.contains("--archive") && error.contains("--forwarder"), "{error}");
+    assert!(
+        error.contains("--archive") && error.contains("--forwarder"),
+        "{error}"
+    );
     assert!(!workspace.path("archive").exists());
 }

@@ -49,12 +49,29 @@ impl Site {
     /// Starts a node as nobody, with these settings, without the other listeners.
     fn node(&self, settings: &[String]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
-        command.args(["run", "--set", "process.user=nobody", "--set", "http.threads=1"]);
-        command.args(["--set", "ndn.tcp=", "--set", "ndn.udp=", "--set", "ndn.websocket="]);
+        command.args([
+            "run",
+            "--set",
+            "process.user=nobody",
+            "--set",
+            "http.threads=1",
+        ]);
+        command.args([
+            "--set",
+            "ndn.tcp=",
+            "--set",
+            "ndn.udp=",
+            "--set",
+            "ndn.websocket=",
+        ]);
         for setting in settings {
             command.args(["--set", setting]);
         }
-        for default in ["http.listen=127.0.0.1:0", "admin.listen=127.0.0.1:0", "ndn.unix="] {
+        for default in [
+            "http.listen=127.0.0.1:0",
+            "admin.listen=127.0.0.1:0",
+            "ndn.unix=",
+        ] {
             let key = default.split_inclusive('=').next().unwrap();
             if !settings.iter().any(|setting| setting.starts_with(key)) {
                 command.args(["--set", default]);
@@ -66,14 +83,21 @@ impl Site {
     /// The node does not start, and says why in one line that names this path.
     fn refuses(&self, settings: &[String], path: &Path) {
         let said = said(&output(&mut self.node(settings)));
-        let lines: Vec<&str> = said.lines().filter(|line| line.contains(path.to_str().unwrap())).collect();
+        let lines: Vec<&str> = said
+            .lines()
+            .filter(|line| line.contains(path.to_str().unwrap()))
+            .collect();
         assert_eq!(lines.len(), 1, "{settings:?}: {said}");
         self.secret_is_roots();
     }
 
     fn secret_is_roots(&self) {
         let found = fs::metadata(self.at("secret")).unwrap();
-        assert_eq!((found.uid(), found.mode() & 0o777), (0, 0o600), "the secret has another owner or mode");
+        assert_eq!(
+            (found.uid(), found.mode() & 0o777),
+            (0, 0o600),
+            "the secret has another owner or mode"
+        );
         assert_eq!(fs::read_to_string(self.at("secret")).unwrap(), "root's\n");
     }
 }
@@ -85,7 +109,11 @@ fn said(output: &Output) -> String {
 
 /// Waits for the end of a node that does not start. One that starts is stopped.
 fn output(command: &mut Command) -> Output {
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let (pid, (ended, end)) = (Pid::from_child(&child), mpsc::channel::<()>());
     let mut out = child.stdout.take().unwrap();
     let watch = std::thread::spawn(move || {
@@ -110,7 +138,12 @@ impl Running {
     fn start(command: &mut Command) -> Running {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        while !lines.next().expect("the node has ended").unwrap().starts_with("admin ") {}
+        while !lines
+            .next()
+            .expect("the node has ended")
+            .unwrap()
+            .starts_with("admin ")
+        {}
         Running(child)
     }
 
@@ -132,11 +165,17 @@ fn log(path: &Path) -> Vec<String> {
 }
 
 fn tier(path: &Path) -> Vec<String> {
-    vec![format!("http.disk.path={}", path.display()), "http.disk.capacity=64MiB".to_owned()]
+    vec![
+        format!("http.disk.path={}", path.display()),
+        "http.disk.capacity=64MiB".to_owned(),
+    ]
 }
 
 fn ndn_tier(path: &Path) -> Vec<String> {
-    vec![format!("ndn.disk.path={}", path.display()), "ndn.disk.capacity=64MiB".to_owned()]
+    vec![
+        format!("ndn.disk.path={}", path.display()),
+        "ndn.disk.capacity=64MiB".to_owned(),
+    ]
 }
 
 fn http_socket(path: &Path) -> Vec<String> {
@@ -153,7 +192,11 @@ type Kind = (&'static str, fn(&Path) -> Vec<String>);
 #[test]
 fn a_link_gives_the_user_a_file_of_root() {
     let Some(site) = Site::new() else { return };
-    for (kind, settings) in [("log", log as fn(&Path) -> Vec<String>), ("tier", tier), ("ndn-tier", ndn_tier)] {
+    for (kind, settings) in [
+        ("log", log as fn(&Path) -> Vec<String>),
+        ("tier", tier),
+        ("ndn-tier", ndn_tier),
+    ] {
         let soft = site.theirs(&format!("{kind}-soft"));
         symlink(site.at("secret"), &soft).unwrap();
         site.refuses(&settings(&soft), &soft);
@@ -161,10 +204,16 @@ fn a_link_gives_the_user_a_file_of_root() {
         fs::hard_link(site.at("secret"), &hard).unwrap();
         site.refuses(&settings(&hard), &hard);
         // A link to a name that root could create.
-        let (dangling, target) = (site.theirs(&format!("{kind}-new")), site.at(&format!("{kind}-target")));
+        let (dangling, target) = (
+            site.theirs(&format!("{kind}-new")),
+            site.at(&format!("{kind}-target")),
+        );
         symlink(&target, &dangling).unwrap();
         site.refuses(&settings(&dangling), &dangling);
-        assert!(!target.exists(), "root has created a file through the link of a {kind}");
+        assert!(
+            !target.exists(),
+            "root has created a file through the link of a {kind}"
+        );
     }
 }
 
@@ -173,8 +222,13 @@ fn a_folder_of_the_user_leads_root_elsewhere() {
     let Some(site) = Site::new() else { return };
     fs::create_dir(site.at("of-root")).unwrap();
     symlink(site.at("of-root"), site.theirs("folder")).unwrap();
-    let kinds: [Kind; 5] =
-        [("log", log), ("tier", tier), ("ndn-tier", ndn_tier), ("http.sock", http_socket), ("ndn.sock", ndn_socket)];
+    let kinds: [Kind; 5] = [
+        ("log", log),
+        ("tier", tier),
+        ("ndn-tier", ndn_tier),
+        ("http.sock", http_socket),
+        ("ndn.sock", ndn_socket),
+    ];
     for (name, settings) in kinds {
         let path = site.theirs("folder").join(name);
         site.refuses(&settings(&path), &path);
@@ -182,7 +236,11 @@ fn a_folder_of_the_user_leads_root_elsewhere() {
     // A folder that does not exist yet, behind the link.
     let path = site.theirs("folder/new/ndn.sock");
     site.refuses(&ndn_socket(&path), &path);
-    assert_eq!(fs::read_dir(site.at("of-root")).unwrap().count(), 0, "root has created a file there");
+    assert_eq!(
+        fs::read_dir(site.at("of-root")).unwrap().count(),
+        0,
+        "root has created a file there"
+    );
 }
 
 #[test]
@@ -193,7 +251,10 @@ fn the_socket_of_a_start_is_exchanged_for_a_link() {
     let node = Running::start(&mut site.node(&[http_socket(&http), ndn_socket(&ndn)].concat()));
     for path in [&http, &ndn] {
         let found = fs::symlink_metadata(path).unwrap();
-        assert!(found.file_type().is_socket() && found.uid() == NOBODY, "{path:?} is not the user's");
+        assert!(
+            found.file_type().is_socket() && found.uid() == NOBODY,
+            "{path:?} is not the user's"
+        );
     }
     node.stop();
     assert!(!http.exists() && !ndn.exists(), "a socket stays");
@@ -209,13 +270,16 @@ fn the_socket_of_a_start_is_exchanged_for_a_link() {
         let attacked = path.clone();
         let attacker = std::thread::spawn(move || {
             while stopped.try_recv() == Err(mpsc::TryRecvError::Empty) {
-                if fs::symlink_metadata(&attacked).is_ok_and(|found| found.file_type().is_socket()) {
+                if fs::symlink_metadata(&attacked).is_ok_and(|found| found.file_type().is_socket())
+                {
                     let _ = fs::remove_file(&attacked);
                     let _ = symlink(&secret, &attacked);
                 }
             }
         });
-        drop(output(&mut site.node(&[http_socket(&path), ndn_socket(&site.theirs("other"))].concat())));
+        drop(output(&mut site.node(
+            &[http_socket(&path), ndn_socket(&site.theirs("other"))].concat(),
+        )));
         drop(stop);
         attacker.join().unwrap();
         site.secret_is_roots();
@@ -243,17 +307,27 @@ fn a_fifo_in_the_place_of_a_file_holds_up_the_start() {
 fn root_cannot_start_a_node_whose_files_are_in_folders_of_root() {
     let Some(site) = Site::new() else { return };
     fs::create_dir(site.at("run")).unwrap();
-    let (disk, http, ndn) = (site.at("run/tier"), site.at("run/http.sock"), site.at("run/new/ndn.sock"));
+    let (disk, http, ndn) = (
+        site.at("run/tier"),
+        site.at("run/http.sock"),
+        site.at("run/new/ndn.sock"),
+    );
     let settings = [tier(&disk), http_socket(&http), ndn_socket(&ndn)].concat();
     for round in 0..2 {
         let node = Running::start(&mut site.node(&settings));
         for path in [&disk, &http, &ndn] {
-            assert_eq!(fs::symlink_metadata(path).unwrap().uid(), NOBODY, "{path:?} in round {round}");
+            assert_eq!(
+                fs::symlink_metadata(path).unwrap().uid(),
+                NOBODY,
+                "{path:?} in round {round}"
+            );
         }
         let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
         assert_eq!((mode(&disk), mode(&ndn)), (0o600, 0o666));
         // Another node cannot have the same sockets.
-        let said = said(&output(&mut site.node(&[http_socket(&http), ndn_socket(&site.theirs("n"))].concat())));
+        let said = said(&output(
+            &mut site.node(&[http_socket(&http), ndn_socket(&site.theirs("n"))].concat()),
+        ));
         assert!(said.contains("http.sock"), "{said}");
         node.stop();
     }
@@ -262,7 +336,9 @@ fn root_cannot_start_a_node_whose_files_are_in_folders_of_root() {
     let _ = fs::remove_file(&ndn);
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let admin = format!("admin.listen={}", taken.local_addr().unwrap());
-    let said = said(&output(&mut site.node(&[http_socket(&http), ndn_socket(&ndn), vec![admin]].concat())));
+    let said = said(&output(
+        &mut site.node(&[http_socket(&http), ndn_socket(&ndn), vec![admin]].concat()),
+    ));
     assert!(said.contains("in use"), "{said}");
     assert!(!http.exists() && !ndn.exists(), "a socket stays");
 }

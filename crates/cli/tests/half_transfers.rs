@@ -2,8 +2,8 @@
 //! and Unix sockets.
 
 use larder_packet::{
-    Certificate, ControlParameters, Data, DataBuilder, DigestSigner, Interest, InterestBuilder, KeyLocator, LpPacket,
-    Name, SignatureFreshness,
+    Certificate, ControlParameters, Data, DataBuilder, DigestSigner, Interest, InterestBuilder,
+    KeyLocator, LpPacket, Name, SignatureFreshness,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -36,7 +36,11 @@ impl Drop for Running {
 
 impl Running {
     fn start(command: &mut Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         Running { child, out }
     }
@@ -55,7 +59,12 @@ impl Running {
     fn end(mut self) -> (Option<i32>, String, String) {
         let (mut errors, mut rest) = (String::new(), String::new());
         self.out.read_to_string(&mut rest).unwrap();
-        self.child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+        self.child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut errors)
+            .unwrap();
         (self.child.wait().unwrap().code(), errors, rest)
     }
 }
@@ -69,13 +78,20 @@ impl Home {
             "[ndn]\nunix = {socket:?}\ntcp = \"\"\nudp = \"\"\nwebsocket = \"\"\n[http]\nlisten = \"\"\n[admin]\nlisten = \"\"\n"
         );
         fs::write(&config, text).unwrap();
-        let node = Running::start(Command::new(env!("CARGO_BIN_EXE_larder")).arg("run").arg(&config));
+        let node = Running::start(
+            Command::new(env!("CARGO_BIN_EXE_larder"))
+                .arg("run")
+                .arg(&config),
+        );
         let deadline = Instant::now() + Duration::from_secs(20);
         while UnixStream::connect(&socket).is_err() {
             assert!(Instant::now() < deadline, "the node does not listen");
             std::thread::sleep(Duration::from_millis(10));
         }
-        Home { directory, _node: node }
+        Home {
+            directory,
+            _node: node,
+        }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -83,7 +99,9 @@ impl Home {
     }
 
     fn file(&self, name: &str, size: usize) -> PathBuf {
-        let bytes: Vec<u8> = (0..size as u64).map(|n| (n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect();
+        let bytes: Vec<u8> = (0..size as u64)
+            .map(|n| (n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8)
+            .collect();
         fs::write(self.path(name), bytes).unwrap();
         self.path(name)
     }
@@ -91,7 +109,10 @@ impl Home {
     fn larder(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
         let transport = format!("unix://{}", self.path("nfd.sock").display());
-        command.args(arguments).env("NDN_CLIENT_TRANSPORT", transport).current_dir(self.directory.path());
+        command
+            .args(arguments)
+            .env("NDN_CLIENT_TRANSPORT", transport)
+            .current_dir(self.directory.path());
         command
     }
 
@@ -103,7 +124,11 @@ impl Home {
     fn serve(&self, arguments: &[&str]) -> (Running, String) {
         let mut server = Running::start(&mut self.larder(arguments));
         let line = server.line();
-        assert!(!line.is_empty(), "{arguments:?} did not start: {:?}", server.end());
+        assert!(
+            !line.is_empty(),
+            "{arguments:?} did not start: {:?}",
+            server.end()
+        );
         (server, line)
     }
 
@@ -122,7 +147,10 @@ fn stderr(output: &Output) -> String {
 }
 
 fn assert_same(left: &Path, right: &Path) {
-    assert!(fs::read(left).unwrap() == fs::read(right).unwrap(), "{left:?} differs from {right:?}");
+    assert!(
+        fs::read(left).unwrap() == fs::read(right).unwrap(),
+        "{left:?} differs from {right:?}"
+    );
 }
 
 #[test]
@@ -151,21 +179,37 @@ fn json_is_for_programs() {
     home.file("file", 20_000);
     let (mut server, line) = home.serve(&["put", "/j", "file", "--json", "--version", "5"]);
     let ready: serde_json::Value = serde_json::from_str(&line).unwrap();
-    assert_eq!(ready, serde_json::json!({ "serving": "/j/v=5", "bytes": 20_000, "segments": 3 }));
+    assert_eq!(
+        ready,
+        serde_json::json!({ "serving": "/j/v=5", "bytes": 20_000, "segments": 3 })
+    );
     let output = home.run(&["get", "/j", "-o", "out", "--json"]);
     let got: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((&got["bytes"], &got["segments"], &got["name"]), (&20_000.into(), &3.into(), &"/j/v=5".into()));
+    assert_eq!(
+        (&got["bytes"], &got["segments"], &got["name"]),
+        (&20_000.into(), &3.into(), &"/j/v=5".into())
+    );
     server.signal(Signal::TERM);
     let served: serde_json::Value = serde_json::from_str(&server.line()).unwrap();
-    assert_eq!((&served["segments"], &served["metadata"]), (&3.into(), &1.into()));
-    assert_eq!(home.run(&["get", "/j", "--json"]).status.code(), Some(2), "JSON and content on one stream");
+    assert_eq!(
+        (&served["segments"], &served["metadata"]),
+        (&3.into(), &1.into())
+    );
+    assert_eq!(
+        home.run(&["get", "/j", "--json"]).status.code(),
+        Some(2),
+        "JSON and content on one stream"
+    );
 }
 
 #[test]
 fn one_signature_for_a_file_is_checked_by_who_has_the_key() {
     let home = Home::new();
     let keys = concat!(env!("CARGO_MANIFEST_DIR"), "/../packet/tests/keys");
-    let (key, public) = (format!("{keys}/ed25519.pem"), format!("{keys}/ed25519.pub.pem"));
+    let (key, public) = (
+        format!("{keys}/ed25519.pem"),
+        format!("{keys}/ed25519.pub.pem"),
+    );
     let file = home.file("file", 3_000_000);
     let (_server, _) = home.serve(&["put", "/signed", "file", "--key", &key, "--manifest"]);
     let output = home.run(&["get", "/signed", "-o", "out", "--json", "--trust", &public]);
@@ -173,18 +217,40 @@ fn one_signature_for_a_file_is_checked_by_who_has_the_key() {
     assert_same(&home.path("out"), &file);
     let got: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     // 375 segments. A packet holds the digests of 249.
-    assert_eq!((&got["manifest_packets"], &got["unverified"], &got["segments"]), (&2.into(), &0.into(), &375.into()));
+    assert_eq!(
+        (
+            &got["manifest_packets"],
+            &got["unverified"],
+            &got["segments"]
+        ),
+        (&2.into(), &0.into(), &375.into())
+    );
 
     let strangers = format!("{keys}/p256.pub.pem");
-    let output = home.run(&["get", "/signed", "-o", "never", "--retries", "0", "--trust", &strangers]);
+    let output = home.run(&[
+        "get",
+        "/signed",
+        "-o",
+        "never",
+        "--retries",
+        "0",
+        "--trust",
+        &strangers,
+    ]);
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        stderr(&output).contains("is not accepted: it is signed with Ed25519, and the trusted key is for ECDSA"),
+        stderr(&output).contains(
+            "is not accepted: it is signed with Ed25519, and the trusted key is for ECDSA"
+        ),
         "{}",
         stderr(&output)
     );
     assert!(!home.path("never").exists());
-    assert_eq!(home.run(&["put", "/x", "file", "--manifest"]).status.code(), Some(2), "nothing to sign with");
+    assert_eq!(
+        home.run(&["put", "/x", "file", "--manifest"]).status.code(),
+        Some(2),
+        "nothing to sign with"
+    );
 }
 
 #[test]
@@ -193,12 +259,28 @@ fn a_file_that_changes_ends_both_sides() {
     let file = home.file("file", 100_000);
     let (server, _) = home.serve(&["put", "/changing", "file"]);
     fs::write(&file, vec![1; 100_000]).unwrap();
-    let output = home.run(&["get", "/changing", "-o", "out", "--retries", "1", "--lifetime", "1s"]);
+    let output = home.run(&[
+        "get",
+        "/changing",
+        "-o",
+        "out",
+        "--retries",
+        "1",
+        "--lifetime",
+        "1s",
+    ]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("/changing/v="), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("/changing/v="),
+        "{}",
+        stderr(&output)
+    );
     let (status, errors, _) = server.end();
     assert_eq!(status, Some(1));
-    assert!(errors.contains("larder: file: the file changed while it was being served"), "{errors}");
+    assert!(
+        errors.contains("larder: file: the file changed while it was being served"),
+        "{errors}"
+    );
     assert!(!home.path("out").exists() && home.leftovers().is_empty());
 }
 
@@ -216,7 +298,10 @@ fn an_interrupted_get_leaves_nothing_and_says_130() {
     }
     get.signal(Signal::INT);
     let (status, errors, _) = get.end();
-    assert_eq!((status, errors.as_str()), (Some(130), "larder: interrupted: 0 bytes had arrived\n"));
+    assert_eq!(
+        (status, errors.as_str()),
+        (Some(130), "larder: interrupted: 0 bytes had arrived\n")
+    );
     assert_eq!(fs::read(home.path("out")).unwrap(), b"old");
     assert!(home.leftovers().is_empty());
 }
@@ -227,8 +312,16 @@ fn nobody_there_is_said_and_not_waited_for() {
     let output = home.run(&["get", "/nobody", "-o", "out"]);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(stderr(&output), "larder: no route to /nobody\n");
-    let output = home.larder(&["get", "/x"]).env("NDN_CLIENT_TRANSPORT", "unix:///nowhere").output().unwrap();
-    assert!(stderr(&output).ends_with("start a node with `larder run`\n"), "{}", stderr(&output));
+    let output = home
+        .larder(&["get", "/x"])
+        .env("NDN_CLIENT_TRANSPORT", "unix:///nowhere")
+        .output()
+        .unwrap();
+    assert!(
+        stderr(&output).ends_with("start a node with `larder run`\n"),
+        "{}",
+        stderr(&output)
+    );
 }
 
 #[test]
@@ -241,7 +334,15 @@ fn bad_arguments_are_status_2_and_leave_no_file() {
         &["put", "/x", "file", "--segment-size", "8800"],
         &["put", "/x", "file", "--segment-size", "0"],
         &["put", "/x", "file", "--largest-packet", "1MiB"],
-        &["put", "/x", "file", "--largest-packet", "10kB", "--segment-size", "10kB"],
+        &[
+            "put",
+            "/x",
+            "file",
+            "--largest-packet",
+            "10kB",
+            "--segment-size",
+            "10kB",
+        ],
         &["put", "/x", "file", "--key", "file"],
         &["put", "/x%", "file"],
         &["get", "/x", "-o", "missing/out"],
@@ -253,7 +354,12 @@ fn bad_arguments_are_status_2_and_leave_no_file() {
         &["ping-server", "/x", "--size", "9000"],
     ] {
         let output = home.run(arguments);
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
         assert!(!stderr(&output).is_empty());
     }
     assert!(home.leftovers().is_empty());
@@ -267,12 +373,18 @@ fn pings_are_answered_and_lost_ones_counted() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{text}");
     assert_eq!(text.matches("content from /p: seq=").count(), 3, "{text}");
-    assert!(text.contains("3 packets transmitted, 3 received, 0 nacked, 0% lost"), "{text}");
+    assert!(
+        text.contains("3 packets transmitted, 3 received, 0 nacked, 0% lost"),
+        "{text}"
+    );
 
     let output = home.run(&["ping", "/q", "-c", "2", "-i", "10ms"]);
     let text = String::from_utf8(output.stdout.clone()).unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(text.contains("reason=NoRoute") && text.contains("2 nacked, 0% lost, 100% nacked"), "{text}");
+    assert!(
+        text.contains("reason=NoRoute") && text.contains("2 nacked, 0% lost, 100% nacked"),
+        "{text}"
+    );
     assert_eq!(stderr(&output), "larder: 2 of 2 pings were not answered\n");
 }
 
@@ -282,30 +394,69 @@ fn a_last_ping_that_is_lost_is_waited_for_without_end() {
     std::fs::write(home.path("in"), b"content").unwrap();
     // `put` does not answer names other than its own.
     let (_server, _) = home.serve(&["put", "/silent", "in"]);
-    let output = home.run(&["ping", "/silent", "-c", "2", "-i", "10ms", "--lifetime", "100ms"]);
+    let output = home.run(&[
+        "ping",
+        "/silent",
+        "-c",
+        "2",
+        "-i",
+        "10ms",
+        "--lifetime",
+        "100ms",
+    ]);
     let text = String::from_utf8(output.stdout.clone()).unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert_eq!(text.matches("timeout from /silent: seq=").count(), 2, "{text}");
+    assert_eq!(
+        text.matches("timeout from /silent: seq=").count(),
+        2,
+        "{text}"
+    );
 }
 
 #[test]
 fn a_benchmark_measures_what_it_says() {
     let home = Home::new();
     let counters = || {
-        let info = String::from_utf8(home.larder(&["ctl", "cs", "info", "--json"]).output().unwrap().stdout).unwrap();
+        let info = String::from_utf8(
+            home.larder(&["ctl", "cs", "info", "--json"])
+                .output()
+                .unwrap()
+                .stdout,
+        )
+        .unwrap();
         let number = |key: &str| {
             let at = info.find(key).unwrap_or_else(|| panic!("{key} in {info}")) + key.len() + 2;
-            let digits: String = info[at..].trim().chars().take_while(char::is_ascii_digit).collect();
+            let digits: String = info[at..]
+                .trim()
+                .chars()
+                .take_while(char::is_ascii_digit)
+                .collect();
             digits.parse::<u64>().unwrap()
         };
         (number("\"hits"), number("\"misses"))
     };
     let measure = |arguments: &[&str]| {
         let before = counters();
-        let common = ["bench", "--size", "100B", "--window", "4", "--duration", "100ms", "--json"];
-        let output = home.larder(&[&common[..], arguments].concat()).output().unwrap();
+        let common = [
+            "bench",
+            "--size",
+            "100B",
+            "--window",
+            "4",
+            "--duration",
+            "100ms",
+            "--json",
+        ];
+        let output = home
+            .larder(&[&common[..], arguments].concat())
+            .output()
+            .unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         let row: serde_json::Value = serde_json::from_str(text.trim()).unwrap();
         let (hits, misses) = counters();
         (row, hits - before.0, misses - before.1)
@@ -313,24 +464,49 @@ fn a_benchmark_measures_what_it_says() {
     let exchanges = |row: &serde_json::Value| row["exchanges"].as_u64().unwrap();
 
     let (row, _, misses) = measure(&["--misses"]);
-    assert!(exchanges(&row) > 0 && misses >= exchanges(&row), "{row}, but {misses} misses");
-    assert!(row["cpu_us_per_exchange"].as_f64().unwrap() > 0.0 && row["resident_bytes"].as_u64().unwrap() > 0, "{row}");
+    assert!(
+        exchanges(&row) > 0 && misses >= exchanges(&row),
+        "{row}, but {misses} misses"
+    );
+    assert!(
+        row["cpu_us_per_exchange"].as_f64().unwrap() > 0.0
+            && row["resident_bytes"].as_u64().unwrap() > 0,
+        "{row}"
+    );
     let (row, hits, _) = measure(&["--hits"]);
-    assert!(hits >= exchanges(&row) && exchanges(&row) > 0, "{row}, but {hits} hits");
+    assert!(
+        hits >= exchanges(&row) && exchanges(&row) > 0,
+        "{row}, but {hits} hits"
+    );
     let (row, hits, misses) = measure(&["--misses", "--rate", "500"]);
-    assert!(misses < 500 && exchanges(&row) <= 60, "{row}: {misses} misses at 500 a second for 0.4 s, {hits} hits");
+    assert!(
+        misses < 500 && exchanges(&row) <= 60,
+        "{row}: {misses} misses at 500 a second for 0.4 s, {hits} hits"
+    );
     let (row, _, misses) = measure(&["--floor"]);
-    assert!(exchanges(&row) > 0 && misses == 0, "{row}: no forwarder is under a relay");
+    assert!(
+        exchanges(&row) > 0 && misses == 0,
+        "{row}: no forwarder is under a relay"
+    );
 }
 
 /// Starts a producer of single Data with the prefix /plain. `content` returns the answer for each
 /// name.
-fn produce_plain(home: &Home, content: impl Fn(&str) -> Option<(Name, &'static [u8])> + Send + 'static) {
+fn produce_plain(
+    home: &Home,
+    content: impl Fn(&str) -> Option<(Name, &'static [u8])> + Send + 'static,
+) {
     let mut stream = UnixStream::connect(home.path("nfd.sock")).unwrap();
-    let parameters = ControlParameters { name: Some("/plain".parse().unwrap()), ..ControlParameters::default() };
+    let parameters = ControlParameters {
+        name: Some("/plain".parse().unwrap()),
+        ..ControlParameters::default()
+    };
     let mut command: Name = "/localhost/nfd/rib/register".parse().unwrap();
     command.push_generic(&parameters.encode());
-    let signed = InterestBuilder::new(command).nonce(1).sign(&DigestSigner, SignatureFreshness::default()).unwrap();
+    let signed = InterestBuilder::new(command)
+        .nonce(1)
+        .sign(&DigestSigner, SignatureFreshness::default())
+        .unwrap();
     stream.write_all(&signed).unwrap();
     let (registered, wait) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
@@ -349,7 +525,11 @@ fn produce_plain(home: &Home, content: impl Fn(&str) -> Option<(Name, &'static [
                 };
                 if let Some((name, content)) = content(&interest.name.to_string()) {
                     let mut builder = DataBuilder::new(name.as_name()).content(content);
-                    if let Some(last) = name.as_name().last().filter(|last| last.as_segment().is_some()) {
+                    if let Some(last) = name
+                        .as_name()
+                        .last()
+                        .filter(|last| last.as_segment().is_some())
+                    {
                         builder = builder.final_block_id(last);
                     }
                     let mut data = builder.build(&DigestSigner).unwrap();
@@ -362,7 +542,8 @@ fn produce_plain(home: &Home, content: impl Fn(&str) -> Option<(Name, &'static [
             }
         }
     });
-    wait.recv_timeout(Duration::from_secs(20)).expect("the prefix is registered");
+    wait.recv_timeout(Duration::from_secs(20))
+        .expect("the prefix is registered");
 }
 
 #[test]
@@ -370,29 +551,45 @@ fn a_data_that_is_no_segmented_object_is_bad_metadata() {
     let home = Home::new();
     produce_plain(&home, |asked| match asked {
         // An application that answers every name under its prefix.
-        _ if asked.starts_with("/plain/all") => {
-            Some((asked.parse().unwrap(), if asked.ends_with("metadata") { b"" } else { b"of all" }))
-        }
+        _ if asked.starts_with("/plain/all") => Some((
+            asked.parse().unwrap(),
+            if asked.ends_with("metadata") {
+                b""
+            } else {
+                b"of all"
+            },
+        )),
         // Data as ndnpoke has it, without metadata.
         "/plain/one" => Some(("/plain/one".parse().unwrap(), b"of one")),
         // A name like that of a certificate.
         "/plain/v=5" => Some(("/plain/v=5".parse().unwrap(), b"of five")),
         _ if asked.starts_with("/plain/longer/32=") => None,
-        _ if asked.starts_with("/plain/longer") => Some(("/plain/longer/x".parse().unwrap(), b"of x")),
+        _ if asked.starts_with("/plain/longer") => {
+            Some(("/plain/longer/x".parse().unwrap(), b"of x"))
+        }
         _ => None,
     });
     let fetched = |name: &str, content: &str| {
         let output = home.run(&["get", name, "-o", &content.replace(' ', "-"), "--json"]);
         assert!(output.status.success(), "{name}: {}", stderr(&output));
-        assert_eq!(fs::read_to_string(home.path(&content.replace(' ', "-"))).unwrap(), content);
+        assert_eq!(
+            fs::read_to_string(home.path(&content.replace(' ', "-"))).unwrap(),
+            content
+        );
         let got: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!((&got["name"], &got["bytes"]), (&name.into(), &content.len().into()));
+        assert_eq!(
+            (&got["name"], &got["bytes"]),
+            (&name.into(), &content.len().into())
+        );
     };
     let refused = |name: &str, retries: &str, reasons: &[&str]| {
         let output = home.run(&["get", name, "--retries", retries]);
         assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
         let said = stderr(&output);
-        assert!(reasons.iter().all(|reason| said.contains(reason)), "{name}: {said}");
+        assert!(
+            reasons.iter().all(|reason| said.contains(reason)),
+            "{name}: {said}"
+        );
     };
     // Time-outs take most of the time, so the cases run concurrently.
     std::thread::scope(|scope| {
@@ -400,7 +597,10 @@ fn a_data_that_is_no_segmented_object_is_bad_metadata() {
         scope.spawn(|| fetched("/plain/one", "of one"));
         scope.spawn(|| fetched("/plain/v=5", "of five"));
         scope.spawn(|| refused("/plain/longer", "15", &["there is /plain/longer/x"]));
-        let both = ["no answer to /plain/none/32=metadata:", "no answer to /plain/none:"];
+        let both = [
+            "no answer to /plain/none/32=metadata:",
+            "no answer to /plain/none:",
+        ];
         scope.spawn(move || refused("/plain/none", "0", &both));
     });
     assert_eq!(home.run(&["get", "/plain/all"]).stdout, b"of all");
@@ -413,44 +613,105 @@ fn a_failed_signature_hides_behind_a_missing_name() {
     let keys = concat!(env!("CARGO_MANIFEST_DIR"), "/../packet/tests/keys");
     let key = |name: &str| format!("{keys}/{name}");
     home.file("file", 20_000);
-    let (_ed, _) = home.serve(&["put", "/ed", "file", "--key", &key("ed25519.pem"), "--version", "1"]);
-    let (_manifest, _) =
-        home.serve(&["put", "/manifest", "file", "--key", &key("ed25519.pem"), "--manifest", "--version", "1"]);
+    let (_ed, _) = home.serve(&[
+        "put",
+        "/ed",
+        "file",
+        "--key",
+        &key("ed25519.pem"),
+        "--version",
+        "1",
+    ]);
+    let (_manifest, _) = home.serve(&[
+        "put",
+        "/manifest",
+        "file",
+        "--key",
+        &key("ed25519.pem"),
+        "--manifest",
+        "--version",
+        "1",
+    ]);
     let (_digest, _) = home.serve(&["put", "/digest", "file", "--version", "1"]);
     produce_plain(&home, |asked| {
         // Its digest is wrong.
         let name: Name = asked.strip_suffix("/32=metadata")?.parse().unwrap();
         let mut metadata = name.clone();
-        metadata.push_keyword(b"metadata").push_version(1).push_segment(0);
+        metadata
+            .push_keyword(b"metadata")
+            .push_version(1)
+            .push_segment(0);
         Some((metadata, b"corrupt"))
     });
     let p256 = key("p256.pub.pem");
     let other = home.path("other.pem");
-    let generated = Command::new("openssl").args(["genpkey", "-algorithm", "ed25519", "-out"]).arg(&other).output();
+    let generated = Command::new("openssl")
+        .args(["genpkey", "-algorithm", "ed25519", "-out"])
+        .arg(&other)
+        .output();
     assert!(generated.unwrap().status.success());
     let other = other.to_str().unwrap();
     let ed = key("ed25519.pub.pem");
     for (name, trust, expected) in [
-        ("/ed", other, "/ed/32=metadata/v=1/seg=0 is not accepted: its signature is not by the trusted key"),
+        (
+            "/ed",
+            other,
+            "/ed/32=metadata/v=1/seg=0 is not accepted: its signature is not by the trusted key",
+        ),
         ("/ed", other, "(its key locator is /ed/KEY/larder)"),
-        ("/ed/v=1", other, "/ed/v=1/seg=0 is not accepted: its signature is not by the trusted key"),
-        ("/ed", &p256, "it is signed with Ed25519, and the trusted key is for ECDSA"),
-        ("/manifest", other, "/manifest/32=metadata/v=1/seg=0 is not accepted: its signature is not by"),
-        ("/manifest/v=1", &ed, "/manifest/v=1/seg=0 is not accepted: it has only a SHA-256 digest"),
+        (
+            "/ed/v=1",
+            other,
+            "/ed/v=1/seg=0 is not accepted: its signature is not by the trusted key",
+        ),
+        (
+            "/ed",
+            &p256,
+            "it is signed with Ed25519, and the trusted key is for ECDSA",
+        ),
+        (
+            "/manifest",
+            other,
+            "/manifest/32=metadata/v=1/seg=0 is not accepted: its signature is not by",
+        ),
+        (
+            "/manifest/v=1",
+            &ed,
+            "/manifest/v=1/seg=0 is not accepted: it has only a SHA-256 digest",
+        ),
         ("/manifest/v=1", &ed, "fetch the name without its version"),
-        ("/digest", &ed, "/digest/32=metadata/v=1/seg=0 is not accepted: it has only a SHA-256 digest"),
-        ("/digest/v=1", &ed, "/digest/v=1/seg=0 is not accepted: it has only a SHA-256 digest"),
+        (
+            "/digest",
+            &ed,
+            "/digest/32=metadata/v=1/seg=0 is not accepted: it has only a SHA-256 digest",
+        ),
+        (
+            "/digest/v=1",
+            &ed,
+            "/digest/v=1/seg=0 is not accepted: it has only a SHA-256 digest",
+        ),
     ] {
         let output = home.run(&["get", name, "-o", "never", "--trust", trust]);
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(1), "{name}: {said}");
         assert!(said.contains(expected), "{name} with {trust}: {said}");
-        assert!(!said.contains("no answer") && !said.contains("no such"), "{said}");
+        assert!(
+            !said.contains("no answer") && !said.contains("no such"),
+            "{said}"
+        );
     }
     let exact = home.run(&["get", "/digest/v=1", "--exact", "--trust", &ed]);
-    assert!(stderr(&exact).contains("/digest/v=1/seg=0 is not accepted: it has only"), "{}", stderr(&exact));
+    assert!(
+        stderr(&exact).contains("/digest/v=1/seg=0 is not accepted: it has only"),
+        "{}",
+        stderr(&exact)
+    );
     let output = home.run(&["get", "/plain/corrupt"]);
-    assert!(stderr(&output).contains("its SHA-256 digest is wrong"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("its SHA-256 digest is wrong"),
+        "{}",
+        stderr(&output)
+    );
     assert!(!home.path("never").exists() && home.leftovers().is_empty());
 }
 
@@ -474,14 +735,22 @@ fn segments_without_metadata_are_out_of_reach() {
     let refused = |name: &str, remedy: &str| {
         let output = home.run(&["get", name]);
         assert_eq!(output.status.code(), Some(1), "{name}");
-        assert!(stderr(&output).contains(remedy), "{name}: {}", stderr(&output));
+        assert!(
+            stderr(&output).contains(remedy),
+            "{name}: {}",
+            stderr(&output)
+        );
     };
     // Time-outs take most of the time, so the cases run concurrently.
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let output = home.run(&["get", "/plain/pyv"]);
             assert_eq!(output.stdout, b"content", "{}", stderr(&output));
-            assert!(stderr(&output).starts_with("/plain/pyv/v=7: 7 bytes"), "{}", stderr(&output));
+            assert!(
+                stderr(&output).starts_with("/plain/pyv/v=7: 7 bytes"),
+                "{}",
+                stderr(&output)
+            );
         });
         scope.spawn(|| {
             let output = home.run(&["get", "/plain/pyu", "--exact"]);
@@ -499,20 +768,32 @@ fn express(home: &Home, name: &Name, selectors: [bool; 2]) -> Vec<u8> {
     let nonce = NONCE.fetch_add(1, Ordering::Relaxed);
     let [can_be_prefix, must_be_fresh] = selectors;
     let mut stream = UnixStream::connect(home.path("nfd.sock")).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
     stream
         .write_all(
-            &InterestBuilder::new(name).can_be_prefix(can_be_prefix).must_be_fresh(must_be_fresh).nonce(nonce).build(),
+            &InterestBuilder::new(name)
+                .can_be_prefix(can_be_prefix)
+                .must_be_fresh(must_be_fresh)
+                .nonce(nonce)
+                .build(),
         )
         .unwrap();
     let (mut received, mut buffer) = (Vec::new(), [0; 9000]);
     loop {
-        let read = stream.read(&mut buffer).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let read = stream
+            .read(&mut buffer)
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(read > 0, "the node has closed the connection");
         received.extend_from_slice(&buffer[..read]);
         if let Some(length) = larder_packet::tlv::frame(&received, 9000).unwrap() {
             let packet = LpPacket::decode(&received[..length]).unwrap();
-            assert!(packet.header.nack.is_none(), "{name}: {:?}", packet.header.nack);
+            assert!(
+                packet.header.nack.is_none(),
+                "{name}: {:?}",
+                packet.header.nack
+            );
             return packet.fragment.unwrap().to_vec();
         }
     }
@@ -532,8 +813,14 @@ fn a_key_is_named_and_nobody_serves_it() {
     for (name, more) in [
         ("/default", vec!["--key", ed.as_str()]),
         ("/manifest", vec!["--key", ed.as_str(), "--manifest"]),
-        ("/elsewhere", vec!["--key", p256.as_str(), "--key-name", "/bob/KEY/1"]),
-        ("/certified", vec!["--key", p256.as_str(), "--certificate", "alice.ndncert"]),
+        (
+            "/elsewhere",
+            vec!["--key", p256.as_str(), "--key-name", "/bob/KEY/1"],
+        ),
+        (
+            "/certified",
+            vec!["--key", p256.as_str(), "--certificate", "alice.ndncert"],
+        ),
     ] {
         let (mut server, _) = home.serve(&[&["put", name, "file"], &more[..]].concat());
         let line = server.line();
@@ -541,12 +828,21 @@ fn a_key_is_named_and_nobody_serves_it() {
         metadata.push_keyword(b"metadata");
         let signed = express(&home, &metadata, [true, false]);
         let signed = Data::decode(&signed).unwrap();
-        let Some(KeyLocator::Name(locator)) = signed.signature_info().key_locator else { panic!("no key") };
+        let Some(KeyLocator::Name(locator)) = signed.signature_info().key_locator else {
+            panic!("no key")
+        };
         // As a validator of another library does.
         let wire = express(&home, &locator.to_name(), [true, true]);
         let certificate = Certificate::decode(&wire).unwrap();
-        assert!(certificate.is_meant_by(locator), "{} of {locator}", certificate.name());
-        assert!(line.ends_with(&format!("{}\n", certificate.name())), "{line}");
+        assert!(
+            certificate.is_meant_by(locator),
+            "{} of {locator}",
+            certificate.name()
+        );
+        assert!(
+            line.ends_with(&format!("{}\n", certificate.name())),
+            "{line}"
+        );
         signed.verify(&certificate).unwrap();
         Data::decode(&wire).unwrap().verify(&certificate).unwrap();
         // A consumer that looks for the newest version by the object's name does not get the
@@ -562,19 +858,47 @@ fn a_key_is_named_and_nobody_serves_it() {
         }
         // Its certificate is a key to trust.
         let exact = express(&home, certificate.name(), [false, false]);
-        fs::write(home.path("served.ndncert"), larder_packet::to_base64(&exact)).unwrap();
-        assert_eq!(home.run(&["get", name, "--trust", "served.ndncert"]).stdout, fs::read(home.path("file")).unwrap());
+        fs::write(
+            home.path("served.ndncert"),
+            larder_packet::to_base64(&exact),
+        )
+        .unwrap();
+        assert_eq!(
+            home.run(&["get", name, "--trust", "served.ndncert"]).stdout,
+            fs::read(home.path("file")).unwrap()
+        );
         server.signal(Signal::INT);
         server.end();
     }
     for (arguments, expected) in [
-        (["put", "/x", "file", "--key", &ed, "--certificate", "alice.ndncert"], "is that of another key"),
-        (["put", "/x", "file", "--key", &ed, "--certificate", "file"], "--certificate file: "),
-        (["put", "/x", "file", "--key", &ed, "--key-name", "/alice"], "/KEY/"),
+        (
+            [
+                "put",
+                "/x",
+                "file",
+                "--key",
+                &ed,
+                "--certificate",
+                "alice.ndncert",
+            ],
+            "is that of another key",
+        ),
+        (
+            ["put", "/x", "file", "--key", &ed, "--certificate", "file"],
+            "--certificate file: ",
+        ),
+        (
+            ["put", "/x", "file", "--key", &ed, "--key-name", "/alice"],
+            "/KEY/",
+        ),
     ] {
         let output = home.run(&arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-        assert!(stderr(&output).contains(expected), "{arguments:?}: {}", stderr(&output));
+        assert!(
+            stderr(&output).contains(expected),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
     }
 }
 
@@ -588,11 +912,24 @@ fn a_certificate_is_not_trusted() {
     let made = home.run(&["certificate", &p256, "/alice/KEY/7"]);
     fs::write(home.path("alice.ndncert"), &made.stdout).unwrap();
     let text = fs::read_to_string(home.path("alice.ndncert")).unwrap();
-    let block =
-        format!("-----BEGIN NDN CERT-----\nName: /alice/KEY/7\nSigType: ECDSA\n\n{text}-----END NDN CERT-----\n");
+    let block = format!(
+        "-----BEGIN NDN CERT-----\nName: /alice/KEY/7\nSigType: ECDSA\n\n{text}-----END NDN CERT-----\n"
+    );
     fs::write(home.path("ndnd.cert"), block).unwrap();
-    let (_server, _) = home.serve(&["put", "/last", "file", "--key", &p256, "--certificate", "ndnd.cert"]);
-    fs::write(home.path("raw.ndncert"), express(&home, &"/alice/KEY/7".parse().unwrap(), [true, false])).unwrap();
+    let (_server, _) = home.serve(&[
+        "put",
+        "/last",
+        "file",
+        "--key",
+        &p256,
+        "--certificate",
+        "ndnd.cert",
+    ]);
+    fs::write(
+        home.path("raw.ndncert"),
+        express(&home, &"/alice/KEY/7".parse().unwrap(), [true, false]),
+    )
+    .unwrap();
     for trust in ["alice.ndncert", "ndnd.cert", "raw.ndncert", &public, &p256] {
         let output = home.run(&["get", "/last", "-o", "out", "--trust", trust]);
         assert!(output.status.success(), "{trust}: {}", stderr(&output));
@@ -600,5 +937,9 @@ fn a_certificate_is_not_trusted() {
     fs::write(home.path("text"), "neither").unwrap();
     let output = home.run(&["get", "/last", "--trust", "text"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("neither a PEM key"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("neither a PEM key"),
+        "{}",
+        stderr(&output)
+    );
 }

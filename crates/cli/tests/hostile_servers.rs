@@ -2,7 +2,9 @@
 //! program.
 
 use larder_packet::mgmt::{Element, FaceStatus};
-use larder_packet::{Component, ControlResponse, DataBuilder, DigestSigner, Interest, LpPacket, Name, tlv, types};
+use larder_packet::{
+    Component, ControlResponse, DataBuilder, DigestSigner, Interest, LpPacket, Name, tlv, types,
+};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -26,10 +28,17 @@ fn larder(arguments: &[&str], forwarder: &str) -> Output {
 fn clean(output: &Output) -> String {
     let text = [&output.stdout[..], &output.stderr[..]].concat();
     let text = String::from_utf8(text).unwrap();
-    let hidden =
-        |char: char| char.is_control() && !"\n\t".contains(char) || "\u{202e}\u{2066}\u{200b}\u{e0041}".contains(char);
+    let hidden = |char: char| {
+        char.is_control() && !"\n\t".contains(char)
+            || "\u{202e}\u{2066}\u{200b}\u{e0041}".contains(char)
+    };
     assert!(!text.contains(hidden), "{text:?}");
-    assert!(!text.lines().any(|line| line.starts_with("root#") || line.starts_with("larder: root#")), "{text:?}");
+    assert!(
+        !text
+            .lines()
+            .any(|line| line.starts_with("root#") || line.starts_with("larder: root#")),
+        "{text:?}"
+    );
     text
 }
 
@@ -53,8 +62,14 @@ fn admin(answer: impl Fn(&str, &mut TcpStream) + Send + 'static) -> SocketAddr {
 }
 
 fn reply(stream: &mut TcpStream, status: &str, body: &str) {
-    let head = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", body.len());
-    stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes())).unwrap();
+    let head = format!(
+        "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    stream
+        .write_all(head.as_bytes())
+        .and_then(|()| stream.write_all(body.as_bytes()))
+        .unwrap();
 }
 
 const NOBODY: &str = "unix:///nonexistent/larder.sock";
@@ -70,11 +85,18 @@ fn an_admin_server_controls_the_terminal() {
     let page = page.to_string();
     let address = admin(move |line, stream| match line {
         line if line.contains("/status") => reply(stream, "200 OK", &page),
-        _ => reply(stream, "403 Forbidden", &format!("larder: {HOSTILE}\n{}", "long ".repeat(100_000))),
+        _ => reply(
+            stream,
+            "403 Forbidden",
+            &format!("larder: {HOSTILE}\n{}", "long ".repeat(100_000)),
+        ),
     });
     let address = address.to_string();
     let text = clean(&larder(&["ctl", "status", "--admin", &address], NOBODY));
-    assert!(text.contains("version") && text.contains("\\u001b[2J"), "{text}");
+    assert!(
+        text.contains("version") && text.contains("\\u001b[2J"),
+        "{text}"
+    );
     let json = larder(&["ctl", "status", "--json", "--admin", &address], NOBODY);
     let value: serde_json::Value = serde_json::from_str(&clean(&json)).unwrap();
     assert_eq!(value["version"], HOSTILE, "the JSON has another meaning");
@@ -82,13 +104,18 @@ fn an_admin_server_controls_the_terminal() {
     let path = file.path().to_str().unwrap();
     let refused = [
         &["ctl", "purge", "--everything", "--admin", &address][..],
-        &["ctl", "capture", "-o", path, "--to", "csv", "--admin", &address],
+        &[
+            "ctl", "capture", "-o", path, "--to", "csv", "--admin", &address,
+        ],
     ];
     for arguments in refused {
         let output = larder(arguments, NOBODY);
         let text = clean(&output);
         assert_eq!(output.status.code(), Some(1), "{text}");
-        assert!(text.contains("403") && text.lines().count() == 1 && text.len() < 4_000, "{text}");
+        assert!(
+            text.contains("403") && text.lines().count() == 1 && text.len() < 4_000,
+            "{text}"
+        );
     }
 }
 
@@ -110,7 +137,9 @@ fn an_endless_page_takes_the_memory() {
     let commands = [
         &["ctl", "status", "--admin", &address][..],
         &["ctl", "purge", "--everything", "--admin", &address],
-        &["ctl", "capture", "-o", path, "--to", "csv", "--admin", &address],
+        &[
+            "ctl", "capture", "-o", path, "--to", "csv", "--admin", &address,
+        ],
     ];
     for arguments in commands {
         let before = sent.load(Ordering::SeqCst);
@@ -118,13 +147,18 @@ fn an_endless_page_takes_the_memory() {
         let text = clean(&output);
         let read = sent.load(Ordering::SeqCst) - before;
         assert_eq!(output.status.code(), Some(1), "{text}");
-        assert!(text.contains("sends more than") || text.contains("too early"), "{text}");
+        assert!(
+            text.contains("sends more than") || text.contains("too early"),
+            "{text}"
+        );
         assert!(read < 64 << 20, "{read} bytes");
     }
 }
 
 /// A forwarder that answers every Interest by `answer`.
-fn forwarder(answer: impl Fn(&Interest<'_>) -> Vec<u8> + Send + 'static) -> (tempfile::TempDir, String) {
+fn forwarder(
+    answer: impl Fn(&Interest<'_>) -> Vec<u8> + Send + 'static,
+) -> (tempfile::TempDir, String) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("nfd.sock");
     let listener = UnixListener::bind(&path).unwrap();
@@ -143,8 +177,17 @@ fn serve(mut stream: UnixStream, answer: &impl Fn(&Interest<'_>) -> Vec<u8>) {
         bytes.extend_from_slice(&chunk[..count]);
         while let Some(length) = tlv::frame(&bytes, 10_000).unwrap() {
             let frame: Vec<u8> = bytes.drain(..length).collect();
-            let Some(fragment) = LpPacket::decode(&frame).unwrap().fragment.map(<[u8]>::to_vec) else { continue };
-            if stream.write_all(&answer(&Interest::decode(&fragment).unwrap())).is_err() {
+            let Some(fragment) = LpPacket::decode(&frame)
+                .unwrap()
+                .fragment
+                .map(<[u8]>::to_vec)
+            else {
+                continue;
+            };
+            if stream
+                .write_all(&answer(&Interest::decode(&fragment).unwrap()))
+                .is_err()
+            {
                 return;
             }
         }
@@ -156,17 +199,28 @@ fn a_forwarder_controls_the_terminal() {
     let (_directory, uri) = forwarder(|interest| {
         let content = match interest.name.to_string() {
             name if name.contains("faces/list") => {
-                let face =
-                    FaceStatus { uri: HOSTILE.to_owned(), local_uri: HOSTILE.to_owned(), ..FaceStatus::default() };
+                let face = FaceStatus {
+                    uri: HOSTILE.to_owned(),
+                    local_uri: HOSTILE.to_owned(),
+                    ..FaceStatus::default()
+                };
                 face.encode()
             }
-            _ => ControlResponse { status_code: 403, status_text: HOSTILE.to_owned(), body: None }.encode(),
+            _ => ControlResponse {
+                status_code: 403,
+                status_text: HOSTILE.to_owned(),
+                body: None,
+            }
+            .encode(),
         };
         let mut name = interest.name.to_name();
         if interest.can_be_prefix {
             name.push_version(1).push_segment(0);
         }
-        DataBuilder::new(&name).content(&content).build(&DigestSigner).unwrap()
+        DataBuilder::new(&name)
+            .content(&content)
+            .build(&DigestSigner)
+            .unwrap()
     });
     let text = clean(&larder(&["ctl", "face", "list"], &uri));
     assert!(text.contains("\\u001b[2J"), "{text}");
@@ -184,8 +238,12 @@ fn a_forwarder_controls_the_terminal() {
 /// other bytes.
 #[test]
 fn a_producer_controls_the_terminal() {
-    let (_directory, uri) =
-        forwarder(|interest| DataBuilder::new(interest.name).content(HOSTILE.as_bytes()).build(&DigestSigner).unwrap());
+    let (_directory, uri) = forwarder(|interest| {
+        DataBuilder::new(interest.name)
+            .content(HOSTILE.as_bytes())
+            .build(&DigestSigner)
+            .unwrap()
+    });
     let output = larder(&["get", "/a"], &uri);
     assert_eq!(output.stdout, HOSTILE.as_bytes());
     let command = format!("{} get /a", env!("CARGO_BIN_EXE_larder"));
@@ -197,7 +255,10 @@ fn a_producer_controls_the_terminal() {
         .output();
     let Ok(output) = on_a_terminal else { return };
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("\\u001b[2J\\u001b]0;title\\u0007\\u009b31m\\u202etxet\\u2066"), "{text:?}");
+    assert!(
+        text.contains("\\u001b[2J\\u001b]0;title\\u0007\\u009b31m\\u202etxet\\u2066"),
+        "{text:?}"
+    );
     assert!(!text.contains("\u{1b}[2J"), "{text:?}");
 }
 
@@ -209,10 +270,20 @@ fn an_endless_dataset_takes_the_memory() {
             name.push_version(1).push_segment(0);
         }
         let last = u64::MAX.to_be_bytes();
-        let last = Component { typ: types::SEGMENT, value: &last };
-        DataBuilder::new(&name).content(&[0; 8000]).final_block_id(last).build(&DigestSigner).unwrap()
+        let last = Component {
+            typ: types::SEGMENT,
+            value: &last,
+        };
+        DataBuilder::new(&name)
+            .content(&[0; 8000])
+            .final_block_id(last)
+            .build(&DigestSigner)
+            .unwrap()
     });
     let output = larder(&["ctl", "face", "list"], &uri);
     let text = clean(&output);
-    assert!(output.status.code() == Some(1) && text.contains("more than 67108864 bytes"), "{text}");
+    assert!(
+        output.status.code() == Some(1) && text.contains("more than 67108864 bytes"),
+        "{text}"
+    );
 }

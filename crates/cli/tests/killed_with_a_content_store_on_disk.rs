@@ -29,7 +29,15 @@ impl Home {
 
     fn node(&self, config: &Path) -> Running {
         let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
-        let node = Running(command.arg("run").arg(config).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        let node = Running(
+            command
+                .arg("run")
+                .arg(config)
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap(),
+        );
         let deadline = Instant::now() + Duration::from_secs(30);
         while UnixStream::connect(self.path("nfd.sock")).is_err() {
             assert!(Instant::now() < deadline, "the node does not listen");
@@ -41,7 +49,10 @@ impl Home {
     fn larder(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
         let transport = format!("unix://{}", self.path("nfd.sock").display());
-        command.args(arguments).env("NDN_CLIENT_TRANSPORT", transport).current_dir(self.0.path());
+        command
+            .args(arguments)
+            .env("NDN_CLIENT_TRANSPORT", transport)
+            .current_dir(self.0.path());
         command
     }
 
@@ -72,11 +83,18 @@ fn a_file_larger_than_memory_is_gone_with_its_producer_or_with_the_node() {
         home.path("tier")
     );
     fs::write(&config, text).unwrap();
-    let sent: Vec<u8> = (0..10_u64 << 20).map(|n| (n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect();
+    let sent: Vec<u8> = (0..10_u64 << 20)
+        .map(|n| (n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8)
+        .collect();
     fs::write(home.path("sent"), &sent).unwrap();
     let node = home.node(&config);
-    let mut producer =
-        Running(home.larder(&["put", "/file", "sent"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
+    let mut producer = Running(
+        home.larder(&["put", "/file", "sent"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap(),
+    );
     let mut lines = BufReader::new(producer.0.stdout.take().unwrap());
     let mut said = String::new();
     lines.read_line(&mut said).unwrap();
@@ -92,7 +110,10 @@ fn a_file_larger_than_memory_is_gone_with_its_producer_or_with_the_node() {
         // The node reads only Data that is not in memory from the disk, so the memory is made
         // small.
         for capacity in ["1KiB", "1MiB"] {
-            let set = home.larder(&["ctl", "cs", "config", "--capacity", capacity]).output().unwrap();
+            let set = home
+                .larder(&["ctl", "cs", "config", "--capacity", capacity])
+                .output()
+                .unwrap();
             assert!(set.status.success(), "{set:?}");
         }
     }
@@ -108,7 +129,10 @@ fn a_file_larger_than_memory_is_gone_with_its_producer_or_with_the_node() {
     let node = home.node(&config);
     assert!(home.gets(&name, &sent), "{}", home.store());
     // Erased Data does not return, whatever follows.
-    let erased = home.larder(&["ctl", "cs", "erase", "/file"]).output().unwrap();
+    let erased = home
+        .larder(&["ctl", "cs", "erase", "/file"])
+        .output()
+        .unwrap();
     assert!(erased.status.success(), "{erased:?}");
     drop(node);
     let _node = home.node(&config);

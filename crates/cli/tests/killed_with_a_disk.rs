@@ -21,7 +21,13 @@ impl Drop for Node {
 impl Node {
     fn start(config: &Path, listen: SocketAddr) -> Node {
         let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
-        let child = command.arg("run").arg(config).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let child = command
+            .arg("run")
+            .arg(config)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         let node = Node(child);
         let deadline = Instant::now() + Duration::from_secs(30);
         while TcpStream::connect(listen).is_err() {
@@ -35,7 +41,9 @@ impl Node {
 /// Returns bytes that identify page, version and position.
 fn body(page: u64, version: u64) -> Vec<u8> {
     let length = 500 + page * 137 % 30_000;
-    (0..length).map(|at| (at ^ page.wrapping_mul(31) ^ version.wrapping_mul(7)) as u8).collect()
+    (0..length)
+        .map(|at| (at ^ page.wrapping_mul(31) ^ version.wrapping_mul(7)) as u8)
+        .collect()
 }
 
 /// Serves `/PAGE/VERSION` until the test ends.
@@ -54,7 +62,11 @@ fn origin() -> SocketAddr {
                         "HTTP/1.1 200 OK\r\ncache-control: max-age=9999\r\nversion: {version}\r\ncontent-length: {}\r\n\r\n",
                         body.len()
                     );
-                    if reader.get_mut().write_all(&[answer.as_bytes(), &body].concat()).is_err() {
+                    if reader
+                        .get_mut()
+                        .write_all(&[answer.as_bytes(), &body].concat())
+                        .is_err()
+                    {
                         return;
                     }
                 }
@@ -77,7 +89,10 @@ fn head(from: &mut impl BufRead) -> Option<(String, BTreeMap<String, String>)> {
         }
     }
     let first = lines.remove(0);
-    let field = |line: String| line.split_once(':').map(|(name, value)| (name.to_lowercase(), value.trim().to_owned()));
+    let field = |line: String| {
+        line.split_once(':')
+            .map(|(name, value)| (name.to_lowercase(), value.trim().to_owned()))
+    };
     Some((first, lines.into_iter().filter_map(field).collect()))
 }
 
@@ -100,14 +115,19 @@ fn get(node: &mut BufReader<TcpStream>, page: u64, ask: &str) -> Option<u64> {
 fn connect(to: SocketAddr) -> BufReader<TcpStream> {
     let stream = TcpStream::connect(to).unwrap();
     stream.set_nodelay(true).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .unwrap();
     BufReader::new(stream)
 }
 
 #[test]
 fn what_is_older_than_a_second_survives_sigkill() {
     let folder = tempfile::tempdir().unwrap();
-    let listen = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let listen = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
     let config = |origin: SocketAddr| {
         let path = folder.path().join("node.toml");
         let tier = folder.path().join("tier");
@@ -118,7 +138,10 @@ fn what_is_older_than_a_second_survives_sigkill() {
         std::fs::write(&path, text).unwrap();
         path
     };
-    let nowhere = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let nowhere = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
     let origin = origin();
     // For each page: the received versions, with their times.
     let mut received: BTreeMap<u64, Vec<(u64, Instant)>> = BTreeMap::new();
@@ -135,9 +158,20 @@ fn what_is_older_than_a_second_survives_sigkill() {
         // Half of the requests are for new pages, half for newer versions.
         for page in 0.. {
             version += 1;
-            let page = if page % 2 == 0 { page / 2 + round * 1000 } else { page * 7 % 50 };
-            match get(&mut client, page, &format!("cache-control: no-cache\r\nversion: {version}")) {
-                Some(version) => received.entry(page).or_default().push((version, Instant::now())),
+            let page = if page % 2 == 0 {
+                page / 2 + round * 1000
+            } else {
+                page * 7 % 50
+            };
+            match get(
+                &mut client,
+                page,
+                &format!("cache-control: no-cache\r\nversion: {version}"),
+            ) {
+                Some(version) => received
+                    .entry(page)
+                    .or_default()
+                    .push((version, Instant::now())),
                 None => break,
             }
         }
@@ -146,11 +180,16 @@ fn what_is_older_than_a_second_survives_sigkill() {
         let _node = Node::start(&config(nowhere), listen);
         let mut client = connect(listen);
         for (page, versions) in &received {
-            let safe =
-                versions.iter().rev().find(|(_, at)| killed.saturating_duration_since(*at) > Duration::from_secs(1));
+            let safe = versions
+                .iter()
+                .rev()
+                .find(|(_, at)| killed.saturating_duration_since(*at) > Duration::from_secs(1));
             let found = get(&mut client, *page, "x: y");
             let known = versions.iter().any(|(version, _)| Some(*version) == found);
-            assert!(found.is_none() || known, "page {page} has a version that was never served: {found:?}");
+            assert!(
+                found.is_none() || known,
+                "page {page} has a version that was never served: {found:?}"
+            );
             if let Some((safe, _)) = safe {
                 assert!(
                     found >= Some(*safe),

@@ -21,7 +21,10 @@ fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_secs()
 }
 
 /// A process that ends with the test.
@@ -53,7 +56,11 @@ impl Home {
             "[ndn]\nunix = \"FOLDER/nfd.sock\"\ntcp = \"\"\nudp = \"\"\nwebsocket = \"\"\n{more}\n\
              [http]\nlisten = \"\"\n[admin]\nlisten = \"\"\n"
         );
-        fs::write(home.path("node.toml"), text.replace("FOLDER", folder.trim_end_matches('/'))).unwrap();
+        fs::write(
+            home.path("node.toml"),
+            text.replace("FOLDER", folder.trim_end_matches('/')),
+        )
+        .unwrap();
         fs::write(home.path("file"), "content").unwrap();
         home
     }
@@ -62,7 +69,14 @@ impl Home {
     fn certify(&self, key: &str, file: &str, from: u64) {
         let pem = fs::read_to_string(self.path(&format!("{key}.pem"))).unwrap();
         let name: Name = format!("/{key}/KEY/1").parse().unwrap();
-        let wire = self_signed(&pem, &name, from, CERTIFICATE_FRESHNESS, &SystemRandom::new()).unwrap();
+        let wire = self_signed(
+            &pem,
+            &name,
+            from,
+            CERTIFICATE_FRESHNESS,
+            &SystemRandom::new(),
+        )
+        .unwrap();
         fs::write(self.path(&format!("{file}.ndncert")), to_base64(&wire)).unwrap();
     }
 
@@ -77,7 +91,10 @@ impl Home {
     fn larder(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
         command.args(arguments).current_dir(self.0.path());
-        command.env("NDN_CLIENT_TRANSPORT", format!("unix://{}", self.path("nfd.sock").display()));
+        command.env(
+            "NDN_CLIENT_TRANSPORT",
+            format!("unix://{}", self.path("nfd.sock").display()),
+        );
         command
     }
 
@@ -85,7 +102,9 @@ impl Home {
         let mut command = self.larder(&["run", "node.toml"]);
         let log = fs::File::create(self.path("log")).unwrap();
         let node = Running(command.stdout(Stdio::null()).stderr(log).spawn().unwrap());
-        wait("a start", || UnixStream::connect(self.path("nfd.sock")).is_ok());
+        wait("a start", || {
+            UnixStream::connect(self.path("nfd.sock")).is_ok()
+        });
         node
     }
 
@@ -95,14 +114,21 @@ impl Home {
 
     fn succeeds(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{arguments:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         String::from_utf8(output.stdout).unwrap()
     }
 
     fn fails(&self, arguments: &[&str], expected: &str) {
         let output = self.run(arguments);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success() && said.contains(expected), "{arguments:?}: {said}");
+        assert!(
+            !output.status.success() && said.contains(expected),
+            "{arguments:?}: {said}"
+        );
     }
 }
 
@@ -110,7 +136,9 @@ impl Home {
 fn serve(command: &mut Command) -> Running {
     let mut server = Running(command.stdout(Stdio::piped()).spawn().unwrap());
     let mut line = String::new();
-    BufReader::new(server.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(server.0.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
     assert!(!line.is_empty(), "{command:?} did not start");
     server
 }
@@ -121,8 +149,18 @@ const AUTHORIZE: &str = "[[ndn.authorize]]\ncertificate = \"FOLDER/operator.ndnc
 fn an_operator_with_the_key_is_locked_out() {
     let home = Home::new(AUTHORIZE);
     let _node = home.start();
-    let key = ["--command-key", "operator.pem", "--command-certificate", "operator.ndncert"];
-    let other = ["--command-key", "other.pem", "--command-certificate", "other.ndncert"];
+    let key = [
+        "--command-key",
+        "operator.pem",
+        "--command-certificate",
+        "operator.ndncert",
+    ];
+    let other = [
+        "--command-key",
+        "other.pem",
+        "--command-certificate",
+        "other.ndncert",
+    ];
     let commands: [&[&str]; 4] = [
         &["put", "/f", "file"],
         &["ping-server", "/p"],
@@ -152,54 +190,109 @@ fn a_wrong_key_of_commands_is_found_by_a_refusal() {
     let home = Home::new(AUTHORIZE);
     let _node = home.start();
     let with = |key: &'static str, certificate: &'static str| {
-        ["ping-server", "/p", "--command-key", key, "--command-certificate", certificate]
+        [
+            "ping-server",
+            "/p",
+            "--command-key",
+            key,
+            "--command-certificate",
+            certificate,
+        ]
     };
-    home.fails(&with("other.pem", "operator.ndncert"), "is that of another key");
-    home.fails(&with("operator.pem", "expired.ndncert"), "has expired at 1989");
-    home.fails(&with("operator.pem", "missing.ndncert"), "missing.ndncert: No such file");
-    home.fails(&with("operator.ndncert", "operator.ndncert"), "operator.ndncert: no PEM block");
-    home.fails(&["ping-server", "/p", "--command-key", "operator.pem"], "--command-certificate");
-    let alone = home.larder(&["ping-server", "/p"]).env("LARDER_COMMAND_KEY", "operator.pem").output().unwrap();
+    home.fails(
+        &with("other.pem", "operator.ndncert"),
+        "is that of another key",
+    );
+    home.fails(
+        &with("operator.pem", "expired.ndncert"),
+        "has expired at 1989",
+    );
+    home.fails(
+        &with("operator.pem", "missing.ndncert"),
+        "missing.ndncert: No such file",
+    );
+    home.fails(
+        &with("operator.ndncert", "operator.ndncert"),
+        "operator.ndncert: no PEM block",
+    );
+    home.fails(
+        &["ping-server", "/p", "--command-key", "operator.pem"],
+        "--command-certificate",
+    );
+    let alone = home
+        .larder(&["ping-server", "/p"])
+        .env("LARDER_COMMAND_KEY", "operator.pem")
+        .output()
+        .unwrap();
     let said = String::from_utf8_lossy(&alone.stderr).into_owned();
-    assert!(said.contains("LARDER_COMMAND_CERTIFICATE must name the other file"), "{said}");
+    assert!(
+        said.contains("LARDER_COMMAND_CERTIFICATE must name the other file"),
+        "{said}"
+    );
 }
 
 #[test]
 fn the_gateway_of_a_node_is_locked_out_by_its_own_rules() {
     let gateway = "[ndn.gateway]\nprefix = \"/far\"\norigin = \"http://127.0.0.1:1\"";
-    let key =
-        |name: &str| format!("command_key = \"FOLDER/{name}.pem\"\ncommand_certificate = \"FOLDER/{name}.ndncert\"\n");
+    let key = |name: &str| {
+        format!(
+            "command_key = \"FOLDER/{name}.pem\"\ncommand_certificate = \"FOLDER/{name}.ndncert\"\n"
+        )
+    };
     let without = Home::new(&format!("{AUTHORIZE}\n{gateway}"));
     without.fails(&["run", "--check", "node.toml"], "[ndn] command_key");
     let wrong = Home::new(&format!("{}{AUTHORIZE}\n{gateway}", key("other")));
     wrong.fails(&["run", "--check", "node.toml"], "[ndn] command_key");
     let alone = Home::new("command_key = \"FOLDER/operator.pem\"");
     alone.fails(&["run", "--check", "node.toml"], "command_certificate");
-    let other_modules = Home::new(&format!("{}{AUTHORIZE}\nmodules = [\"cs\"]\n{gateway}", key("operator")));
+    let other_modules = Home::new(&format!(
+        "{}{AUTHORIZE}\nmodules = [\"cs\"]\n{gateway}",
+        key("operator")
+    ));
     other_modules.fails(&["run", "--check", "node.toml"], "[ndn] command_key");
 
     let home = Home::new(&format!("{}{AUTHORIZE}\n{gateway}", key("operator")));
     home.succeeds(&["run", "--check", "node.toml"]);
     let node = home.start();
-    wait("the registration", || home.succeeds(&["ctl", "route"]).contains("/far"));
+    wait("the registration", || {
+        home.succeeds(&["ctl", "route"]).contains("/far")
+    });
     // The tools sign with the key of the node's file.
     home.succeeds(&["ctl", "--config", "node.toml", "cs", "erase", "/"]);
     home.fails(&["ctl", "cs", "erase", "/"], "403");
-    assert!(!home.log().contains("cannot tell requesters apart"), "{}", home.log());
+    assert!(
+        !home.log().contains("cannot tell requesters apart"),
+        "{}",
+        home.log()
+    );
     drop(node);
 
-    let anybody = Home::new(&format!("[[ndn.authorize]]\ncertificate = \"any\"\n{gateway}"));
+    let anybody = Home::new(&format!(
+        "[[ndn.authorize]]\ncertificate = \"any\"\n{gateway}"
+    ));
     anybody.succeeds(&["run", "--check", "node.toml"]);
 }
 
 #[test]
 fn a_certificate_that_is_not_valid_is_noticed_by_those_whom_it_locks_out() {
     for (table, key) in [("ndn.authorize", "certificate"), ("ndn.verify", "anchor")] {
-        for (file, problem) in [("expired", "has expired at 1989"), ("future", "is not valid before")] {
-            let prefix = if table == "ndn.verify" { "prefix = \"/v\"\n" } else { "" };
-            let home = Home::new(&format!("[[{table}]]\n{prefix}{key} = \"FOLDER/{file}.ndncert\""));
+        for (file, problem) in [
+            ("expired", "has expired at 1989"),
+            ("future", "is not valid before"),
+        ] {
+            let prefix = if table == "ndn.verify" {
+                "prefix = \"/v\"\n"
+            } else {
+                ""
+            };
+            let home = Home::new(&format!(
+                "[[{table}]]\n{prefix}{key} = \"FOLDER/{file}.ndncert\""
+            ));
             home.fails(&["run", "--check", "node.toml"], problem);
-            home.fails(&["run", "--check", "node.toml"], &format!("[[{table}]] {key} = "));
+            home.fails(
+                &["run", "--check", "node.toml"],
+                &format!("[[{table}]] {key} = "),
+            );
             // A node that runs for long must start again after a certificate has expired.
             let _node = home.start();
             let log = home.log();
@@ -217,7 +310,14 @@ fn a_key_of_openssl_has_no_certificate() {
     let home = Home::new("");
     let text = home.succeeds(&["certificate", "other.pem", "/alice/KEY/7"]);
     let certificate = larder_packet::Certificate::from_base64(&text).unwrap();
-    assert!(certificate.name().to_string().starts_with("/alice/KEY/7/self/v="), "{}", certificate.name());
+    assert!(
+        certificate
+            .name()
+            .to_string()
+            .starts_with("/alice/KEY/7/self/v="),
+        "{}",
+        certificate.name()
+    );
     assert!(certificate.holds_at(now()));
     home.fails(&["certificate", "other.pem", "/alice"], "/KEY/");
     home.fails(&["certificate", "file", "/alice/KEY/7"], "no PEM block");

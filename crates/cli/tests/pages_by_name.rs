@@ -26,7 +26,10 @@ impl Drop for Far {
 impl Far {
     fn of(origin: SocketAddr) -> Far {
         let directory = tempfile::tempdir().unwrap();
-        let (socket, config) = (directory.path().join("nfd.sock"), directory.path().join("node.toml"));
+        let (socket, config) = (
+            directory.path().join("nfd.sock"),
+            directory.path().join("node.toml"),
+        );
         let key = keys("ed25519.pem");
         let text = format!(
             "[ndn]\nunix = {socket:?}\ntcp = \"\"\nudp = \"\"\nwebsocket = \"\"\n\
@@ -35,7 +38,13 @@ impl Far {
         );
         fs::write(&config, text).unwrap();
         let mut node = Command::new(env!("CARGO_BIN_EXE_larder"));
-        let node = node.arg("run").arg(&config).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let node = node
+            .arg("run")
+            .arg(&config)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         let deadline = Instant::now() + Duration::from_secs(20);
         while UnixStream::connect(&socket).is_err() {
             assert!(Instant::now() < deadline, "the node does not listen");
@@ -45,13 +54,23 @@ impl Far {
     }
 
     fn get(&self, name: &str, more: &[&Path]) -> Output {
-        let transport = format!("unix://{}", self.directory.path().join("nfd.sock").display());
+        let transport = format!(
+            "unix://{}",
+            self.directory.path().join("nfd.sock").display()
+        );
         let deadline = Instant::now() + Duration::from_secs(20);
         loop {
             let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
-            let got = command.args(["get", name]).args(more).env("NDN_CLIENT_TRANSPORT", &transport).output().unwrap();
+            let got = command
+                .args(["get", name])
+                .args(more)
+                .env("NDN_CLIENT_TRANSPORT", &transport)
+                .output()
+                .unwrap();
             // The node listens before its gateway has registered the prefix.
-            if Instant::now() > deadline || !String::from_utf8_lossy(&got.stderr).contains("no route") {
+            if Instant::now() > deadline
+                || !String::from_utf8_lossy(&got.stderr).contains("no route")
+            {
                 return got;
             }
         }
@@ -59,7 +78,9 @@ impl Far {
 }
 
 fn keys(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../packet/tests/keys").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../packet/tests/keys")
+        .join(name)
 }
 
 /// Answers with the target, twenty thousand times, and forbids caches to store `/own`.
@@ -85,7 +106,12 @@ fn answer(mut stream: TcpStream) -> Option<()> {
             _ => ("200 OK", "cache-control: max-age=60"),
         };
         let body = page(&target);
-        write!(stream, "HTTP/1.1 {status}\r\n{field}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).ok()?;
+        write!(
+            stream,
+            "HTTP/1.1 {status}\r\n{field}\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .ok()?;
     }
 }
 
@@ -104,11 +130,25 @@ fn a_page_comes_by_its_name_signed_by_the_far_node() {
         ("/far/example.com/list/...", "/list/"),
     ] {
         let got = far.get(name, &trust);
-        assert!(got.status.success(), "{name}: {}", String::from_utf8_lossy(&got.stderr));
-        assert!(got.stdout == page(target).into_bytes(), "{name}: {} bytes", got.stdout.len());
+        assert!(
+            got.status.success(),
+            "{name}: {}",
+            String::from_utf8_lossy(&got.stderr)
+        );
+        assert!(
+            got.stdout == page(target).into_bytes(),
+            "{name}: {} bytes",
+            got.stdout.len()
+        );
     }
-    let got = far.get("/far/example.com/img/logo.png", &[Path::new("--trust"), &keys("p256.pub.pem")]);
-    assert!(!got.status.success() && got.stdout.is_empty(), "by another's key");
+    let got = far.get(
+        "/far/example.com/img/logo.png",
+        &[Path::new("--trust"), &keys("p256.pub.pem")],
+    );
+    assert!(
+        !got.status.success() && got.stdout.is_empty(),
+        "by another's key"
+    );
 }
 
 #[test]
@@ -117,6 +157,9 @@ fn what_is_not_for_everybody_is_no_page() {
     for name in ["/far/example.com/none", "/far/example.com/own"] {
         let got = far.get(name, &[]);
         let said = String::from_utf8_lossy(&got.stderr).into_owned();
-        assert!(!got.status.success() && got.stdout.is_empty() && said.contains("no such object"), "{name}: {said}");
+        assert!(
+            !got.status.success() && got.stdout.is_empty() && said.contains("no such object"),
+            "{name}: {said}"
+        );
     }
 }

@@ -24,7 +24,11 @@ impl Drop for Running {
 }
 
 fn vacant_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
 }
 
 fn page(port: u16, path: &str) -> String {
@@ -40,8 +44,16 @@ fn page(port: u16, path: &str) -> String {
 fn node(arguments: &[&str]) -> (Command, u16) {
     let (http, admin) = (vacant_port(), vacant_port());
     let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
-    command.args(["run", "--listen", &format!("127.0.0.1:{http}"), "--admin", &format!("127.0.0.1:{admin}")]);
-    command.args(["--set", "ndn.enabled=false", "--set", "http.threads=2"]).args(arguments);
+    command.args([
+        "run",
+        "--listen",
+        &format!("127.0.0.1:{http}"),
+        "--admin",
+        &format!("127.0.0.1:{admin}"),
+    ]);
+    command
+        .args(["--set", "ndn.enabled=false", "--set", "http.threads=2"])
+        .args(arguments);
     (command, admin)
 }
 
@@ -49,7 +61,12 @@ fn node(arguments: &[&str]) -> (Command, u16) {
 fn start(command: &mut Command) -> Running {
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    while !lines.next().expect("the node has ended").unwrap().starts_with("admin ") {}
+    while !lines
+        .next()
+        .expect("the node has ended")
+        .unwrap()
+        .starts_with("admin ")
+    {}
     Running(child)
 }
 
@@ -57,9 +74,15 @@ fn start(command: &mut Command) -> Running {
 /// meanwhile.
 fn of_threads(pid: u32, field: &str) -> Vec<String> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
-    let status = |thread: std::io::Result<fs::DirEntry>| fs::read_to_string(thread.ok()?.path().join("status")).ok();
+    let status = |thread: std::io::Result<fs::DirEntry>| {
+        fs::read_to_string(thread.ok()?.path().join("status")).ok()
+    };
     let value = |text: String| {
-        let line = text.lines().find_map(|line| line.strip_prefix(field)).unwrap().to_owned();
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(field))
+            .unwrap()
+            .to_owned();
         line.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     threads.filter_map(status).map(value).collect()
@@ -71,10 +94,24 @@ fn a_node_keeps_privileges_of_root() {
         return eprintln!("skipped: only root can give up privileges");
     }
     let folder = tempfile::tempdir().unwrap();
-    fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    fs::set_permissions(
+        folder.path(),
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
     let tier = folder.path().join("tier");
-    let disk = [format!("http.disk.path={}", tier.display()), "http.disk.capacity=64MiB".to_owned()];
-    let as_nobody = ["--set", "process.user=nobody", "--set", &disk[0], "--set", &disk[1]];
+    let disk = [
+        format!("http.disk.path={}", tier.display()),
+        "http.disk.capacity=64MiB".to_owned(),
+    ];
+    let as_nobody = [
+        "--set",
+        "process.user=nobody",
+        "--set",
+        &disk[0],
+        "--set",
+        &disk[1],
+    ];
     let (mut command, admin) = node(&as_nobody);
     let node = start(&mut command);
     let pid = node.0.id();
@@ -85,14 +122,25 @@ fn a_node_keeps_privileges_of_root() {
         ("NoNewPrivs:", "1"),
     ] {
         let values = of_threads(pid, field);
-        assert!(values.len() > 4 && values.iter().all(|found| found == value), "{field} {values:?}");
+        assert!(
+            values.len() > 4 && values.iter().all(|found| found == value),
+            "{field} {values:?}"
+        );
     }
     let nobody = fs::metadata(&tier).unwrap().uid();
     assert_ne!(nobody, 0, "the disk tier belongs to root");
     let user = format!("{nobody} {nobody} {nobody} {nobody}");
     assert!(of_threads(pid, "Uid:").iter().all(|found| *found == user));
-    assert!(of_threads(pid, "Gid:").iter().all(|found| !found.split(' ').any(|group| group == "0")));
-    assert!(of_threads(pid, "Groups:").iter().all(|found| !found.split(' ').any(|group| group == "0")));
+    assert!(
+        of_threads(pid, "Gid:")
+            .iter()
+            .all(|found| !found.split(' ').any(|group| group == "0"))
+    );
+    assert!(
+        of_threads(pid, "Groups:")
+            .iter()
+            .all(|found| !found.split(' ').any(|group| group == "0"))
+    );
     // It still serves, reads its own figures, and reloads.
     kill_process(Pid::from_child(&node.0), Signal::HUP).unwrap();
     assert!(page(admin, "/metrics").contains("process_open_fds "));
@@ -107,9 +155,15 @@ fn a_file_that_the_user_cannot_read_is_noticed_at_the_next_reload() {
     let file = folder.path().join("larder.toml");
     fs::write(&file, "[process]\nuser = \"nobody\"\n").unwrap();
     fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-    let refused = |command: &mut Command| String::from_utf8(command.output().unwrap().stderr).unwrap();
+    let refused =
+        |command: &mut Command| String::from_utf8(command.output().unwrap().stderr).unwrap();
     let said = refused(node(&[file.to_str().unwrap()]).0.arg("--log-level=error"));
-    assert!(said.contains("larder.toml") && said.contains("nobody") && said.contains("change its owner"), "{said}");
+    assert!(
+        said.contains("larder.toml")
+            && said.contains("nobody")
+            && said.contains("change its owner"),
+        "{said}"
+    );
     let said = refused(&mut node(&["--set", "process.user=no-such-user"]).0);
     assert!(said.contains("no such user"), "{said}");
     assert!(Path::new(&file).exists());
@@ -118,7 +172,9 @@ fn a_file_that_the_user_cannot_read_is_noticed_at_the_next_reload() {
 /// Returns the next message to a supervisor.
 fn message(socket: &UnixDatagram) -> String {
     let mut bytes = [0; 4096];
-    let length = socket.recv(&mut bytes).expect("no message for the supervisor");
+    let length = socket
+        .recv(&mut bytes)
+        .expect("no message for the supervisor");
     String::from_utf8_lossy(&bytes[..length]).into_owned()
 }
 
@@ -129,7 +185,11 @@ fn the_supervisor_does_not_know_the_state_of_the_node() {
     let socket = UnixDatagram::bind(&path).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     let (mut command, _) = node(&[]);
-    let mut node = start(command.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "400000"));
+    let mut node = start(
+        command
+            .env("NOTIFY_SOCKET", &path)
+            .env("WATCHDOG_USEC", "400000"),
+    );
     let until = |wanted: &[&str]| {
         let deadline = Instant::now() + PATIENCE;
         loop {

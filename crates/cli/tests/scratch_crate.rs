@@ -24,23 +24,51 @@ fn build() -> [PathBuf; 2] {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("custom-larder");
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let dependency = |name: &str| format!("larder-{name} = {{ path = {:?} }}\n", crates.join(name));
-    let dependencies: String = ["cli", "forwarder", "policy", "replay", "units"].map(dependency).concat();
+    let dependencies: String = ["cli", "forwarder", "policy", "replay", "units"]
+        .map(dependency)
+        .concat();
     fs::create_dir_all(directory.join("src")).unwrap();
     let manifest = "[package]\nname = \"custom-larder\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
                     [workspace]\nmembers = [\"my-policy\"]\n";
-    fs::write(directory.join("Cargo.toml"), format!("{manifest}\n[dependencies]\n{dependencies}")).unwrap();
-    fs::copy(crates.parent().unwrap().join("Cargo.lock"), directory.join("Cargo.lock")).unwrap();
-    fs::write(directory.join("src/main.rs"), include_str!("../examples/custom_larder.rs")).unwrap();
+    fs::write(
+        directory.join("Cargo.toml"),
+        format!("{manifest}\n[dependencies]\n{dependencies}"),
+    )
+    .unwrap();
+    fs::copy(
+        crates.parent().unwrap().join("Cargo.lock"),
+        directory.join("Cargo.lock"),
+    )
+    .unwrap();
+    fs::write(
+        directory.join("src/main.rs"),
+        include_str!("../examples/custom_larder.rs"),
+    )
+    .unwrap();
     generate(crates.parent().unwrap(), &directory.join("my-policy"));
     // target/debug/larder
-    let target = Path::new(env!("CARGO_BIN_EXE_larder")).parent().unwrap().parent().unwrap();
+    let target = Path::new(env!("CARGO_BIN_EXE_larder"))
+        .parent()
+        .unwrap()
+        .parent()
+        .unwrap();
     let mut cargo = Command::new(env!("CARGO"));
     let cargo = cargo
-        .args(["build", "--workspace", "--quiet", "--offline", "--target-dir"])
+        .args([
+            "build",
+            "--workspace",
+            "--quiet",
+            "--offline",
+            "--target-dir",
+        ])
         .arg(target)
         .current_dir(&directory);
     let output = cargo.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     ["custom-larder", "my-policy"].map(|name| target.join("debug").join(name))
 }
 
@@ -54,9 +82,13 @@ fn generate(root: &Path, directory: &Path) {
         ("larder", root.to_str().unwrap()),
     ];
     let replace = |text: &str| {
-        let replaced =
-            values.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{{{name}}}}}"), value));
-        assert!(!replaced.contains("{{"), "a placeholder that cargo-generate does not know: {replaced}");
+        let replaced = values.iter().fold(text.to_owned(), |text, (name, value)| {
+            text.replace(&format!("{{{{{name}}}}}"), value)
+        });
+        assert!(
+            !replaced.contains("{{"),
+            "a placeholder that cargo-generate does not know: {replaced}"
+        );
         replaced
     };
     let template = root.join("templates/policy");
@@ -67,7 +99,9 @@ fn generate(root: &Path, directory: &Path) {
             if path.is_dir() {
                 folders.push(path);
             } else if !path.ends_with("cargo-generate.toml") {
-                let made = directory.join(replace(path.strip_prefix(&template).unwrap().to_str().unwrap()));
+                let made = directory.join(replace(
+                    path.strip_prefix(&template).unwrap().to_str().unwrap(),
+                ));
                 fs::create_dir_all(made.parent().unwrap()).unwrap();
                 fs::write(made, replace(&fs::read_to_string(path).unwrap())).unwrap();
             }
@@ -88,34 +122,77 @@ fn parts_of_another_crate_are_unknown_to_its_larder() {
     let directory = tempfile::tempdir().unwrap();
     let [larder, policy] = build();
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
-    assert!(output(&larder, &["policies", "lifo"]).contains("evicts the object that was stored last"));
+    assert!(
+        output(&larder, &["policies", "lifo"]).contains("evicts the object that was stored last")
+    );
 
     let trace = path("trace.csv");
-    let requests: String = [1, 2, 3, 1, 2, 3].map(|id| format!("{id},{id},10\n")).concat();
+    let requests: String = [1, 2, 3, 1, 2, 3]
+        .map(|id| format!("{id},{id},10\n"))
+        .concat();
     fs::write(&trace, requests).unwrap();
-    let replay = ["replay", &trace, "--policy", "lifo", "--size", "20", "--json"];
+    let replay = [
+        "replay", &trace, "--policy", "lifo", "--size", "20", "--json",
+    ];
     let result = output(&larder, &replay);
     // Objects 1 and 2 are stored; 3 replaces 2. Then 1 hits, 2 replaces 3, and 3 replaces 2.
     assert!(result.contains("\"hits\":1"), "{result}");
 
-    let trace_of = |ids: &[u64]| ids.iter().map(|id| format!("{id},{id},10\n")).collect::<String>();
+    let trace_of = |ids: &[u64]| {
+        ids.iter()
+            .map(|id| format!("{id},{id},10\n"))
+            .collect::<String>()
+    };
     fs::write(&trace, trace_of(&[1, 2, 1, 3, 1])).unwrap();
-    let result =
-        output(&policy, &["replay", &trace, "--policy", "my-clock,filter(theta=1)+my-clock", "-s", "20", "--json"]);
+    let result = output(
+        &policy,
+        &[
+            "replay",
+            &trace,
+            "--policy",
+            "my-clock,filter(theta=1)+my-clock",
+            "-s",
+            "20",
+            "--json",
+        ],
+    );
     assert_eq!(result.matches("\"hits\":2").count(), 2, "{result}");
     assert!(output(&policy, &["policies", "my-clock"]).contains("was not hit since"));
 
     let trace = path("trace.ids");
     fs::write(&trace, "1\n2\n1\n").unwrap();
-    let result = output(&larder, &["replay", &trace, "--policy", "lru", "--size", "20", "--json"]);
-    assert!(result.contains("\"requests\":3") && result.contains("\"hits\":1"), "{result}");
-    let result = output(&larder, &["trace", "info", &trace, "--format", "ids", "--json"]);
+    let result = output(
+        &larder,
+        &[
+            "replay", &trace, "--policy", "lru", "--size", "20", "--json",
+        ],
+    );
+    assert!(
+        result.contains("\"requests\":3") && result.contains("\"hits\":1"),
+        "{result}"
+    );
+    let result = output(
+        &larder,
+        &["trace", "info", &trace, "--format", "ids", "--json"],
+    );
     assert!(result.contains("\"format\":\"ids\""), "{result}");
     let help = output(&larder, &["replay", "--help"]);
-    assert!(help.split_whitespace().collect::<Vec<_>>().join(" ").contains("numbers, parquet or ids"), "{help}");
-    let unknown = Command::new(&larder).args(["trace", "info", &trace, "--format", "none"]).output().unwrap();
+    assert!(
+        help.split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+            .contains("numbers, parquet or ids"),
+        "{help}"
+    );
+    let unknown = Command::new(&larder)
+        .args(["trace", "info", &trace, "--format", "none"])
+        .output()
+        .unwrap();
     let problem = String::from_utf8_lossy(&unknown.stderr);
-    assert!(problem.contains("`none`, one of columns,") && problem.contains("parquet, ids"), "{problem}");
+    assert!(
+        problem.contains("`none`, one of columns,") && problem.contains("parquet, ids"),
+        "{problem}"
+    );
 
     let (config, socket) = (path("larder.toml"), path("larder.sock"));
     let text = format!(
@@ -125,10 +202,18 @@ fn parts_of_another_crate_are_unknown_to_its_larder() {
     fs::write(&config, text).unwrap();
     output(&larder, &["run", "--check", &config]);
     let mut command = Command::new(&larder);
-    let node = command.args(["run", &config]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let node = command
+        .args(["run", &config])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let mut node = Node(node);
     let greeting = BufReader::new(node.0.stdout.take().unwrap()).lines().next();
     assert!(greeting.is_some(), "the node did not start");
     let listed = output(&larder, &["ctl", "--config", &config, "strategy", "list"]);
-    assert!(listed.contains("/localhost/nfd/strategy/costliest/v=1"), "{listed}");
+    assert!(
+        listed.contains("/localhost/nfd/strategy/costliest/v=1"),
+        "{listed}"
+    );
 }

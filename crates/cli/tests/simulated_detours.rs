@@ -7,7 +7,12 @@ use std::process::{Command, Output};
 use tempfile::TempDir;
 
 fn documentation(file: &str) -> String {
-    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(file)).unwrap()
+    std::fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../docs")
+            .join(file),
+    )
+    .unwrap()
 }
 
 fn documented() -> String {
@@ -29,7 +34,12 @@ fn simulate(scenario: &str) -> Output {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("detour.toml");
     std::fs::write(&file, scenario).unwrap();
-    Command::new(env!("CARGO_BIN_EXE_larder")).arg("simulate").arg(file).arg("--json").output().unwrap()
+    Command::new(env!("CARGO_BIN_EXE_larder"))
+        .arg("simulate")
+        .arg(file)
+        .arg("--json")
+        .output()
+        .unwrap()
 }
 
 fn warnings(output: &Output) -> String {
@@ -42,13 +52,22 @@ struct Figures(Vec<Value>);
 impl Figures {
     fn of(scenario: &str) -> Figures {
         let output = simulate(scenario);
-        assert!(output.status.success() && output.stderr.is_empty(), "{}", warnings(&output));
+        assert!(
+            output.status.success() && output.stderr.is_empty(),
+            "{}",
+            warnings(&output)
+        );
         Figures(serde_json::from_slice(&output.stdout).unwrap())
     }
 
     fn value(&self, component: &str, quantity: &str) -> f64 {
-        let is_it = |figure: &&Value| figure["component"] == component && figure["quantity"] == quantity;
-        let figure = self.0.iter().find(is_it).unwrap_or_else(|| panic!("no {quantity} of {component}"));
+        let is_it =
+            |figure: &&Value| figure["component"] == component && figure["quantity"] == quantity;
+        let figure = self
+            .0
+            .iter()
+            .find(is_it)
+            .unwrap_or_else(|| panic!("no {quantity} of {component}"));
         figure["mean"].as_f64().unwrap()
     }
 
@@ -70,7 +89,12 @@ fn assert_all_differ(scenario: &str) -> [Figures; 4] {
     let runs = STRATEGIES.map(|strategy| Figures::of(&with_strategy(scenario, strategy)));
     for (first, run) in runs.iter().enumerate() {
         for (other, strategy) in runs.iter().zip(STRATEGIES).skip(first + 1) {
-            assert_ne!(run.of_consumer(), other.of_consumer(), "{} and {strategy}", STRATEGIES[first]);
+            assert_ne!(
+                run.of_consumer(),
+                other.of_consumer(),
+                "{} and {strategy}",
+                STRATEGIES[first]
+            );
         }
     }
     runs
@@ -78,7 +102,11 @@ fn assert_all_differ(scenario: &str) -> [Figures; 4] {
 
 /// Returns a delay with three digits, or all of those before the point.
 fn significant(milliseconds: f64) -> String {
-    if milliseconds < 100.0 { format!("{milliseconds:.1}") } else { format!("{milliseconds:.0}") }
+    if milliseconds < 100.0 {
+        format!("{milliseconds:.1}")
+    } else {
+        format!("{milliseconds:.0}")
+    }
 }
 
 #[test]
@@ -89,7 +117,10 @@ fn four_strategies_give_the_same_figures_around_a_cut_link() {
         let [data, delay, retransmissions] = run.of_consumer();
         let (delay, detour) = (significant(delay), run.value("channel r1 r3", "frames"));
         let row = format!("| `{strategy}` | {data} | {delay} | {retransmissions} | {detour} |");
-        assert!(page.contains(&row), "docs/simulate.md has other figures than {row}");
+        assert!(
+            page.contains(&row),
+            "docs/simulate.md has other figures than {row}"
+        );
     }
     let [best_route, asf, multicast, random] = runs;
     // best-route learns nothing from timeouts: for five seconds each Interest is repeated.
@@ -120,7 +151,11 @@ fn routes_stay_on_a_link_that_is_cut_or_off_it_when_it_is_repaired() {
     let retransmissions = |routing: &str| {
         let figures = Figures::of(&format!("{without_strategy}{routing}"));
         ["cbr c /p", "channel r1 r2", "channel r1 r3"].map(|component| {
-            let quantity = if component.starts_with("cbr") { "retransmissions" } else { "frames" };
+            let quantity = if component.starts_with("cbr") {
+                "retransmissions"
+            } else {
+                "frames"
+            };
             figures.value(component, quantity)
         })
     };
@@ -133,7 +168,10 @@ fn routes_stay_on_a_link_that_is_cut_or_off_it_when_it_is_repaired() {
     assert!((950.0..1150.0).contains(&detour), "{detour}");
     assert!((1800.0..2100.0).contains(&direct), "{direct}");
     let [repeated, ..] = retransmissions("[routing]\nconvergence-time = \"0s\"\n");
-    assert!(repeated <= 2.0, "only what is on the cut link is lost: {repeated}");
+    assert!(
+        repeated <= 2.0,
+        "only what is on the cut link is lost: {repeated}"
+    );
 }
 
 #[test]
@@ -141,8 +179,17 @@ fn nobody_is_warned_of_a_strategy_without_a_choice() {
     for strategy in STRATEGIES {
         let output = simulate(&with_strategy(&without_routing(), strategy));
         let warning = warnings(&output);
-        assert!(output.status.success() && warning.lines().count() == 1, "{warning}");
-        for part in ["larder: warning: ", "detour.toml: ", strategy, "next-hops", "[[route]]"] {
+        assert!(
+            output.status.success() && warning.lines().count() == 1,
+            "{warning}"
+        );
+        for part in [
+            "larder: warning: ",
+            "detour.toml: ",
+            strategy,
+            "next-hops",
+            "[[route]]",
+        ] {
             assert!(warning.contains(part), "{part} in {warning}");
         }
     }
@@ -154,12 +201,19 @@ fn nobody_is_warned_of_a_strategy_without_a_choice() {
                 [[producer]]\nnode = \"n2\"\nprefix = \"/p\"\n";
     assert!(warnings(&simulate(line)).contains("asf makes no difference"));
     // Two producers of one prefix are two next hops between them.
-    assert_eq!(warnings(&simulate(&format!("{line}[[producer]]\nnode = \"n0\"\nprefix = \"/p\"\n"))), "");
+    assert_eq!(
+        warnings(&simulate(&format!(
+            "{line}[[producer]]\nnode = \"n0\"\nprefix = \"/p\"\n"
+        ))),
+        ""
+    );
     // A strategy of one node counts by the next hops of that node.
     let own = |node: &str| {
         let none = documented().replace("strategy = \"best-route\"", "");
         let name = format!("name = \"{node}\"");
-        warnings(&simulate(&none.replace(&name, &format!("{name}\nstrategy = \"asf\""))))
+        warnings(&simulate(
+            &none.replace(&name, &format!("{name}\nstrategy = \"asf\"")),
+        ))
     };
     assert!(own("p").contains("asf makes no difference"));
     assert_eq!(own("r1"), "");
@@ -238,7 +292,11 @@ fn messages_of_the_middle_of_a_line_do_not_arrive_or_are_looked_for_elsewhere() 
         }
         if strategy != "random" {
             assert_eq!(figures.value("cbr n0 /svs/n1", "data"), 100.0, "{strategy}");
-            assert_eq!(figures.value("cbr n0 /svs/n1", "retransmissions"), 0.0, "{strategy}");
+            assert_eq!(
+                figures.value("cbr n0 /svs/n1", "retransmissions"),
+                0.0,
+                "{strategy}"
+            );
         }
     }
 }
@@ -247,29 +305,81 @@ fn messages_of_the_middle_of_a_line_do_not_arrive_or_are_looked_for_elsewhere() 
 fn a_mistake_in_a_route_is_accepted() {
     let base = without_routing().replace("strategy = \"best-route\"", "") + SECOND_NEXT_HOP;
     let cases = [
-        ("to = \"r3\"", "to = \"r2\"\nlink = 1", "unknown field `link`"),
+        (
+            "to = \"r3\"",
+            "to = \"r2\"\nlink = 1",
+            "unknown field `link`",
+        ),
         ("to = \"r3\"", "to = \"p\"", "no link between r1 and p"),
         ("to = \"r3\"", "to = \"r1\"", "no link between r1 and r1"),
-        ("to = \"r3\"", "to = \"r33\"", "no node `r33`; did you mean `r3`?"),
-        ("node = \"r1\"\nprefix", "node = \"q\"\nprefix", "no node `q`"),
-        ("prefix = \"/p\"\nto", "prefix = \"/q\"\nto", "no producer serves /q; there is /p"),
+        (
+            "to = \"r3\"",
+            "to = \"r33\"",
+            "no node `r33`; did you mean `r3`?",
+        ),
+        (
+            "node = \"r1\"\nprefix",
+            "node = \"q\"\nprefix",
+            "no node `q`",
+        ),
+        (
+            "prefix = \"/p\"\nto",
+            "prefix = \"/q\"\nto",
+            "no producer serves /q; there is /p",
+        ),
         ("prefix = \"/p\"\nto", "prefix = \"/%ZZ\"\nto", "%ZZ"),
         ("cost = 10", "", "missing field `cost`"),
         ("cost = 10", "cost = -1", "invalid value"),
-        (SECOND_NEXT_HOP, &format!("{SECOND_NEXT_HOP}{SECOND_NEXT_HOP}"), "a second [[route]] /p from r1 to r3"),
-        (SECOND_NEXT_HOP, "[routing]\nnext-hops = 0\n", "0: expected 1 to 60"),
-        (SECOND_NEXT_HOP, "[routing]\nnext-hops = 61\n", "61: expected 1 to 60"),
-        (SECOND_NEXT_HOP, "[routing]\nnext-hop = 2\n", "did you mean `next-hops`?"),
-        (SECOND_NEXT_HOP, "[routing]\nconvergence-time = 5\n", "quotes with their unit"),
-        (SECOND_NEXT_HOP, "[routing]\nconvergence-time = \"-5s\"\n", "is negative"),
+        (
+            SECOND_NEXT_HOP,
+            &format!("{SECOND_NEXT_HOP}{SECOND_NEXT_HOP}"),
+            "a second [[route]] /p from r1 to r3",
+        ),
+        (
+            SECOND_NEXT_HOP,
+            "[routing]\nnext-hops = 0\n",
+            "0: expected 1 to 60",
+        ),
+        (
+            SECOND_NEXT_HOP,
+            "[routing]\nnext-hops = 61\n",
+            "61: expected 1 to 60",
+        ),
+        (
+            SECOND_NEXT_HOP,
+            "[routing]\nnext-hop = 2\n",
+            "did you mean `next-hops`?",
+        ),
+        (
+            SECOND_NEXT_HOP,
+            "[routing]\nconvergence-time = 5\n",
+            "quotes with their unit",
+        ),
+        (
+            SECOND_NEXT_HOP,
+            "[routing]\nconvergence-time = \"-5s\"\n",
+            "is negative",
+        ),
     ];
     for (from, to, problem) in cases {
         assert!(base.contains(from), "{from}");
         let output = simulate(&base.replace(from, to));
         let error = warnings(&output);
-        assert!(output.status.code() == Some(2) && output.stdout.is_empty(), "{to}: {error}");
-        assert!(error.contains(problem) && error.contains("detour.toml:"), "{to}: {error}");
-        let line = error.split("detour.toml:").nth(1).and_then(|rest| rest.split(':').next());
-        assert!(line.is_some_and(|line| line.parse::<usize>().is_ok()), "without a line: {error}");
+        assert!(
+            output.status.code() == Some(2) && output.stdout.is_empty(),
+            "{to}: {error}"
+        );
+        assert!(
+            error.contains(problem) && error.contains("detour.toml:"),
+            "{to}: {error}"
+        );
+        let line = error
+            .split("detour.toml:")
+            .nth(1)
+            .and_then(|rest| rest.split(':').next());
+        assert!(
+            line.is_some_and(|line| line.parse::<usize>().is_ok()),
+            "without a line: {error}"
+        );
     }
 }

@@ -23,9 +23,16 @@ fn produce(mut client: Client, count: usize) -> Result<(), ClientError> {
     while answered < count {
         client.receive(None, |_, received, output| {
             // The token says which pending Interest the Data answers.
-            let Received::Interest { interest, token, .. } = received else { return };
+            let Received::Interest {
+                interest, token, ..
+            } = received
+            else {
+                return;
+            };
             let content = format!("hello, {}", interest.name);
-            let data = DataBuilder::new(interest.name).freshness(LIFETIME).content(content.as_bytes());
+            let data = DataBuilder::new(interest.name)
+                .freshness(LIFETIME)
+                .content(content.as_bytes());
             let sent = output.send(token, |out| data.build_into(&DigestSigner, out));
             answered += usize::from(sent.is_ok());
         })?;
@@ -35,8 +42,13 @@ fn produce(mut client: Client, count: usize) -> Result<(), ClientError> {
 
 /// Requests one name. Returns the content of the Data; `None` if there is no answer in time.
 fn fetch(client: &mut Client, name: &Name, nonce: u32) -> Result<Option<String>, ClientError> {
-    let interest = InterestBuilder::new(name).nonce(nonce).lifetime(LIFETIME).build();
-    client.output().send(None, |out| out.extend_from_slice(&interest));
+    let interest = InterestBuilder::new(name)
+        .nonce(nonce)
+        .lifetime(LIFETIME)
+        .build();
+    client
+        .output()
+        .send(None, |out| out.extend_from_slice(&interest));
     let deadline = client.now() + LIFETIME;
     let mut content = None;
     while content.is_none() && client.now() < deadline {

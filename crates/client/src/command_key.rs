@@ -1,6 +1,8 @@
 //! The key that signs commands to a forwarder which does not let everybody command it.
 
-use larder_packet::{Certificate, CertificateError, KeyError, Signer, SystemRandom, certified_signer};
+use larder_packet::{
+    Certificate, CertificateError, KeyError, Signer, SystemRandom, certified_signer,
+};
 use larder_units::system_message;
 use std::fmt;
 use std::io;
@@ -49,7 +51,9 @@ impl fmt::Display for CommandKeyError {
             Problem::Read(error) => write!(f, "{path}: {}", system_message(error)),
             Problem::Key(error) => write!(f, "{path}: {error}"),
             Problem::Certificate(error) => write!(f, "{path}: {error}"),
-            Problem::Alone { set, missing } => write!(f, "{set} names {path}: {missing} must name the other file"),
+            Problem::Alone { set, missing } => {
+                write!(f, "{set} names {path}: {missing} must name the other file")
+            }
         }
     }
 }
@@ -62,8 +66,15 @@ impl CommandKey {
     /// # Errors
     /// Only one of the variables is set.
     pub fn configured() -> Result<Option<CommandKey>, CommandKeyError> {
-        let file = |variable| std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from);
-        let alone = |path, set, missing| CommandKeyError { path, problem: Problem::Alone { set, missing } };
+        let file = |variable| {
+            std::env::var_os(variable)
+                .filter(|path| !path.is_empty())
+                .map(PathBuf::from)
+        };
+        let alone = |path, set, missing| CommandKeyError {
+            path,
+            problem: Problem::Alone { set, missing },
+        };
         match (file(KEY_VARIABLE), file(CERTIFICATE_VARIABLE)) {
             (Some(key), Some(certificate)) => Ok(Some(CommandKey { key, certificate })),
             (None, None) => Ok(None),
@@ -77,9 +88,16 @@ impl CommandKey {
     /// # Errors
     /// A file cannot be read, the certificate is not valid now, or it is that of another key.
     pub fn read(&self) -> Result<Box<dyn Signer>, CommandKeyError> {
-        let wrong = |path: &Path, problem| CommandKeyError { path: path.to_owned(), problem };
-        let text = |path: &Path| std::fs::read_to_string(path).map_err(|error| wrong(path, Problem::Read(error)));
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let wrong = |path: &Path, problem| CommandKeyError {
+            path: path.to_owned(),
+            problem,
+        };
+        let text = |path: &Path| {
+            std::fs::read_to_string(path).map_err(|error| wrong(path, Problem::Read(error)))
+        };
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_secs());
         let certificate = Certificate::from_base64(&text(&self.certificate)?)
             .and_then(|certificate| certificate.check_time(now).map(|()| certificate))
             .map_err(|error| wrong(&self.certificate, Problem::Certificate(error)))?;

@@ -3,7 +3,9 @@
 use crate::entropy;
 use crate::error::ClientError;
 use crate::limits;
-use larder_packet::{ControlParameters, ControlResponse, Interest, InterestBuilder, Name, SignatureFreshness, Signer};
+use larder_packet::{
+    ControlParameters, ControlResponse, Interest, InterestBuilder, Name, SignatureFreshness, Signer,
+};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Returns a signed command, and its name.
@@ -16,7 +18,10 @@ pub(super) fn signed_command(
     let mut name = management_name(is_local, command);
     name.push_generic(&parameters.encode());
     let [nonce, signature_nonce] = entropy::words();
-    let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    let time = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_millis();
     let signature_nonce = signature_nonce.to_be_bytes();
     let freshness = SignatureFreshness {
         nonce: Some(&signature_nonce),
@@ -39,17 +44,26 @@ pub(super) fn signed_command(
 pub(super) fn management_name(is_local: bool, what: &str) -> Name {
     let scope = if is_local { "localhost" } else { "localhop" };
     let mut name = Name::root();
-    [scope, "nfd"].into_iter().chain(what.split('/')).for_each(|part| _ = name.push_generic(part.as_bytes()));
+    [scope, "nfd"]
+        .into_iter()
+        .chain(what.split('/'))
+        .for_each(|part| _ = name.push_generic(part.as_bytes()));
     name
 }
 
 /// Returns the error of a command that was refused.
 pub(super) fn refusal(what: &str, response: &ControlResponse) -> ClientError {
     let reason = format!("{} {}", response.status_code, response.status_text);
-    ClientError::ManagementRefused { what: what.to_owned(), reason }
+    ClientError::ManagementRefused {
+        what: what.to_owned(),
+        reason,
+    }
 }
 
 /// Returns the error of an answer that cannot be decoded.
 pub(super) fn unreadable(what: &str, error: &larder_packet::DecodeError) -> ClientError {
-    ClientError::ManagementRefused { what: what.to_owned(), reason: format!("its answer cannot be read: {error}") }
+    ClientError::ManagementRefused {
+        what: what.to_owned(),
+        reason: format!("its answer cannot be read: {error}"),
+    }
 }

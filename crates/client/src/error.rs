@@ -54,20 +54,36 @@ impl fmt::Display for ClientError {
         match self {
             ClientError::Transport(error) => error.fmt(f),
             ClientError::Connect { transport, error } => {
-                write!(f, "cannot connect to {transport}: {}; start a node with `larder run`", system_message(error))
+                write!(
+                    f,
+                    "cannot connect to {transport}: {}; start a node with `larder run`",
+                    system_message(error)
+                )
             }
             ClientError::NoNode { looked_at } => write!(
                 f,
                 "no node is running here (no socket at {}); start one with `larder run`, or name one in NDN_CLIENT_TRANSPORT",
                 looked_at.join(", ")
             ),
-            ClientError::Closed(transport) => write!(f, "the node at {transport} closed the connection"),
+            ClientError::Closed(transport) => {
+                write!(f, "the node at {transport} closed the connection")
+            }
             ClientError::Garbage(error) => write!(f, "the node sends what is not NDN: {error}"),
-            ClientError::Io(error) => write!(f, "the connection to the node broke: {}", system_message(error)),
-            ClientError::CommandKey(error) => write!(f, "the key that signs commands cannot be used: {error}"),
+            ClientError::Io(error) => write!(
+                f,
+                "the connection to the node broke: {}",
+                system_message(error)
+            ),
+            ClientError::CommandKey(error) => {
+                write!(f, "the key that signs commands cannot be used: {error}")
+            }
             ClientError::Sign(error) => error.fmt(f),
-            ClientError::ManagementUnanswered { what } => write!(f, "the node did not answer the {what}"),
-            ClientError::ManagementRefused { what, reason } => write!(f, "the node refused the {what}: {reason}"),
+            ClientError::ManagementUnanswered { what } => {
+                write!(f, "the node did not answer the {what}")
+            }
+            ClientError::ManagementRefused { what, reason } => {
+                write!(f, "the node refused the {what}: {reason}")
+            }
         }
     }
 }

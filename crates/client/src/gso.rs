@@ -7,7 +7,9 @@ use crate::limits::UDP_MOST_BYTES;
 /// the kernel's limit. At least one, if there is one.
 pub fn run(lengths: impl IntoIterator<Item = usize>, most: usize) -> (usize, usize) {
     let mut lengths = lengths.into_iter();
-    let Some(size) = lengths.next() else { return (0, 0) };
+    let Some(size) = lengths.next() else {
+        return (0, 0);
+    };
     let (mut count, mut bytes, mut last) = (1, size, size);
     for length in lengths {
         if count >= most || last != size || length > size || bytes + length > UDP_MOST_BYTES {
@@ -28,9 +30,17 @@ mod tests {
         assert_eq!(run([100], 64), (1, 100));
         assert_eq!(run([100, 100, 100], 64), (3, 300));
         assert_eq!(run([100, 100, 100], 2), (2, 200));
-        assert_eq!(run([100, 100, 40, 40], 64), (3, 240), "one shorter one, at the end");
+        assert_eq!(
+            run([100, 100, 40, 40], 64),
+            (3, 240),
+            "one shorter one, at the end"
+        );
         assert_eq!(run([100, 200], 64), (1, 100));
         assert_eq!(run([8000; 20], 64), (8, 64_000));
-        assert_eq!(run([70_000, 1], 64), (1, 70_000), "whoever queues such a one is told by the kernel");
+        assert_eq!(
+            run([70_000, 1], 64),
+            (1, 70_000),
+            "whoever queues such a one is told by the kernel"
+        );
     }
 }

@@ -19,7 +19,10 @@ pub(super) struct Input {
 impl Input {
     /// Returns the empty input of a socket.
     pub(super) fn of(socket: &Socket) -> Self {
-        Input { datagram: socket.mtu(), ..Input::default() }
+        Input {
+            datagram: socket.mtu(),
+            ..Input::default()
+        }
     }
 
     /// Reads as much as there is room for. Returns false if there is nothing.
@@ -46,7 +49,9 @@ impl Input {
             Some(datagram) => Some(bytes.len().min(datagram)).filter(|length| *length > 0),
             None => tlv::frame(bytes, limits::FRAME_BYTES)?,
         };
-        let Some(length) = length else { return Ok(None) };
+        let Some(length) = length else {
+            return Ok(None);
+        };
         let range = self.start..self.start + length;
         self.start = range.end;
         Ok(Some(range))

@@ -44,7 +44,8 @@ mod upkeep;
 
 use larder_packet::limits::LARGEST_PACKET_BYTES;
 use larder_packet::{
-    Data, DigestSigner, Interest, LpPacket, NackReason, PitToken, Reassembled, Reassembler, SharedMemory, Signer,
+    Data, DigestSigner, Interest, LpPacket, NackReason, PitToken, Reassembled, Reassembler,
+    SharedMemory, Signer,
 };
 use larder_units::{Stream, Streams, Time};
 pub use output::Output;
@@ -139,7 +140,9 @@ impl Client {
     /// # Errors
     /// The key is not usable.
     pub fn sign_as_configured(&mut self) -> Result<(), ClientError> {
-        let Some(key) = CommandKey::configured().map_err(ClientError::CommandKey)? else { return Ok(()) };
+        let Some(key) = CommandKey::configured().map_err(ClientError::CommandKey)? else {
+            return Ok(());
+        };
         self.sign_commands(key.read().map_err(ClientError::CommandKey)?);
         Ok(())
     }
@@ -169,11 +172,19 @@ impl Client {
         let mut first_error = None;
         for path in paths.iter().filter(|path| transport::is_ours(path)) {
             match Client::connect_to(adapt(Transport::unix(path.clone()))) {
-                Ok(client) => return Ok(Client { is_default: true, ..client }),
+                Ok(client) => {
+                    return Ok(Client {
+                        is_default: true,
+                        ..client
+                    });
+                }
                 Err(error) => first_error = first_error.or(Some(error)),
             }
         }
-        let looked_at = paths.iter().map(|path| path.display().to_string()).collect();
+        let looked_at = paths
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
         Err(first_error.unwrap_or(ClientError::NoNode { looked_at }))
     }
 
@@ -280,7 +291,8 @@ impl Client {
     pub fn flush(&mut self, patience: Duration) -> Result<(), ClientError> {
         let deadline = Instant::now() + patience;
         while !self.write()? && Instant::now() < deadline && !self.interrupted() {
-            self.socket.wait(Some(deadline.saturating_duration_since(Instant::now())))?;
+            self.socket
+                .wait(Some(deadline.saturating_duration_since(Instant::now())))?;
         }
         Ok(())
     }
@@ -331,10 +343,22 @@ impl Client {
             // A caller whose deadline has already passed must get waiting packets too: only a look
             // at the socket tells.
             let has_changed = self.upkeep.outage.is_some() != had_outage;
-            if handed > 0 || has_changed || self.socket.take_woken() || (looked && late) || self.interrupted() {
+            if handed > 0
+                || has_changed
+                || self.socket.take_woken()
+                || (looked && late)
+                || self.interrupted()
+            {
                 return Ok(());
             }
-            let next = [deadline, self.output.next_timeout(), self.upkeep.next_timeout()].into_iter().flatten().min();
+            let next = [
+                deadline,
+                self.output.next_timeout(),
+                self.upkeep.next_timeout(),
+            ]
+            .into_iter()
+            .flatten()
+            .min();
             self.socket.wait(next.map(|next| next.since(now)))?;
             looked = true;
         }
@@ -357,10 +381,17 @@ impl Client {
                 return Ok(());
             }
         }
-        let Client { upkeep, output, signer, socket, .. } = self;
+        let Client {
+            upkeep,
+            output,
+            signer,
+            socket,
+            ..
+        } = self;
         output.now = now;
         let unanswered = upkeep.send_due(now, |command, parameters| {
-            let (name, wire) = commands::signed_command(signer.as_ref(), socket.is_local(), command, parameters)?;
+            let (name, wire) =
+                commands::signed_command(signer.as_ref(), socket.is_local(), command, parameters)?;
             output.send(None, |out| out.extend_from_slice(&wire));
             Ok(name)
         });
@@ -448,15 +479,32 @@ impl Client {
         let now = self.now();
         self.output.now = now;
         while packets < most && self.output.waiting_bytes() < limits::OUTPUT_BYTES {
-            let Some(frame) = self.kept.pop_front() else { break };
+            let Some(frame) = self.kept.pop_front() else {
+                break;
+            };
             packets += 1;
-            let Client { output, reassembler, .. } = self;
-            dispatch(now, &frame, reassembler, |received| handle(now, received, output));
+            let Client {
+                output,
+                reassembler,
+                ..
+            } = self;
+            dispatch(now, &frame, reassembler, |received| {
+                handle(now, received, output)
+            });
         }
         while packets < most && self.output.waiting_bytes() < limits::OUTPUT_BYTES {
-            let Some(range) = self.input.next_frame().map_err(ClientError::Garbage)? else { break };
+            let Some(range) = self.input.next_frame().map_err(ClientError::Garbage)? else {
+                break;
+            };
             let next_refresh = self.next_refresh(now);
-            let Client { input, output, reassembler, socket, upkeep, .. } = self;
+            let Client {
+                input,
+                output,
+                reassembler,
+                socket,
+                upkeep,
+                ..
+            } = self;
             let frame = &input.buffer[range];
             if let Some(step) = SharedMemory::of(frame) {
                 socket.on_shared_memory(step);
@@ -495,9 +543,16 @@ fn reassembler() -> Reassembler {
 }
 
 /// Decodes a frame and delivers its packet; `None` if it is malformed.
-fn dispatch(now: Time, frame: &[u8], reassembler: &mut Reassembler, handle: impl FnOnce(Received<'_>)) -> Option<()> {
+fn dispatch(
+    now: Time,
+    frame: &[u8],
+    reassembler: &mut Reassembler,
+    handle: impl FnOnce(Received<'_>),
+) -> Option<()> {
     let lp = LpPacket::decode(frame).ok()?;
-    let Some(fragment) = lp.fragment else { return Some(()) };
+    let Some(fragment) = lp.fragment else {
+        return Some(());
+    };
     let whole;
     let (header, packet) = match reassembler.accept(now, &lp.header, fragment) {
         Reassembled::Whole(packet) => (lp.header, packet),
@@ -510,13 +565,21 @@ fn dispatch(now: Time, frame: &[u8], reassembler: &mut Reassembler, handle: impl
     };
     if packet.first() == Some(&(larder_packet::types::DATA as u8)) {
         let marked = header.congestion_mark.is_some_and(|mark| mark > 0);
-        handle(Received::Data { data: Data::decode(packet).ok()?, marked, granted_rate: header.interest_rate });
+        handle(Received::Data {
+            data: Data::decode(packet).ok()?,
+            marked,
+            granted_rate: header.interest_rate,
+        });
         return Some(());
     }
     let interest = Interest::decode(packet).ok()?;
     handle(match header.nack {
         Some(reason) => Received::Nack { interest, reason },
-        None => Received::Interest { interest, token: header.pit_token, incoming_face: header.incoming_face },
+        None => Received::Interest {
+            interest,
+            token: header.pit_token,
+            incoming_face: header.incoming_face,
+        },
     });
     Some(())
 }

@@ -1,6 +1,9 @@
 //! The client while its forwarder ends and starts again.
 
-#![allow(clippy::disallowed_methods, reason = "a test owns the other end's thread")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a test owns the other end's thread"
+)]
 
 use super::*;
 use larder_packet::{ControlParameters, ControlResponse, DataBuilder, InterestBuilder, Name, tlv};
@@ -30,8 +33,15 @@ fn accept(listener: &UnixListener, code: u64) -> (UnixStream, Name) {
     let command = read_frame(&mut stream);
     let interest = Interest::decode(&command).unwrap();
     let parameters = ControlParameters::decode(interest.name.component(4).unwrap().value).unwrap();
-    let response = ControlResponse { status_code: code, status_text: "as you like".into(), body: None };
-    let reply = DataBuilder::new(interest.name).content(&response.encode()).build(&DigestSigner).unwrap();
+    let response = ControlResponse {
+        status_code: code,
+        status_text: "as you like".into(),
+        body: None,
+    };
+    let reply = DataBuilder::new(interest.name)
+        .content(&response.encode())
+        .build(&DigestSigner)
+        .unwrap();
     stream.write_all(&reply).unwrap();
     (stream, parameters.name.unwrap())
 }
@@ -71,10 +81,17 @@ fn a_registration_is_forgotten_with_the_connection() {
         let second = listener(&path);
         let (mut stream, name) = accept(&second, 200);
         prefixes.push(name.to_string());
-        stream.write_all(&InterestBuilder::new("/p/1".parse::<Name>().unwrap()).nonce(1).build()).unwrap();
+        stream
+            .write_all(
+                &InterestBuilder::new("/p/1".parse::<Name>().unwrap())
+                    .nonce(1)
+                    .build(),
+            )
+            .unwrap();
         (prefixes, stream)
     });
-    let mut client = Client::connect_to(Transport::unix(directory.path().join("nfd.sock"))).unwrap();
+    let mut client =
+        Client::connect_to(Transport::unix(directory.path().join("nfd.sock"))).unwrap();
     client.register(&"/p".parse().unwrap()).unwrap();
     assert_eq!(await_interest(&mut client).unwrap(), "/p/1");
     assert!(client.outage().is_none() && client.is_connected());
@@ -90,10 +107,14 @@ fn a_refusal_of_the_repeated_registration_is_silent() {
         drop((accept(&first, 200), first));
         accept(&listener(&path), 403)
     });
-    let mut client = Client::connect_to(Transport::unix(directory.path().join("nfd.sock"))).unwrap();
+    let mut client =
+        Client::connect_to(Transport::unix(directory.path().join("nfd.sock"))).unwrap();
     client.register(&"/p".parse().unwrap()).unwrap();
     let error = await_interest(&mut client).unwrap_err().to_string();
-    assert_eq!(error, "the node refused the registration of /p: 403 as you like");
+    assert_eq!(
+        error,
+        "the node refused the registration of /p: 403 as you like"
+    );
     forwarder.join().unwrap();
 }
 
@@ -108,7 +129,9 @@ fn a_node_that_never_comes_back_is_waited_for_in_silence() {
     let mut had_outage = false;
     let error = loop {
         // What cannot leave takes no memory.
-        client.output().send(None, |out| out.extend_from_slice(&[6; 1000]));
+        client
+            .output()
+            .send(None, |out| out.extend_from_slice(&[6; 1000]));
         if let Err(error) = client.receive(None, |_, _, _| ()) {
             break error.to_string();
         }
@@ -132,10 +155,18 @@ fn a_dataset_is_lost_with_the_connection() {
         let asked = read_frame(&mut stream);
         let mut name = Interest::decode(&asked).unwrap().name.to_name();
         name.push_version(1).push_segment(0);
-        stream.write_all(&DataBuilder::new(&name).content(b"x").build(&DigestSigner).unwrap()).unwrap();
+        stream
+            .write_all(
+                &DataBuilder::new(&name)
+                    .content(b"x")
+                    .build(&DigestSigner)
+                    .unwrap(),
+            )
+            .unwrap();
         stream
     });
-    let mut client = Client::connect_to(Transport::unix(directory.path().join("nfd.sock"))).unwrap();
+    let mut client =
+        Client::connect_to(Transport::unix(directory.path().join("nfd.sock"))).unwrap();
     assert_eq!(client.dataset("faces/list", None).unwrap(), b"x");
     forwarder.join().unwrap();
 }

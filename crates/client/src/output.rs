@@ -43,7 +43,13 @@ impl Output {
     }
 
     fn stream() -> Self {
-        Output { bytes: Vec::new(), start: 0, datagrams: None, packet: Vec::new(), now: Time::ZERO }
+        Output {
+            bytes: Vec::new(),
+            start: 0,
+            datagrams: None,
+            packet: Vec::new(),
+            now: Time::ZERO,
+        }
     }
 
     pub(super) fn datagrams(mtu: usize, sequence: u64) -> Self {
@@ -51,18 +57,33 @@ impl Output {
             limits::UDP_MTU => Link::Reliable(Box::new(Reliability::new(sequence))),
             _ => Link::Plain(Fragmenter::new(sequence)),
         };
-        Output { datagrams: Some(Datagrams { lengths: VecDeque::new(), mtu, link }), ..Output::stream() }
+        Output {
+            datagrams: Some(Datagrams {
+                lengths: VecDeque::new(),
+                mtu,
+                link,
+            }),
+            ..Output::stream()
+        }
     }
 
     /// Queues the packet that `write` appends (none if it appends nothing), with the token of the
     /// Interest that it answers. Returns the result of `write`.
     pub fn send<R>(&mut self, token: Option<PitToken>, write: impl FnOnce(&mut Vec<u8>) -> R) -> R {
-        self.send_with(&LpHeader { pit_token: token, ..LpHeader::default() }, write)
+        self.send_with(
+            &LpHeader {
+                pit_token: token,
+                ..LpHeader::default()
+            },
+            write,
+        )
     }
 
     /// As [`Output::send`], with a link header of the caller.
     pub fn send_with<R>(&mut self, header: &LpHeader, write: impl FnOnce(&mut Vec<u8>) -> R) -> R {
-        let Output { bytes, packet, now, .. } = self;
+        let Output {
+            bytes, packet, now, ..
+        } = self;
         match &mut self.datagrams {
             None if header.is_empty() => write(bytes),
             None => {
@@ -109,14 +130,27 @@ impl Output {
     /// Processes the link header of a frame. Returns false for a duplicate.
     pub(super) fn hears(&mut self, now: Time, frame: &[u8]) -> bool {
         match &mut self.datagrams {
-            Some(Datagrams { link: Link::Reliable(link), .. }) => link.receive(now, frame),
+            Some(Datagrams {
+                link: Link::Reliable(link),
+                ..
+            }) => link.receive(now, frame),
             _ => true,
         }
     }
 
     /// Queues retransmissions, and Acks.
     pub(super) fn keep_reliable(&mut self, now: Time) {
-        let Output { bytes, datagrams: Some(Datagrams { lengths, mtu, link: Link::Reliable(link) }), .. } = self else {
+        let Output {
+            bytes,
+            datagrams:
+                Some(Datagrams {
+                    lengths,
+                    mtu,
+                    link: Link::Reliable(link),
+                }),
+            ..
+        } = self
+        else {
             return;
         };
         if link.next_timeout().is_some_and(|at| at <= now) {
@@ -130,7 +164,10 @@ impl Output {
     /// Returns the time at which [`Output::keep_reliable`] has to be called next.
     pub(super) fn next_timeout(&self) -> Option<Time> {
         match &self.datagrams {
-            Some(Datagrams { link: Link::Reliable(link), .. }) => link.next_timeout(),
+            Some(Datagrams {
+                link: Link::Reliable(link),
+                ..
+            }) => link.next_timeout(),
             _ => None,
         }
     }
@@ -140,11 +177,18 @@ impl Output {
         while self.waiting_bytes() > 0 {
             let (count, bytes) = match &self.datagrams {
                 None => (1, self.waiting_bytes()),
-                Some(datagrams) => gso::run(datagrams.lengths.iter().copied(), socket.most_datagrams()),
+                Some(datagrams) => {
+                    gso::run(datagrams.lengths.iter().copied(), socket.most_datagrams())
+                }
             };
-            let first = self.datagrams.as_ref().and_then(|datagrams| datagrams.lengths.front().copied());
+            let first = self
+                .datagrams
+                .as_ref()
+                .and_then(|datagrams| datagrams.lengths.front().copied());
             let next = &self.bytes[self.start..self.start + bytes];
-            let Some(written) = socket.write(next, first.unwrap_or(bytes))? else { return Ok(false) };
+            let Some(written) = socket.write(next, first.unwrap_or(bytes))? else {
+                return Ok(false);
+            };
             self.start += written;
             if self.start >= limits::OUTPUT_BYTES {
                 self.bytes.drain(..self.start);

@@ -117,7 +117,9 @@ impl Socket {
 
     pub(super) fn stop_on_signals(&mut self) -> io::Result<()> {
         let (mut reader, writer) = UnixStream::pair()?;
-        self.poll.registry().register(&mut reader, SIGNALS, Interest::READABLE)?;
+        self.poll
+            .registry()
+            .register(&mut reader, SIGNALS, Interest::READABLE)?;
         let writer = std::os::unix::net::UnixStream::from(writer);
         for signal in [SIGINT, SIGTERM] {
             // The second signal ends the process at once: after the first it waits for a read or
@@ -150,7 +152,9 @@ impl Socket {
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<Read>> {
         while self.readable && !buffer.is_empty() {
             let read = match &mut self.stream {
-                Stream::Unix(unix) => unix.read(buffer, self.poll.registry(), SHARED_MEMORY).and_then(Read::of_stream),
+                Stream::Unix(unix) => unix
+                    .read(buffer, self.poll.registry(), SHARED_MEMORY)
+                    .and_then(Read::of_stream),
                 Stream::Tcp(stream) => stream.read(buffer).and_then(Read::of_stream),
                 Stream::Udp(udp) => udp.receive(buffer),
                 Stream::Closed => Err(io::ErrorKind::WouldBlock.into()),
@@ -264,7 +268,8 @@ impl Socket {
                     let is_ending = event.is_read_closed() || event.is_error();
                     self.ending |= is_ending;
                     self.readable |= event.is_readable() || is_ending;
-                    self.writable |= event.is_writable() || event.is_write_closed() || event.is_error();
+                    self.writable |=
+                        event.is_writable() || event.is_write_closed() || event.is_error();
                     if let Stream::Unix(unix) = &mut self.stream
                         && is_ending
                     {
@@ -288,7 +293,10 @@ impl Read {
     fn of_stream(bytes: usize) -> io::Result<Read> {
         match bytes {
             0 => Err(io::ErrorKind::UnexpectedEof.into()),
-            _ => Ok(Read { bytes, datagram: bytes }),
+            _ => Ok(Read {
+                bytes,
+                datagram: bytes,
+            }),
         }
     }
 }
@@ -296,7 +304,9 @@ impl Read {
 impl Stream {
     fn connect(transport: &Transport, poll: &Poll) -> io::Result<Stream> {
         let mut stream = match &transport.endpoint {
-            Endpoint::Unix(path) => Stream::Unix(UnixSocket::connect(path, transport.uses_shared_memory())?),
+            Endpoint::Unix(path) => {
+                Stream::Unix(UnixSocket::connect(path, transport.uses_shared_memory())?)
+            }
             Endpoint::Tcp(addresses) => first(addresses, connect_tcp)?,
             Endpoint::Udp(addresses) => first(addresses, connect_udp)?,
         };
@@ -313,7 +323,9 @@ impl Stream {
     fn is_local(&self) -> bool {
         match self {
             Stream::Unix(_) => true,
-            Stream::Tcp(stream) => stream.peer_addr().is_ok_and(|peer| peer.ip().to_canonical().is_loopback()),
+            Stream::Tcp(stream) => stream
+                .peer_addr()
+                .is_ok_and(|peer| peer.ip().to_canonical().is_loopback()),
             Stream::Udp(_) | Stream::Closed => false,
         }
     }
@@ -321,28 +333,48 @@ impl Stream {
     fn mtu(&self) -> Option<usize> {
         let Stream::Udp(udp) = self else { return None };
         let loopback = udp.peer.ip().to_canonical().is_loopback();
-        Some(if loopback { limits::LOOPBACK_MTU } else { limits::UDP_MTU })
+        Some(if loopback {
+            limits::LOOPBACK_MTU
+        } else {
+            limits::UDP_MTU
+        })
     }
 }
 
 impl Datagrams {
     fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Read> {
         let mut meta = [RecvMeta::default()];
-        self.state.recv((&self.socket).into(), &mut [IoSliceMut::new(buffer)], &mut meta)?;
+        self.state.recv(
+            (&self.socket).into(),
+            &mut [IoSliceMut::new(buffer)],
+            &mut meta,
+        )?;
         let [meta] = meta;
-        Ok(Read { bytes: meta.len, datagram: meta.stride.max(1) })
+        Ok(Read {
+            bytes: meta.len,
+            datagram: meta.stride.max(1),
+        })
     }
 
     fn send(&mut self, contents: &[u8], datagram: usize) -> io::Result<usize> {
         let segment_size = (datagram < contents.len()).then_some(datagram);
-        let transmit = Transmit { destination: self.peer, ecn: None, contents, segment_size, src_ip: None };
+        let transmit = Transmit {
+            destination: self.peer,
+            ecn: None,
+            contents,
+            segment_size,
+            src_ip: None,
+        };
         self.state.try_send((&self.socket).into(), &transmit)?;
         Ok(contents.len())
     }
 }
 
 /// Connects to the first address that accepts.
-fn first(addresses: &[SocketAddr], connect: impl Fn(SocketAddr) -> io::Result<Stream>) -> io::Result<Stream> {
+fn first(
+    addresses: &[SocketAddr],
+    connect: impl Fn(SocketAddr) -> io::Result<Stream>,
+) -> io::Result<Stream> {
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for &address in addresses {
         match connect(address) {
@@ -361,12 +393,20 @@ fn connect_tcp(address: SocketAddr) -> io::Result<Stream> {
 }
 
 fn connect_udp(address: SocketAddr) -> io::Result<Stream> {
-    let any: SocketAddr = if address.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
+    let any: SocketAddr = if address.is_ipv4() {
+        ([0, 0, 0, 0], 0).into()
+    } else {
+        ([0u16; 8], 0).into()
+    };
     let socket = std::net::UdpSocket::bind(any)?;
     socket.connect(address)?;
     // The kernel may give less; a smaller buffer only loses more.
     let _ = socket2::SockRef::from(&socket).set_recv_buffer_size(limits::UDP_BUFFER_BYTES);
     socket.set_nonblocking(true)?;
     let state = UdpSocketState::new((&socket).into())?;
-    Ok(Stream::Udp(Box::new(Datagrams { socket: UdpSocket::from_std(socket), state, peer: address })))
+    Ok(Stream::Udp(Box::new(Datagrams {
+        socket: UdpSocket::from_std(socket),
+        state,
+        peer: address,
+    })))
 }

@@ -25,7 +25,11 @@ impl Spin {
     /// keeps the other end from its work, so it never does.
     pub fn new() -> Spin {
         let is_possible = std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1);
-        Spin { is_possible, is_worth: false, rests_until: Instant::now() }
+        Spin {
+            is_possible,
+            is_worth: false,
+            rests_until: Instant::now(),
+        }
     }
 
     /// Never polls from now on.
@@ -68,7 +72,10 @@ mod tests {
 
     /// A machine with one processor never polls.
     fn with_two_cores() -> Spin {
-        Spin { is_possible: true, ..Spin::new() }
+        Spin {
+            is_possible: true,
+            ..Spin::new()
+        }
     }
 
     #[test]

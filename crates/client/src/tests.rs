@@ -1,11 +1,14 @@
 //! The client against a forwarder of a few lines, over real sockets on this machine.
 
-#![allow(clippy::disallowed_methods, reason = "a test owns the other end's thread")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a test owns the other end's thread"
+)]
 
 use super::*;
 use larder_packet::{
-    ControlParameters, ControlResponse, DataBuilder, DigestSigner, DigestVerifier, InterestBuilder, LpHeader, Name,
-    Reliability, encode_lp, tlv,
+    ControlParameters, ControlResponse, DataBuilder, DigestSigner, DigestVerifier, InterestBuilder,
+    LpHeader, Name, Reliability, encode_lp, tlv,
 };
 use larder_shared_stream::{Descriptors, SharedStream};
 use std::io::{Read, Write};
@@ -21,7 +24,9 @@ fn pair() -> (Client, UnixStream) {
     let mut client = Client::connect_to(Transport::unix(path)).unwrap();
     client.wait_out(Duration::ZERO);
     let (mut stream, _) = listener.accept().unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
     // Most forwarders know no shared memory, and skip the request for it.
     assert_eq!(read_frame(&mut stream), SharedMemory::Request.packet());
     (client, stream)
@@ -29,11 +34,16 @@ fn pair() -> (Client, UnixStream) {
 
 fn data(name: &str, content: &[u8]) -> Vec<u8> {
     let name: Name = name.parse().unwrap();
-    DataBuilder::new(&name).content(content).build(&DigestSigner).unwrap()
+    DataBuilder::new(&name)
+        .content(content)
+        .build(&DigestSigner)
+        .unwrap()
 }
 
 fn interest(name: &str) -> Vec<u8> {
-    InterestBuilder::new(name.parse::<Name>().unwrap()).nonce(7).build()
+    InterestBuilder::new(name.parse::<Name>().unwrap())
+        .nonce(7)
+        .build()
 }
 
 /// Reads one packet from the client.
@@ -59,11 +69,15 @@ fn receive(client: &mut Client, count: usize) -> Vec<String> {
         client
             .receive(Some(deadline), |_, received, _| {
                 got.push(match received {
-                    Received::Interest { interest, token, .. } => format!("interest {} {token:?}", interest.name),
+                    Received::Interest {
+                        interest, token, ..
+                    } => format!("interest {} {token:?}", interest.name),
                     Received::Data { data, marked, .. } => {
                         format!("data {} {marked} {}", data.name, data.content.len())
                     }
-                    Received::Nack { interest, reason } => format!("nack {} {reason}", interest.name),
+                    Received::Nack { interest, reason } => {
+                        format!("nack {} {reason}", interest.name)
+                    }
                 });
             })
             .unwrap();
@@ -83,9 +97,27 @@ fn packets_arrive_however_the_stream_is_cut() {
     let token = PitToken::new(&[1, 2]);
     let wires = [
         data("/a", &[1; 8000]),
-        lp(LpHeader { congestion_mark: Some(1), ..LpHeader::default() }, &data("/b", b"")),
-        lp(LpHeader { nack: Some(NackReason::NoRoute), ..LpHeader::default() }, &interest("/c")),
-        lp(LpHeader { pit_token: token, ..LpHeader::default() }, &interest("/d")),
+        lp(
+            LpHeader {
+                congestion_mark: Some(1),
+                ..LpHeader::default()
+            },
+            &data("/b", b""),
+        ),
+        lp(
+            LpHeader {
+                nack: Some(NackReason::NoRoute),
+                ..LpHeader::default()
+            },
+            &interest("/c"),
+        ),
+        lp(
+            LpHeader {
+                pit_token: token,
+                ..LpHeader::default()
+            },
+            &interest("/d"),
+        ),
         interest("/e"),
     ]
     .concat();
@@ -96,8 +128,13 @@ fn packets_arrive_however_the_stream_is_cut() {
         }
         stream
     });
-    let expected =
-        ["data /a false 8000", "data /b true 0", "nack /c NoRoute", "interest /d Some(0102)", "interest /e None"];
+    let expected = [
+        "data /a false 8000",
+        "data /b true 0",
+        "nack /c NoRoute",
+        "interest /d Some(0102)",
+        "interest /e None",
+    ];
     let mut got = receive(&mut client, 10);
     assert_eq!(got.split_off(5), expected);
     assert_eq!(got, expected);
@@ -109,7 +146,12 @@ fn what_cannot_be_decoded_is_counted_and_costs_nothing_else() {
     let (mut client, mut stream) = pair();
     // An inner length past the end; a Data without signature; an unknown critical LP field; an IDLE
     // packet, which is right.
-    for wire in [&[5, 8, 0x24, 0x7f, 0, 0, 0, 0, 0, 0][..], &[6, 0], &[100, 2, 1, 0], &[100, 0]] {
+    for wire in [
+        &[5, 8, 0x24, 0x7f, 0, 0, 0, 0, 0, 0][..],
+        &[6, 0],
+        &[100, 2, 1, 0],
+        &[100, 0],
+    ] {
         stream.write_all(wire).unwrap();
     }
     stream.write_all(&data("/a", b"x")).unwrap();
@@ -122,18 +164,25 @@ fn a_stream_of_garbage_and_a_closed_one_end_with_a_line() {
     let (mut client, mut stream) = pair();
     stream.write_all(&[0; 100]).unwrap();
     let error = client.receive(None, |_, _, _| ()).unwrap_err().to_string();
-    assert!(error.starts_with("the node sends what is not NDN: "), "{error}");
+    assert!(
+        error.starts_with("the node sends what is not NDN: "),
+        "{error}"
+    );
 
     let (mut client, stream) = pair();
     client.wait_out(Duration::ZERO);
     drop(stream);
     let error = client.receive(None, |_, _, _| ()).unwrap_err().to_string();
-    assert!(error.starts_with("the node at unix://") && error.ends_with(" closed the connection"), "{error}");
+    assert!(
+        error.starts_with("the node at unix://") && error.ends_with(" closed the connection"),
+        "{error}"
+    );
 }
 
 #[test]
 fn nobody_there_says_where_and_what_to_do() {
-    let transport = Transport::parse("unix:///nowhere/nfd.sock", Some("NDN_CLIENT_TRANSPORT")).unwrap();
+    let transport =
+        Transport::parse("unix:///nowhere/nfd.sock", Some("NDN_CLIENT_TRANSPORT")).unwrap();
     let error = Client::connect_to(transport).err().unwrap().to_string();
     assert_eq!(
         error,
@@ -155,16 +204,25 @@ fn a_forwarder_that_does_not_read_stops_the_producer_and_not_the_memory() {
     let answer = |received: Received<'_>, output: &mut Output| {
         if let Received::Interest { interest, .. } = received {
             let builder = DataBuilder::new(interest.name).content(&[7; 8000]);
-            output.send(None, |out| builder.build_into(&DigestSigner, out)).unwrap();
+            output
+                .send(None, |out| builder.build_into(&DigestSigner, out))
+                .unwrap();
         }
     };
     let mut most = 0;
     let deadline = client.now() + Duration::from_millis(300);
     while client.now() < deadline {
-        client.receive(Some(deadline), |_, received, output| answer(received, output)).unwrap();
+        client
+            .receive(Some(deadline), |_, received, output| {
+                answer(received, output)
+            })
+            .unwrap();
         most = most.max(client.output().waiting_bytes());
     }
-    assert!((limits::OUTPUT_BYTES..limits::OUTPUT_BYTES + 10_000).contains(&most), "{most}");
+    assert!(
+        (limits::OUTPUT_BYTES..limits::OUTPUT_BYTES + 10_000).contains(&most),
+        "{most}"
+    );
 
     // Once it reads, every Interest is answered.
     let reader = thread::spawn(move || {
@@ -174,7 +232,11 @@ fn a_forwarder_that_does_not_read_stops_the_producer_and_not_the_memory() {
     });
     while !reader.is_finished() {
         let deadline = client.now() + Duration::from_millis(50);
-        client.receive(Some(deadline), |_, received, output| answer(received, output)).unwrap();
+        client
+            .receive(Some(deadline), |_, received, output| {
+                answer(received, output)
+            })
+            .unwrap();
     }
     reader.join().unwrap();
     writer.join().unwrap();
@@ -185,8 +247,15 @@ fn answer_registration(mut stream: UnixStream, code: u64) -> thread::JoinHandle<
     thread::spawn(move || {
         let command = read_frame(&mut stream);
         let interest = Interest::decode(&command).unwrap();
-        let response = ControlResponse { status_code: code, status_text: "as you like".into(), body: None };
-        let reply = DataBuilder::new(interest.name).content(&response.encode()).build(&DigestSigner).unwrap();
+        let response = ControlResponse {
+            status_code: code,
+            status_text: "as you like".into(),
+            body: None,
+        };
+        let reply = DataBuilder::new(interest.name)
+            .content(&response.encode())
+            .build(&DigestSigner)
+            .unwrap();
         // What was on its way before is not taken for the answer.
         stream.write_all(&data("/other", b"")).unwrap();
         stream.write_all(&reply).unwrap();
@@ -200,10 +269,19 @@ fn an_interest_right_behind_the_registration_s_answer_is_lost() {
     let forwarder = thread::spawn(move || {
         let command = read_frame(&mut stream);
         let asked = Interest::decode(&command).unwrap();
-        let response = ControlResponse { status_code: 200, status_text: "OK".into(), body: None };
-        let reply = DataBuilder::new(asked.name).content(&response.encode()).build(&DigestSigner).unwrap();
+        let response = ControlResponse {
+            status_code: 200,
+            status_text: "OK".into(),
+            body: None,
+        };
+        let reply = DataBuilder::new(asked.name)
+            .content(&response.encode())
+            .build(&DigestSigner)
+            .unwrap();
         // In one write, so that one read brings both.
-        stream.write_all(&[reply, interest("/my/first")].concat()).unwrap();
+        stream
+            .write_all(&[reply, interest("/my/first")].concat())
+            .unwrap();
         stream
     });
     client.register(&"/my".parse().unwrap()).unwrap();
@@ -220,15 +298,34 @@ fn what_arrives_during_a_registration_is_lost() {
         for _ in 0..2 {
             let command = read_frame(&mut stream);
             let asked = Interest::decode(&command).unwrap();
-            let response = ControlResponse { status_code: 200, status_text: "OK".into(), body: None };
-            let reply = DataBuilder::new(asked.name).content(&response.encode()).build(&DigestSigner).unwrap();
+            let response = ControlResponse {
+                status_code: 200,
+                status_text: "OK".into(),
+                body: None,
+            };
+            let reply = DataBuilder::new(asked.name)
+                .content(&response.encode())
+                .build(&DigestSigner)
+                .unwrap();
             for kind in 0..3 {
                 arriving += 1;
                 let token = PitToken::new(&[arriving]);
-                let refused = LpHeader { nack: Some(NackReason::NoRoute), ..LpHeader::default() };
-                let marked = LpHeader { congestion_mark: Some(1), ..LpHeader::default() };
+                let refused = LpHeader {
+                    nack: Some(NackReason::NoRoute),
+                    ..LpHeader::default()
+                };
+                let marked = LpHeader {
+                    congestion_mark: Some(1),
+                    ..LpHeader::default()
+                };
                 let packet = match kind {
-                    0 => lp(LpHeader { pit_token: token, ..LpHeader::default() }, &interest(&format!("/a/{arriving}"))),
+                    0 => lp(
+                        LpHeader {
+                            pit_token: token,
+                            ..LpHeader::default()
+                        },
+                        &interest(&format!("/a/{arriving}")),
+                    ),
                     1 => lp(marked, &data(&format!("/a/{arriving}"), b"content")),
                     _ => lp(refused, &interest(&format!("/a/{arriving}"))),
                 };
@@ -264,9 +361,18 @@ fn a_flood_during_a_registration_takes_memory_without_end() {
             stream.write_all(&data("/flood", &[0; 8000])).unwrap();
         }
         let asked = Interest::decode(&command).unwrap();
-        let response = ControlResponse { status_code: 200, status_text: "OK".into(), body: None };
+        let response = ControlResponse {
+            status_code: 200,
+            status_text: "OK".into(),
+            body: None,
+        };
         stream
-            .write_all(&DataBuilder::new(asked.name).content(&response.encode()).build(&DigestSigner).unwrap())
+            .write_all(
+                &DataBuilder::new(asked.name)
+                    .content(&response.encode())
+                    .build(&DigestSigner)
+                    .unwrap(),
+            )
             .unwrap();
         stream.write_all(&interest("/a/last")).unwrap();
         stream
@@ -277,8 +383,14 @@ fn a_flood_during_a_registration_takes_memory_without_end() {
     // The last call may return what follows, too.
     let mut got = receive(&mut client, kept);
     let mut rest = got.split_off(kept);
-    assert!(got.iter().all(|packet| packet.starts_with("data /flood")), "the first ones are kept");
-    while rest.last().is_none_or(|packet| packet != "interest /a/last None") {
+    assert!(
+        got.iter().all(|packet| packet.starts_with("data /flood")),
+        "the first ones are kept"
+    );
+    while rest
+        .last()
+        .is_none_or(|packet| packet != "interest /a/last None")
+    {
         rest.extend(receive(&mut client, 1));
     }
     assert!(rest.len() < kept / 2, "{} more", rest.len());
@@ -291,10 +403,20 @@ fn a_registration_is_signed_as_forwarders_ask() {
     client.register(&"/my/prefix".parse().unwrap()).unwrap();
     let command = forwarder.join().unwrap();
     let interest = Interest::decode(&command).unwrap();
-    assert!(interest.name.to_string().starts_with("/localhost/nfd/rib/register/"), "{}", interest.name);
+    assert!(
+        interest
+            .name
+            .to_string()
+            .starts_with("/localhost/nfd/rib/register/"),
+        "{}",
+        interest.name
+    );
     assert!(interest.check_parameters_digest().is_ok() && interest.verify(&DigestVerifier).is_ok());
     let info = interest.signature_info().unwrap();
-    let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64;
+    let now_ms = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_millis() as u64;
     assert!(info.time.unwrap().abs_diff(now_ms) < 60_000 && info.nonce.unwrap().len() == 8);
     let parameters = ControlParameters::decode(interest.name.component(4).unwrap().value).unwrap();
     assert_eq!(parameters.name, Some("/my/prefix".parse().unwrap()));
@@ -306,32 +428,45 @@ fn a_refused_registration_says_why() {
     let (mut client, stream) = pair();
     let forwarder = answer_registration(stream, 403);
     let error = client.register(&"/my".parse().unwrap()).unwrap_err();
-    assert_eq!(error.to_string(), "the node refused the registration of /my: 403 as you like");
+    assert_eq!(
+        error.to_string(),
+        "the node refused the registration of /my: 403 as you like"
+    );
     forwarder.join().unwrap();
 
     let (mut client, mut stream) = pair();
     let forwarder = thread::spawn(move || {
         let command = read_frame(&mut stream);
-        let header = LpHeader { nack: Some(NackReason::NoRoute), ..LpHeader::default() };
+        let header = LpHeader {
+            nack: Some(NackReason::NoRoute),
+            ..LpHeader::default()
+        };
         stream.write_all(&lp(header, &command)).unwrap();
         stream
     });
     let error = client.register(&"/my".parse().unwrap()).unwrap_err();
-    assert_eq!(error.to_string(), "the node refused the registration of /my: no management here (Nack NoRoute)");
+    assert_eq!(
+        error.to_string(),
+        "the node refused the registration of /my: no management here (Nack NoRoute)"
+    );
     forwarder.join().unwrap();
 }
 
 #[test]
 fn large_packets_cross_small_datagrams() {
     let forwarder = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    forwarder.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    forwarder
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
     let uri = format!("udp4://{}", forwarder.local_addr().unwrap());
     let mut client = Client::connect_to(Transport::parse(&uri, None).unwrap()).unwrap();
     client.wait_out(Duration::ZERO);
     // As to another machine.
     client.output = Output::datagrams(limits::UDP_MTU, 1);
     let packet = data("/large", &[9; 8000]);
-    client.output().send(PitToken::new(&[5]), |out| out.extend_from_slice(&packet));
+    client
+        .output()
+        .send(PitToken::new(&[5]), |out| out.extend_from_slice(&packet));
     client.flush(Duration::from_secs(1)).unwrap();
 
     let (mut reassembler, mut buffer) = (Reassembler::new(), [0; 9000]);
@@ -341,7 +476,9 @@ fn large_packets_cross_small_datagrams() {
         assert!(length <= limits::UDP_MTU);
         datagrams.push(buffer[..length].to_vec());
         let lp = LpPacket::decode(&buffer[..length]).unwrap();
-        if let Reassembled::Done(packet, header) = reassembler.accept(Time::ZERO, &lp.header, lp.fragment.unwrap()) {
+        if let Reassembled::Done(packet, header) =
+            reassembler.accept(Time::ZERO, &lp.header, lp.fragment.unwrap())
+        {
             break ((packet, header.pit_token), from);
         }
     };
@@ -362,13 +499,17 @@ fn large_packets_cross_small_datagrams() {
 #[test]
 fn what_a_link_loses_is_lost() {
     let forwarder = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    forwarder.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    forwarder
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
     let uri = format!("udp4://{}", forwarder.local_addr().unwrap());
     let mut client = Client::connect_to(Transport::parse(&uri, None).unwrap()).unwrap();
     client.wait_out(Duration::ZERO);
     // As to another machine.
     client.output = Output::datagrams(limits::UDP_MTU, 1);
-    client.output().send(None, |out| out.extend_from_slice(&interest("/a")));
+    client
+        .output()
+        .send(None, |out| out.extend_from_slice(&interest("/a")));
     let neighbour = thread::spawn(move || {
         let mut link = Reliability::with_stranger(9);
         let mut buffer = [0; 9000];
@@ -379,26 +520,40 @@ fn what_a_link_loses_is_lost() {
         let lost = next().0;
         let (again, client) = next();
         assert_ne!(lost, again, "another transmission");
-        let is_same =
-            |a: &[u8], b: &[u8]| LpPacket::decode(a).unwrap().fragment == LpPacket::decode(b).unwrap().fragment;
+        let is_same = |a: &[u8], b: &[u8]| {
+            LpPacket::decode(a).unwrap().fragment == LpPacket::decode(b).unwrap().fragment
+        };
         assert!(is_same(&lost, &again));
         assert!(link.receive(Time::ZERO, &again));
         let mut answer = Vec::new();
         let packet = data("/a", &[7; 100]);
-        link.send(Time::ZERO, &LpHeader::default(), &packet, limits::UDP_MTU, |frame| answer.push(frame.to_vec()))
-            .unwrap();
+        link.send(
+            Time::ZERO,
+            &LpHeader::default(),
+            &packet,
+            limits::UDP_MTU,
+            |frame| answer.push(frame.to_vec()),
+        )
+        .unwrap();
         // Its Ack is late: it goes twice.
-        link.on_timeout(Time::from_secs(1), limits::UDP_MTU, |frame| answer.push(frame.to_vec()));
+        link.on_timeout(Time::from_secs(1), limits::UDP_MTU, |frame| {
+            answer.push(frame.to_vec())
+        });
         answer.push(data("/b", &[]));
         assert_eq!(answer.len(), 3);
-        answer.iter().for_each(|frame| _ = forwarder.send_to(frame, client).unwrap());
+        answer
+            .iter()
+            .for_each(|frame| _ = forwarder.send_to(frame, client).unwrap());
         // It is heard of.
         while link.counters().acknowledged == 0 {
             let frame = next().0;
             link.receive(Time::from_secs(1), &frame);
         }
     });
-    assert_eq!(receive(&mut client, 2), ["data /a false 100", "data /b false 0"]);
+    assert_eq!(
+        receive(&mut client, 2),
+        ["data /a false 100", "data /b false 0"]
+    );
     let deadline = client.now() + Duration::from_millis(100);
     while client.now() < deadline {
         client.receive(Some(deadline), |_, _, _| ()).unwrap();
@@ -408,7 +563,9 @@ fn what_a_link_loses_is_lost() {
 
 #[test]
 fn a_default_path_must_exist_in_a_directory_of_ours() {
-    assert!(!transport::is_ours(std::path::Path::new("/nowhere/nfd.sock")));
+    assert!(!transport::is_ours(std::path::Path::new(
+        "/nowhere/nfd.sock"
+    )));
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("nfd.sock");
     let _listener = UnixListener::bind(&path).unwrap();
@@ -418,14 +575,20 @@ fn a_default_path_must_exist_in_a_directory_of_ours() {
 #[test]
 fn datagrams_that_go_together_arrive_one_by_one() {
     let forwarder = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    forwarder.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    forwarder
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
     let uri = format!("udp://{}", forwarder.local_addr().unwrap());
     let mut client = Client::connect_to(Transport::parse(&uri, None).unwrap()).unwrap();
     client.wait_out(Duration::ZERO);
     // Runs of one size, with a shorter and a longer one between them.
-    let names: Vec<String> = (0..200).map(|n| format!("/{}/{n:03}", "x".repeat([9, 9, 9, 3, 9, 20][n % 6]))).collect();
+    let names: Vec<String> = (0..200)
+        .map(|n| format!("/{}/{n:03}", "x".repeat([9, 9, 9, 3, 9, 20][n % 6])))
+        .collect();
     for name in &names {
-        client.output().send(None, |out| out.extend_from_slice(&interest(name)));
+        client
+            .output()
+            .send(None, |out| out.extend_from_slice(&interest(name)));
     }
     client.flush(Duration::from_secs(10)).unwrap();
     let mut buffer = [0; 9000];
@@ -435,7 +598,10 @@ fn datagrams_that_go_together_arrive_one_by_one() {
         forwarder.send_to(&data(name, b"y"), from).unwrap();
     }
     let got = receive(&mut client, names.len());
-    let expected: Vec<String> = names.iter().map(|name| format!("data {name} false 1")).collect();
+    let expected: Vec<String> = names
+        .iter()
+        .map(|name| format!("data {name} false 1"))
+        .collect();
     assert_eq!(got, expected);
 }
 
@@ -451,7 +617,10 @@ fn an_end_behind_a_short_read_is_missed() {
         assert_eq!(got, 1);
         drop(open.take());
         let ended = client.receive(patience, |_, _, _| panic!("nothing more was sent"));
-        assert!(matches!(ended, Err(ClientError::Closed(_))), "together: {together}, {ended:?}");
+        assert!(
+            matches!(ended, Err(ClientError::Closed(_))),
+            "together: {together}, {ended:?}"
+        );
     }
 }
 
@@ -463,14 +632,20 @@ fn what_waits_to_be_read_is_late() {
     let uri = format!("udp://{}", forwarder.local_addr().unwrap());
     let mut client = Client::connect_to(Transport::parse(&uri, None).unwrap()).unwrap();
     client.wait_out(Duration::ZERO);
-    client.output().send(None, |out| out.extend_from_slice(&interest("/a")));
+    client
+        .output()
+        .send(None, |out| out.extend_from_slice(&interest("/a")));
     client.flush(Duration::from_secs(10)).unwrap();
     let (_, from) = forwarder.recv_from(&mut [0; 9000]).unwrap();
     for n in 0..100 {
-        forwarder.send_to(&data(&format!("/a/{n}"), b"x"), from).unwrap();
+        forwarder
+            .send_to(&data(&format!("/a/{n}"), b"x"), from)
+            .unwrap();
     }
     let mut got = 0;
-    client.receive(Some(Time::ZERO), |_, _, _| got += 1).unwrap();
+    client
+        .receive(Some(Time::ZERO), |_, _, _| got += 1)
+        .unwrap();
     assert_eq!(got, 100);
 }
 
@@ -479,9 +654,15 @@ fn a_deadline_that_has_passed_starves_the_receiver() {
     let (mut client, mut stream) = pair();
     let mut got = 0;
     for n in 0..3 {
-        stream.write_all(&data(&format!("/late/{n}"), b"x")).unwrap();
-        client.receive(Some(Time::ZERO), |_, _, _| got += 1).unwrap();
-        client.receive(Some(Time::ZERO), |_, _, _| got += 1).unwrap();
+        stream
+            .write_all(&data(&format!("/late/{n}"), b"x"))
+            .unwrap();
+        client
+            .receive(Some(Time::ZERO), |_, _, _| got += 1)
+            .unwrap();
+        client
+            .receive(Some(Time::ZERO), |_, _, _| got += 1)
+            .unwrap();
     }
     assert_eq!(got, 3);
 }
@@ -492,15 +673,28 @@ fn offer_with(stream: &UnixStream, sent: usize) -> SharedStream {
     use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
     use std::os::fd::AsFd;
     let (shared, Descriptors { memory, ear, bell }) = SharedStream::create().unwrap();
-    let descriptors =
-        [memory.as_fd(), ear.as_fd(), bell.as_fd(), bell.as_fd(), bell.as_fd(), bell.as_fd(), bell.as_fd()];
+    let descriptors = [
+        memory.as_fd(),
+        ear.as_fd(),
+        bell.as_fd(),
+        bell.as_fd(),
+        bell.as_fd(),
+        bell.as_fd(),
+        bell.as_fd(),
+    ];
     let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(7))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     if sent > 0 {
         control.push(SendAncillaryMessage::ScmRights(&descriptors[..sent]));
     }
     let packet = SharedMemory::Offer.packet();
-    sendmsg(stream, &[io::IoSlice::new(&packet)], &mut control, SendFlags::empty()).unwrap();
+    sendmsg(
+        stream,
+        &[io::IoSlice::new(&packet)],
+        &mut control,
+        SendFlags::empty(),
+    )
+    .unwrap();
     shared
 }
 
@@ -519,7 +713,10 @@ fn read_shared(shared: &mut SharedStream) -> Vec<u8> {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => thread::yield_now(),
             Err(error) => panic!("{error}"),
         }
-        if tlv::frame(&bytes, limits::FRAME_BYTES).unwrap().is_some_and(|length| length == bytes.len()) {
+        if tlv::frame(&bytes, limits::FRAME_BYTES)
+            .unwrap()
+            .is_some_and(|length| length == bytes.len())
+        {
             return bytes;
         }
     }
@@ -528,41 +725,65 @@ fn read_shared(shared: &mut SharedStream) -> Vec<u8> {
 /// Lets the client receive these packets, by name.
 fn await_packets(client: &mut Client, packets: &[String]) {
     let received = receive(client, packets.len());
-    let names: Vec<_> = received.iter().map(|line| line.split(' ').nth(1).unwrap_or_default()).collect();
-    assert_eq!(names, packets.iter().map(String::as_str).collect::<Vec<_>>());
+    let names: Vec<_> = received
+        .iter()
+        .map(|line| line.split(' ').nth(1).unwrap_or_default())
+        .collect();
+    assert_eq!(
+        names,
+        packets.iter().map(String::as_str).collect::<Vec<_>>()
+    );
 }
 
 #[test]
 fn a_packet_is_lost_or_overtaken_at_the_change_to_shared_memory() {
     for (before, behind) in [(0, 1), (1, 0), (3, 40), (40, 3)] {
         let (mut client, mut stream) = pair();
-        let packets: Vec<String> = (0..before + behind + 6).map(|number| format!("/packet/{number}")).collect();
+        let packets: Vec<String> = (0..before + behind + 6)
+            .map(|number| format!("/packet/{number}"))
+            .collect();
         let (by_socket, by_memory) = packets.split_at(before + behind + 3);
-        by_socket[..before].iter().for_each(|name| stream.write_all(&data(name, &[7; 4000])).unwrap());
+        by_socket[..before]
+            .iter()
+            .for_each(|name| stream.write_all(&data(name, &[7; 4000])).unwrap());
         // The client sends too, before it knows.
-        client.output().send(None, |out| out.extend(interest("/asked/0")));
+        client
+            .output()
+            .send(None, |out| out.extend(interest("/asked/0")));
         let mut shared = offer(&stream);
         // The node goes on over the socket until the client has changed.
-        by_socket[before..before + behind].iter().for_each(|name| stream.write_all(&data(name, b"")).unwrap());
+        by_socket[before..before + behind]
+            .iter()
+            .for_each(|name| stream.write_all(&data(name, b"")).unwrap());
         await_packets(&mut client, &by_socket[..before + behind]);
-        client.output().send(None, |out| out.extend(interest("/asked/1")));
+        client
+            .output()
+            .send(None, |out| out.extend(interest("/asked/1")));
         client.flush(Duration::from_secs(10)).unwrap();
         assert_eq!(read_frame(&mut stream), interest("/asked/0"));
         // With nothing to read before, the client sees the offer only now.
         let mut frame = read_frame(&mut stream);
         if frame == interest("/asked/1") {
-            client.receive(Some(client.now() + Duration::from_millis(50)), |_, _, _| {}).unwrap();
+            client
+                .receive(Some(client.now() + Duration::from_millis(50)), |_, _, _| {})
+                .unwrap();
             frame = read_frame(&mut stream);
         } else {
             assert_eq!(read_shared(&mut shared), interest("/asked/1"));
         }
         assert_eq!(frame, SharedMemory::Switch.packet());
         // The first bytes in the memory come before the last ones on the socket.
-        by_memory.iter().for_each(|name| assert!(shared.write(&data(name, b"")).unwrap() > 0));
-        by_socket[before + behind..].iter().for_each(|name| stream.write_all(&data(name, &[7; 3000])).unwrap());
+        by_memory
+            .iter()
+            .for_each(|name| assert!(shared.write(&data(name, b"")).unwrap() > 0));
+        by_socket[before + behind..]
+            .iter()
+            .for_each(|name| stream.write_all(&data(name, &[7; 3000])).unwrap());
         stream.write_all(&SharedMemory::Switch.packet()).unwrap();
         await_packets(&mut client, &packets[before + behind..]);
-        client.output().send(None, |out| out.extend(interest("/asked/2")));
+        client
+            .output()
+            .send(None, |out| out.extend(interest("/asked/2")));
         client.flush(Duration::from_secs(10)).unwrap();
         assert_eq!(read_shared(&mut shared), interest("/asked/2"));
         // The rest is read, and then the end.
@@ -586,10 +807,19 @@ fn a_client_without_the_descriptors_hangs_or_changes_to_shared_memory() {
         stream.write_all(&before[10..]).unwrap();
         let _shared = offer_with(&stream, sent);
         stream.write_all(&data("/behind", b"")).unwrap();
-        assert_eq!(receive(&mut client, 2), ["data /before false 0", "data /behind false 0"]);
-        client.output().send(None, |out| out.extend(interest("/asked")));
+        assert_eq!(
+            receive(&mut client, 2),
+            ["data /before false 0", "data /behind false 0"]
+        );
+        client
+            .output()
+            .send(None, |out| out.extend(interest("/asked")));
         client.flush(Duration::from_secs(10)).unwrap();
-        let asked = if sent < 3 { interest("/asked") } else { SharedMemory::Switch.packet().to_vec() };
+        let asked = if sent < 3 {
+            interest("/asked")
+        } else {
+            SharedMemory::Switch.packet().to_vec()
+        };
         assert_eq!(read_frame(&mut stream), asked, "{sent} descriptors");
         stream.write_all(&data("/answer", b"")).unwrap();
         assert_eq!(receive(&mut client, 1), ["data /answer false 0"]);
@@ -600,7 +830,9 @@ fn a_client_without_the_descriptors_hangs_or_changes_to_shared_memory() {
 fn shared_pair() -> (Client, UnixStream, SharedStream) {
     let (mut client, mut stream) = pair();
     let shared = offer(&stream);
-    client.receive(Some(client.now() + Duration::from_millis(1)), |_, _, _| {}).unwrap();
+    client
+        .receive(Some(client.now() + Duration::from_millis(1)), |_, _, _| {})
+        .unwrap();
     client.flush(Duration::from_secs(10)).unwrap();
     assert_eq!(read_frame(&mut stream), SharedMemory::Switch.packet());
     stream.write_all(&SharedMemory::Switch.packet()).unwrap();
@@ -619,12 +851,19 @@ fn a_client_whose_output_is_full_polls_instead_of_waiting_or_misses_the_end() {
     shared.write(&data("/unread", b"")).unwrap();
     // It has something to read, which it leaves until there is room for answers.
     client.socket.spin.waited(Duration::ZERO);
-    client.receive(Some(client.now() + Duration::from_millis(20)), |_, _, _| panic!("it has no room")).unwrap();
+    client
+        .receive(Some(client.now() + Duration::from_millis(20)), |_, _, _| {
+            panic!("it has no room")
+        })
+        .unwrap();
     assert!(client.output().waiting_bytes() >= limits::OUTPUT_BYTES);
     client.socket.spin.waited(Duration::ZERO);
     client.socket.readable = true;
     client.socket.wait(Some(Duration::from_millis(1))).unwrap();
-    assert_eq!(client.socket.spun, 0, "it polls although there is something to read");
+    assert_eq!(
+        client.socket.spun, 0,
+        "it polls although there is something to read"
+    );
     drop((stream, shared));
     // What the node left in the memory is not lost with it.
     assert_eq!(receive(&mut client, 1), ["data /unread false 0"]);
@@ -636,8 +875,12 @@ fn a_client_whose_output_is_full_polls_instead_of_waiting_or_misses_the_end() {
 fn an_answer_is_cut_in_two_at_the_change_to_shared_memory() {
     let (mut client, mut stream) = pair();
     // More than the socket takes, so that the change has to wait within a packet.
-    let packets: Vec<Vec<u8>> = (0..200).map(|number| data(&format!("/large/{number}"), &[7; 8000])).collect();
-    packets.iter().for_each(|packet| client.output().send(None, |out| out.extend(packet)));
+    let packets: Vec<Vec<u8>> = (0..200)
+        .map(|number| data(&format!("/large/{number}"), &[7; 8000]))
+        .collect();
+    packets
+        .iter()
+        .for_each(|packet| client.output().send(None, |out| out.extend(packet)));
     assert!(client.flush(Duration::ZERO).is_ok() && client.output().waiting_bytes() > 0);
     let mut shared = offer(&stream);
     let reader = thread::spawn(move || {
@@ -656,8 +899,15 @@ fn an_answer_is_cut_in_two_at_the_change_to_shared_memory() {
         client.receive(Some(until), |_, _, _| {}).unwrap();
     }
     let (_stream, read) = reader.join().unwrap();
-    assert!(read == packets, "{} packets of {}", read.len(), packets.len());
-    client.output().send(None, |out| out.extend(interest("/behind")));
+    assert!(
+        read == packets,
+        "{} packets of {}",
+        read.len(),
+        packets.len()
+    );
+    client
+        .output()
+        .send(None, |out| out.extend(interest("/behind")));
     client.flush(Duration::from_secs(10)).unwrap();
     assert_eq!(read_shared(&mut shared), interest("/behind"));
 }

@@ -74,14 +74,18 @@ impl fmt::Display for Problem {
 impl fmt::Display for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.uri)?;
-        self.source.iter().try_for_each(|source| write!(f, " (from {source})"))
+        self.source
+            .iter()
+            .try_for_each(|source| write!(f, " (from {source})"))
     }
 }
 
 impl fmt::Display for TransportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.uri)?;
-        self.source.iter().try_for_each(|source| write!(f, " (from {source})"))?;
+        self.source
+            .iter()
+            .try_for_each(|source| write!(f, " (from {source})"))?;
         write!(f, " is no transport: {}", self.problem)
     }
 }
@@ -102,7 +106,10 @@ impl Transport {
     /// Returns this transport without a request for shared memory, which is made of each node on a
     /// Unix socket.
     pub fn without_shared_memory(self) -> Self {
-        Transport { shared_memory: false, ..self }
+        Transport {
+            shared_memory: false,
+            ..self
+        }
     }
 
     /// Returns true if the node on a Unix socket is asked for shared memory.
@@ -117,8 +124,17 @@ impl Transport {
     pub fn parse(uri: &str, source: Option<&str>) -> Result<Self, TransportError> {
         let source = source.map(str::to_owned);
         match endpoint(uri) {
-            Ok(endpoint) => Ok(Transport { endpoint, uri: uri.to_owned(), source, shared_memory: true }),
-            Err(problem) => Err(TransportError { uri: uri.to_owned(), source, problem }),
+            Ok(endpoint) => Ok(Transport {
+                endpoint,
+                uri: uri.to_owned(),
+                source,
+                shared_memory: true,
+            }),
+            Err(problem) => Err(TransportError {
+                uri: uri.to_owned(),
+                source,
+                problem,
+            }),
         }
     }
 }
@@ -127,7 +143,11 @@ fn endpoint(uri: &str) -> Result<Endpoint, Problem> {
     let (scheme, rest) = uri.split_once("://").ok_or(Problem::Form)?;
     if scheme == "unix" {
         // ndn-cxx accepts unix:/path and unix:///path; the path must be absolute.
-        return if rest.starts_with('/') { Ok(Endpoint::Unix(rest.into())) } else { Err(Problem::Form) };
+        return if rest.starts_with('/') {
+            Ok(Endpoint::Unix(rest.into()))
+        } else {
+            Err(Problem::Form)
+        };
     }
     let (kind, family) = scheme.split_at_checked(3).ok_or(Problem::Form)?;
     let family: fn(&SocketAddr) -> bool = match family {
@@ -143,22 +163,29 @@ fn endpoint(uri: &str) -> Result<Endpoint, Problem> {
     };
     let addresses = resolve(rest.trim_end_matches('/'))?;
     let addresses: Vec<_> = addresses.into_iter().filter(family).collect();
-    if addresses.is_empty() { Err(Problem::Family) } else { Ok(make(addresses)) }
+    if addresses.is_empty() {
+        Err(Problem::Family)
+    } else {
+        Ok(make(addresses))
+    }
 }
 
 fn resolve(authority: &str) -> Result<Vec<SocketAddr>, Problem> {
     let (host, port) = match authority.rsplit_once(':') {
         // The colons of a bare IPv6 address separate no port.
-        Some((host, port)) if !host.contains(':') || host.ends_with(']') => {
-            (host, port.parse().map_err(|_| Problem::Port(port.to_owned()))?)
-        }
+        Some((host, port)) if !host.contains(':') || host.ends_with(']') => (
+            host,
+            port.parse().map_err(|_| Problem::Port(port.to_owned()))?,
+        ),
         _ => (authority, PORT),
     };
     let host = host.trim_start_matches('[').trim_end_matches(']');
     if host.is_empty() {
         return Err(Problem::NoHost);
     }
-    let addresses = (host, port).to_socket_addrs().map_err(|_| Problem::NoAddress(host.to_owned()))?;
+    let addresses = (host, port)
+        .to_socket_addrs()
+        .map_err(|_| Problem::NoAddress(host.to_owned()))?;
     Ok(addresses.collect())
 }
 
@@ -167,7 +194,10 @@ fn resolve(authority: &str) -> Result<Vec<SocketAddr>, Problem> {
 /// # Errors
 /// Their text is no transport.
 pub fn configured() -> Result<Option<Transport>, TransportError> {
-    if let Some(uri) = std::env::var(VARIABLE).ok().filter(|uri| !uri.trim().is_empty()) {
+    if let Some(uri) = std::env::var(VARIABLE)
+        .ok()
+        .filter(|uri| !uri.trim().is_empty())
+    {
         return Transport::parse(uri.trim(), Some(VARIABLE)).map(Some);
     }
     let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".ndn/client.conf"));
@@ -213,7 +243,11 @@ pub(super) fn is_ours(path: &Path) -> bool {
 /// Returns true if no other user could have put a socket there: under /tmp, where anyone could, its
 /// directory must belong to this user.
 pub fn is_safe(path: &Path) -> bool {
-    let owner = || path.parent().and_then(|directory| fs::symlink_metadata(directory).ok()).map(|found| found.uid());
+    let owner = || {
+        path.parent()
+            .and_then(|directory| fs::symlink_metadata(directory).ok())
+            .map(|found| found.uid())
+    };
     !path.starts_with("/tmp") || owner() == Some(rustix::process::geteuid().as_raw())
 }
 
@@ -234,10 +268,17 @@ mod tests {
             ("tcp://127.0.0.1:7000/", "127.0.0.1:7000"),
         ] {
             let expected = vec![expected.parse().unwrap()];
-            assert_eq!(Transport::parse(uri, None).unwrap().endpoint, Endpoint::Tcp(expected), "{uri}");
+            assert_eq!(
+                Transport::parse(uri, None).unwrap().endpoint,
+                Endpoint::Tcp(expected),
+                "{uri}"
+            );
         }
         let udp = Transport::parse("udp4://127.0.0.1:7000", None).unwrap();
-        assert_eq!(udp.endpoint, Endpoint::Udp(vec!["127.0.0.1:7000".parse().unwrap()]));
+        assert_eq!(
+            udp.endpoint,
+            Endpoint::Udp(vec!["127.0.0.1:7000".parse().unwrap()])
+        );
     }
 
     #[test]
@@ -254,16 +295,29 @@ mod tests {
             "aaé://x",
             "tcp4://[::1]",
         ] {
-            let error = Transport::parse(uri, Some("NDN_CLIENT_TRANSPORT")).unwrap_err().to_string();
-            assert!(error.starts_with(&format!("{uri:?} (from NDN_CLIENT_TRANSPORT) is no transport: ")), "{error}");
+            let error = Transport::parse(uri, Some("NDN_CLIENT_TRANSPORT"))
+                .unwrap_err()
+                .to_string();
+            assert!(
+                error.starts_with(&format!(
+                    "{uri:?} (from NDN_CLIENT_TRANSPORT) is no transport: "
+                )),
+                "{error}"
+            );
         }
     }
 
     #[test]
     fn the_last_transport_line_counts_and_comments_do_not() {
         assert_eq!(transport_line("; transport=unix:///a\n"), None);
-        assert_eq!(transport_line("pib=x\n transport = unix:///b ; old\n"), Some("unix:///b"));
-        assert_eq!(transport_line("transport=unix:///a\ntransport=tcp://h\n"), Some("tcp://h"));
+        assert_eq!(
+            transport_line("pib=x\n transport = unix:///b ; old\n"),
+            Some("unix:///b")
+        );
+        assert_eq!(
+            transport_line("transport=unix:///a\ntransport=tcp://h\n"),
+            Some("tcp://h")
+        );
         assert_eq!(transport_line("transport=\n"), None);
     }
 }

@@ -60,7 +60,12 @@ impl UnixSocket {
     }
 
     /// Reads. The end of the stream is 0 bytes. Events of shared memory get the token.
-    pub(super) fn read(&mut self, buffer: &mut [u8], registry: &Registry, token: Token) -> io::Result<usize> {
+    pub(super) fn read(
+        &mut self,
+        buffer: &mut [u8],
+        registry: &Registry,
+        token: Token,
+    ) -> io::Result<usize> {
         self.is_cut = false;
         match &mut self.shared {
             Some(shared) if shared.is_read => match shared.stream.read(buffer) {
@@ -74,21 +79,38 @@ impl UnixSocket {
 
     /// Returns true if there may be more to read, although a read has returned less than it could.
     pub(super) fn may_have_more(&self) -> bool {
-        self.is_cut || self.shared.as_ref().is_some_and(|shared| shared.is_read && shared.stream.may_have_more())
+        self.is_cut
+            || self
+                .shared
+                .as_ref()
+                .is_some_and(|shared| shared.is_read && shared.stream.may_have_more())
     }
 
     /// Reads the socket while the descriptors of shared memory may come.
-    fn receive(&mut self, buffer: &mut [u8], registry: &Registry, token: Token) -> io::Result<usize> {
+    fn receive(
+        &mut self,
+        buffer: &mut [u8],
+        registry: &Registry,
+        token: Token,
+    ) -> io::Result<usize> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
-        let received = recvmsg(&self.socket, &mut [IoSliceMut::new(buffer)], &mut control, flags)?;
+        let received = recvmsg(
+            &self.socket,
+            &mut [IoSliceMut::new(buffer)],
+            &mut control,
+            flags,
+        )?;
         // A process that may open no more descriptors gets some of them, or none.
         self.is_cut = received.flags.contains(ReturnFlags::CTRUNC);
         for message in control.drain() {
-            let RecvAncillaryMessage::ScmRights(mut descriptors) = message else { continue };
+            let RecvAncillaryMessage::ScmRights(mut descriptors) = message else {
+                continue;
+            };
             self.is_cut = true;
-            if let (Some(memory), Some(ear), Some(bell)) = (descriptors.next(), descriptors.next(), descriptors.next())
+            if let (Some(memory), Some(ear), Some(bell)) =
+                (descriptors.next(), descriptors.next(), descriptors.next())
             {
                 // Without memory, both sides go on over the socket.
                 self.shared = open(Descriptors { memory, ear, bell }, registry, token).ok();
@@ -133,11 +155,17 @@ impl UnixSocket {
     /// Changes to shared memory, if the node has offered some. Call it between two packets. Returns
     /// true if it changes now.
     pub(super) fn between_packets(&mut self) -> io::Result<bool> {
-        let Some(shared) = self.shared.as_mut().filter(|shared| !shared.is_written) else { return Ok(false) };
+        let Some(shared) = self.shared.as_mut().filter(|shared| !shared.is_written) else {
+            return Ok(false);
+        };
         match self.socket.write(&SharedMemory::Switch.packet()) {
             // The kernel takes a packet of this size whole or not at all.
             Ok(_) => shared.is_written = true,
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                ) => {}
             Err(error) => return Err(error),
         }
         Ok(shared.is_written)
@@ -145,12 +173,23 @@ impl UnixSocket {
 
     /// Returns the shared memory that is read.
     pub(super) fn shared_input(&mut self) -> Option<&mut SharedStream> {
-        self.shared.as_mut().filter(|shared| shared.is_read).map(|shared| &mut shared.stream)
+        self.shared
+            .as_mut()
+            .filter(|shared| shared.is_read)
+            .map(|shared| &mut shared.stream)
     }
 }
 
 fn open(descriptors: Descriptors, registry: &Registry, token: Token) -> io::Result<Shared> {
     let stream = SharedStream::open(descriptors)?;
-    registry.register(&mut SourceFd(&stream.as_raw_fd()), token, Interest::READABLE)?;
-    Ok(Shared { stream, is_written: false, is_read: false })
+    registry.register(
+        &mut SourceFd(&stream.as_raw_fd()),
+        token,
+        Interest::READABLE,
+    )?;
+    Ok(Shared {
+        stream,
+        is_written: false,
+        is_read: false,
+    })
 }

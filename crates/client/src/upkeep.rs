@@ -86,8 +86,14 @@ impl Upkeep {
         what: String,
         next: Option<Time>,
     ) {
-        self.commands.retain(|old| old.command != command || old.parameters != parameters);
-        self.commands.push(Repeated { command, parameters, what, state: State::Answered { next } });
+        self.commands
+            .retain(|old| old.command != command || old.parameters != parameters);
+        self.commands.push(Repeated {
+            command,
+            parameters,
+            what,
+            state: State::Answered { next },
+        });
     }
 
     /// Begins an outage, or goes on with it.
@@ -99,7 +105,11 @@ impl Upkeep {
         };
         let since = self.outage.as_ref().map_or(now, |outage| outage.since);
         let error = self.outage.take().map_or(error, |outage| outage.error);
-        self.outage = Some(Outage { error, since, next_attempt: Some(now + self.pause) });
+        self.outage = Some(Outage {
+            error,
+            since,
+            next_attempt: Some(now + self.pause),
+        });
         self.waiting = 0;
     }
 
@@ -135,7 +145,9 @@ impl Upkeep {
 
     /// Returns true during an outage without a connection.
     pub(super) fn is_cut_off(&self) -> bool {
-        self.outage.as_ref().is_some_and(|outage| outage.next_attempt.is_some())
+        self.outage
+            .as_ref()
+            .is_some_and(|outage| outage.next_attempt.is_some())
     }
 
     /// Returns the error of an outage that is too long.
@@ -175,10 +187,16 @@ impl Upkeep {
             };
             if tries >= limits::MANAGEMENT_TRIES {
                 repeated.state = State::Due { tries: 0 };
-                return Err(ClientError::ManagementUnanswered { what: repeated.what.clone() });
+                return Err(ClientError::ManagementUnanswered {
+                    what: repeated.what.clone(),
+                });
             }
             let name = send(repeated.command, &repeated.parameters)?;
-            repeated.state = State::Sent { name, until: now + limits::MANAGEMENT_LIFETIME, tries: tries + 1 };
+            repeated.state = State::Sent {
+                name,
+                until: now + limits::MANAGEMENT_LIFETIME,
+                tries: tries + 1,
+            };
             self.waiting += 1;
         }
         Ok(())
@@ -187,8 +205,11 @@ impl Upkeep {
     /// Returns the time at which this has something to do.
     pub(super) fn next_timeout(&self) -> Option<Time> {
         let attempt = self.outage.as_ref().and_then(|outage| outage.next_attempt);
-        let end =
-            self.outage.as_ref().filter(|_| self.patience < Duration::MAX).map(|outage| outage.since + self.patience);
+        let end = self
+            .outage
+            .as_ref()
+            .filter(|_| self.patience < Duration::MAX)
+            .map(|outage| outage.since + self.patience);
         let mut earliest = attempt.into_iter().chain(end).min();
         if self.is_cut_off() {
             return earliest;
@@ -207,13 +228,19 @@ impl Upkeep {
     /// Returns the place of the repeated command that has this name, or a prefix of it.
     fn find(&self, answered: NameRef<'_>) -> Option<usize> {
         let is_of = |repeated: &Repeated| matches!(&repeated.state, State::Sent { name, .. } if answered.starts_with(name.as_name()));
-        if self.waiting == 0 { None } else { self.commands.iter().position(is_of) }
+        if self.waiting == 0 {
+            None
+        } else {
+            self.commands.iter().position(is_of)
+        }
     }
 
     /// Handles the answer to a repeated command. Returns false if it is none. `next` is the time to
     /// repeat it.
     pub(super) fn on_data(&mut self, data: &Data<'_>, next: Option<Time>) -> bool {
-        let Some(at) = self.find(data.name) else { return false };
+        let Some(at) = self.find(data.name) else {
+            return false;
+        };
         let repeated = &mut self.commands[at];
         repeated.state = State::Answered { next };
         self.waiting -= 1;
@@ -222,7 +249,11 @@ impl Upkeep {
             Ok(response) => self.refused = Some(refusal(&repeated.what, &response)),
             Err(error) => self.refused = Some(unreadable(&repeated.what, &error)),
         }
-        if self.commands.iter().all(|command| matches!(command.state, State::Answered { .. })) {
+        if self
+            .commands
+            .iter()
+            .all(|command| matches!(command.state, State::Answered { .. }))
+        {
             self.outage = None;
         }
         true
@@ -231,7 +262,9 @@ impl Upkeep {
     /// Handles a Nack for a repeated command: a node that starts may not have its management yet.
     /// Returns false if it is none.
     pub(super) fn on_nack(&mut self, now: Time, interest: &Interest<'_>) -> bool {
-        let Some(at) = self.find(interest.name) else { return false };
+        let Some(at) = self.find(interest.name) else {
+            return false;
+        };
         if let State::Sent { until, .. } = &mut self.commands[at].state {
             *until = (*until).min(now + limits::LONGEST_PAUSE);
         }

@@ -26,16 +26,26 @@ pub(crate) struct Entry {
 
 impl Index {
     pub(crate) fn new(engine: Engine) -> Index {
-        Index { engine, table: HashTable::new(), entries: Vec::new(), victims: Vec::new(), left: Vec::new() }
+        Index {
+            engine,
+            table: HashTable::new(),
+            entries: Vec::new(),
+            victims: Vec::new(),
+            left: Vec::new(),
+        }
     }
 
     /// All records whose key has this hash, in no order.
     pub(crate) fn of_key(&self, hash: u64) -> impl Iterator<Item = Slot> {
-        self.table.iter_hash(hash).copied().filter(move |slot| self.entries[slot.index()].hash == hash)
+        self.table
+            .iter_hash(hash)
+            .copied()
+            .filter(move |slot| self.entries[slot.index()].hash == hash)
     }
 
     pub(crate) fn find(&self, hash: u64, tag: u32) -> Option<Slot> {
-        self.of_key(hash).find(|slot| self.entries[slot.index()].tag == tag)
+        self.of_key(hash)
+            .find(|slot| self.entries[slot.index()].tag == tag)
     }
 
     pub(crate) fn get(&self, slot: Slot) -> &Entry {
@@ -57,7 +67,9 @@ impl Index {
     /// Adds a record. Returns its slot and the number of evicted records; `None` if it can never
     /// fit.
     pub(crate) fn insert(&mut self, entry: Entry, now: Time) -> Option<(Slot, u64)> {
-        let slot = self.engine.insert(entry.hash, u64::from(entry.length), now, &mut self.victims);
+        let slot = self
+            .engine
+            .insert(entry.hash, u64::from(entry.length), now, &mut self.victims);
         let evicted = self.victims.len() as u64;
         while let Some(victim) = self.victims.pop() {
             // The newcomer may have taken the slot of one of them; entries still hold the old ones.
@@ -70,7 +82,8 @@ impl Index {
         }
         self.entries[slot.index()] = entry;
         let entries = &self.entries;
-        self.table.insert_unique(entry.hash, slot, |slot| entries[slot.index()].hash);
+        self.table
+            .insert_unique(entry.hash, slot, |slot| entries[slot.index()].hash);
         Some((slot, evicted))
     }
 
@@ -93,33 +106,51 @@ impl Index {
     }
 
     fn unlink(&mut self, slot: Slot) {
-        if let Ok(entry) = self.table.find_entry(self.entries[slot.index()].hash, |other| *other == slot) {
+        if let Ok(entry) = self
+            .table
+            .find_entry(self.entries[slot.index()].hash, |other| *other == slot)
+        {
             entry.remove();
         }
     }
 
     /// All slots in use, with their entries, in no order.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (Slot, &Entry)> {
-        self.table.iter().map(|slot| (*slot, &self.entries[slot.index()]))
+        self.table
+            .iter()
+            .map(|slot| (*slot, &self.entries[slot.index()]))
     }
 
     /// Panics if table, entries and engine disagree: see [`crate::Log::check_invariants`].
     pub(crate) fn check_invariants(&self) {
         self.engine.check_invariants();
-        assert_eq!(self.table.len(), self.engine.len(), "the index has as many records as the engine");
+        assert_eq!(
+            self.table.len(),
+            self.engine.len(),
+            "the index has as many records as the engine"
+        );
         for (slot, entry) in self.entries() {
-            let (id, size) = self.engine.object(slot).expect("the engine has every slot of the index");
+            let (id, size) = self
+                .engine
+                .object(slot)
+                .expect("the engine has every slot of the index");
             assert_eq!(
                 (id, size.bytes()),
                 (entry.hash, entry.length.into()),
                 "{slot:?}: hash and length in the engine"
             );
-            assert_eq!(self.find(entry.hash, entry.tag), Some(slot), "one record of a hash and tag, where it is found");
+            assert_eq!(
+                self.find(entry.hash, entry.tag),
+                Some(slot),
+                "one record of a hash and tag, where it is found"
+            );
         }
         assert!(self.left.is_empty(), "every evicted record has been noted");
     }
 
     pub(crate) fn state_bytes(&self) -> usize {
-        self.engine.state_bytes() + self.entries.capacity() * size_of::<Entry>() + self.table.allocation_size()
+        self.engine.state_bytes()
+            + self.entries.capacity() * size_of::<Entry>()
+            + self.table.allocation_size()
     }
 }

@@ -42,7 +42,11 @@ impl Job {
     /// Does it, which takes as long as the disk does.
     pub fn run(self, storage: &impl Storage) -> Done {
         Done(match self.0 {
-            Work::Write { pieces, geometry, identity } => Outcome::Written {
+            Work::Write {
+                pieces,
+                geometry,
+                identity,
+            } => Outcome::Written {
                 with_boundary: pieces.last().is_some_and(|piece| piece.is_boundary()),
                 result: write(&pieces, geometry, &identity, storage),
                 pieces: pieces.len(),

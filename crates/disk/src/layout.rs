@@ -57,7 +57,11 @@ pub struct GeometryError;
 
 impl fmt::Display for GeometryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a log on disk has 8MiB to {}", ByteSize::from_bytes(Geometry::MOST_BYTES))
+        write!(
+            f,
+            "a log on disk has 8MiB to {}",
+            ByteSize::from_bytes(Geometry::MOST_BYTES)
+        )
     }
 }
 
@@ -74,7 +78,8 @@ impl Geometry {
     /// # Errors
     /// Below 8 MiB, and above 256 TiB.
     pub fn of(capacity: ByteSize) -> Result<Geometry, GeometryError> {
-        let region = (capacity.bytes() / 64).clamp(Self::LEAST_REGION, Self::MOST_REGION) / 4096 * 4096;
+        let region =
+            (capacity.bytes() / 64).clamp(Self::LEAST_REGION, Self::MOST_REGION) / 4096 * 4096;
         let regions = u32::try_from(capacity.bytes() / region).map_err(|_| GeometryError)?;
         Geometry::new(u32::try_from(region).map_err(|_| GeometryError)?, regions)
     }
@@ -85,8 +90,14 @@ impl Geometry {
     /// A size outside of [`limits`].
     pub fn new(region_bytes: u32, regions: u32) -> Result<Geometry, GeometryError> {
         let bytes = limits::MIN_REGION_BYTES..=limits::MAX_REGION_BYTES;
-        let sound = bytes.contains(&region_bytes) && (limits::MIN_REGIONS..=limits::MAX_REGIONS).contains(&regions);
-        sound.then_some(Geometry { region_bytes, regions }).ok_or(GeometryError)
+        let sound = bytes.contains(&region_bytes)
+            && (limits::MIN_REGIONS..=limits::MAX_REGIONS).contains(&regions);
+        sound
+            .then_some(Geometry {
+                region_bytes,
+                regions,
+            })
+            .ok_or(GeometryError)
     }
 
     /// Bytes of the whole file.
@@ -118,7 +129,11 @@ impl Geometry {
     /// Bytes that keep two copies out of one block. Only tests have regions that are too small for
     /// it.
     pub(crate) fn gap(&self) -> u32 {
-        if self.region_bytes >= 4 * BLOCK { BLOCK } else { 0 }
+        if self.region_bytes >= 4 * BLOCK {
+            BLOCK
+        } else {
+            0
+        }
     }
 
     /// Returns the number of regions.
@@ -200,9 +215,18 @@ pub(crate) enum Kind {
 impl Kind {
     fn of(number: u32) -> Option<Kind> {
         use Kind::{Ban, BanCopy, Clear, Moved, Padding, Put, RemoveKey, RemoveVariant};
-        [Put, RemoveKey, RemoveVariant, Ban, Clear, Moved, BanCopy, Padding]
-            .into_iter()
-            .find(|kind| *kind as u32 == number)
+        [
+            Put,
+            RemoveKey,
+            RemoveVariant,
+            Ban,
+            Clear,
+            Moved,
+            BanCopy,
+            Padding,
+        ]
+        .into_iter()
+        .find(|kind| *kind as u32 == number)
     }
 
     /// Returns true if key and value have a meaning.
@@ -237,7 +261,9 @@ pub(crate) fn superblock(geometry: Geometry, identity: Identity) -> Vec<u8> {
 
 /// Returns true for an intact superblock of another version.
 fn is_of_another_version(bytes: &[u8]) -> bool {
-    bytes.len() >= 56 && !bytes.starts_with(SUPERBLOCK_MAGIC) && u64_at(bytes, 48) == xxh3_64_with_seed(&bytes[..48], 0)
+    bytes.len() >= 56
+        && !bytes.starts_with(SUPERBLOCK_MAGIC)
+        && u64_at(bytes, 48) == xxh3_64_with_seed(&bytes[..48], 0)
 }
 
 /// Selects one of two superblocks. The second counts if the first has rotted; but a file that
@@ -283,11 +309,22 @@ impl Superblock {
         let sound = bytes.len() >= 56
             && bytes.starts_with(SUPERBLOCK_MAGIC)
             && u64_at(bytes, 48) == xxh3_64_with_seed(&bytes[..48], 0);
-        let region_bytes = sound.then(|| u32::try_from(u64_at(bytes, 8)).ok()).flatten();
-        let geometry = region_bytes.and_then(|region| Geometry::new(region, u32_at(bytes, 16)).ok());
-        let Some(geometry) = geometry else { return Superblock::Unusable };
+        let region_bytes = sound
+            .then(|| u32::try_from(u64_at(bytes, 8)).ok())
+            .flatten();
+        let geometry =
+            region_bytes.and_then(|region| Geometry::new(region, u32_at(bytes, 16)).ok());
+        let Some(geometry) = geometry else {
+            return Superblock::Unusable;
+        };
         let hash_key = std::array::from_fn(|at| bytes[32 + at]);
-        Superblock::Ours(geometry, Identity { id: u64_at(bytes, 24), hash_key })
+        Superblock::Ours(
+            geometry,
+            Identity {
+                id: u64_at(bytes, 24),
+                hash_key,
+            },
+        )
     }
 }
 
@@ -302,7 +339,11 @@ pub(crate) struct RegionEnd {
 impl RegionEnd {
     pub(crate) fn encode(&self, identity: &Identity) -> [u8; HEADER as usize] {
         let mut bytes = [0; HEADER as usize];
-        bytes[..4].copy_from_slice(if self.entries.is_some() { TRAILER_MAGIC } else { HEADER_MAGIC });
+        bytes[..4].copy_from_slice(if self.entries.is_some() {
+            TRAILER_MAGIC
+        } else {
+            HEADER_MAGIC
+        });
         bytes[4..8].copy_from_slice(&self.entries.unwrap_or(0).to_le_bytes());
         bytes[8..16].copy_from_slice(&identity.id.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.sequence.to_le_bytes());
@@ -315,7 +356,10 @@ impl RegionEnd {
     pub(crate) fn read(bytes: &[u8], identity: &Identity) -> Option<RegionEnd> {
         let bytes = bytes.get(..HEADER as usize)?;
         let entries = bytes.starts_with(TRAILER_MAGIC).then(|| u32_at(bytes, 4));
-        let end = RegionEnd { sequence: u64_at(bytes, 16), entries };
+        let end = RegionEnd {
+            sequence: u64_at(bytes, 16),
+            entries,
+        };
         // The index has 32 bits of it, which last for longer than any disk.
         let is_whole = end.encode(identity) == bytes && (1..1 << 32).contains(&end.sequence);
         is_whole.then_some(end)
@@ -368,7 +412,9 @@ pub(crate) struct Record {
 
 /// The length of the record that begins here, if one may.
 pub(crate) fn record_length(head: &[u8]) -> Option<u64> {
-    let head = head.get(..RECORD as usize).filter(|head| head.starts_with(RECORD_MAGIC))?;
+    let head = head
+        .get(..RECORD as usize)
+        .filter(|head| head.starts_with(RECORD_MAGIC))?;
     Some(u64::from(RECORD) + u64::from(u32_at(head, 12)) + u64::from(u32_at(head, 16)))
 }
 
@@ -394,7 +440,15 @@ impl RecordCheck {
             && u32_at(head, 20) == offset;
         let mut checksum = Xxh3::with_seed(seed);
         checksum.update(&head[..32]);
-        fits.then(|| (RecordCheck { sum: u64_at(head, 32), checksum }, u32_at(head, 16)))
+        fits.then(|| {
+            (
+                RecordCheck {
+                    sum: u64_at(head, 32),
+                    checksum,
+                },
+                u32_at(head, 16),
+            )
+        })
     }
 
     /// The next bytes behind the header.
@@ -443,7 +497,10 @@ impl FooterEntry {
     pub(crate) fn encode(&self, number: u32, seed: u64) -> [u8; ENTRY as usize] {
         let mut bytes = [0; ENTRY as usize];
         bytes[..8].copy_from_slice(&self.hash.to_le_bytes());
-        for (at, field) in [self.tag, self.offset, self.length, self.kind as u32].into_iter().enumerate() {
+        for (at, field) in [self.tag, self.offset, self.length, self.kind as u32]
+            .into_iter()
+            .enumerate()
+        {
             bytes[8 + 4 * at..12 + 4 * at].copy_from_slice(&field.to_le_bytes());
         }
         let checksum = entry_checksum(&bytes, number, seed);
@@ -459,7 +516,13 @@ impl FooterEntry {
         }
         let (offset, length) = (u32_at(bytes, 12), u32_at(bytes, 16));
         let kind = Kind::of(u32_at(bytes, 20))?;
-        Some(FooterEntry { hash: u64_at(bytes, 0), tag: u32_at(bytes, 8), offset, length, kind })
+        Some(FooterEntry {
+            hash: u64_at(bytes, 0),
+            tag: u32_at(bytes, 8),
+            offset,
+            length,
+            kind,
+        })
     }
 }
 
@@ -472,7 +535,10 @@ fn entry_checksum(bytes: &[u8], number: u32, seed: u64) -> u64 {
 
 /// Reads arbitrary bytes as every structure of a disk. For the fuzz target: nothing panics.
 pub fn parse_anything(bytes: &[u8]) -> bool {
-    let identity = Identity { id: 1, hash_key: [0; 16] };
+    let identity = Identity {
+        id: 1,
+        hash_key: [0; 16],
+    };
     let (first, second) = bytes.split_at(bytes.len() / 2);
     let record = read_record(&Bytes::copy_from_slice(bytes), HEADER, identity.seed(1));
     matches!(Superblock::read(bytes), Superblock::Ours(..))
@@ -504,7 +570,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const IDENTITY: Identity = Identity { id: 7, hash_key: [3; 16] };
+    const IDENTITY: Identity = Identity {
+        id: 7,
+        hash_key: [3; 16],
+    };
 
     fn geometry() -> Geometry {
         Geometry::new(4096, 8).unwrap()
@@ -512,8 +581,14 @@ mod tests {
 
     #[test]
     fn sizes() {
-        let of = |mib| Geometry::of(ByteSize::from_mib(mib)).map(|found| (found.region_bytes >> 20, found.regions));
-        assert_eq!((of(7), of(8), of(64), of(100)), (Err(GeometryError), Ok((1, 8)), Ok((1, 64)), Ok((1, 64))));
+        let of = |mib| {
+            Geometry::of(ByteSize::from_mib(mib))
+                .map(|found| (found.region_bytes >> 20, found.regions))
+        };
+        assert_eq!(
+            (of(7), of(8), of(64), of(100)),
+            (Err(GeometryError), Ok((1, 8)), Ok((1, 64)), Ok((1, 64)))
+        );
         assert_eq!((of(6400), of(1 << 20)), (Ok((100, 64)), Ok((256, 4096))));
         assert!(Geometry::of(ByteSize::from_bytes(u64::MAX)).is_err());
     }
@@ -522,12 +597,24 @@ mod tests {
     #[test]
     fn every_changed_bit_is_seen() {
         let value = [Bytes::from_static(b"head"), Bytes::from_static(b"body")];
-        let head = RecordHead { kind: Kind::Put, tag: 5, offset: 32, hash: 9, key: b"key", value: &value, filler: 0 };
+        let head = RecordHead {
+            kind: Kind::Put,
+            tag: 5,
+            offset: 32,
+            hash: 9,
+            key: b"key",
+            value: &value,
+            filler: 0,
+        };
         let seed = IDENTITY.seed(4);
         let bytes = [&head.encode(seed)[..], b"key", b"headbody"].concat();
-        let read = |bytes: &[u8], offset, seed| read_record(&Bytes::copy_from_slice(bytes), offset, seed);
+        let read =
+            |bytes: &[u8], offset, seed| read_record(&Bytes::copy_from_slice(bytes), offset, seed);
         let record = read(&bytes, 32, seed).unwrap();
-        assert_eq!((&record.key[..], &record.value[..], record.tag), (&b"key"[..], &b"headbody"[..], 5));
+        assert_eq!(
+            (&record.key[..], &record.value[..], record.tag),
+            (&b"key"[..], &b"headbody"[..], 5)
+        );
         assert!(read(&bytes, 33, seed).is_none() && read(&bytes, 32, IDENTITY.seed(5)).is_none());
         assert!(read(&bytes[..bytes.len() - 1], 32, seed).is_none());
         for bit in 0..bytes.len() * 8 {
@@ -535,17 +622,29 @@ mod tests {
             changed[bit / 8] ^= 1 << (bit % 8);
             assert!(read(&changed, 32, seed).is_none(), "bit {bit}");
         }
-        let entry = FooterEntry { hash: 9, tag: 5, offset: 32, length: 51, kind: Kind::Put };
+        let entry = FooterEntry {
+            hash: 9,
+            tag: 5,
+            offset: 32,
+            length: 51,
+            kind: Kind::Put,
+        };
         let bytes = entry.encode(3, seed);
         assert_eq!(FooterEntry::read(&bytes, 3, seed).unwrap(), entry);
-        assert!(FooterEntry::read(&bytes, 4, seed).is_none() && FooterEntry::read(&bytes, 3, seed + 1).is_none());
+        assert!(
+            FooterEntry::read(&bytes, 4, seed).is_none()
+                && FooterEntry::read(&bytes, 3, seed + 1).is_none()
+        );
         for bit in 0..bytes.len() * 8 {
             let mut changed = bytes;
             changed[bit / 8] ^= 1 << (bit % 8);
             assert!(FooterEntry::read(&changed, 3, seed).is_none(), "bit {bit}");
         }
         for entries in [None, Some(7)] {
-            let end = RegionEnd { sequence: 4, entries };
+            let end = RegionEnd {
+                sequence: 4,
+                entries,
+            };
             let bytes = end.encode(&IDENTITY);
             assert_eq!(RegionEnd::read(&bytes, &IDENTITY), Some(end));
             for bit in 0..bytes.len() * 8 {
@@ -555,11 +654,20 @@ mod tests {
             }
         }
         let bytes = superblock(geometry(), IDENTITY);
-        assert_eq!(Superblock::read(&bytes), Superblock::Ours(geometry(), IDENTITY));
+        assert_eq!(
+            Superblock::read(&bytes),
+            Superblock::Ours(geometry(), IDENTITY)
+        );
         for bit in 0..56 * 8 {
             let mut changed = bytes.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
-            assert!(!matches!(Superblock::read(&changed), Superblock::Ours(..) | Superblock::Blank), "bit {bit}");
+            assert!(
+                !matches!(
+                    Superblock::read(&changed),
+                    Superblock::Ours(..) | Superblock::Blank
+                ),
+                "bit {bit}"
+            );
         }
     }
 

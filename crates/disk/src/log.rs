@@ -167,12 +167,19 @@ impl<M: Bans> Log<M> {
     /// Returns the tags of the values of a key, at most so many, in no order.
     pub fn tags(&self, key: &[u8], most: usize) -> Vec<u32> {
         let slots = self.index.of_key(self.identity.hash(key));
-        slots.map(|slot| self.index.get(slot).tag).take(most).collect()
+        slots
+            .map(|slot| self.index.get(slot).tag)
+            .take(most)
+            .collect()
     }
 
     /// Returns the value that a lookup has read, if it is still the current one. A [`ReadError`]
     /// removes the record from the index.
-    pub fn finish(&mut self, lookup: &Lookup, found: Result<Bytes, ReadError>) -> Option<FoundRecord> {
+    pub fn finish(
+        &mut self,
+        lookup: &Lookup,
+        found: Result<Bytes, ReadError>,
+    ) -> Option<FoundRecord> {
         let value = self.check(lookup, found)?;
         let verdict = self.bans.verdict(lookup.position, &lookup.key, &value);
         if verdict == BanVerdict::Gone {
@@ -181,12 +188,18 @@ impl<M: Bans> Log<M> {
             return None;
         }
         self.counters.recalled += 1;
-        Some(FoundRecord { value, expired: verdict == BanVerdict::Expired, position: lookup.position })
+        Some(FoundRecord {
+            value,
+            expired: verdict == BanVerdict::Expired,
+            position: lookup.position,
+        })
     }
 
     /// Returns true if the value at `position` is still one of the key's.
     pub fn is_current(&self, key: &[u8], position: u64) -> bool {
-        self.index.of_key(self.identity.hash(key)).any(|slot| self.position_of(slot) == position)
+        self.index
+            .of_key(self.identity.hash(key))
+            .any(|slot| self.position_of(slot) == position)
     }
 
     /// Stores a value, in two parts to avoid a copy. In any case, the former value is gone, from
@@ -213,10 +226,18 @@ impl<M: Bans> Log<M> {
         }
         let length = RECORD as usize + key.len() + value[0].len() + value[1].len();
         let length = match u32::try_from(length) {
-            Ok(length) if length <= self.geometry.record_bytes() && key.len() <= limits::KEY_BYTES => length,
+            Ok(length)
+                if length <= self.geometry.record_bytes() && key.len() <= limits::KEY_BYTES =>
+            {
+                length
+            }
             _ => return Put::TooLarge,
         };
-        if !self.index.engine.admit_or_fill(hash, u64::from(length), now) {
+        if !self
+            .index
+            .engine
+            .admit_or_fill(hash, u64::from(length), now)
+        {
             return Put::Refused;
         }
         let queued = self.queue.bytes() + length as usize;
@@ -229,9 +250,20 @@ impl<M: Bans> Log<M> {
             None => self.bound_variants(hash),
         }
         let (region, offset) = self.append(Kind::Put, hash, tag, key.into(), value, now);
-        let inserted = self.index.insert(Entry { hash, tag, region, offset, length }, now);
+        let inserted = self.index.insert(
+            Entry {
+                hash,
+                tag,
+                region,
+                offset,
+                length,
+            },
+            now,
+        );
         self.note_superseded();
-        let Some((slot, evicted)) = inserted else { return Put::TooLarge };
+        let Some((slot, evicted)) = inserted else {
+            return Put::TooLarge;
+        };
         self.regions[region as usize].slots.push(slot);
         self.counters.evicted += evicted;
         self.counters.stored_bytes += u64::from(length);
@@ -283,7 +315,16 @@ impl<M: Bans> Log<M> {
         // What waits for room removes less than this.
         let instead_of = self.waiting_pieces();
         self.tombstones.clear();
-        self.push_tombstone(Tombstone { kind: Kind::Clear, hash: 0, tag: 0, value: Bytes::new(), instead_of }, now);
+        self.push_tombstone(
+            Tombstone {
+                kind: Kind::Clear,
+                hash: 0,
+                tag: 0,
+                value: Bytes::new(),
+                instead_of,
+            },
+            now,
+        );
     }
 
     fn tombstone(&mut self, kind: Kind, hash: u64, tag: u32, value: Bytes, now: Time) {
@@ -292,7 +333,16 @@ impl<M: Bans> Log<M> {
                 self.counters.emptied += 1;
                 self.clear(now);
             }
-            false => self.push_tombstone(Tombstone { kind, hash, tag, value, instead_of: 0 }, now),
+            false => self.push_tombstone(
+                Tombstone {
+                    kind,
+                    hash,
+                    tag,
+                    value,
+                    instead_of: 0,
+                },
+                now,
+            ),
         }
     }
 
@@ -310,9 +360,25 @@ impl<M: Bans> Log<M> {
             if !self.make_room_keeping(length, records, 0) {
                 return;
             }
-            let Some(Tombstone { kind, hash, tag, value, instead_of }) = self.tombstones.pop_front() else { return };
+            let Some(Tombstone {
+                kind,
+                hash,
+                tag,
+                value,
+                instead_of,
+            }) = self.tombstones.pop_front()
+            else {
+                return;
+            };
             self.schedule.appended += instead_of;
-            self.append(kind, hash, tag, Box::default(), [value.clone(), Bytes::new()], now);
+            self.append(
+                kind,
+                hash,
+                tag,
+                Box::default(),
+                [value.clone(), Bytes::new()],
+                now,
+            );
             if kind == Kind::Ban {
                 self.append_copy(value, now);
             }
@@ -323,9 +389,23 @@ impl<M: Bans> Log<M> {
     fn append_copy(&mut self, value: Bytes, now: Time) {
         if let Some(zeros) = self.geometry.gap().checked_sub(RECORD) {
             let zeros = Bytes::from_static(&ZEROS).slice(..zeros as usize);
-            self.append(Kind::Padding, 0, 0, Box::default(), [zeros, Bytes::new()], now);
+            self.append(
+                Kind::Padding,
+                0,
+                0,
+                Box::default(),
+                [zeros, Bytes::new()],
+                now,
+            );
         }
-        self.append(Kind::BanCopy, 0, 0, Box::default(), [value, Bytes::new()], now);
+        self.append(
+            Kind::BanCopy,
+            0,
+            0,
+            Box::default(),
+            [value, Bytes::new()],
+            now,
+        );
     }
 
     /// Returns the number of pieces between the queue's end and that of the removals and bans that
@@ -335,7 +415,8 @@ impl<M: Bans> Log<M> {
         let mut open = self.open.as_ref().map(|open| (open.end, open.records));
         for tombstone in &self.tombstones {
             let (length, added) = tombstone.room(self.geometry);
-            let has_room = |(end, records): &(u32, u32)| self.geometry.fits(*end, *records, length, added);
+            let has_room =
+                |(end, records): &(u32, u32)| self.geometry.fits(*end, *records, length, added);
             let (end, records) = open.filter(has_room).unwrap_or_else(|| {
                 pieces += 1 + u64::from(open.is_some());
                 (HEADER, 0)
@@ -353,7 +434,8 @@ impl<M: Bans> Log<M> {
     }
 
     fn make_room_keeping(&mut self, length: u32, records: u32, kept: usize) -> bool {
-        let has_room = |open: &OpenRegion| self.geometry.fits(open.end, open.records, length, records);
+        let has_room =
+            |open: &OpenRegion| self.geometry.fits(open.end, open.records, length, records);
         if self.open.as_ref().is_some_and(has_room) {
             return true;
         }
@@ -361,17 +443,31 @@ impl<M: Bans> Log<M> {
             return false;
         }
         self.seal();
-        let Some(region) = self.free.pop_front() else { return false };
+        let Some(region) = self.free.pop_front() else {
+            return false;
+        };
         let sequence = self.next_sequence;
         self.next_sequence += 1;
-        self.regions[region as usize] = Region { sequence, slots: Vec::new() };
-        self.open = Some(OpenRegion { region, end: HEADER, records: 0 });
+        self.regions[region as usize] = Region {
+            sequence,
+            slots: Vec::new(),
+        };
+        self.open = Some(OpenRegion {
+            region,
+            end: HEADER,
+            records: 0,
+        });
         self.push(region, sequence, 0, Content::Header);
         true
     }
 
     fn seal(&mut self) {
-        let Some(OpenRegion { region, records, .. }) = self.open.take() else { return };
+        let Some(OpenRegion {
+            region, records, ..
+        }) = self.open.take()
+        else {
+            return;
+        };
         let sequence = self.regions[region as usize].sequence;
         self.push_at_end(region, sequence, Content::Trailer(records));
         self.sealed.push_back(region);
@@ -384,7 +480,13 @@ impl<M: Bans> Log<M> {
 
     fn push(&mut self, region: u32, sequence: u64, offset: u32, content: Content) {
         self.schedule.appended += 1;
-        self.queue.push(Piece { number: self.schedule.appended, region, sequence, offset, content });
+        self.queue.push(Piece {
+            number: self.schedule.appended,
+            region,
+            sequence,
+            offset,
+            content,
+        });
     }
 
     /// Appends a record after [`Log::make_room`]. Returns its place.
@@ -402,14 +504,25 @@ impl<M: Bans> Log<M> {
         open.end += RECORD + within_region(key.len() + value[0].len() + value[1].len());
         open.records += 1;
         let sequence = self.regions[region as usize].sequence;
-        let content = Content::Record { number, kind, tag, hash, key, value };
+        let content = Content::Record {
+            number,
+            kind,
+            tag,
+            hash,
+            key,
+            value,
+        };
         self.push(region, sequence, offset, content);
         self.schedule.note_append(now);
         (region, offset)
     }
 
     /// Returns the value of a lookup, if its record is still in its place.
-    pub(crate) fn check(&mut self, lookup: &Lookup, found: Result<Bytes, ReadError>) -> Option<Bytes> {
+    pub(crate) fn check(
+        &mut self,
+        lookup: &Lookup,
+        found: Result<Bytes, ReadError>,
+    ) -> Option<Bytes> {
         let entry = self.index.get_if_used(lookup.slot)?;
         if entry.hash != lookup.hash || self.position_of(lookup.slot) != lookup.position {
             return None;
@@ -438,14 +551,26 @@ impl<M: Bans> Log<M> {
     /// Remembers evicted records, which may come back at a restart.
     pub(crate) fn note_superseded(&mut self) {
         // A region is begun in the place of the oldest.
-        let oldest = self.next_sequence.saturating_sub(u64::from(self.geometry.regions()));
-        for Entry { hash, tag, region, .. } in self.index.left.drain(..) {
-            self.superseded.tombstone(hash, tag, self.regions[region as usize].sequence, oldest);
+        let oldest = self
+            .next_sequence
+            .saturating_sub(u64::from(self.geometry.regions()));
+        for Entry {
+            hash, tag, region, ..
+        } in self.index.left.drain(..)
+        {
+            self.superseded
+                .tombstone(hash, tag, self.regions[region as usize].sequence, oldest);
         }
     }
 
     pub(crate) fn lookup(&self, slot: Slot, key: Box<[u8]>) -> Lookup {
-        let Entry { hash, region, offset, length, .. } = *self.index.get(slot);
+        let Entry {
+            hash,
+            region,
+            offset,
+            length,
+            ..
+        } = *self.index.get(slot);
         let sequence = self.regions[region as usize].sequence;
         let place = Place {
             at: self.geometry.region_at(region) + u64::from(offset),
@@ -454,7 +579,14 @@ impl<M: Bans> Log<M> {
             seed: self.identity.seed(sequence),
         };
         let queued = self.queue.find(sequence, offset).map(Arc::clone);
-        Lookup { key, hash, slot, position: position(sequence, offset), place, queued }
+        Lookup {
+            key,
+            hash,
+            slot,
+            position: position(sequence, offset),
+            place,
+            queued,
+        }
     }
 
     pub(crate) fn position_of(&self, slot: Slot) -> u64 {
@@ -463,12 +595,17 @@ impl<M: Bans> Log<M> {
     }
 
     fn newest(&self, hash: u64) -> Option<Slot> {
-        self.index.of_key(hash).max_by_key(|slot| self.position_of(*slot))
+        self.index
+            .of_key(hash)
+            .max_by_key(|slot| self.position_of(*slot))
     }
 
     fn bound_variants(&mut self, hash: u64) {
         if self.index.of_key(hash).count() >= limits::VARIANTS
-            && let Some(oldest) = self.index.of_key(hash).min_by_key(|slot| self.position_of(*slot))
+            && let Some(oldest) = self
+                .index
+                .of_key(hash)
+                .min_by_key(|slot| self.position_of(*slot))
         {
             self.let_go(oldest);
             self.counters.evicted += 1;
@@ -525,8 +662,15 @@ impl<M: Bans> Log<M> {
 
     /// Bytes of heap of the index and the policies, beside what waits for the disk.
     pub fn state_bytes(&self) -> usize {
-        let slots = self.regions.iter().map(|region| region.slots.capacity() * size_of::<Slot>()).sum::<usize>();
-        self.index.state_bytes() + self.superseded.state_bytes() + slots + self.regions.capacity() * size_of::<Region>()
+        let slots = self
+            .regions
+            .iter()
+            .map(|region| region.slots.capacity() * size_of::<Slot>())
+            .sum::<usize>();
+        self.index.state_bytes()
+            + self.superseded.state_bytes()
+            + slots
+            + self.regions.capacity() * size_of::<Region>()
     }
 }
 

@@ -91,18 +91,33 @@ impl Lookup {
     /// [`ReadError`].
     pub fn run(&self, storage: &impl Storage, room: Vec<u8>) -> Result<Bytes, ReadError> {
         let (key, value) = self.read(storage, room)?;
-        if *key == *self.key { Ok(value) } else { Err(ReadError::Corrupt) }
+        if *key == *self.key {
+            Ok(value)
+        } else {
+            Err(ReadError::Corrupt)
+        }
     }
 
     /// The record's key and value.
-    pub(crate) fn read(&self, storage: &impl Storage, room: Vec<u8>) -> Result<(Bytes, Bytes), ReadError> {
+    pub(crate) fn read(
+        &self,
+        storage: &impl Storage,
+        room: Vec<u8>,
+    ) -> Result<(Bytes, Bytes), ReadError> {
         if let Some(piece) = &self.queued {
             return match &piece.content {
-                Content::Record { key, value, .. } => Ok((Bytes::copy_from_slice(key), value.concat().into())),
+                Content::Record { key, value, .. } => {
+                    Ok((Bytes::copy_from_slice(key), value.concat().into()))
+                }
                 _ => Err(ReadError::Corrupt),
             };
         }
-        let Place { at, offset, length, seed } = self.place;
+        let Place {
+            at,
+            offset,
+            length,
+            seed,
+        } = self.place;
         let mut bytes = room;
         bytes.resize(length as usize, 0);
         storage.read(at, &mut bytes).map_err(ReadError::Io)?;

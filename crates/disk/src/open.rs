@@ -9,7 +9,8 @@ use crate::Counters;
 use crate::bans::Bans;
 use crate::index::Entry;
 use crate::layout::{
-    FooterEntry, Identity, Kind, SUPERBLOCK, Superblock, choose_superblock, superblock, within_region,
+    FooterEntry, Identity, Kind, SUPERBLOCK, Superblock, choose_superblock, superblock,
+    within_region,
 };
 use crate::log::{Config, Log, Region, position};
 use crate::queue;
@@ -80,16 +81,21 @@ impl<M: Bans> Log<M> {
             Ok(Superblock::Foreign) => return Err(OpenError::Foreign),
             Ok(Superblock::Ours(found, identity)) if found == geometry => {
                 log.identity = identity;
-                let restored = log.restore(storage, now).map(|()| Opened::Found).or_else(|_| {
-                    // Which region it is that cannot be read is not known, and it may hold
-                    // removals.
-                    log.identity = fresh;
-                    log.begin(storage).map(|()| Opened::Replaced)
-                });
+                let restored = log
+                    .restore(storage, now)
+                    .map(|()| Opened::Found)
+                    .or_else(|_| {
+                        // Which region it is that cannot be read is not known, and it may hold
+                        // removals.
+                        log.identity = fresh;
+                        log.begin(storage).map(|()| Opened::Replaced)
+                    });
                 restored.and_then(|opened| log.mend_superblocks(storage, &copies).map(|()| opened))
             }
             Ok(Superblock::Blank) => log.begin(storage).map(|()| Opened::New),
-            Ok(Superblock::Ours(..) | Superblock::Unusable) => log.begin(storage).map(|()| Opened::Replaced),
+            Ok(Superblock::Ours(..) | Superblock::Unusable) => {
+                log.begin(storage).map(|()| Opened::Replaced)
+            }
             Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
         };
         let opened = result.unwrap_or_else(|error| {
@@ -112,7 +118,11 @@ impl<M: Bans> Log<M> {
     }
 
     /// Writes the superblock again if a copy of it has rotted.
-    fn mend_superblocks(&self, storage: &impl Storage, copies: &[io::Result<Vec<u8>>; 2]) -> io::Result<()> {
+    fn mend_superblocks(
+        &self,
+        storage: &impl Storage,
+        copies: &[io::Result<Vec<u8>>; 2],
+    ) -> io::Result<()> {
         let bytes = superblock(self.geometry, self.identity);
         for (at, copy) in [0, self.geometry.copy_at()].into_iter().zip(copies) {
             // A block that cannot be written costs nothing as long as the other one can be read.
@@ -125,7 +135,11 @@ impl<M: Bans> Log<M> {
 
     /// An error is that of both headers of a region; nothing has been restored then.
     fn restore(&mut self, storage: &impl Storage, now: Time) -> io::Result<()> {
-        let reader = Reader { storage, geometry: self.geometry, identity: self.identity };
+        let reader = Reader {
+            storage,
+            geometry: self.geometry,
+            identity: self.identity,
+        };
         let mut found = Vec::new();
         for region in 0..self.geometry.regions() {
             match reader.sequence(region)? {
@@ -136,7 +150,8 @@ impl<M: Bans> Log<M> {
         found.sort_unstable();
         self.next_sequence = found.last().map_or(1, |(newest, _)| newest + 1);
         let contents = reader.unbroken(&mut found);
-        self.free.extend(found.into_iter().map(|(_, region)| region));
+        self.free
+            .extend(found.into_iter().map(|(_, region)| region));
         for content in contents {
             self.replay(content, now);
         }
@@ -145,21 +160,46 @@ impl<M: Bans> Log<M> {
         {
             self.give_up(oldest);
         }
-        self.counters = Counters { reclaimed: self.counters.reclaimed, ..Counters::default() };
+        self.counters = Counters {
+            reclaimed: self.counters.reclaimed,
+            ..Counters::default()
+        };
         Ok(())
     }
 
     fn replay(&mut self, content: Content, now: Time) {
-        let Content { region, sequence, entries, bans, repair } = content;
-        self.regions[region as usize] = Region { sequence, slots: Vec::with_capacity(entries.len()) };
+        let Content {
+            region,
+            sequence,
+            entries,
+            bans,
+            repair,
+        } = content;
+        self.regions[region as usize] = Region {
+            sequence,
+            slots: Vec::with_capacity(entries.len()),
+        };
         let mut bans = bans.into_iter();
-        for FooterEntry { hash, tag, offset, length, kind } in &entries {
+        for FooterEntry {
+            hash,
+            tag,
+            offset,
+            length,
+            kind,
+        } in &entries
+        {
             match kind {
                 Kind::Put | Kind::Moved => {
                     if let Some(old) = self.index.find(*hash, *tag) {
                         self.index.remove(old);
                     }
-                    let entry = Entry { hash: *hash, tag: *tag, region, offset: *offset, length: *length };
+                    let entry = Entry {
+                        hash: *hash,
+                        tag: *tag,
+                        region,
+                        offset: *offset,
+                        length: *length,
+                    };
                     self.superseded.take(*hash, *tag);
                     if let Some((slot, _)) = self.index.insert(entry, now) {
                         self.regions[region as usize].slots.push(slot);
@@ -207,7 +247,11 @@ impl<M: Bans> Log<M> {
     /// Frees a region that is needed now, without time to rewrite its records.
     fn give_up(&mut self, region: u32) {
         for slot in std::mem::take(&mut self.regions[region as usize].slots) {
-            if self.index.get_if_used(slot).is_some_and(|entry| entry.region == region) {
+            if self
+                .index
+                .get_if_used(slot)
+                .is_some_and(|entry| entry.region == region)
+            {
                 self.let_go(slot);
                 self.counters.reclaimed += 1;
             }

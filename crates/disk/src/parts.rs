@@ -37,7 +37,11 @@ impl Lookup {
     /// # Errors
     /// [`ReadError`].
     pub fn open(&self, storage: &impl Storage, first: usize) -> Result<(Parts, Bytes), ReadError> {
-        let mut reading = Reading { sums: Vec::new(), first, head: Vec::new() };
+        let mut reading = Reading {
+            sums: Vec::new(),
+            first,
+            head: Vec::new(),
+        };
         let length = match &self.queued {
             Some(piece) => {
                 let value = value_of(piece, &self.key).ok_or(ReadError::Corrupt)?;
@@ -52,21 +56,41 @@ impl Lookup {
             None => self.check_parts(storage, &mut reading)?,
         };
         let queued = self.queued.as_ref().map_or_else(Weak::new, Arc::downgrade);
-        let lookup = Lookup { queued: None, ..self.clone() };
-        Ok((Parts { lookup, queued, length, sums: reading.sums.into() }, reading.head.into()))
+        let lookup = Lookup {
+            queued: None,
+            ..self.clone()
+        };
+        Ok((
+            Parts {
+                lookup,
+                queued,
+                length,
+                sums: reading.sums.into(),
+            },
+            reading.head.into(),
+        ))
     }
 
     fn check_parts(&self, storage: &impl Storage, reading: &mut Reading) -> Result<u32, ReadError> {
         let mut bytes = vec![0; self.before_value()];
-        storage.read(self.place.at, &mut bytes).map_err(ReadError::Io)?;
-        let (mut check, length) =
-            RecordCheck::begin(&bytes, self.place.offset, self.place.length, self.key.len(), self.place.seed)
-                .filter(|_| bytes[RECORD as usize..] == *self.key)
-                .ok_or(ReadError::Corrupt)?;
+        storage
+            .read(self.place.at, &mut bytes)
+            .map_err(ReadError::Io)?;
+        let (mut check, length) = RecordCheck::begin(
+            &bytes,
+            self.place.offset,
+            self.place.length,
+            self.key.len(),
+            self.place.seed,
+        )
+        .filter(|_| bytes[RECORD as usize..] == *self.key)
+        .ok_or(ReadError::Corrupt)?;
         check.update(&self.key);
         for range in parts_of(length) {
             bytes.resize((range.end - range.start) as usize, 0);
-            storage.read(self.value_at(range.start), &mut bytes).map_err(ReadError::Io)?;
+            storage
+                .read(self.value_at(range.start), &mut bytes)
+                .map_err(ReadError::Io)?;
             check.update(&bytes);
             reading.take(&bytes);
         }
@@ -111,17 +135,25 @@ impl Parts {
     /// [`ReadError`] if another record is there now and [`Log::follow`](crate::Log::follow) does
     /// not find this one elsewhere. [`ReadError::Corrupt`] also past the end.
     pub fn read(&self, storage: &impl Storage, at: u64) -> Result<Bytes, ReadError> {
-        let at = u32::try_from(at).ok().filter(|at| *at < self.length).ok_or(ReadError::Corrupt)?;
+        let at = u32::try_from(at)
+            .ok()
+            .filter(|at| *at < self.length)
+            .ok_or(ReadError::Corrupt)?;
         let number = at / PART_BYTES;
         let start = number * PART_BYTES;
         let range = start..self.length.min(start + PART_BYTES);
         let mut bytes = Vec::new();
         let queued = self.queued.upgrade();
-        match queued.as_ref().and_then(|piece| value_of(piece, &self.lookup.key)) {
+        match queued
+            .as_ref()
+            .and_then(|piece| value_of(piece, &self.lookup.key))
+        {
             Some(value) => copy(value, &range, &mut bytes),
             None => {
                 bytes.resize((range.end - range.start) as usize, 0);
-                storage.read(self.lookup.value_at(start), &mut bytes).map_err(ReadError::Io)?;
+                storage
+                    .read(self.lookup.value_at(start), &mut bytes)
+                    .map_err(ReadError::Io)?;
             }
         }
         match xxh3_64(&bytes) == self.sums[number as usize] {
@@ -150,21 +182,45 @@ impl<M: Bans> Log<M> {
     /// Returns true if the value is still in its place. If not, its region may be overwritten when
     /// the next but one is begun.
     pub fn holds(&self, parts: &Parts) -> bool {
-        let Lookup { slot, hash, position, .. } = parts.lookup;
-        self.index.get_if_used(slot).is_some_and(|entry| entry.hash == hash) && self.position_of(slot) == position
+        let Lookup {
+            slot,
+            hash,
+            position,
+            ..
+        } = parts.lookup;
+        self.index
+            .get_if_used(slot)
+            .is_some_and(|entry| entry.hash == hash)
+            && self.position_of(slot) == position
     }
 
     /// The value elsewhere, if reclaiming has moved it. It may be another of the same length: then
     /// its parts cannot be read.
     pub fn follow(&self, parts: &Parts) -> Option<Parts> {
-        let Lookup { slot, hash, ref place, ref key, .. } = parts.lookup;
+        let Lookup {
+            slot,
+            hash,
+            ref place,
+            ref key,
+            ..
+        } = parts.lookup;
         let entry = self.index.get_if_used(slot)?;
         if entry.hash != hash || entry.length != place.length || self.holds(parts) {
             return None;
         }
         let lookup = self.lookup(slot, key.clone());
-        let queued = lookup.queued.as_ref().map_or_else(Weak::new, Arc::downgrade);
-        Some(Parts { lookup: Lookup { queued: None, ..lookup }, queued, ..parts.clone() })
+        let queued = lookup
+            .queued
+            .as_ref()
+            .map_or_else(Weak::new, Arc::downgrade);
+        Some(Parts {
+            lookup: Lookup {
+                queued: None,
+                ..lookup
+            },
+            queued,
+            ..parts.clone()
+        })
     }
 }
 

@@ -1,7 +1,8 @@
 //! Appended pieces that are not on the disk yet. They can be read from here meanwhile.
 
 use crate::layout::{
-    ENTRY, FooterEntry, Geometry, HEADER, Identity, Kind, RECORD, RecordHead, RegionEnd, TRAILER, within_region,
+    ENTRY, FooterEntry, Geometry, HEADER, Identity, Kind, RECORD, RecordHead, RegionEnd, TRAILER,
+    within_region,
 };
 use crate::storage::Storage;
 use bytes::Bytes;
@@ -29,7 +30,14 @@ pub(crate) enum Content {
     /// At both ends of the region.
     Header,
     /// A record with its entry. `number` is among the region's records.
-    Record { number: u32, kind: Kind, tag: u32, hash: u64, key: Box<[u8]>, value: [Bytes; 2] },
+    Record {
+        number: u32,
+        kind: Kind,
+        tag: u32,
+        hash: u64,
+        key: Box<[u8]>,
+        value: [Bytes; 2],
+    },
     /// The records that a restart writes in the places of damaged ones. Only a ban has a value.
     Repairs(Vec<(FooterEntry, Bytes)>),
     /// Entries that a restart has found damaged or that have changed, with their numbers.
@@ -45,7 +53,10 @@ impl Piece {
             Content::Record { key, value, .. } => {
                 (RECORD + ENTRY) as usize + key.len() + value[0].len() + value[1].len()
             }
-            Content::Repairs(records) => records.iter().map(|(_, value)| RECORD as usize + value.len()).sum(),
+            Content::Repairs(records) => records
+                .iter()
+                .map(|(_, value)| RECORD as usize + value.len())
+                .sum(),
             Content::Entries(entries) => entries.len() * ENTRY as usize,
             Content::Trailer(_) => TRAILER as usize,
         }
@@ -78,7 +89,9 @@ impl Queue {
     /// Returns true if a trailer comes next: all of its records are synced first, so a readable
     /// trailer is true.
     pub(crate) fn begins_with_trailer(&self) -> bool {
-        self.pieces.front().is_some_and(|piece| matches!(piece.content, Content::Trailer(_)))
+        self.pieces
+            .front()
+            .is_some_and(|piece| matches!(piece.content, Content::Trailer(_)))
     }
 
     /// The first pieces: so many bytes, or up to a boundary of a region, since a sync has to come
@@ -108,7 +121,9 @@ impl Queue {
 
     /// The place of the first piece, as sequence number and offset.
     pub(crate) fn first(&self) -> Option<(u64, u32)> {
-        self.pieces.front().map(|piece| (piece.sequence, piece.offset))
+        self.pieces
+            .front()
+            .map(|piece| (piece.sequence, piece.offset))
     }
 
     /// Panics if the pieces are not in the order of the log, if `written < number <= appended` does
@@ -116,21 +131,39 @@ impl Queue {
     /// [`crate::Log::check_invariants`].
     pub(crate) fn check_invariants(&self, written: u64, appended: u64) {
         let bytes: usize = self.pieces.iter().map(|piece| piece.bytes()).sum();
-        assert_eq!(self.bytes, bytes, "the queued bytes are the sum of the pieces");
+        assert_eq!(
+            self.bytes, bytes,
+            "the queued bytes are the sum of the pieces"
+        );
         let (mut before, mut place) = (written, (0, 0));
         for piece in &self.pieces {
-            assert!(before < piece.number, "piece {} is queued after {before} was written or queued", piece.number);
+            assert!(
+                before < piece.number,
+                "piece {} is queued after {before} was written or queued",
+                piece.number
+            );
             let here = (piece.sequence, piece.offset);
-            assert!(place <= here, "piece {}: at {here:?} behind {place:?}", piece.number);
+            assert!(
+                place <= here,
+                "piece {}: at {here:?} behind {place:?}",
+                piece.number
+            );
             (before, place) = (piece.number, here);
         }
-        assert_eq!(before, appended, "the last piece that was appended is queued or written");
+        assert_eq!(
+            before, appended,
+            "the last piece that was appended is queued or written"
+        );
     }
 
     /// Returns the piece at this place, if it has not been written yet.
     pub(crate) fn find(&self, sequence: u64, offset: u32) -> Option<&Arc<Piece>> {
-        let at = self.pieces.partition_point(|piece| (piece.sequence, piece.offset) < (sequence, offset));
-        self.pieces.get(at).filter(|piece| (piece.sequence, piece.offset) == (sequence, offset))
+        let at = self
+            .pieces
+            .partition_point(|piece| (piece.sequence, piece.offset) < (sequence, offset));
+        self.pieces
+            .get(at)
+            .filter(|piece| (piece.sequence, piece.offset) == (sequence, offset))
     }
 }
 
@@ -144,48 +177,109 @@ pub(crate) fn write(
     identity: &Identity,
     storage: &impl Storage,
 ) -> io::Result<u64> {
-    let mut run = Run { storage, at: 0, bytes: Vec::new(), written: 0 };
+    let mut run = Run {
+        storage,
+        at: 0,
+        bytes: Vec::new(),
+        written: 0,
+    };
     let mut entries = Vec::new();
     for piece in pieces {
-        let Piece { region, sequence, .. } = **piece;
+        let Piece {
+            region, sequence, ..
+        } = **piece;
         let at = |offset: u32| geometry.region_at(region) + u64::from(offset);
         let seed = identity.seed(sequence);
         match &piece.content {
             Content::Header => {
-                let header = RegionEnd { sequence, entries: None }.encode(identity);
+                let header = RegionEnd {
+                    sequence,
+                    entries: None,
+                }
+                .encode(identity);
                 run.push(at(0), &header)?;
                 run.push(at(geometry.footer_at(0)), &header)?;
             }
-            Content::Record { number, kind, tag, hash, key, value } => {
+            Content::Record {
+                number,
+                kind,
+                tag,
+                hash,
+                key,
+                value,
+            } => {
                 let (kind, tag, hash, offset) = (*kind, *tag, *hash, piece.offset);
-                let head = RecordHead { kind, tag, offset, hash, key, value, filler: 0 };
+                let head = RecordHead {
+                    kind,
+                    tag,
+                    offset,
+                    hash,
+                    key,
+                    value,
+                    filler: 0,
+                };
                 let mut next = at(offset);
                 for bytes in [&head.encode(seed), &key[..], &value[0], &value[1]] {
                     run.push(next, bytes)?;
                     next += bytes.len() as u64;
                 }
-                let length = within_region(RECORD as usize + key.len() + value[0].len() + value[1].len());
-                let entry = FooterEntry { hash, tag, offset, length, kind };
-                entries.push((at(geometry.footer_at(number + 1)), entry.encode(*number, seed)));
+                let length =
+                    within_region(RECORD as usize + key.len() + value[0].len() + value[1].len());
+                let entry = FooterEntry {
+                    hash,
+                    tag,
+                    offset,
+                    length,
+                    kind,
+                };
+                entries.push((
+                    at(geometry.footer_at(number + 1)),
+                    entry.encode(*number, seed),
+                ));
             }
             Content::Repairs(records) => {
-                for (FooterEntry { hash, tag, offset, length, kind }, value) in records {
+                for (
+                    FooterEntry {
+                        hash,
+                        tag,
+                        offset,
+                        length,
+                        kind,
+                    },
+                    value,
+                ) in records
+                {
                     let (kind, tag, hash, offset) = (*kind, *tag, *hash, *offset);
                     let filler = length - RECORD - within_region(value.len());
                     let value = [value.clone()];
-                    let head = RecordHead { kind, tag, offset, hash, key: &[], value: &value, filler };
+                    let head = RecordHead {
+                        kind,
+                        tag,
+                        offset,
+                        hash,
+                        key: &[],
+                        value: &value,
+                        filler,
+                    };
                     run.push(at(offset), &head.encode(seed))?;
                     run.push(at(offset + RECORD), &value[0])?;
                 }
             }
             Content::Entries(changed) => {
                 let encode = |(number, entry): &(u32, FooterEntry)| {
-                    (at(geometry.footer_at(number + 1)), entry.encode(*number, seed))
+                    (
+                        at(geometry.footer_at(number + 1)),
+                        entry.encode(*number, seed),
+                    )
                 };
                 entries.extend(changed.iter().map(encode));
             }
             Content::Trailer(records) => {
-                let trailer = RegionEnd { sequence, entries: Some(*records) }.encode(identity);
+                let trailer = RegionEnd {
+                    sequence,
+                    entries: Some(*records),
+                }
+                .encode(identity);
                 run.push(at(geometry.footer_at(0)), &trailer)?;
             }
         }
@@ -208,7 +302,9 @@ struct Run<'a, S> {
 
 impl<S: Storage> Run<'_, S> {
     fn push(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
-        if at != self.at + self.bytes.len() as u64 || self.bytes.len() + bytes.len() > GATHERED_BYTES {
+        if at != self.at + self.bytes.len() as u64
+            || self.bytes.len() + bytes.len() > GATHERED_BYTES
+        {
             self.flush()?;
             self.at = at;
         }

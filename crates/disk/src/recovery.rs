@@ -8,8 +8,8 @@
 //! from then on.
 
 use crate::layout::{
-    BLOCK, ENTRY, FooterEntry, Geometry, HEADER, Identity, Kind, RECORD, Record, RegionEnd, TRAILER, read_record,
-    record_length, within_region,
+    BLOCK, ENTRY, FooterEntry, Geometry, HEADER, Identity, Kind, RECORD, Record, RegionEnd,
+    TRAILER, read_record, record_length, within_region,
 };
 use crate::storage::Storage;
 use bytes::Bytes;
@@ -51,11 +51,15 @@ impl<S: Storage> Reader<'_, S> {
     pub(crate) fn unbroken(&self, found: &mut Vec<(u64, u32)>) -> Vec<Content> {
         let mut contents: Vec<Content> = Vec::new();
         while let Some((sequence, region)) = found.last().copied() {
-            let follows = contents.last().is_none_or(|newer| newer.sequence == sequence + 1);
+            let follows = contents
+                .last()
+                .is_none_or(|newer| newer.sequence == sequence + 1);
             if !follows {
                 break;
             }
-            let Some(content) = self.content(region, sequence, contents.is_empty()) else { break };
+            let Some(content) = self.content(region, sequence, contents.is_empty()) else {
+                break;
+            };
             contents.push(content);
             found.pop();
         }
@@ -71,7 +75,8 @@ impl<S: Storage> Reader<'_, S> {
     pub(crate) fn sequence(&self, region: u32) -> io::Result<Option<u64>> {
         let ends = [(0, HEADER), (self.geometry.footer_at(0), TRAILER)]
             .map(|(offset, length)| self.try_read(region, offset, length));
-        let sequence = |bytes: &Bytes| RegionEnd::read(bytes, &self.identity).map(|end| end.sequence);
+        let sequence =
+            |bytes: &Bytes| RegionEnd::read(bytes, &self.identity).map(|end| end.sequence);
         let found = ends.iter().flatten().filter_map(sequence).max();
         match ends {
             [Err(error), Err(_)] => Err(error),
@@ -94,13 +99,26 @@ impl<S: Storage> Reader<'_, S> {
             // It was sealed before the next one began: only its trailer has rotted.
             None => walk.by_entries(),
         }
-        let Walk { entries, bans, repair, .. } = walk;
-        Some(Content { region, sequence, entries, bans, repair })
+        let Walk {
+            entries,
+            bans,
+            repair,
+            ..
+        } = walk;
+        Some(Content {
+            region,
+            sequence,
+            entries,
+            bans,
+            repair,
+        })
     }
 
     fn trailer(&self, region: u32, sequence: u64) -> Option<u32> {
         let bytes = self.read(region, self.geometry.footer_at(0), TRAILER);
-        RegionEnd::read(&bytes, &self.identity).filter(|end| end.sequence == sequence)?.entries
+        RegionEnd::read(&bytes, &self.identity)
+            .filter(|end| end.sequence == sequence)?
+            .entries
     }
 
     /// Reads bytes. Unreadable ones become zeros, which match no checksum.
@@ -126,7 +144,10 @@ impl<S: Storage> Reader<'_, S> {
 
     fn try_read(&self, region: u32, offset: u32, length: u32) -> io::Result<Bytes> {
         let mut bytes = vec![0; length as usize];
-        self.storage.read(self.geometry.region_at(region) + u64::from(offset), &mut bytes)?;
+        self.storage.read(
+            self.geometry.region_at(region) + u64::from(offset),
+            &mut bytes,
+        )?;
         Ok(bytes.into())
     }
 }
@@ -248,8 +269,20 @@ impl<'a, S: Storage> Walk<'a, S> {
     }
 
     fn entry_of(&self, record: &Record) -> FooterEntry {
-        let Record { hash, tag, length, kind, .. } = *record;
-        FooterEntry { hash, tag, offset: self.end, length, kind }
+        let Record {
+            hash,
+            tag,
+            length,
+            kind,
+            ..
+        } = *record;
+        FooterEntry {
+            hash,
+            tag,
+            offset: self.end,
+            length,
+            kind,
+        }
     }
 
     /// The entry with this number, if it is whole and that of a record that begins here.
@@ -257,14 +290,22 @@ impl<'a, S: Storage> Walk<'a, S> {
         let geometry = self.reader.geometry;
         if number >= self.first + within_region(self.entry_window.len()) / ENTRY {
             let count = ENTRY_WINDOW.min(self.most - number);
-            self.entry_window = self.reader.read(self.region, geometry.footer_at(number + count), count * ENTRY);
+            self.entry_window = self.reader.read(
+                self.region,
+                geometry.footer_at(number + count),
+                count * ENTRY,
+            );
             self.first = number;
         }
         let behind = (number - self.first + 1) * ENTRY;
-        let entry =
-            FooterEntry::read(&self.entry_window[self.entry_window.len() - behind as usize..], number, self.seed)?;
+        let entry = FooterEntry::read(
+            &self.entry_window[self.entry_window.len() - behind as usize..],
+            number,
+            self.seed,
+        )?;
         let ends = u64::from(entry.offset) + u64::from(entry.length);
-        (entry.offset == self.end && entry.length >= RECORD && ends <= u64::from(limit)).then_some(entry)
+        (entry.offset == self.end && entry.length >= RECORD && ends <= u64::from(limit))
+            .then_some(entry)
     }
 
     /// The record that begins here, if it is whole.
@@ -276,12 +317,16 @@ impl<'a, S: Storage> Walk<'a, S> {
             }
             let window_end = u64::from(self.window_at) + self.record_window.len() as u64;
             if u64::from(self.end) + wanted > window_end {
-                let length =
-                    u32::try_from(wanted).ok()?.max(RECORD_WINDOW).min(self.reader.geometry.region_bytes() - self.end);
+                let length = u32::try_from(wanted)
+                    .ok()?
+                    .max(RECORD_WINDOW)
+                    .min(self.reader.geometry.region_bytes() - self.end);
                 self.record_window = self.reader.read(self.region, self.end, length);
                 self.window_at = self.end;
             }
-            let bytes = self.record_window.slice((self.end - self.window_at) as usize..);
+            let bytes = self
+                .record_window
+                .slice((self.end - self.window_at) as usize..);
             match record_length(&bytes)? {
                 length if length > wanted => wanted = length,
                 _ => return read_record(&bytes, self.end, self.seed),
@@ -301,14 +346,21 @@ impl<'a, S: Storage> Walk<'a, S> {
 
     /// The first copy of a mark, by its place.
     fn ban_before(&self, copy: &FooterEntry) -> Option<Bytes> {
-        let offset = copy.offset.checked_sub(self.reader.geometry.gap() + copy.length);
+        let offset = copy
+            .offset
+            .checked_sub(self.reader.geometry.gap() + copy.length);
         self.value_at(Kind::Ban, offset, copy.length)
     }
 
     fn value_at(&self, kind: Kind, offset: Option<u32>, length: u32) -> Option<Bytes> {
-        let offset =
-            offset.filter(|at| u64::from(*at) + u64::from(length) <= self.reader.geometry.region_bytes().into())?;
-        let record = read_record(&self.reader.read(self.region, offset, length), offset, self.seed)?;
+        let offset = offset.filter(|at| {
+            u64::from(*at) + u64::from(length) <= self.reader.geometry.region_bytes().into()
+        })?;
+        let record = read_record(
+            &self.reader.read(self.region, offset, length),
+            offset,
+            self.seed,
+        )?;
         (record.kind == kind && record.length == length).then_some(record.value)
     }
 }

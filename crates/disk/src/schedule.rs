@@ -53,14 +53,30 @@ impl Schedule {
     /// Panics if the numbers of pieces contradict each other: see [`crate::Log::check_invariants`].
     /// `waiting` is the number of pieces that wait for room.
     pub(crate) fn check_invariants(&self, waiting: u64) {
-        let Schedule { appended, written, synced, target, .. } = *self;
+        let Schedule {
+            appended,
+            written,
+            synced,
+            target,
+            ..
+        } = *self;
         assert!(
             synced <= written && written <= appended,
             "{synced} pieces synced, {written} written, {appended} appended"
         );
-        assert!(target <= appended + waiting, "piece {target} is to be synced, {appended} appended, {waiting} waiting");
-        assert!(!self.must_sync || synced < written, "a boundary was written and not synced");
-        assert_eq!(self.unsynced_since.is_some(), synced < appended, "a piece that is not synced has a time");
+        assert!(
+            target <= appended + waiting,
+            "piece {target} is to be synced, {appended} appended, {waiting} waiting"
+        );
+        assert!(
+            !self.must_sync || synced < written,
+            "a boundary was written and not synced"
+        );
+        assert_eq!(
+            self.unsynced_since.is_some(),
+            synced < appended,
+            "a piece that is not synced has a time"
+        );
     }
 
     pub(crate) fn sync_ended(&mut self) {

@@ -38,7 +38,9 @@ const SWEPT: usize = 16;
 
 impl Default for Superseded {
     fn default() -> Self {
-        Superseded { parts: (0..PARTS).map(|_| Part::default()).collect() }
+        Superseded {
+            parts: (0..PARTS).map(|_| Part::default()).collect(),
+        }
     }
 }
 
@@ -52,25 +54,40 @@ impl Superseded {
             table.retain(|record| u64::from(record.sequence) >= oldest);
             *sweep_at = SWEPT.max(table.len() * 2);
         }
-        let record = Record { hash, tag, sequence: u32::try_from(sequence).unwrap_or(u32::MAX) };
+        let record = Record {
+            hash,
+            tag,
+            sequence: u32::try_from(sequence).unwrap_or(u32::MAX),
+        };
         table.insert_unique(hash, record, |record| record.hash);
     }
 
     /// Returns true if there may be a record of the key with this hash and tag, and forgets it.
     pub(crate) fn take(&mut self, hash: u64, tag: u32) -> bool {
-        let found = self.part(hash).table.find_entry(hash, |record| (record.hash, record.tag) == (hash, tag));
+        let found = self
+            .part(hash)
+            .table
+            .find_entry(hash, |record| (record.hash, record.tag) == (hash, tag));
         found.map(|entry| entry.remove()).is_ok()
     }
 
     /// Returns true if a record of the key with this hash and tag has left the index and may be on
     /// the disk.
     pub(crate) fn holds(&self, hash: u64, tag: u32) -> bool {
-        self.parts[part_of(hash)].table.find(hash, |record| (record.hash, record.tag) == (hash, tag)).is_some()
+        self.parts[part_of(hash)]
+            .table
+            .find(hash, |record| (record.hash, record.tag) == (hash, tag))
+            .is_some()
     }
 
     /// Panics if a record is not where it is looked for: see [`crate::Log::check_invariants`].
     pub(crate) fn check_invariants(&self) {
-        for (at, part) in self.parts.iter().enumerate().filter(|(_, part)| !part.table.is_empty()) {
+        for (at, part) in self
+            .parts
+            .iter()
+            .enumerate()
+            .filter(|(_, part)| !part.table.is_empty())
+        {
             for record in &part.table {
                 assert!(
                     part_of(record.hash) == at && self.holds(record.hash, record.tag),
@@ -85,7 +102,10 @@ impl Superseded {
     }
 
     pub(crate) fn state_bytes(&self) -> usize {
-        self.parts.iter().map(|part| size_of::<Part>() + part.table.allocation_size()).sum()
+        self.parts
+            .iter()
+            .map(|part| size_of::<Part>() + part.table.allocation_size())
+            .sum()
     }
 
     fn part(&mut self, hash: u64) -> &mut Part {
@@ -109,10 +129,22 @@ mod tests {
         for at in 0..100_000u64 {
             superseded.tombstone(hash(at), 0, at / 100, (at / 100).saturating_sub(8));
             // Of most nobody hears again.
-            assert!(at < 500 || at % 10 > 0 || superseded.take(hash(at - 500), 0), "still on the disk");
+            assert!(
+                at < 500 || at % 10 > 0 || superseded.take(hash(at - 500), 0),
+                "still on the disk"
+            );
         }
-        assert!(superseded.parts.iter().all(|part| part.table.len() <= SWEPT));
-        assert!(superseded.state_bytes() < 1_000_000, "{}", superseded.state_bytes());
+        assert!(
+            superseded
+                .parts
+                .iter()
+                .all(|part| part.table.len() <= SWEPT)
+        );
+        assert!(
+            superseded.state_bytes() < 1_000_000,
+            "{}",
+            superseded.state_bytes()
+        );
     }
 
     /// Failure: everything waits while one insertion sweeps a table of millions.
@@ -127,7 +159,10 @@ mod tests {
         }
         let all: usize = superseded.parts.iter().map(|part| part.table.len()).sum();
         assert!(all > 500_000, "nothing was tried: {all}");
-        assert!(most < 4 * 1_000_000 / PARTS, "a note may pass {most} records");
+        assert!(
+            most < 4 * 1_000_000 / PARTS,
+            "a note may pass {most} records"
+        );
     }
 
     /// As keyed hashes are spread.

@@ -2,15 +2,25 @@
 //! meanwhile; or it is an error.
 
 use bytes::Bytes;
-use larder_disk::{Config, Geometry, Identity, Log, MemoryStorage, Parts, ReadError, Storage, limits};
+use larder_disk::{
+    Config, Geometry, Identity, Log, MemoryStorage, Parts, ReadError, Storage, limits,
+};
 use larder_units::{Stream, Streams, Time};
 
-const IDENTITY: Identity = Identity { id: 7, hash_key: [3; 16] };
+const IDENTITY: Identity = Identity {
+    id: 7,
+    hash_key: [3; 16],
+};
 
 fn open(storage: &MemoryStorage) -> Log<()> {
-    let config =
-        Config { geometry: Geometry::new(1 << 20, 8).unwrap(), policy: "fifo".parse().unwrap(), queue_bytes: 4 << 20 };
-    Log::open(storage, &config, IDENTITY, (), &Streams::new(1), Time::ZERO).unwrap().0
+    let config = Config {
+        geometry: Geometry::new(1 << 20, 8).unwrap(),
+        policy: "fifo".parse().unwrap(),
+        queue_bytes: 4 << 20,
+    };
+    Log::open(storage, &config, IDENTITY, (), &Streams::new(1), Time::ZERO)
+        .unwrap()
+        .0
 }
 
 fn write(log: &mut Log<()>, storage: &MemoryStorage) {
@@ -28,11 +38,21 @@ fn value(length: usize, stream: &mut Stream) -> Bytes {
 }
 
 fn put(log: &mut Log<()>, key: &[u8], value: &Bytes, split: usize) {
-    let put = log.put(key, 1, [value.slice(..split), value.slice(split..)], Time::ZERO);
+    let put = log.put(
+        key,
+        1,
+        [value.slice(..split), value.slice(split..)],
+        Time::ZERO,
+    );
     assert_eq!(put, larder_disk::Put::Stored);
 }
 
-fn begin(log: &mut Log<()>, storage: &MemoryStorage, key: &[u8], first: usize) -> Option<(Parts, Bytes)> {
+fn begin(
+    log: &mut Log<()>,
+    storage: &MemoryStorage,
+    key: &[u8],
+    first: usize,
+) -> Option<(Parts, Bytes)> {
     let lookup = log.look_up(key, None)?;
     let finished = log.finish_open(&lookup, lookup.open(storage, first));
     log.check_invariants();
@@ -61,7 +81,12 @@ fn parts_are_not_the_value() {
         let around = part * stream.below(4) as usize;
         let length = (around + stream.below(7) as usize).saturating_sub(3);
         let value = value(length, &mut stream);
-        put(&mut log, b"key", &value, stream.below(length as u64 + 1) as usize);
+        put(
+            &mut log,
+            b"key",
+            &value,
+            stream.below(length as u64 + 1) as usize,
+        );
         let first = stream.below(2 * part as u64) as usize;
         let (queued, head) = begin(&mut log, &storage, b"key", first).unwrap();
         assert_eq!(head, value.slice(..first.min(length)));
@@ -73,12 +98,20 @@ fn parts_are_not_the_value() {
         let from = stream.below(length as u64 + 1);
         for parts in [&queued, &written] {
             assert!(log.holds(parts));
-            assert_eq!(read_from(parts, &storage, from).unwrap(), &value[from as usize..], "seed {seed}");
+            assert_eq!(
+                read_from(parts, &storage, from).unwrap(),
+                &value[from as usize..],
+                "seed {seed}"
+            );
         }
         assert!(written.read(&storage, length as u64).is_err());
         let mut log = open(&storage);
         let (again, _) = begin(&mut log, &storage, b"key", 0).unwrap();
-        assert_eq!(read_from(&again, &storage, from).unwrap(), &value[from as usize..], "seed {seed}");
+        assert_eq!(
+            read_from(&again, &storage, from).unwrap(),
+            &value[from as usize..],
+            "seed {seed}"
+        );
     }
 }
 
@@ -93,11 +126,16 @@ fn rotten_parts_are_served() {
     let (parts, _) = begin(&mut log, &storage, b"key", 0).unwrap();
     let mut file = vec![0; 1 << 20];
     storage.read(0, &mut file).unwrap();
-    let start = file.windows(64).position(|window| window == &value[..64]).unwrap();
+    let start = file
+        .windows(64)
+        .position(|window| window == &value[..64])
+        .unwrap();
     for _ in 0..50 {
         let at = stream.below(value.len() as u64) as usize;
         let was = file[start + at];
-        storage.write((start + at) as u64, &[was ^ 1 << stream.below(8)]).unwrap();
+        storage
+            .write((start + at) as u64, &[was ^ 1 << stream.below(8)])
+            .unwrap();
         let part = at as u64 / u64::from(limits::PART_BYTES);
         for number in 0..4 {
             let read = parts.read(&storage, number * u64::from(limits::PART_BYTES));
@@ -118,9 +156,21 @@ fn rotten_parts_are_served() {
 fn a_value_that_has_moved_is_lost() {
     let mut stream = Streams::new(2).stream("moves");
     let storage = MemoryStorage::default();
-    let config =
-        Config { geometry: Geometry::new(1 << 20, 8).unwrap(), policy: "lru".parse().unwrap(), queue_bytes: 4 << 20 };
-    let mut log = Log::open(&storage, &config, IDENTITY, (), &Streams::new(1), Time::ZERO).unwrap().0;
+    let config = Config {
+        geometry: Geometry::new(1 << 20, 8).unwrap(),
+        policy: "lru".parse().unwrap(),
+        queue_bytes: 4 << 20,
+    };
+    let mut log = Log::open(
+        &storage,
+        &config,
+        IDENTITY,
+        (),
+        &Streams::new(1),
+        Time::ZERO,
+    )
+    .unwrap()
+    .0;
     let (kept, gone) = (value(150_000, &mut stream), value(150_000, &mut stream));
     put(&mut log, b"kept", &kept, 0);
     put(&mut log, b"gone", &gone, 0);
@@ -130,14 +180,22 @@ fn a_value_that_has_moved_is_lost() {
     let (mut moves, mut left) = (0, false);
     for number in 0..60 {
         log.request(b"kept", Time::ZERO);
-        put(&mut log, format!("{number}").as_bytes(), &value(200_000, &mut stream), 0);
+        put(
+            &mut log,
+            format!("{number}").as_bytes(),
+            &value(200_000, &mut stream),
+            0,
+        );
         write(&mut log, &storage);
         if !log.holds(&kept_parts) {
             kept_parts = log.follow(&kept_parts).expect("it is in use");
             assert!(log.holds(&kept_parts));
             moves += 1;
         }
-        assert_eq!(read_from(&kept_parts, &storage, 70_000).unwrap(), &kept[70_000..]);
+        assert_eq!(
+            read_from(&kept_parts, &storage, 70_000).unwrap(),
+            &kept[70_000..]
+        );
         // It stays readable for a while after it has left the index.
         match read_from(&gone_parts, &storage, 0) {
             Ok(read) => assert_eq!(read, gone),

@@ -60,7 +60,12 @@ pub(crate) fn svg(figure: &Figure) -> String {
 
 /// Returns the size: the plot, and room for all names of the legend.
 fn size(figure: &Figure) -> (u32, u32) {
-    let longest = figure.series.iter().map(|series| shown(&series.name).chars().count()).max().unwrap_or(0);
+    let longest = figure
+        .series
+        .iter()
+        .map(|series| shown(&series.name).chars().count())
+        .max()
+        .unwrap_or(0);
     // A character of this font is at most seven pixels wide, and the series' sign precedes it.
     let legend = (40 + 7 * longest as u32).clamp(LEGEND_WIDTH.0, LEGEND_WIDTH.1);
     let lines = figure.series.len().min(LEGEND_LINES) as u32;
@@ -75,7 +80,9 @@ fn dark_style() -> String {
     for (light, dark) in papers.into_iter().chain(PALETTE) {
         let RGBColor(r, g, b) = light;
         for property in ["fill", "stroke"] {
-            rules += &format!(".larder-figure [{property}=\"#{r:02X}{g:02X}{b:02X}\"]{{{property}:{dark}}}");
+            rules += &format!(
+                ".larder-figure [{property}=\"#{r:02X}{g:02X}{b:02X}\"]{{{property}:{dark}}}"
+            );
         }
     }
     format!(
@@ -84,12 +91,23 @@ fn dark_style() -> String {
 }
 
 fn draw(figure: &Figure, into: &mut String) -> Drawn {
-    let all: Vec<Placed> = figure.series.iter().map(|series| Placed::new(series, figure)).collect();
-    let (x_low, x_high) =
-        extent(&figure.x, all.iter().flat_map(Placed::xs), has_bars(figure) || !figure.x.names.is_empty());
+    let all: Vec<Placed> = figure
+        .series
+        .iter()
+        .map(|series| Placed::new(series, figure))
+        .collect();
+    let (x_low, x_high) = extent(
+        &figure.x,
+        all.iter().flat_map(Placed::xs),
+        has_bars(figure) || !figure.x.names.is_empty(),
+    );
     // Bars begin at zero, if the axis contains it.
     let zero = (has_bars(figure) && figure.y.scale == Scale::Linear).then_some(0.0);
-    let (y_low, y_high) = extent(&figure.y, all.iter().flat_map(Placed::ys).chain(zero), false);
+    let (y_low, y_high) = extent(
+        &figure.y,
+        all.iter().flat_map(Placed::ys).chain(zero),
+        false,
+    );
     let foot = zero.unwrap_or(y_low);
 
     let root = SVGBackend::with_string(into, size(figure)).into_drawing_area();
@@ -100,7 +118,10 @@ fn draw(figure: &Figure, into: &mut String) -> Drawn {
         .margin(10)
         .x_label_area_size(46 + NAME_LINE * (Names::of(figure).lines().saturating_sub(1) as u32))
         .y_label_area_size(66)
-        .build_cartesian_2d(Track::new(&figure.x, x_low, x_high), Track::new(&figure.y, y_low, y_high))?;
+        .build_cartesian_2d(
+            Track::new(&figure.x, x_low, x_high),
+            Track::new(&figure.y, y_low, y_high),
+        )?;
     chart
         .configure_mesh()
         .axis_style(INK)
@@ -111,7 +132,11 @@ fn draw(figure: &Figure, into: &mut String) -> Drawn {
         .x_desc(shown(&figure.x.label))
         .y_desc(shown(&figure.y.label))
         .draw()?;
-    let bars = figure.series.iter().filter(|series| series.style == Style::Bars).count();
+    let bars = figure
+        .series
+        .iter()
+        .filter(|series| series.style == Style::Bars)
+        .count();
     let mut bar = 0;
     for (index, placed) in all.iter().enumerate() {
         let style = Pen::of(figure.series[index].colour.unwrap_or(index));
@@ -143,7 +168,12 @@ struct Track {
 
 impl Track {
     fn new(axis: &Axis, low: f64, high: f64) -> Track {
-        Track { low, high, ticks: axis.ticks(low, high), is_named: !axis.names.is_empty() }
+        Track {
+            low,
+            high,
+            ticks: axis.ticks(low, high),
+            is_named: !axis.names.is_empty(),
+        }
     }
 }
 
@@ -170,7 +200,10 @@ impl ValueFormatter<f64> for Track {
         if self.is_named {
             return String::new();
         }
-        self.ticks.iter().find(|(tick, _)| tick == at).map_or(String::new(), |(_, text)| shown(text))
+        self.ticks
+            .iter()
+            .find(|(tick, _)| tick == at)
+            .map_or(String::new(), |(_, text)| shown(text))
     }
 }
 
@@ -197,14 +230,24 @@ impl Placed {
         };
         let between = |ends: &[(f64, f64)], at: usize| {
             let (low, high) = *ends.get(at)?;
-            Some((figure.x.position(series.points[at].0)?, figure.y.position(low)?, figure.y.position(high)?))
+            Some((
+                figure.x.position(series.points[at].0)?,
+                figure.y.position(low)?,
+                figure.y.position(high)?,
+            ))
         };
         let intervals = series.interval.as_deref().unwrap_or_default();
         Placed {
             style: series.style,
             points: drawn.clone().filter_map(place).collect(),
-            intervals: drawn.clone().filter_map(|at| between(intervals, at)).collect(),
-            quartiles: drawn.clone().filter_map(|at| between(&series.quartiles, at)).collect(),
+            intervals: drawn
+                .clone()
+                .filter_map(|at| between(intervals, at))
+                .collect(),
+            quartiles: drawn
+                .clone()
+                .filter_map(|at| between(&series.quartiles, at))
+                .collect(),
             bar_colours: drawn
                 .clone()
                 .filter(|at| place(*at).is_some())
@@ -223,20 +266,34 @@ impl Placed {
     }
 
     fn ys(&self) -> impl Iterator<Item = f64> {
-        let ends = self.intervals.iter().chain(&self.quartiles).flat_map(|(_, low, high)| [*low, *high]);
+        let ends = self
+            .intervals
+            .iter()
+            .chain(&self.quartiles)
+            .flat_map(|(_, low, high)| [*low, *high]);
         self.points.iter().map(|(_, y)| *y).chain(ends)
     }
 }
 
 fn has_bars(figure: &Figure) -> bool {
-    figure.series.iter().any(|series| series.style == Style::Bars)
+    figure
+        .series
+        .iter()
+        .any(|series| series.style == Style::Bars)
 }
 
 /// Returns the range from the least to the greatest position, with a margin. A linear axis of
 /// positive values that come near zero begins at zero.
 fn extent(axis: &Axis, positions: impl Iterator<Item = f64>, has_places: bool) -> (f64, f64) {
-    let named = axis.names.iter().filter_map(|(value, _)| axis.position(*value));
-    let (low, high) = positions.chain(named).fold((f64::MAX, f64::MIN), |(low, high), at| (low.min(at), high.max(at)));
+    let named = axis
+        .names
+        .iter()
+        .filter_map(|(value, _)| axis.position(*value));
+    let (low, high) = positions
+        .chain(named)
+        .fold((f64::MAX, f64::MIN), |(low, high), at| {
+            (low.min(at), high.max(at))
+        });
     if low > high {
         return (0.0, 1.0);
     }
@@ -247,7 +304,10 @@ fn extent(axis: &Axis, positions: impl Iterator<Item = f64>, has_places: bool) -
     let span = (high - low).max(high.abs().max(low.abs()) * 1e-6).max(1e-9);
     let near_zero = axis.scale == Scale::Linear && low >= 0.0 && low < span;
     let is_all_ones = axis.scale == Scale::Linear && high == 1.0 && low >= 0.0;
-    (if near_zero { 0.0 } else { low - 0.03 * span }, if is_all_ones { 1.0 } else { high + 0.05 * span })
+    (
+        if near_zero { 0.0 } else { low - 0.03 * span },
+        if is_all_ones { 1.0 } else { high + 0.05 * span },
+    )
 }
 
 /// The style of the series with this number.
@@ -258,11 +318,18 @@ struct Pen {
 
 impl Pen {
     fn of(index: usize) -> Pen {
-        Pen { colour: PALETTE[index % COLOURS].0, is_dashed: index / COLOURS % 2 == 1 }
+        Pen {
+            colour: PALETTE[index % COLOURS].0,
+            is_dashed: index / COLOURS % 2 == 1,
+        }
     }
 
     fn stroke(&self) -> ShapeStyle {
-        ShapeStyle { color: self.colour.into(), filled: false, stroke_width: 2 }
+        ShapeStyle {
+            color: self.colour.into(),
+            filled: false,
+            stroke_width: 2,
+        }
     }
 
     fn fill(&self) -> ShapeStyle {
@@ -279,7 +346,10 @@ fn draw_line(chart: &mut Chart<'_, '_>, placed: &Placed, pen: &Pen) -> Drawn {
             let dashes = DashedPathElement::new(placed.points.clone(), 7, 4, pen.stroke());
             chart.draw_series(std::iter::once(dashes))?
         }
-        false => chart.draw_series(std::iter::once(PathElement::new(placed.points.clone(), pen.stroke())))?,
+        false => chart.draw_series(std::iter::once(PathElement::new(
+            placed.points.clone(),
+            pen.stroke(),
+        )))?,
     };
     if placed.points.len() <= MARKED {
         return draw_marks(chart, placed, pen);
@@ -289,38 +359,78 @@ fn draw_line(chart: &mut Chart<'_, '_>, placed: &Placed, pen: &Pen) -> Drawn {
 
 fn draw_marks(chart: &mut Chart<'_, '_>, placed: &Placed, pen: &Pen) -> Drawn {
     let size = if placed.style == Style::Points { 4 } else { 3 };
-    chart.draw_series(placed.points.iter().map(|point| Circle::new(*point, size, pen.fill())))?;
+    chart.draw_series(
+        placed
+            .points
+            .iter()
+            .map(|point| Circle::new(*point, size, pen.fill())),
+    )?;
     draw_whiskers(chart, &placed.intervals, pen)
 }
 
 /// Draws series `number` of the `of` series of bars that share each unit of x.
-fn draw_bars(chart: &mut Chart<'_, '_>, placed: &Placed, pen: &Pen, (number, of): (usize, usize), foot: f64) -> Drawn {
+fn draw_bars(
+    chart: &mut Chart<'_, '_>,
+    placed: &Placed,
+    pen: &Pen,
+    (number, of): (usize, usize),
+    foot: f64,
+) -> Drawn {
     let width = 0.8 / of as f64;
     let left = |x: f64| x - 0.4 + width * number as f64;
-    let fill = |at: usize| placed.bar_colours.get(at).map_or_else(|| pen.fill(), |colour| Pen::of(*colour).fill());
+    let fill = |at: usize| {
+        placed
+            .bar_colours
+            .get(at)
+            .map_or_else(|| pen.fill(), |colour| Pen::of(*colour).fill())
+    };
     let bar = |(at, (x, y)): (usize, &(f64, f64))| {
         Rectangle::new([(left(*x), foot), (left(*x) + width * 0.92, *y)], fill(at))
     };
     chart.draw_series(placed.points.iter().enumerate().map(bar))?;
-    let whiskers: Vec<_> =
-        placed.intervals.iter().map(|(x, low, high)| (left(*x) + width * 0.46, *low, *high)).collect();
-    draw_whiskers(chart, &whiskers, &Pen { colour: INK, is_dashed: false })
+    let whiskers: Vec<_> = placed
+        .intervals
+        .iter()
+        .map(|(x, low, high)| (left(*x) + width * 0.46, *low, *high))
+        .collect();
+    draw_whiskers(
+        chart,
+        &whiskers,
+        &Pen {
+            colour: INK,
+            is_dashed: false,
+        },
+    )
 }
 
 /// Draws boxes half a unit of x wide, on their whiskers.
 fn draw_boxes(chart: &mut Chart<'_, '_>, placed: &Placed, pen: &Pen) -> Drawn {
     draw_whiskers(chart, &placed.intervals, pen)?;
     let ends = |(x, low, high): &(f64, f64, f64)| [(x - 0.25, *low), (x + 0.25, *high)];
-    chart.draw_series(placed.quartiles.iter().map(|quartiles| Rectangle::new(ends(quartiles), PAPER.filled())))?;
-    chart.draw_series(placed.quartiles.iter().map(|quartiles| Rectangle::new(ends(quartiles), pen.stroke())))?;
-    let median = |(x, y): &(f64, f64)| PathElement::new(vec![(x - 0.25, *y), (x + 0.25, *y)], pen.stroke());
+    chart.draw_series(
+        placed
+            .quartiles
+            .iter()
+            .map(|quartiles| Rectangle::new(ends(quartiles), PAPER.filled())),
+    )?;
+    chart.draw_series(
+        placed
+            .quartiles
+            .iter()
+            .map(|quartiles| Rectangle::new(ends(quartiles), pen.stroke())),
+    )?;
+    let median =
+        |(x, y): &(f64, f64)| PathElement::new(vec![(x - 0.25, *y), (x + 0.25, *y)], pen.stroke());
     chart.draw_series(placed.points.iter().map(median))?;
     Ok(())
 }
 
 /// Draws a hollow diamond at each point, and its label at the right.
 fn draw_references(chart: &mut Chart<'_, '_>, placed: &Placed) -> Drawn {
-    let pen = Pen { colour: INK, is_dashed: false };
+    let pen = Pen {
+        colour: INK,
+        is_dashed: false,
+    };
     draw_whiskers(chart, &placed.intervals, &pen)?;
     // On paper of their own, because they may lie on a bar. The papers are drawn first, because one
     // may reach the mark of a neighbour.
@@ -361,9 +471,20 @@ impl Names {
         let names = &figure.x.names;
         // The axis' own labels and margins take 86 pixels of the plot, a character seven.
         let place = (PLOT.0 - 86) as usize / 7 / names.len().max(1);
-        let lines: Vec<Vec<String>> = names.iter().map(|(_, name)| wrapped(&shown(name), place)).collect();
-        let widest = lines.iter().flatten().map(|line| line.chars().count()).max().unwrap_or(0);
-        Names { lines, is_staggered: widest > place }
+        let lines: Vec<Vec<String>> = names
+            .iter()
+            .map(|(_, name)| wrapped(&shown(name), place))
+            .collect();
+        let widest = lines
+            .iter()
+            .flatten()
+            .map(|line| line.chars().count())
+            .max()
+            .unwrap_or(0);
+        Names {
+            lines,
+            is_staggered: widest > place,
+        }
     }
 
     /// The lines that the highest pile takes.
@@ -394,13 +515,29 @@ fn wrapped(name: &str, width: usize) -> Vec<String> {
     lines
 }
 
-fn draw_names(area: &Area<'_>, chart: &Chart<'_, '_>, figure: &Figure, foot: f64, (low, high): (f64, f64)) -> Drawn {
+fn draw_names(
+    area: &Area<'_>,
+    chart: &Chart<'_, '_>,
+    figure: &Figure,
+    foot: f64,
+    (low, high): (f64, f64),
+) -> Drawn {
     let names = Names::of(figure);
     let style = text(12).pos(Pos::new(HPos::Center, VPos::Top));
     for (at, ((value, _), lines)) in figure.x.names.iter().zip(&names.lines).enumerate() {
-        let Some(place) = figure.x.position(*value).filter(|place| (low..=high).contains(place)) else { continue };
+        let Some(place) = figure
+            .x
+            .position(*value)
+            .filter(|place| (low..=high).contains(place))
+        else {
+            continue;
+        };
         let (x, y) = chart.backend_coord(&(place, foot));
-        let lower = if names.is_staggered && at % 2 == 1 { names.most() } else { 0 };
+        let lower = if names.is_staggered && at % 2 == 1 {
+            names.most()
+        } else {
+            0
+        };
         for (line, content) in lines.iter().enumerate() {
             let below = 8 + (NAME_LINE * (line + lower) as u32) as i32;
             area.draw(&Text::new(content.clone(), (x, y + below), style.clone()))?;
@@ -410,14 +547,19 @@ fn draw_names(area: &Area<'_>, chart: &Chart<'_, '_>, figure: &Figure, foot: f64
 }
 
 fn draw_whiskers(chart: &mut Chart<'_, '_>, intervals: &[(f64, f64, f64)], pen: &Pen) -> Drawn {
-    let whisker = |(x, low, high): &(f64, f64, f64)| PathElement::new(vec![(*x, *low), (*x, *high)], pen.stroke());
+    let whisker = |(x, low, high): &(f64, f64, f64)| {
+        PathElement::new(vec![(*x, *low), (*x, *high)], pen.stroke())
+    };
     chart.draw_series(intervals.iter().map(whisker))?;
     Ok(())
 }
 
 fn draw_legend(area: &Area<'_>, figure: &Figure) -> Drawn {
     for (index, series) in figure.series.iter().enumerate() {
-        let (pen, y) = (Pen::of(series.colour.unwrap_or(index)), 50 + (LEGEND_LINE * index as u32) as i32);
+        let (pen, y) = (
+            Pen::of(series.colour.unwrap_or(index)),
+            50 + (LEGEND_LINE * index as u32) as i32,
+        );
         match series.style {
             Style::Bars => area.draw(&Rectangle::new([(4, y - 6), (26, y + 6)], pen.fill()))?,
             Style::Points => area.draw(&Circle::new((15, y), 4, pen.fill()))?,
@@ -427,10 +569,22 @@ fn draw_legend(area: &Area<'_>, figure: &Figure) -> Drawn {
             }
             Style::Reference => {
                 let outline = DIAMOND.map(|(right, down)| (15 + right, y + down)).to_vec();
-                area.draw(&PathElement::new(outline, Pen { colour: INK, is_dashed: false }.stroke()))?;
+                area.draw(&PathElement::new(
+                    outline,
+                    Pen {
+                        colour: INK,
+                        is_dashed: false,
+                    }
+                    .stroke(),
+                ))?;
             }
             Style::Line if pen.is_dashed => {
-                area.draw(&DashedPathElement::new([(4, y), (26, y)], 7, 4, pen.stroke()))?;
+                area.draw(&DashedPathElement::new(
+                    [(4, y), (26, y)],
+                    7,
+                    4,
+                    pen.stroke(),
+                ))?;
             }
             Style::Line => area.draw(&PathElement::new(vec![(4, y), (26, y)], pen.stroke()))?,
         }
@@ -446,9 +600,15 @@ fn text(size: u32) -> TextStyle<'static> {
 /// Returns the text as drawn: without control characters, which XML forbids, and not longer than
 /// fits.
 fn shown(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() && !matches!(c, '\u{FFFE}' | '\u{FFFF}')).take(TEXT_CHARS).collect()
+    text.chars()
+        .filter(|c| !c.is_control() && !matches!(c, '\u{FFFE}' | '\u{FFFF}'))
+        .take(TEXT_CHARS)
+        .collect()
 }
 
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
 }

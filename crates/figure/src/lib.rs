@@ -100,32 +100,60 @@ impl Series {
 
     /// Creates a mark at each of `points`.
     pub fn points(name: impl Into<String>, points: Vec<(f64, f64)>) -> Series {
-        Series { style: Style::Points, ..Series::line(name, points) }
+        Series {
+            style: Style::Points,
+            ..Series::line(name, points)
+        }
     }
 
     /// Creates a bar for each of `points`.
     pub fn bars(name: impl Into<String>, points: Vec<(f64, f64)>) -> Series {
-        Series { style: Style::Bars, ..Series::line(name, points) }
+        Series {
+            style: Style::Bars,
+            ..Series::line(name, points)
+        }
     }
 
     /// Creates a box plot: medians, and the first and the third quartile at each.
-    pub fn boxes(name: impl Into<String>, medians: Vec<(f64, f64)>, quartiles: Vec<(f64, f64)>) -> Series {
-        Series { style: Style::Boxes, quartiles, ..Series::line(name, medians) }
+    pub fn boxes(
+        name: impl Into<String>,
+        medians: Vec<(f64, f64)>,
+        quartiles: Vec<(f64, f64)>,
+    ) -> Series {
+        Series {
+            style: Style::Boxes,
+            quartiles,
+            ..Series::line(name, medians)
+        }
     }
 
     /// Creates a mark for each value from another source, with a text beside it.
-    pub fn reference(name: impl Into<String>, points: Vec<(f64, f64)>, labels: Vec<String>) -> Series {
-        Series { style: Style::Reference, labels, ..Series::line(name, points) }
+    pub fn reference(
+        name: impl Into<String>,
+        points: Vec<(f64, f64)>,
+        labels: Vec<String>,
+    ) -> Series {
+        Series {
+            style: Style::Reference,
+            labels,
+            ..Series::line(name, points)
+        }
     }
 
     /// Sets the colour, by its place in the palette; places beyond [`COLOURS`] start again, dashed.
     pub fn coloured(self, colour: usize) -> Series {
-        Series { colour: Some(colour), ..self }
+        Series {
+            colour: Some(colour),
+            ..self
+        }
     }
 
     /// Adds an interval of y at each point.
     pub fn with_interval(self, interval: Vec<(f64, f64)>) -> Series {
-        Series { interval: Some(interval), ..self }
+        Series {
+            interval: Some(interval),
+            ..self
+        }
     }
 }
 

@@ -16,7 +16,8 @@
 use bytes::Bytes;
 use larder_disk::{Geometry, Identity, Log, MemoryStorage};
 use larder_forwarder::{
-    Config, FaceConfig, FaceId, Forwarder, Outbox, Route, SecondTier, TierFigures, TierLookup, TierRecord,
+    Config, FaceConfig, FaceId, Forwarder, Outbox, Route, SecondTier, TierFigures, TierLookup,
+    TierRecord,
 };
 use larder_packet::{DataBuilder, DigestSigner, InterestBuilder, Name, NameRef};
 use larder_policy::Engine;
@@ -46,13 +47,19 @@ impl SecondTier for Side {
 
     fn put(&mut self, name: NameRef<'_>, record: Bytes) {
         let mut shelf = self.0.lock().expect("a lock");
-        shelf.0.put(name.as_bytes(), 0, [record, Bytes::new()], Time::ZERO);
+        shelf
+            .0
+            .put(name.as_bytes(), 0, [record, Bytes::new()], Time::ZERO);
     }
 
     fn erase(&mut self, _: NameRef<'_>) {}
 
     fn holds(&self, name: NameRef<'_>, position: u64) -> bool {
-        self.0.lock().expect("a lock").0.is_current(name.as_bytes(), position)
+        self.0
+            .lock()
+            .expect("a lock")
+            .0
+            .is_current(name.as_bytes(), position)
     }
 
     fn figures(&self) -> TierFigures {
@@ -72,16 +79,29 @@ struct Place {
 impl Place {
     fn new(with_tier: bool) -> Place {
         let streams = Streams::new(1);
-        let engine = Engine::new(&"lru".parse().expect("a spec"), ByteSize::from_mib(1), &streams).expect("an engine");
+        let engine = Engine::new(
+            &"lru".parse().expect("a spec"),
+            ByteSize::from_mib(1),
+            &streams,
+        )
+        .expect("an engine");
         let mut forwarder = Forwarder::new(Config::new([1, 2], streams), engine);
         let storage = MemoryStorage::default();
         let shelf = with_tier.then(|| {
             let geometry = Geometry::of(ByteSize::from_mib(256)).expect("a size");
-            let config =
-                larder_disk::Config { geometry, policy: "fifo".parse().expect("a spec"), queue_bytes: 64 << 20 };
-            let identity = Identity { id: 1, hash_key: [3; 16] };
+            let config = larder_disk::Config {
+                geometry,
+                policy: "fifo".parse().expect("a spec"),
+                queue_bytes: 64 << 20,
+            };
+            let identity = Identity {
+                id: 1,
+                hash_key: [3; 16],
+            };
             let opened = Log::open(&storage, &config, identity, (), &streams, Time::ZERO);
-            let Ok((log, _)) = opened else { panic!("a log") };
+            let Ok((log, _)) = opened else {
+                panic!("a log")
+            };
             Arc::new(Mutex::new((log, Vec::new())))
         });
         if let Some(shelf) = &shelf {
@@ -89,13 +109,30 @@ impl Place {
         }
         let consumer = forwarder.add_face(FaceConfig::local("consumer"));
         let producer = forwarder.add_face(FaceConfig::local("producer"));
-        let route = Route { face: producer, origin: 255, cost: 1, flags: 1, expires: None };
-        forwarder.add_route(&"/bench".parse().expect("a name"), route).expect("a route");
-        Place { forwarder, outbox: Outbox::new(), shelf, storage, consumer, producer }
+        let route = Route {
+            face: producer,
+            origin: 255,
+            cost: 1,
+            flags: 1,
+            expires: None,
+        };
+        forwarder
+            .add_route(&"/bench".parse().expect("a name"), route)
+            .expect("a route");
+        Place {
+            forwarder,
+            outbox: Outbox::new(),
+            shelf,
+            storage,
+            consumer,
+            producer,
+        }
     }
 
     fn packet(&mut self, face: FaceId, packet: &mut [u8]) {
-        let done = self.forwarder.on_packet(Time::ZERO, face, packet, &mut self.outbox);
+        let done = self
+            .forwarder
+            .on_packet(Time::ZERO, face, packet, &mut self.outbox);
         assert!(done.is_ok());
     }
 
@@ -114,7 +151,9 @@ impl Place {
         let last = interests.len() - 500;
         let begun = cpu();
         for _ in 0..4 {
-            interests[last..].iter_mut().for_each(|interest| self.packet(self.consumer, interest));
+            interests[last..]
+                .iter_mut()
+                .for_each(|interest| self.packet(self.consumer, interest));
             assert_eq!(self.outbox.sends().len(), 1);
         }
         cpu() - begun
@@ -125,13 +164,16 @@ impl Place {
         let mut took = Duration::ZERO;
         for interests in interests[..1000].chunks_mut(500) {
             let begun = cpu();
-            interests.iter_mut().for_each(|interest| self.packet(self.consumer, interest));
+            interests
+                .iter_mut()
+                .for_each(|interest| self.packet(self.consumer, interest));
             took += cpu() - begun;
             let read = self.read();
             assert_eq!(read.len(), interests.len());
             let begun = cpu();
             for (ticket, tier_record) in read {
-                self.forwarder.on_tier_lookup(Time::ZERO, ticket, tier_record, &mut self.outbox);
+                self.forwarder
+                    .on_tier_lookup(Time::ZERO, ticket, tier_record, &mut self.outbox);
                 assert_eq!(self.outbox.sends().len(), 1);
             }
             took += cpu() - begun;
@@ -140,13 +182,21 @@ impl Place {
     }
 
     fn read(&mut self) -> Vec<(u64, Option<TierRecord>)> {
-        let Some(shelf) = &self.shelf else { return Vec::new() };
+        let Some(shelf) = &self.shelf else {
+            return Vec::new();
+        };
         let mut shelf = shelf.lock().expect("a lock");
         let lookups = std::mem::take(&mut shelf.1);
         let read = lookups.into_iter().map(|(ticket, lookup)| {
             let found = lookup.run(&self.storage, lookup.room());
             let found = shelf.0.finish(&lookup, found);
-            (ticket, found.map(|found| TierRecord { record: found.value, position: found.position }))
+            (
+                ticket,
+                found.map(|found| TierRecord {
+                    record: found.value,
+                    position: found.position,
+                }),
+            )
         });
         read.collect()
     }
@@ -163,22 +213,37 @@ impl Place {
 }
 
 fn name(round: usize, number: usize) -> Name {
-    format!("/bench/round-{round:03}/file/segment/{number:06}").parse().expect("a name")
+    format!("/bench/round-{round:03}/file/segment/{number:06}")
+        .parse()
+        .expect("a name")
 }
 
 /// The same name is asked for with another nonce each time: the ones before were seen.
 fn interests(round: usize, time: usize) -> Vec<Vec<u8>> {
     let nonce = |number| ((round * 4 + time) * NAMES + number) as u32;
-    (0..NAMES).map(|number| InterestBuilder::new(name(round, number)).nonce(nonce(number)).build()).collect()
+    (0..NAMES)
+        .map(|number| {
+            InterestBuilder::new(name(round, number))
+                .nonce(nonce(number))
+                .build()
+        })
+        .collect()
 }
 
 fn data(round: usize) -> Vec<Vec<u8>> {
-    let of = |number| DataBuilder::new(&name(round, number)).content(&[7; 1000]).build(&DigestSigner).expect("Data");
+    let of = |number| {
+        DataBuilder::new(&name(round, number))
+            .content(&[7; 1000])
+            .build(&DigestSigner)
+            .expect("Data")
+    };
     (0..NAMES).map(of).collect()
 }
 
 fn cpu() -> Duration {
-    clock_gettime(ClockId::ThreadCPUTime).try_into().expect("a time")
+    clock_gettime(ClockId::ThreadCPUTime)
+        .try_into()
+        .expect("a time")
 }
 
 fn main() {
@@ -199,9 +264,21 @@ fn main() {
         times.sort();
         times[times.len() / 2].as_nanos()
     };
-    println!("{:<44}{:>8}{:>8}", "ns of processor time", "without", "with");
+    println!(
+        "{:<44}{:>8}{:>8}",
+        "ns of processor time", "without", "with"
+    );
     let [miss, miss_with, hit, hit_with, tier_lookup] = times.each_mut().map(median);
-    println!("{:<44}{miss:>8}{miss_with:>8}", "Interest and Data, the name is nowhere");
-    println!("{:<44}{hit:>8}{hit_with:>8}", "Interest, answered from memory");
-    println!("{:<44}{:>8}{tier_lookup:>8}", "Interest, answered from the tier", "");
+    println!(
+        "{:<44}{miss:>8}{miss_with:>8}",
+        "Interest and Data, the name is nowhere"
+    );
+    println!(
+        "{:<44}{hit:>8}{hit_with:>8}",
+        "Interest, answered from memory"
+    );
+    println!(
+        "{:<44}{:>8}{tier_lookup:>8}",
+        "Interest, answered from the tier", ""
+    );
 }

@@ -104,7 +104,10 @@ impl DropCounters {
 
     /// Adds what another has counted.
     pub(crate) fn add(&mut self, other: &DropCounters) {
-        self.0.iter_mut().zip(other.0).for_each(|(count, more)| *count += more);
+        self.0
+            .iter_mut()
+            .zip(other.0)
+            .for_each(|(count, more)| *count += more);
     }
 
     /// Returns the number of packets dropped for `reason`.
@@ -114,7 +117,9 @@ impl DropCounters {
 
     /// Every reason with its count.
     pub fn iter(&self) -> impl Iterator<Item = (DropReason, u64)> {
-        DropReason::ALL.iter().map(|reason| (*reason, self.get(*reason)))
+        DropReason::ALL
+            .iter()
+            .map(|reason| (*reason, self.get(*reason)))
     }
 
     /// Packets dropped for any reason.
@@ -150,13 +155,19 @@ pub enum Detail {
 
 impl Dropped {
     pub(crate) const fn new(reason: DropReason) -> Self {
-        Dropped { reason, detail: Detail::None }
+        Dropped {
+            reason,
+            detail: Detail::None,
+        }
     }
 }
 
 impl From<DecodeError> for Dropped {
     fn from(error: DecodeError) -> Self {
-        Dropped { reason: DropReason::Malformed, detail: Detail::Decode(error) }
+        Dropped {
+            reason: DropReason::Malformed,
+            detail: Detail::Decode(error),
+        }
     }
 }
 

@@ -59,7 +59,13 @@ impl Persistency {
 
     /// The persistency of this number.
     pub fn from_code(code: u64) -> Option<Self> {
-        [Persistency::Persistent, Persistency::OnDemand, Persistency::Permanent].into_iter().nth(code.try_into().ok()?)
+        [
+            Persistency::Persistent,
+            Persistency::OnDemand,
+            Persistency::Permanent,
+        ]
+        .into_iter()
+        .nth(code.try_into().ok()?)
     }
 }
 
@@ -126,22 +132,34 @@ impl FaceConfig {
 
     /// A face over a stream to another machine.
     pub fn remote(uri: impl Into<String>) -> Self {
-        FaceConfig { scope: Scope::NonLocal, ..FaceConfig::local(uri) }
+        FaceConfig {
+            scope: Scope::NonLocal,
+            ..FaceConfig::local(uri)
+        }
     }
 
     /// Returns the configuration with frames of at most `mtu` bytes.
     pub fn with_mtu(self, mtu: usize) -> Self {
-        FaceConfig { mtu: Some(mtu), ..self }
+        FaceConfig {
+            mtu: Some(mtu),
+            ..self
+        }
     }
 
     /// Returns the configuration with this FaceUri of this end.
     pub fn with_local_uri(self, local_uri: impl Into<String>) -> Self {
-        FaceConfig { local_uri: local_uri.into(), ..self }
+        FaceConfig {
+            local_uri: local_uri.into(),
+            ..self
+        }
     }
 
     /// Returns the configuration with this persistency.
     pub fn with_persistency(self, persistency: Persistency) -> Self {
-        FaceConfig { persistency, ..self }
+        FaceConfig {
+            persistency,
+            ..self
+        }
     }
 
     /// The MTU that the management protocol states. A stream takes packets of every size, so NFD
@@ -154,7 +172,9 @@ impl FaceConfig {
     pub(crate) fn flags(&self) -> u64 {
         let local_fields = u64::from(self.local_fields) * nfd::FLAG_LOCAL_FIELDS;
         let reliability = u64::from(self.link_reliability) * nfd::FLAG_LP_RELIABILITY;
-        local_fields + reliability + u64::from(self.congestion_marking) * nfd::FLAG_CONGESTION_MARKING
+        local_fields
+            + reliability
+            + u64::from(self.congestion_marking) * nfd::FLAG_CONGESTION_MARKING
     }
 
     /// Returns true if there is only one peer, so Nacks can be sent to it.
@@ -269,7 +289,15 @@ impl Faces {
             self.places.push(None);
             Slot::new((self.places.len() - 1) as u32)
         });
-        self.places[slot.index()] = Some((id, Face { config, counters, reassembler: None, replay: Replay::default() }));
+        self.places[slot.index()] = Some((
+            id,
+            Face {
+                config,
+                counters,
+                reassembler: None,
+                replay: Replay::default(),
+            },
+        ));
         self.index.insert(id.0, slot);
         self.near[id.0 as usize % NEAR] = slot;
     }
@@ -288,7 +316,9 @@ impl Faces {
 
     #[inline]
     pub(crate) fn get(&self, id: FaceId) -> Option<&Face> {
-        self.places[self.slot(id)?.index()].as_ref().map(|(_, face)| face)
+        self.places[self.slot(id)?.index()]
+            .as_ref()
+            .map(|(_, face)| face)
     }
 
     #[inline]
@@ -308,7 +338,11 @@ impl Faces {
 
     #[inline(never)]
     fn far(&self, id: FaceId) -> Option<Slot> {
-        self.index.find(id.0, |slot| self.places[slot.index()].as_ref().is_some_and(|(other, _)| *other == id))
+        self.index.find(id.0, |slot| {
+            self.places[slot.index()]
+                .as_ref()
+                .is_some_and(|(other, _)| *other == id)
+        })
     }
 
     /// Returns true if packets to the face carry IncomingFaceId, and packets from it may choose the
@@ -320,7 +354,8 @@ impl Faces {
     /// Returns true if not all peers of this face receive each other's packets. A packet from the
     /// face may then be sent back to it.
     pub(crate) fn is_ad_hoc(&self, id: FaceId) -> bool {
-        self.get(id).is_some_and(|face| face.config.link_type == LinkType::AdHoc)
+        self.get(id)
+            .is_some_and(|face| face.config.link_type == LinkType::AdHoc)
     }
 
     /// Changes the face's configuration.
@@ -328,7 +363,8 @@ impl Faces {
         let wants_them = usize::from(config.local_fields);
         let Some(face) = self.get_mut(id) else { return };
         let before = std::mem::replace(&mut face.config, config);
-        self.with_local_fields = self.with_local_fields - usize::from(before.local_fields) + wants_them;
+        self.with_local_fields =
+            self.with_local_fields - usize::from(before.local_fields) + wants_them;
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (FaceId, &Face)> {

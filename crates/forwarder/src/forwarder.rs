@@ -143,7 +143,11 @@ impl Forwarder {
         let hasher = NameHasher::new(config.hash_key);
         let needs_path = engine.spec().needs_path();
         let mut strategies = PrefixTable::new();
-        strategies.insert(&hasher, Name::root().as_name(), Instance::default_of_root(&config.streams));
+        strategies.insert(
+            &hasher,
+            Name::root().as_name(),
+            Instance::default_of_root(&config.streams),
+        );
         let mut forwarder = Forwarder {
             nonces: config.streams.stream("forwarder nonces"),
             faces: Faces::new(),
@@ -200,7 +204,9 @@ impl Forwarder {
             let entry = self.pit.entry_mut(slot);
             self.unsatisfied += entry.in_records.len() as u64;
             if entry.waits_for_tier() {
-                entry.out_records.retain(|record| record.face != FaceId::CONTENT_STORE);
+                entry
+                    .out_records
+                    .retain(|record| record.face != FaceId::CONTENT_STORE);
             }
             self.measure(slot, |strategy, entry| strategy.on_expiry(now, entry));
             self.finish(now, slot);
@@ -227,7 +233,11 @@ impl Forwarder {
         let events = self.management.events.is_due().then_some(Time::ZERO);
         let released = match self.holding {
             0 => None,
-            _ => self.strategies.values().filter_map(|instance| instance.strategy.next_release()).min(),
+            _ => self
+                .strategies
+                .values()
+                .filter_map(|instance| instance.strategy.next_release())
+                .min(),
         };
         let reads = self.tier.as_ref().and_then(|tier| tier.next_timeout());
         let readvertised = self.management.readvertise.next_timeout();
@@ -287,7 +297,9 @@ impl Forwarder {
 
     fn tell_of_face(&mut self, event: FaceEvent, id: FaceId) {
         if let Some(face) = self.faces.get(id) {
-            self.management.events.push(self.clock, event, id, &face.config);
+            self.management
+                .events
+                .push(self.clock, event, id, &face.config);
         }
     }
 
@@ -296,10 +308,14 @@ impl Forwarder {
     pub fn remove_face(&mut self, face: FaceId) {
         self.tell_of_face(FaceEvent::Destroyed, face);
         if let Some(gone) = self.faces.remove(face) {
-            self.partial_bytes -= gone.reassembler.map_or(0, |reassembler| reassembler.held_bytes());
+            self.partial_bytes -= gone
+                .reassembler
+                .map_or(0, |reassembler| reassembler.held_bytes());
             let updates = self.rib.remove_face(face);
             self.update_fib(updates);
-            self.strategies.values_mut().for_each(|instance| instance.strategy.forget(face));
+            self.strategies
+                .values_mut()
+                .for_each(|instance| instance.strategy.forget(face));
             self.tell(|| Change::FaceGone(face));
         }
     }
@@ -313,12 +329,18 @@ impl Forwarder {
             return Err(RouteError::NoFace(route.face));
         }
         let name = prefix.as_name();
-        if name.component_count() > limits::PREFIX_COMPONENTS || name.as_bytes().len() > limits::PREFIX_BYTES {
+        if name.component_count() > limits::PREFIX_COMPONENTS
+            || name.as_bytes().len() > limits::PREFIX_BYTES
+        {
             return Err(RouteError::TooLong);
         }
         let routes = self.rib.of(prefix);
-        let replaces = routes.iter().any(|old| old.face == route.face && old.origin == route.origin);
-        if !replaces && (self.rib.routes() >= limits::ROUTES || routes.len() >= limits::ROUTES_PER_PREFIX) {
+        let replaces = routes
+            .iter()
+            .any(|old| old.face == route.face && old.origin == route.origin);
+        if !replaces
+            && (self.rib.routes() >= limits::ROUTES || routes.len() >= limits::ROUTES_PER_PREFIX)
+        {
             return Err(RouteError::Full);
         }
         let updates = self.rib.add(prefix, route);
@@ -366,14 +388,20 @@ impl Forwarder {
     pub fn set_strategy(&mut self, prefix: &Name, strategy: &Name) -> Result<Name, StrategyError> {
         let instance = Instance::new(&self.strategy_registry, strategy, &self.streams)?;
         let at = prefix.as_name();
-        if at.component_count() > limits::PREFIX_COMPONENTS || at.as_bytes().len() > limits::PREFIX_BYTES {
+        if at.component_count() > limits::PREFIX_COMPONENTS
+            || at.as_bytes().len() > limits::PREFIX_BYTES
+        {
             return Err(StrategyError::PrefixTooLong);
         }
-        if self.strategies.len() >= limits::STRATEGY_CHOICES && self.strategies.get(&self.hasher, at).is_none() {
+        if self.strategies.len() >= limits::STRATEGY_CHOICES
+            && self.strategies.get(&self.hasher, at).is_none()
+        {
             return Err(StrategyError::Full);
         }
         let name = instance.instance().clone();
-        let before = self.strategies.insert(&self.hasher, prefix.as_name(), instance);
+        let before = self
+            .strategies
+            .insert(&self.hasher, prefix.as_name(), instance);
         self.unhold(before);
         self.count_listening();
         self.tell(|| Change::Strategy(prefix.clone(), Some(name.clone())));
@@ -386,7 +414,8 @@ impl Forwarder {
         let before = match prefix.as_name().is_empty() {
             true => {
                 let instance = Instance::default_of_root(&self.streams);
-                self.strategies.insert(&self.hasher, prefix.as_name(), instance)
+                self.strategies
+                    .insert(&self.hasher, prefix.as_name(), instance)
             }
             false => self.strategies.remove(&self.hasher, prefix.as_name()),
         };
@@ -397,7 +426,9 @@ impl Forwarder {
 
     /// Returns the strategy that was set at exactly this prefix.
     pub fn strategy_of(&self, prefix: &Name) -> Option<&Name> {
-        self.strategies.get(&self.hasher, prefix.as_name()).map(Instance::instance)
+        self.strategies
+            .get(&self.hasher, prefix.as_name())
+            .map(Instance::instance)
     }
 
     /// Returns the gauges of the strategy of exactly this prefix, such as the depth of a token
@@ -419,13 +450,22 @@ impl Forwarder {
         self.strategies.check_invariants(&self.hasher);
         // Other shards have next hops without routes.
         if self.shard.is_only() {
-            self.rib.check_invariants(self.fib.len(), |prefix| self.fib.get(&self.hasher, prefix));
+            self.rib
+                .check_invariants(self.fib.len(), |prefix| self.fib.get(&self.hasher, prefix));
         }
     }
 
     fn count_listening(&mut self) {
-        self.measuring = self.strategies.values().filter(|instance| instance.strategy.measures()).count();
-        self.holding = self.strategies.values().filter(|instance| instance.strategy.holds()).count();
+        self.measuring = self
+            .strategies
+            .values()
+            .filter(|instance| instance.strategy.measures())
+            .count();
+        self.holding = self
+            .strategies
+            .values()
+            .filter(|instance| instance.strategy.holds())
+            .count();
     }
 
     /// Replaces the rules of authorization. A new forwarder has one rule: every local application
@@ -455,7 +495,11 @@ impl Forwarder {
             return false;
         }
         let mut delegations = interest.forwarding_hints();
-        delegations.any(|delegation| self.network_regions.iter().any(|region| region.as_name().starts_with(delegation)))
+        delegations.any(|delegation| {
+            self.network_regions
+                .iter()
+                .any(|region| region.as_name().starts_with(delegation))
+        })
     }
 
     /// Counts the Content Store's hits and misses by the first `components` components of the
@@ -467,7 +511,10 @@ impl Forwarder {
 
     /// Returns hits and misses of the most requested prefixes; empty if they are not counted.
     pub fn figures_by_prefix(&self, most: usize) -> Vec<PrefixFigures> {
-        let top = self.figures_by_prefix.as_ref().map_or_else(Vec::new, FiguresByPrefix::top);
+        let top = self
+            .figures_by_prefix
+            .as_ref()
+            .map_or_else(Vec::new, FiguresByPrefix::top);
         top.into_iter().take(most).cloned().collect()
     }
 
@@ -507,7 +554,12 @@ impl Forwarder {
     /// # Errors
     /// [`SpecError`] if the policy's arguments contradict each other, or it needs to know the
     /// future.
-    pub fn set_policy(&mut self, now: Time, policy: &Spec, capacity: Option<ByteSize>) -> Result<(), SpecError> {
+    pub fn set_policy(
+        &mut self,
+        now: Time,
+        policy: &Spec,
+        capacity: Option<ByteSize>,
+    ) -> Result<(), SpecError> {
         let capacity = capacity.unwrap_or(self.capacity);
         let part = self.shard.part_of(capacity);
         let engine = Engine::new(policy, part, &self.streams)?;
@@ -521,7 +573,8 @@ impl Forwarder {
     /// Gives the Content Store another capacity, over all shards, under the same policy. Packets
     /// without room leave at once.
     pub fn set_capacity(&mut self, now: Time, capacity: ByteSize) {
-        self.content_store.set_capacity(now, self.shard.part_of(capacity));
+        self.content_store
+            .set_capacity(now, self.shard.part_of(capacity));
         self.capacity_is(capacity);
         self.tell(|| Change::Capacity(capacity));
     }
@@ -561,13 +614,19 @@ impl Forwarder {
     pub fn stats(&self) -> Stats {
         let engine = self.content_store.engine();
         let mut packets = self.faces.gone;
-        self.faces.iter().for_each(|(_, face)| packets.add(&face.counters));
+        self.faces
+            .iter()
+            .for_each(|(_, face)| packets.add(&face.counters));
         let (prefixes_to_readvertise, readvertised_prefixes) = self.management.readvertise.counts();
         Stats {
             packets,
             drops: self.drops.clone(),
             content_store: self.content_store.counters,
-            tier: self.tier.as_ref().map(|tier| tier.counters).unwrap_or_default(),
+            tier: self
+                .tier
+                .as_ref()
+                .map(|tier| tier.counters)
+                .unwrap_or_default(),
             content_store_entries: engine.len(),
             content_store_bytes: engine.used().bytes(),
             content_store_capacity_bytes: engine.capacity().bytes(),
@@ -614,7 +673,8 @@ impl Forwarder {
     /// size, without the cost of registrations.
     #[doc(hidden)]
     pub fn add_next_hop(&mut self, prefix: NameRef<'_>, face: FaceId) {
-        self.fib.set(&self.hasher, prefix, &[NextHop { face, cost: 0 }]);
+        self.fib
+            .set(&self.hasher, prefix, &[NextHop { face, cost: 0 }]);
     }
 
     /// Empties the Content Store and puts it under another policy: for measurements. FIB and PIT
@@ -626,15 +686,23 @@ impl Forwarder {
 
     /// Returns the first routes, in canonical order, without the next hops of `fib/add-nexthop`.
     pub fn first_routes(&self, most: usize) -> Vec<(Name, Route)> {
-        let all = self.rib.iter().flat_map(|(prefix, routes)| routes.iter().map(move |route| (prefix, route)));
+        let all = self
+            .rib
+            .iter()
+            .flat_map(|(prefix, routes)| routes.iter().map(move |route| (prefix, route)));
         let routes = all.filter(|(_, route)| route.origin != ORIGIN_FIB);
-        routes.take(most).map(|(prefix, route)| (prefix.clone(), route.clone())).collect()
+        routes
+            .take(most)
+            .map(|(prefix, route)| (prefix.clone(), route.clone()))
+            .collect()
     }
 
     /// Returns the next hops of exactly this prefix, in the order in which strategies see them:
     /// those of its own routes, and of inherited ones. Without a route of its own it has none.
     pub fn next_hops(&self, prefix: &Name) -> &[NextHop] {
-        self.fib.get(&self.hasher, prefix.as_name()).unwrap_or_default()
+        self.fib
+            .get(&self.hasher, prefix.as_name())
+            .unwrap_or_default()
     }
 
     /// Returns every face, by number.

@@ -28,5 +28,6 @@ pub(crate) fn is_routing_daemon(name: NameRef<'_>) -> bool {
 
 /// Returns true if the name is one of the forwarder's own: `/localhost/nfd/…` or `/localhop/nfd/…`.
 pub(crate) fn is_management(name: NameRef<'_>) -> bool {
-    (is_localhost(name) || is_localhop(name)) && name.component(1).is_some_and(|c| c.value == b"nfd")
+    (is_localhost(name) || is_localhop(name))
+        && name.component(1).is_some_and(|c| c.value == b"nfd")
 }

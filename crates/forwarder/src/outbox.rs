@@ -163,7 +163,12 @@ impl Outbox {
     #[inline]
     pub(crate) fn push(&mut self, face: FaceId, body: Body) -> &mut LpHeader {
         let (at, index) = (self.sends.len(), self.frames);
-        self.sends.extend(std::iter::once_with(|| Send { face, header: LpHeader::default(), body, index }));
+        self.sends.extend(std::iter::once_with(|| Send {
+            face,
+            header: LpHeader::default(),
+            body,
+            index,
+        }));
         &mut self.sends[at].header
     }
 

@@ -108,26 +108,38 @@ impl Dispatch {
     /// For this many shards; the key is a secret, and another one than that of the forwarders'
     /// tables: their indexes would otherwise fill unevenly.
     pub fn new(key: [u64; 2], shards: usize) -> Self {
-        Dispatch { hasher: NameHasher::new(key), shards: shards.clamp(1, SHARDS) }
+        Dispatch {
+            hasher: NameHasher::new(key),
+            shards: shards.clamp(1, SHARDS),
+        }
     }
 
     /// Returns the shards that need a frame. Returns `None` if the shard that received it should
     /// process it: a fragment, or bytes that cannot be decoded. `pending` returns
     /// [`crate::Forwarder::pending_prefixes`] of a shard.
     pub fn homes(&self, frame: &[u8], pending: impl Fn(usize) -> u64) -> Option<Homes> {
-        let packet = LpPacket::decode(frame).ok().filter(|packet| packet.header.frag_count == 1)?.fragment?;
+        let packet = LpPacket::decode(frame)
+            .ok()
+            .filter(|packet| packet.header.frag_count == 1)?
+            .fragment?;
         let typ = u32::from(*packet.first()?);
         if typ != types::INTEREST && typ != types::DATA {
             return None;
         }
         // The name is the first element of both packets.
-        let name = Tlv::only(packet, typ).ok()?.children().next()?.ok().filter(|name| name.typ == types::NAME)?;
+        let name = Tlv::only(packet, typ)
+            .ok()?
+            .children()
+            .next()?
+            .ok()
+            .filter(|name| name.typ == types::NAME)?;
         let name = NameRef::from_value(name.value).ok()?;
         let group = Group::of(name);
         let home = self.home(name, group);
         let mut homes = Homes::one(home);
         if typ == types::DATA {
-            let asked = (0..self.shards).fold(0, |all, shard| all | pending(shard)) & group.shorter();
+            let asked =
+                (0..self.shards).fold(0, |all, shard| all | pending(shard)) & group.shorter();
             if asked != 0 {
                 self.add_homes_of_prefixes(name, asked, pending, &mut homes);
             }
@@ -147,11 +159,18 @@ impl Dispatch {
         (((hash >> 32) * self.shards as u64) >> 32) as usize
     }
 
-    fn add_homes_of_prefixes(&self, name: NameRef<'_>, asked: u64, pending: impl Fn(usize) -> u64, homes: &mut Homes) {
+    fn add_homes_of_prefixes(
+        &self,
+        name: NameRef<'_>,
+        asked: u64,
+        pending: impl Fn(usize) -> u64,
+        homes: &mut Homes,
+    ) {
         // One pass computes all hashes: names may be long, and senders choose which lengths are
         // pending.
         let mut prefixes = Vec::new();
-        self.hasher.prefixes(name, Lengths::from_bits(asked), &mut prefixes);
+        self.hasher
+            .prefixes(name, Lengths::from_bits(asked), &mut prefixes);
         for prefix in prefixes.iter().filter(|prefix| prefix.components > 0) {
             let home = self.of_hash(prefix.hash);
             if pending(home) >> (prefix.components - 1) & 1 == 1 {
@@ -172,7 +191,9 @@ struct Group {
 
 impl Group {
     fn of(name: NameRef<'_>) -> Group {
-        let generic = name.components().take_while(|component| component.typ == types::GENERIC_NAME_COMPONENT);
+        let generic = name
+            .components()
+            .take_while(|component| component.typ == types::GENERIC_NAME_COMPONENT);
         let components = generic.take(CAN_BE_PREFIX_COMPONENTS).count();
         let end = name.prefix_ends().take(components).last().unwrap_or(0);
         Group { components, end }
@@ -200,27 +221,55 @@ mod tests {
     }
 
     fn of_interest(text: &str) -> Homes {
-        let interest = InterestBuilder::new(name(text)).can_be_prefix(true).nonce(1).build();
+        let interest = InterestBuilder::new(name(text))
+            .can_be_prefix(true)
+            .nonce(1)
+            .build();
         dispatch().homes(&interest, |_| u64::MAX).unwrap()
     }
 
     fn of_data(text: &str, pending: impl Fn(usize) -> u64) -> Homes {
-        let data = DataBuilder::new(name(text).as_name()).content(b"x").build(&DigestSigner).unwrap();
+        let data = DataBuilder::new(name(text).as_name())
+            .content(b"x")
+            .build(&DigestSigner)
+            .unwrap();
         dispatch().homes(&data, pending).unwrap()
     }
 
     #[test]
     fn data_misses_the_interest_that_it_answers() {
         let digest = "sha256digest=".to_owned() + &"00".repeat(32);
-        for group in ["/a", "/ndn/edu/ucla/irl/file", "/p/q/r/s/t/u/v/w/x/y/z/1/2/3/4/5/6"] {
-            let interests = ["", "/32=metadata", "/54=%01", "/54=%01/50=%07", "/32=metadata/54=%01/50=%00"];
-            let data = ["/32=metadata/54=%01/50=%00", "/54=%01/50=%07", "/54=%01/50=%07/8=more"];
+        for group in [
+            "/a",
+            "/ndn/edu/ucla/irl/file",
+            "/p/q/r/s/t/u/v/w/x/y/z/1/2/3/4/5/6",
+        ] {
+            let interests = [
+                "",
+                "/32=metadata",
+                "/54=%01",
+                "/54=%01/50=%07",
+                "/32=metadata/54=%01/50=%00",
+            ];
+            let data = [
+                "/32=metadata/54=%01/50=%00",
+                "/54=%01/50=%07",
+                "/54=%01/50=%07/8=more",
+            ];
             let home = of_interest(group);
-            for end in interests.iter().copied().chain([format!("/{digest}").as_str()]) {
+            for end in interests
+                .iter()
+                .copied()
+                .chain([format!("/{digest}").as_str()])
+            {
                 assert_eq!(of_interest(&format!("{group}{end}")), home, "{group}{end}");
             }
             for end in data {
-                assert_eq!(of_data(&format!("{group}{end}"), |_| 0), home, "{group}{end}");
+                assert_eq!(
+                    of_data(&format!("{group}{end}"), |_| 0),
+                    home,
+                    "{group}{end}"
+                );
             }
         }
     }
@@ -258,16 +307,27 @@ mod tests {
     fn one_shard_has_all_the_work() {
         let mut counts = [0; SHARDS_HERE];
         for number in 0..7000 {
-            of_interest(&format!("/ndn/edu/{number}/x")).iter().for_each(|shard| counts[shard] += 1);
+            of_interest(&format!("/ndn/edu/{number}/x"))
+                .iter()
+                .for_each(|shard| counts[shard] += 1);
         }
-        assert!(counts.iter().all(|count| (850..1150).contains(count)), "{counts:?}");
+        assert!(
+            counts.iter().all(|count| (850..1150).contains(count)),
+            "{counts:?}"
+        );
     }
 
     #[test]
     fn bytes_that_are_no_packet_are_sent_about() {
-        for frame in
-            [&b""[..], b"\x05", b"\x05\x00", b"\x06\x02\x07\x05", b"\x64\x00", b"\x05\x04\x08\x02\x07\x00", b"\xff\xff"]
-        {
+        for frame in [
+            &b""[..],
+            b"\x05",
+            b"\x05\x00",
+            b"\x06\x02\x07\x05",
+            b"\x64\x00",
+            b"\x05\x04\x08\x02\x07\x00",
+            b"\xff\xff",
+        ] {
             assert_eq!(dispatch().homes(frame, |_| 0), None, "{frame:?}");
         }
     }
@@ -276,7 +336,10 @@ mod tests {
     fn parts_are_more_or_less_than_the_whole() {
         for whole in [0, 1, 63, 64, 1 << 20, (1 << 20) + 5] {
             for of in [1, 2, 3, 64] {
-                assert_eq!(Shard::all(of).map(|shard| shard.part(whole)).sum::<u64>(), whole);
+                assert_eq!(
+                    Shard::all(of).map(|shard| shard.part(whole)).sum::<u64>(),
+                    whole
+                );
             }
         }
     }

@@ -126,7 +126,11 @@ impl Record {
         let (stored, rest) = record.split_first_chunk()?;
         let (fresh_until, _) = rest.split_first_chunk()?;
         let [stored, fresh_until] = [stored, fresh_until].map(|time| u64::from_le_bytes(*time));
-        Some(Record { stored, fresh_until, wire: record.slice(TIMES..) })
+        Some(Record {
+            stored,
+            fresh_until,
+            wire: record.slice(TIMES..),
+        })
     }
 
     /// Returns how long the Data is still fresh, or `None` if it is stale.
@@ -172,7 +176,10 @@ mod tests {
     #[test]
     fn a_clock_that_jumps_makes_data_fresh_again() {
         let name: Name = "/a".parse().unwrap();
-        let wire = DataBuilder::new(&name).freshness(Duration::from_secs(10)).build(&DigestSigner).unwrap();
+        let wire = DataBuilder::new(&name)
+            .freshness(Duration::from_secs(10))
+            .build(&DigestSigner)
+            .unwrap();
         let record = Record::encode(&Data::decode(&wire).unwrap(), 1_000_000);
         let record = Record::decode(&record).unwrap();
         assert_eq!(record.wire, wire);
@@ -184,7 +191,11 @@ mod tests {
             (0, None),
             (u64::MAX, None),
         ] {
-            assert_eq!(record.fresh_for(now), fresh.map(Duration::from_millis), "{now}");
+            assert_eq!(
+                record.fresh_for(now),
+                fresh.map(Duration::from_millis),
+                "{now}"
+            );
         }
     }
 

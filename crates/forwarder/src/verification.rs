@@ -55,14 +55,24 @@ impl Verification {
 
     /// By these rules; `None` where there is none.
     pub(crate) fn of(rules: Arc<[VerifyRule]>) -> Option<Self> {
-        (!rules.is_empty()).then_some(Verification { rules, interval_end: Time::ZERO, left: 0 })
+        (!rules.is_empty()).then_some(Verification {
+            rules,
+            interval_end: Time::ZERO,
+            left: 0,
+        })
     }
 
     pub(crate) fn judge(&mut self, now: Time, unix_seconds: u64, data: &Data<'_>) -> Verdict {
-        let Some(rule) = self.rules.iter().find(|rule| data.name.starts_with(rule.prefix.as_name())) else {
+        let Some(rule) = self
+            .rules
+            .iter()
+            .find(|rule| data.name.starts_with(rule.prefix.as_name()))
+        else {
             return Verdict::Trusted;
         };
-        let Some(KeyLocator::Name(locator)) = data.signature_info().key_locator else { return Verdict::Untrusted };
+        let Some(KeyLocator::Name(locator)) = data.signature_info().key_locator else {
+            return Verdict::Untrusted;
+        };
         let may_sign = |(index, certificate): &(usize, &Certificate)| {
             certificate.is_meant_by(locator)
                 && certificate.holds_at(unix_seconds)
@@ -78,7 +88,11 @@ impl Verification {
             None => Verdict::Unknown,
             Some(left) => {
                 self.left = left;
-                if data.verify(certificate).is_ok() { Verdict::Trusted } else { Verdict::Untrusted }
+                if data.verify(certificate).is_ok() {
+                    Verdict::Trusted
+                } else {
+                    Verdict::Untrusted
+                }
             }
         }
     }

@@ -50,17 +50,37 @@ impl World {
         let streams = Streams::new(1);
         let engine = Engine::new(&policy.parse().unwrap(), capacity, &streams).unwrap();
         let mut forwarder = Forwarder::new(Config::new([1, 2], streams), engine);
-        let faces = ["consumer", "producer"].map(|face| forwarder.add_face(FaceConfig::remote(face)));
-        let route = Route { face: faces[1], origin: 255, cost: 0, flags: 0, expires: None };
-        forwarder.add_route(&"/a/b".parse().unwrap(), route).unwrap();
+        let faces =
+            ["consumer", "producer"].map(|face| forwarder.add_face(FaceConfig::remote(face)));
+        let route = Route {
+            face: faces[1],
+            origin: 255,
+            cost: 0,
+            flags: 0,
+            expires: None,
+        };
+        forwarder
+            .add_route(&"/a/b".parse().unwrap(), route)
+            .unwrap();
         let exchange = |i: usize| {
             let name: Name = format!("/a/b/some/ordinary/name/seg={i}").parse().unwrap();
-            let data = DataBuilder::new(&name).content(&[7; 1000]).build(&DigestSigner).unwrap();
+            let data = DataBuilder::new(&name)
+                .content(&[7; 1000])
+                .build(&DigestSigner)
+                .unwrap();
             (InterestBuilder::new(name).nonce(0).build(), data)
         };
         let exchanges = (0..NAMES).map(exchange).collect();
         let (outbox, wire) = (Outbox::new(), Vec::with_capacity(1 << 20));
-        World { forwarder, faces, exchanges, outbox, wire, sent: 0, now: Time::ZERO }
+        World {
+            forwarder,
+            faces,
+            exchanges,
+            outbox,
+            wire,
+            sent: 0,
+            now: Time::ZERO,
+        }
     }
 
     /// Every name once, one packet after the other.
@@ -70,7 +90,9 @@ impl World {
             let end = interest.len();
             interest[end - 4..].copy_from_slice(&nonce.to_be_bytes());
             for (face, frame) in self.faces.iter().zip([interest, data]) {
-                let _ = self.forwarder.on_packet(self.now, *face, frame, &mut self.outbox);
+                let _ = self
+                    .forwarder
+                    .on_packet(self.now, *face, frame, &mut self.outbox);
                 self.wire.clear();
                 let input = self.outbox.input();
                 for send in self.outbox.drain() {
@@ -93,10 +115,14 @@ impl World {
             }
             for at in 0..2 {
                 let face = self.faces[at];
-                let frames = batch.iter_mut().map(|(interest, data)| if at == 0 { interest } else { data });
-                let mut received: Vec<Received<'_>> = frames.map(|frame| Received { face, frame }).collect();
+                let frames = batch
+                    .iter_mut()
+                    .map(|(interest, data)| if at == 0 { interest } else { data });
+                let mut received: Vec<Received<'_>> =
+                    frames.map(|frame| Received { face, frame }).collect();
                 let before = allocations();
-                self.forwarder.on_packets(self.now, &mut received, &mut self.outbox);
+                self.forwarder
+                    .on_packets(self.now, &mut received, &mut self.outbox);
                 self.wire.clear();
                 for send in self.outbox.sends() {
                     let input = self.outbox.input_of(send);
@@ -135,11 +161,17 @@ fn measured(policy: &str, capacity: ByteSize) -> [(u64, usize); 2] {
 fn a_forwarded_interest_and_its_data_allocate() {
     // Nothing fits into the store: every Interest is forwarded, every Data satisfies one, none is
     // stored.
-    assert_eq!(measured("fifo", ByteSize::from_bytes(100)), [(0, 2 * NAMES); 2]);
+    assert_eq!(
+        measured("fifo", ByteSize::from_bytes(100)),
+        [(0, 2 * NAMES); 2]
+    );
     // Nor is it where the policy refuses, which the node's default does mostly.
     let filter = "filter(theta=2,window=64,table=8192)+fifo";
     let [(singly, sent), (in_batches, _)] = measured(filter, ByteSize::from_bytes(10_000));
-    assert!(sent > NAMES && singly == 0 && in_batches == 0, "{singly} singly, {in_batches} in batches");
+    assert!(
+        sent > NAMES && singly == 0 && in_batches == 0,
+        "{singly} singly, {in_batches} in batches"
+    );
 }
 
 #[test]
@@ -153,6 +185,9 @@ fn a_stored_data_takes_a_new_buffer_each_time() {
     // names takes a node now and then.
     for (allocated, sent) in measured("fifo", ByteSize::from_bytes(40_000)) {
         assert_eq!(sent, 2 * NAMES);
-        assert!(allocated <= NAMES as u64 / 3, "{allocated} for {NAMES} stored Data");
+        assert!(
+            allocated <= NAMES as u64 / 3,
+            "{allocated} for {NAMES} stored Data"
+        );
     }
 }

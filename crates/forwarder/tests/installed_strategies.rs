@@ -1,6 +1,8 @@
 //! The registry of the process. It is set once, so this test has a program of its own.
 
-use larder_forwarder::strategy::{Decision, Strategy, StrategyEntry, StrategyRegistry, strategy_by_name};
+use larder_forwarder::strategy::{
+    Decision, Strategy, StrategyEntry, StrategyRegistry, strategy_by_name,
+};
 use larder_forwarder::{Config, Forwarder};
 use larder_packet::Name;
 use larder_policy::Engine;
@@ -19,11 +21,22 @@ impl Strategy for Refuses {
 #[test]
 fn an_installed_registry_is_not_that_of_strings_and_forwarders() {
     let mut registry = StrategyRegistry::builtin();
-    registry.register(StrategyEntry { name: "refuses", version: 1, build: |_, _| Ok(Box::new(Refuses)) }).unwrap();
+    registry
+        .register(StrategyEntry {
+            name: "refuses",
+            version: 1,
+            build: |_, _| Ok(Box::new(Refuses)),
+        })
+        .unwrap();
     registry.install().unwrap();
     let name = strategy_by_name("refuses").unwrap();
     let streams = Streams::new(1);
-    let engine = Engine::new(&"lru".parse().unwrap(), ByteSize::from_bytes(1000), &streams).unwrap();
+    let engine = Engine::new(
+        &"lru".parse().unwrap(),
+        ByteSize::from_bytes(1000),
+        &streams,
+    )
+    .unwrap();
     let mut forwarder = Forwarder::new(Config::new([1, 2], streams), engine);
     forwarder.set_strategy(&Name::root(), &name).unwrap();
     assert!(StrategyRegistry::builtin().by_name("refuses").is_err());

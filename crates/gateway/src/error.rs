@@ -68,8 +68,15 @@ pub enum KeyFileError {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::KeyAndSecret { table, key } => write!(f, "{table}: {key} and secret exclude each other: keep one"),
-            Error::KeyFile { table, key, path, problem } => {
+            Error::KeyAndSecret { table, key } => {
+                write!(f, "{table}: {key} and secret exclude each other: keep one")
+            }
+            Error::KeyFile {
+                table,
+                key,
+                path,
+                problem,
+            } => {
                 write!(f, "{table} {key} = \"{}\": {problem}", path.display())
             }
             Error::Forwarder { table, error } => write!(f, "{table}: {error}"),
@@ -80,7 +87,10 @@ impl fmt::Display for Error {
             ),
             Error::CommandKey(error) => write!(f, "[ndn] command_key: {error}"),
             Error::Origin(origin) => {
-                write!(f, "[ndn.gateway] origin: expected http://HOST:PORT or https://HOST:PORT, not {origin}")
+                write!(
+                    f,
+                    "[ndn.gateway] origin: expected http://HOST:PORT or https://HOST:PORT, not {origin}"
+                )
             }
             Error::Trust(error) => error.fmt(f),
             Error::Runtime(error) => write!(f, "cannot start a runtime: {error}"),
@@ -96,7 +106,11 @@ impl fmt::Display for KeyFileError {
             KeyFileError::Key(error) => error.fmt(f),
             KeyFileError::Certificate(error) => error.fmt(f),
             KeyFileError::ShortSecret => {
-                write!(f, "fewer than {} bytes; `openssl rand -hex 32` makes one", limits::SECRET_BYTES)
+                write!(
+                    f,
+                    "fewer than {} bytes; `openssl rand -hex 32` makes one",
+                    limits::SECRET_BYTES
+                )
             }
         }
     }

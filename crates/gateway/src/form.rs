@@ -8,8 +8,8 @@
 //! reuse.
 
 use http::header::{
-    ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, AUTHORIZATION, CACHE_CONTROL, COOKIE, IF_MATCH, IF_MODIFIED_SINCE,
-    IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, ORIGIN, PRAGMA, RANGE, VARY,
+    ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, AUTHORIZATION, CACHE_CONTROL, COOKIE, IF_MATCH,
+    IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, ORIGIN, PRAGMA, RANGE, VARY,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
@@ -53,10 +53,17 @@ static ABSENT: [HeaderName; 4] = [AUTHORIZATION, COOKIE, CACHE_CONTROL, PRAGMA];
 /// Returns true if the fields of the shared form decide on this response: its `Vary` names no
 /// other.
 pub fn is_enough(response: &HeaderMap) -> bool {
-    let lines = response.get_all(VARY).into_iter().map(HeaderValue::as_bytes);
-    let mut names = lines.flat_map(|line| line.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
+    let lines = response
+        .get_all(VARY)
+        .into_iter()
+        .map(HeaderValue::as_bytes);
+    let mut names = lines
+        .flat_map(|line| line.split(|byte| *byte == b','))
+        .map(<[u8]>::trim_ascii);
     let known = || SELECTING.iter().chain(&ABSENT);
-    names.all(|name| name.is_empty() || known().any(|known| name.eq_ignore_ascii_case(known.as_str().as_bytes())))
+    names.all(|name| {
+        name.is_empty() || known().any(|known| name.eq_ignore_ascii_case(known.as_str().as_bytes()))
+    })
 }
 
 #[cfg(test)]
@@ -65,7 +72,9 @@ mod tests {
 
     fn map(fields: &[(&'static str, &'static str)]) -> HeaderMap {
         let mut headers = HeaderMap::new();
-        fields.iter().for_each(|(name, value)| _ = headers.append(*name, HeaderValue::from_static(value)));
+        fields
+            .iter()
+            .for_each(|(name, value)| _ = headers.append(*name, HeaderValue::from_static(value)));
         headers
     }
 
@@ -74,9 +83,18 @@ mod tests {
     #[test]
     fn clients_differ_and_pages_do_not() {
         let form = |fields: &[_]| shared(&Method::GET, false, &map(fields));
-        let one =
-            form(&[("accept", "*/*"), ("user-agent", "a"), ("x-forwarded-for", "10.0.0.1"), ("via", "1.1 larder")]);
-        let other = form(&[("user-agent", "b"), ("accept", "*/*"), ("via", "2 larder"), ("referer", "x")]);
+        let one = form(&[
+            ("accept", "*/*"),
+            ("user-agent", "a"),
+            ("x-forwarded-for", "10.0.0.1"),
+            ("via", "1.1 larder"),
+        ]);
+        let other = form(&[
+            ("user-agent", "b"),
+            ("accept", "*/*"),
+            ("via", "2 larder"),
+            ("referer", "x"),
+        ]);
         assert_eq!(one, other);
         assert_eq!(one.unwrap().len(), 1);
         for own in ["cookie", "authorization", "cache-control", "pragma"] {

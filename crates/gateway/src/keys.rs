@@ -3,8 +3,8 @@
 use super::error::{Error, KeyFileError};
 use super::limits;
 use larder_packet::{
-    CertificateServer, DigestSigner, HmacSigner, HmacVerifier, Name, Signer, SystemRandom, Verifier, VerifyError,
-    self_signed, signer_from_pem, verifier_from_file,
+    CertificateServer, DigestSigner, HmacSigner, HmacVerifier, Name, Signer, SystemRandom,
+    Verifier, VerifyError, self_signed, signer_from_pem, verifier_from_file,
 };
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -27,7 +27,11 @@ impl KeyFiles {
     ///
     /// # Errors
     /// One line that names the setting under `table` and the problem of its file.
-    pub(super) fn signer(&self, table: &'static str, prefix: &Name) -> Result<Box<dyn Signer>, Error> {
+    pub(super) fn signer(
+        &self,
+        table: &'static str,
+        prefix: &Name,
+    ) -> Result<Box<dyn Signer>, Error> {
         let name = key_name(prefix);
         match (&self.key, &self.secret) {
             (Some(_), Some(_)) => Err(Error::KeyAndSecret { table, key: "key" }),
@@ -46,15 +50,30 @@ impl KeyFiles {
     ///
     /// # Errors
     /// As [`KeyFiles::signer`].
-    pub(super) fn certificates(&self, table: &'static str, prefix: &Name) -> Result<CertificateServer, Error> {
-        let Some(path) = &self.key else { return Ok(CertificateServer::default()) };
+    pub(super) fn certificates(
+        &self,
+        table: &'static str,
+        prefix: &Name,
+    ) -> Result<CertificateServer, Error> {
+        let Some(path) = &self.key else {
+            return Ok(CertificateServer::default());
+        };
         let bad = |error| wrong(table, "key", path, KeyFileError::Certificate(error));
         let pem = read(table, "key", path)?;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_secs());
         let text = String::from_utf8_lossy(&pem);
         // As short as that of metadata: it must not answer for the prefix from a cache for long.
         let freshness = larder_transfer::limits::METADATA_FRESHNESS;
-        let wire = self_signed(&text, &key_name(prefix), now, freshness, &SystemRandom::new()).map_err(bad)?;
+        let wire = self_signed(
+            &text,
+            &key_name(prefix),
+            now,
+            freshness,
+            &SystemRandom::new(),
+        )
+        .map_err(bad)?;
         CertificateServer::new(vec![wire]).map_err(bad)
     }
 
@@ -68,7 +87,11 @@ impl KeyFiles {
             (None, Some(path)) => (&b"secret"[..], secret(table, path)?),
             (None, None) => (&b"digest"[..], Vec::new()),
         };
-        Ok(Sha256::new().chain_update(kind).chain_update(bytes).finalize().into())
+        Ok(Sha256::new()
+            .chain_update(kind)
+            .chain_update(bytes)
+            .finalize()
+            .into())
     }
 
     /// Returns the ingress's signer of requests in full, if the two share a secret. Of a key pair,
@@ -76,7 +99,10 @@ impl KeyFiles {
     ///
     /// # Errors
     /// As [`KeyFiles::signer`].
-    pub(super) fn request_signer(&self, table: &'static str) -> Result<Option<Arc<dyn Signer>>, Error> {
+    pub(super) fn request_signer(
+        &self,
+        table: &'static str,
+    ) -> Result<Option<Arc<dyn Signer>>, Error> {
         let mut name = Name::root();
         name.push_generic(b"KEY").push_generic(b"edge");
         self.shared(table, |secret| Arc::new(HmacSigner::new(secret, name)) as _)
@@ -90,8 +116,15 @@ impl KeyFiles {
         self.shared(table, |secret| Trust::new(HmacVerifier::new(secret)))
     }
 
-    fn shared<T>(&self, table: &'static str, with: impl FnOnce(&[u8]) -> T) -> Result<Option<T>, Error> {
-        self.secret.as_deref().map(|path| secret(table, path).map(|secret| with(&secret))).transpose()
+    fn shared<T>(
+        &self,
+        table: &'static str,
+        with: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>, Error> {
+        self.secret
+            .as_deref()
+            .map(|path| secret(table, path).map(|secret| with(&secret)))
+            .transpose()
     }
 
     /// Returns the ingress's verifier; `None` if it accepts all Data.
@@ -100,12 +133,19 @@ impl KeyFiles {
     /// As [`KeyFiles::signer`]. A certificate that is not valid now is refused.
     pub(super) fn verifier(&self, table: &'static str) -> Result<Option<Trust>, Error> {
         let trust: Arc<dyn Verifier> = match (&self.key, &self.secret) {
-            (Some(_), Some(_)) => return Err(Error::KeyAndSecret { table, key: "trust" }),
+            (Some(_), Some(_)) => {
+                return Err(Error::KeyAndSecret {
+                    table,
+                    key: "trust",
+                });
+            }
             (None, None) => return Ok(None),
             (None, Some(path)) => Arc::new(HmacVerifier::new(&secret(table, path)?)),
             (Some(path), None) => {
                 let bytes = read(table, "trust", path)?;
-                let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+                let now = SystemTime::now()
+                    .duration_since(UNIX_EPOCH)
+                    .map_or(0, |since| since.as_secs());
                 verifier_from_file(&bytes, now)
                     .map_err(|error| wrong(table, "trust", path, KeyFileError::Certificate(error)))?
                     .into()
@@ -127,7 +167,12 @@ impl Trust {
 }
 
 impl Verifier for Trust {
-    fn verify(&self, signature_type: u64, portions: &[&[u8]], signature: &[u8]) -> Result<(), VerifyError> {
+    fn verify(
+        &self,
+        signature_type: u64,
+        portions: &[&[u8]],
+        signature: &[u8],
+    ) -> Result<(), VerifyError> {
         self.0.verify(signature_type, portions, signature)
     }
 }
@@ -151,5 +196,10 @@ fn read(table: &'static str, key: &'static str, path: &Path) -> Result<Vec<u8>, 
 }
 
 fn wrong(table: &'static str, key: &'static str, path: &Path, problem: KeyFileError) -> Error {
-    Error::KeyFile { table, key, path: path.to_owned(), problem }
+    Error::KeyFile {
+        table,
+        key,
+        path: path.to_owned(),
+        problem,
+    }
 }

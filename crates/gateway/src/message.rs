@@ -73,7 +73,11 @@ impl Head {
             self.body = Content::Inline(Bytes::new());
             // That of the body which is left out; 204 has none (RFC 9110, 8.6).
             let mut lengths = self.headers.get_all(CONTENT_LENGTH).iter();
-            let is_length = |value: &HeaderValue| value.to_str().is_ok_and(|value| value.parse::<u64>().is_ok());
+            let is_length = |value: &HeaderValue| {
+                value
+                    .to_str()
+                    .is_ok_and(|value| value.parse::<u64>().is_ok())
+            };
             let is_valid = lengths.next().is_none_or(is_length) && lengths.next().is_none();
             if !is_valid || self.status == StatusCode::NO_CONTENT {
                 self.headers.remove(CONTENT_LENGTH);
@@ -85,7 +89,8 @@ impl Head {
             Content::Inline(body) => Some(body.len() as u64),
             Content::Segments { length, .. } => *length,
         };
-        self.headers.extend(length.map(|length| (CONTENT_LENGTH, HeaderValue::from(length))));
+        self.headers
+            .extend(length.map(|length| (CONTENT_LENGTH, HeaderValue::from(length))));
         self
     }
 }
@@ -121,10 +126,16 @@ impl fmt::Display for MessageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             MessageError::Malformed(error) => error.fmt(f),
-            MessageError::Structure => f.write_str("the message's elements are not those of a request or a response"),
+            MessageError::Structure => {
+                f.write_str("the message's elements are not those of a request or a response")
+            }
             MessageError::NotHttp => f.write_str("the message holds no HTTP"),
             MessageError::TooManyFields => {
-                write!(f, "the message has more than {} fields", limits::FIELDS + limits::FIELDS_ADDED)
+                write!(
+                    f,
+                    "the message has more than {} fields",
+                    limits::FIELDS + limits::FIELDS_ADDED
+                )
             }
         }
     }
@@ -163,10 +174,20 @@ impl Request {
         let method = elements.take(METHOD)?.ok_or(MessageError::Structure)?;
         let method = Method::from_bytes(method.value).map_err(|_| MessageError::NotHttp)?;
         let headers = elements.fields()?;
-        let body = elements.take(BODY)?.map_or(Bytes::new(), |body| Bytes::copy_from_slice(body.value));
-        let unique = elements.take(UNIQUE)?.map(|unique| unique.number()).transpose()?;
+        let body = elements
+            .take(BODY)?
+            .map_or(Bytes::new(), |body| Bytes::copy_from_slice(body.value));
+        let unique = elements
+            .take(UNIQUE)?
+            .map(|unique| unique.number())
+            .transpose()?;
         elements.end()?;
-        Ok(Request { method, headers, body, unique })
+        Ok(Request {
+            method,
+            headers,
+            body,
+            unique,
+        })
     }
 }
 
@@ -184,7 +205,9 @@ impl Answer {
             Content::Inline(body) => write_tlv(&mut out, INLINE, body),
             Content::Segments { version, length } => {
                 write_nni(&mut out, VERSION, *version);
-                length.iter().for_each(|length| write_nni(&mut out, LENGTH, *length));
+                length
+                    .iter()
+                    .for_each(|length| write_nni(&mut out, LENGTH, *length));
             }
         }
         if head.unframed {
@@ -203,22 +226,38 @@ impl Answer {
             elements.end()?;
             return Ok(Answer::InFull);
         }
-        let status = elements.take(STATUS)?.ok_or(MessageError::Structure)?.number()?;
+        let status = elements
+            .take(STATUS)?
+            .ok_or(MessageError::Structure)?
+            .number()?;
         // Informational responses are no answers.
         let status = u16::try_from(status).ok().filter(|status| *status >= 200);
-        let status = status.and_then(|status| StatusCode::from_u16(status).ok()).ok_or(MessageError::NotHttp)?;
+        let status = status
+            .and_then(|status| StatusCode::from_u16(status).ok())
+            .ok_or(MessageError::NotHttp)?;
         let headers = elements.fields()?;
         let body = match elements.take(INLINE)? {
             Some(body) => Content::Inline(Bytes::copy_from_slice(body.value)),
             None => {
-                let version = elements.take(VERSION)?.ok_or(MessageError::Structure)?.number()?;
-                let length = elements.take(LENGTH)?.map(|length| length.number()).transpose()?;
+                let version = elements
+                    .take(VERSION)?
+                    .ok_or(MessageError::Structure)?
+                    .number()?;
+                let length = elements
+                    .take(LENGTH)?
+                    .map(|length| length.number())
+                    .transpose()?;
                 Content::Segments { version, length }
             }
         };
         let unframed = elements.take(UNFRAMED)?.is_some();
         elements.end()?;
-        Ok(Answer::Head(Head { status, headers, body, unframed }))
+        Ok(Answer::Head(Head {
+            status,
+            headers,
+            body,
+            unframed,
+        }))
     }
 }
 
@@ -250,7 +289,10 @@ struct Elements<'a> {
 
 impl<'a> Elements<'a> {
     fn new(bytes: &'a [u8]) -> Result<Self, MessageError> {
-        let mut elements = Elements { rest: TlvReader::new(bytes), next: None };
+        let mut elements = Elements {
+            rest: TlvReader::new(bytes),
+            next: None,
+        };
         elements.advance()?;
         Ok(elements)
     }
@@ -278,13 +320,20 @@ impl<'a> Elements<'a> {
                 return Err(MessageError::TooManyFields);
             }
             let name = HeaderName::from_bytes(name.value).map_err(|_| MessageError::NotHttp)?;
-            headers.append(name, HeaderValue::from_bytes(value.value).map_err(|_| MessageError::NotHttp)?);
+            headers.append(
+                name,
+                HeaderValue::from_bytes(value.value).map_err(|_| MessageError::NotHttp)?,
+            );
         }
         Ok(headers)
     }
 
     fn end(&self) -> Result<(), MessageError> {
-        if self.next.is_none() { Ok(()) } else { Err(MessageError::Structure) }
+        if self.next.is_none() {
+            Ok(())
+        } else {
+            Err(MessageError::Structure)
+        }
     }
 }
 
@@ -296,8 +345,10 @@ mod tests {
     fn headers(fields: &[(String, String)]) -> HeaderMap {
         let mut headers = HeaderMap::new();
         for (name, value) in fields {
-            headers
-                .append(HeaderName::try_from(name.as_str()).unwrap(), HeaderValue::try_from(value.as_str()).unwrap());
+            headers.append(
+                HeaderName::try_from(name.as_str()).unwrap(),
+                HeaderValue::try_from(value.as_str()).unwrap(),
+            );
         }
         headers
     }
@@ -348,7 +399,12 @@ mod tests {
     #[test]
     fn in_full_reads_back_and_half_a_message_does_not() {
         assert_eq!(Answer::decode(&Answer::InFull.encode()), Ok(Answer::InFull));
-        let request = Request { method: Method::GET, headers: HeaderMap::new(), body: Bytes::new(), unique: None };
+        let request = Request {
+            method: Method::GET,
+            headers: HeaderMap::new(),
+            body: Bytes::new(),
+            unique: None,
+        };
         let answer = Answer::Head(Head {
             status: StatusCode::OK,
             headers: HeaderMap::new(),
@@ -357,7 +413,10 @@ mod tests {
         });
         assert_eq!(Request::decode(&[]), Err(MessageError::Structure));
         assert_eq!(Answer::decode(&[]), Err(MessageError::Structure));
-        assert!(Request::decode(&answer.encode()).is_err() && Answer::decode(&request.encode()).is_err());
+        assert!(
+            Request::decode(&answer.encode()).is_err()
+                && Answer::decode(&request.encode()).is_err()
+        );
         let mut twice = request.encode();
         twice.extend(request.encode());
         assert_eq!(Request::decode(&twice), Err(MessageError::Structure));
@@ -378,7 +437,10 @@ mod tests {
             body,
             unframed: false,
         };
-        let lies = [("content-length".to_owned(), "5".to_owned()), ("content-length".to_owned(), "6".to_owned())];
+        let lies = [
+            ("content-length".to_owned(), "5".to_owned()),
+            ("content-length".to_owned(), "6".to_owned()),
+        ];
         let segments = |length| Content::Segments { version: 1, length };
         for (body, length) in [
             (Content::Inline(Bytes::from_static(b"abc")), Some("3")),
@@ -387,15 +449,31 @@ mod tests {
         ] {
             let seen = head(200, &lies, body.clone()).for_request(&Method::GET);
             assert_eq!(seen.body, body);
-            let lengths: Vec<_> =
-                seen.headers.get_all("content-length").iter().map(|value| value.to_str().unwrap()).collect();
+            let lengths: Vec<_> = seen
+                .headers
+                .get_all("content-length")
+                .iter()
+                .map(|value| value.to_str().unwrap())
+                .collect();
             assert_eq!(lengths, Vec::from_iter(length));
-            let cases = [(Method::HEAD, 200, 1), (Method::GET, 304, 1), (Method::GET, 204, 1), (Method::HEAD, 200, 2)];
+            let cases = [
+                (Method::HEAD, 200, 1),
+                (Method::GET, 304, 1),
+                (Method::GET, 204, 1),
+                (Method::HEAD, 200, 2),
+            ];
             for (method, status, lengths) in cases {
                 let seen = head(status, &lies[..lengths], body.clone()).for_request(&method);
-                let length = seen.headers.get("content-length").map(|value| value.to_str().unwrap());
+                let length = seen
+                    .headers
+                    .get("content-length")
+                    .map(|value| value.to_str().unwrap());
                 assert_eq!(seen.body, Content::Inline(Bytes::new()));
-                assert_eq!(length, (status != 204 && lengths == 1).then_some("5"), "{method} {status}");
+                assert_eq!(
+                    length,
+                    (status != 204 && lengths == 1).then_some("5"),
+                    "{method} {status}"
+                );
             }
         }
     }
@@ -417,6 +495,9 @@ mod tests {
         let mut map = headers(&text.map(|name| (name.to_owned(), "5".to_owned())));
         map.insert("accept", HeaderValue::from_static("*/*"));
         strip_connection(&mut map);
-        assert_eq!(map.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["accept"]);
+        assert_eq!(
+            map.keys().map(HeaderName::as_str).collect::<Vec<_>>(),
+            ["accept"]
+        );
     }
 }

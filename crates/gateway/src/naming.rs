@@ -40,15 +40,23 @@ impl Object {
         let mut name = prefix.to_name();
         name.push_generic(authority.as_bytes());
         // The query belongs to the last part, with its slashes: it is no path.
-        let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+        let (path, query) = target
+            .split_once('?')
+            .map_or((target, None), |(path, query)| (path, Some(query)));
         let mut parts: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
         let last = parts.pop().unwrap_or_default();
-        parts.into_iter().for_each(|part| _ = name.push_generic(part.as_bytes()));
+        parts
+            .into_iter()
+            .for_each(|part| _ = name.push_generic(part.as_bytes()));
         match query {
             Some(query) => name.push_generic([last, "?", query].concat().as_bytes()),
             None => name.push_generic(last.as_bytes()),
         };
-        Some(Object { name, authority: authority.to_owned(), target: target.to_owned() })
+        Some(Object {
+            name,
+            authority: authority.to_owned(),
+            target: target.to_owned(),
+        })
     }
 
     /// Returns the name of a question about it, without the digest.
@@ -71,27 +79,43 @@ pub fn read(prefix: NameRef<'_>, name: NameRef<'_>) -> Option<(Object, Subject)>
     if !name.starts_with(prefix) {
         return None;
     }
-    let mut components: Vec<Component<'_>> = name.components().skip(prefix.component_count()).collect();
+    let mut components: Vec<Component<'_>> =
+        name.components().skip(prefix.component_count()).collect();
     let subject = match components.as_slice() {
-        [.., keyword, digest] if keyword.is_keyword(QUESTION) && digest.typ == types::PARAMETERS_SHA256_DIGEST => {
+        [.., keyword, digest]
+            if keyword.is_keyword(QUESTION) && digest.typ == types::PARAMETERS_SHA256_DIGEST =>
+        {
             Subject::Response
         }
-        [.., version, segment] if version.typ == types::VERSION => {
-            Subject::Segment { version: version.as_version()?, segment: segment.as_segment()? }
-        }
+        [.., version, segment] if version.typ == types::VERSION => Subject::Segment {
+            version: version.as_version()?,
+            segment: segment.as_segment()?,
+        },
         [.., keyword] if keyword.is_keyword(METADATA_KEYWORD) => Subject::Metadata,
         _ => return None,
     };
     components.truncate(components.len() - if subject == Subject::Metadata { 1 } else { 2 });
     let plain = |component: &Component<'_>| component.typ == types::GENERIC_NAME_COMPONENT;
-    let (authority, parts) = components.split_first().filter(|_| components.iter().all(plain))?;
-    let text = |component: &Component<'_>| std::str::from_utf8(component.value).ok().map(str::to_owned);
+    let (authority, parts) = components
+        .split_first()
+        .filter(|_| components.iter().all(plain))?;
+    let text =
+        |component: &Component<'_>| std::str::from_utf8(component.value).ok().map(str::to_owned);
     let authority = text(authority)?;
     let path: Option<Vec<String>> = parts.iter().map(text).collect();
     let target = format!("/{}", path?.join("/"));
     let mut name = prefix.to_name();
-    components.into_iter().for_each(|component| _ = name.push_component(component));
-    Some((Object { name, authority, target }, subject))
+    components
+        .into_iter()
+        .for_each(|component| _ = name.push_component(component));
+    Some((
+        Object {
+            name,
+            authority,
+            target,
+        },
+        subject,
+    ))
 }
 
 #[cfg(test)]
@@ -105,17 +129,36 @@ mod tests {
 
     #[test]
     fn a_page_has_the_name_that_one_would_guess() {
-        let name = |target| Object::new(prefix().as_name(), "example.com:81", target).unwrap().name.to_string();
+        let name = |target| {
+            Object::new(prefix().as_name(), "example.com:81", target)
+                .unwrap()
+                .name
+                .to_string()
+        };
         assert_eq!(name("/img/a.png"), "/far/example.com%3A81/img/a.png");
-        assert_eq!(name("/a/search?q=x/y?z"), "/far/example.com%3A81/a/search%3Fq%3Dx%2Fy%3Fz");
+        assert_eq!(
+            name("/a/search?q=x/y?z"),
+            "/far/example.com%3A81/a/search%3Fq%3Dx%2Fy%3Fz"
+        );
         assert_eq!(name("/a//"), "/far/example.com%3A81/a/.../...");
         assert_eq!(Object::new(prefix().as_name(), "a", "*"), None);
         let of = |name: &str| read(prefix().as_name(), name.parse::<Name>().unwrap().as_name());
         assert_eq!(of("/far/a/32=metadata").unwrap().0.target, "/");
-        assert_eq!(of("/far/a/b/v=7/seg=3").unwrap().1, Subject::Segment { version: 7, segment: 3 });
-        for foreign in
-            ["/other/a/32=metadata", "/far", "/far/32=metadata", "/far/a/b", "/far/a/v=1", "/far/a/32=b/v=1/seg=0"]
-        {
+        assert_eq!(
+            of("/far/a/b/v=7/seg=3").unwrap().1,
+            Subject::Segment {
+                version: 7,
+                segment: 3
+            }
+        );
+        for foreign in [
+            "/other/a/32=metadata",
+            "/far",
+            "/far/32=metadata",
+            "/far/a/b",
+            "/far/a/v=1",
+            "/far/a/32=b/v=1/seg=0",
+        ] {
             assert_eq!(of(foreign), None, "{foreign}");
         }
     }

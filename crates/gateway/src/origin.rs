@@ -35,17 +35,37 @@ impl Origin for NdnOrigin {
     }
 }
 
-async fn ask(ingress: &Arc<Handle>, request: OriginRequest) -> Result<Response<OriginBody>, UpstreamFailure> {
-    let OriginRequest { method, authority, target, headers, body } = request;
+async fn ask(
+    ingress: &Arc<Handle>,
+    request: OriginRequest,
+) -> Result<Response<OriginBody>, UpstreamFailure> {
+    let OriginRequest {
+        method,
+        authority,
+        target,
+        headers,
+        body,
+    } = request;
     let Some(body) = gather(body).await? else {
         return Ok(refusal(StatusCode::PAYLOAD_TOO_LARGE, ingress::TOO_LARGE));
     };
     let target = target.as_str().to_owned();
-    match ingress.ask(ClientRequest { method, authority, target, headers, body }).await {
+    match ingress
+        .ask(ClientRequest {
+            method,
+            authority,
+            target,
+            headers,
+            body,
+        })
+        .await
+    {
         Ok((head, body)) => Ok(response(head, body)),
         Err(AskError::Refused(status, line)) => Ok(refusal(status, line)),
         Err(AskError::Failed(Failure::NoAnswer)) => Err(UpstreamFailure::TimedOut),
-        Err(AskError::Failed(Failure::Forged | Failure::Malformed(_))) => Err(UpstreamFailure::Malformed),
+        Err(AskError::Failed(Failure::Forged | Failure::Malformed(_))) => {
+            Err(UpstreamFailure::Malformed)
+        }
         Err(AskError::Failed(Failure::NoRoute | Failure::Body(_)) | AskError::Stopped) => {
             Err(UpstreamFailure::Unreachable)
         }
@@ -61,7 +81,11 @@ fn response(head: Head, body: ingress::Body) -> Response<OriginBody> {
     *response.status_mut() = head.status;
     *response.headers_mut() = head.headers;
     // As at the egress: in HTTP/1.1 a body without a length ends with its connection.
-    *response.version_mut() = if head.unframed { Version::HTTP_11 } else { Version::HTTP_2 };
+    *response.version_mut() = if head.unframed {
+        Version::HTTP_11
+    } else {
+        Version::HTTP_2
+    };
     response
 }
 
@@ -86,11 +110,18 @@ impl Body for NdnBody {
     type Data = Bytes;
     type Error = BodyError;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match self.get_mut() {
             NdnBody::Inline(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             NdnBody::Segments(body) => body.poll_piece(cx).map(|piece| {
-                piece.map(|piece| piece.map(Frame::data).map_err(|failure| BodyError::new(failure.to_string())))
+                piece.map(|piece| {
+                    piece
+                        .map(Frame::data)
+                        .map_err(|failure| BodyError::new(failure.to_string()))
+                })
             }),
         }
     }
@@ -100,7 +131,8 @@ impl Body for NdnBody {
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.left().map_or_else(SizeHint::default, SizeHint::with_exact)
+        self.left()
+            .map_or_else(SizeHint::default, SizeHint::with_exact)
     }
 }
 
@@ -123,8 +155,12 @@ async fn gather(mut body: Upload) -> Result<Option<Bytes>, UpstreamFailure> {
 }
 
 fn refusal(status: StatusCode, line: &'static str) -> Response<OriginBody> {
-    let mut response = Response::new(OriginBody::new(NdnBody::Inline(Some(Bytes::from_static(line.as_bytes())))));
+    let mut response = Response::new(OriginBody::new(NdnBody::Inline(Some(Bytes::from_static(
+        line.as_bytes(),
+    )))));
     *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(line.len()));
+    response
+        .headers_mut()
+        .insert(CONTENT_LENGTH, HeaderValue::from(line.len()));
     response
 }

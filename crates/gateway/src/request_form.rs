@@ -74,8 +74,13 @@ const CLIENT: [&str; 21] = [
 ];
 
 /// The same, for all fields that begin so.
-const CLIENT_PREFIXES: [&str; 5] =
-    ["ssl-client-", "x-auth-request-", "x-client-cert", "x-client-subject", "x-ssl-client-"];
+const CLIENT_PREFIXES: [&str; 5] = [
+    "ssl-client-",
+    "x-auth-request-",
+    "x-client-cert",
+    "x-client-subject",
+    "x-ssl-client-",
+];
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -88,7 +93,9 @@ pub(super) fn is_method(method: &Method) -> bool {
 
 /// Returns true for a host in its normal form, in which an ingress sends it.
 pub(super) fn is_authority(authority: &str) -> bool {
-    ["http", "https"].iter().any(|scheme| normal_authority(scheme, authority).is_ok_and(|normal| normal == authority))
+    ["http", "https"]
+        .iter()
+        .any(|scheme| normal_authority(scheme, authority).is_ok_and(|normal| normal == authority))
 }
 
 /// Returns true for a path and query in their normal form, in which an ingress sends them.
@@ -102,11 +109,17 @@ pub(super) fn is_target(target: &str) -> bool {
 pub(super) fn set_fields(headers: &mut HeaderMap, authority: &str, is_signed: bool) {
     message::strip_connection(headers);
     larder_proxy::remove_unkeyed(headers);
-    let of_client =
-        |name: &str| CLIENT.contains(&name) || CLIENT_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    let of_client = |name: &str| {
+        CLIENT.contains(&name)
+            || CLIENT_PREFIXES
+                .iter()
+                .any(|prefix| name.starts_with(prefix))
+    };
     let names: Vec<HeaderName> = headers.keys().cloned().collect();
     for name in names {
-        let spelt: String = name.as_str().replace(|byte: char| !byte.is_ascii_alphanumeric(), "-");
+        let spelt: String = name
+            .as_str()
+            .replace(|byte: char| !byte.is_ascii_alphanumeric(), "-");
         if of_client(&spelt) && (!is_signed || spelt != name.as_str()) {
             headers.remove(name);
         }
@@ -116,10 +129,16 @@ pub(super) fn set_fields(headers: &mut HeaderMap, authority: &str, is_signed: bo
     }
     if headers.contains_key(X_FORWARDED_HOST) {
         headers.remove(X_FORWARDED_HOST);
-        headers.extend(HeaderValue::from_str(authority).ok().map(|host| (X_FORWARDED_HOST, host)));
+        headers.extend(
+            HeaderValue::from_str(authority)
+                .ok()
+                .map(|host| (X_FORWARDED_HOST, host)),
+        );
     }
     let mut schemes = headers.get_all(X_FORWARDED_PROTO).iter();
-    let is_scheme = schemes.next().is_some_and(|scheme| scheme == "http" || scheme == "https");
+    let is_scheme = schemes
+        .next()
+        .is_some_and(|scheme| scheme == "http" || scheme == "https");
     if !is_scheme || schemes.next().is_some() {
         headers.remove(X_FORWARDED_PROTO);
     }
@@ -132,12 +151,19 @@ mod tests {
 
     #[test]
     fn a_host_has_two_spellings() {
-        for authority in ["a", "a.b-c_d.test", "127.0.0.1:80", "[::1]", "[2001:db8::1]:8080", "a:0"] {
+        for authority in [
+            "a",
+            "a.b-c_d.test",
+            "127.0.0.1:80",
+            "[::1]",
+            "[2001:db8::1]:8080",
+            "a:0",
+        ] {
             assert!(is_authority(authority), "{authority}");
         }
         for authority in [
-            "", ".", "a.", "a..b", "A", "a:", "a:080", "a:65536", "a:+1", "[a]", "[::1", "[::1]a", "::1", "a,b", "a@b",
-            "%61", "a b",
+            "", ".", "a.", "a..b", "A", "a:", "a:080", "a:65536", "a:+1", "[a]", "[::1", "[::1]a",
+            "::1", "a,b", "a@b", "%61", "a b",
         ] {
             assert!(!is_authority(authority), "{authority}");
         }

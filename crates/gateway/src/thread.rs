@@ -33,7 +33,10 @@ pub(super) struct Running {
 ///
 /// # Errors
 /// One line that names the table of the configuration.
-pub(super) fn connect(table: &'static str, forwarder: &Path) -> Result<(Client, Arc<mio::Waker>), Error> {
+pub(super) fn connect(
+    table: &'static str,
+    forwarder: &Path,
+) -> Result<(Client, Arc<mio::Waker>), Error> {
     let failed = |error| Error::Forwarder { table, error };
     let mut client = Client::connect_to(Transport::unix(forwarder.to_owned())).map_err(failed)?;
     // The forwarder is a part of this process, and a socket at the same path that of another one.
@@ -70,7 +73,11 @@ impl Running {
         };
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run);
         let thread = thread.map_err(Error::Thread)?;
-        Ok(Running { stop, waker, thread })
+        Ok(Running {
+            stop,
+            waker,
+            thread,
+        })
     }
 
     /// Ends the thread. Transfers in progress break off.

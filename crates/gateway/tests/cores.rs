@@ -23,7 +23,14 @@ fn ask(method: Method, target: &str) -> Ask {
     let object = Object::new(prefix().as_name(), "example.test", target).unwrap();
     let headers = HeaderMap::new();
     let shared = form::shared(&method, false, &headers);
-    Ask { object, method, shared, headers, body: Bytes::new(), unique: 7 }
+    Ask {
+        object,
+        method,
+        shared,
+        headers,
+        body: Bytes::new(),
+        unique: 7,
+    }
 }
 
 fn fetches() -> Fetches {
@@ -37,14 +44,31 @@ fn core(memory: usize) -> EgressCore {
 /// A far node that was started at this time.
 fn started_at(memory: usize, start: u64) -> EgressCore {
     let shared_for = Duration::from_secs(10);
-    let options = EgressOptions { memory, shared_for, targets: Vec::new(), identity: [7; 32] };
+    let options = EgressOptions {
+        memory,
+        shared_for,
+        targets: Vec::new(),
+        identity: [7; 32],
+    };
     EgressCore::new(prefix(), Box::new(DigestSigner), options, start, [start, 2])
 }
 
-fn head(fields: &[(&'static str, &'static str)], body: Option<&[u8]>, length: Option<u64>) -> OriginHead {
+fn head(
+    fields: &[(&'static str, &'static str)],
+    body: Option<&[u8]>,
+    length: Option<u64>,
+) -> OriginHead {
     let mut headers = HeaderMap::new();
-    fields.iter().for_each(|(name, value)| _ = headers.append(*name, HeaderValue::from_static(value)));
-    OriginHead { status: StatusCode::OK, headers, unframed: false, body: body.map(Bytes::copy_from_slice), length }
+    fields
+        .iter()
+        .for_each(|(name, value)| _ = headers.append(*name, HeaderValue::from_static(value)));
+    OriginHead {
+        status: StatusCode::OK,
+        headers,
+        unframed: false,
+        body: body.map(Bytes::copy_from_slice),
+        length,
+    }
 }
 
 /// What the edge wants to send now.
@@ -60,14 +84,21 @@ fn interests(fetches: &mut Fetches, now: Time) -> Vec<Vec<u8>> {
 }
 
 fn hand_in(core: &mut EgressCore, now: Time, wires: &[Vec<u8>], out: &mut Outcome) {
-    wires.iter().for_each(|wire| core.on_interest(now, &Interest::decode(wire).unwrap(), None, None, out));
+    wires
+        .iter()
+        .for_each(|wire| core.on_interest(now, &Interest::decode(wire).unwrap(), None, None, out));
 }
 
 fn hand_back(fetches: &mut Fetches, now: Time, out: &mut Outcome) -> Vec<Event> {
     let mut events = Vec::new();
     for reply in out.replies.drain(..) {
         assert!(reply.wire.len() <= limits::MAX_PACKET_BYTES);
-        fetches.on_data(now, &Data::decode(&reply.wire).unwrap(), PathFeedback::default(), &mut events);
+        fetches.on_data(
+            now,
+            &Data::decode(&reply.wire).unwrap(),
+            PathFeedback::default(),
+            &mut events,
+        );
     }
     events.into_iter().map(|(_, event)| event).collect()
 }
@@ -82,10 +113,16 @@ fn a_far_node_that_says_nothing_is_given_up_in_time_and_not_before() {
         now = fetches.next_timeout().expect("it waits for something");
         fetches.on_timeout(now, &mut events);
     }
-    assert!(matches!(events[..], [(1, Event::Failed(Failure::NoAnswer))]), "{events:?}");
+    assert!(
+        matches!(events[..], [(1, Event::Failed(Failure::NoAnswer))]),
+        "{events:?}"
+    );
     assert_eq!(now, Time::ZERO + limits::ANSWER);
     assert!((10..30).contains(&sent), "{sent} Interests");
-    assert_eq!((fetches.next_timeout(), fetches.figures().under_way), (None, 0));
+    assert_eq!(
+        (fetches.next_timeout(), fetches.figures().under_way),
+        (None, 0)
+    );
 }
 
 #[test]
@@ -99,10 +136,17 @@ fn forgeries_end_a_question_and_the_right_answer_after_one_does() {
         unframed: false,
     });
     let signed = |name: &Name, key: u8| {
-        DataBuilder::new(name).content(&content.encode()).build(&HmacSigner::new(&[key; 32], prefix())).unwrap()
+        DataBuilder::new(name)
+            .content(&content.encode())
+            .build(&HmacSigner::new(&[key; 32], prefix()))
+            .unwrap()
     };
     for forgeries in [1, limits::FORGERIES, 2 * limits::FORGERIES] {
-        fetches.begin(Time::ZERO, u64::from(forgeries), ask(Method::GET, &format!("/{forgeries}")));
+        fetches.begin(
+            Time::ZERO,
+            u64::from(forgeries),
+            ask(Method::GET, &format!("/{forgeries}")),
+        );
         let (mut events, mut names) = (Vec::new(), BTreeSet::new());
         let mut asked = interests(&mut fetches, Time::ZERO);
         for _ in 0..forgeries {
@@ -131,7 +175,12 @@ fn forgeries_end_a_question_and_the_right_answer_after_one_does() {
         let is_forged = |(_, event): &(u64, Event)| matches!(event, Event::Failed(Failure::Forged));
         let is_given_up = forgeries == 2 * limits::FORGERIES;
         assert_eq!(events.iter().any(is_forged), is_given_up, "{events:?}");
-        assert_eq!(events.iter().any(|(_, event)| matches!(event, Event::Head(_))), !is_given_up);
+        assert_eq!(
+            events
+                .iter()
+                .any(|(_, event)| matches!(event, Event::Head(_))),
+            !is_given_up
+        );
     }
 }
 
@@ -141,13 +190,22 @@ fn forgeries_end_a_question_and_the_right_answer_after_one_does() {
 fn silence_after_forgeries_means_different_secrets_and_nothing_without_one() {
     let data = |name: &Name, key: u8| {
         let body = Content::Inline(Bytes::from_static(b"x"));
-        let head = Head { status: StatusCode::OK, headers: HeaderMap::new(), body, unframed: false };
+        let head = Head {
+            status: StatusCode::OK,
+            headers: HeaderMap::new(),
+            body,
+            unframed: false,
+        };
         let content = Answer::Head(head).encode();
-        DataBuilder::new(name).content(&content).build(&HmacSigner::new(&[key; 32], prefix())).unwrap()
+        DataBuilder::new(name)
+            .content(&content)
+            .build(&HmacSigner::new(&[key; 32], prefix()))
+            .unwrap()
     };
     for is_secret in [true, false] {
         let trust = larder_gateway::Trust::new(larder_packet::HmacVerifier::new(&[1; 32]));
-        let signer = is_secret.then(|| std::sync::Arc::new(HmacSigner::new(&[1; 32], prefix())) as _);
+        let signer =
+            is_secret.then(|| std::sync::Arc::new(HmacSigner::new(&[1; 32], prefix())) as _);
         let mut fetches = Fetches::new(Some(trust), Streams::new(1)).signing(signer);
         let mut now = Time::ZERO;
         // Returns the name of the request in full that follows the forgeries.
@@ -157,7 +215,12 @@ fn silence_after_forgeries_means_different_secrets_and_nothing_without_one() {
             for _ in 0..limits::FORGERIES {
                 let name = Interest::decode(&asked[0]).unwrap().name.to_name();
                 let mut events = Vec::new();
-                fetches.on_data(now, &Data::decode(&data(&name, 2)).unwrap(), PathFeedback::default(), &mut events);
+                fetches.on_data(
+                    now,
+                    &Data::decode(&data(&name, 2)).unwrap(),
+                    PathFeedback::default(),
+                    &mut events,
+                );
                 assert!(events.is_empty(), "{events:?}");
                 asked = interests(fetches, now);
             }
@@ -171,7 +234,9 @@ fn silence_after_forgeries_means_different_secrets_and_nothing_without_one() {
                 fetches.on_timeout(now, &mut events);
                 interests(&mut fetches, now);
             }
-            let [(_, Event::Failed(failure))] = &events[..] else { panic!("{events:?}") };
+            let [(_, Event::Failed(failure))] = &events[..] else {
+                panic!("{events:?}")
+            };
             let (expected, after) = match is_secret {
                 true => (Failure::Forged, limits::ANSWER_AFTER_FORGERIES),
                 false => (Failure::NoAnswer, limits::ANSWER),
@@ -179,11 +244,23 @@ fn silence_after_forgeries_means_different_secrets_and_nothing_without_one() {
             assert_eq!((failure, now), (&expected, began + after), "request {id}");
         }
         let (name, mut events) = (forge(&mut fetches, now, 3), Vec::new());
-        fetches.on_data(now, &Data::decode(&data(&name, 1)).unwrap(), PathFeedback::default(), &mut events);
-        assert!(matches!(events[..], [(3, Event::Head(_)), (3, Event::End)]), "{events:?}");
+        fetches.on_data(
+            now,
+            &Data::decode(&data(&name, 1)).unwrap(),
+            PathFeedback::default(),
+            &mut events,
+        );
+        assert!(
+            matches!(events[..], [(3, Event::Head(_)), (3, Event::End)]),
+            "{events:?}"
+        );
         let shared = fetches.figures().shared;
         fetches.begin(now, 4, ask(Method::GET, "/a"));
-        assert_eq!(fetches.figures().shared, shared, "the cache with the forgeries is bypassed at once");
+        assert_eq!(
+            fetches.figures().shared,
+            shared,
+            "the cache with the forgeries is bypassed at once"
+        );
     }
 }
 
@@ -191,15 +268,26 @@ fn silence_after_forgeries_means_different_secrets_and_nothing_without_one() {
 /// though its answer is then nobody's.
 #[test]
 fn an_order_that_is_altered_on_the_way_is_carried_out() {
-    let order = || Ask { shared: None, body: Bytes::from_static(b"1 book"), ..ask(Method::POST, "/order") };
+    let order = || Ask {
+        shared: None,
+        body: Bytes::from_static(b"1 book"),
+        ..ask(Method::POST, "/order")
+    };
     let is_made = |order: &[u8]| {
         let trust = larder_gateway::Trust::new(larder_packet::HmacVerifier::new(&[1; 32]));
         let (mut core, mut out) = (core(1 << 20).asked_by(Some(trust)), Outcome::default());
-        core.on_interest(Time::ZERO, &Interest::decode(order).unwrap(), None, None, &mut out);
+        core.on_interest(
+            Time::ZERO,
+            &Interest::decode(order).unwrap(),
+            None,
+            None,
+            &mut out,
+        );
         out.orders.len() == 1
     };
     let asked = |signed_by: Option<u8>| {
-        let signer = signed_by.map(|key| std::sync::Arc::new(HmacSigner::new(&[key; 32], prefix())) as _);
+        let signer =
+            signed_by.map(|key| std::sync::Arc::new(HmacSigner::new(&[key; 32], prefix())) as _);
         let mut fetches = fetches().signing(signer);
         fetches.begin(Time::ZERO, 1, order());
         let first = interests(&mut fetches, Time::ZERO);
@@ -207,25 +295,43 @@ fn an_order_that_is_altered_on_the_way_is_carried_out() {
         fetches.on_timeout(again, &mut Vec::new());
         let second = interests(&mut fetches, again);
         let name = |wire: &[u8]| Interest::decode(wire).unwrap().name.to_name();
-        assert_eq!(name(&first[0]), name(&second[0]), "lost and said again, it is another order");
+        assert_eq!(
+            name(&first[0]),
+            name(&second[0]),
+            "lost and said again, it is another order"
+        );
         first.into_iter().next().unwrap()
     };
     assert!(is_made(&asked(Some(1))));
-    assert!(!is_made(&asked(None)) && !is_made(&asked(Some(2))), "of somebody without the secret");
+    assert!(
+        !is_made(&asked(None)) && !is_made(&asked(Some(2))),
+        "of somebody without the secret"
+    );
     // Altered, with the name's digest made to fit.
     let honest = asked(Some(1));
-    let at = honest.windows(6).position(|bytes| bytes == b"1 book").unwrap();
+    let at = honest
+        .windows(6)
+        .position(|bytes| bytes == b"1 book")
+        .unwrap();
     let mut altered = honest.clone();
     altered[at] = b'9';
     assert!(!is_made(&altered));
     let name = Interest::decode(&honest).unwrap().name.to_name();
-    let digest = altered.windows(32).position(|bytes| bytes == name.as_name().last().unwrap().value).unwrap();
+    let digest = altered
+        .windows(32)
+        .position(|bytes| bytes == name.as_name().last().unwrap().value)
+        .unwrap();
     // From the element of the parameters on, whose type and length take two bytes here.
     let view = Interest::decode(&honest).unwrap();
     let from = view.application_parameters.unwrap().as_ptr().addr() - honest.as_ptr().addr() - 2;
     let fitting = Sha256::digest(&altered[from..]);
     altered[digest..digest + 32].copy_from_slice(&fitting);
-    assert!(Interest::decode(&altered).unwrap().check_parameters_digest().is_ok());
+    assert!(
+        Interest::decode(&altered)
+            .unwrap()
+            .check_parameters_digest()
+            .is_ok()
+    );
     assert!(!is_made(&altered));
     assert!(is_made(&honest));
 }
@@ -234,7 +340,15 @@ fn an_order_that_is_altered_on_the_way_is_carried_out() {
 #[test]
 fn what_is_lost_is_said_again_and_not_done_again() {
     let (mut fetches, mut core) = (fetches(), core(1 << 20));
-    fetches.begin(Time::ZERO, 1, Ask { shared: None, body: Bytes::from_static(b"buy"), ..ask(Method::POST, "/order") });
+    fetches.begin(
+        Time::ZERO,
+        1,
+        Ask {
+            shared: None,
+            body: Bytes::from_static(b"buy"),
+            ..ask(Method::POST, "/order")
+        },
+    );
     let mut out = Outcome::default();
     let mut now = Time::ZERO;
     for round in 0..5 {
@@ -265,10 +379,24 @@ fn a_body_comes_as_it_is_made_and_is_let_go() {
     let (mut fetches, mut core) = (fetches(), core(20 << 20));
     let mut out = Outcome::default();
     fetches.begin(Time::ZERO, 1, ask(Method::GET, "/a"));
-    hand_in(&mut core, Time::ZERO, &interests(&mut fetches, Time::ZERO), &mut out);
+    hand_in(
+        &mut core,
+        Time::ZERO,
+        &interests(&mut fetches, Time::ZERO),
+        &mut out,
+    );
     let id = out.orders[0].id;
-    core.on_head(Time::ZERO, 1, id, head(&[("cache-control", "max-age=9")], None, None), &mut out);
-    assert!(matches!(&hand_back(&mut fetches, Time::ZERO, &mut out)[..], [Event::Head(_)]));
+    core.on_head(
+        Time::ZERO,
+        1,
+        id,
+        head(&[("cache-control", "max-age=9")], None, None),
+        &mut out,
+    );
+    assert!(matches!(
+        &hand_back(&mut fetches, Time::ZERO, &mut out)[..],
+        [Event::Head(_)]
+    ));
     let mut now = Time::from_millis(1);
     hand_in(&mut core, now, &interests(&mut fetches, now), &mut out);
     let mut got = Vec::new();
@@ -277,27 +405,47 @@ fn a_body_comes_as_it_is_made_and_is_let_go() {
         now += limits::FLUSH;
         core.on_timeout(now, &mut out);
         for event in hand_back(&mut fetches, now, &mut out) {
-            let Event::Piece(bytes) = event else { panic!("{event:?}") };
+            let Event::Piece(bytes) = event else {
+                panic!("{event:?}")
+            };
             got.extend_from_slice(&bytes);
         }
         hand_in(&mut core, now, &interests(&mut fetches, now), &mut out);
     }
-    assert_eq!(got, [&b"firstsecond"[..], &[7; 20_000]].concat(), "each piece before the next is sent");
+    assert_eq!(
+        got,
+        [&b"firstsecond"[..], &[7; 20_000]].concat(),
+        "each piece before the next is sent"
+    );
     core.on_end(id, true, &mut out);
-    assert!(matches!(&hand_back(&mut fetches, now, &mut out)[..], [Event::Piece(last), Event::End] if last.is_empty()));
-    assert!(core.figures().reserved_bytes < 40_000, "{}", core.figures().reserved_bytes);
+    assert!(
+        matches!(&hand_back(&mut fetches, now, &mut out)[..], [Event::Piece(last), Event::End] if last.is_empty())
+    );
+    assert!(
+        core.figures().reserved_bytes < 40_000,
+        "{}",
+        core.figures().reserved_bytes
+    );
     for _ in 0..200 {
         now += Duration::from_secs(1);
         core.on_timeout(now, &mut out);
     }
-    assert_eq!((core.figures().reserved_bytes, core.next_timeout()), (0, None));
+    assert_eq!(
+        (core.figures().reserved_bytes, core.next_timeout()),
+        (0, None)
+    );
 }
 
 /// What becomes of a question: the answer's content.
 fn answered(core: &mut EgressCore, ask: Ask, of_origin: OriginHead) -> (Answer, Option<Duration>) {
     let (mut fetches, mut out) = (fetches(), Outcome::default());
     fetches.begin(Time::ZERO, 1, ask);
-    hand_in(core, Time::ZERO, &interests(&mut fetches, Time::ZERO), &mut out);
+    hand_in(
+        core,
+        Time::ZERO,
+        &interests(&mut fetches, Time::ZERO),
+        &mut out,
+    );
     let id = out.orders[0].id;
     core.on_head(Time::ZERO, 1, id, of_origin, &mut out);
     let data = Data::decode(&out.replies[0].wire).unwrap();
@@ -313,7 +461,10 @@ fn body_named(core: &mut EgressCore, now: Time, ask: Ask, of_origin: OriginHead)
     core.on_head(now, 1, id, of_origin, &mut out);
     let data = out.replies.pop().unwrap().wire;
     match Answer::decode(Data::decode(&data).unwrap().content).unwrap() {
-        Answer::Head(Head { body: Content::Segments { version, .. }, .. }) => (version, out),
+        Answer::Head(Head {
+            body: Content::Segments { version, .. },
+            ..
+        }) => (version, out),
         other => panic!("{other:?}"),
     }
 }
@@ -328,7 +479,11 @@ fn an_unchanged_body_keeps_its_name() {
     let page = || ask(Method::GET, "/a");
     let tagged = || head(&TAGGED, None, Some(50_000));
     let (first, out) = body_named(&mut core, Time::ZERO, page(), tagged());
-    assert_eq!((out.grants.len(), out.stops.len()), (1, 0), "the body is read");
+    assert_eq!(
+        (out.grants.len(), out.stops.len()),
+        (1, 0),
+        "the body is read"
+    );
     core.on_piece(Time::ZERO, 1, &[7; 50_000], &mut Outcome::default());
     core.on_end(1, true, &mut Outcome::default());
     let reserved = core.figures().reserved_bytes;
@@ -336,7 +491,11 @@ fn an_unchanged_body_keeps_its_name() {
     core.on_timeout(later, &mut Outcome::default());
     let (second, out) = body_named(&mut core, later, page(), tagged());
     assert_eq!(second, first);
-    assert_eq!((out.grants.len(), out.stops), (0, vec![2]), "it is here, and not read again");
+    assert_eq!(
+        (out.grants.len(), out.stops),
+        (0, vec![2]),
+        "it is here, and not read again"
+    );
     assert!(core.figures().reserved_bytes <= reserved, "once");
     // It is gone, and so is the node.
     let much_later = Time::from_secs(600);
@@ -344,19 +503,34 @@ fn an_unchanged_body_keeps_its_name() {
     assert_eq!(core.figures().reserved_bytes, 0);
     let (third, out) = body_named(&mut core, much_later, page(), tagged());
     assert_eq!((third, out.grants.len()), (first, 1));
-    assert_eq!(body_named(&mut started_at(1 << 20, 99), Time::ZERO, page(), tagged()).0, first);
+    assert_eq!(
+        body_named(&mut started_at(1 << 20, 99), Time::ZERO, page(), tagged()).0,
+        first
+    );
     // Other bytes, or perhaps.
     let other = [("cache-control", "max-age=600"), ("etag", "\"b\"")];
     let weak = [("cache-control", "max-age=600"), ("etag", "W/\"a\"")];
     let mut versions = vec![first];
     for fields in [other, weak, weak] {
-        let (version, _) = body_named(&mut core, much_later, ask(Method::GET, "/b"), head(&fields, None, Some(50_000)));
+        let (version, _) = body_named(
+            &mut core,
+            much_later,
+            ask(Method::GET, "/b"),
+            head(&fields, None, Some(50_000)),
+        );
         assert!(!versions.contains(&version));
         versions.push(version);
         core = started_at(100 << 20, version + 1);
     }
-    let own = Ask { shared: None, ..page() };
-    assert_ne!(body_named(&mut core, much_later, own, tagged()).0, first, "of one client");
+    let own = Ask {
+        shared: None,
+        ..page()
+    };
+    assert_ne!(
+        body_named(&mut core, much_later, own, tagged()).0,
+        first,
+        "of one client"
+    );
 }
 
 /// Failure: of two answers that name one body, one goes on naming it after it broke off; or what
@@ -367,7 +541,8 @@ fn a_broken_body_is_fetched_again_under_its_name() {
     let pages = || {
         ["de", "fr"].map(|language| {
             let mut page = ask(Method::GET, "/a");
-            page.headers.insert("accept-language", HeaderValue::from_static(language));
+            page.headers
+                .insert("accept-language", HeaderValue::from_static(language));
             page.shared = form::shared(&page.method, false, &page.headers);
             page
         })
@@ -385,7 +560,12 @@ fn a_broken_body_is_fetched_again_under_its_name() {
     core.on_end(3, true, &mut out);
     let mut name = pages()[0].object.versioned(one);
     name.push_segment(0);
-    hand_in(&mut core, Time::ZERO, &[larder_packet::InterestBuilder::new(name).build()], &mut out);
+    hand_in(
+        &mut core,
+        Time::ZERO,
+        &[larder_packet::InterestBuilder::new(name).build()],
+        &mut out,
+    );
     assert_eq!(Data::decode(&out.replies[0].wire).unwrap().content[0], 8);
 }
 
@@ -408,9 +588,21 @@ fn a_far_node_that_lies_about_a_body_is_cut_off() {
             for wire in interests(&mut fetches, now) {
                 let name = Interest::decode(&wire).unwrap().name.to_name();
                 let is_segment = name.as_name().last().unwrap().as_segment().is_some();
-                let content = if is_segment { piece.to_vec() } else { content(length).encode() };
-                let data = DataBuilder::new(&name).content(&content).build(&DigestSigner).unwrap();
-                fetches.on_data(now, &Data::decode(&data).unwrap(), PathFeedback::default(), &mut events);
+                let content = if is_segment {
+                    piece.to_vec()
+                } else {
+                    content(length).encode()
+                };
+                let data = DataBuilder::new(&name)
+                    .content(&content)
+                    .build(&DigestSigner)
+                    .unwrap();
+                fetches.on_data(
+                    now,
+                    &Data::decode(&data).unwrap(),
+                    PathFeedback::default(),
+                    &mut events,
+                );
             }
             now += Duration::from_millis(10);
             for (_, event) in events.drain(..) {
@@ -424,9 +616,15 @@ fn a_far_node_that_lies_about_a_body_is_cut_off() {
         (unread, None)
     };
     let (pieces, failure) = lie(Some(1000), b"12345678901");
-    assert!(matches!(failure, Some(Failure::Body(_))) && pieces <= 90, "{pieces} pieces, {failure:?}");
+    assert!(
+        matches!(failure, Some(Failure::Body(_))) && pieces <= 90,
+        "{pieces} pieces, {failure:?}"
+    );
     let (pieces, failure) = lie(Some(1000), b"");
-    assert!(matches!(failure, Some(Failure::Body(_))) && pieces <= 1000, "{pieces} pieces, {failure:?}");
+    assert!(
+        matches!(failure, Some(Failure::Body(_))) && pieces <= 1000,
+        "{pieces} pieces, {failure:?}"
+    );
     // Of unknown length, and its reader stands still.
     for piece in [&b""[..], b"1"] {
         let (pieces, failure) = lie(None, piece);
@@ -442,9 +640,25 @@ fn nobody_guesses_where_the_body_of_one_clients_page_is() {
     let mut core = core(100 << 20);
     let mut version = |number: u32, is_shared: bool| {
         let page = ask(Method::GET, &format!("/{number}"));
-        let page = if is_shared { page } else { Ask { shared: None, ..page } };
-        match answered(&mut core, page, head(&[("cache-control", "max-age=9")], None, Some(50_000))).0 {
-            Answer::Head(Head { body: Content::Segments { version, .. }, .. }) => version,
+        let page = if is_shared {
+            page
+        } else {
+            Ask {
+                shared: None,
+                ..page
+            }
+        };
+        match answered(
+            &mut core,
+            page,
+            head(&[("cache-control", "max-age=9")], None, Some(50_000)),
+        )
+        .0
+        {
+            Answer::Head(Head {
+                body: Content::Segments { version, .. },
+                ..
+            }) => version,
             other => panic!("{other:?}"),
         }
     };
@@ -454,7 +668,10 @@ fn nobody_guesses_where_the_body_of_one_clients_page_is() {
     for pair in own.windows(2) {
         assert!(pair[0].abs_diff(pair[1]) > 1 << 32, "{own:?}");
     }
-    assert!(own.iter().all(|own| own.abs_diff(shared[0]) > 1 << 32), "{own:?}");
+    assert!(
+        own.iter().all(|own| own.abs_diff(shared[0]) > 1 << 32),
+        "{own:?}"
+    );
 }
 
 /// Failure: an origin that fails where a field is missing, which the shared form left out, fails
@@ -462,10 +679,22 @@ fn nobody_guesses_where_the_body_of_one_clients_page_is() {
 #[test]
 fn trouble_is_heard_of_the_whole_request_alone() {
     let mut core = core(1 << 20);
-    let trouble = || OriginHead { status: StatusCode::SERVICE_UNAVAILABLE, ..head(&[], Some(b"who?"), Some(4)) };
-    assert_eq!(answered(&mut core, ask(Method::GET, "/a"), trouble()).0, Answer::InFull);
-    let in_full = Ask { shared: None, ..ask(Method::GET, "/b") };
-    assert!(matches!(answered(&mut core, in_full, trouble()).0, Answer::Head(_)));
+    let trouble = || OriginHead {
+        status: StatusCode::SERVICE_UNAVAILABLE,
+        ..head(&[], Some(b"who?"), Some(4))
+    };
+    assert_eq!(
+        answered(&mut core, ask(Method::GET, "/a"), trouble()).0,
+        Answer::InFull
+    );
+    let in_full = Ask {
+        shared: None,
+        ..ask(Method::GET, "/b")
+    };
+    assert!(matches!(
+        answered(&mut core, in_full, trouble()).0,
+        Answer::Head(_)
+    ));
 }
 
 /// Failure: one hour of trouble, and nobody shares the page again.
@@ -481,7 +710,13 @@ fn a_page_that_was_not_for_everybody_is_asked_for_as_such_again_some_day() {
         for _ in 0..2 {
             hand_in(&mut core, now, &interests(&mut fetches, now), &mut out);
             for order in out.orders.split_off(0) {
-                core.on_head(now, 1, order.id, head(&[("cache-control", "private")], Some(b"x"), None), &mut out);
+                core.on_head(
+                    now,
+                    1,
+                    order.id,
+                    head(&[("cache-control", "private")], Some(b"x"), None),
+                    &mut out,
+                );
             }
             hand_back(&mut fetches, now, &mut out);
         }
@@ -498,7 +733,13 @@ fn what_is_kept_as_a_window_is_named_by_no_cache_and_to_nobody_who_comes_late() 
     let fields = [("cache-control", "max-age=60")];
     let (answer, freshness) = answered(&mut core, page(), head(&fields, None, None));
     assert_eq!(freshness, None);
-    let Answer::Head(Head { body: Content::Segments { version, .. }, .. }) = answer else { panic!("{answer:?}") };
+    let Answer::Head(Head {
+        body: Content::Segments { version, .. },
+        ..
+    }) = answer
+    else {
+        panic!("{answer:?}")
+    };
     let (mut out, id) = (Outcome::default(), 1);
     let mut segment = 0;
     while segment <= 2 * limits::WINDOW_SEGMENTS as u64 {
@@ -513,7 +754,11 @@ fn what_is_kept_as_a_window_is_named_by_no_cache_and_to_nobody_who_comes_late() 
     assert_eq!(core.figures().gone, 0);
     let before = core.figures().requests;
     answered(&mut core, page(), head(&fields, Some(b"new"), Some(3)));
-    assert_eq!(core.figures().requests, before + 1, "who comes late has a body of his own");
+    assert_eq!(
+        core.figures().requests,
+        before + 1,
+        "who comes late has a body of his own"
+    );
 }
 
 /// Failure: who asks for what nobody has made takes the memory, or ends the node.
@@ -524,7 +769,12 @@ fn a_crowd_of_questions_ends_where_the_room_does() {
     for number in 0..500 {
         let mut fetches = fetches();
         fetches.begin(Time::ZERO, 1, ask(Method::GET, &format!("/{number}")));
-        hand_in(&mut core, Time::ZERO, &interests(&mut fetches, Time::ZERO), &mut out);
+        hand_in(
+            &mut core,
+            Time::ZERO,
+            &interests(&mut fetches, Time::ZERO),
+            &mut out,
+        );
     }
     assert!(core.figures().reserved_bytes <= 1 << 20 && core.figures().no_room > 300);
     assert!(out.orders.len() > 50);

@@ -11,8 +11,8 @@
 use http::header::{CACHE_CONTROL, CONTENT_LENGTH, ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use larder_http::{
-    BodyWakes, Cache, Config, Fill, Now, Outbox, Purge, Pushed, Read, Reply, RequestHead, ResponseHead, Scope,
-    SharedBody, Step,
+    BodyWakes, Cache, Config, Fill, Now, Outbox, Purge, Pushed, Read, Reply, RequestHead,
+    ResponseHead, Scope, SharedBody, Step,
 };
 use larder_units::{ByteSize, Streams, Time};
 use std::error::Error;
@@ -24,11 +24,24 @@ fn origin(target: &str) -> (ResponseHead, Vec<u8>) {
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("max-age=60"));
     headers.insert(ETAG, HeaderValue::from_static("\"1\""));
     headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
-    (ResponseHead { status: StatusCode::OK, version: Version::HTTP_11, headers }, body)
+    (
+        ResponseHead {
+            status: StatusCode::OK,
+            version: Version::HTTP_11,
+            headers,
+        },
+        body,
+    )
 }
 
 /// Collects a body for the cache. Returns what the client reads of it meanwhile.
-fn collect(cache: &mut Cache, mut fill: Box<Fill>, pieces: &[u8], now: Now, outbox: &mut Outbox) -> Vec<u8> {
+fn collect(
+    cache: &mut Cache,
+    mut fill: Box<Fill>,
+    pieces: &[u8],
+    now: Now,
+    outbox: &mut Outbox,
+) -> Vec<u8> {
     // Which readers may go on, and whether more may be pushed: with one client, after every call.
     let (mut body, mut wakes) = (SharedBody::default(), BodyWakes::default());
     let mut reader = body.reader(&fill.part()).expect("nothing has come yet");
@@ -66,7 +79,9 @@ fn get(cache: &mut Cache, target: &str, headers: &HeaderMap, now: Now) -> (Statu
         Step::Answer(answer) => return (answer.status, answer.headers),
         Step::Forward(exchange) => exchange,
         // These need a second request in flight, slices, or an origin that allows stale answers.
-        Step::Follow(_) | Step::Assemble(_) | Step::Refresh(..) => unreachable!("not in this program"),
+        Step::Follow(_) | Step::Assemble(_) | Step::Refresh(..) => {
+            unreachable!("not in this program")
+        }
     };
     exchange.take_headers(headers.clone());
     let _sent_to_the_origin = exchange.upstream_headers();
@@ -75,14 +90,20 @@ fn get(cache: &mut Cache, target: &str, headers: &HeaderMap, now: Now) -> (Statu
     let mut outbox = Outbox::default();
     match cache.on_response(exchange, head, now, &mut outbox) {
         Reply::Answer(answer) => (answer.status, answer.headers),
-        Reply::Relay { status, headers, fill } => {
+        Reply::Relay {
+            status,
+            headers,
+            fill,
+        } => {
             if let Some(fill) = fill {
                 let sent = collect(cache, fill, &body, now, &mut outbox);
                 assert_eq!(sent, body);
             }
             (status, headers)
         }
-        Reply::Retry(_) | Reply::Assemble(..) => unreachable!("the origin sends no 304 and no parts"),
+        Reply::Retry(_) | Reply::Assemble(..) => {
+            unreachable!("the origin sends no 304 and no parts")
+        }
     }
 }
 
@@ -102,19 +123,31 @@ fn main() -> Result<(), Box<dyn Error>> {
         hash_key: [7; 16],
     };
     let mut cache = Cache::new(&config, &Streams::new(1))?;
-    let at = |seconds| Now { time: Time::from_secs(seconds), unix_seconds: 1_700_000_000 + seconds };
+    let at = |seconds| Now {
+        time: Time::from_secs(seconds),
+        unix_seconds: 1_700_000_000 + seconds,
+    };
     let plain = HeaderMap::new();
     let mut conditional = HeaderMap::new();
     conditional.insert(IF_NONE_MATCH, HeaderValue::from_static("\"1\""));
 
     let show = |what: &str, (status, headers): (StatusCode, HeaderMap)| {
-        let cache_status = headers.get("cache-status").and_then(|value| value.to_str().ok()).unwrap_or("none");
+        let cache_status = headers
+            .get("cache-status")
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or("none");
         println!("{what:<22} {} {cache_status}", status.as_u16());
     };
     show("first request", get(&mut cache, "/a", &plain, at(0)));
     show("second request", get(&mut cache, "/a", &plain, at(10)));
-    show("with the entity tag", get(&mut cache, "/a", &conditional, at(20)));
-    let purge = Purge { scope: Scope::Everything, soft: false };
+    show(
+        "with the entity tag",
+        get(&mut cache, "/a", &conditional, at(20)),
+    );
+    let purge = Purge {
+        scope: Scope::Everything,
+        soft: false,
+    };
     let mut from = 0;
     loop {
         let step = cache.purge(&purge, from, at(30));

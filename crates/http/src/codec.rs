@@ -40,7 +40,8 @@ impl Writer {
     }
 
     pub(crate) fn value(&mut self, value: &[u8]) {
-        self.0.extend_from_slice(&(value.len() as u32).to_le_bytes());
+        self.0
+            .extend_from_slice(&(value.len() as u32).to_le_bytes());
         self.0.extend_from_slice(value);
     }
 }

@@ -188,7 +188,9 @@ mod rfc;
 mod store;
 
 pub use body::budget::{Budget, Reservation};
-pub use body::shared_body::{BodyEnd, BodyId, BodyPart, BodyReader, BodyWakes, Read, ReaderId, Room, SharedBody};
+pub use body::shared_body::{
+    BodyEnd, BodyId, BodyPart, BodyReader, BodyWakes, Read, ReaderId, Room, SharedBody,
+};
 pub use body::streamed::{RecordHandle, Streamed, StreamedPiece};
 pub use cache::assembly::{Assembled, Assembly, TierSlice};
 pub use cache::completion::Completion;
@@ -205,7 +207,9 @@ pub use outbox::{ClockBehind, FollowerId, Invalidation, Outbox};
 pub use rfc::accept_encoding::Codings;
 pub use rfc::cache_status::ForwardReason;
 pub use rfc::conditional::strong_validator;
-pub use rfc::fields::{CdnLoop, NAME, append_cdn_loop, cdn_loop_count, interim_fields, strip_hop_by_hop};
+pub use rfc::fields::{
+    CdnLoop, NAME, append_cdn_loop, cdn_loop_count, interim_fields, strip_hop_by_hop,
+};
 pub use rfc::key::keyed_authority;
 pub use rfc::overrides::{Overrides, ResponseRules};
 pub use rfc::route::{Route, Router};

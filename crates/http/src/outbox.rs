@@ -54,7 +54,15 @@ pub struct ClockBehind {
 impl Outbox {
     /// Returns true if there is nothing to do.
     pub fn is_empty(&self) -> bool {
-        let Outbox { woken, evictions, invalidations, clock_behind } = self;
-        woken.is_empty() && evictions.is_empty() && invalidations.is_empty() && clock_behind.is_none()
+        let Outbox {
+            woken,
+            evictions,
+            invalidations,
+            clock_behind,
+        } = self;
+        woken.is_empty()
+            && evictions.is_empty()
+            && invalidations.is_empty()
+            && clock_behind.is_none()
     }
 }

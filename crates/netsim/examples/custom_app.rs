@@ -24,7 +24,15 @@ struct Pinger {
 impl Pinger {
     fn new(prefix: Name, interval: Duration, stream: Stream) -> Self {
         let (sent, round_trips) = (Vec::new(), Vec::new());
-        Pinger { prefix, interval, stream, sent, next: Time::ZERO, round_trips, nacks: 0 }
+        Pinger {
+            prefix,
+            interval,
+            stream,
+            sent,
+            next: Time::ZERO,
+            round_trips,
+            nacks: 0,
+        }
     }
 }
 
@@ -36,7 +44,11 @@ impl App for Pinger {
     fn on_timer(&mut self, now: Time, sends: &mut Sends) {
         let mut name = self.prefix.clone();
         name.push_sequence(self.sent.len() as u64);
-        sends.push(InterestBuilder::new(name).nonce(self.stream.bits() as u32).build());
+        sends.push(
+            InterestBuilder::new(name)
+                .nonce(self.stream.bits() as u32)
+                .build(),
+        );
         self.sent.push(now);
         self.next = now + self.interval;
     }
@@ -46,7 +58,9 @@ impl App for Pinger {
             self.nacks += 1;
         } else if let Ok(data) = Data::decode(packet.packet) {
             let number = data.name.last().and_then(|last| last.as_number());
-            if let Some(sent) = number.and_then(|number| self.sent.get(usize::try_from(number).ok()?)) {
+            if let Some(sent) =
+                number.and_then(|number| self.sent.get(usize::try_from(number).ok()?))
+            {
                 self.round_trips.push(now.since(*sent));
             }
         }
@@ -62,18 +76,39 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut network = Simulation::new(1);
     let client = network.add_node("client", NodeConfig::default())?;
     let server = network.add_node("server", NodeConfig::default())?;
-    network.connect(client, server, &LinkConfig::new("10Mbps".parse()?, Duration::from_millis(5)))?;
+    network.connect(
+        client,
+        server,
+        &LinkConfig::new("10Mbps".parse()?, Duration::from_millis(5)),
+    )?;
 
     let prefix: Name = "/ping".parse()?;
     let producer = network.add_app(server, Box::new(Producer::new(ProducerConfig::default())));
     network.serve(&prefix, producer)?;
     let stream = network.streams().stream("app pinger");
-    let pinger = network.add_app(client, Box::new(Pinger::new(prefix, Duration::from_millis(100), stream)));
+    let pinger = network.add_app(
+        client,
+        Box::new(Pinger::new(prefix, Duration::from_millis(100), stream)),
+    );
     network.run_until(Time::from_secs(1))?;
 
-    let pinger: &Pinger = network.app(pinger).ok_or("the application has another type")?;
-    let (least, most) = (pinger.round_trips.iter().min(), pinger.round_trips.iter().max());
-    println!("{} Interests, {} Data, {} Nacks", pinger.sent.len(), pinger.round_trips.len(), pinger.nacks);
-    println!("round trips from {:?} to {:?}", least.ok_or("no answer")?, most.ok_or("no answer")?);
+    let pinger: &Pinger = network
+        .app(pinger)
+        .ok_or("the application has another type")?;
+    let (least, most) = (
+        pinger.round_trips.iter().min(),
+        pinger.round_trips.iter().max(),
+    );
+    println!(
+        "{} Interests, {} Data, {} Nacks",
+        pinger.sent.len(),
+        pinger.round_trips.len(),
+        pinger.nacks
+    );
+    println!(
+        "round trips from {:?} to {:?}",
+        least.ok_or("no answer")?,
+        most.ok_or("no answer")?
+    );
     Ok(())
 }

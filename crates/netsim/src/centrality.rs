@@ -29,7 +29,10 @@ pub(crate) fn betweenness(nodes: usize, channels: &[Channel]) -> Vec<u64> {
     for source in 0..nodes {
         add_paths_from(source, &neighbours, &mut total);
     }
-    total.into_iter().map(|share| (share * PARTS).round() as u64).collect()
+    total
+        .into_iter()
+        .map(|share| (share * PARTS).round() as u64)
+        .collect()
 }
 
 fn add_paths_from(source: usize, neighbours: &[Vec<u32>], total: &mut [f64]) {
@@ -74,7 +77,9 @@ mod tests {
 
     fn of(topology: &Topology) -> Vec<u64> {
         let mut network = Simulation::new(1);
-        topology.build(&mut network, |_| NodeConfig::default()).unwrap();
+        topology
+            .build(&mut network, |_| NodeConfig::default())
+            .unwrap();
         let channels: Vec<_> = network.into_channels();
         super::betweenness(topology.nodes.len(), &channels)
     }
@@ -84,14 +89,25 @@ mod tests {
         let link = LinkConfig::new("1Mbps".parse().unwrap(), Duration::ZERO);
         // In a row of five nodes, 3 pairs cross the second node and 4 the middle one, in both
         // directions.
-        assert_eq!(of(&Topology::line(5, &link)), [0, 6, 8, 6, 0].map(|pairs| pairs * 1024));
+        assert_eq!(
+            of(&Topology::line(5, &link)),
+            [0, 6, 8, 6, 0].map(|pairs| pairs * 1024)
+        );
         // All pairs of leaves cross the root.
-        assert_eq!(of(&Topology::tree(4, 1, &link)), [12, 0, 0, 0, 0].map(|pairs| pairs * 1024));
+        assert_eq!(
+            of(&Topology::tree(4, 1, &link)),
+            [12, 0, 0, 0, 0].map(|pairs| pairs * 1024)
+        );
         // In a square, each of two opposite corners carries half of the paths of the other two.
         assert_eq!(of(&Topology::grid(2, 2, &link)), [1024; 4]);
         // Networkx's betweenness_centrality(normalized=False), for both ways: 8/3 in the corners,
         // 10 at the sides, 64/3 in the middle.
         let (corner, side) = (2731, 10 * 1024);
-        assert_eq!(of(&Topology::grid(3, 3, &link)), [corner, side, corner, side, 21845, side, corner, side, corner]);
+        assert_eq!(
+            of(&Topology::grid(3, 3, &link)),
+            [
+                corner, side, corner, side, 21845, side, corner, side, corner
+            ]
+        );
     }
 }

@@ -100,20 +100,43 @@ impl fmt::Display for ConfigError {
                 "the policy {policy} needs a cache's position on the path, which HTTP does not carry; it is for nodes' Content Stores"
             ),
             ConfigError::PacketSize { node, bytes } => {
-                write!(f, "node {node}: packets of {bytes} bytes: the most is {}", limits::MAX_PACKET_BYTES)
+                write!(
+                    f,
+                    "node {node}: packets of {bytes} bytes: the most is {}",
+                    limits::MAX_PACKET_BYTES
+                )
             }
             ConfigError::Strategy { node, error } => write!(f, "node {node}: {error}"),
-            ConfigError::Route { node, prefix, error } => write!(f, "the route {prefix} of node {node}: {error}"),
-            ConfigError::ForeignChannel(node) => write!(f, "a route of node {node} over a link of another node"),
-            ConfigError::Link { between: [from, to], problem } => write!(f, "the link {from} – {to} {problem}"),
+            ConfigError::Route {
+                node,
+                prefix,
+                error,
+            } => write!(f, "the route {prefix} of node {node}: {error}"),
+            ConfigError::ForeignChannel(node) => {
+                write!(f, "a route of node {node} over a link of another node")
+            }
+            ConfigError::Link {
+                between: [from, to],
+                problem,
+            } => write!(f, "the link {from} – {to} {problem}"),
             ConfigError::HttpBody(body) => {
-                write!(f, "objects of {body}: expected {} at most", ByteSize::from_bytes(limits::HTTP_BODY))
+                write!(
+                    f,
+                    "objects of {body}: expected {} at most",
+                    ByteSize::from_bytes(limits::HTTP_BODY)
+                )
             }
             ConfigError::HttpLifetime(lifetime) => {
-                write!(f, "a lifetime of {}: expected whole seconds", format_duration(*lifetime))
+                write!(
+                    f,
+                    "a lifetime of {}: expected whole seconds",
+                    format_duration(*lifetime)
+                )
             }
             ConfigError::NoPath(node) => write!(f, "no links lead from {node} to its server"),
-            ConfigError::NoTick => f.write_str("a clock with a tick of 0: leave the tick out for a fine clock"),
+            ConfigError::NoTick => {
+                f.write_str("a clock with a tick of 0: leave the tick out for a fine clock")
+            }
             ConfigError::Segments(error) => error.fmt(f),
         }
     }
@@ -136,12 +159,14 @@ impl fmt::Display for LinkProblem {
         match self {
             LinkProblem::ToItself => f.write_str("leads from a node to itself"),
             LinkProblem::TooMany => write!(f, "is one too many: the most is {}", limits::LINKS),
-            LinkProblem::NoRate => f.write_str("has rate 0: leave the rate out for a link that sends in no time"),
+            LinkProblem::NoRate => {
+                f.write_str("has rate 0: leave the rate out for a link that sends in no time")
+            }
             LinkProblem::Loss => f.write_str("has a loss that is not a probability"),
             LinkProblem::Mtu => write!(f, "has an MTU below {} bytes", limits::LEAST_MTU),
-            LinkProblem::ReliableWithoutMtu => {
-                f.write_str("is reliable without an MTU: link reliability works on frames of an MTU")
-            }
+            LinkProblem::ReliableWithoutMtu => f.write_str(
+                "is reliable without an MTU: link reliability works on frames of an MTU",
+            ),
         }
     }
 }
@@ -190,7 +215,10 @@ impl fmt::Display for RunError {
                 )
             }
             RunError::Routes { at } => {
-                write!(f, "a node's table of routes is full at {at}; look for a large number of next-hops")
+                write!(
+                    f,
+                    "a node's table of routes is full at {at}; look for a large number of next-hops"
+                )
             }
             RunError::Fills { at } => {
                 let most = ByteSize::from_bytes(limits::BYTES_HELD);

@@ -14,7 +14,11 @@ use std::collections::BinaryHeap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// A frame reaches the end of a channel.
-    Arrive { channel: u32, frame: u32, epoch: u32 },
+    Arrive {
+        channel: u32,
+        frame: u32,
+        epoch: u32,
+    },
     /// A channel has sent its last frame, and more frames wait.
     Ready { channel: u32, epoch: u32 },
     /// The timer of link reliability at the start of a channel.
@@ -74,7 +78,11 @@ pub(crate) struct EventQueue {
 impl EventQueue {
     /// Plans an event. Two events at one time happen in the order of their planning.
     pub(crate) fn plan(&mut self, at: Time, event: Event) {
-        self.heap.push(Planned { at, order: self.planned, event });
+        self.heap.push(Planned {
+            at,
+            order: self.planned,
+            event,
+        });
         self.planned += 1;
     }
 
@@ -151,7 +159,10 @@ mod tests {
             queue.plan(Time::from_secs(1), Event::Wake { node });
         }
         for node in 0..100 {
-            assert_eq!(queue.next(Time::from_secs(1)), Some((Time::from_secs(1), Event::Wake { node })));
+            assert_eq!(
+                queue.next(Time::from_secs(1)),
+                Some((Time::from_secs(1), Event::Wake { node }))
+            );
         }
         assert_eq!(queue.next(Time::from_secs(1)), None);
         assert_eq!(queue.next(Time::MAX), Some((Time::from_secs(2), late)));

@@ -28,7 +28,9 @@ pub(crate) enum Frame {
 impl Frame {
     /// Returns a frame for a packet that an application sends. A large Data is shared.
     pub(crate) fn sent(packet: Vec<u8>) -> Frame {
-        let is_data = packet.first().is_some_and(|first| u32::from(*first) == types::DATA);
+        let is_data = packet
+            .first()
+            .is_some_and(|first| u32::from(*first) == types::DATA);
         match is_data && packet.len() >= SHARED_BYTES {
             true => Frame::Shared(StoredPacket::share(&packet)),
             false => Frame::Own(packet),

@@ -57,7 +57,10 @@ mod topology;
 
 pub use app::{App, AppId, Received, Sends};
 pub use error::{ConfigError, LinkProblem, RunError};
-pub use link::{Channel, ChannelCounters, ChannelId, CoDel, Depth, LinkConfig, LinkId, Links, Loss, Queueing, Red};
+pub use link::{
+    Channel, ChannelCounters, ChannelId, CoDel, Depth, LinkConfig, LinkId, Links, Loss, Queueing,
+    Red,
+};
 pub use node::{Capacity, NodeConfig, NodeId};
 pub use simulation::{Fault, Routing, Simulation};
 pub use topology::{Edge, FileFormat, Topology, TopologyError};

@@ -2,7 +2,9 @@
 
 use crate::error::ConfigError;
 use crate::limits::MAX_PACKET_BYTES;
-use larder_forwarder::{CAPTURE, CHILD_INHERIT, Config, FaceConfig, FaceId, Forwarder, NextHop, Route, RouteError};
+use larder_forwarder::{
+    CAPTURE, CHILD_INHERIT, Config, FaceConfig, FaceId, Forwarder, NextHop, Route, RouteError,
+};
 use larder_packet::Name;
 use larder_policy::{Engine, Spec};
 use larder_units::{ByteSize, Streams, Time};
@@ -87,7 +89,11 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    pub(crate) fn new(name: &str, config: NodeConfig, streams: &Streams) -> Result<Self, ConfigError> {
+    pub(crate) fn new(
+        name: &str,
+        config: NodeConfig,
+        streams: &Streams,
+    ) -> Result<Self, ConfigError> {
         let streams = Streams::new(streams.stream(&format!("node {name}")).bits());
         Ok(Node {
             name: name.to_owned(),
@@ -126,7 +132,11 @@ impl Node {
     }
 
     /// Replaces the next hops of a prefix that the routing protocol has computed.
-    pub(crate) fn set_computed_next_hops(&mut self, prefix: &Name, hops: Vec<NextHop>) -> Result<(), ConfigError> {
+    pub(crate) fn set_computed_next_hops(
+        &mut self,
+        prefix: &Name,
+        hops: Vec<NextHop>,
+    ) -> Result<(), ConfigError> {
         if self.computed_next_hops(prefix) == hops {
             return Ok(());
         }
@@ -141,9 +151,20 @@ impl Node {
     /// Adds a route, or replaces that of the same prefix and face. Among routes of the same cost,
     /// it comes before those that the routing protocol has computed, so that Interests for an
     /// application of this node do not leave the node.
-    pub(crate) fn add_route(&mut self, prefix: &Name, face: FaceId, cost: u64) -> Result<(), ConfigError> {
+    pub(crate) fn add_route(
+        &mut self,
+        prefix: &Name,
+        face: FaceId,
+        cost: u64,
+    ) -> Result<(), ConfigError> {
         self.withdraw_computed(prefix);
-        let route = Route { face, origin: ORIGIN_STATIC, cost, flags: CHILD_INHERIT, expires: None };
+        let route = Route {
+            face,
+            origin: ORIGIN_STATIC,
+            cost,
+            flags: CHILD_INHERIT,
+            expires: None,
+        };
         let added = self.forwarder.add_route(prefix, route.clone());
         added.map_err(|error| refused_route(&self.name, prefix, error))?;
         let routes = self.own_routes.entry(prefix.clone()).or_default();
@@ -157,18 +178,28 @@ impl Node {
     /// Returns the largest number of next hops of one prefix.
     pub(crate) fn most_next_hops(&self) -> usize {
         let prefixes = self.own_routes.keys().chain(self.computed.keys());
-        prefixes.map(|prefix| self.forwarder.next_hops(prefix).len()).max().unwrap_or_default()
+        prefixes
+            .map(|prefix| self.forwarder.next_hops(prefix).len())
+            .max()
+            .unwrap_or_default()
     }
 
     fn withdraw_computed(&mut self, prefix: &Name) {
         for hop in self.computed.get(prefix).into_iter().flatten() {
-            self.forwarder.remove_route(prefix, hop.face, ORIGIN_COMPUTED);
+            self.forwarder
+                .remove_route(prefix, hop.face, ORIGIN_COMPUTED);
         }
     }
 
     fn announce_computed(&mut self, prefix: &Name) -> Result<(), ConfigError> {
         for NextHop { face, cost } in self.computed.get(prefix).into_iter().flatten().copied() {
-            let route = Route { face, origin: ORIGIN_COMPUTED, cost, flags: CAPTURE, expires: None };
+            let route = Route {
+                face,
+                origin: ORIGIN_COMPUTED,
+                cost,
+                flags: CAPTURE,
+                expires: None,
+            };
             let added = self.forwarder.add_route(prefix, route);
             added.map_err(|error| refused_route(&self.name, prefix, error))?;
         }
@@ -185,7 +216,10 @@ impl Node {
     /// and stored Data are lost.
     pub(crate) fn restart(&mut self) -> Result<(), ConfigError> {
         self.restarts += 1;
-        let seed = self.streams.stream(&format!("restart {}", self.restarts)).bits();
+        let seed = self
+            .streams
+            .stream(&format!("restart {}", self.restarts))
+            .bits();
         self.forwarder = forwarder(&self.name, &self.config, Streams::new(seed))?;
         if let Some(centrality) = self.centrality {
             self.forwarder.set_centrality(centrality);
@@ -210,7 +244,11 @@ impl Node {
 }
 
 fn refused_route(node: &str, prefix: &Name, error: RouteError) -> ConfigError {
-    ConfigError::Route { node: node.to_owned(), prefix: prefix.clone(), error }
+    ConfigError::Route {
+        node: node.to_owned(),
+        prefix: prefix.clone(),
+        error,
+    }
 }
 
 fn forwarder(name: &str, config: &NodeConfig, streams: Streams) -> Result<Forwarder, ConfigError> {
@@ -219,18 +257,38 @@ fn forwarder(name: &str, config: &NodeConfig, streams: Streams) -> Result<Forwar
         Capacity::Packets(packets) => (ByteSize::from_bytes(packets), true),
     };
     let engine = Engine::new(&config.policy, capacity, &streams);
-    let engine = engine.map_err(|error| ConfigError::Policy { cache: format!("node {name}"), error })?;
+    let engine = engine.map_err(|error| ConfigError::Policy {
+        cache: format!("node {name}"),
+        error,
+    })?;
     let mut keys = streams.stream("hash key");
     let key = [keys.bits(), keys.bits()];
-    let NodeConfig { pit_entries, max_packet_bytes, .. } = *config;
+    let NodeConfig {
+        pit_entries,
+        max_packet_bytes,
+        ..
+    } = *config;
     if max_packet_bytes > MAX_PACKET_BYTES {
-        return Err(ConfigError::PacketSize { node: name.to_owned(), bytes: max_packet_bytes });
+        return Err(ConfigError::PacketSize {
+            node: name.to_owned(),
+            bytes: max_packet_bytes,
+        });
     }
-    let mut forwarder =
-        Forwarder::new(Config { pit_entries, max_packet_bytes, counts_packets, ..Config::new(key, streams) }, engine);
+    let mut forwarder = Forwarder::new(
+        Config {
+            pit_entries,
+            max_packet_bytes,
+            counts_packets,
+            ..Config::new(key, streams)
+        },
+        engine,
+    );
     if let Some(strategy) = &config.strategy {
         let set = forwarder.set_strategy(&Name::root(), strategy);
-        set.map_err(|error| ConfigError::Strategy { node: name.to_owned(), error })?;
+        set.map_err(|error| ConfigError::Strategy {
+            node: name.to_owned(),
+            error,
+        })?;
     }
     Ok(forwarder)
 }

@@ -29,14 +29,24 @@ pub(crate) fn towards(to: NodeId, nodes: usize, channels: &[Channel]) -> Vec<Opt
 
 /// Returns each node's next hops towards `to`, the cheapest first, at most `most`. The first is
 /// that of [`towards`].
-pub(crate) fn next_hops(to: NodeId, nodes: usize, channels: &[Channel], most: usize) -> Vec<Vec<Hop>> {
+pub(crate) fn next_hops(
+    to: NodeId,
+    nodes: usize,
+    channels: &[Channel],
+    most: usize,
+) -> Vec<Vec<Hop>> {
     let into = channels_into(nodes, channels);
     let shortest = shortest(to, channels, &into);
     if most <= 1 {
-        return shortest.into_iter().map(|hop| hop.into_iter().collect()).collect();
+        return shortest
+            .into_iter()
+            .map(|hop| hop.into_iter().collect())
+            .collect();
     }
     let mut paths = Paths::new(to, channels, into, shortest);
-    (0..nodes as u32).map(|node| paths.next_hops_of(node, most)).collect()
+    (0..nodes as u32)
+        .map(|node| paths.next_hops_of(node, most))
+        .collect()
 }
 
 /// Returns the channels that end at each node.
@@ -63,7 +73,10 @@ fn shortest(to: NodeId, channels: &[Channel], into: &[Vec<u32>]) -> Vec<Option<H
             if done[from] || hops[from].is_some_and(|hop| hop.cost <= cost) {
                 continue;
             }
-            hops[from] = Some(Hop { channel: ChannelId(*id), cost });
+            hops[from] = Some(Hop {
+                channel: ChannelId(*id),
+                cost,
+            });
             reached.push(Reverse((cost, channel.from.0)));
         }
     }
@@ -89,7 +102,12 @@ struct Paths<'a> {
 }
 
 impl<'a> Paths<'a> {
-    fn new(to: NodeId, channels: &'a [Channel], into: Vec<Vec<u32>>, shortest: Vec<Option<Hop>>) -> Self {
+    fn new(
+        to: NodeId,
+        channels: &'a [Channel],
+        into: Vec<Vec<u32>>,
+        shortest: Vec<Option<Hop>>,
+    ) -> Self {
         let nodes = shortest.len();
         let (mut out, mut children) = (vec![Vec::new(); nodes], vec![Vec::new(); nodes]);
         for channel in channels.iter().filter(|channel| channel.is_in_routes) {
@@ -116,7 +134,17 @@ impl<'a> Paths<'a> {
                 end[next] = end[next].max(end[*node as usize]);
             }
         }
-        Paths { to, channels, into, out, shortest, preorder, place, end, detours: vec![None; nodes] }
+        Paths {
+            to,
+            channels,
+            into,
+            out,
+            shortest,
+            preorder,
+            place,
+            end,
+            detours: vec![None; nodes],
+        }
     }
 
     /// The cost of a node's shortest path.
@@ -134,7 +162,9 @@ impl<'a> Paths<'a> {
     }
 
     fn next_hops_of(&mut self, node: u32, most: usize) -> Vec<Hop> {
-        let Some(first) = self.shortest[node as usize] else { return Vec::new() };
+        let Some(first) = self.shortest[node as usize] else {
+            return Vec::new();
+        };
         self.find_detours(node);
         let mut hops = Vec::new();
         for id in &self.out[node as usize] {
@@ -150,7 +180,12 @@ impl<'a> Paths<'a> {
         }
         hops.sort_unstable();
         hops.truncate(most);
-        hops.into_iter().map(|(cost, .., id)| Hop { channel: ChannelId(id), cost }).collect()
+        hops.into_iter()
+            .map(|(cost, .., id)| Hop {
+                channel: ChannelId(id),
+                cost,
+            })
+            .collect()
     }
 
     /// Finds for each node whose shortest path leads through `around` the shortest path that does
@@ -166,7 +201,10 @@ impl<'a> Paths<'a> {
                     continue;
                 }
                 if let Some(beyond) = self.cost_from(channel.to) {
-                    reached.push(Reverse((beyond.saturating_add(channel.config().metric), *from)));
+                    reached.push(Reverse((
+                        beyond.saturating_add(channel.config().metric),
+                        *from,
+                    )));
                 }
             }
         }
@@ -177,8 +215,13 @@ impl<'a> Paths<'a> {
             self.detours[from as usize] = Some(cost);
             for id in &self.into[from as usize] {
                 let channel = &self.channels[*id as usize];
-                if self.is_behind(channel.from, around) && self.detours[channel.from.0 as usize].is_none() {
-                    reached.push(Reverse((cost.saturating_add(channel.config().metric), channel.from.0)));
+                if self.is_behind(channel.from, around)
+                    && self.detours[channel.from.0 as usize].is_none()
+                {
+                    reached.push(Reverse((
+                        cost.saturating_add(channel.config().metric),
+                        channel.from.0,
+                    )));
                 }
             }
         }

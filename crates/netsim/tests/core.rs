@@ -2,11 +2,12 @@
 //! of a seed.
 
 use larder_netsim::apps::{
-    Cbr, CbrConfig, Fetch, Names, Payload, Producer, ProducerConfig, Randomize, Serve, ZipfMandelbrot,
+    Cbr, CbrConfig, Fetch, Names, Payload, Producer, ProducerConfig, Randomize, Serve,
+    ZipfMandelbrot,
 };
 use larder_netsim::{
-    App, AppId, Depth, Fault, LinkConfig, LinkId, Loss, NodeConfig, NodeId, Queueing, Received, Sends, Simulation,
-    Topology,
+    App, AppId, Depth, Fault, LinkConfig, LinkId, Loss, NodeConfig, NodeId, Queueing, Received,
+    Sends, Simulation, Topology,
 };
 use larder_packet::{InterestBuilder, Name};
 use larder_units::{BitRate, ByteSize, Time};
@@ -33,7 +34,11 @@ struct Burst {
 
 impl Burst {
     fn boxed(interests: u64) -> Box<Burst> {
-        Box::new(Burst { interests, sent: false, heard: Vec::new() })
+        Box::new(Burst {
+            interests,
+            sent: false,
+            heard: Vec::new(),
+        })
     }
 }
 
@@ -62,7 +67,10 @@ fn pair(config: &LinkConfig, interests: u64) -> (Simulation, AppId, LinkId) {
     let [a, b] = ["a", "b"].map(|name| network.add_node(name, NodeConfig::default()).unwrap());
     let link = network.connect(a, b, config).unwrap();
     let burst = network.add_app(a, Burst::boxed(interests));
-    let payload = ProducerConfig { payload: Payload::Packet(1250), freshness: None };
+    let payload = ProducerConfig {
+        payload: Payload::Packet(1250),
+        freshness: None,
+    };
     let producer = network.add_app(b, Box::new(Producer::new(payload)));
     assert!(network.serve(&name("/p"), producer).unwrap().is_empty());
     (network, burst, link)
@@ -74,29 +82,52 @@ fn data_comes_back_when_the_rates_and_delays_say() {
     network.run_until(Time::from_secs(1)).unwrap();
     // The Interest has 25 bytes and takes 20 µs, then 50 ms. The Data has 1250 bytes and takes 1
     // ms, then 50 ms. The second Data waits for the first.
-    let interest = InterestBuilder::new("/p/seq=0".parse::<Name>().unwrap()).nonce(1).build().len() as u64;
+    let interest = InterestBuilder::new("/p/seq=0".parse::<Name>().unwrap())
+        .nonce(1)
+        .build()
+        .len() as u64;
     let first = Time::from_nanos(interest * 800) + Duration::from_millis(101);
-    let heard: Vec<Time> = network.app::<Burst>(burst).unwrap().heard.iter().map(|(at, _)| *at).collect();
+    let heard: Vec<Time> = network
+        .app::<Burst>(burst)
+        .unwrap()
+        .heard
+        .iter()
+        .map(|(at, _)| *at)
+        .collect();
     assert_eq!(heard, [first, first + Duration::from_millis(1)]);
 }
 
 #[test]
 fn a_full_queue_drops_the_last_to_come() {
-    let shallow = LinkConfig { queue: Queueing::DropTail(Depth::Packets(4)), ..link(10, 50) };
+    let shallow = LinkConfig {
+        queue: Queueing::DropTail(Depth::Packets(4)),
+        ..link(10, 50)
+    };
     let (mut network, burst, link) = pair(&shallow, 100);
     network.run_until(Time::from_secs(1)).unwrap();
     // One frame on the link, and four in the queue.
     assert_eq!(network.app::<Burst>(burst).unwrap().heard.len(), 5);
-    let [there, back] = link.channels().map(|channel| network.channel(channel).counters());
+    let [there, back] = link
+        .channels()
+        .map(|channel| network.channel(channel).counters());
     assert_eq!((there.dropped, there.frames, back.frames), (95, 5, 5));
     assert_eq!(back.bytes, 5 * 1250);
     // In bytes: the Interests have 22 bytes each, and the queue takes as many as fit besides the
     // first.
-    let in_bytes = LinkConfig { queue: Queueing::DropTail(Depth::Bytes(225)), ..shallow };
+    let in_bytes = LinkConfig {
+        queue: Queueing::DropTail(Depth::Bytes(225)),
+        ..shallow
+    };
     let (mut network, _, link) = pair(&in_bytes, 10);
     network.run_until(Time::from_secs(1)).unwrap();
-    let bytes = InterestBuilder::new(name("/p/seq=9")).nonce(1).build().len() as u64;
-    assert_eq!(network.channel(link.channels()[0]).counters().frames, 1 + (225 / bytes).min(9));
+    let bytes = InterestBuilder::new(name("/p/seq=9"))
+        .nonce(1)
+        .build()
+        .len() as u64;
+    assert_eq!(
+        network.channel(link.channels()[0]).counters().frames,
+        1 + (225 / bytes).min(9)
+    );
 }
 
 #[test]
@@ -107,7 +138,11 @@ fn a_burst_hears_of_its_refusals_when_it_is_out() {
     network.run_until(Time::ZERO).unwrap();
     let heard = &network.app::<Burst>(burst).unwrap().heard;
     assert_eq!(heard.len(), 3, "no route: each is refused, at once");
-    assert!(heard.iter().all(|(at, nack)| *at == Time::ZERO && nack.is_some()));
+    assert!(
+        heard
+            .iter()
+            .all(|(at, nack)| *at == Time::ZERO && nack.is_some())
+    );
 }
 
 #[test]
@@ -141,30 +176,55 @@ fn a_cut_takes_what_is_on_the_link_and_a_restart_what_is_stored() {
 /// Failure: the end of a link acknowledges a frame that its node missed.
 #[test]
 fn who_is_down_acknowledges() {
-    let reliable = LinkConfig { reliable: true, mtu: Some(1452), ..link(10, 5) };
+    let reliable = LinkConfig {
+        reliable: true,
+        mtu: Some(1452),
+        ..link(10, 5)
+    };
     let (mut network, burst, _) = pair(&reliable, 5);
     network.plan_fault(Time::from_millis(1), Fault::Crash(NodeId(1)));
     network.plan_fault(Time::from_millis(100), Fault::Restart(NodeId(1)));
     network.run_until(Time::from_secs(10)).unwrap();
-    assert_eq!(network.app::<Burst>(burst).unwrap().heard.len(), 5, "sent again when it is up");
+    assert_eq!(
+        network.app::<Burst>(burst).unwrap().heard.len(),
+        5,
+        "sent again when it is up"
+    );
 }
 
 /// A dumbbell with losses, jitter and popularity: all components that draw random numbers.
 fn dumbbell(seed: u64, third: bool) -> Vec<u64> {
     let mut network = Simulation::new(seed);
-    let edge = LinkConfig { loss: Loss::Uniform(0.02), jitter: Duration::from_millis(3), ..link(20, 5) };
-    let backbone = LinkConfig { mtu: Some(1500), ..link(10, 20) };
+    let edge = LinkConfig {
+        loss: Loss::Uniform(0.02),
+        jitter: Duration::from_millis(3),
+        ..link(20, 5)
+    };
+    let backbone = LinkConfig {
+        mtu: Some(1500),
+        ..link(10, 20)
+    };
     let topology = Topology::dumbbell(2, &edge, &backbone);
-    let (_, links) = topology.build(&mut network, |_| NodeConfig::default()).unwrap();
+    let (_, links) = topology
+        .build(&mut network, |_| NodeConfig::default())
+        .unwrap();
     let node = |network: &Simulation, name: &str| network.node(name).unwrap();
     for pair in 0..2 {
         let prefix = name(&format!("/p{pair}"));
         let at = node(&network, &format!("p{pair}"));
-        let payload = ProducerConfig { payload: Payload::Content(4000), freshness: None };
+        let payload = ProducerConfig {
+            payload: Payload::Content(4000),
+            freshness: None,
+        };
         let producer = network.add_app(at, Box::new(Producer::new(payload)));
         network.serve(&prefix, producer).unwrap();
         let names = Names::Popularity(ZipfMandelbrot::new(500, 0.7, 0.7));
-        let config = CbrConfig { frequency: 200.0, names, randomize: Randomize::Exponential, ..CbrConfig::new(prefix) };
+        let config = CbrConfig {
+            frequency: 200.0,
+            names,
+            randomize: Randomize::Exponential,
+            ..CbrConfig::new(prefix)
+        };
         let stream = network.streams().stream(&format!("consumer {pair}"));
         let at = node(&network, &format!("c{pair}"));
         network.add_app(at, Box::new(Cbr::new(config, stream)));
@@ -176,18 +236,30 @@ fn dumbbell(seed: u64, third: bool) -> Vec<u64> {
     }
     for second in 1..=3 {
         network.run_until(Time::from_secs(second)).unwrap();
-        network.nodes().for_each(|node| network.forwarder(node).check_invariants());
+        network
+            .nodes()
+            .for_each(|node| network.forwarder(node).check_invariants());
     }
     let mut seen: Vec<u64> = Vec::new();
     for link in links {
         for channel in link.channels() {
             let counters = network.channel(channel).counters();
-            seen.extend([counters.frames, counters.bytes, counters.dropped, counters.lost]);
+            seen.extend([
+                counters.frames,
+                counters.bytes,
+                counters.dropped,
+                counters.lost,
+            ]);
         }
     }
     for app in [1, 3] {
         let counters = network.app::<Cbr>(AppId(app)).unwrap().counters();
-        seen.extend([counters.data, counters.retransmissions, counters.timeouts, counters.full_delay.to_bits()]);
+        seen.extend([
+            counters.data,
+            counters.retransmissions,
+            counters.timeouts,
+            counters.full_delay.to_bits(),
+        ]);
     }
     seen
 }
@@ -199,7 +271,10 @@ fn a_seed_is_a_run_and_a_node_beside_it_changes_nothing() {
     assert_eq!(run, dumbbell(7, true));
     assert_ne!(run, dumbbell(8, false));
     // The run contains losses, retransmissions and fragments.
-    assert!(run[11] > 0 && run[run.len() - 3] > 0 && run[run.len() - 4] > 300 && run[4] > 1000, "{run:?}");
+    assert!(
+        run[11] > 0 && run[run.len() - 3] > 0 && run[run.len() - 4] > 300 && run[4] > 1000,
+        "{run:?}"
+    );
 }
 
 #[test]
@@ -209,33 +284,62 @@ fn what_cannot_be_is_refused_by_name() {
     let refused = |error: larder_netsim::ConfigError, expected: &str| {
         assert!(error.to_string().contains(expected), "{error}");
     };
-    refused(network.add_node("a", NodeConfig::default()).unwrap_err(), "two nodes a");
-    refused(network.connect(a, a, &link(1, 1)).unwrap_err(), "a – a leads from a node to itself");
-    refused(network.connect(a, b, &link(0, 1)).unwrap_err(), "a – b has rate 0");
-    let lossy = LinkConfig { loss: Loss::Uniform(1.5), ..link(1, 1) };
-    refused(network.connect(a, b, &lossy).unwrap_err(), "not a probability");
+    refused(
+        network.add_node("a", NodeConfig::default()).unwrap_err(),
+        "two nodes a",
+    );
+    refused(
+        network.connect(a, a, &link(1, 1)).unwrap_err(),
+        "a – a leads from a node to itself",
+    );
+    refused(
+        network.connect(a, b, &link(0, 1)).unwrap_err(),
+        "a – b has rate 0",
+    );
+    let lossy = LinkConfig {
+        loss: Loss::Uniform(1.5),
+        ..link(1, 1)
+    };
+    refused(
+        network.connect(a, b, &lossy).unwrap_err(),
+        "not a probability",
+    );
     let app = network.add_app(b, Burst::boxed(0));
-    assert_eq!(network.serve(&name("/p"), app).unwrap(), [a], "no link: a cannot reach it");
+    assert_eq!(
+        network.serve(&name("/p"), app).unwrap(),
+        [a],
+        "no link: a cannot reach it"
+    );
 }
 
 /// Failure: a second producer of a prefix makes the path to the first one look longer.
 #[test]
 fn a_farther_producer_hides_a_nearer_one_on_the_same_link() {
-    let metric = |metric| LinkConfig { metric, ..link(100, 1) };
+    let metric = |metric| LinkConfig {
+        metric,
+        ..link(100, 1)
+    };
     for order in [[1, 2, 3], [3, 2, 1], [2, 1, 3], [1, 3, 2]] {
         let mut network = Simulation::new(1);
-        let nodes = ["a", "near", "far", "other"].map(|name| network.add_node(name, NodeConfig::default()).unwrap());
+        let nodes = ["a", "near", "far", "other"]
+            .map(|name| network.add_node(name, NodeConfig::default()).unwrap());
         let to_near = network.connect(nodes[0], nodes[1], &metric(1)).unwrap();
         network.connect(nodes[1], nodes[2], &metric(5)).unwrap();
         let to_other = network.connect(nodes[0], nodes[3], &metric(2)).unwrap();
         network.add_app(nodes[0], Burst::boxed(10));
         for node in order {
-            let payload = ProducerConfig { payload: Payload::Packet(1250), freshness: None };
+            let payload = ProducerConfig {
+                payload: Payload::Packet(1250),
+                freshness: None,
+            };
             let producer = network.add_app(nodes[node], Box::new(Producer::new(payload)));
             network.serve(&name("/p"), producer).unwrap();
         }
         network.run_until(Time::from_secs(1)).unwrap();
-        let sent = |link: LinkId| link.channels().map(|channel| network.channel(channel).counters().frames);
+        let sent = |link: LinkId| {
+            link.channels()
+                .map(|channel| network.channel(channel).counters().frames)
+        };
         assert!(sent(to_near)[0] > 0 && sent(to_other)[0] == 0, "{order:?}");
     }
 }
@@ -243,7 +347,11 @@ fn a_farther_producer_hides_a_nearer_one_on_the_same_link() {
 /// Failure: a reliable link loses packets, or its ends never stop sending.
 #[test]
 fn a_reliable_link_loses_what_it_carries() {
-    let lossy = LinkConfig { loss: Loss::Uniform(0.1), mtu: Some(1452), ..link(100, 1) };
+    let lossy = LinkConfig {
+        loss: Loss::Uniform(0.1),
+        mtu: Some(1452),
+        ..link(100, 1)
+    };
     let fetched = |link: LinkConfig| {
         let mut network = Simulation::new(3);
         let [c, p] = ["c", "p"].map(|name| network.add_node(name, NodeConfig::default()).unwrap());
@@ -258,18 +366,38 @@ fn a_reliable_link_loses_what_it_carries() {
         network.serve(&name, serve).unwrap();
         network.run_until(Time::from_secs(60)).unwrap();
         let ended = network.app::<Fetch>(fetch).unwrap().span().1;
-        let lost: u64 = link.channels().map(|channel| network.channel(channel).counters().lost).iter().sum();
+        let lost: u64 = link
+            .channels()
+            .map(|channel| network.channel(channel).counters().lost)
+            .iter()
+            .sum();
         assert!(lost > 5, "{lost} frames lost");
         (ended.unwrap(), network.events_planned())
     };
     let (plain, _) = fetched(lossy);
-    let (reliable, planned) = fetched(LinkConfig { reliable: true, ..lossy });
-    assert!(reliable < Time::from_millis(500) && plain > Time::from_secs(1), "{reliable} and {plain}");
+    let (reliable, planned) = fetched(LinkConfig {
+        reliable: true,
+        ..lossy
+    });
+    assert!(
+        reliable < Time::from_millis(500) && plain > Time::from_secs(1),
+        "{reliable} and {plain}"
+    );
     assert_eq!(planned, 0, "nothing is to be sent again when all has come");
     let mut network = Simulation::new(1);
     let [a, b] = ["a", "b"].map(|name| network.add_node(name, NodeConfig::default()).unwrap());
-    let whole = LinkConfig { reliable: true, mtu: None, ..lossy };
-    assert!(network.connect(a, b, &whole).unwrap_err().to_string().contains("reliable without an MTU"));
+    let whole = LinkConfig {
+        reliable: true,
+        mtu: None,
+        ..lossy
+    };
+    assert!(
+        network
+            .connect(a, b, &whole)
+            .unwrap_err()
+            .to_string()
+            .contains("reliable without an MTU")
+    );
 }
 
 #[path = "../examples/custom_app.rs"]

@@ -13,8 +13,15 @@
 //!
 //! Prints one JSON object: how many Interests were sent again, marks, decreases, round trips.
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a measuring tool")]
-#![allow(clippy::disallowed_methods, reason = "a program with a clock and a socket")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a measuring tool"
+)]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a program with a clock and a socket"
+)]
 
 use larder_packet::{Data, InterestBuilder, LpPacket, Name, tlv};
 use std::collections::{HashMap, VecDeque};
@@ -143,7 +150,11 @@ impl Consumer {
             highest_interest: 0,
             highest_data: 0,
             recovery: None,
-            rtt: Rtt { smoothed: None, variation: 0.0, rto: 1.0 },
+            rtt: Rtt {
+                smoothed: None,
+                variation: 0.0,
+                rto: 1.0,
+            },
             cubic,
             output: VecDeque::new(),
             nonce: std::process::id().wrapping_mul(1 << 16),
@@ -166,8 +177,14 @@ impl Consumer {
             let mut name = self.name.clone();
             name.push_segment(number);
             self.nonce = self.nonce.wrapping_add(1);
-            self.output.push_back(InterestBuilder::new(name).nonce(self.nonce).build());
-            let sent = Sent { at: Instant::now(), rto: self.rtt.rto, again, waits_to_go_again: false };
+            self.output
+                .push_back(InterestBuilder::new(name).nonce(self.nonce).build());
+            let sent = Sent {
+                at: Instant::now(),
+                rto: self.rtt.rto,
+                again,
+                waits_to_go_again: false,
+            };
             self.sent.insert(number, sent);
             self.in_flight += 1;
         }
@@ -175,7 +192,9 @@ impl Consumer {
 
     fn on_data(&mut self, number: u64, marked: bool) {
         let now = Instant::now();
-        let Some(sent) = self.sent.remove(&number) else { return };
+        let Some(sent) = self.sent.remove(&number) else {
+            return;
+        };
         self.done += 1;
         self.highest_data = self.highest_data.max(number);
         if !sent.waits_to_go_again {
@@ -202,8 +221,15 @@ impl Consumer {
 
     fn check_rto(&mut self) {
         let now = Instant::now();
-        let late = |sent: &Sent| !sent.waits_to_go_again && now.duration_since(sent.at).as_secs_f64() > sent.rto;
-        let mut late: Vec<u64> = self.sent.iter().filter(|(_, sent)| late(sent)).map(|(number, _)| *number).collect();
+        let late = |sent: &Sent| {
+            !sent.waits_to_go_again && now.duration_since(sent.at).as_secs_f64() > sent.rto
+        };
+        let mut late: Vec<u64> = self
+            .sent
+            .iter()
+            .filter(|(_, sent)| late(sent))
+            .map(|(number, _)| *number)
+            .collect();
         late.sort_unstable();
         for number in late {
             if let Some(sent) = self.sent.get_mut(&number) {
@@ -227,13 +253,20 @@ impl Consumer {
             return;
         }
         let data = Data::decode(packet.fragment.expect("a packet")).expect("Data");
-        let number = data.name.last().and_then(|last| last.as_segment()).expect("a segment");
+        let number = data
+            .name
+            .last()
+            .and_then(|last| last.as_segment())
+            .expect("a segment");
         // What ndn-cxx and ndncatchunks do with a Data beside: signature, callbacks, the file.
         let until = Instant::now() + work;
         while Instant::now() < until {
             std::hint::spin_loop();
         }
-        self.on_data(number, packet.header.congestion_mark.is_some_and(|mark| mark > 0));
+        self.on_data(
+            number,
+            packet.header.congestion_mark.is_some_and(|mark| mark > 0),
+        );
     }
 }
 
@@ -290,12 +323,25 @@ fn main() {
     let [socket, name, segments, more @ ..] = &arguments[..] else {
         panic!("SOCKET NAME SEGMENTS [MICROS_PER_DATA]");
     };
-    let work = Duration::from_micros(more.first().map_or(10, |micros| micros.parse().expect("microseconds")));
-    let mut consumer = Consumer::new(name.parse().expect("a name"), segments.parse().expect("a number"));
+    let work = Duration::from_micros(
+        more.first()
+            .map_or(10, |micros| micros.parse().expect("microseconds")),
+    );
+    let mut consumer = Consumer::new(
+        name.parse().expect("a name"),
+        segments.parse().expect("a number"),
+    );
     let begun = Instant::now();
     run(socket, &mut consumer, work);
     let seconds = begun.elapsed().as_secs_f64();
-    let Figures { retransmissions, marks, nacks, worst_rtt, mut rtts, largest_window } = consumer.figures;
+    let Figures {
+        retransmissions,
+        marks,
+        nacks,
+        worst_rtt,
+        mut rtts,
+        largest_window,
+    } = consumer.figures;
     rtts.sort_by(f64::total_cmp);
     let median = rtts.get(rtts.len() / 2).copied().unwrap_or_default();
     println!(

@@ -51,11 +51,17 @@ impl Role {
     }
 
     pub(crate) fn name(self) -> &'static str {
-        ROLES.iter().find(|(role, _)| *role == self).map_or("", |(_, name)| name)
+        ROLES
+            .iter()
+            .find(|(role, _)| *role == self)
+            .map_or("", |(_, name)| name)
     }
 
     pub(crate) fn parse(name: &str) -> Option<Role> {
-        ROLES.iter().find(|(_, known)| *known == name).map(|(role, _)| *role)
+        ROLES
+            .iter()
+            .find(|(_, known)| *known == name)
+            .map(|(role, _)| *role)
     }
 }
 
@@ -76,7 +82,10 @@ impl Inherited {
     ///
     /// # Errors
     /// The variables are malformed, or a descriptor is missing.
-    #[allow(unsafe_code, reason = "a number from the environment becomes an owned descriptor")]
+    #[allow(
+        unsafe_code,
+        reason = "a number from the environment becomes an owned descriptor"
+    )]
     pub(crate) fn of_service_manager() -> io::Result<Inherited> {
         let mut inherited = Inherited::default();
         for descriptor in sd_notify::listen_fds()? {
@@ -96,21 +105,36 @@ impl Inherited {
     ///
     /// # Errors
     /// It is neither a listening stream socket nor a UDP socket.
-    pub(crate) fn add(&mut self, descriptor: OwnedFd, role: Option<Role>, owns_file: bool) -> io::Result<()> {
+    pub(crate) fn add(
+        &mut self,
+        descriptor: OwnedFd,
+        role: Option<Role>,
+        owns_file: bool,
+    ) -> io::Result<()> {
         let socket = Socket::from(descriptor);
         let is_datagram = socket.r#type()? == Type::DGRAM;
         let local = socket.local_addr()?;
         let address = match (local.as_socket(), local.as_pathname()) {
             (Some(address), _) => ListenAddress::Tcp(address),
             (None, Some(path)) => ListenAddress::Unix(path.to_owned()),
-            (None, None) => return Err(io::Error::other("it has no address that a listener can have")),
+            (None, None) => {
+                return Err(io::Error::other(
+                    "it has no address that a listener can have",
+                ));
+            }
         };
         let is_udp = is_datagram && local.domain() != Domain::UNIX;
         if !(is_udp || socket.r#type()? == Type::STREAM && socket.is_listener()?) {
             return Err(io::Error::other("it is no listening socket"));
         }
         socket.set_nonblocking(true)?;
-        self.sockets.push(InheritedSocket { socket, address, is_datagram, role, owns_file });
+        self.sockets.push(InheritedSocket {
+            socket,
+            address,
+            is_datagram,
+            role,
+            owns_file,
+        });
         Ok(())
     }
 
@@ -129,14 +153,18 @@ impl Inherited {
 
     /// Takes a TCP socket that listens.
     pub(crate) fn tcp(&mut self, role: Role, address: SocketAddr) -> Option<TcpListener> {
-        self.take(role, &ListenAddress::Tcp(address)).map(TcpListener::from)
+        self.take(role, &ListenAddress::Tcp(address))
+            .map(TcpListener::from)
     }
 
     /// Takes the UDP sockets of one address, in the order in which they were passed.
     pub(crate) fn udp(&mut self, address: SocketAddr) -> Vec<UdpSocket> {
         let mut group: Vec<UdpSocket> = Vec::new();
         let mut address = address;
-        while let Some(socket) = self.take(Role::NdnUdp, &ListenAddress::Tcp(address)).map(UdpSocket::from) {
+        while let Some(socket) = self
+            .take(Role::NdnUdp, &ListenAddress::Tcp(address))
+            .map(UdpSocket::from)
+        {
             // The others have the address that this one got for port 0.
             address = socket.local_addr().unwrap_or(address);
             group.push(socket);
@@ -146,7 +174,8 @@ impl Inherited {
 
     /// Takes a Unix socket that listens.
     pub(crate) fn unix(&mut self, path: &Path) -> Option<UnixListener> {
-        self.take(Role::NdnUnix, &ListenAddress::Unix(path.to_owned())).map(UnixListener::from)
+        self.take(Role::NdnUnix, &ListenAddress::Unix(path.to_owned()))
+            .map(UnixListener::from)
     }
 
     /// Returns true if there is a socket for this listener.
@@ -157,7 +186,9 @@ impl Inherited {
     fn find(&self, role: Role, address: &ListenAddress) -> Option<usize> {
         let is_datagram = role == Role::NdnUdp;
         let found = |fits: &dyn Fn(&InheritedSocket) -> bool| {
-            self.sockets.iter().position(|socket| socket.is_datagram == is_datagram && fits(socket))
+            self.sockets
+                .iter()
+                .position(|socket| socket.is_datagram == is_datagram && fits(socket))
         };
         let same_role = |socket: &InheritedSocket| socket.role == Some(role);
         found(&|socket| socket.address == *address)
@@ -166,7 +197,12 @@ impl Inherited {
 
     fn take(&mut self, role: Role, address: &ListenAddress) -> Option<Socket> {
         let at = self.find(role, address)?;
-        let InheritedSocket { socket, address, owns_file, .. } = self.sockets.remove(at);
+        let InheritedSocket {
+            socket,
+            address,
+            owns_file,
+            ..
+        } = self.sockets.remove(at);
         if let ListenAddress::Unix(path) = address {
             self.taken_files.push((path, owns_file));
         }
@@ -175,7 +211,11 @@ impl Inherited {
 
     /// Returns the files of taken sockets that this process has to remove at its end.
     pub(crate) fn own_files(&self) -> Vec<PathBuf> {
-        self.taken_files.iter().filter(|(_, owns)| *owns).map(|(path, _)| path.clone()).collect()
+        self.taken_files
+            .iter()
+            .filter(|(_, owns)| *owns)
+            .map(|(path, _)| path.clone())
+            .collect()
     }
 
     /// Returns true if the socket with this file has been taken.
@@ -189,7 +229,13 @@ impl Inherited {
         for (number, error) in self.rejected.drain(..) {
             tracing::warn!(number, %error, "systemd passes a descriptor that is not used");
         }
-        for InheritedSocket { address, role, owns_file, .. } in self.sockets.drain(..) {
+        for InheritedSocket {
+            address,
+            role,
+            owns_file,
+            ..
+        } in self.sockets.drain(..)
+        {
             if role.is_none() {
                 tracing::warn!(
                     %address,
@@ -206,9 +252,12 @@ impl Inherited {
 /// Returns true if a socket with this address can be the result of binding `configured`: port 0
 /// takes a free port, and without IPv6 a wildcard is that of IPv4.
 fn is_bound_as(configured: &ListenAddress, bound: &ListenAddress) -> bool {
-    let (Some(configured), Some(bound)) = (configured.tcp(), bound.tcp()) else { return false };
+    let (Some(configured), Some(bound)) = (configured.tcp(), bound.tcp()) else {
+        return false;
+    };
     let is_port = configured.port() == 0 || configured.port() == bound.port();
-    let without_ipv6 = configured.ip().is_unspecified() && bound.ip() == IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+    let without_ipv6 =
+        configured.ip().is_unspecified() && bound.ip() == IpAddr::V4(Ipv4Addr::UNSPECIFIED);
     is_port && (configured.ip() == bound.ip() || without_ipv6)
 }
 
@@ -232,18 +281,40 @@ mod tests {
         let path = folder.path().join("http.sock");
         let unix = UnixListener::bind(&path).unwrap();
         let mut inherited = Inherited::default();
-        inherited.add(admin.into(), Some(Role::Admin), false).unwrap();
-        inherited.add(udp.into(), Some(Role::NdnUdp), false).unwrap();
+        inherited
+            .add(admin.into(), Some(Role::Admin), false)
+            .unwrap();
+        inherited
+            .add(udp.into(), Some(Role::NdnUdp), false)
+            .unwrap();
         inherited.add(http.into(), Some(Role::Http), false).unwrap();
         inherited.add(unix.into(), Some(Role::Http), true).unwrap();
-        assert!(inherited.tcp(Role::NdnTcp, "127.0.0.1:0".parse().unwrap()).is_none());
-        let taken = inherited.tcp(Role::Http, "127.0.0.1:0".parse().unwrap()).expect("the same role");
+        assert!(
+            inherited
+                .tcp(Role::NdnTcp, "127.0.0.1:0".parse().unwrap())
+                .is_none()
+        );
+        let taken = inherited
+            .tcp(Role::Http, "127.0.0.1:0".parse().unwrap())
+            .expect("the same role");
         assert_eq!(taken.local_addr().unwrap(), http_at);
-        let taken = inherited.tcp(Role::Https, admin_at).expect("the same address");
+        let taken = inherited
+            .tcp(Role::Https, admin_at)
+            .expect("the same address");
         assert_eq!(taken.local_addr().unwrap(), admin_at);
-        assert!(inherited.tcp(Role::Admin, "127.0.0.1:0".parse().unwrap()).is_none(), "it is taken");
+        assert!(
+            inherited
+                .tcp(Role::Admin, "127.0.0.1:0".parse().unwrap())
+                .is_none(),
+            "it is taken"
+        );
         let udp = inherited.udp(http_at);
-        assert_eq!(udp.iter().map(|socket| socket.local_addr().unwrap()).collect::<Vec<_>>(), [http_at]);
+        assert_eq!(
+            udp.iter()
+                .map(|socket| socket.local_addr().unwrap())
+                .collect::<Vec<_>>(),
+            [http_at]
+        );
         assert!(inherited.own_files().is_empty());
         assert!(inherited.unix(&path).is_some() && inherited.has_taken(&path));
         assert_eq!(inherited.own_files(), [path]);
@@ -257,7 +328,15 @@ mod tests {
         let connection = std::net::TcpStream::connect(address).unwrap();
         let mut inherited = Inherited::default();
         assert!(inherited.add(connection.into(), None, false).is_err());
-        assert!(inherited.add(std::fs::File::open("/dev/null").unwrap().into(), None, false).is_err());
+        assert!(
+            inherited
+                .add(
+                    std::fs::File::open("/dev/null").unwrap().into(),
+                    None,
+                    false
+                )
+                .is_err()
+        );
         assert!(inherited.is_empty());
         drop(listener);
     }

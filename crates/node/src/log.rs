@@ -18,7 +18,11 @@ static OUTPUT: OnceLock<reload::Handle<Output, Registry>> = OnceLock::new();
 pub fn init(config: &LogConfig) {
     let (layer, handle) = reload::Layer::new(output(config));
     // Fails only if a log has been installed before.
-    if tracing_subscriber::registry().with(layer).try_init().is_ok() {
+    if tracing_subscriber::registry()
+        .with(layer)
+        .try_init()
+        .is_ok()
+    {
         let _ = OUTPUT.set(handle);
     }
 }
@@ -35,7 +39,10 @@ fn output(config: &LogConfig) -> Output {
     let lines = fmt::layer().with_target(false).with_writer(std::io::stderr);
     let level = LevelFilter::from_level(config.level);
     match config.format {
-        LogFormat::Text => lines.with_ansi(std::io::stderr().is_terminal()).and_then(level).boxed(),
+        LogFormat::Text => lines
+            .with_ansi(std::io::stderr().is_terminal())
+            .and_then(level)
+            .boxed(),
         LogFormat::Json => lines.json().and_then(level).boxed(),
     }
 }

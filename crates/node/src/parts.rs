@@ -1,6 +1,8 @@
 //! The configurations of the HTTP cache and of the gateway, from the tables of the file.
 
-use crate::config::{AccessLogTable, Config, GatewayTable, HttpTable, Origin, OriginTable, TlsTable, UpstreamTable};
+use crate::config::{
+    AccessLogTable, Config, GatewayTable, HttpTable, Origin, OriginTable, TlsTable, UpstreamTable,
+};
 use larder_gateway::NdnOrigin;
 use larder_gateway::egress::EgressConfig;
 use larder_gateway::ingress::{Ingress, IngressConfig};
@@ -17,18 +19,33 @@ pub(crate) fn http(table: &HttpTable, ingress: Option<&Ingress>) -> Option<HttpC
 
 /// Returns the configuration of the HTTP side before it has its first listener.
 pub(crate) fn http_without_listeners(table: &HttpTable) -> HttpConfig {
-    HttpConfig { listen: Vec::new(), tls: None, ..http_with(table, None) }
+    HttpConfig {
+        listen: Vec::new(),
+        tls: None,
+        ..http_with(table, None)
+    }
 }
 
 /// Returns the configuration of the HTTP side, also without a listener: a reload may remove the
 /// last one, or disable HTTP.
 pub(crate) fn http_with(table: &HttpTable, ingress: Option<&Ingress>) -> HttpConfig {
-    let tls = table.tls.as_ref().filter(|tls| table.enabled && !tls.listen.is_empty()).map(TlsTable::config);
+    let tls = table
+        .tls
+        .as_ref()
+        .filter(|tls| table.enabled && !tls.listen.is_empty())
+        .map(TlsTable::config);
     HttpConfig {
-        listen: if table.enabled { table.listen.clone() } else { Vec::new() },
+        listen: if table.enabled {
+            table.listen.clone()
+        } else {
+            Vec::new()
+        },
         tls,
         redirect_to_https: table.redirect_to_https,
-        trusted_proxies: table.trusted_proxies.clone().with_fields(table.trusted_headers),
+        trusted_proxies: table
+            .trusted_proxies
+            .clone()
+            .with_fields(table.trusted_headers),
         upstream: match &table.origin {
             Origin::Generated => ingress.map_or(Upstream::Generated, custom),
             Origin::Http(uri) => Upstream::Http(uri.clone()),
@@ -92,5 +109,9 @@ pub(crate) fn egress(config: &Config, table: &GatewayTable, forwarder: PathBuf) 
 
 /// Returns the configuration of the ingress, which reaches this node's forwarder at that socket.
 pub(crate) fn ingress(table: &UpstreamTable, forwarder: PathBuf) -> IngressConfig {
-    IngressConfig { prefix: table.ndn.clone(), trust: table.trust(), forwarder }
+    IngressConfig {
+        prefix: table.ndn.clone(),
+        trust: table.trust(),
+        forwarder,
+    }
 }

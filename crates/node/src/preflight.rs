@@ -37,13 +37,22 @@ pub fn problems(config: &Config) -> Vec<String> {
     let mut preflight = Preflight::new(running_node(config).is_some());
     if config.ndn.enabled {
         // An expired certificate prevents no start, upgrade or reload, but somebody is locked out.
-        let invalid = config.ndn.invalid_certificates(unix_seconds()).unwrap_or_default();
-        invalid.into_iter().for_each(|problem| preflight.add(Some(problem)));
+        let invalid = config
+            .ndn
+            .invalid_certificates(unix_seconds())
+            .unwrap_or_default();
+        invalid
+            .into_iter()
+            .for_each(|problem| preflight.add(Some(problem)));
     }
     match Account::find(config) {
         Ok(None) => check(config, &Inherited::default(), preflight),
         Ok(Some(account)) => match account.try_file_rights(config) {
-            Ok(()) => check(&without_files_of_root(config), &Inherited::default(), preflight),
+            Ok(()) => check(
+                &without_files_of_root(config),
+                &Inherited::default(),
+                preflight,
+            ),
             Err(problem) => vec![problem.to_string()],
         },
         Err(problem) => vec![problem.to_string()],
@@ -60,7 +69,11 @@ fn check(config: &Config, inherited: &Inherited, mut preflight: Preflight) -> Ve
     if config.ndn.enabled {
         ndn::check(&config.ndn, inherited, &mut preflight);
         check_gateway(config, &mut preflight);
-        let tier = config.ndn.disk.as_ref().map(|table| table.behind(config.ndn.content_store));
+        let tier = config
+            .ndn
+            .disk
+            .as_ref()
+            .map(|table| table.behind(config.ndn.content_store));
         preflight.disk("[ndn.disk]", tier.as_ref());
     }
     if let Some(http) = parts::http(&config.http, None) {
@@ -75,7 +88,9 @@ fn check(config: &Config, inherited: &Inherited, mut preflight: Preflight) -> Ve
 
 /// Returns the seconds since 1970.
 pub(crate) fn unix_seconds() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
 }
 
 /// Reads the keys and certificates of both ends of HTTP over NDN.
@@ -89,7 +104,12 @@ fn check_gateway(config: &Config, preflight: &mut Preflight) {
             preflight.add(Some(problem));
         }
     }
-    if let Some(table) = config.http.upstream.as_ref().filter(|_| config.http.enabled) {
+    if let Some(table) = config
+        .http
+        .upstream
+        .as_ref()
+        .filter(|_| config.http.enabled)
+    {
         preflight.add(parts::ingress(table, PathBuf::new()).check().err());
     }
 }
@@ -99,7 +119,8 @@ fn check_gateway(config: &Config, preflight: &mut Preflight) {
 pub fn running_node(config: &Config) -> Option<u64> {
     let (admin, source) = (config.admin.listen?, config.source.as_deref()?);
     let node = status_of(admin)?.get("node")?.clone();
-    (node.get("configuration")?.as_str().map(Path::new) == Some(source)).then(|| node.get("pid")?.as_u64())?
+    (node.get("configuration")?.as_str().map(Path::new) == Some(source))
+        .then(|| node.get("pid")?.as_u64())?
 }
 
 /// Returns `/status` of the admin server at that address.
@@ -109,7 +130,9 @@ fn status_of(admin: SocketAddr) -> Option<Value> {
     const MOST_BYTES: u64 = 16 << 20;
     let mut stream = TcpStream::connect_timeout(&admin, PATIENCE).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
-    stream.write_all(b"GET /status HTTP/1.0\r\nhost: localhost\r\n\r\n").ok()?;
+    stream
+        .write_all(b"GET /status HTTP/1.0\r\nhost: localhost\r\n\r\n")
+        .ok()?;
     let mut page = Vec::new();
     stream.take(MOST_BYTES).read_to_end(&mut page).ok()?;
     let body = page.windows(4).position(|bytes| bytes == b"\r\n\r\n")? + 4;

@@ -64,12 +64,23 @@ impl fmt::Display for PrivilegeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PrivilegeError::Unknown { key, name } => {
-                write!(f, "[process] {key} = {name:?}: this system has no such {key}; `useradd --system` makes a user")
+                write!(
+                    f,
+                    "[process] {key} = {name:?}: this system has no such {key}; `useradd --system` makes a user"
+                )
             }
             PrivilegeError::NotRoot { user } => {
-                write!(f, "[process] user = {user:?}: only root can start a node as another user; leave it out")
+                write!(
+                    f,
+                    "[process] user = {user:?}: only root can start a node as another user; leave it out"
+                )
             }
-            PrivilegeError::File { setting, path, user, error } => {
+            PrivilegeError::File {
+                setting,
+                path,
+                user,
+                error,
+            } => {
                 let error = larder_units::system_message(error);
                 write!(
                     f,
@@ -77,7 +88,9 @@ impl fmt::Display for PrivilegeError {
                 )
             }
             PrivilegeError::Create(error) => write!(f, "[process] user: {error}"),
-            PrivilegeError::System(what, error) => write!(f, "[process] user: cannot {what}: {error}"),
+            PrivilegeError::System(what, error) => {
+                write!(f, "[process] user: cannot {what}: {error}")
+            }
         }
     }
 }
@@ -101,9 +114,14 @@ impl Account {
     /// [`PrivilegeError`] if there is no such user or group, or the process is not root's. A
     /// process of this very user has nothing to give up.
     pub(crate) fn find(config: &Config) -> Result<Option<Account>, PrivilegeError> {
-        let Some(name) = config.process.user.as_deref() else { return Ok(None) };
+        let Some(name) = config.process.user.as_deref() else {
+            return Ok(None);
+        };
         let system = |what| move |error: nix::Error| PrivilegeError::System(what, error.into());
-        let unknown = |key, name: &str| PrivilegeError::Unknown { key, name: name.to_owned() };
+        let unknown = |key, name: &str| PrivilegeError::Unknown {
+            key,
+            name: name.to_owned(),
+        };
         let user = User::from_name(name).map_err(system("look the user up"))?;
         let user = user.ok_or_else(|| unknown("user", name))?;
         let group = match config.process.group.as_deref() {
@@ -114,11 +132,17 @@ impl Account {
             }
         };
         if !Uid::effective().is_root() && Uid::effective() != user.uid {
-            return Err(PrivilegeError::NotRoot { user: name.to_owned() });
+            return Err(PrivilegeError::NotRoot {
+                user: name.to_owned(),
+            });
         }
         rustix::thread::set_no_new_privs(true)
             .map_err(|error| PrivilegeError::System("give up new privileges", error.into()))?;
-        Ok(Uid::effective().is_root().then_some(Account { user, group, sockets: Vec::new() }))
+        Ok(Uid::effective().is_root().then_some(Account {
+            user,
+            group,
+            sockets: Vec::new(),
+        }))
     }
 
     /// Gives up root's rights to files, for this thread and those that it starts. Before, creates
@@ -132,7 +156,10 @@ impl Account {
         config: &Config,
         inherited: &mut Inherited,
     ) -> Result<(), PrivilegeError> {
-        self.sockets = self.owner().create(config, inherited).map_err(PrivilegeError::Create)?;
+        self.sockets = self
+            .owner()
+            .create(config, inherited)
+            .map_err(PrivilegeError::Create)?;
         self.try_file_rights(config)
     }
 
@@ -143,13 +170,19 @@ impl Account {
     pub(crate) fn try_file_rights(&self, config: &Config) -> Result<(), PrivilegeError> {
         let name = std::ffi::CString::new(self.user.name.as_str());
         let name = name.map_err(|error| PrivilegeError::System("use its name", error.into()))?;
-        initgroups(&name, self.group).map_err(|error| PrivilegeError::System("set its groups", error.into()))?;
-        self.owner().assume_file_rights().map_err(|error| PrivilegeError::System("give up rights to files", error))?;
+        initgroups(&name, self.group)
+            .map_err(|error| PrivilegeError::System("set its groups", error.into()))?;
+        self.owner()
+            .assume_file_rights()
+            .map_err(|error| PrivilegeError::System("give up rights to files", error))?;
         self.check(config)
     }
 
     fn owner(&self) -> Owner {
-        Owner { user: self.user.uid, group: self.group }
+        Owner {
+            user: self.user.uid,
+            group: self.group,
+        }
     }
 
     /// Removes what was created for a start that fails.
@@ -167,16 +200,25 @@ impl Account {
         setuid(self.user.uid).map_err(system("set the user"))?;
         // A log that is rotated gets a new file in its folder.
         if let Some(path) = log_file(config) {
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            rustix::fs::access(folder, rustix::fs::Access::WRITE_OK)
-                .map_err(|error| self.file("[http.access_log] path: the folder", folder, error.into()))?;
+            let folder = path
+                .parent()
+                .filter(|folder| !folder.as_os_str().is_empty())
+                .unwrap_or(Path::new("."));
+            rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).map_err(|error| {
+                self.file("[http.access_log] path: the folder", folder, error.into())
+            })?;
         }
         Ok(())
     }
 
     /// Returns the error for a file that the user cannot use.
     fn file(&self, setting: &'static str, path: &Path, error: io::Error) -> PrivilegeError {
-        PrivilegeError::File { setting, path: path.to_owned(), user: self.user.name.clone(), error }
+        PrivilegeError::File {
+            setting,
+            path: path.to_owned(),
+            user: self.user.name.clone(),
+            error,
+        }
     }
 
     /// Opens the files that a reload reads, and those that the start opens, if they exist.
@@ -184,8 +226,14 @@ impl Account {
         let open = |setting, path: &Path, is_written: bool| {
             let mut options = OpenOptions::new();
             // A FIFO does not hold up the start.
-            options.read(!is_written).append(is_written).custom_flags(OFlags::NONBLOCK.bits() as i32);
-            options.open(path).map(drop).map_err(|error| self.file(setting, path, error))
+            options
+                .read(!is_written)
+                .append(is_written)
+                .custom_flags(OFlags::NONBLOCK.bits() as i32);
+            options
+                .open(path)
+                .map(drop)
+                .map_err(|error| self.file(setting, path, error))
         };
         if let Some(path) = &config.source {
             open("the configuration", path, false)?;
@@ -204,7 +252,8 @@ impl Account {
             match open(setting, &path, true) {
                 // The start creates it, or says why it cannot, as for a FIFO without a reader.
                 Err(PrivilegeError::File { error, .. })
-                    if error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(ENXIO) => {}
+                    if error.kind() == io::ErrorKind::NotFound
+                        || error.raw_os_error() == Some(ENXIO) => {}
                 opened => opened?,
             }
         }

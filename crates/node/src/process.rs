@@ -19,7 +19,11 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn new(configuration: Option<PathBuf>) -> Process {
-        Process { configuration, started: SystemTime::now(), settings: Mutex::default() }
+        Process {
+            configuration,
+            started: SystemTime::now(),
+            settings: Mutex::default(),
+        }
     }
 
     /// Sets what the console shows as the settings.
@@ -48,14 +52,27 @@ impl StatusSource for Process {
     fn console(&self) -> (Value, Value) {
         let settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
         let setting = |[key, value, default, place]: &[String; 4]| json!({ "key": key, "value": value, "default": default, "place": place });
-        (self.status(), json!({ "settings": settings.iter().map(setting).collect::<Vec<_>>() }))
+        (
+            self.status(),
+            json!({ "settings": settings.iter().map(setting).collect::<Vec<_>>() }),
+        )
     }
 
     fn metrics(&self, metrics: &mut Metrics<'_, '_>) {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let sizes = [
-            ("process_resident_memory_bytes", "Memory of the process that is in RAM", "VmRSS:", 1024.0),
-            ("process_virtual_memory_bytes", "Address space of the process", "VmSize:", 1024.0),
+            (
+                "process_resident_memory_bytes",
+                "Memory of the process that is in RAM",
+                "VmRSS:",
+                1024.0,
+            ),
+            (
+                "process_virtual_memory_bytes",
+                "Address space of the process",
+                "VmSize:",
+                1024.0,
+            ),
             ("process_threads", "Threads of the process", "Threads:", 1.0),
         ];
         for (name, help, field, unit) in sizes {
@@ -63,15 +80,30 @@ impl StatusSource for Process {
                 metrics.gauge(name, help, value * unit);
             }
         }
-        metrics.seconds("process_cpu_seconds", "Processor time of all threads, user and system", cpu_seconds());
+        metrics.seconds(
+            "process_cpu_seconds",
+            "Processor time of all threads, user and system",
+            cpu_seconds(),
+        );
         if let Some(open) = open_files() {
             metrics.gauge("process_open_fds", "Open file descriptors", open as f64);
         }
         if let Some(most) = getrlimit(Resource::Nofile).current {
-            metrics.gauge("process_max_fds", "The limit of open file descriptors", most as f64);
+            metrics.gauge(
+                "process_max_fds",
+                "The limit of open file descriptors",
+                most as f64,
+            );
         }
-        let started = self.started.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
-        metrics.gauge("process_start_time_seconds", "The start of the process, since 1970", started);
+        let started = self
+            .started
+            .duration_since(UNIX_EPOCH)
+            .map_or(0.0, |since| since.as_secs_f64());
+        metrics.gauge(
+            "process_start_time_seconds",
+            "The start of the process, since 1970",
+            started,
+        );
     }
 }
 
@@ -82,7 +114,9 @@ fn cpu_seconds() -> f64 {
 
 fn open_files() -> Option<usize> {
     // The directory that is being read is one of them.
-    std::fs::read_dir("/proc/self/fd").ok().map(|open| open.count().saturating_sub(1))
+    std::fs::read_dir("/proc/self/fd")
+        .ok()
+        .map(|open| open.count().saturating_sub(1))
 }
 
 /// Returns the number behind a field of `/proc/self/status`.

@@ -45,7 +45,10 @@ impl Changes {
 
 impl Running {
     pub(crate) fn new(sources: ConfigSources) -> Running {
-        let table = sources.read().map(|loaded| loaded.table).unwrap_or_default();
+        let table = sources
+            .read()
+            .map(|loaded| loaded.table)
+            .unwrap_or_default();
         Running { sources, table }
     }
 
@@ -67,12 +70,19 @@ impl Running {
         apply: impl FnOnce(&Config, &Changes) -> Result<(), NodeError>,
     ) -> Result<Changes, ReloadError> {
         let mut loaded = self.sources.read().map_err(ReloadError::Config)?;
-        let waiting: Vec<&str> =
-            WAITING.into_iter().filter(|key| runs(key.split('.').next().unwrap_or_default())).collect();
+        let waiting: Vec<&str> = WAITING
+            .into_iter()
+            .filter(|key| runs(key.split('.').next().unwrap_or_default()))
+            .collect();
         let mut changes = Changes::default();
         for key in changed(&self.table, &loaded.table, "") {
             let waits = waiting.iter().any(|waiting| is_within(&key, waiting));
-            if waits { &mut changes.waiting } else { &mut changes.applied }.push(key);
+            if waits {
+                &mut changes.waiting
+            } else {
+                &mut changes.applied
+            }
+            .push(key);
         }
         apply(&loaded.config, &changes).map_err(ReloadError::Part)?;
         for key in waiting {
@@ -85,7 +95,8 @@ impl Running {
 
 /// Returns true if a key is `table`, or one of its keys.
 fn is_within(key: &str, table: &str) -> bool {
-    key.strip_prefix(table).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    key.strip_prefix(table)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// Returns the keys whose values differ: those of tables one by one, arrays as a whole.
@@ -127,7 +138,10 @@ fn copy(from: &Table, to: &mut Table, key: &str) {
     if from.is_empty() && !to.contains_key(table) {
         return;
     }
-    if let Value::Table(to) = to.entry(table).or_insert_with(|| Value::Table(Table::new())) {
+    if let Value::Table(to) = to
+        .entry(table)
+        .or_insert_with(|| Value::Table(Table::new()))
+    {
         copy(from, to, rest);
     }
 }
@@ -155,11 +169,17 @@ mod tests {
         let both = |applied: &str, waiting: &str| Ok((applied.to_owned(), waiting.to_owned()));
         assert_eq!(
             reread(changed, true),
-            both("admin.token http.origin http.timeouts.origin_read", "ndn.shards process.user")
+            both(
+                "admin.token http.origin http.timeouts.origin_read",
+                "ndn.shards process.user"
+            )
         );
         assert_eq!(reread(changed, true), both("", "ndn.shards process.user"));
         let wrong = reread("[http]\norigin = \"ftp://c\"", true).unwrap_err();
-        assert!(wrong.contains("larder.toml:2") && wrong.contains("ftp://c"), "{wrong}");
+        assert!(
+            wrong.contains("larder.toml:2") && wrong.contains("ftp://c"),
+            "{wrong}"
+        );
         assert_eq!(
             reread("[http]\norigin = \"http://b:1\"\n[ndn]\nshards = 1\n", true),
             both("admin.token http.timeouts.origin_read", "")
@@ -167,9 +187,18 @@ mod tests {
         let origins = "[ndn]\nshards = 1\n[[http.origins]]\nservers = [\"http://a:1\"]\n";
         assert_eq!(reread(origins, true), both("http.origin http.origins", ""));
         let disk = "[ndn]\nshards = 2\n[http.disk]\npath = \"/a\"\ncapacity = \"1GiB\"\n";
-        assert_eq!(reread(disk, true), both("http.origins", "http.disk.capacity http.disk.path ndn.shards"));
+        assert_eq!(
+            reread(disk, true),
+            both(
+                "http.origins",
+                "http.disk.capacity http.disk.path ndn.shards"
+            )
+        );
         // A part that does not run starts with them.
-        assert_eq!(reread(disk, false), both("http.disk.capacity http.disk.path ndn.shards", ""));
+        assert_eq!(
+            reread(disk, false),
+            both("http.disk.capacity http.disk.path ndn.shards", "")
+        );
     }
 
     /// Failure: a refused reload changes what the next one is compared with.
@@ -180,8 +209,14 @@ mod tests {
         std::fs::write(&path, "[log]\nlevel = \"info\"\n").unwrap();
         let mut file = Running::new(ConfigSources::new(Some(&path), []));
         std::fs::write(&path, "[log]\nlevel = \"debug\"\n").unwrap();
-        assert!(file.reread(|_| true, |_, _| Err(NodeError::AllEnded)).is_err());
-        assert_eq!(file.reread(|_| true, |_, _| Ok(())).unwrap().applied, ["log.level"]);
+        assert!(
+            file.reread(|_| true, |_, _| Err(NodeError::AllEnded))
+                .is_err()
+        );
+        assert_eq!(
+            file.reread(|_| true, |_, _| Ok(())).unwrap().applied,
+            ["log.level"]
+        );
     }
 
     /// Failure: a key that waits is no key, or the documentation does not name it.
@@ -189,11 +224,22 @@ mod tests {
     fn a_key_that_waits_is_not_documented() {
         let page = include_str!("../../../docs/operation.md");
         for key in WAITING {
-            assert!(page.contains(&format!("`{key}`")), "docs/operation.md does not name {key}");
+            assert!(
+                page.contains(&format!("`{key}`")),
+                "docs/operation.md does not name {key}"
+            );
             let last = key.rsplit('.').next().unwrap();
-            let is_key = |line: &str| line.trim_start_matches("# ").starts_with(&format!("{last} = "));
+            let is_key = |line: &str| {
+                line.trim_start_matches("# ")
+                    .starts_with(&format!("{last} = "))
+            };
             let is_table = |line: &str| line.trim_start_matches("# ") == format!("[{key}]");
-            assert!(crate::config::DEFAULT.lines().any(|line| is_key(line) || is_table(line)), "{key} is no key");
+            assert!(
+                crate::config::DEFAULT
+                    .lines()
+                    .any(|line| is_key(line) || is_table(line)),
+                "{key} is no key"
+            );
         }
     }
 }

@@ -35,7 +35,11 @@ impl fmt::Display for CreateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CreateError::File(path, error) => {
-                write!(f, "cannot create {path:?} for the user: {}", larder_units::system_message(error))
+                write!(
+                    f,
+                    "cannot create {path:?} for the user: {}",
+                    larder_units::system_message(error)
+                )
             }
             CreateError::Socket(path, error) => write!(f, "{path:?}: {error}"),
         }
@@ -64,29 +68,44 @@ impl Owner {
     ///
     /// # Errors
     /// The system's, with the path.
-    pub(crate) fn create(self, config: &Config, inherited: &mut Inherited) -> Result<Vec<PathBuf>, CreateError> {
+    pub(crate) fn create(
+        self,
+        config: &Config,
+        inherited: &mut Inherited,
+    ) -> Result<Vec<PathBuf>, CreateError> {
         for disk in [&config.http.disk, &config.ndn.disk].into_iter().flatten() {
             if is_root_alone_in(folder_of(&disk.path)) {
-                self.create_file(&disk.path).map_err(|error| CreateError::File(disk.path.clone(), error))?;
+                self.create_file(&disk.path)
+                    .map_err(|error| CreateError::File(disk.path.clone(), error))?;
             }
         }
         let mut sockets = Vec::new();
         for (role, path, mode) in unix_listeners(config) {
-            if inherited.has(role, &ListenAddress::Unix(path.clone())) || !has_folder_of_root(role, &path) {
+            if inherited.has(role, &ListenAddress::Unix(path.clone()))
+                || !has_folder_of_root(role, &path)
+            {
                 continue;
             }
-            let listener = bind_unix_socket(&path, mode).map_err(|error| CreateError::Socket(path.clone(), error))?;
+            let listener = bind_unix_socket(&path, mode)
+                .map_err(|error| CreateError::Socket(path.clone(), error))?;
             let create = |error| CreateError::File(path.clone(), error);
             sockets.push(path.clone());
             lchown(&path, Some(self.user.as_raw()), Some(self.group.as_raw())).map_err(create)?;
-            inherited.add(listener.into(), Some(role), true).map_err(create)?;
+            inherited
+                .add(listener.into(), Some(role), true)
+                .map_err(create)?;
         }
         Ok(sockets)
     }
 
     /// Creates an empty file for the user. Leaves one that exists as it is.
     fn create_file(self, path: &Path) -> io::Result<()> {
-        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        match OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)
+        {
             Ok(file) => fchown(&file, Some(self.user.as_raw()), Some(self.group.as_raw())),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             Err(error) => Err(error),
@@ -129,7 +148,11 @@ pub(crate) fn without_files_of_root(config: &Config) -> Config {
     for disk in [&mut rest.http.disk, &mut rest.ndn.disk] {
         disk.take_if(|disk| !disk.path.exists() && is_roots(&disk.path));
     }
-    let listeners = rest.http.listen.iter_mut().chain(rest.http.tls.iter_mut().flat_map(|tls| &mut tls.listen));
+    let listeners = rest
+        .http
+        .listen
+        .iter_mut()
+        .chain(rest.http.tls.iter_mut().flat_map(|tls| &mut tls.listen));
     for listen in listeners {
         if matches!(&listen.address, ListenAddress::Unix(path) if is_roots(path)) {
             listen.address = ListenAddress::Tcp((Ipv4Addr::LOCALHOST, 0).into());
@@ -145,8 +168,19 @@ pub(crate) fn without_files_of_root(config: &Config) -> Config {
 /// Returns the Unix sockets of a configuration, each with its role and mode.
 fn unix_listeners(config: &Config) -> Vec<(Role, PathBuf, u32)> {
     let mut sockets = Vec::new();
-    let secure = config.http.tls.iter().flat_map(|tls| &tls.listen).map(|listen| (Role::Https, listen));
-    for (role, listen) in config.http.listen.iter().map(|listen| (Role::Http, listen)).chain(secure) {
+    let secure = config
+        .http
+        .tls
+        .iter()
+        .flat_map(|tls| &tls.listen)
+        .map(|listen| (Role::Https, listen));
+    for (role, listen) in config
+        .http
+        .listen
+        .iter()
+        .map(|listen| (Role::Http, listen))
+        .chain(secure)
+    {
         if let ListenAddress::Unix(path) = &listen.address
             && config.http.enabled
         {
@@ -179,7 +213,9 @@ fn has_folder_of_root(role: Role, path: &Path) -> bool {
 }
 
 fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    path.parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }
 
 /// Returns true if only root can change the entries of this folder, and what its path means: every
@@ -192,9 +228,15 @@ fn walk(folder: &Path) -> io::Result<bool> {
     let mut rest: Vec<PathBuf> = parts(&std::path::absolute(folder)?);
     let (mut here, mut links) = (PathBuf::from("/"), 0);
     while let Some(part) = rest.pop() {
-        let next = if part.is_absolute() { PathBuf::from("/") } else { here.join(&part) };
+        let next = if part.is_absolute() {
+            PathBuf::from("/")
+        } else {
+            here.join(&part)
+        };
         let found = std::fs::symlink_metadata(&next)?;
-        if found.uid() != 0 || !(is_closed(&std::fs::metadata(&here)?) || is_sticky(&std::fs::metadata(&here)?)) {
+        if found.uid() != 0
+            || !(is_closed(&std::fs::metadata(&here)?) || is_sticky(&std::fs::metadata(&here)?))
+        {
             return Ok(false);
         }
         if found.file_type().is_symlink() {
@@ -251,24 +293,36 @@ mod tests {
         let site = tempfile::tempdir().unwrap();
         let at = |name: &str| site.path().join(name);
         fs::set_permissions(site.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        let (closed, theirs) = (folder(&at("closed"), 0o755, 0), folder(&at("theirs"), 0o755, 65_534));
+        let (closed, theirs) = (
+            folder(&at("closed"), 0o755, 0),
+            folder(&at("theirs"), 0o755, 65_534),
+        );
         assert!(is_root_alone_in(&closed), "/tmp is sticky");
         assert!(!is_root_alone_in(&theirs));
         assert!(!is_root_alone_in(&folder(&at("open"), 0o777, 0)));
         assert!(!is_root_alone_in(&folder(&at("group"), 0o775, 0)));
         assert!(!is_root_alone_in(&folder(&at("sticky"), 0o1777, 0)));
-        assert!(!is_root_alone_in(&folder(&theirs.join("ours"), 0o755, 0)), "its owner can replace it");
+        assert!(
+            !is_root_alone_in(&folder(&theirs.join("ours"), 0o755, 0)),
+            "its owner can replace it"
+        );
         assert!(!is_root_alone_in(&at("none")));
         // Links of root lead on, as /var/run does. A way through a folder of others does not.
         symlink("closed", at("link")).unwrap();
         assert!(is_root_alone_in(&at("link")));
         assert!(is_root_alone_in(&at("link/../link")));
         symlink(&closed, theirs.join("link")).unwrap();
-        assert!(!is_root_alone_in(&theirs.join("link")), "a link in a folder of others");
+        assert!(
+            !is_root_alone_in(&theirs.join("link")),
+            "a link in a folder of others"
+        );
         symlink(theirs.join("link"), at("chain")).unwrap();
         assert!(!is_root_alone_in(&at("chain")), "a link to it");
         symlink("../closed", theirs.join("up")).unwrap();
-        assert!(!is_root_alone_in(&theirs.join("../closed")), "the owner can replace the first folder");
+        assert!(
+            !is_root_alone_in(&theirs.join("../closed")),
+            "the owner can replace the first folder"
+        );
         symlink("loop", at("loop")).unwrap();
         assert!(!is_root_alone_in(&at("loop")));
     }

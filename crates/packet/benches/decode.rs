@@ -4,8 +4,8 @@
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
 use larder_packet::{
-    Data, DataBuilder, DigestSigner, Fragmenter, HmacSigner, Interest, InterestBuilder, LpHeader, LpPacket, Name,
-    PitToken, Reassembled, Reassembler, encode_lp,
+    Data, DataBuilder, DigestSigner, Fragmenter, HmacSigner, Interest, InterestBuilder, LpHeader,
+    LpPacket, Name, PitToken, Reassembled, Reassembler, encode_lp,
 };
 use larder_units::Time;
 use std::time::Duration;
@@ -15,11 +15,18 @@ fn main() {
 }
 
 fn name() -> Name {
-    "/ndn/edu/ucla/ping/video/v=1700000000000000/seg=42".parse().unwrap()
+    "/ndn/edu/ucla/ping/video/v=1700000000000000/seg=42"
+        .parse()
+        .unwrap()
 }
 
 fn interest() -> Vec<u8> {
-    InterestBuilder::new(name()).must_be_fresh(true).nonce(7).lifetime(Duration::from_secs(1)).hop_limit(64).build()
+    InterestBuilder::new(name())
+        .must_be_fresh(true)
+        .nonce(7)
+        .lifetime(Duration::from_secs(1))
+        .hop_limit(64)
+        .build()
 }
 
 fn data(signer: &dyn larder_packet::Signer, content: usize) -> Vec<u8> {
@@ -33,7 +40,11 @@ fn data(signer: &dyn larder_packet::Signer, content: usize) -> Vec<u8> {
 }
 
 fn header() -> LpHeader {
-    LpHeader { pit_token: PitToken::new(&[1; 8]), congestion_mark: Some(1), ..LpHeader::default() }
+    LpHeader {
+        pit_token: PitToken::new(&[1; 8]),
+        congestion_mark: Some(1),
+        ..LpHeader::default()
+    }
 }
 
 fn in_lp(packet: &[u8]) -> Vec<u8> {
@@ -74,7 +85,9 @@ fn decode_data_digest(bencher: Bencher<'_, '_>) {
 
 #[divan::bench]
 fn decode_data_with_key_name(bencher: Bencher<'_, '_>) {
-    let key: Name = "/ndn/edu/ucla/KEY/%01%02%03%04%05%06%07%08".parse().unwrap();
+    let key: Name = "/ndn/edu/ucla/KEY/%01%02%03%04%05%06%07%08"
+        .parse()
+        .unwrap();
     let wire = data(&HmacSigner::new(&[7; 32], key), 8000);
     bencher.bench_local(|| Data::decode(black_box(&wire)).is_ok());
 }
@@ -98,26 +111,35 @@ fn encode_lp_around_data(bencher: Bencher<'_, '_>) {
 #[divan::bench(args = [64, 1400, 8000])]
 fn build_data_digest(bencher: Bencher<'_, '_>, content: usize) {
     let (name, content, mut out) = (name(), vec![7; content], Vec::new());
-    bencher.counter(BytesCount::new(content.len())).bench_local(|| {
-        out.clear();
-        DataBuilder::new(&name)
-            .freshness(Duration::from_secs(1))
-            .content(black_box(&content))
-            .build_into(&DigestSigner, &mut out)
-    });
+    bencher
+        .counter(BytesCount::new(content.len()))
+        .bench_local(|| {
+            out.clear();
+            DataBuilder::new(&name)
+                .freshness(Duration::from_secs(1))
+                .content(black_box(&content))
+                .build_into(&DigestSigner, &mut out)
+        });
 }
 
 #[divan::bench]
 fn build_interest(bencher: Bencher<'_, '_>) {
     let name = name();
-    bencher.bench_local(|| InterestBuilder::new(black_box(&name)).must_be_fresh(true).nonce(7).build());
+    bencher.bench_local(|| {
+        InterestBuilder::new(black_box(&name))
+            .must_be_fresh(true)
+            .nonce(7)
+            .build()
+    });
 }
 
 #[divan::bench]
 fn implicit_digest(bencher: Bencher<'_, '_>) {
     let wire = data(&DigestSigner, 8000);
     let data = Data::decode(&wire).unwrap();
-    bencher.counter(BytesCount::new(wire.len())).bench_local(|| black_box(&data).implicit_digest());
+    bencher
+        .counter(BytesCount::new(wire.len()))
+        .bench_local(|| black_box(&data).implicit_digest());
 }
 
 #[divan::bench]
@@ -129,7 +151,9 @@ fn fragment_and_reassemble(bencher: Bencher<'_, '_>) {
         fragmenter
             .fragment(&header(), black_box(&packet), 1452, |wire| {
                 let lp = LpPacket::decode(wire).unwrap();
-                if let Reassembled::Done(packet, _) = reassembler.accept(Time::ZERO, &lp.header, lp.fragment.unwrap()) {
+                if let Reassembled::Done(packet, _) =
+                    reassembler.accept(Time::ZERO, &lp.header, lp.fragment.unwrap())
+                {
                     whole = packet.len();
                 }
             })

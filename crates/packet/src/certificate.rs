@@ -96,13 +96,21 @@ impl Certificate {
     pub fn decode(wire: &[u8]) -> Result<Self, CertificateError> {
         let data = Data::decode(wire).map_err(CertificateError::Packet)?;
         let components = data.name.component_count();
-        let key = components.checked_sub(4).and_then(|at| data.name.component(at));
-        if key.is_none_or(|key| key.value != b"KEY") || data.content_type != Some(types::CONTENT_KEY) {
+        let key = components
+            .checked_sub(4)
+            .and_then(|at| data.name.component(at));
+        if key.is_none_or(|key| key.value != b"KEY")
+            || data.content_type != Some(types::CONTENT_KEY)
+        {
             return Err(CertificateError::NotACertificate);
         }
         let validity = validity(data.signature_info().wire).ok_or(CertificateError::Validity)?;
         let verifier = PublicKeyVerifier::from_spki(data.content).map_err(CertificateError::Key)?;
-        Ok(Certificate { name: data.name.to_name(), verifier, validity })
+        Ok(Certificate {
+            name: data.name.to_name(),
+            verifier,
+            validity,
+        })
     }
 
     /// Returns the certificates in a file as bytes: any number of them in base64, with an empty
@@ -115,7 +123,11 @@ impl Certificate {
             return Ok(vec![wire]);
         }
         let mut wires = Vec::new();
-        for part in text.replace('\r', "").split("\n\n").filter(|part| !part.trim().is_empty()) {
+        for part in text
+            .replace('\r', "")
+            .split("\n\n")
+            .filter(|part| !part.trim().is_empty())
+        {
             wires.push(der::from_base64(part).ok_or(CertificateError::NotBase64)?);
         }
         Ok(wires)
@@ -130,19 +142,27 @@ impl Certificate {
     pub fn with_chained(self, bundle: &[Vec<u8>]) -> Result<Vec<Certificate>, CertificateError> {
         let mut left = Vec::new();
         for wire in bundle {
-            left.push((Certificate::decode(wire)?, Data::decode(wire).map_err(CertificateError::Packet)?));
+            left.push((
+                Certificate::decode(wire)?,
+                Data::decode(wire).map_err(CertificateError::Packet)?,
+            ));
         }
         let mut trusted = vec![self];
         let mut next = 0;
         while let Some(issuer) = trusted.get(next) {
             let signed = |(certificate, data): &(Certificate, Data<'_>)| {
                 let named = matches!(data.signature_info().key_locator, Some(KeyLocator::Name(name)) if issuer.is_meant_by(name));
-                named && certificate.identity().starts_with(issuer.identity()) && data.verify(issuer).is_ok()
+                named
+                    && certificate.identity().starts_with(issuer.identity())
+                    && data.verify(issuer).is_ok()
             };
             let (of_issuer, others): (Vec<_>, Vec<_>) = left.into_iter().partition(signed);
             let (from, to) = issuer.validity;
             trusted.extend(of_issuer.into_iter().map(|(mut certificate, _)| {
-                certificate.validity = (certificate.validity.0.max(from), certificate.validity.1.min(to));
+                certificate.validity = (
+                    certificate.validity.0.max(from),
+                    certificate.validity.1.min(to),
+                );
                 certificate
             }));
             (left, next) = (others, next + 1);
@@ -172,8 +192,11 @@ impl Certificate {
     /// Returns true if the signer has this key.
     pub fn is_of(&self, signer: &dyn Signer) -> bool {
         const SAMPLE: &[u8] = b"sample";
-        let Ok(signature) = signer.sign(&[SAMPLE]) else { return false };
-        self.verify(signer.signature_type(), &[SAMPLE], &signature).is_ok()
+        let Ok(signature) = signer.sign(&[SAMPLE]) else {
+            return false;
+        };
+        self.verify(signer.signature_type(), &[SAMPLE], &signature)
+            .is_ok()
     }
 
     /// Checks that it is valid at this time, in seconds since 1970.
@@ -184,7 +207,12 @@ impl Certificate {
         let (from, to) = self.validity;
         match self.holds_at(unix_seconds) {
             true => Ok(()),
-            false => Err(CertificateError::NotValid { name: self.name.clone(), from, to, now: unix_seconds }),
+            false => Err(CertificateError::NotValid {
+                name: self.name.clone(),
+                from,
+                to,
+                now: unix_seconds,
+            }),
         }
     }
 
@@ -199,7 +227,10 @@ impl Certificate {
 ///
 /// # Errors
 /// [`CertificateError`] if it is neither, or the certificate is not valid.
-pub fn verifier_from_file(bytes: &[u8], unix_seconds: u64) -> Result<Box<dyn Verifier>, CertificateError> {
+pub fn verifier_from_file(
+    bytes: &[u8],
+    unix_seconds: u64,
+) -> Result<Box<dyn Verifier>, CertificateError> {
     let text = String::from_utf8_lossy(bytes);
     let certificate = match bytes {
         [0x06, ..] => Certificate::decode(bytes),
@@ -210,9 +241,9 @@ pub fn verifier_from_file(bytes: &[u8], unix_seconds: u64) -> Result<Box<dyn Ver
             certificate.check_time(unix_seconds)?;
             Ok(Box::new(certificate))
         }
-        Err(_) if text.contains("-----BEGIN") => {
-            verifier_from_pem(&text).map(|key| Box::new(key) as _).map_err(CertificateError::Key)
-        }
+        Err(_) if text.contains("-----BEGIN") => verifier_from_pem(&text)
+            .map(|key| Box::new(key) as _)
+            .map_err(CertificateError::Key),
         Err(CertificateError::NotBase64 | CertificateError::Packet(_)) => {
             Err(CertificateError::NeitherKeyNorCertificate)
         }
@@ -221,7 +252,12 @@ pub fn verifier_from_file(bytes: &[u8], unix_seconds: u64) -> Result<Box<dyn Ver
 }
 
 impl Verifier for Certificate {
-    fn verify(&self, signature_type: u64, portions: &[&[u8]], signature: &[u8]) -> Result<(), VerifyError> {
+    fn verify(
+        &self,
+        signature_type: u64,
+        portions: &[&[u8]],
+        signature: &[u8],
+    ) -> Result<(), VerifyError> {
         self.verifier.verify(signature_type, portions, signature)
     }
 }
@@ -230,7 +266,10 @@ impl Verifier for Certificate {
 fn validity(signature_info: &[u8]) -> Option<(u64, u64)> {
     let info = TlvReader::new(signature_info).next()?.ok()?;
     let period = child(&info, types::VALIDITY_PERIOD)?;
-    Some((seconds(child(&period, types::NOT_BEFORE)?.value)?, seconds(child(&period, types::NOT_AFTER)?.value)?))
+    Some((
+        seconds(child(&period, types::NOT_BEFORE)?.value)?,
+        seconds(child(&period, types::NOT_AFTER)?.value)?,
+    ))
 }
 
 fn child<'a>(element: &Tlv<'a>, typ: u32) -> Option<Tlv<'a>> {

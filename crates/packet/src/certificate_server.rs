@@ -26,7 +26,9 @@ impl CertificateServer {
         let mut served = Vec::new();
         for wire in wires {
             let name = Certificate::decode(&wire)?.name().clone();
-            let digest = Data::decode(&wire).map_err(CertificateError::Packet)?.implicit_digest();
+            let digest = Data::decode(&wire)
+                .map_err(CertificateError::Packet)?
+                .implicit_digest();
             served.push(Served { name, wire, digest });
         }
         Ok(CertificateServer { served })
@@ -44,11 +46,15 @@ impl CertificateServer {
         let answers = |served: &&Served| match digest {
             Some(digest) => name == served.name.as_name() && digest == served.digest,
             None => {
-                let is_within = name.starts_with(served.key_name()) && served.name.as_name().starts_with(name);
+                let is_within =
+                    name.starts_with(served.key_name()) && served.name.as_name().starts_with(name);
                 name == served.name.as_name() || (interest.can_be_prefix && is_within)
             }
         };
-        self.served.iter().find(answers).map(|served| &served.wire[..])
+        self.served
+            .iter()
+            .find(answers)
+            .map(|served| &served.wire[..])
     }
 }
 
@@ -71,12 +77,23 @@ mod tests {
     fn a_certificate_answers_other_names_than_its_own() {
         let pem = include_str!("../tests/keys/ed25519.pem");
         let wires: Vec<_> = ["/a/KEY/1", "/b/KEY/1"]
-            .map(|key| self_signed(pem, &key.parse().unwrap(), 1, CERTIFICATE_FRESHNESS, &SystemRandom::new()).unwrap())
+            .map(|key| {
+                self_signed(
+                    pem,
+                    &key.parse().unwrap(),
+                    1,
+                    CERTIFICATE_FRESHNESS,
+                    &SystemRandom::new(),
+                )
+                .unwrap()
+            })
             .into();
         let digest = Data::decode(&wires[1]).unwrap().implicit_digest();
         let server = CertificateServer::new(wires).unwrap();
         let answer = |name: &Name, can_be_prefix: bool| {
-            let wire = InterestBuilder::new(name).can_be_prefix(can_be_prefix).build();
+            let wire = InterestBuilder::new(name)
+                .can_be_prefix(can_be_prefix)
+                .build();
             let answer = server.answer(&Interest::decode(&wire).unwrap());
             answer.map(|wire| Data::decode(wire).unwrap().name.to_string())
         };
@@ -92,9 +109,16 @@ mod tests {
             ("/a/KEY/1/self/v=1000/x", true, None),
             ("/c/KEY/1", true, None),
         ] {
-            assert_eq!(answer(&name.parse().unwrap(), can_be_prefix).as_deref(), expected, "{name} {can_be_prefix}");
+            assert_eq!(
+                answer(&name.parse().unwrap(), can_be_prefix).as_deref(),
+                expected,
+                "{name} {can_be_prefix}"
+            );
         }
-        for (name, is_found) in [("/b/KEY/1/self/v=1000", true), ("/a/KEY/1/self/v=1000", false)] {
+        for (name, is_found) in [
+            ("/b/KEY/1/self/v=1000", true),
+            ("/a/KEY/1/self/v=1000", false),
+        ] {
             let mut name: Name = name.parse().unwrap();
             name.push(types::IMPLICIT_SHA256_DIGEST, &digest);
             assert_eq!(answer(&name, false).is_some(), is_found, "{name}");

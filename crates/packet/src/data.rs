@@ -5,7 +5,10 @@
 
 use crate::name::{Component, NameRef};
 use crate::plain;
-use crate::sign::{SignError, SignatureFreshness, SignatureInfo, Signer, Verifier, VerifyError, write_signature_info};
+use crate::sign::{
+    SignError, SignatureFreshness, SignatureInfo, Signer, Verifier, VerifyError,
+    write_signature_info,
+};
 use crate::tlv::{self, DecodeError, DecodeErrorKind, Tlv, TlvReader};
 use crate::types;
 use sha2::{Digest, Sha256};
@@ -114,7 +117,9 @@ impl<'a> Data<'a> {
             match element.typ {
                 types::META_INFO => meta_info = MetaInfo::read(element.children())?,
                 types::CONTENT => content = element.value,
-                types::SIGNATURE_INFO => signature_info = Some(SignatureInfo::of_element(&element)?.wire),
+                types::SIGNATURE_INFO => {
+                    signature_info = Some(SignatureInfo::of_element(&element)?.wire)
+                }
                 types::SIGNATURE_VALUE => signature_value = Some(element),
                 _ => {}
             }
@@ -153,7 +158,8 @@ impl<'a> Data<'a> {
 
     /// What the signature covers: from the name up to the signature.
     pub fn signed_portion(&self) -> &'a [u8] {
-        let name_header = tlv::tlv_len(types::NAME, self.name.as_bytes().len()) - self.name.as_bytes().len();
+        let name_header =
+            tlv::tlv_len(types::NAME, self.name.as_bytes().len()) - self.name.as_bytes().len();
         &self.wire[self.name_offset - name_header..self.signature_value_offset]
     }
 
@@ -162,7 +168,11 @@ impl<'a> Data<'a> {
     /// # Errors
     /// [`VerifyError`] where it is not that key's.
     pub fn verify(&self, verifier: &dyn Verifier) -> Result<(), VerifyError> {
-        verifier.verify(self.signature_info().signature_type, &[self.signed_portion()], self.signature_value)
+        verifier.verify(
+            self.signature_info().signature_type,
+            &[self.signed_portion()],
+            self.signature_value,
+        )
     }
 }
 
@@ -202,7 +212,9 @@ impl<'a> MetaInfo<'a> {
             last = element.typ;
             match element.typ {
                 types::CONTENT_TYPE => meta_info.content_type = Some(element.number()?),
-                types::FRESHNESS_PERIOD => meta_info.freshness = Some(Duration::from_millis(element.number()?)),
+                types::FRESHNESS_PERIOD => {
+                    meta_info.freshness = Some(Duration::from_millis(element.number()?))
+                }
                 _ => {
                     let name = NameRef::validate(element.value, element.value_offset())?.0;
                     let mut components = name.components();
@@ -241,7 +253,13 @@ pub struct DataBuilder<'a> {
 impl<'a> DataBuilder<'a> {
     /// A Data called `name`, without content.
     pub fn new(name: impl Into<NameRef<'a>>) -> Self {
-        DataBuilder { name: name.into(), content_type: None, freshness: None, final_block_id: None, content: &[] }
+        DataBuilder {
+            name: name.into(),
+            content_type: None,
+            freshness: None,
+            final_block_id: None,
+            content: &[],
+        }
     }
 
     /// What the content is: see [`types::CONTENT_BLOB`] and its neighbours.
@@ -306,11 +324,17 @@ impl<'a> DataBuilder<'a> {
 
     fn write_unsigned(&self, out: &mut Vec<u8>, signer: &dyn Signer) {
         tlv::write_tlv(out, types::NAME, self.name.as_bytes());
-        if self.content_type.is_some() || self.freshness.is_some() || self.final_block_id.is_some() {
+        if self.content_type.is_some() || self.freshness.is_some() || self.final_block_id.is_some()
+        {
             tlv::write_nested(out, types::META_INFO, 0, |out| self.write_meta_info(out));
         }
         tlv::write_tlv(out, types::CONTENT, self.content);
-        write_signature_info(out, types::SIGNATURE_INFO, signer, SignatureFreshness::default());
+        write_signature_info(
+            out,
+            types::SIGNATURE_INFO,
+            signer,
+            SignatureFreshness::default(),
+        );
     }
 
     fn write_meta_info(&self, out: &mut Vec<u8>) {
@@ -318,7 +342,11 @@ impl<'a> DataBuilder<'a> {
             tlv::write_nni(out, types::CONTENT_TYPE, content_type);
         }
         if let Some(freshness) = self.freshness {
-            tlv::write_nni(out, types::FRESHNESS_PERIOD, freshness.as_millis().try_into().unwrap_or(u64::MAX));
+            tlv::write_nni(
+                out,
+                types::FRESHNESS_PERIOD,
+                freshness.as_millis().try_into().unwrap_or(u64::MAX),
+            );
         }
         if let Some(component) = self.final_block_id {
             tlv::write_nested(out, types::FINAL_BLOCK_ID, 0, |out| {
@@ -339,31 +367,43 @@ mod tests {
             prop::collection::vec(any::<u8>(), 0..40),
             prop::collection::vec(any::<u8>(), 240..260),
             // Elements of MetaInfo and SignatureInfo, some of them right.
-            prop_oneof![Just(24u8), Just(25), Just(26), Just(27), Just(28)].prop_map(|typ| vec![typ, 1, 0]),
+            prop_oneof![Just(24u8), Just(25), Just(26), Just(27), Just(28)]
+                .prop_map(|typ| vec![typ, 1, 0]),
             Just(vec![24, 1, 0, 25, 2, 1, 0]),
             Just(vec![27, 1, 3, 28, 5, 7, 3, 8, 1, 65]),
         ];
-        let element = (prop_oneof![Just(20), Just(21), Just(22), Just(23), 1u32..300], value);
+        let element = (
+            prop_oneof![Just(20), Just(21), Just(22), Just(23), 1u32..300],
+            value,
+        );
         let elements = prop::collection::vec(element, 0..6);
         let name = prop::collection::vec(
-            (prop_oneof![Just(8), Just(1), 0u32..300], prop::collection::vec(any::<u8>(), 0..40)),
+            (
+                prop_oneof![Just(8), Just(1), 0u32..300],
+                prop::collection::vec(any::<u8>(), 0..40),
+            ),
             0..4,
         );
-        (name, elements, any::<bool>(), 0usize..4).prop_map(|(name, mut elements, in_order, cut)| {
-            if in_order {
-                elements.sort_by_key(|(typ, _)| (rank(*typ), *typ));
-                elements.dedup_by_key(|(typ, _)| *typ);
-            }
-            let mut wire = Vec::new();
-            tlv::write_nested(&mut wire, types::DATA, 0, |out| {
-                tlv::write_nested(out, types::NAME, 0, |out| {
-                    name.iter().for_each(|(typ, value)| tlv::write_tlv(out, *typ, value))
+        (name, elements, any::<bool>(), 0usize..4).prop_map(
+            |(name, mut elements, in_order, cut)| {
+                if in_order {
+                    elements.sort_by_key(|(typ, _)| (rank(*typ), *typ));
+                    elements.dedup_by_key(|(typ, _)| *typ);
+                }
+                let mut wire = Vec::new();
+                tlv::write_nested(&mut wire, types::DATA, 0, |out| {
+                    tlv::write_nested(out, types::NAME, 0, |out| {
+                        name.iter()
+                            .for_each(|(typ, value)| tlv::write_tlv(out, *typ, value))
+                    });
+                    elements
+                        .iter()
+                        .for_each(|(typ, value)| tlv::write_tlv(out, *typ, value));
                 });
-                elements.iter().for_each(|(typ, value)| tlv::write_tlv(out, *typ, value));
-            });
-            wire.truncate(wire.len().saturating_sub(cut.saturating_sub(2)));
-            wire
-        })
+                wire.truncate(wire.len().saturating_sub(cut.saturating_sub(2)));
+                wire
+            },
+        )
     }
 
     proptest! {
@@ -417,7 +457,10 @@ mod tests {
         for content in [&b""[..], &[7; 252], &[7; 253], &[7; 8000]] {
             let component = Component::generic(b"x");
             let plain = [
-                DataBuilder::new(&name).content(content).build(&DigestSigner).unwrap(),
+                DataBuilder::new(&name)
+                    .content(content)
+                    .build(&DigestSigner)
+                    .unwrap(),
                 DataBuilder::new(&name)
                     .freshness(Duration::from_secs(1))
                     .final_block_id(component)

@@ -16,8 +16,13 @@ pub(crate) enum Algorithm {
 pub(crate) fn from_pem(text: &str) -> Result<(String, Vec<u8>), KeyError> {
     let (_, rest) = text.split_once("-----BEGIN ").ok_or(KeyError::NotPem)?;
     let (label, rest) = rest.split_once("-----").ok_or(KeyError::NotPem)?;
-    let (body, _) = rest.split_once(&format!("-----END {label}-----")).ok_or(KeyError::NotPem)?;
-    Ok((label.to_owned(), from_base64(body).ok_or(KeyError::Malformed)?))
+    let (body, _) = rest
+        .split_once(&format!("-----END {label}-----"))
+        .ok_or(KeyError::NotPem)?;
+    Ok((
+        label.to_owned(),
+        from_base64(body).ok_or(KeyError::Malformed)?,
+    ))
 }
 
 /// The bytes of a block "NDN CERT", as ndnd writes it: lines with names and values, an empty line,
@@ -34,7 +39,12 @@ pub(crate) fn from_ndnd(text: &str) -> Option<Vec<u8>> {
 pub(crate) fn from_base64(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
     let (mut bits, mut held) = (0u32, 0);
-    for byte in text.trim().trim_end_matches('=').bytes().filter(|byte| !byte.is_ascii_whitespace()) {
+    for byte in text
+        .trim()
+        .trim_end_matches('=')
+        .bytes()
+        .filter(|byte| !byte.is_ascii_whitespace())
+    {
         let six = match byte {
             b'A'..=b'Z' => byte - b'A',
             b'a'..=b'z' => byte - b'a' + 26,
@@ -66,7 +76,10 @@ pub(crate) fn public_key(spki: &[u8]) -> Result<(Algorithm, &[u8]), KeyError> {
 }
 
 /// Returns the SubjectPublicKeyInfo of a key, for the algorithms that sign here.
-pub(crate) fn subject_public_key_info(algorithm: Algorithm, key: &[u8]) -> Result<Vec<u8>, KeyError> {
+pub(crate) fn subject_public_key_info(
+    algorithm: Algorithm,
+    key: &[u8],
+) -> Result<Vec<u8>, KeyError> {
     let identifiers: &[&[u8]] = match algorithm {
         Algorithm::Ed25519 => &[ED25519],
         Algorithm::EcP256 => &[EC_PUBLIC_KEY, P256],
@@ -86,7 +99,10 @@ pub(crate) fn subject_public_key_info(algorithm: Algorithm, key: &[u8]) -> Resul
 
 /// Appends an element of at most 127 bytes, which those of these algorithms have.
 fn write_element(out: &mut Vec<u8>, tag: u8, value: &[u8]) -> Result<(), KeyError> {
-    let length = u8::try_from(value.len()).ok().filter(|length| *length < 0x80).ok_or(KeyError::Malformed)?;
+    let length = u8::try_from(value.len())
+        .ok()
+        .filter(|length| *length < 0x80)
+        .ok_or(KeyError::Malformed)?;
     out.extend_from_slice(&[tag, length]);
     out.extend_from_slice(value);
     Ok(())
@@ -138,7 +154,9 @@ fn algorithm(input: &mut &[u8]) -> Result<Algorithm, KeyError> {
     match algorithm {
         ED25519 => Ok(Algorithm::Ed25519),
         RSA_ENCRYPTION => Ok(Algorithm::Rsa),
-        EC_PUBLIC_KEY if element(&mut identifier)? == (OBJECT_IDENTIFIER, P256) => Ok(Algorithm::EcP256),
+        EC_PUBLIC_KEY if element(&mut identifier)? == (OBJECT_IDENTIFIER, P256) => {
+            Ok(Algorithm::EcP256)
+        }
         _ => Err(KeyError::UnknownAlgorithm),
     }
 }
@@ -162,7 +180,9 @@ fn element<'a>(input: &mut &'a [u8]) -> Result<(u8, &'a [u8]), KeyError> {
     let (tag, length, rest) = match input {
         [tag, length @ 0..=0x7F, rest @ ..] => (*tag, usize::from(*length), rest),
         [tag, 0x81, length, rest @ ..] => (*tag, usize::from(*length), rest),
-        [tag, 0x82, high, low, rest @ ..] => (*tag, usize::from(u16::from_be_bytes([*high, *low])), rest),
+        [tag, 0x82, high, low, rest @ ..] => {
+            (*tag, usize::from(u16::from_be_bytes([*high, *low])), rest)
+        }
         _ => return Err(KeyError::Malformed),
     };
     let (value, rest) = rest.split_at_checked(length).ok_or(KeyError::Malformed)?;

@@ -12,8 +12,9 @@
 //! [`Reassembler::for_packets_of`]).
 
 use crate::limits::{
-    LEAST_PARTIAL_PACKETS, MAX_FRAGMENTS, MAX_PACKET_BYTES, MAX_PARTIAL_PACKETS, PARTIAL_BYTES, REASSEMBLY_TIMEOUT,
-    RELIABLE_PARTIAL_BYTES, RELIABLE_PARTIAL_PACKETS, RELIABLE_REASSEMBLY_TIMEOUT,
+    LEAST_PARTIAL_PACKETS, MAX_FRAGMENTS, MAX_PACKET_BYTES, MAX_PARTIAL_PACKETS, PARTIAL_BYTES,
+    REASSEMBLY_TIMEOUT, RELIABLE_PARTIAL_BYTES, RELIABLE_PARTIAL_PACKETS,
+    RELIABLE_REASSEMBLY_TIMEOUT,
 };
 use crate::lp::{LpHeader, encode_lp, lp_overhead};
 use larder_units::Time;
@@ -51,7 +52,10 @@ impl fmt::Display for FragmentError {
             FragmentError::MtuTooSmall => {
                 f.write_str("the MTU has no room for a piece of the packet beside the header")
             }
-            FragmentError::TooManyFragments => write!(f, "the packet would take more than {MAX_FRAGMENTS} fragments"),
+            FragmentError::TooManyFragments => write!(
+                f,
+                "the packet would take more than {MAX_FRAGMENTS} fragments"
+            ),
         }
     }
 }
@@ -74,13 +78,19 @@ impl Fragmenter {
     /// twice, it tells that it does.
     #[must_use]
     pub fn numbering_all(self) -> Self {
-        Fragmenter { numbers_all: true, ..self }
+        Fragmenter {
+            numbers_all: true,
+            ..self
+        }
     }
 
     /// The same for packets of up to `largest` bytes: see [`Reassembler::for_packets_of`].
     #[must_use]
     pub fn for_packets_of(self, largest: usize) -> Self {
-        Fragmenter { most_fragments: most_fragments(largest), ..self }
+        Fragmenter {
+            most_fragments: most_fragments(largest),
+            ..self
+        }
     }
 
     /// Hands `packet` with `header` to `emit`, in link packets of at most `mtu` bytes. Where one is
@@ -97,9 +107,20 @@ impl Fragmenter {
         mut emit: impl FnMut(&[u8]),
     ) -> Result<usize, FragmentError> {
         if self.numbers_all
-            && packet.len() + lp_overhead(&LpHeader { sequence: Some(0), ..*header }, packet.len()) <= mtu
+            && packet.len()
+                + lp_overhead(
+                    &LpHeader {
+                        sequence: Some(0),
+                        ..*header
+                    },
+                    packet.len(),
+                )
+                <= mtu
         {
-            let numbered = LpHeader { sequence: Some(self.next_sequence), ..*header };
+            let numbered = LpHeader {
+                sequence: Some(self.next_sequence),
+                ..*header
+            };
             self.next_sequence = self.next_sequence.wrapping_add(1);
             self.emit_one(&numbered, packet, &mut emit);
             return Ok(1);
@@ -129,12 +150,19 @@ impl Fragmenter {
         if count as u64 > self.most_fragments {
             return Err(FragmentError::TooManyFragments);
         }
-        for (index, piece) in std::iter::once(first).chain(rest.chunks(later_room)).enumerate() {
+        for (index, piece) in std::iter::once(first)
+            .chain(rest.chunks(later_room))
+            .enumerate()
+        {
             let fields = LpHeader {
                 sequence: Some(self.next_sequence),
                 frag_index: index as u64,
                 frag_count: count as u64,
-                ..if index == 0 { *header } else { LpHeader::default() }
+                ..if index == 0 {
+                    *header
+                } else {
+                    LpHeader::default()
+                }
             };
             self.next_sequence = self.next_sequence.wrapping_add(1);
             self.emit_one(&fields, piece, &mut emit);
@@ -253,20 +281,42 @@ impl Reassembler {
     pub fn for_packets_of(largest: usize) -> Self {
         let largest = largest.min(u32::MAX as usize);
         let (partial, counters) = (VecDeque::new(), ReassemblyCounters::default());
-        let (most_partial, most_held) = (MAX_PARTIAL_PACKETS, PARTIAL_BYTES.max(LEAST_PARTIAL_PACKETS * largest));
+        let (most_partial, most_held) = (
+            MAX_PARTIAL_PACKETS,
+            PARTIAL_BYTES.max(LEAST_PARTIAL_PACKETS * largest),
+        );
         let (most_fragments, patience) = (most_fragments(largest), REASSEMBLY_TIMEOUT);
-        Reassembler { largest, most_fragments, most_partial, most_held, patience, partial, held: 0, counters }
+        Reassembler {
+            largest,
+            most_fragments,
+            most_partial,
+            most_held,
+            patience,
+            partial,
+            held: 0,
+            counters,
+        }
     }
 
     /// The same for a link whose neighbour sends again what is lost.
     #[must_use]
     pub fn of_reliable_link(self) -> Self {
         let most_held = self.most_held.max(RELIABLE_PARTIAL_BYTES);
-        Reassembler { most_partial: RELIABLE_PARTIAL_PACKETS, most_held, patience: RELIABLE_REASSEMBLY_TIMEOUT, ..self }
+        Reassembler {
+            most_partial: RELIABLE_PARTIAL_PACKETS,
+            most_held,
+            patience: RELIABLE_REASSEMBLY_TIMEOUT,
+            ..self
+        }
     }
 
     /// Takes in the fragment that came with this header.
-    pub fn accept<'a>(&mut self, now: Time, header: &LpHeader, fragment: &'a [u8]) -> Reassembled<'a> {
+    pub fn accept<'a>(
+        &mut self,
+        now: Time,
+        header: &LpHeader,
+        fragment: &'a [u8],
+    ) -> Reassembled<'a> {
         if header.frag_count <= 1 {
             return Reassembled::Whole(fragment);
         }
@@ -308,13 +358,22 @@ impl Reassembler {
     /// Forgets the packets whose rest has not come in [`REASSEMBLY_TIMEOUT`], or a reliable link's.
     /// [`Reassembler::accept`] does so too; a host calls it where nothing more may come.
     pub fn forget_old(&mut self, now: Time) {
-        while self.partial.front().is_some_and(|oldest| now.since(oldest.started) >= self.patience) {
+        while self
+            .partial
+            .front()
+            .is_some_and(|oldest| now.since(oldest.started) >= self.patience)
+        {
             self.forget(0);
             self.counters.timed_out_packets += 1;
         }
     }
 
-    fn add(&mut self, now: Time, header: &LpHeader, piece: &[u8]) -> Result<Option<(Vec<u8>, LpHeader)>, FragmentDrop> {
+    fn add(
+        &mut self,
+        now: Time,
+        header: &LpHeader,
+        piece: &[u8],
+    ) -> Result<Option<(Vec<u8>, LpHeader)>, FragmentDrop> {
         let sequence = header.sequence.ok_or(FragmentDrop::Malformed)?;
         if header.frag_index >= header.frag_count || piece.is_empty() {
             return Err(FragmentDrop::Malformed);
@@ -327,13 +386,22 @@ impl Reassembler {
         }
         let first_sequence = sequence.wrapping_sub(header.frag_index);
         // Mostly the youngest one.
-        let found = self.partial.iter().rposition(|partial| partial.first_sequence == first_sequence);
+        let found = self
+            .partial
+            .iter()
+            .rposition(|partial| partial.first_sequence == first_sequence);
         let mut position = found.unwrap_or_else(|| {
             if self.partial.len() == self.most_partial {
                 self.forget(0);
                 self.counters.evicted_packets += 1;
             }
-            let partial = Partial::new(now, first_sequence, header.frag_count, piece.len(), self.largest);
+            let partial = Partial::new(
+                now,
+                first_sequence,
+                header.frag_count,
+                piece.len(),
+                self.largest,
+            );
             self.held += partial.held_bytes();
             self.partial.push_back(partial);
             self.partial.len() - 1
@@ -400,8 +468,16 @@ impl Partial {
     }
 
     /// Returns true if the packet is whole now.
-    #[allow(clippy::cast_possible_truncation, reason = "the caller has checked the index, and `largest` fits 32 bits")]
-    fn add(&mut self, header: &LpHeader, piece: &[u8], largest: usize) -> Result<bool, FragmentDrop> {
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "the caller has checked the index, and `largest` fits 32 bits"
+    )]
+    fn add(
+        &mut self,
+        header: &LpHeader,
+        piece: &[u8],
+        largest: usize,
+    ) -> Result<bool, FragmentDrop> {
         if header.frag_count != self.count {
             return Err(FragmentDrop::CountMismatch);
         }
@@ -419,9 +495,18 @@ impl Partial {
             self.bytes.reserve_exact(largest - start);
         }
         self.bytes.extend_from_slice(piece);
-        self.pieces.push(Piece { start: start as u32, end: end as u32, index });
+        self.pieces.push(Piece {
+            start: start as u32,
+            end: end as u32,
+            index,
+        });
         if index == 0 {
-            self.header = LpHeader { sequence: None, frag_index: 0, frag_count: 1, ..*header };
+            self.header = LpHeader {
+                sequence: None,
+                frag_index: 0,
+                frag_count: 1,
+                ..*header
+            };
         }
         Ok(self.pieces.len() as u64 == self.count)
     }

@@ -6,7 +6,10 @@
 
 use crate::name::{Name, NameRef};
 use crate::plain;
-use crate::sign::{SignError, SignatureFreshness, SignatureInfo, Signer, Verifier, VerifyError, write_signature_info};
+use crate::sign::{
+    SignError, SignatureFreshness, SignatureInfo, Signer, Verifier, VerifyError,
+    write_signature_info,
+};
 use crate::tlv::{self, DecodeError, DecodeErrorKind, Tlv, TlvReader};
 use crate::types;
 use sha2::{Digest, Sha256};
@@ -79,7 +82,11 @@ impl<'a> Interest<'a> {
         if name.is_empty() {
             return None;
         }
-        let mut interest = Interest::named(wire, name, plain::offset(wire, rest) - name.as_bytes().len());
+        let mut interest = Interest::named(
+            wire,
+            name,
+            plain::offset(wire, rest) - name.as_bytes().len(),
+        );
         if let [CAN_BE_PREFIX, 0, after @ ..] = rest {
             (interest.can_be_prefix, rest) = (true, after);
         }
@@ -91,7 +98,9 @@ impl<'a> Interest<'a> {
         }
         let millis = match rest {
             [LIFETIME, 1, a, after @ ..] => Some((u64::from(*a), after)),
-            [LIFETIME, 2, a, b, after @ ..] => Some((u64::from(u16::from_be_bytes([*a, *b])), after)),
+            [LIFETIME, 2, a, b, after @ ..] => {
+                Some((u64::from(u16::from_be_bytes([*a, *b])), after))
+            }
             _ => None,
         };
         if let Some((millis, after)) = millis {
@@ -116,7 +125,9 @@ impl<'a> Interest<'a> {
             let rank = rank(element.typ);
             let follows = match element.typ {
                 // A signature without what it signs means nothing.
-                types::INTEREST_SIGNATURE_INFO | types::INTEREST_SIGNATURE_VALUE => last == rank - 1,
+                types::INTEREST_SIGNATURE_INFO | types::INTEREST_SIGNATURE_VALUE => {
+                    last == rank - 1
+                }
                 _ => rank > last,
             };
             if !follows {
@@ -139,7 +150,10 @@ impl<'a> Interest<'a> {
             return Err(DecodeErrorKind::BadValue(types::NAME).at(element.offset));
         }
         let interest = Interest::named(wire, name, element.value_offset());
-        Ok(Interest { has_parameters_digest: digests > 0, ..interest })
+        Ok(Interest {
+            has_parameters_digest: digests > 0,
+            ..interest
+        })
     }
 
     /// An Interest of which nothing but the name is known.
@@ -170,9 +184,13 @@ impl<'a> Interest<'a> {
         match element.typ {
             types::CAN_BE_PREFIX => self.can_be_prefix = element.array::<0>().map(|_| true)?,
             types::MUST_BE_FRESH => self.must_be_fresh = element.array::<0>().map(|_| true)?,
-            types::FORWARDING_HINT => self.forwarding_hint = Some(validate_forwarding_hint(element)?),
+            types::FORWARDING_HINT => {
+                self.forwarding_hint = Some(validate_forwarding_hint(element)?)
+            }
             types::NONCE => self.nonce = Some(u32::from_be_bytes(element.array()?)),
-            types::INTEREST_LIFETIME => self.lifetime = Some(Duration::from_millis(element.number()?)),
+            types::INTEREST_LIFETIME => {
+                self.lifetime = Some(Duration::from_millis(element.number()?))
+            }
             types::HOP_LIMIT => {
                 let [hops] = element.array()?;
                 self.hop_limit = Some(hops);
@@ -182,7 +200,9 @@ impl<'a> Interest<'a> {
                 self.application_parameters = Some(element.value);
                 self.parameters_offset = element.offset;
             }
-            types::INTEREST_SIGNATURE_INFO => self.signature_info = Some(SignatureInfo::of_element(element)?.wire),
+            types::INTEREST_SIGNATURE_INFO => {
+                self.signature_info = Some(SignatureInfo::of_element(element)?.wire)
+            }
             types::INTEREST_SIGNATURE_VALUE => {
                 self.signature_value = Some(element.value);
                 self.signature_value_offset = element.offset;
@@ -195,7 +215,8 @@ impl<'a> Interest<'a> {
     /// How it is signed, where it is.
     pub fn signature_info(&self) -> Option<SignatureInfo<'a>> {
         // It was read when the packet was.
-        self.signature_info.and_then(|wire| SignatureInfo::decode(wire).ok())
+        self.signature_info
+            .and_then(|wire| SignatureInfo::decode(wire).ok())
     }
 
     /// The lifetime, or the four seconds that hold where there is none.
@@ -211,7 +232,10 @@ impl<'a> Interest<'a> {
     /// The names of the forwarding hint, in order.
     pub fn forwarding_hints(&self) -> impl Iterator<Item = NameRef<'a>> + use<'a> {
         let names = TlvReader::new(self.forwarding_hint.unwrap_or_default());
-        names.flatten().filter(|name| name.typ == types::NAME).flat_map(|name| NameRef::from_value(name.value))
+        names
+            .flatten()
+            .filter(|name| name.typ == types::NAME)
+            .flat_map(|name| NameRef::from_value(name.value))
     }
 
     /// Checks that the name holds the digest of the parameters, or neither is there.
@@ -227,14 +251,21 @@ impl<'a> Interest<'a> {
     }
 
     fn compare_parameters_digest(&self) -> Result<(), ParametersDigestError> {
-        let stated = self.name.components().find(|component| component.typ == types::PARAMETERS_SHA256_DIGEST);
+        let stated = self
+            .name
+            .components()
+            .find(|component| component.typ == types::PARAMETERS_SHA256_DIGEST);
         match (self.application_parameters, stated) {
             (None, None) => Ok(()),
             (None, Some(_)) => Err(ParametersDigestError::NoParameters),
             (Some(_), None) => Err(ParametersDigestError::NoDigest),
             (Some(_), Some(stated)) => {
                 let digest = Sha256::digest(&self.wire[self.parameters_offset..]);
-                if stated.value == digest.as_slice() { Ok(()) } else { Err(ParametersDigestError::Mismatch) }
+                if stated.value == digest.as_slice() {
+                    Ok(())
+                } else {
+                    Err(ParametersDigestError::Mismatch)
+                }
             }
         }
     }
@@ -248,8 +279,12 @@ impl<'a> Interest<'a> {
             return None;
         }
         let name = self.name.as_bytes();
-        let signed = &name[..name.len() - tlv::tlv_len(u32::from(types::PARAMETERS_SHA256_DIGEST), 32)];
-        Some([signed, &self.wire[self.parameters_offset..self.signature_value_offset]])
+        let signed =
+            &name[..name.len() - tlv::tlv_len(u32::from(types::PARAMETERS_SHA256_DIGEST), 32)];
+        Some([
+            signed,
+            &self.wire[self.parameters_offset..self.signature_value_offset],
+        ])
     }
 
     /// Checks the signature; not the digest of the parameters, nor whether the Interest is a
@@ -258,9 +293,11 @@ impl<'a> Interest<'a> {
     /// # Errors
     /// [`VerifyError`] where it is not signed, or not by that key.
     pub fn verify(&self, verifier: &dyn Verifier) -> Result<(), VerifyError> {
-        let (Some(portions), Some(info), Some(value)) =
-            (self.signed_portion(), self.signature_info(), self.signature_value)
-        else {
+        let (Some(portions), Some(info), Some(value)) = (
+            self.signed_portion(),
+            self.signature_info(),
+            self.signature_value,
+        ) else {
             return Err(VerifyError::NotSigned);
         };
         verifier.verify(info.signature_type, &portions, value)
@@ -311,9 +348,15 @@ pub enum ParametersDigestError {
 impl fmt::Display for ParametersDigestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            ParametersDigestError::NoDigest => "the Interest has parameters, but its name has no digest of them",
-            ParametersDigestError::NoParameters => "the Interest's name has a digest of parameters, but there are none",
-            ParametersDigestError::Mismatch => "the digest in the Interest's name is not that of its parameters",
+            ParametersDigestError::NoDigest => {
+                "the Interest has parameters, but its name has no digest of them"
+            }
+            ParametersDigestError::NoParameters => {
+                "the Interest's name has a digest of parameters, but there are none"
+            }
+            ParametersDigestError::Mismatch => {
+                "the digest in the Interest's name is not that of its parameters"
+            }
         })
     }
 }
@@ -327,7 +370,9 @@ pub fn with_nonce(wire: &[u8], nonce: u32) -> Vec<u8> {
         Ok(Interest { nonce: None, .. }) => Tlv::only(wire, types::INTEREST),
         _ => return wire.to_vec(),
     };
-    let Ok(outer) = outer else { return wire.to_vec() };
+    let Ok(outer) = outer else {
+        return wire.to_vec();
+    };
     // Behind all that must stand before it: ignored elements, which may stand anywhere, mark no
     // place.
     let before = |element: &Tlv<'_>| (1..rank(types::NONCE)).contains(&rank(element.typ));
@@ -344,11 +389,15 @@ pub fn with_nonce(wire: &[u8], nonce: u32) -> Vec<u8> {
 /// Returns the Interest `wire` without its forwarding hint. Bytes that are no Interest come back as
 /// they are. A forwarder in the producer's region removes the hint.
 pub fn without_forwarding_hint(wire: &[u8]) -> Vec<u8> {
-    let Ok(outer) = Tlv::only(wire, types::INTEREST) else { return wire.to_vec() };
+    let Ok(outer) = Tlv::only(wire, types::INTEREST) else {
+        return wire.to_vec();
+    };
     let mut value = Vec::with_capacity(wire.len());
     let mut is_removed = false;
     for element in outer.children() {
-        let Ok(element) = element else { return wire.to_vec() };
+        let Ok(element) = element else {
+            return wire.to_vec();
+        };
         // A later element of this type is one that decoders ignore.
         if element.typ == types::FORWARDING_HINT && !is_removed {
             is_removed = true;
@@ -462,11 +511,20 @@ impl InterestBuilder {
     ///
     /// # Errors
     /// What the signer reports.
-    pub fn sign(self, signer: &dyn Signer, freshness: SignatureFreshness<'_>) -> Result<Vec<u8>, SignError> {
+    pub fn sign(
+        self,
+        signer: &dyn Signer,
+        freshness: SignatureFreshness<'_>,
+    ) -> Result<Vec<u8>, SignError> {
         let mut parameters = Vec::new();
         let bytes = self.application_parameters.as_deref().unwrap_or_default();
         tlv::write_tlv(&mut parameters, types::APPLICATION_PARAMETERS, bytes);
-        write_signature_info(&mut parameters, types::INTEREST_SIGNATURE_INFO, signer, freshness);
+        write_signature_info(
+            &mut parameters,
+            types::INTEREST_SIGNATURE_INFO,
+            signer,
+            freshness,
+        );
         let name = without_parameters_digest(self.name.as_name());
         let signature = signer.sign(&[name.as_bytes(), &parameters])?;
         tlv::write_tlv(&mut parameters, types::INTEREST_SIGNATURE_VALUE, &signature);
@@ -492,14 +550,20 @@ impl InterestBuilder {
             }
             if !self.forwarding_hint.is_empty() {
                 tlv::write_nested(out, types::FORWARDING_HINT, 0, |out| {
-                    self.forwarding_hint.iter().for_each(|name| tlv::write_tlv(out, types::NAME, name.as_bytes()));
+                    self.forwarding_hint
+                        .iter()
+                        .for_each(|name| tlv::write_tlv(out, types::NAME, name.as_bytes()));
                 });
             }
             if let Some(nonce) = self.nonce {
                 tlv::write_tlv(out, types::NONCE, &nonce.to_be_bytes());
             }
             if let Some(lifetime) = self.lifetime {
-                tlv::write_nni(out, types::INTEREST_LIFETIME, lifetime.as_millis().try_into().unwrap_or(u64::MAX));
+                tlv::write_nni(
+                    out,
+                    types::INTEREST_LIFETIME,
+                    lifetime.as_millis().try_into().unwrap_or(u64::MAX),
+                );
             }
             if let Some(hops) = self.hop_limit {
                 tlv::write_tlv(out, types::HOP_LIMIT, &[hops]);
@@ -512,7 +576,9 @@ impl InterestBuilder {
 
 fn without_parameters_digest(name: NameRef<'_>) -> Name {
     let mut kept = Name::root();
-    let others = name.components().filter(|component| component.typ != types::PARAMETERS_SHA256_DIGEST);
+    let others = name
+        .components()
+        .filter(|component| component.typ != types::PARAMETERS_SHA256_DIGEST);
     others.for_each(|component| {
         kept.push_component(component);
     });
@@ -525,33 +591,54 @@ mod tests {
     use proptest::prelude::*;
 
     fn bytes() -> impl Strategy<Value = Vec<u8>> {
-        let number = prop_oneof![prop::collection::vec(any::<u8>(), 0..5), prop::collection::vec(any::<u8>(), 8)];
+        let number = prop_oneof![
+            prop::collection::vec(any::<u8>(), 0..5),
+            prop::collection::vec(any::<u8>(), 8)
+        ];
         // Elements in any order, of the types of an Interest mostly, with values of right and wrong
         // lengths.
         let element = (
-            prop_oneof![Just(7), Just(33), Just(18), Just(30), Just(10), Just(12), Just(34), Just(36), 1u32..300],
+            prop_oneof![
+                Just(7),
+                Just(33),
+                Just(18),
+                Just(30),
+                Just(10),
+                Just(12),
+                Just(34),
+                Just(36),
+                1u32..300
+            ],
             number,
         );
         let elements = prop::collection::vec(element, 0..5);
         let name = prop::collection::vec(
-            (prop_oneof![Just(8), Just(1), Just(2), 0u32..300], prop::collection::vec(any::<u8>(), 0..40)),
+            (
+                prop_oneof![Just(8), Just(1), Just(2), 0u32..300],
+                prop::collection::vec(any::<u8>(), 0..40),
+            ),
             0..4,
         );
-        (name, elements, any::<bool>(), 0usize..4, 5u32..8).prop_map(|(name, mut elements, in_order, cut, typ)| {
-            if in_order {
-                elements.sort_by_key(|(typ, _)| (rank(*typ), *typ));
-                elements.dedup_by_key(|(typ, _)| *typ);
-            }
-            let mut wire = Vec::new();
-            tlv::write_nested(&mut wire, typ, 0, |out| {
-                tlv::write_nested(out, types::NAME, 0, |out| {
-                    name.iter().for_each(|(typ, value)| tlv::write_tlv(out, *typ, value))
+        (name, elements, any::<bool>(), 0usize..4, 5u32..8).prop_map(
+            |(name, mut elements, in_order, cut, typ)| {
+                if in_order {
+                    elements.sort_by_key(|(typ, _)| (rank(*typ), *typ));
+                    elements.dedup_by_key(|(typ, _)| *typ);
+                }
+                let mut wire = Vec::new();
+                tlv::write_nested(&mut wire, typ, 0, |out| {
+                    tlv::write_nested(out, types::NAME, 0, |out| {
+                        name.iter()
+                            .for_each(|(typ, value)| tlv::write_tlv(out, *typ, value))
+                    });
+                    elements
+                        .iter()
+                        .for_each(|(typ, value)| tlv::write_tlv(out, *typ, value));
                 });
-                elements.iter().for_each(|(typ, value)| tlv::write_tlv(out, *typ, value));
-            });
-            wire.truncate(wire.len().saturating_sub(cut.saturating_sub(2)));
-            wire
-        })
+                wire.truncate(wire.len().saturating_sub(cut.saturating_sub(2)));
+                wire
+            },
+        )
     }
 
     proptest! {
@@ -607,12 +694,30 @@ mod tests {
         let plain = [
             InterestBuilder::new(name()).build(),
             InterestBuilder::new(name()).nonce(1).build(),
-            InterestBuilder::new(name()).can_be_prefix(true).must_be_fresh(true).nonce(1).hop_limit(3).build(),
-            InterestBuilder::new(name()).nonce(1).lifetime(Duration::from_millis(4000)).hop_limit(0).build(),
-            InterestBuilder::new(Name::root().push_generic(&[7; 240]).clone()).nonce(1).build(),
+            InterestBuilder::new(name())
+                .can_be_prefix(true)
+                .must_be_fresh(true)
+                .nonce(1)
+                .hop_limit(3)
+                .build(),
+            InterestBuilder::new(name())
+                .nonce(1)
+                .lifetime(Duration::from_millis(4000))
+                .hop_limit(0)
+                .build(),
+            InterestBuilder::new(Name::root().push_generic(&[7; 240]).clone())
+                .nonce(1)
+                .build(),
         ];
-        assert!(plain.iter().all(|wire| Interest::decode_plain(wire).is_some()));
-        let other = InterestBuilder::new(name()).nonce(1).application_parameters(b"x").build();
+        assert!(
+            plain
+                .iter()
+                .all(|wire| Interest::decode_plain(wire).is_some())
+        );
+        let other = InterestBuilder::new(name())
+            .nonce(1)
+            .application_parameters(b"x")
+            .build();
         assert!(Interest::decode_plain(&other).is_none() && Interest::decode(&other).is_ok());
     }
 }

@@ -29,7 +29,11 @@ pub fn signer_from_pem(
     }
     match der::private_key(&pkcs8)?.algorithm {
         der::Algorithm::Ed25519 => Ok(Box::new(Ed25519Signer::from_pkcs8(&pkcs8, key_locator)?)),
-        der::Algorithm::EcP256 => Ok(Box::new(EcdsaSigner::from_pkcs8(&pkcs8, key_locator, random)?)),
+        der::Algorithm::EcP256 => Ok(Box::new(EcdsaSigner::from_pkcs8(
+            &pkcs8,
+            key_locator,
+            random,
+        )?)),
         der::Algorithm::Rsa => Err(KeyError::UnknownAlgorithm),
     }
 }
@@ -50,13 +54,17 @@ pub(crate) fn public_key_of(text: &str) -> Result<(der::Algorithm, Vec<u8>), Key
     match label.as_str() {
         "PUBLIC KEY" => der::public_key(&bytes).map(|(algorithm, key)| (algorithm, key.to_vec())),
         "PRIVATE KEY" => match der::private_key(&bytes)? {
-            der::PrivateKey { algorithm: der::Algorithm::Ed25519, .. } => {
+            der::PrivateKey {
+                algorithm: der::Algorithm::Ed25519,
+                ..
+            } => {
                 let pair = Ed25519KeyPair::from_pkcs8_maybe_unchecked(&bytes)?;
                 Ok((der::Algorithm::Ed25519, pair.public_key().as_ref().to_vec()))
             }
-            der::PrivateKey { algorithm: der::Algorithm::EcP256, public: Some(point) } => {
-                Ok((der::Algorithm::EcP256, point.to_vec()))
-            }
+            der::PrivateKey {
+                algorithm: der::Algorithm::EcP256,
+                public: Some(point),
+            } => Ok((der::Algorithm::EcP256, point.to_vec())),
             _ => Err(KeyError::UnknownAlgorithm),
         },
         _ => Err(KeyError::WrongLabel(label)),
@@ -76,7 +84,10 @@ impl Ed25519Signer {
     /// [`KeyError::Rejected`] where it is none.
     pub fn from_pkcs8(pkcs8: &[u8], key_locator: impl Into<Name>) -> Result<Self, KeyError> {
         let pair = Ed25519KeyPair::from_pkcs8_maybe_unchecked(pkcs8)?;
-        Ok(Ed25519Signer { pair, key_locator: key_locator.into() })
+        Ok(Ed25519Signer {
+            pair,
+            key_locator: key_locator.into(),
+        })
     }
 
     /// The 32 bytes of the public key.
@@ -111,9 +122,18 @@ impl EcdsaSigner {
     ///
     /// # Errors
     /// [`KeyError::Rejected`] where it is none.
-    pub fn from_pkcs8(pkcs8: &[u8], key_locator: impl Into<Name>, random: &SystemRandom) -> Result<Self, KeyError> {
-        let pair = EcdsaKeyPair::from_pkcs8(&signature::ECDSA_P256_SHA256_ASN1_SIGNING, pkcs8, random)?;
-        Ok(EcdsaSigner { pair, random: random.clone(), key_locator: key_locator.into() })
+    pub fn from_pkcs8(
+        pkcs8: &[u8],
+        key_locator: impl Into<Name>,
+        random: &SystemRandom,
+    ) -> Result<Self, KeyError> {
+        let pair =
+            EcdsaKeyPair::from_pkcs8(&signature::ECDSA_P256_SHA256_ASN1_SIGNING, pkcs8, random)?;
+        Ok(EcdsaSigner {
+            pair,
+            random: random.clone(),
+            key_locator: key_locator.into(),
+        })
     }
 }
 
@@ -127,7 +147,10 @@ impl Signer for EcdsaSigner {
     }
 
     fn sign(&self, portions: &[&[u8]]) -> Result<Vec<u8>, SignError> {
-        let signature = self.pair.sign(&self.random, &joined(portions)).map_err(|_| SignError)?;
+        let signature = self
+            .pair
+            .sign(&self.random, &joined(portions))
+            .map_err(|_| SignError)?;
         Ok(signature.as_ref().to_vec())
     }
 }
@@ -141,7 +164,10 @@ pub struct HmacSigner {
 impl HmacSigner {
     /// A signer with this shared secret, of 32 bytes or more (RFC 2104, section 3).
     pub fn new(secret: &[u8], key_locator: impl Into<Name>) -> Self {
-        HmacSigner { key: hmac::Key::new(hmac::HMAC_SHA256, secret), key_locator: key_locator.into() }
+        HmacSigner {
+            key: hmac::Key::new(hmac::HMAC_SHA256, secret),
+            key_locator: key_locator.into(),
+        }
     }
 }
 
@@ -169,12 +195,19 @@ pub struct HmacVerifier {
 impl HmacVerifier {
     /// A verifier with this shared secret.
     pub fn new(secret: &[u8]) -> Self {
-        HmacVerifier { key: hmac::Key::new(hmac::HMAC_SHA256, secret) }
+        HmacVerifier {
+            key: hmac::Key::new(hmac::HMAC_SHA256, secret),
+        }
     }
 }
 
 impl Verifier for HmacVerifier {
-    fn verify(&self, signature_type: u64, portions: &[&[u8]], signature: &[u8]) -> Result<(), VerifyError> {
+    fn verify(
+        &self,
+        signature_type: u64,
+        portions: &[&[u8]],
+        signature: &[u8],
+    ) -> Result<(), VerifyError> {
         VerifyError::check_type(types::HMAC_WITH_SHA256, signature_type)?;
         // In constant time.
         hmac::verify(&self.key, &joined(portions), signature).map_err(|_| VerifyError::Mismatch)
@@ -205,19 +238,35 @@ impl PublicKeyVerifier {
     }
 
     fn new(algorithm: der::Algorithm, key: &[u8]) -> Self {
-        let (signature_type, algorithm): (u64, &'static dyn signature::VerificationAlgorithm) = match algorithm {
-            der::Algorithm::Ed25519 => (types::ED25519, &signature::ED25519),
-            der::Algorithm::EcP256 => (types::SHA256_WITH_ECDSA, &signature::ECDSA_P256_SHA256_ASN1),
-            der::Algorithm::Rsa => (types::SHA256_WITH_RSA, &signature::RSA_PKCS1_2048_8192_SHA256),
-        };
-        PublicKeyVerifier { signature_type, key: UnparsedPublicKey::new(algorithm, key.to_vec()) }
+        let (signature_type, algorithm): (u64, &'static dyn signature::VerificationAlgorithm) =
+            match algorithm {
+                der::Algorithm::Ed25519 => (types::ED25519, &signature::ED25519),
+                der::Algorithm::EcP256 => {
+                    (types::SHA256_WITH_ECDSA, &signature::ECDSA_P256_SHA256_ASN1)
+                }
+                der::Algorithm::Rsa => (
+                    types::SHA256_WITH_RSA,
+                    &signature::RSA_PKCS1_2048_8192_SHA256,
+                ),
+            };
+        PublicKeyVerifier {
+            signature_type,
+            key: UnparsedPublicKey::new(algorithm, key.to_vec()),
+        }
     }
 }
 
 impl Verifier for PublicKeyVerifier {
-    fn verify(&self, signature_type: u64, portions: &[&[u8]], signature: &[u8]) -> Result<(), VerifyError> {
+    fn verify(
+        &self,
+        signature_type: u64,
+        portions: &[&[u8]],
+        signature: &[u8],
+    ) -> Result<(), VerifyError> {
         VerifyError::check_type(self.signature_type, signature_type)?;
-        self.key.verify(&joined(portions), signature).map_err(|_| VerifyError::Mismatch)
+        self.key
+            .verify(&joined(portions), signature)
+            .map_err(|_| VerifyError::Mismatch)
     }
 }
 

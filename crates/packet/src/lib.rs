@@ -63,23 +63,29 @@ mod uri;
 pub use certificate::{Certificate, CertificateError, verifier_from_file};
 pub use certificate_server::CertificateServer;
 pub use data::{Data, DataBuilder};
-pub use fragment::{FragmentDrop, FragmentError, Fragmenter, Reassembled, Reassembler, ReassemblyCounters};
+pub use fragment::{
+    FragmentDrop, FragmentError, Fragmenter, Reassembled, Reassembler, ReassemblyCounters,
+};
 pub use interest::{
-    DEFAULT_INTEREST_LIFETIME, Interest, InterestBuilder, ParametersDigestError, with_nonce, without_forwarding_hint,
+    DEFAULT_INTEREST_LIFETIME, Interest, InterestBuilder, ParametersDigestError, with_nonce,
+    without_forwarding_hint,
 };
 pub use key_error::KeyError;
 pub use keys::{
-    EcdsaSigner, Ed25519Signer, HmacSigner, HmacVerifier, PublicKeyVerifier, signer_from_pem, verifier_from_pem,
+    EcdsaSigner, Ed25519Signer, HmacSigner, HmacVerifier, PublicKeyVerifier, signer_from_pem,
+    verifier_from_pem,
 };
-pub use lp::{LpHeader, LpPacket, NackReason, PathRecord, PitToken, SharedMemory, encode_lp, lp_overhead};
+pub use lp::{
+    LpHeader, LpPacket, NackReason, PathRecord, PitToken, SharedMemory, encode_lp, lp_overhead,
+};
 pub use mgmt::{ControlParameters, ControlResponse};
 pub use name::{Component, Components, Name, NameRef};
 pub use reliability::{Reliability, ReliabilityCounters};
 pub use ring::rand::SystemRandom;
 pub use self_signed::{CERTIFICATE_FRESHNESS, certified_signer, self_signed, to_base64};
 pub use sign::{
-    DigestSigner, DigestVerifier, KeyLocator, SignError, SignatureFreshness, SignatureInfo, Signer, Verifier,
-    VerifyError,
+    DigestSigner, DigestVerifier, KeyLocator, SignError, SignatureFreshness, SignatureInfo, Signer,
+    Verifier, VerifyError,
 };
 pub use tlv::{DecodeError, DecodeErrorKind};
 pub use uri::NameParseError;

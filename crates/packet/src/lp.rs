@@ -81,7 +81,10 @@ impl PitToken {
         }
         let mut bytes = [0; PitToken::MAX_BYTES];
         bytes[..len].copy_from_slice(token);
-        Some(PitToken { bytes, len: u8::try_from(len).ok()? })
+        Some(PitToken {
+            bytes,
+            len: u8::try_from(len).ok()?,
+        })
     }
 
     /// Its bytes.
@@ -92,7 +95,9 @@ impl PitToken {
 
 impl fmt::Debug for PitToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        self.as_bytes()
+            .iter()
+            .try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
@@ -119,7 +124,11 @@ impl PathRecord {
     fn from_bytes(bytes: [u8; PathRecord::BYTES]) -> PathRecord {
         let [a, b, c, d, rest @ ..] = bytes;
         let (capacity, centrality) = rest.split_at(8);
-        let number = |bytes: &[u8]| bytes.iter().fold(0, |number, byte| (number << 8) | u64::from(*byte));
+        let number = |bytes: &[u8]| {
+            bytes
+                .iter()
+                .fold(0, |number, byte| (number << 8) | u64::from(*byte))
+        };
         PathRecord {
             caches: u32::from_be_bytes([a, b, c, d]),
             capacity: number(capacity),
@@ -215,10 +224,18 @@ impl LpHeader {
             frag_index,
             frag_count,
         } = self;
-        let nobody_is_told = pit_token.is_none() & nack.is_none() & congestion_mark.is_none() & incoming_face.is_none();
+        let nobody_is_told = pit_token.is_none()
+            & nack.is_none()
+            & congestion_mark.is_none()
+            & incoming_face.is_none();
         let nothing_is_asked = next_hop_face.is_none() & !no_cache & !non_discovery;
         let no_path = interest_rate.is_none() & path.is_none();
-        nobody_is_told & nothing_is_asked & no_path & sequence.is_none() & (*frag_index == 0) & (*frag_count == 1)
+        nobody_is_told
+            & nothing_is_asked
+            & no_path
+            & sequence.is_none()
+            & (*frag_index == 0)
+            & (*frag_count == 1)
     }
 
     fn set(&mut self, field: &Tlv<'_>) -> Result<(), DecodeError> {
@@ -227,7 +244,8 @@ impl LpHeader {
             types::LP_FRAG_INDEX => self.frag_index = field.number()?,
             types::LP_FRAG_COUNT => self.frag_count = field.number()?,
             types::LP_PIT_TOKEN => {
-                self.pit_token = Some(PitToken::new(field.value).ok_or_else(|| field.bad_length())?);
+                self.pit_token =
+                    Some(PitToken::new(field.value).ok_or_else(|| field.bad_length())?);
             }
             types::LP_NACK => {
                 let code = number_inside(field, types::LP_NACK_REASON)?;
@@ -237,7 +255,9 @@ impl LpHeader {
             types::LP_NEXT_HOP_FACE_ID => self.next_hop_face = Some(field.number()?),
             // The specification assigns one type only. The meaning of others is unknown, so they
             // are ignored.
-            types::LP_CACHE_POLICY => self.no_cache = number_inside(field, types::LP_CACHE_POLICY_TYPE)? == Some(1),
+            types::LP_CACHE_POLICY => {
+                self.no_cache = number_inside(field, types::LP_CACHE_POLICY_TYPE)? == Some(1)
+            }
             types::LP_CONGESTION_MARK => self.congestion_mark = Some(field.number()?),
             types::LP_NON_DISCOVERY => self.non_discovery = true,
             // The next two numbers are not assigned: another program may use them in another way,
@@ -283,13 +303,21 @@ impl<'a> LpPacket<'a> {
     pub fn decode(wire: &'a [u8]) -> Result<Self, DecodeError> {
         // Both types fit in one byte. The decoder of the packet checks the rest.
         if let Some(5 | 6) = wire.first() {
-            return Ok(LpPacket { header: LpHeader::default(), fragment: Some(wire), fragment_offset: 0 });
+            return Ok(LpPacket {
+                header: LpHeader::default(),
+                fragment: Some(wire),
+                fragment_offset: 0,
+            });
         }
         LpPacket::decode_with_header(wire)
     }
 
     fn decode_with_header(wire: &'a [u8]) -> Result<Self, DecodeError> {
-        let mut packet = LpPacket { header: LpHeader::default(), fragment: None, fragment_offset: 0 };
+        let mut packet = LpPacket {
+            header: LpHeader::default(),
+            fragment: None,
+            fragment_offset: 0,
+        };
         let mut seen = 0u32;
         for field in Tlv::only(wire, types::LP_PACKET)?.children() {
             let field = field?;
@@ -322,7 +350,11 @@ impl<'a> LpPacket<'a> {
             return false;
         }
         match LpPacket::decode(wire) {
-            Ok(LpPacket { header, fragment: Some(fragment), .. }) if header.frag_count <= 1 => {
+            Ok(LpPacket {
+                header,
+                fragment: Some(fragment),
+                ..
+            }) if header.frag_count <= 1 => {
                 matches!(fragment.first(), Some(5 | 6)) && is_whole(fragment)
             }
             decoded => decoded.is_ok(),
@@ -331,7 +363,8 @@ impl<'a> LpPacket<'a> {
 
     /// The position of the fragment in the decoded bytes, for callers that can write there.
     pub fn fragment_range(&self) -> Option<Range<usize>> {
-        self.fragment.map(|fragment| self.fragment_offset..self.fragment_offset + fragment.len())
+        self.fragment
+            .map(|fragment| self.fragment_offset..self.fragment_offset + fragment.len())
     }
 }
 
@@ -385,14 +418,27 @@ impl SharedMemory {
     pub const fn packet(self) -> [u8; 8] {
         let [.., packet] = types::LP_PACKET.to_be_bytes();
         let [_, _, high, low] = types::LP_SHARED_MEMORY.to_be_bytes();
-        [packet, 6, 0xfd, high, low, 2, SharedMemory::VERSION, self as u8]
+        [
+            packet,
+            6,
+            0xfd,
+            high,
+            low,
+            2,
+            SharedMemory::VERSION,
+            self as u8,
+        ]
     }
 
     /// Returns the step of a packet; `None` for all other packets, and for other versions.
     #[inline]
     pub fn of(packet: &[u8]) -> Option<SharedMemory> {
         let packet: [u8; 8] = packet.try_into().ok()?;
-        let steps = [SharedMemory::Request, SharedMemory::Offer, SharedMemory::Switch];
+        let steps = [
+            SharedMemory::Request,
+            SharedMemory::Offer,
+            SharedMemory::Switch,
+        ];
         steps.into_iter().find(|step| step.packet() == packet)
     }
 }
@@ -430,7 +476,11 @@ pub fn encode_lp(header: &LpHeader, fragment: &[u8], out: &mut Vec<u8>) {
 #[inline(never)]
 fn encode_with_header(header: &LpHeader, fragment: &[u8], out: &mut Vec<u8>) {
     let fields = fields_len(header);
-    let inside = if fragment.is_empty() { 0 } else { tlv::tlv_len(types::LP_FRAGMENT, fragment.len()) };
+    let inside = if fragment.is_empty() {
+        0
+    } else {
+        tlv::tlv_len(types::LP_FRAGMENT, fragment.len())
+    };
     out.reserve(fields + inside + 8);
     tlv::write_header(out, types::LP_PACKET, fields + inside);
     write_fields(header, out);
@@ -445,7 +495,10 @@ pub fn lp_overhead(header: &LpHeader, fragment_len: usize) -> usize {
     if header.is_empty() {
         return 0;
     }
-    tlv::tlv_len(types::LP_PACKET, fields_len(header) + tlv::tlv_len(types::LP_FRAGMENT, fragment_len)) - fragment_len
+    tlv::tlv_len(
+        types::LP_PACKET,
+        fields_len(header) + tlv::tlv_len(types::LP_FRAGMENT, fragment_len),
+    ) - fragment_len
 }
 
 fn write_fields(header: &LpHeader, out: &mut Vec<u8>) {
@@ -463,7 +516,11 @@ fn write_fields(header: &LpHeader, out: &mut Vec<u8>) {
         None => {}
         Some(NackReason::None) => tlv::write_tlv(out, types::LP_NACK, &[]),
         Some(reason) => {
-            tlv::write_header(out, types::LP_NACK, nni_field_len(types::LP_NACK_REASON, reason.code()));
+            tlv::write_header(
+                out,
+                types::LP_NACK,
+                nni_field_len(types::LP_NACK_REASON, reason.code()),
+            );
             tlv::write_nni(out, types::LP_NACK_REASON, reason.code());
         }
     }
@@ -474,7 +531,11 @@ fn write_fields(header: &LpHeader, out: &mut Vec<u8>) {
         tlv::write_nni(out, types::LP_NEXT_HOP_FACE_ID, face);
     }
     if header.no_cache {
-        tlv::write_header(out, types::LP_CACHE_POLICY, nni_field_len(types::LP_CACHE_POLICY_TYPE, 1));
+        tlv::write_header(
+            out,
+            types::LP_CACHE_POLICY,
+            nni_field_len(types::LP_CACHE_POLICY_TYPE, 1),
+        );
         tlv::write_nni(out, types::LP_CACHE_POLICY_TYPE, 1);
     }
     if let Some(mark) = header.congestion_mark {
@@ -511,10 +572,16 @@ fn fields_len(header: &LpHeader) -> usize {
     len += match header.nack {
         None => 0,
         Some(NackReason::None) => tlv::tlv_len(types::LP_NACK, 0),
-        Some(reason) => tlv::tlv_len(types::LP_NACK, nni_field_len(types::LP_NACK_REASON, reason.code())),
+        Some(reason) => tlv::tlv_len(
+            types::LP_NACK,
+            nni_field_len(types::LP_NACK_REASON, reason.code()),
+        ),
     };
     if header.no_cache {
-        len += tlv::tlv_len(types::LP_CACHE_POLICY, nni_field_len(types::LP_CACHE_POLICY_TYPE, 1));
+        len += tlv::tlv_len(
+            types::LP_CACHE_POLICY,
+            nni_field_len(types::LP_CACHE_POLICY_TYPE, 1),
+        );
     }
     if header.non_discovery {
         len += tlv::tlv_len(types::LP_NON_DISCOVERY, 0);

@@ -24,7 +24,10 @@ pub struct Component<'a> {
 impl<'a> Component<'a> {
     /// A component of type 8.
     pub const fn generic(value: &'a [u8]) -> Self {
-        Component { typ: types::GENERIC_NAME_COMPONENT, value }
+        Component {
+            typ: types::GENERIC_NAME_COMPONENT,
+            value,
+        }
     }
 
     /// The value as a NonNegativeInteger, whatever the type; `None` where it is not 1, 2, 4 or 8
@@ -49,7 +52,11 @@ impl<'a> Component<'a> {
     }
 
     fn number_of(&self, typ: u16) -> Option<u64> {
-        if self.typ == typ { self.as_number() } else { None }
+        if self.typ == typ {
+            self.as_number()
+        } else {
+            None
+        }
     }
 }
 
@@ -94,7 +101,11 @@ impl<'a> NameRef<'a> {
     }
 
     /// The same from the first component on that is none of the ordinary ones.
-    fn validate_rest(value: &'a [u8], rest: &'a [u8], offset: usize) -> Result<(Self, usize), DecodeError> {
+    fn validate_rest(
+        value: &'a [u8],
+        rest: &'a [u8],
+        offset: usize,
+    ) -> Result<(Self, usize), DecodeError> {
         let mut parameters_digests = 0;
         for element in TlvReader::at(rest, offset) {
             let element = element?;
@@ -104,7 +115,8 @@ impl<'a> NameRef<'a> {
                     if element.value.len() != 32 {
                         return Err(element.bad_length());
                     }
-                    parameters_digests += usize::from(element.typ == u32::from(types::PARAMETERS_SHA256_DIGEST));
+                    parameters_digests +=
+                        usize::from(element.typ == u32::from(types::PARAMETERS_SHA256_DIGEST));
                 }
                 Ok(_) => {}
             }
@@ -167,7 +179,12 @@ impl<'a> NameRef<'a> {
     pub fn prefix(&self, count: usize) -> NameRef<'a> {
         match count {
             0 => NameRef::default(),
-            _ => self.prefix_ends().nth(count - 1).map_or(*self, |end| NameRef { value: &self.value[..end] }),
+            _ => self
+                .prefix_ends()
+                .nth(count - 1)
+                .map_or(*self, |end| NameRef {
+                    value: &self.value[..end],
+                }),
         }
     }
 
@@ -189,17 +206,30 @@ impl<'a> NameRef<'a> {
     pub fn strip_implicit_digest(&self) -> (NameRef<'a>, Option<[u8; 32]>) {
         // In such a name, "1, 32" is 34 bytes before the end. Other components may contain these
         // bytes, so this is only a filter before the walk.
-        let tail = self.value.len().checked_sub(34).map(|start| (start, &self.value[start..]));
-        let Some((start, [1, 32, digest @ ..])) = tail else { return (*self, None) };
+        let tail = self
+            .value
+            .len()
+            .checked_sub(34)
+            .map(|start| (start, &self.value[start..]));
+        let Some((start, [1, 32, digest @ ..])) = tail else {
+            return (*self, None);
+        };
         if start != 0 && self.prefix_ends().all(|end| end != start) {
             return (*self, None);
         }
-        (NameRef { value: &self.value[..start] }, digest.try_into().ok())
+        (
+            NameRef {
+                value: &self.value[..start],
+            },
+            digest.try_into().ok(),
+        )
     }
 
     /// An owned copy.
     pub fn to_name(&self) -> Name {
-        Name { value: self.value.to_vec() }
+        Name {
+            value: self.value.to_vec(),
+        }
     }
 }
 
@@ -244,12 +274,18 @@ impl<'a> Iterator for Components<'a> {
     type Item = Component<'a>;
 
     #[inline]
-    #[allow(clippy::cast_possible_truncation, reason = "a validated component's type fits 16 bits")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "a validated component's type fits 16 bits"
+    )]
     fn next(&mut self) -> Option<Component<'a>> {
         // The bytes are validated: no error is met.
         let element = TlvReader::new(self.rest).next()?.ok()?;
         self.rest = &self.rest[element.wire.len()..];
-        Some(Component { typ: element.typ as u16, value: element.value })
+        Some(Component {
+            typ: element.typ as u16,
+            value: element.value,
+        })
     }
 }
 
@@ -290,8 +326,15 @@ impl Name {
     /// If `typ` is 0, or a digest's type and `value` has not 32 bytes: no name has such a
     /// component.
     pub fn push(&mut self, typ: u16, value: &[u8]) -> &mut Self {
-        let digest = matches!(typ, types::IMPLICIT_SHA256_DIGEST | types::PARAMETERS_SHA256_DIGEST);
-        assert!(typ != 0 && (!digest || value.len() == 32), "no component has type {typ} and {} bytes", value.len());
+        let digest = matches!(
+            typ,
+            types::IMPLICIT_SHA256_DIGEST | types::PARAMETERS_SHA256_DIGEST
+        );
+        assert!(
+            typ != 0 && (!digest || value.len() == 32),
+            "no component has type {typ} and {} bytes",
+            value.len()
+        );
         tlv::write_tlv(&mut self.value, u32::from(typ), value);
         self
     }

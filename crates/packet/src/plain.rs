@@ -19,10 +19,16 @@ pub(crate) fn only(wire: &[u8], typ: u8) -> Option<&[u8]> {
 #[inline]
 pub(crate) fn element(bytes: &[u8], typ: u8) -> Option<(&[u8], &[u8])> {
     match bytes {
-        [first, length @ 0..=252, rest @ ..] if *first == typ => rest.split_at_checked(usize::from(*length)),
+        [first, length @ 0..=252, rest @ ..] if *first == typ => {
+            rest.split_at_checked(usize::from(*length))
+        }
         [first, 0xFD, high, low, rest @ ..] if *first == typ => {
             let length = usize::from(u16::from_be_bytes([*high, *low]));
-            if length < 253 { None } else { rest.split_at_checked(length) }
+            if length < 253 {
+                None
+            } else {
+                rest.split_at_checked(length)
+            }
         }
         _ => None,
     }
@@ -32,7 +38,9 @@ pub(crate) fn element(bytes: &[u8], typ: u8) -> Option<(&[u8], &[u8])> {
 #[inline]
 pub(crate) fn name(bytes: &[u8]) -> Option<(NameRef<'_>, &[u8])> {
     let (value, rest) = element(bytes, types::short(types::NAME))?;
-    skip_ordinary(value).is_empty().then(|| (NameRef::ordinary(value), rest))
+    skip_ordinary(value)
+        .is_empty()
+        .then(|| (NameRef::ordinary(value), rest))
 }
 
 /// Where `rest`, the end of `wire`, begins.

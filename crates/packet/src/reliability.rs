@@ -32,8 +32,8 @@
 
 use crate::fragment::{FragmentError, Fragmenter};
 use crate::limits::{
-    ACK_DELAY, ACKS_WAITING, FIRST_LINK_TIMEOUT, LEAST_LINK_TIMEOUT, MOST_LINK_TIMEOUT, SEQUENCES_REMEMBERED,
-    UNACKNOWLEDGED_BYTES, UNACKNOWLEDGED_FRAMES,
+    ACK_DELAY, ACKS_WAITING, FIRST_LINK_TIMEOUT, LEAST_LINK_TIMEOUT, MOST_LINK_TIMEOUT,
+    SEQUENCES_REMEMBERED, UNACKNOWLEDGED_BYTES, UNACKNOWLEDGED_FRAMES,
 };
 use crate::lp::LpHeader;
 use crate::tlv::{self, Tlv};
@@ -90,7 +90,10 @@ impl Reliability {
     /// The same for packets of up to `largest` bytes: see [`Fragmenter::for_packets_of`].
     #[must_use]
     pub fn for_packets_of(self, largest: usize) -> Self {
-        Reliability { fragmenter: self.fragmenter.for_packets_of(largest), ..self }
+        Reliability {
+            fragmenter: self.fragmenter.for_packets_of(largest),
+            ..self
+        }
     }
 
     /// Numbers frames from `first_sequence`, which should be random: Acks for an earlier peer at
@@ -140,9 +143,18 @@ impl Reliability {
                 return emit(frame);
             }
             let tx_sequence = window.next();
-            let frame = with_fields(frame, acks.take(room.saturating_sub(frame.len()) / FIELD_BYTES), tx_sequence);
+            let frame = with_fields(
+                frame,
+                acks.take(room.saturating_sub(frame.len()) / FIELD_BYTES),
+                tx_sequence,
+            );
             emit(&frame);
-            window.push(Sent { at: now, packet: packet_number, again: 0, frame });
+            window.push(Sent {
+                at: now,
+                packet: packet_number,
+                again: 0,
+                frame,
+            });
         })
     }
 
@@ -181,7 +193,10 @@ impl Reliability {
 
     /// Returns the time of the next [`Reliability::on_timeout`]; a past time if it is overdue.
     pub fn next_timeout(&self) -> Option<Time> {
-        [self.acks.due, self.window.next_timeout()].into_iter().flatten().min()
+        [self.acks.due, self.window.next_timeout()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Passes retransmissions to `emit`, and the Acks that found no frame. Returns the number of
@@ -284,7 +299,12 @@ impl Window {
 
     fn acknowledge(&mut self, now: Time, tx_sequence: u64) {
         let index = tx_sequence.wrapping_sub(self.first);
-        let Some(sent) = usize::try_from(index).ok().and_then(|index| self.sent.get_mut(index)) else { return };
+        let Some(sent) = usize::try_from(index)
+            .ok()
+            .and_then(|index| self.sent.get_mut(index))
+        else {
+            return;
+        };
         if sent.frame.is_empty() {
             return;
         }
@@ -318,7 +338,9 @@ impl Window {
     }
 
     fn timeout(&self) -> Duration {
-        let timeout = self.smoothed.map_or(FIRST_LINK_TIMEOUT, |smoothed| smoothed + self.variation * 4);
+        let timeout = self
+            .smoothed
+            .map_or(FIRST_LINK_TIMEOUT, |smoothed| smoothed + self.variation * 4);
         // Twenty milliseconds, doubled this often, exceed the longest timeout.
         let doublings = self.silence.map_or(0, |silence| silence.doublings.min(8));
         (timeout.max(LEAST_LINK_TIMEOUT) * (1 << doublings)).min(MOST_LINK_TIMEOUT)
@@ -356,7 +378,9 @@ impl Window {
 
     /// Handles the loss of the front.
     fn replace_front(&mut self, now: Time, emit: &mut impl FnMut(&[u8])) {
-        let Some(&Sent { packet, again, .. }) = self.sent.front() else { return };
+        let Some(&Sent { packet, again, .. }) = self.sent.front() else {
+            return;
+        };
         match again >= self.tries_again {
             true => self.give_up(packet..=packet),
             false => self.send_front_again(now, 1, emit),
@@ -365,11 +389,19 @@ impl Window {
 
     /// Probes the neighbour, because nothing is acknowledged.
     fn probe(&mut self, now: Time, emit: &mut impl FnMut(&[u8])) {
-        let mut silence = self.silence.unwrap_or(Silence { doublings: 0, tries: 0, last_packet: 0 });
+        let mut silence = self.silence.unwrap_or(Silence {
+            doublings: 0,
+            tries: 0,
+            last_packet: 0,
+        });
         if silence.tries == 0 {
             silence.last_packet = self.sent.iter().map(|sent| sent.packet).max().unwrap_or(0);
         }
-        let most = if self.tries_again == TRIES_AGAIN { TRIES_IN_SILENCE } else { self.tries_again };
+        let most = if self.tries_again == TRIES_AGAIN {
+            TRIES_IN_SILENCE
+        } else {
+            self.tries_again
+        };
         if silence.tries >= most {
             self.give_up(0..=silence.last_packet);
             silence.tries = 0;
@@ -391,13 +423,19 @@ impl Window {
     /// Sends the front again as the last frame of the window. `counts` is 1 if this is one of its
     /// tries.
     fn send_front_again(&mut self, now: Time, counts: u32, emit: &mut impl FnMut(&[u8])) {
-        let Some(mut front) = self.sent.pop_front() else { return };
+        let Some(mut front) = self.sent.pop_front() else {
+            return;
+        };
         self.first += 1;
         self.bytes -= front.frame.len();
         set_tx_sequence(&mut front.frame, self.next());
         emit(&front.frame);
         self.counters.retransmissions += 1;
-        self.push(Sent { at: now, again: front.again + counts, ..front });
+        self.push(Sent {
+            at: now,
+            again: front.again + counts,
+            ..front
+        });
     }
 
     /// Marks the neighbour as one that takes no part, unless it has acknowledged something. Its
@@ -411,7 +449,11 @@ impl Window {
     /// Drops the frames of these packets, which are of no use any longer.
     fn give_up(&mut self, packets: RangeInclusive<u64>) {
         let mut given_up = Vec::new();
-        for sent in self.sent.iter_mut().filter(|sent| packets.contains(&sent.packet) && !sent.frame.is_empty()) {
+        for sent in self
+            .sent
+            .iter_mut()
+            .filter(|sent| packets.contains(&sent.packet) && !sent.frame.is_empty())
+        {
             given_up.push(sent.packet);
             self.bytes -= sent.frame.len();
             sent.frame = Vec::new();
@@ -459,7 +501,10 @@ struct Heard {
 
 impl Default for Heard {
     fn default() -> Self {
-        Heard { highest: None, bits: Box::new([0; SEQUENCES_REMEMBERED / 64]) }
+        Heard {
+            highest: None,
+            bits: Box::new([0; SEQUENCES_REMEMBERED / 64]),
+        }
     }
 }
 
@@ -467,7 +512,10 @@ impl Heard {
     fn is_new(&mut self, sequence: u64) -> bool {
         const WINDOW: u64 = SEQUENCES_REMEMBERED as u64;
         let highest = *self.highest.get_or_insert(sequence);
-        let (ahead, behind) = (sequence.wrapping_sub(highest), highest.wrapping_sub(sequence));
+        let (ahead, behind) = (
+            sequence.wrapping_sub(highest),
+            highest.wrapping_sub(sequence),
+        );
         if behind >= WINDOW {
             // It is ahead, and the ones between may still arrive; or the sender started again.
             if ahead < WINDOW {
@@ -494,11 +542,18 @@ fn place(sequence: u64) -> (usize, u64) {
 
 /// The link packet `frame` with these Acks and this TxSequence, in ascending order of the fields,
 /// which ndn-cxx requires.
-fn with_fields(frame: &[u8], acks: impl ExactSizeIterator<Item = u64>, tx_sequence: u64) -> Vec<u8> {
+fn with_fields(
+    frame: &[u8],
+    acks: impl ExactSizeIterator<Item = u64>,
+    tx_sequence: u64,
+) -> Vec<u8> {
     let element = Tlv::only(frame, types::LP_PACKET).ok();
     let start = element.map_or(0, |element| element.value_offset());
-    let mut fields = element.into_iter().flat_map(|element| element.children().flatten());
-    let behind = fields.find(|field| field.typ == types::LP_FRAGMENT || field.typ > types::LP_TX_SEQUENCE);
+    let mut fields = element
+        .into_iter()
+        .flat_map(|element| element.children().flatten());
+    let behind =
+        fields.find(|field| field.typ == types::LP_FRAGMENT || field.typ > types::LP_TX_SEQUENCE);
     let at = behind.map_or(frame.len(), |field| field.offset);
     let inside = frame.len() - start + (acks.len() + 1) * FIELD_BYTES;
     let mut out = Vec::with_capacity(inside + 4);
@@ -513,8 +568,13 @@ fn with_fields(frame: &[u8], acks: impl ExactSizeIterator<Item = u64>, tx_sequen
 /// Writes another TxSequence over the one that [`with_fields`] wrote.
 fn set_tx_sequence(frame: &mut [u8], tx_sequence: u64) {
     let element = Tlv::only(frame, types::LP_PACKET).ok();
-    let mut fields = element.into_iter().flat_map(|element| element.children().flatten());
-    if let Some(at) = fields.find(|field| field.typ == types::LP_TX_SEQUENCE).map(|field| field.value_offset()) {
+    let mut fields = element
+        .into_iter()
+        .flat_map(|element| element.children().flatten());
+    if let Some(at) = fields
+        .find(|field| field.typ == types::LP_TX_SEQUENCE)
+        .map(|field| field.value_offset())
+    {
         frame[at..at + 8].copy_from_slice(&tx_sequence.to_be_bytes());
     }
 }
@@ -536,8 +596,14 @@ mod tests {
     fn a_sequence_is_new_once_within_the_window_and_a_sender_may_begin_anew() {
         let mut heard = Heard::default();
         let window = SEQUENCES_REMEMBERED as u64;
-        assert!(heard.is_new(u64::MAX - 1) && heard.is_new(3), "over the end");
-        assert!(heard.is_new(0) && heard.is_new(u64::MAX), "those in between may still come");
+        assert!(
+            heard.is_new(u64::MAX - 1) && heard.is_new(3),
+            "over the end"
+        );
+        assert!(
+            heard.is_new(0) && heard.is_new(u64::MAX),
+            "those in between may still come"
+        );
         assert!(!heard.is_new(3) && !heard.is_new(u64::MAX - 1) && !heard.is_new(0));
         assert!(heard.is_new(3 + window - 1) && !heard.is_new(3 + window - 1));
         assert!(heard.is_new(4), "its bit was cleared on the way");

@@ -29,7 +29,12 @@ pub trait Verifier: Send + Sync {
     ///
     /// # Errors
     /// [`VerifyError`] if it is not.
-    fn verify(&self, signature_type: u64, portions: &[&[u8]], signature: &[u8]) -> Result<(), VerifyError>;
+    fn verify(
+        &self,
+        signature_type: u64,
+        portions: &[&[u8]],
+        signature: &[u8],
+    ) -> Result<(), VerifyError>;
 }
 
 /// The reason why a key could not sign.
@@ -66,7 +71,11 @@ impl VerifyError {
     /// # Errors
     /// [`VerifyError::WrongType`].
     pub(crate) fn check_type(expected: u64, found: u64) -> Result<(), VerifyError> {
-        if expected == found { Ok(()) } else { Err(VerifyError::WrongType { expected, found }) }
+        if expected == found {
+            Ok(())
+        } else {
+            Err(VerifyError::WrongType { expected, found })
+        }
     }
 }
 
@@ -75,9 +84,14 @@ impl fmt::Display for VerifyError {
         match self {
             VerifyError::NotSigned => f.write_str("the packet is not signed"),
             VerifyError::WrongType { expected, found } => {
-                write!(f, "the packet has a signature of type {found}, the key makes type {expected}")
+                write!(
+                    f,
+                    "the packet has a signature of type {found}, the key makes type {expected}"
+                )
             }
-            VerifyError::Mismatch => f.write_str("the signature is not this key's over this packet"),
+            VerifyError::Mismatch => {
+                f.write_str("the signature is not this key's over this packet")
+            }
         }
     }
 }
@@ -107,9 +121,18 @@ impl Signer for DigestSigner {
 pub struct DigestVerifier;
 
 impl Verifier for DigestVerifier {
-    fn verify(&self, signature_type: u64, portions: &[&[u8]], signature: &[u8]) -> Result<(), VerifyError> {
+    fn verify(
+        &self,
+        signature_type: u64,
+        portions: &[&[u8]],
+        signature: &[u8],
+    ) -> Result<(), VerifyError> {
         VerifyError::check_type(types::DIGEST_SHA256, signature_type)?;
-        if digest(portions) == signature { Ok(()) } else { Err(VerifyError::Mismatch) }
+        if digest(portions) == signature {
+            Ok(())
+        } else {
+            Err(VerifyError::Mismatch)
+        }
     }
 }
 
@@ -166,9 +189,17 @@ impl<'a> SignatureInfo<'a> {
 
     /// Of these elements; `wire` is the whole of them.
     pub(crate) fn read(mut elements: TlvReader<'a>, wire: &'a [u8]) -> Result<Self, DecodeError> {
-        let signature_type = elements.require(types::SIGNATURE_TYPE, "SignatureType")?.number()?;
-        let mut info =
-            SignatureInfo { signature_type, key_locator: None, nonce: None, time: None, seq_num: None, wire };
+        let signature_type = elements
+            .require(types::SIGNATURE_TYPE, "SignatureType")?
+            .number()?;
+        let mut info = SignatureInfo {
+            signature_type,
+            key_locator: None,
+            nonce: None,
+            time: None,
+            seq_num: None,
+            wire,
+        };
         let mut last = 0;
         for element in elements {
             let element = element?;
@@ -209,10 +240,14 @@ fn read_key_locator<'a>(element: &Tlv<'a>) -> Result<Option<KeyLocator<'a>>, Dec
         let element = element?;
         match element.typ {
             types::NAME if found.is_none() => {
-                found = Some(KeyLocator::Name(NameRef::validate(element.value, element.value_offset())?.0));
+                found = Some(KeyLocator::Name(
+                    NameRef::validate(element.value, element.value_offset())?.0,
+                ));
             }
             types::KEY_DIGEST if found.is_none() => found = Some(KeyLocator::Digest(element.value)),
-            types::NAME | types::KEY_DIGEST => return Err(DecodeErrorKind::OutOfOrder(element.typ).at(element.offset)),
+            types::NAME | types::KEY_DIGEST => {
+                return Err(DecodeErrorKind::OutOfOrder(element.typ).at(element.offset));
+            }
             _ => element.skip(false)?,
         }
     }
@@ -240,7 +275,11 @@ pub(crate) fn write_signature_info(
     tlv::write_nested(out, typ, 0, |out| {
         tlv::write_nni(out, types::SIGNATURE_TYPE, signer.signature_type());
         if let Some(key) = signer.key_locator() {
-            tlv::write_header(out, types::KEY_LOCATOR, tlv::tlv_len(types::NAME, key.as_bytes().len()));
+            tlv::write_header(
+                out,
+                types::KEY_LOCATOR,
+                tlv::tlv_len(types::NAME, key.as_bytes().len()),
+            );
             tlv::write_tlv(out, types::NAME, key.as_bytes());
         }
         if let Some(nonce) = freshness.nonce {

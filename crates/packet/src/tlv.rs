@@ -80,10 +80,14 @@ impl fmt::Display for DecodeErrorKind {
             DecodeErrorKind::NotShortest => f.write_str("number not in its shortest encoding"),
             DecodeErrorKind::TypeOutOfRange => f.write_str("TLV type out of range"),
             DecodeErrorKind::UnknownCritical(typ) => write!(f, "unknown critical TLV type {typ}"),
-            DecodeErrorKind::OutOfOrder(typ) => write!(f, "TLV type {typ} out of order or repeated"),
+            DecodeErrorKind::OutOfOrder(typ) => {
+                write!(f, "TLV type {typ} out of order or repeated")
+            }
             DecodeErrorKind::Unexpected(typ) => write!(f, "unexpected TLV type {typ}"),
             DecodeErrorKind::Missing(what) => write!(f, "{what} missing"),
-            DecodeErrorKind::BadLength { typ, length } => write!(f, "TLV type {typ} with a length of {length}"),
+            DecodeErrorKind::BadLength { typ, length } => {
+                write!(f, "TLV type {typ} with a length of {length}")
+            }
             DecodeErrorKind::BadValue(typ) => write!(f, "bad value of TLV type {typ}"),
             DecodeErrorKind::TrailingBytes => f.write_str("bytes after the end of the packet"),
         }
@@ -176,7 +180,11 @@ impl<'a> Tlv<'a> {
     /// This element cannot have a value of this length.
     #[cold]
     pub fn bad_length(&self) -> DecodeError {
-        DecodeErrorKind::BadLength { typ: self.typ, length: self.value.len() }.at(self.offset)
+        DecodeErrorKind::BadLength {
+            typ: self.typ,
+            length: self.value.len(),
+        }
+        .at(self.offset)
     }
 }
 
@@ -203,7 +211,10 @@ impl<'a> TlvReader<'a> {
     /// Reads `bytes`, which start at `offset` of what is being decoded.
     #[inline]
     pub const fn at(bytes: &'a [u8], offset: usize) -> Self {
-        TlvReader { rest: bytes, offset }
+        TlvReader {
+            rest: bytes,
+            offset,
+        }
     }
 
     /// Where the next element would start.
@@ -232,18 +243,28 @@ impl<'a> Iterator for TlvReader<'a> {
 
     // Out of line, its result goes through memory, and every decoder takes twice as long.
     #[inline(always)]
-    #[allow(clippy::cast_possible_truncation, reason = "the length is at most that of the slice")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "the length is at most that of the slice"
+    )]
     fn next(&mut self) -> Option<Self::Item> {
         if self.rest.is_empty() {
             return None;
         }
         match read_header(self.rest) {
-            Some(Header { typ, size, length }) if length <= (self.rest.len() - size.get() as usize) as u64 => {
+            Some(Header { typ, size, length })
+                if length <= (self.rest.len() - size.get() as usize) as u64 =>
+            {
                 let offset = self.offset;
                 let (wire, rest) = self.rest.split_at(size.get() as usize + length as usize);
                 self.rest = rest;
                 self.offset += wire.len();
-                Some(Ok(Tlv { typ, value: &wire[size.get() as usize..], wire, offset }))
+                Some(Ok(Tlv {
+                    typ,
+                    value: &wire[size.get() as usize..],
+                    wire,
+                    offset,
+                }))
             }
             _ => {
                 let kind = header_error(self.rest);
@@ -289,7 +310,11 @@ fn read_long_header(bytes: &[u8]) -> Option<Header> {
     let (typ, typ_size) = read_var_number(bytes).ok()?;
     let typ = u32::try_from(typ).ok().filter(|typ| *typ != 0)?;
     let (length, length_size) = read_var_number(&bytes[typ_size..]).ok()?;
-    Some(Header { typ, size: NonZeroU32::new(u32::try_from(typ_size + length_size).ok()?)?, length })
+    Some(Header {
+        typ,
+        size: NonZeroU32::new(u32::try_from(typ_size + length_size).ok()?)?,
+        length,
+    })
 }
 
 /// Why the bytes do not start an element that is whole.
@@ -298,7 +323,9 @@ fn header_error(bytes: &[u8]) -> DecodeErrorKind {
     match read_var_number(bytes) {
         Err(kind) => kind,
         Ok((0 | 0x1_0000_0000.., _)) => DecodeErrorKind::TypeOutOfRange,
-        Ok((_, typ_size)) => read_var_number(&bytes[typ_size..]).err().unwrap_or(DecodeErrorKind::Truncated),
+        Ok((_, typ_size)) => read_var_number(&bytes[typ_size..])
+            .err()
+            .unwrap_or(DecodeErrorKind::Truncated),
     }
 }
 
@@ -309,7 +336,11 @@ pub(crate) fn read_var_number(bytes: &[u8]) -> Result<(u64, usize), DecodeErrorK
         [first @ 0..=252, ..] => return Ok((u64::from(*first), 1)),
         [0xFD, a, b, ..] => (u64::from(u16::from_be_bytes([*a, *b])), 3, 253),
         [0xFE, a, b, c, d, ..] => (u64::from(u32::from_be_bytes([*a, *b, *c, *d])), 5, 1 << 16),
-        [0xFF, a, b, c, d, e, f, g, h, ..] => (u64::from_be_bytes([*a, *b, *c, *d, *e, *f, *g, *h]), 9, 1 << 32),
+        [0xFF, a, b, c, d, e, f, g, h, ..] => (
+            u64::from_be_bytes([*a, *b, *c, *d, *e, *f, *g, *h]),
+            9,
+            1 << 32,
+        ),
         _ => return Err(DecodeErrorKind::Truncated),
     };
     if number < smallest {
@@ -353,9 +384,14 @@ impl fmt::Display for FrameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             FrameError::NotAPacket { first } => {
-                write!(f, "the byte {first:#04x} begins no Interest, Data or LpPacket")
+                write!(
+                    f,
+                    "the byte {first:#04x} begins no Interest, Data or LpPacket"
+                )
             }
-            FrameError::TooLarge { typ, total } => write!(f, "an element of TLV type {typ} announces {total} bytes"),
+            FrameError::TooLarge { typ, total } => {
+                write!(f, "an element of TLV type {typ} announces {total} bytes")
+            }
             FrameError::NotATlv => f.write_str("the stream is not a sequence of TLV elements"),
         }
     }
@@ -375,7 +411,9 @@ impl std::error::Error for FrameError {}
 pub fn frame(buf: &[u8], max: usize) -> Result<Option<usize>, FrameError> {
     match buf.first() {
         None => return Ok(None),
-        Some(first) if !starts_packet(*first) => return Err(FrameError::NotAPacket { first: *first }),
+        Some(first) if !starts_packet(*first) => {
+            return Err(FrameError::NotAPacket { first: *first });
+        }
         Some(_) => {}
     }
     match read_header(buf) {
@@ -384,7 +422,9 @@ pub fn frame(buf: &[u8], max: usize) -> Result<Option<usize>, FrameError> {
             if total > max as u64 {
                 return Err(FrameError::TooLarge { typ, total });
             }
-            Ok(usize::try_from(total).ok().filter(|total| *total <= buf.len()))
+            Ok(usize::try_from(total)
+                .ok()
+                .filter(|total| *total <= buf.len()))
         }
         None if header_error(buf) == DecodeErrorKind::Truncated => Ok(None),
         None => Err(FrameError::NotATlv),
@@ -393,7 +433,10 @@ pub fn frame(buf: &[u8], max: usize) -> Result<Option<usize>, FrameError> {
 
 /// Returns true for the type of an Interest, Data or LpPacket. Each is one byte.
 const fn starts_packet(first: u8) -> bool {
-    matches!(first as u32, types::INTEREST | types::DATA | types::LP_PACKET)
+    matches!(
+        first as u32,
+        types::INTEREST | types::DATA | types::LP_PACKET
+    )
 }
 
 /// Appends `number` as a VAR-NUMBER.
@@ -402,7 +445,10 @@ pub fn write_var_number(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(&bytes[..size]);
 }
 
-#[allow(clippy::cast_possible_truncation, reason = "the size says how many bytes the number needs")]
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "the size says how many bytes the number needs"
+)]
 fn var_number(number: u64) -> ([u8; 9], usize) {
     let mut bytes = [0; 9];
     let size = var_number_len(number);
@@ -470,7 +516,12 @@ pub fn write_nni(out: &mut Vec<u8>, typ: u32, number: u64) {
 
 /// Appends an element whose value `write` appends. `expected` is a guess of the value's length:
 /// where it needs as many bytes to write down as the true length does, nothing is moved afterwards.
-pub fn write_nested<R>(out: &mut Vec<u8>, typ: u32, expected: usize, write: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+pub fn write_nested<R>(
+    out: &mut Vec<u8>,
+    typ: u32,
+    expected: usize,
+    write: impl FnOnce(&mut Vec<u8>) -> R,
+) -> R {
     write_var_number(out, u64::from(typ));
     let start = out.len();
     let reserved = var_number_len(expected as u64);
@@ -508,35 +559,73 @@ mod tests {
             assert_eq!(var_number_len(number), bytes.len());
             assert_eq!(read_var_number(bytes), Ok((number, bytes.len())));
             for cut in 0..bytes.len() {
-                assert_eq!(read_var_number(&bytes[..cut]), Err(DecodeErrorKind::Truncated));
+                assert_eq!(
+                    read_var_number(&bytes[..cut]),
+                    Err(DecodeErrorKind::Truncated)
+                );
             }
         }
     }
 
     #[test]
     fn a_longer_encoding_than_needed_is_refused() {
-        for bytes in [&[0xFD, 0, 252][..], &[0xFE, 0, 0, 0xFF, 0xFF], &[0xFF, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF]] {
+        for bytes in [
+            &[0xFD, 0, 252][..],
+            &[0xFE, 0, 0, 0xFF, 0xFF],
+            &[0xFF, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF],
+        ] {
             assert_eq!(read_var_number(bytes), Err(DecodeErrorKind::NotShortest));
         }
-        assert_eq!(Tlv::only(&[8, 0xFD, 0, 1, 7], 8), Err(DecodeErrorKind::NotShortest.at(0)));
+        assert_eq!(
+            Tlv::only(&[8, 0xFD, 0, 1, 7], 8),
+            Err(DecodeErrorKind::NotShortest.at(0))
+        );
     }
 
     #[test]
     fn types_outside_the_range_are_refused() {
-        assert_eq!(Tlv::only(&[0, 0], 0), Err(DecodeErrorKind::TypeOutOfRange.at(0)));
-        assert_eq!(Tlv::only(&[0xFF, 0, 0, 0, 1, 0, 0, 0, 0, 0], 1), Err(DecodeErrorKind::TypeOutOfRange.at(0)));
+        assert_eq!(
+            Tlv::only(&[0, 0], 0),
+            Err(DecodeErrorKind::TypeOutOfRange.at(0))
+        );
+        assert_eq!(
+            Tlv::only(&[0xFF, 0, 0, 0, 1, 0, 0, 0, 0, 0], 1),
+            Err(DecodeErrorKind::TypeOutOfRange.at(0))
+        );
         assert!(Tlv::only(&[0xFE, 0xFF, 0xFF, 0xFF, 0xFF, 0], u32::MAX).is_ok());
     }
 
     #[test]
     fn errors_say_where() {
         let mut reader = TlvReader::at(&[1, 1, 9, 2, 5, 0], 10);
-        assert_eq!(reader.next().unwrap().unwrap(), Tlv { typ: 1, value: &[9], wire: &[1, 1, 9], offset: 10 });
-        assert_eq!(reader.next().unwrap().unwrap_err().to_string(), "truncated at byte 13");
+        assert_eq!(
+            reader.next().unwrap().unwrap(),
+            Tlv {
+                typ: 1,
+                value: &[9],
+                wire: &[1, 1, 9],
+                offset: 10
+            }
+        );
+        assert_eq!(
+            reader.next().unwrap().unwrap_err().to_string(),
+            "truncated at byte 13"
+        );
         assert_eq!(reader.next(), None);
-        assert_eq!(Tlv::only(&[1, 0, 7], 1).unwrap_err().to_string(), "bytes after the end of the packet at byte 2");
-        let seven = Tlv { typ: 7, value: &[], wire: &[7, 0], offset: 4 };
-        assert_eq!(seven.skip(false).unwrap_err().to_string(), "unknown critical TLV type 7 at byte 4");
+        assert_eq!(
+            Tlv::only(&[1, 0, 7], 1).unwrap_err().to_string(),
+            "bytes after the end of the packet at byte 2"
+        );
+        let seven = Tlv {
+            typ: 7,
+            value: &[],
+            wire: &[7, 0],
+            offset: 4,
+        };
+        assert_eq!(
+            seven.skip(false).unwrap_err().to_string(),
+            "unknown critical TLV type 7 at byte 4"
+        );
     }
 
     #[test]
@@ -546,16 +635,31 @@ mod tests {
         assert_eq!(frame(&[5, 3, 1, 2], 100), Ok(None));
         assert_eq!(frame(&[5, 3, 1, 2, 3, 6, 0], 100), Ok(Some(5)));
         assert_eq!(frame(&[5, 0xFD, 1], 100), Ok(None));
-        assert_eq!(frame(&[5, 99], 100), Err(FrameError::TooLarge { typ: 5, total: 101 }));
+        assert_eq!(
+            frame(&[5, 99], 100),
+            Err(FrameError::TooLarge { typ: 5, total: 101 })
+        );
         assert_eq!(frame(&[5, 98], 100), Ok(None));
         let huge = [6, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF];
-        assert_eq!(frame(&huge, 8800), Err(FrameError::TooLarge { typ: 6, total: u64::MAX }));
+        assert_eq!(
+            frame(&huge, 8800),
+            Err(FrameError::TooLarge {
+                typ: 6,
+                total: u64::MAX
+            })
+        );
         assert_eq!(frame(&[5, 0xFD, 0, 1], 100), Err(FrameError::NotATlv));
         for first in 0..=u8::MAX {
             let refused = Err(FrameError::NotAPacket { first });
             let is_packet = [5, 6, 100].contains(&first);
-            assert_eq!(frame(&[first], 100), if is_packet { Ok(None) } else { refused });
-            assert_eq!(frame(&[first, 1, 0], 100), if is_packet { Ok(Some(3)) } else { refused });
+            assert_eq!(
+                frame(&[first], 100),
+                if is_packet { Ok(None) } else { refused }
+            );
+            assert_eq!(
+                frame(&[first, 1, 0], 100),
+                if is_packet { Ok(Some(3)) } else { refused }
+            );
         }
     }
 

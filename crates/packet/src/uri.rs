@@ -20,8 +20,10 @@ const NUMBERS: [(&str, u16); 5] = [
 ];
 
 /// Component types that stand for a digest, and their short form.
-const DIGESTS: [(&str, u16); 2] =
-    [("sha256digest", types::IMPLICIT_SHA256_DIGEST), ("params-sha256", types::PARAMETERS_SHA256_DIGEST)];
+const DIGESTS: [(&str, u16); 2] = [
+    ("sha256digest", types::IMPLICIT_SHA256_DIGEST),
+    ("params-sha256", types::PARAMETERS_SHA256_DIGEST),
+];
 
 /// A text that is not a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +45,8 @@ impl fmt::Display for NameRef<'_> {
         if self.is_empty() {
             return f.write_char('/');
         }
-        self.components().try_for_each(|component| write!(f, "/{component}"))
+        self.components()
+            .try_for_each(|component| write!(f, "/{component}"))
     }
 }
 
@@ -57,11 +60,16 @@ impl fmt::Display for Component<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some((short, _)) = DIGESTS.iter().find(|(_, typ)| *typ == self.typ) {
             write!(f, "{short}=")?;
-            return self.value.iter().try_for_each(|byte| write!(f, "{byte:02x}"));
+            return self
+                .value
+                .iter()
+                .try_for_each(|byte| write!(f, "{byte:02x}"));
         }
         let short = NUMBERS.iter().find(|(_, typ)| *typ == self.typ);
         // A number in more bytes than it needs would read back in fewer: it prints as bytes.
-        let number = self.as_number().filter(|number| tlv::nni_len(*number) == self.value.len());
+        let number = self
+            .as_number()
+            .filter(|number| tlv::nni_len(*number) == self.value.len());
         if let (Some((short, _)), Some(number)) = (short, number) {
             return write!(f, "{short}={number}");
         }
@@ -77,7 +85,9 @@ fn write_escaped(f: &mut fmt::Formatter<'_>, value: &[u8]) -> fmt::Result {
         f.write_str("...")?;
     }
     value.iter().try_for_each(|byte| match byte {
-        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => f.write_char(char::from(*byte)),
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+            f.write_char(char::from(*byte))
+        }
         _ => write!(f, "%{byte:02X}"),
     })
 }
@@ -89,7 +99,9 @@ impl FromStr for Name {
     /// the end does not matter.
     fn from_str(text: &str) -> Result<Self, NameParseError> {
         let path = match text.strip_prefix("ndn:") {
-            Some(rest) => rest.strip_prefix("//").map_or(rest, |rest| rest.find('/').map_or("/", |at| &rest[at..])),
+            Some(rest) => rest
+                .strip_prefix("//")
+                .map_or(rest, |rest| rest.find('/').map_or("/", |at| &rest[at..])),
             None => text,
         };
         let Some(path) = path.strip_prefix('/') else {
@@ -102,8 +114,10 @@ impl FromStr for Name {
         let mut name = Name::root();
         if !path.is_empty() {
             for component in path.split('/') {
-                push_parsed(&mut name, component)
-                    .map_err(|problem| NameParseError { component: component.to_owned(), problem })?;
+                push_parsed(&mut name, component).map_err(|problem| NameParseError {
+                    component: component.to_owned(),
+                    problem,
+                })?;
             }
         }
         Ok(name)
@@ -118,18 +132,26 @@ fn push_parsed(name: &mut Name, text: &str) -> Result<(), &'static str> {
     if let Some((_, typ)) = NUMBERS.iter().find(|(short, _)| *short == prefix) {
         // `parse` alone would take "+7".
         let digits = Some(value).filter(|value| value.bytes().all(|byte| byte.is_ascii_digit()));
-        let number =
-            digits.and_then(|digits| digits.parse().ok()).ok_or("needs a number from 0 to 2^64 - 1 after \"=\"")?;
+        let number = digits
+            .and_then(|digits| digits.parse().ok())
+            .ok_or("needs a number from 0 to 2^64 - 1 after \"=\"")?;
         name.push_number(*typ, number);
         return Ok(());
     }
     if let Some((_, typ)) = DIGESTS.iter().find(|(short, _)| *short == prefix) {
-        name.push(*typ, &parse_digest(value).ok_or("needs 64 hexadecimal digits after \"=\"")?);
+        name.push(
+            *typ,
+            &parse_digest(value).ok_or("needs 64 hexadecimal digits after \"=\"")?,
+        );
         return Ok(());
     }
     const TYPE: &str = "starts with neither a component type from 1 to 65535 nor one of seg, off, v, t, seq, sha256digest, \
                         params-sha256 (write %3D for \"=\" itself)";
-    let typ = prefix.parse::<u16>().ok().filter(|typ| *typ != 0 && typ.to_string() == prefix).ok_or(TYPE)?;
+    let typ = prefix
+        .parse::<u16>()
+        .ok()
+        .filter(|typ| *typ != 0 && typ.to_string() == prefix)
+        .ok_or(TYPE)?;
     let value = unescape(value)?;
     if DIGESTS.iter().any(|(_, digest)| *digest == typ) && value.len() != 32 {
         return Err("is a digest, which has 32 bytes");
@@ -150,8 +172,12 @@ fn unescape(text: &str) -> Result<Vec<u8>, &'static str> {
     while let Some(byte) = bytes.next() {
         value.push(match byte {
             b'%' => {
-                let pair = bytes.next().and_then(hex_digit).zip(bytes.next().and_then(hex_digit));
-                pair.map(|(high, low)| high << 4 | low).ok_or("needs two hexadecimal digits after \"%\"")?
+                let pair = bytes
+                    .next()
+                    .and_then(hex_digit)
+                    .zip(bytes.next().and_then(hex_digit));
+                pair.map(|(high, low)| high << 4 | low)
+                    .ok_or("needs two hexadecimal digits after \"%\"")?
             }
             _ => byte,
         });
@@ -161,10 +187,15 @@ fn unescape(text: &str) -> Result<Vec<u8>, &'static str> {
 
 fn parse_digest(text: &str) -> Option<[u8; 32]> {
     let digits: Vec<u8> = text.bytes().map(hex_digit).collect::<Option<_>>()?;
-    let bytes: Vec<u8> = digits.chunks(2).map(|pair| pair[0] << 4 | pair.get(1).unwrap_or(&0)).collect();
+    let bytes: Vec<u8> = digits
+        .chunks(2)
+        .map(|pair| pair[0] << 4 | pair.get(1).unwrap_or(&0))
+        .collect();
     bytes.try_into().ok().filter(|_| digits.len() == 64)
 }
 
 fn hex_digit(byte: u8) -> Option<u8> {
-    char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
+    char::from(byte)
+        .to_digit(16)
+        .and_then(|digit| u8::try_from(digit).ok())
 }

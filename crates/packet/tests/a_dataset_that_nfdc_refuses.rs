@@ -3,8 +3,9 @@
 //! management protocol's pages.
 
 use larder_packet::mgmt::{
-    ChannelStatus, CsInfo, CsObject, Element, FaceEventNotification, FaceQueryFilter, FaceStatus, FibEntry,
-    ForwarderStatus, NextHopRecord, PrefixAnnouncement, RibEntry, RouteRecord, StrategyChoice,
+    ChannelStatus, CsInfo, CsObject, Element, FaceEventNotification, FaceQueryFilter, FaceStatus,
+    FibEntry, ForwarderStatus, NextHopRecord, PrefixAnnouncement, RibEntry, RouteRecord,
+    StrategyChoice,
 };
 use larder_packet::tlv::{self, Tlv, TlvReader};
 use larder_packet::{ControlParameters, ControlResponse, Data, DataBuilder, DigestSigner, Name};
@@ -16,7 +17,10 @@ fn types<T: Element + PartialEq + Debug>(element: &T) -> (u32, Vec<u32>) {
     let wire = element.encode();
     assert_eq!(&T::decode(&wire).unwrap(), element);
     let outer = Tlv::only(&wire, T::TYPE).unwrap();
-    (outer.typ, outer.children().map(|field| field.unwrap().typ).collect())
+    (
+        outer.typ,
+        outer.children().map(|field| field.unwrap().typ).collect(),
+    )
 }
 
 fn name() -> Name {
@@ -36,36 +40,97 @@ fn a_face_says_all_of_itself_in_order() {
     let (typ, fields) = types(&face);
     assert_eq!(typ, 128);
     let counters = [144, 145, 151, 146, 147, 152, 148, 149];
-    let around = [105, 114, 129, 109, 132, 133, 134, 135, 136, 137].into_iter().chain(counters).chain([108]);
+    let around = [105, 114, 129, 109, 132, 133, 134, 135, 136, 137]
+        .into_iter()
+        .chain(counters)
+        .chain([108]);
     assert_eq!(fields, around.collect::<Vec<u32>>());
     let (_, bare) = types(&FaceStatus::default());
-    let around = [105, 114, 129, 132, 133, 134].into_iter().chain(counters).chain([108]);
+    let around = [105, 114, 129, 132, 133, 134]
+        .into_iter()
+        .chain(counters)
+        .chain([108]);
     assert_eq!(bare, around.collect::<Vec<u32>>());
 }
 
 #[test]
 fn the_general_status_is_bare_fields_in_order() {
-    let status = ForwarderStatus { version: "larder".into(), fib_entries: 3, ..ForwarderStatus::default() };
+    let status = ForwarderStatus {
+        version: "larder".into(),
+        fib_entries: 3,
+        ..ForwarderStatus::default()
+    };
     let mut content = Vec::new();
     status.encode_fields(&mut content);
-    let fields: Vec<u32> = TlvReader::new(&content).map(|field| field.unwrap().typ).collect();
-    assert_eq!(fields, [128, 129, 130, 131, 132, 133, 134, 135, 144, 145, 151, 146, 147, 152, 153, 154]);
-    assert_eq!(ForwarderStatus::decode_fields(TlvReader::new(&content)).unwrap(), status);
+    let fields: Vec<u32> = TlvReader::new(&content)
+        .map(|field| field.unwrap().typ)
+        .collect();
+    assert_eq!(
+        fields,
+        [
+            128, 129, 130, 131, 132, 133, 134, 135, 144, 145, 151, 146, 147, 152, 153, 154
+        ]
+    );
+    assert_eq!(
+        ForwarderStatus::decode_fields(TlvReader::new(&content)).unwrap(),
+        status
+    );
 }
 
 #[test]
 fn the_other_datasets_are_in_order() {
-    let event = FaceEventNotification { kind: 1, ..FaceEventNotification::default() };
-    assert_eq!(types(&event), (192, vec![193, 105, 114, 129, 132, 133, 134, 108]));
-    assert_eq!(types(&ChannelStatus { local_uri: "tcp4://0.0.0.0:6363".into() }), (130, vec![129]));
-    let hop = NextHopRecord { face_id: 256, cost: 10 };
-    assert_eq!(types(&FibEntry { name: name(), next_hops: vec![hop.clone(), hop] }), (128, vec![7, 129, 129]));
-    let route = RouteRecord { expiration: Some(Duration::from_secs(1)), ..RouteRecord::default() };
+    let event = FaceEventNotification {
+        kind: 1,
+        ..FaceEventNotification::default()
+    };
+    assert_eq!(
+        types(&event),
+        (192, vec![193, 105, 114, 129, 132, 133, 134, 108])
+    );
+    assert_eq!(
+        types(&ChannelStatus {
+            local_uri: "tcp4://0.0.0.0:6363".into()
+        }),
+        (130, vec![129])
+    );
+    let hop = NextHopRecord {
+        face_id: 256,
+        cost: 10,
+    };
+    assert_eq!(
+        types(&FibEntry {
+            name: name(),
+            next_hops: vec![hop.clone(), hop]
+        }),
+        (128, vec![7, 129, 129])
+    );
+    let route = RouteRecord {
+        expiration: Some(Duration::from_secs(1)),
+        ..RouteRecord::default()
+    };
     assert_eq!(types(&route), (129, vec![105, 111, 106, 108, 109]));
-    assert_eq!(types(&RibEntry { name: name(), routes: vec![route] }), (128, vec![7, 129]));
-    assert_eq!(types(&StrategyChoice { name: name(), strategy: name() }), (128, vec![7, 107]));
-    assert_eq!(types(&CsInfo::default()), (128, vec![131, 108, 135, 129, 130]));
-    let filter = FaceQueryFilter { uri_scheme: Some("udp4".into()), ..FaceQueryFilter::default() };
+    assert_eq!(
+        types(&RibEntry {
+            name: name(),
+            routes: vec![route]
+        }),
+        (128, vec![7, 129])
+    );
+    assert_eq!(
+        types(&StrategyChoice {
+            name: name(),
+            strategy: name()
+        }),
+        (128, vec![7, 107])
+    );
+    assert_eq!(
+        types(&CsInfo::default()),
+        (128, vec![131, 108, 135, 129, 130])
+    );
+    let filter = FaceQueryFilter {
+        uri_scheme: Some("udp4".into()),
+        ..FaceQueryFilter::default()
+    };
     assert_eq!(types(&filter), (150, vec![131]));
 }
 
@@ -92,38 +157,77 @@ fn parameters_stand_in_the_order_of_nfds() {
         policy: None,
         capacity_bytes: None,
     };
-    assert_eq!(types(&all), (104, vec![7, 105, 114, 129, 111, 106, 131, 132, 108, 112, 107, 109, 133, 135, 136, 137]));
+    assert_eq!(
+        types(&all),
+        (
+            104,
+            vec![
+                7, 105, 114, 129, 111, 106, 131, 132, 108, 112, 107, 109, 133, 135, 136, 137
+            ]
+        )
+    );
 }
 
 #[test]
 fn what_larder_adds_can_be_skipped() {
     // NFD's decoders skip what follows the fields that they know only where the type is not
     // critical.
-    let info = CsInfo { used_bytes: Some(7), policy: Some("lru".into()), ..CsInfo::default() };
+    let info = CsInfo {
+        used_bytes: Some(7),
+        policy: Some("lru".into()),
+        ..CsInfo::default()
+    };
     let (_, fields) = types(&info);
     assert_eq!(fields[..5], [131, 108, 135, 129, 130]);
-    assert!(fields[5..].iter().all(|typ| !tlv::is_critical(*typ)), "{fields:?}");
-    types(&CsObject { name: name(), fresh: Some(Duration::from_secs(1)), ..CsObject::default() });
+    assert!(
+        fields[5..].iter().all(|typ| !tlv::is_critical(*typ)),
+        "{fields:?}"
+    );
+    types(&CsObject {
+        name: name(),
+        fresh: Some(Duration::from_secs(1)),
+        ..CsObject::default()
+    });
 }
 
 #[test]
 fn a_missing_field_is_an_error_and_a_strange_one_is_not() {
-    assert_eq!(FaceStatus::decode(&[128, 3, 105, 1, 1]).unwrap_err().to_string(), "uri missing at byte 5");
+    assert_eq!(
+        FaceStatus::decode(&[128, 3, 105, 1, 1])
+            .unwrap_err()
+            .to_string(),
+        "uri missing at byte 5"
+    );
     let strange = [130, 8, 0xFD, 1, 1, 1, 9, 129, 1, b'x'];
     assert_eq!(ChannelStatus::decode(&strange).unwrap().local_uri, "x");
     assert!(ControlResponse::decode(&[101, 3, 102, 1, 200]).is_err());
-    assert_eq!(ChannelStatus::decode_all(&[130, 3, 129, 1, b'x', 131, 0]).unwrap().len(), 1);
+    assert_eq!(
+        ChannelStatus::decode_all(&[130, 3, 129, 1, b'x', 131, 0])
+            .unwrap()
+            .len(),
+        1
+    );
 }
 
 #[test]
 fn only_a_prefix_announcement_announces() {
     let build = |uri: &str, content_type, content: &[u8]| {
         let name: Name = uri.parse().unwrap();
-        DataBuilder::new(&name).content_type(content_type).content(content).build(&DigestSigner).unwrap()
+        DataBuilder::new(&name)
+            .content_type(content_type)
+            .content(content)
+            .build(&DigestSigner)
+            .unwrap()
     };
     let read = |wire: &[u8]| PrefixAnnouncement::of_data(&Data::decode(wire).unwrap());
     let good = build("/a/b/32=PA/v=1/seg=0", 5, &[109, 2, 0x0E, 0x10]);
-    assert_eq!(read(&good), Ok(PrefixAnnouncement { prefix: name(), expiration: Duration::from_millis(3600) }));
+    assert_eq!(
+        read(&good),
+        Ok(PrefixAnnouncement {
+            prefix: name(),
+            expiration: Duration::from_millis(3600)
+        })
+    );
     assert!(read(&build("/a/b/32=PA/v=1/seg=1", 5, &[109, 1, 9])).is_err());
     assert!(read(&build("/a/b/PA/v=1/seg=0", 5, &[109, 1, 9])).is_err());
     assert!(read(&build("/v=1/seg=0", 5, &[109, 1, 9])).is_err());

@@ -5,15 +5,18 @@ mod generators;
 
 use larder_packet::mgmt::{self, Element};
 use larder_packet::{
-    ControlParameters, ControlResponse, Data, DecodeError, Interest, LpPacket, Name, NameRef, PublicKeyVerifier,
-    SignatureInfo, encode_lp, tlv, verifier_from_pem, with_nonce,
+    ControlParameters, ControlResponse, Data, DecodeError, Interest, LpPacket, Name, NameRef,
+    PublicKeyVerifier, SignatureInfo, encode_lp, tlv, verifier_from_pem, with_nonce,
 };
 use proptest::prelude::*;
 
 /// Runs every decoder, and on what decodes everything that reads on.
 fn decode_everything(wire: &[u8]) -> Result<(), TestCaseError> {
     let check = |result: Result<(), DecodeError>| match result {
-        Err(error) if error.offset > wire.len() => Err(TestCaseError::fail(format!("{error} of {} bytes", wire.len()))),
+        Err(error) if error.offset > wire.len() => Err(TestCaseError::fail(format!(
+            "{error} of {} bytes",
+            wire.len()
+        ))),
         _ => Ok(()),
     };
     check(Interest::decode(wire).map(|interest| {
@@ -28,7 +31,10 @@ fn decode_everything(wire: &[u8]) -> Result<(), TestCaseError> {
         let with_nonce = with_nonce(wire, 1);
         let with_nonce = Interest::decode(&with_nonce).unwrap();
         assert_eq!(with_nonce.nonce, interest.nonce.or(Some(1)));
-        assert_eq!((with_nonce.name, with_nonce.lifetime), (interest.name, interest.lifetime));
+        assert_eq!(
+            (with_nonce.name, with_nonce.lifetime),
+            (interest.name, interest.lifetime)
+        );
     }))?;
     check(Data::decode(wire).map(|data| {
         assert!(data.wire[data.name_range()] == *data.name.as_bytes());
@@ -36,7 +42,10 @@ fn decode_everything(wire: &[u8]) -> Result<(), TestCaseError> {
         read_name(data.name);
     }))?;
     check(LpPacket::decode(wire).map(|packet| {
-        assert_eq!(packet.fragment_range().map(|range| &wire[range]), packet.fragment);
+        assert_eq!(
+            packet.fragment_range().map(|range| &wire[range]),
+            packet.fragment
+        );
     }))?;
     check(NameRef::from_value(wire).map(read_name))?;
     check(SignatureInfo::decode(wire).map(|_| ()))?;
@@ -61,7 +70,10 @@ fn decode_everything(wire: &[u8]) -> Result<(), TestCaseError> {
 }
 
 fn read_name(name: NameRef<'_>) {
-    assert_eq!(name.to_string().parse::<Name>().as_ref().map(Name::as_name), Ok(name));
+    assert_eq!(
+        name.to_string().parse::<Name>().as_ref().map(Name::as_name),
+        Ok(name)
+    );
     assert_eq!(name.prefix_ends().count(), name.component_count());
     let (stripped, _) = name.strip_implicit_digest();
     assert!(name.starts_with(stripped));

@@ -4,8 +4,8 @@ mod generators;
 
 use generators::name_of;
 use larder_packet::{
-    ControlParameters, ControlResponse, Data, DigestVerifier, Interest, LpHeader, LpPacket, Name, NameRef, encode_lp,
-    lp_overhead, types, with_nonce,
+    ControlParameters, ControlResponse, Data, DigestVerifier, Interest, LpHeader, LpPacket, Name,
+    NameRef, encode_lp, lp_overhead, types, with_nonce,
 };
 use proptest::prelude::*;
 use std::time::Duration;
@@ -128,7 +128,10 @@ fn digest_bytes_within_the_last_component_are_no_digest() {
     let mut value = vec![7, 1, 32];
     value.extend([9; 32]);
     name.push_generic(&value);
-    assert_eq!(name.as_name().strip_implicit_digest(), (name.as_name(), None));
+    assert_eq!(
+        name.as_name().strip_implicit_digest(),
+        (name.as_name(), None)
+    );
 }
 
 #[test]
@@ -140,5 +143,8 @@ fn a_nonce_is_not_put_before_what_must_stand_before_it() {
     assert_eq!(before.nonce, None);
     let with = with_nonce(wire, 7);
     let after = Interest::decode(&with).unwrap();
-    assert_eq!((after.nonce, after.forwarding_hint), (Some(7), before.forwarding_hint));
+    assert_eq!(
+        (after.nonce, after.forwarding_hint),
+        (Some(7), before.forwarding_hint)
+    );
 }

@@ -18,19 +18,50 @@ fn ten_bytes() {
 #[test]
 fn at_every_depth() {
     // Name; its component; the SignatureInfo's KeyLocator's name's component.
-    assert_eq!(Interest::decode(&[5, 4, 7, 3, 8, 0]).unwrap_err().to_string(), "truncated at byte 2");
-    assert_eq!(Interest::decode(&[5, 4, 7, 2, 8, 1]).unwrap_err().to_string(), "truncated at byte 4");
+    assert_eq!(
+        Interest::decode(&[5, 4, 7, 3, 8, 0])
+            .unwrap_err()
+            .to_string(),
+        "truncated at byte 2"
+    );
+    assert_eq!(
+        Interest::decode(&[5, 4, 7, 2, 8, 1])
+            .unwrap_err()
+            .to_string(),
+        "truncated at byte 4"
+    );
     let data = [6, 16, 7, 0, 22, 9, 27, 1, 0, 28, 4, 7, 2, 8, 1, 23, 1, 0];
-    assert_eq!(Data::decode(&data).unwrap_err().to_string(), "truncated at byte 13");
-    assert_eq!(LpPacket::decode(&[100, 4, 0xFD, 3, 0x20, 1]).unwrap_err().to_string(), "truncated at byte 2");
-    assert_eq!(ControlParameters::decode(&[104, 4, 7, 2, 8, 1]).unwrap_err().to_string(), "truncated at byte 4");
-    assert_eq!(NameRef::from_value(&[8, 2, 0]).unwrap_err().to_string(), "truncated at byte 0");
+    assert_eq!(
+        Data::decode(&data).unwrap_err().to_string(),
+        "truncated at byte 13"
+    );
+    assert_eq!(
+        LpPacket::decode(&[100, 4, 0xFD, 3, 0x20, 1])
+            .unwrap_err()
+            .to_string(),
+        "truncated at byte 2"
+    );
+    assert_eq!(
+        ControlParameters::decode(&[104, 4, 7, 2, 8, 1])
+            .unwrap_err()
+            .to_string(),
+        "truncated at byte 4"
+    );
+    assert_eq!(
+        NameRef::from_value(&[8, 2, 0]).unwrap_err().to_string(),
+        "truncated at byte 0"
+    );
 }
 
 #[test]
 fn the_largest_length_that_can_be_stated() {
-    let wire = [5, 11, 7, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0];
-    assert_eq!(Interest::decode(&wire).unwrap_err().to_string(), "truncated at byte 2");
+    let wire = [
+        5, 11, 7, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0,
+    ];
+    assert_eq!(
+        Interest::decode(&wire).unwrap_err().to_string(),
+        "truncated at byte 2"
+    );
     assert!(TlvReader::new(&wire[2..]).next().unwrap().is_err());
 }
 

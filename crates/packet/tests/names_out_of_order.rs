@@ -9,11 +9,16 @@ use proptest::prelude::*;
 /// The definition: the first component that differs decides, by type, then length, then bytes; a
 /// proper prefix comes first.
 fn slow_order(a: NameRef<'_>, b: NameRef<'_>) -> std::cmp::Ordering {
-    let order = a
-        .components()
-        .zip(b.components())
-        .map(|(x, y)| x.typ.cmp(&y.typ).then(x.value.len().cmp(&y.value.len())).then(x.value.cmp(y.value)));
-    order.into_iter().find(|order| order.is_ne()).unwrap_or(a.component_count().cmp(&b.component_count()))
+    let order = a.components().zip(b.components()).map(|(x, y)| {
+        x.typ
+            .cmp(&y.typ)
+            .then(x.value.len().cmp(&y.value.len()))
+            .then(x.value.cmp(y.value))
+    });
+    order
+        .into_iter()
+        .find(|order| order.is_ne())
+        .unwrap_or(a.component_count().cmp(&b.component_count()))
 }
 
 proptest! {
@@ -68,16 +73,26 @@ fn uris_as_the_specification_writes_them() {
         ("ndn://authority", &[], "/"),
         ("/...", &[8, 0], "/..."),
         ("/....", &[8, 1, b'.'], "/...."),
-        ("/a%20%2fB-_~.", &[8, 8, b'a', b' ', b'/', b'B', b'-', b'_', b'~', b'.'], "/a%20%2FB-_~."),
+        (
+            "/a%20%2fB-_~.",
+            &[8, 8, b'a', b' ', b'/', b'B', b'-', b'_', b'~', b'.'],
+            "/a%20%2FB-_~.",
+        ),
         ("/32=metadata", b"\x20\x08metadata", "/32=metadata"),
         ("/8=a", &[8, 1, b'a'], "/a"),
         (
             "/v=300/seg=0/off=5/t=1/seq=65536",
-            &[54, 2, 1, 44, 50, 1, 0, 52, 1, 5, 56, 1, 1, 58, 4, 0, 1, 0, 0],
+            &[
+                54, 2, 1, 44, 50, 1, 0, 52, 1, 5, 56, 1, 1, 58, 4, 0, 1, 0, 0,
+            ],
             "/v=300/seg=0/off=5/t=1/seq=65536",
         ),
         // Not the shortest number, and none at all.
-        ("/54=%00%01/50=...", &[54, 2, 0, 1, 50, 0], "/54=%00%01/50=..."),
+        (
+            "/54=%00%01/50=...",
+            &[54, 2, 0, 1, 50, 0],
+            "/54=%00%01/50=...",
+        ),
         ("/65535=%C3", &[0xFD, 0xFF, 0xFF, 1, 0xC3], "/65535=%C3"),
     ];
     for (text, bytes, printed) in cases {
@@ -85,7 +100,11 @@ fn uris_as_the_specification_writes_them() {
         assert_eq!(name.as_bytes(), bytes, "{text}");
         assert_eq!(name.to_string(), printed);
     }
-    let digests = format!("/sha256digest={}/params-sha256={}", "ab".repeat(32), "0f".repeat(32));
+    let digests = format!(
+        "/sha256digest={}/params-sha256={}",
+        "ab".repeat(32),
+        "0f".repeat(32)
+    );
     assert_eq!(digests.parse::<Name>().unwrap().to_string(), digests);
 }
 
@@ -94,15 +113,36 @@ fn texts_that_are_no_names_say_why() {
     let cases = [
         ("a/b", "\"a/b\" is not a name: a name starts with \"/\""),
         ("", "\"\" is not a name: a name starts with \"/\""),
-        ("/a//b", "\"\" has too few periods: write \"...\" for an empty component"),
-        ("/a/..", "\"..\" has too few periods: write \"...\" for an empty component"),
+        (
+            "/a//b",
+            "\"\" has too few periods: write \"...\" for an empty component",
+        ),
+        (
+            "/a/..",
+            "\"..\" has too few periods: write \"...\" for an empty component",
+        ),
         ("/a%2", "\"a%2\" needs two hexadecimal digits after \"%\""),
         ("/a%+1", "\"a%+1\" needs two hexadecimal digits after \"%\""),
-        ("/v=x", "\"v=x\" needs a number from 0 to 2^64 - 1 after \"=\""),
-        ("/v=+1", "\"v=+1\" needs a number from 0 to 2^64 - 1 after \"=\""),
-        ("/v=", "\"v=\" needs a number from 0 to 2^64 - 1 after \"=\""),
-        ("/v=18446744073709551616", "\"v=18446744073709551616\" needs a number from 0 to 2^64 - 1 after \"=\""),
-        ("/sha256digest=00", "\"sha256digest=00\" needs 64 hexadecimal digits after \"=\""),
+        (
+            "/v=x",
+            "\"v=x\" needs a number from 0 to 2^64 - 1 after \"=\"",
+        ),
+        (
+            "/v=+1",
+            "\"v=+1\" needs a number from 0 to 2^64 - 1 after \"=\"",
+        ),
+        (
+            "/v=",
+            "\"v=\" needs a number from 0 to 2^64 - 1 after \"=\"",
+        ),
+        (
+            "/v=18446744073709551616",
+            "\"v=18446744073709551616\" needs a number from 0 to 2^64 - 1 after \"=\"",
+        ),
+        (
+            "/sha256digest=00",
+            "\"sha256digest=00\" needs 64 hexadecimal digits after \"=\"",
+        ),
         ("/1=a", "\"1=a\" is a digest, which has 32 bytes"),
     ];
     for (text, message) in cases {
@@ -110,6 +150,9 @@ fn texts_that_are_no_names_say_why() {
     }
     for text in ["/a=b", "/0=a", "/65536=a", "/08=a", "/+8=a", "/=a"] {
         let message = text.parse::<Name>().unwrap_err().to_string();
-        assert!(message.contains("component type from 1 to 65535"), "{message}");
+        assert!(
+            message.contains("component type from 1 to 65535"),
+            "{message}"
+        );
     }
 }

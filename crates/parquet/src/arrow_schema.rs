@@ -28,16 +28,29 @@ const DEFAULT_UNIT: u16 = 1;
 
 /// Returns the units of the columns of durations, in nanoseconds, by their names.
 pub fn durations(schema: &str) -> HashMap<String, u64> {
-    let Some(message) = decode(schema) else { return HashMap::new() };
-    fields(&message).unwrap_or_default().into_iter().filter_map(|field| duration(field)).collect()
+    let Some(message) = decode(schema) else {
+        return HashMap::new();
+    };
+    fields(&message)
+        .unwrap_or_default()
+        .into_iter()
+        .filter_map(|field| duration(field))
+        .collect()
 }
 
 /// Returns the fields of the schema in an encapsulated message.
 fn fields(message: &[u8]) -> Option<Vec<Table<'_>>> {
     // The mark and the length. Early versions of Arrow wrote no mark.
-    let start = if number::<4>(message, 0)? == [0xff; 4] { 8 } else { 4 };
+    let start = if number::<4>(message, 0)? == [0xff; 4] {
+        8
+    } else {
+        4
+    };
     let buffer = message.get(start..)?;
-    let message = Table { buffer, at: follow(buffer, 0)? };
+    let message = Table {
+        buffer,
+        at: follow(buffer, 0)?,
+    };
     if message.byte(MESSAGE_HEADER_TYPE)? != HEADER_IS_SCHEMA {
         return None;
     }
@@ -45,7 +58,16 @@ fn fields(message: &[u8]) -> Option<Vec<Table<'_>>> {
     let count = u32::from_le_bytes(number(buffer, vector)?) as usize;
     let places = (0..count).map(|nth| vector.checked_add(4)?.checked_add(nth.checked_mul(4)?));
     // A count that is wrong ends at the buffer's end.
-    Some(places.map_while(|place| Some(Table { buffer, at: follow(buffer, place?)? })).collect())
+    Some(
+        places
+            .map_while(|place| {
+                Some(Table {
+                    buffer,
+                    at: follow(buffer, place?)?,
+                })
+            })
+            .collect(),
+    )
 }
 
 /// Returns the name and the unit of a field, if it has durations.
@@ -61,7 +83,10 @@ fn duration(field: Table<'_>) -> Option<(String, u64)> {
         Some(place) => u16::from_le_bytes(number(kind.buffer, place)?),
         None => DEFAULT_UNIT,
     };
-    Some((String::from_utf8(name.to_vec()).ok()?, *UNITS.get(usize::from(unit))?))
+    Some((
+        String::from_utf8(name.to_vec()).ok()?,
+        *UNITS.get(usize::from(unit))?,
+    ))
 }
 
 /// A table of a FlatBuffer.
@@ -79,8 +104,16 @@ impl<'a> Table<'a> {
         let length = usize::from(u16::from_le_bytes(number(self.buffer, fields)?));
         // The lengths of the list and of the table come first.
         let entry = 4 + 2 * field;
-        let offset = if entry + 2 <= length { u16::from_le_bytes(number(self.buffer, fields + entry)?) } else { 0 };
-        if offset == 0 { None } else { self.at.checked_add(offset.into()) }
+        let offset = if entry + 2 <= length {
+            u16::from_le_bytes(number(self.buffer, fields + entry)?)
+        } else {
+            0
+        };
+        if offset == 0 {
+            None
+        } else {
+            self.at.checked_add(offset.into())
+        }
     }
 
     fn byte(self, field: usize) -> Option<u8> {
@@ -88,7 +121,10 @@ impl<'a> Table<'a> {
     }
 
     fn table(self, field: usize) -> Option<Table<'a>> {
-        Some(Table { at: follow(self.buffer, self.place(field)?)?, ..self })
+        Some(Table {
+            at: follow(self.buffer, self.place(field)?)?,
+            ..self
+        })
     }
 }
 
@@ -135,7 +171,12 @@ mod tests {
 
     #[test]
     fn units_are_read_wrong() {
-        let expected = [("a", 1_000_000_000), ("c", 1_000_000), ("d", 1_000), ("é", 1)];
+        let expected = [
+            ("a", 1_000_000_000),
+            ("c", 1_000_000),
+            ("d", 1_000),
+            ("é", 1),
+        ];
         let expected = expected.map(|(name, nanos)| (name.to_owned(), nanos));
         assert_eq!(durations(SCHEMA.trim()), HashMap::from(expected));
     }

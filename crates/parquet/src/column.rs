@@ -56,13 +56,24 @@ impl Column {
         let name = descriptor.path().string();
         let physical = descriptor.physical_type();
         let wrong = |expected: &str| {
-            let logical = descriptor.logical_type_ref().map(|logical| format!(" ({logical:?})")).unwrap_or_default();
-            Err(TraceProblem::from(format!("its type is {physical}{logical}, not {expected}")).in_column(&name))
+            let logical = descriptor
+                .logical_type_ref()
+                .map(|logical| format!(" ({logical:?})"))
+                .unwrap_or_default();
+            Err(
+                TraceProblem::from(format!("its type is {physical}{logical}, not {expected}"))
+                    .in_column(&name),
+            )
         };
         if descriptor.max_rep_level() > 0 {
-            return Err(TraceProblem::from("it has lists, not one value in each row").in_column(&name));
+            return Err(
+                TraceProblem::from("it has lists, not one value in each row").in_column(&name),
+            );
         }
-        let is_number = matches!(physical, Type::INT32 | Type::INT64 | Type::FLOAT | Type::DOUBLE);
+        let is_number = matches!(
+            physical,
+            Type::INT32 | Type::INT64 | Type::FLOAT | Type::DOUBLE
+        );
         let is_decimal = matches!(descriptor.logical_type_ref(), Some(LogicalType::Decimal(_)))
             || descriptor.converted_type() == ConvertedType::DECIMAL;
         let unit = unit(descriptor).or_else(|| duration.filter(|_| physical == Type::INT64));
@@ -80,7 +91,13 @@ impl Column {
             Quantity::Object => Kind::Object,
         };
         let is_unsigned = is_unsigned(descriptor);
-        Ok(Column { place, name, kind, is_unsigned, level: descriptor.max_def_level() })
+        Ok(Column {
+            place,
+            name,
+            kind,
+            is_unsigned,
+            level: descriptor.max_def_level(),
+        })
     }
 
     /// Returns a problem of this column.
@@ -90,11 +107,22 @@ impl Column {
 
     /// Appends the numbers of the next values to `numbers`, `most` of them. Stops before the first
     /// wrong one.
-    pub fn read(&self, reader: &mut ColumnReader, numbers: &mut Vec<u64>, most: usize) -> Result<(), Wrong> {
+    pub fn read(
+        &self,
+        reader: &mut ColumnReader,
+        numbers: &mut Vec<u64>,
+        most: usize,
+    ) -> Result<(), Wrong> {
         let kind = self.kind;
         let is_unsigned = self.is_unsigned;
         let signed = |value: i64| whole(kind, value, is_unsigned);
-        let short = |value: i32| if is_unsigned { value.cast_unsigned().into() } else { value.into() };
+        let short = |value: i32| {
+            if is_unsigned {
+                value.cast_unsigned().into()
+            } else {
+                value.into()
+            }
+        };
         match reader {
             ColumnReader::BoolColumnReader(reader) => {
                 self.values(reader, numbers, most, |value| signed((*value).into()))
@@ -102,12 +130,16 @@ impl Column {
             ColumnReader::Int32ColumnReader(reader) => {
                 self.values(reader, numbers, most, |value| signed(short(*value)))
             }
-            ColumnReader::Int64ColumnReader(reader) => self.values(reader, numbers, most, |value| signed(*value)),
+            ColumnReader::Int64ColumnReader(reader) => {
+                self.values(reader, numbers, most, |value| signed(*value))
+            }
             ColumnReader::Int96ColumnReader(reader) => {
                 self.values(reader, numbers, most, |value| signed(value.to_nanos()))
             }
             ColumnReader::FloatColumnReader(reader) => {
-                self.values(reader, numbers, most, |value| decimal(kind, f64::from(*value)))
+                self.values(reader, numbers, most, |value| {
+                    decimal(kind, f64::from(*value))
+                })
             }
             ColumnReader::DoubleColumnReader(reader) => {
                 self.values(reader, numbers, most, |value| decimal(kind, *value))
@@ -138,7 +170,10 @@ impl Column {
         }
         match missing {
             Some(row) => Err(wrong(row, "the value is missing".into())),
-            None if rows < most => Err(wrong(rows, "the column ends before the other columns".into())),
+            None if rows < most => Err(wrong(
+                rows,
+                "the column ends before the other columns".into(),
+            )),
             None => Ok(()),
         }
     }
@@ -148,7 +183,10 @@ fn is_unsigned(descriptor: &ColumnDescriptor) -> bool {
     use ConvertedType::{UINT_8, UINT_16, UINT_32, UINT_64};
     match descriptor.logical_type_ref() {
         Some(LogicalType::Integer(integer)) => !integer.is_signed,
-        _ => matches!(descriptor.converted_type(), UINT_8 | UINT_16 | UINT_32 | UINT_64),
+        _ => matches!(
+            descriptor.converted_type(),
+            UINT_8 | UINT_16 | UINT_32 | UINT_64
+        ),
     }
 }
 
@@ -179,11 +217,15 @@ fn whole(kind: Kind, value: i64, is_unsigned: bool) -> Result<u64, TraceProblem>
     let nanos = match kind {
         Kind::Object => return Ok(value.cast_unsigned()),
         Kind::Bytes if is_unsigned => return Ok(value.cast_unsigned()),
-        Kind::Bytes => return u64::try_from(value).map_err(|_| format!("{value} is not a size in bytes").into()),
+        Kind::Bytes => {
+            return u64::try_from(value)
+                .map_err(|_| format!("{value} is not a size in bytes").into());
+        }
         Kind::Seconds => 1_000_000_000,
         Kind::Units(nanos) => nanos,
     };
-    let units = u64::try_from(value).map_err(|_| TraceProblem::from(format!("{value} is a time before 1970")))?;
+    let units = u64::try_from(value)
+        .map_err(|_| TraceProblem::from(format!("{value} is a time before 1970")))?;
     units.checked_mul(nanos).ok_or_else(|| late(value))
 }
 
@@ -198,7 +240,11 @@ fn decimal(kind: Kind, value: f64) -> Result<u64, TraceProblem> {
     }
     // From 2^53 on, a double no longer tells neighbours apart.
     if value >= 0.0 && value.fract() == 0.0 && value < 9_007_199_254_740_992.0 {
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole and in range")]
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "whole and in range"
+        )]
         return Ok(value as u64);
     }
     Err(format!("{value} is not a size in bytes").into())
@@ -212,8 +258,14 @@ fn late(value: impl std::fmt::Display) -> TraceProblem {
 pub fn damage(error: ParquetError) -> TraceProblem {
     let text = error.to_string();
     if let Some((_, compression)) = text.split_once("Disabled feature at compile time: ") {
-        return format!("its compression is {compression}; write the file with zstd, snappy, gzip or lz4").into();
+        return format!(
+            "its compression is {compression}; write the file with zstd, snappy, gzip or lz4"
+        )
+        .into();
     }
-    format!("the Parquet data is damaged or unsupported ({})", text.strip_prefix("Parquet error: ").unwrap_or(&text))
-        .into()
+    format!(
+        "the Parquet data is damaged or unsupported ({})",
+        text.strip_prefix("Parquet error: ").unwrap_or(&text)
+    )
+    .into()
 }

@@ -4,7 +4,8 @@ use crate::arrow_schema;
 use crate::column::{Column, Quantity, Wrong, damage};
 use crate::limits::BATCH_ROWS;
 use larder_replay::{
-    Access, ColumnNames, ColumnPlaces, FormatEntry, Open, Place, ReadError, Requests, TraceProblem, TraceReader,
+    Access, ColumnNames, ColumnPlaces, FormatEntry, Open, Place, ReadError, Requests, TraceProblem,
+    TraceReader,
 };
 use larder_units::Time;
 use parquet::column::reader::ColumnReader;
@@ -32,11 +33,21 @@ fn open(file: File, asked: Option<ColumnNames>) -> Result<TraceReader, ReadError
     let opened = caught(|| SerializedFileReader::new(file)).ok_or_else(|| failed(panicked()))?;
     let file = opened.map_err(|error| failed(damage(error)))?;
     let schema = file.metadata().file_metadata().schema_descr();
-    let names: Vec<String> = schema.columns().iter().map(|column| column.path().string()).collect();
+    let names: Vec<String> = schema
+        .columns()
+        .iter()
+        .map(|column| column.path().string())
+        .collect();
     let bytes: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
     let places = ColumnPlaces::find(asked.as_ref(), &bytes).map_err(failed)?;
     let metadata = file.metadata().file_metadata().key_value_metadata();
-    let arrow = metadata.and_then(|pairs| pairs.iter().find(|pair| pair.key == arrow_schema::KEY)?.value.as_deref());
+    let arrow = metadata.and_then(|pairs| {
+        pairs
+            .iter()
+            .find(|pair| pair.key == arrow_schema::KEY)?
+            .value
+            .as_deref()
+    });
     let durations = arrow.map(arrow_schema::durations).unwrap_or_default();
     let column = |place: usize, quantity| match schema.columns().get(place) {
         Some(descriptor) => {
@@ -48,10 +59,21 @@ fn open(file: File, asked: Option<ColumnNames>) -> Result<TraceReader, ReadError
             Err(failed(TraceProblem::NoColumnCalled { column, line }))
         }
     };
-    let time = places.time.map(|place| column(place, Quantity::Time)).transpose()?;
-    let size = places.size.map(|place| column(place, Quantity::Size)).transpose()?;
+    let time = places
+        .time
+        .map(|place| column(place, Quantity::Time))
+        .transpose()?;
+    let size = places
+        .size
+        .map(|place| column(place, Quantity::Size))
+        .transpose()?;
     let object = column(places.object, Quantity::Object)?;
-    let rows = file.metadata().row_groups().iter().map(|group| u64::try_from(group.num_rows()).unwrap_or(0)).sum();
+    let rows = file
+        .metadata()
+        .row_groups()
+        .iter()
+        .map(|group| u64::try_from(group.num_rows()).unwrap_or(0))
+        .sum();
     let columns = [time, Some(object), size];
     Ok(Box::new(ParquetReader {
         file,
@@ -72,7 +94,9 @@ fn caught<T>(decode: impl FnOnce() -> T) -> Option<T> {
 }
 
 fn panicked() -> TraceProblem {
-    "the Parquet data is damaged: the library that reads it panicked".to_owned().into()
+    "the Parquet data is damaged: the library that reads it panicked"
+        .to_owned()
+        .into()
 }
 
 struct ParquetReader {
@@ -155,7 +179,12 @@ impl ParquetReader {
         };
         let most = group.rows.min(BATCH_ROWS);
         let mut first_wrong: Option<Wrong> = None;
-        for ((column, reader), numbers) in self.columns.iter().zip(&mut group.readers).zip(&mut self.batch.numbers) {
+        for ((column, reader), numbers) in self
+            .columns
+            .iter()
+            .zip(&mut group.readers)
+            .zip(&mut self.batch.numbers)
+        {
             numbers.clear();
             if let (Some(column), Some(reader)) = (column, reader)
                 && let Err(wrong) = column.read(reader, numbers, most)
@@ -167,10 +196,14 @@ impl ParquetReader {
         if let Some(column) = &self.columns[0] {
             let times = &self.batch.numbers[0];
             let before = std::iter::once(&self.latest).chain(times);
-            if let Some(row) = times.iter().zip(before).position(|(time, before)| time < before)
+            if let Some(row) = times
+                .iter()
+                .zip(before)
+                .position(|(time, before)| time < before)
                 && first_wrong.as_ref().is_none_or(|(first, _)| row < *first)
             {
-                let problem = "the time is earlier than that of the row before; sort the rows by it";
+                let problem =
+                    "the time is earlier than that of the row before; sort the rows by it";
                 first_wrong = Some((row, column.problem(problem.to_owned())));
             }
             self.latest = times.last().copied().unwrap_or(self.latest);
@@ -179,8 +212,8 @@ impl ParquetReader {
         self.batch.returned = 0;
         self.batch.rows = first_wrong.as_ref().map_or(most, |(row, _)| *row);
         let start = self.row;
-        self.batch.error =
-            first_wrong.map(|(row, problem)| ReadError::new(Place::Row(start + row as u64 + 1), problem));
+        self.batch.error = first_wrong
+            .map(|(row, problem)| ReadError::new(Place::Row(start + row as u64 + 1), problem));
         self.row += most as u64;
         Ok(true)
     }
@@ -190,7 +223,10 @@ impl ParquetReader {
         if self.groups == self.file.num_row_groups() {
             return Ok(None);
         }
-        let group = self.file.get_row_group(self.groups).map_err(|error| failed(damage(error)))?;
+        let group = self
+            .file
+            .get_row_group(self.groups)
+            .map_err(|error| failed(damage(error)))?;
         self.groups += 1;
         let mut readers = [None, None, None];
         for (reader, column) in readers.iter_mut().zip(&self.columns) {
@@ -199,6 +235,9 @@ impl ParquetReader {
                 *reader = Some(opened.map_err(|error| failed(column.problem(damage(error))))?);
             }
         }
-        Ok(Some(Group { readers, rows: usize::try_from(group.metadata().num_rows()).unwrap_or(0) }))
+        Ok(Some(Group {
+            readers,
+            rows: usize::try_from(group.metadata().num_rows()).unwrap_or(0),
+        }))
     }
 }

@@ -2,7 +2,9 @@
 
 use crate::limits::ROW_GROUP_ROWS;
 use larder_replay::Access;
-use parquet::basic::{Compression, Encoding, LogicalType, Repetition, TimeUnit, Type as PhysicalType, ZstdLevel};
+use parquet::basic::{
+    Compression, Encoding, LogicalType, Repetition, TimeUnit, Type as PhysicalType, ZstdLevel,
+};
 use parquet::data_type::Int64Type;
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
@@ -76,10 +78,16 @@ impl<W: Write + Send> ParquetWriter<W> {
         };
         let field = |name| {
             let builder = Type::primitive_type_builder(name, PhysicalType::INT64);
-            builder.with_repetition(Repetition::REQUIRED).with_logical_type(Some(logical(name))).build().map(Arc::new)
+            builder
+                .with_repetition(Repetition::REQUIRED)
+                .with_logical_type(Some(logical(name)))
+                .build()
+                .map(Arc::new)
         };
         let fields = COLUMNS.into_iter().map(field).collect::<Result<_, _>>()?;
-        let schema = Type::group_type_builder("trace").with_fields(fields).build()?;
+        let schema = Type::group_type_builder("trace")
+            .with_fields(fields)
+            .build()?;
         // Times differ by little from one to the next.
         let time = ColumnPath::from(COLUMNS[0]);
         let properties = WriterProperties::builder()
@@ -87,7 +95,11 @@ impl<W: Write + Send> ParquetWriter<W> {
             .set_column_dictionary_enabled(time.clone(), false)
             .set_column_encoding(time, Encoding::DELTA_BINARY_PACKED);
         let out = SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties.build()))?;
-        Ok(ParquetWriter { out, columns: Default::default(), requests: 0 })
+        Ok(ParquetWriter {
+            out,
+            columns: Default::default(),
+            requests: 0,
+        })
     }
 
     /// Writes one request.
@@ -96,19 +108,27 @@ impl<W: Write + Send> ParquetWriter<W> {
     /// [`WriteError`] if `out` fails, or the time is too late for its field.
     pub fn write(&mut self, access: &Access) -> Result<(), WriteError> {
         self.requests += 1;
-        let time = i64::try_from(access.now.nanos()).map_err(|_| WriteError::Late { request: self.requests })?;
+        let time = i64::try_from(access.now.nanos()).map_err(|_| WriteError::Late {
+            request: self.requests,
+        })?;
         let values = [time, access.id.cast_signed(), access.size.cast_signed()];
         for (column, value) in self.columns.iter_mut().zip(values) {
             column.push(value);
         }
-        if self.columns[0].len() == ROW_GROUP_ROWS { self.write_group() } else { Ok(()) }
+        if self.columns[0].len() == ROW_GROUP_ROWS {
+            self.write_group()
+        } else {
+            Ok(())
+        }
     }
 
     fn write_group(&mut self) -> Result<(), WriteError> {
         let mut group = self.out.next_row_group()?;
         for values in &mut self.columns {
             if let Some(mut column) = group.next_column()? {
-                column.typed::<Int64Type>().write_batch(values, None, None)?;
+                column
+                    .typed::<Int64Type>()
+                    .write_batch(values, None, None)?;
                 column.close()?;
             }
             values.clear();
@@ -137,6 +157,8 @@ impl<W: Write + Send> ParquetWriter<W> {
 
 impl<W: Write + Send> fmt::Debug for ParquetWriter<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ParquetWriter").field("requests", &self.requests).finish_non_exhaustive()
+        f.debug_struct("ParquetWriter")
+            .field("requests", &self.requests)
+            .finish_non_exhaustive()
     }
 }

@@ -14,9 +14,15 @@ fn main() {
     let [binned, each] = [binned(), unbinned()];
     for foresight in [&binned, &each] {
         let (c, hit_ratio) = foresight.best().expect("there are requests");
-        println!("{} bins: c {c:.0} bytes, hit ratio {hit_ratio:.4}", foresight.bins());
+        println!(
+            "{} bins: c {c:.0} bytes, hit ratio {hit_ratio:.4}",
+            foresight.bins()
+        );
     }
-    println!("an evaluation over bins is {:.0} times cheaper than one over objects", seconds(&each) / seconds(&binned));
+    println!(
+        "an evaluation over bins is {:.0} times cheaper than one over objects",
+        seconds(&each) / seconds(&binned)
+    );
     divan::main();
 }
 
@@ -44,7 +50,11 @@ static OBJECTS: LazyLock<Vec<Observed>> = LazyLock::new(|| {
         let size = (100.0 * 100_000_f64.powf(stream.unit())).floor();
         let rate = (1.0 - stream.unit()).powf(-0.8);
         let mut near = || (rate * (0.5 + stream.unit())).floor();
-        Observed { size, last: near(), before: 0.7 * near() }
+        Observed {
+            size,
+            last: near(),
+            before: 0.7 * near(),
+        }
     };
     (0..100_000).map(object).collect()
 });

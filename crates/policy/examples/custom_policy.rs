@@ -8,7 +8,8 @@
 #![allow(clippy::print_stdout, reason = "an example prints its result")]
 
 use larder_policy::{
-    Build, Engine, Evict, Parameter, Policy, PolicyEntry, Preset, Registry, Request, Slot, Spec, Values,
+    Build, Engine, Evict, Parameter, Policy, PolicyEntry, Preset, Registry, Request, Slot, Spec,
+    Values,
 };
 use larder_units::{ByteSize, Streams, Time};
 use std::collections::{HashMap, VecDeque};
@@ -40,7 +41,11 @@ const ENTRY: PolicyEntry = PolicyEntry {
     needs_path: false,
     build: Build::Eviction(|arguments, _| {
         let most = arguments.get("x").unwrap_or(1);
-        Ok(Box::new(Rounds { most, queue: VecDeque::new(), rounds: HashMap::new() }))
+        Ok(Box::new(Rounds {
+            most,
+            queue: VecDeque::new(),
+            rounds: HashMap::new(),
+        }))
     }),
 };
 
@@ -82,7 +87,12 @@ impl Evict for Rounds {
         self.turn();
         match after {
             None => self.queue.front().copied(),
-            Some(after) => self.queue.iter().copied().skip_while(|slot| *slot != after).nth(1),
+            Some(after) => self
+                .queue
+                .iter()
+                .copied()
+                .skip_while(|slot| *slot != after)
+                .nth(1),
         }
     }
 
@@ -116,7 +126,11 @@ fn hit_ratio(mut engine: Engine) -> f64 {
             for victim in victims.drain(..) {
                 engine.last_id(victim).map(|id| index.remove(&id));
             }
-            index.extend(engine.insert(id, size, now, &mut victims).map(|slot| (id, slot)));
+            index.extend(
+                engine
+                    .insert(id, size, now, &mut victims)
+                    .map(|slot| (id, slot)),
+            );
         }
     }
     engine.check_invariants();
@@ -133,8 +147,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 
     // A program that has its policy as an object needs no registry.
-    let policy = Rounds { most: 3, queue: VecDeque::new(), rounds: HashMap::new() };
+    let policy = Rounds {
+        most: 3,
+        queue: VecDeque::new(),
+        rounds: HashMap::new(),
+    };
     let engine = Engine::with(capacity, Vec::new(), Box::new(policy));
-    println!("the same policy as an object: hit ratio {:.3}", hit_ratio(engine));
+    println!(
+        "the same policy as an object: hit ratio {:.3}",
+        hit_ratio(engine)
+    );
     Ok(())
 }

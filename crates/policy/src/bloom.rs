@@ -25,7 +25,9 @@ struct Block([u64; 8]);
 impl Bloom {
     /// Empty, for `keys`.
     pub fn new(keys: u64) -> Bloom {
-        Bloom { blocks: vec![Block::default(); blocks_for(keys)] }
+        Bloom {
+            blocks: vec![Block::default(); blocks_for(keys)],
+        }
     }
 
     /// Empties it, and makes it as large as `keys` need.
@@ -41,7 +43,9 @@ impl Bloom {
     /// Adds `id`; false if it seems to be there already.
     pub fn insert(&mut self, id: u64) -> bool {
         let (block, mask) = self.place(id);
-        let Some(Block(words)) = self.blocks.get_mut(block) else { return false };
+        let Some(Block(words)) = self.blocks.get_mut(block) else {
+            return false;
+        };
         let mut new = false;
         for (word, bits) in words.iter_mut().zip(mask) {
             new |= *word & bits != bits;
@@ -53,9 +57,12 @@ impl Bloom {
     /// Never false for an id that was added.
     pub fn contains(&self, id: u64) -> bool {
         let (block, mask) = self.place(id);
-        self.blocks
-            .get(block)
-            .is_some_and(|Block(words)| words.iter().zip(mask).all(|(word, bits)| word & bits == bits))
+        self.blocks.get(block).is_some_and(|Block(words)| {
+            words
+                .iter()
+                .zip(mask)
+                .all(|(word, bits)| word & bits == bits)
+        })
     }
 
     pub fn bytes(&self) -> usize {
@@ -91,8 +98,13 @@ mod tests {
                 bloom.insert(id);
             }
             assert!((0..keys).all(|id| bloom.contains(id) && !bloom.clone().insert(id)));
-            let taken = (keys..keys + 20_000).filter(|id| bloom.contains(*id)).count();
-            assert!(taken < 500, "{taken} of 20000 unknown ids are taken for known, at {keys} keys");
+            let taken = (keys..keys + 20_000)
+                .filter(|id| bloom.contains(*id))
+                .count();
+            assert!(
+                taken < 500,
+                "{taken} of 20000 unknown ids are taken for known, at {keys} keys"
+            );
             bloom.clear_for(keys);
             assert!((0..keys).all(|id| !bloom.contains(id)));
         }

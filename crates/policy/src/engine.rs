@@ -70,8 +70,17 @@ impl Engine {
     /// [`Engine::spec`] names each of them `custom`, and such a spec builds no second engine.
     /// Owners do not call [`Engine::admit_from`] for it; an admission that needs the path of an
     /// answer is registered (see [`crate::Registry`]).
-    pub fn with(capacity: ByteSize, admission: Vec<Box<dyn Admit>>, eviction: Box<dyn Evict>) -> Engine {
-        Engine::assemble(Spec::custom(admission.len()), capacity.bytes(), admission, eviction)
+    pub fn with(
+        capacity: ByteSize,
+        admission: Vec<Box<dyn Admit>>,
+        eviction: Box<dyn Evict>,
+    ) -> Engine {
+        Engine::assemble(
+            Spec::custom(admission.len()),
+            capacity.bytes(),
+            admission,
+            eviction,
+        )
     }
 
     fn build(
@@ -85,13 +94,27 @@ impl Engine {
         let mut eviction = None;
         for (stage, parsed) in spec.stages().iter().enumerate() {
             let entry = parsed.entry();
-            let context = BuildContext { capacity, streams, stage, name: entry.name };
+            let context = BuildContext {
+                capacity,
+                streams,
+                stage,
+                name: entry.name,
+            };
             let future = || {
-                future.ok_or_else(|| format!("`{}` knows the trace ahead, only `larder replay` can run it", entry.name))
+                future.ok_or_else(|| {
+                    format!(
+                        "`{}` knows the trace ahead, only `larder replay` can run it",
+                        entry.name
+                    )
+                })
             };
             let built = parsed.with_arguments(|arguments| match entry.build {
-                Build::Admission(build) => build(arguments, &context).map(|policy| admission.push(policy)),
-                Build::Eviction(build) => build(arguments, &context).map(|policy| eviction = Some(policy)),
+                Build::Admission(build) => {
+                    build(arguments, &context).map(|policy| admission.push(policy))
+                }
+                Build::Eviction(build) => {
+                    build(arguments, &context).map(|policy| eviction = Some(policy))
+                }
                 Build::OfflineAdmission(build) => {
                     build(arguments, &context, future()?).map(|policy| admission.push(policy))
                 }
@@ -102,10 +125,20 @@ impl Engine {
             built.map_err(|problem| SpecError::contradiction(spec, stage, problem))?;
         }
         let eviction = eviction.expect("a parsed spec ends with an eviction policy");
-        Ok(Engine::assemble(spec.clone(), capacity, admission, eviction))
+        Ok(Engine::assemble(
+            spec.clone(),
+            capacity,
+            admission,
+            eviction,
+        ))
     }
 
-    fn assemble(spec: Spec, capacity: u64, admission: Vec<Box<dyn Admit>>, eviction: Box<dyn Evict>) -> Engine {
+    fn assemble(
+        spec: Spec,
+        capacity: u64,
+        admission: Vec<Box<dyn Admit>>,
+        eviction: Box<dyn Evict>,
+    ) -> Engine {
         Engine {
             spec,
             capacity,
@@ -123,9 +156,16 @@ impl Engine {
     /// Reports a request for the object in `slot`.
     #[inline]
     pub fn hit(&mut self, slot: Slot, id: u64, now: Time) {
-        let Some(size) = self.size_of(slot) else { return };
+        let Some(size) = self.size_of(slot) else {
+            return;
+        };
         self.requests += 1;
-        let request = Request { id, size, now, seq: self.requests };
+        let request = Request {
+            id,
+            size,
+            now,
+            seq: self.requests,
+        };
         for stage in &mut self.admission {
             stage.on_request(&request, true);
         }
@@ -136,7 +176,12 @@ impl Engine {
     #[inline]
     pub fn miss(&mut self, id: u64, now: Time) {
         self.requests += 1;
-        let request = Request { id, size: 0, now, seq: self.requests };
+        let request = Request {
+            id,
+            size: 0,
+            now,
+            seq: self.requests,
+        };
         for stage in &mut self.admission {
             stage.on_request(&request, false);
         }
@@ -159,7 +204,12 @@ impl Engine {
 
     #[inline]
     fn judge(&mut self, id: u64, size: u64, now: Time, path: Option<&Path>) -> bool {
-        let request = Request { id, size: size.max(MIN_SIZE), now, seq: self.requests };
+        let request = Request {
+            id,
+            size: size.max(MIN_SIZE),
+            now,
+            seq: self.requests,
+        };
         let mut admitted = self.fits(request.size);
         for stage in &mut self.admission {
             let mut cache = Cache {
@@ -195,24 +245,44 @@ impl Engine {
     pub fn admit_or_fill(&mut self, id: u64, size: u64, now: Time) -> bool {
         let admitted = self.admit(id, size, now);
         self.has_been_full &= self.used >= self.capacity / 2;
-        admitted || (!self.has_been_full && self.used.saturating_add(size.max(MIN_SIZE)) <= self.capacity)
+        admitted
+            || (!self.has_been_full
+                && self.used.saturating_add(size.max(MIN_SIZE)) <= self.capacity)
     }
 
     /// Stores the object, evicts others until it fits, and appends them to `victims`. It does not
     /// ask [`Engine::admit`]; the caller does. Returns `None`, and evicts nothing, if the object
     /// can never fit.
     #[inline]
-    pub fn insert(&mut self, id: u64, size: u64, now: Time, victims: &mut Vec<Slot>) -> Option<Slot> {
+    pub fn insert(
+        &mut self,
+        id: u64,
+        size: u64,
+        now: Time,
+        victims: &mut Vec<Slot>,
+    ) -> Option<Slot> {
         if !self.make_room(id, size, now, victims) {
             return None;
         }
-        let request = Request { id, size: size.max(MIN_SIZE), now, seq: self.requests };
+        let request = Request {
+            id,
+            size: size.max(MIN_SIZE),
+            now,
+            seq: self.requests,
+        };
         let slot = self.free.pop().unwrap_or_else(|| {
             let slot = Slot::new(self.objects.len() as u32);
-            lengthen(&mut self.objects, slot.index() + 1, Object { id, size: UNUSED });
+            lengthen(
+                &mut self.objects,
+                slot.index() + 1,
+                Object { id, size: UNUSED },
+            );
             slot
         });
-        self.objects[slot.index()] = Object { id, size: request.size };
+        self.objects[slot.index()] = Object {
+            id,
+            size: request.size,
+        };
         self.used += request.size;
         self.eviction.on_insert(slot, &request);
         Some(slot)
@@ -223,10 +293,20 @@ impl Engine {
     /// Returns false, and evicts nothing, if the object can never fit.
     #[inline]
     pub fn make_room(&mut self, id: u64, size: u64, now: Time, victims: &mut Vec<Slot>) -> bool {
-        let request = Request { id, size: size.max(MIN_SIZE), now, seq: self.requests };
+        let request = Request {
+            id,
+            size: size.max(MIN_SIZE),
+            now,
+            seq: self.requests,
+        };
         let fits = self.fits(request.size);
         if fits {
-            self.evict_to(self.capacity - request.size, MAX_OBJECTS - 1, Some(&request), victims);
+            self.evict_to(
+                self.capacity - request.size,
+                MAX_OBJECTS - 1,
+                Some(&request),
+                victims,
+            );
         }
         fits
     }
@@ -300,9 +380,19 @@ impl Engine {
         now: Time,
         victims: &mut Vec<Slot>,
     ) -> Result<(), SpecError> {
-        let built = (*spec != self.spec).then(|| Engine::new(spec, capacity, streams)).transpose()?;
+        let built = (*spec != self.spec)
+            .then(|| Engine::new(spec, capacity, streams))
+            .transpose()?;
         self.set_capacity(capacity, victims);
-        let Some(Engine { spec, admission, eviction, .. }) = built else { return Ok(()) };
+        let Some(Engine {
+            spec,
+            admission,
+            eviction,
+            ..
+        }) = built
+        else {
+            return Ok(());
+        };
         let former = std::mem::replace(&mut self.eviction, eviction);
         let order = drain(former, self.len());
         self.spec = spec;
@@ -310,7 +400,15 @@ impl Engine {
         self.generation += 1;
         for slot in order {
             let Object { id, size } = self.objects[slot.index()];
-            self.eviction.on_insert(slot, &Request { id, size, now, seq: self.requests });
+            self.eviction.on_insert(
+                slot,
+                &Request {
+                    id,
+                    size,
+                    now,
+                    seq: self.requests,
+                },
+            );
         }
         Ok(())
     }
@@ -321,9 +419,21 @@ impl Engine {
     pub fn job(&mut self) -> Option<Job> {
         let mut stages = self.admission.iter_mut().enumerate();
         let generation = self.generation;
-        let admission = stages.find_map(|(stage, policy)| policy.work().map(|work| Job { generation, stage, work }));
+        let admission = stages.find_map(|(stage, policy)| {
+            policy.work().map(|work| Job {
+                generation,
+                stage,
+                work,
+            })
+        });
         let last = self.admission.len();
-        admission.or_else(|| self.eviction.work().map(|work| Job { generation, stage: last, work }))
+        admission.or_else(|| {
+            self.eviction.work().map(|work| Job {
+                generation,
+                stage: last,
+                work,
+            })
+        })
     }
 
     /// Accepts the result of a job of this engine. Ignores it if the policies have changed since.
@@ -366,7 +476,9 @@ impl Engine {
     /// Returns true if `slot` holds the object `id`.
     #[inline]
     pub fn holds(&self, slot: Slot, id: u64) -> bool {
-        self.objects.get(slot.index()).is_some_and(|object| object.id == id && object.size != UNUSED)
+        self.objects
+            .get(slot.index())
+            .is_some_and(|object| object.id == id && object.size != UNUSED)
     }
 
     /// Returns the id that was stored in `slot` last, also after it left.
@@ -397,8 +509,14 @@ impl Engine {
     /// Returns the bytes of heap that the engine and its policies use now, without the cached
     /// values.
     pub fn state_bytes(&self) -> usize {
-        let own = self.objects.capacity() * size_of::<Object>() + self.free.capacity() * size_of::<Slot>();
-        own + self.admission.iter().map(|stage| stage.state_bytes()).sum::<usize>() + self.eviction.state_bytes()
+        let own = self.objects.capacity() * size_of::<Object>()
+            + self.free.capacity() * size_of::<Slot>();
+        own + self
+            .admission
+            .iter()
+            .map(|stage| stage.state_bytes())
+            .sum::<usize>()
+            + self.eviction.state_bytes()
     }
 
     /// Panics if the engine's state contradicts itself. It is for tests and takes O(n).
@@ -411,17 +529,37 @@ impl Engine {
         let spec = &self.spec;
         let mut is_free = vec![false; self.objects.len()];
         for slot in &self.free {
-            assert!(!std::mem::replace(&mut is_free[slot.index()], true), "{spec}: {slot:?} is free twice");
+            assert!(
+                !std::mem::replace(&mut is_free[slot.index()], true),
+                "{spec}: {slot:?} is free twice"
+            );
         }
         let mut bytes = 0_u128;
         for (object, is_free) in self.objects.iter().zip(is_free) {
-            assert_eq!(object.size == UNUSED, is_free, "{spec}: the free list has exactly the unused slots");
+            assert_eq!(
+                object.size == UNUSED,
+                is_free,
+                "{spec}: the free list has exactly the unused slots"
+            );
             bytes += if is_free { 0 } else { u128::from(object.size) };
         }
-        assert_eq!(u128::from(self.used), bytes, "{spec}: the used bytes are the sum of all sizes");
-        assert!(self.used <= self.capacity, "{spec}: {} bytes used of {}", self.used, self.capacity);
+        assert_eq!(
+            u128::from(self.used),
+            bytes,
+            "{spec}: the used bytes are the sum of all sizes"
+        );
+        assert!(
+            self.used <= self.capacity,
+            "{spec}: {} bytes used of {}",
+            self.used,
+            self.capacity
+        );
         if let Some(kept) = self.eviction.object_count() {
-            assert_eq!(kept, self.len(), "{spec}: the eviction policy keeps as many objects as the engine");
+            assert_eq!(
+                kept,
+                self.len(),
+                "{spec}: the eviction policy keeps as many objects as the engine"
+            );
         }
     }
 
@@ -434,11 +572,20 @@ impl Engine {
         (size != UNUSED).then_some(size)
     }
 
-    fn evict_to(&mut self, bytes: u64, len: usize, incoming: Option<&Request>, victims: &mut Vec<Slot>) {
+    fn evict_to(
+        &mut self,
+        bytes: u64,
+        len: usize,
+        incoming: Option<&Request>,
+        victims: &mut Vec<Slot>,
+    ) {
         while self.used > bytes || self.len() > len {
             self.has_been_full = true;
             // Without this check, a policy that loses objects would loop here for ever.
-            let victim = self.eviction.victim(incoming).expect("objects are stored, so one can leave");
+            let victim = self
+                .eviction
+                .victim(incoming)
+                .expect("objects are stored, so one can leave");
             self.release(victim);
             victims.push(victim);
             if let Some(next) = self.eviction.expected_victim() {

@@ -54,13 +54,19 @@ impl PolicyEntry {
     /// Returns true if the policy knows the trace ahead. Such a policy runs in the replayer only:
     /// see [`crate::Engine::foreseeing`].
     pub fn is_offline(&self) -> bool {
-        matches!(self.build, Build::OfflineAdmission(_) | Build::OfflineEviction(_))
+        matches!(
+            self.build,
+            Build::OfflineAdmission(_) | Build::OfflineEviction(_)
+        )
     }
 }
 
 impl fmt::Debug for PolicyEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PolicyEntry").field("name", &self.name).field("kind", &self.kind()).finish_non_exhaustive()
+        f.debug_struct("PolicyEntry")
+            .field("name", &self.name)
+            .field("kind", &self.kind())
+            .finish_non_exhaustive()
     }
 }
 
@@ -76,9 +82,13 @@ pub enum Build {
     /// Builds an eviction policy.
     Eviction(fn(&Arguments<'_>, &BuildContext<'_>) -> Result<Box<dyn Evict>, String>),
     /// Builds an admission policy that knows the trace ahead.
-    OfflineAdmission(fn(&Arguments<'_>, &BuildContext<'_>, &Arc<Future>) -> Result<Box<dyn Admit>, String>),
+    OfflineAdmission(
+        fn(&Arguments<'_>, &BuildContext<'_>, &Arc<Future>) -> Result<Box<dyn Admit>, String>,
+    ),
     /// Builds an eviction policy that knows the trace ahead.
-    OfflineEviction(fn(&Arguments<'_>, &BuildContext<'_>, &Arc<Future>) -> Result<Box<dyn Evict>, String>),
+    OfflineEviction(
+        fn(&Arguments<'_>, &BuildContext<'_>, &Arc<Future>) -> Result<Box<dyn Evict>, String>,
+    ),
 }
 
 /// The surroundings of a policy that is being built.
@@ -97,6 +107,7 @@ impl BuildContext<'_> {
     /// Returns the stage's own random stream. The same seed, place in the spec and policy name give
     /// the same stream.
     pub fn stream(&self) -> Stream {
-        self.streams.stream(&format!("policy stage {} {}", self.stage, self.name))
+        self.streams
+            .stream(&format!("policy stage {} {}", self.stage, self.name))
     }
 }

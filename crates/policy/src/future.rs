@@ -42,16 +42,26 @@ impl Future {
     /// [`Future::NEVER`]. Both numbers count from 1, as [`crate::Request::seq`] does.
     #[inline]
     pub fn next(&self, seq: u64) -> u32 {
-        let next = seq.checked_sub(1).and_then(|place| self.next.get(place as usize));
+        let next = seq
+            .checked_sub(1)
+            .and_then(|place| self.next.get(place as usize));
         next.map_or(Future::NEVER, |next| *next)
     }
 
     /// Returns the ids and sizes in bytes of up to `len` requests, from request `seq` on, which
     /// counts from 1.
     pub fn window(&self, seq: u64, len: u64) -> impl Iterator<Item = (u64, u64)> {
-        let start = usize::try_from(seq.saturating_sub(1)).unwrap_or(usize::MAX).min(self.len());
-        let end = start + usize::try_from(len).unwrap_or(usize::MAX).min(self.len() - start);
-        self.ids[start..end].iter().copied().zip(self.sizes[start..end].iter().copied())
+        let start = usize::try_from(seq.saturating_sub(1))
+            .unwrap_or(usize::MAX)
+            .min(self.len());
+        let end = start
+            + usize::try_from(len)
+                .unwrap_or(usize::MAX)
+                .min(self.len() - start);
+        self.ids[start..end]
+            .iter()
+            .copied()
+            .zip(self.sizes[start..end].iter().copied())
     }
 }
 
@@ -93,7 +103,8 @@ impl FutureBuilder {
                 *last = place;
             }
             None => {
-                self.last.insert_unique(mix(id), place, |last| mix(ids[*last as usize]));
+                self.last
+                    .insert_unique(mix(id), place, |last| mix(ids[*last as usize]));
             }
         }
         Ok(())
@@ -115,7 +126,10 @@ pub struct FutureTooLong;
 
 impl fmt::Display for FutureTooLong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "more than {MAX_FUTURE_REQUESTS} requests cannot be held in memory to be foreseen")
+        write!(
+            f,
+            "more than {MAX_FUTURE_REQUESTS} requests cannot be held in memory to be foreseen"
+        )
     }
 }
 
@@ -142,7 +156,12 @@ mod tests {
     #[test]
     fn a_window_past_the_end() {
         let future = future(&[7, 8, 9]);
-        let window = |seq, len| future.window(seq, len).map(|(id, _)| id).collect::<Vec<_>>();
+        let window = |seq, len| {
+            future
+                .window(seq, len)
+                .map(|(id, _)| id)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(window(1, 2), [7, 8]);
         assert_eq!(window(2, u64::MAX), [8, 9]);
         assert_eq!(window(4, 1), []);

@@ -70,7 +70,10 @@ const EMPTY: u32 = u32::MAX;
 const MIN_BUCKETS: usize = 2;
 
 impl Bucket {
-    const NEW: Bucket = Bucket { tags: [0; PLACES], slots: [EMPTY; PLACES] };
+    const NEW: Bucket = Bucket {
+        tags: [0; PLACES],
+        slots: [EMPTY; PLACES],
+    };
 
     #[inline]
     fn len(&self) -> usize {
@@ -107,7 +110,11 @@ impl Bucket {
 
 impl<I: Ids> Default for SlotIndex<I> {
     fn default() -> Self {
-        SlotIndex { buckets: Vec::new(), len: 0, ids: PhantomData }
+        SlotIndex {
+            buckets: Vec::new(),
+            len: 0,
+            ids: PhantomData,
+        }
     }
 }
 
@@ -172,7 +179,9 @@ impl<I: Ids> SlotIndex<I> {
         let tag = Self::tag(id);
         let mut at = self.home(tag);
         loop {
-            let Some(bucket) = self.buckets.get_mut(at) else { return false };
+            let Some(bucket) = self.buckets.get_mut(at) else {
+                return false;
+            };
             let was_full = bucket.is_full();
             let found = equal(&bucket.slots, slot.raw()) & equal(&bucket.tags, tag);
             if found != 0 {
@@ -201,7 +210,8 @@ impl<I: Ids> SlotIndex<I> {
             let was_full = bucket.is_full();
             let distance = at.wrapping_sub(gap) & (self.buckets.len() - 1);
             let passed_gap = |place: &usize| {
-                let from_home = at.wrapping_sub(self.home(bucket.tags[*place])) & (self.buckets.len() - 1);
+                let from_home =
+                    at.wrapping_sub(self.home(bucket.tags[*place])) & (self.buckets.len() - 1);
                 bucket.slots[*place] != EMPTY && from_home >= distance
             };
             if let Some(place) = (0..PLACES).find(passed_gap) {
@@ -236,7 +246,9 @@ impl<I: Ids> SlotIndex<I> {
         buckets.resize(length, Bucket::NEW);
         for old in std::mem::replace(&mut self.buckets, buckets) {
             let entries = old.tags.into_iter().zip(old.slots);
-            entries.filter(|(_, slot)| *slot != EMPTY).for_each(|(tag, slot)| self.put(tag, slot));
+            entries
+                .filter(|(_, slot)| *slot != EMPTY)
+                .for_each(|(tag, slot)| self.put(tag, slot));
         }
     }
 
@@ -283,7 +295,9 @@ fn equal(places: &[u32; PLACES], value: u32) -> u32 {
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    (0..PLACES).fold(0, |equal, place| equal | u32::from(places[place] == value) << place)
+    (0..PLACES).fold(0, |equal, place| {
+        equal | u32::from(places[place] == value) << place
+    })
 }
 
 /// The numbers of the bits that are set, from the lowest.

@@ -13,7 +13,11 @@ pub struct Job {
 impl Job {
     /// Runs it.
     pub fn run(self) -> JobDone {
-        JobDone { generation: self.generation, stage: self.stage, result: (self.work)() }
+        JobDone {
+            generation: self.generation,
+            stage: self.stage,
+            result: (self.work)(),
+        }
     }
 }
 

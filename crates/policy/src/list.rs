@@ -32,7 +32,10 @@ pub(crate) struct Link {
 
 impl Default for Link {
     fn default() -> Self {
-        Link { newer: END, older: END }
+        Link {
+            newer: END,
+            older: END,
+        }
     }
 }
 
@@ -91,7 +94,10 @@ pub(crate) struct List {
 
 impl Default for List {
     fn default() -> Self {
-        List { head: END, tail: END }
+        List {
+            head: END,
+            tail: END,
+        }
     }
 }
 
@@ -100,7 +106,10 @@ impl List {
     #[inline]
     pub fn push_head<L: Linked>(&mut self, links: &mut L, slot: Slot) {
         links.reach(slot);
-        *links.link_mut(slot.raw()) = Link { newer: END, older: self.head };
+        *links.link_mut(slot.raw()) = Link {
+            newer: END,
+            older: self.head,
+        };
         match self.head {
             END => self.tail = slot.raw(),
             head => links.link_mut(head).newer = slot.raw(),
@@ -112,7 +121,10 @@ impl List {
     #[inline]
     pub fn push_tail<L: Linked>(&mut self, links: &mut L, slot: Slot) {
         links.reach(slot);
-        *links.link_mut(slot.raw()) = Link { newer: self.tail, older: END };
+        *links.link_mut(slot.raw()) = Link {
+            newer: self.tail,
+            older: END,
+        };
         match self.tail {
             END => self.head = slot.raw(),
             tail => links.link_mut(tail).older = slot.raw(),

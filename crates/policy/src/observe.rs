@@ -171,7 +171,13 @@ impl Observer {
     /// Until then it counts nothing either. Observers of the same cache have the same `seed`.
     /// `most` observations are kept at most.
     pub fn new(seed: u64, most: usize) -> Observer {
-        Observer { seed, last: None, totals: Totals::default(), kept: Vec::new(), most }
+        Observer {
+            seed,
+            last: None,
+            totals: Totals::default(),
+            kept: Vec::new(),
+            most,
+        }
     }
 
     /// Returns the place of a key in the order by which samples are drawn. Different keys have
@@ -228,7 +234,11 @@ impl Observer {
     pub fn removed(&mut self, key: u64, soft: bool, now: Time) {
         let place = self.place(key);
         if self.last.is_some_and(|last| place <= last) {
-            self.keep(Observation::Removed(Removal { now, scope: Scope::Place(place), soft }));
+            self.keep(Observation::Removed(Removal {
+                now,
+                scope: Scope::Place(place),
+                soft,
+            }));
         }
     }
 
@@ -304,7 +314,12 @@ mod tests {
         assert_eq!(requests(&mut observer, Some(0)), 0);
         let totals = observer.take(None, &mut Vec::new());
         assert_eq!(
-            (totals.storable(), totals.hits, totals.storable_bytes(), totals.lost),
+            (
+                totals.storable(),
+                totals.hits,
+                totals.storable_bytes(),
+                totals.lost
+            ),
             (10_000, 10_000, 500_000, 0)
         );
     }
@@ -312,7 +327,10 @@ mod tests {
     #[test]
     fn the_sample_is_not_its_share_of_the_keys() {
         let kept = requests(&mut Observer::new(1, MOST), Some(u64::MAX / 16));
-        assert!((525..725).contains(&kept), "{kept} of 10,000 at a sixteenth");
+        assert!(
+            (525..725).contains(&kept),
+            "{kept} of 10,000 at a sixteenth"
+        );
     }
 
     #[test]

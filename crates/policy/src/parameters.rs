@@ -70,14 +70,23 @@ impl Values {
     pub(crate) fn read(&self, text: &str) -> Option<u64> {
         match *self {
             Values::Integer(min, max) => text.parse().ok().filter(|n| (min..=max).contains(n)),
-            Values::PowerOfTwo(min, max) => {
-                text.parse().ok().filter(|n: &u64| (min..=max).contains(n) && n.is_power_of_two())
-            }
-            Values::Bytes(min, max) => {
-                text.parse::<ByteSize>().ok().map(ByteSize::bytes).filter(|n| (min..=max).contains(n))
-            }
-            Values::Share => text.parse::<Ratio>().ok().map(|share| share.value().to_bits()),
-            Values::Choice(words) => words.iter().position(|word| *word == text).map(|index| index as u64),
+            Values::PowerOfTwo(min, max) => text
+                .parse()
+                .ok()
+                .filter(|n: &u64| (min..=max).contains(n) && n.is_power_of_two()),
+            Values::Bytes(min, max) => text
+                .parse::<ByteSize>()
+                .ok()
+                .map(ByteSize::bytes)
+                .filter(|n| (min..=max).contains(n)),
+            Values::Share => text
+                .parse::<Ratio>()
+                .ok()
+                .map(|share| share.value().to_bits()),
+            Values::Choice(words) => words
+                .iter()
+                .position(|word| *word == text)
+                .map(|index| index as u64),
         }
     }
 }
@@ -111,7 +120,11 @@ impl Arguments<'_> {
     /// preset. The value is a number, a number of bytes, the index of a choice, or the bits of a
     /// share.
     pub fn get(&self, name: &str) -> Option<u64> {
-        let given = self.given.iter().find(|(given, _)| *given == name).map(|(_, value)| *value);
+        let given = self
+            .given
+            .iter()
+            .find(|(given, _)| *given == name)
+            .map(|(_, value)| *value);
         given.or_else(|| {
             let parameter = self.parameters.iter().find(|p| p.name == name)?;
             parameter.values.read(parameter.default.text()?)

@@ -86,7 +86,11 @@ fn note_advice(start: usize) {
 /// takes the advice back when the memory of the table is freed: what comes there may be small.
 pub fn take_advice(start: usize) -> bool {
     #[cfg(target_os = "linux")]
-    return ADVISED.iter().any(|place| place.compare_exchange(start, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok());
+    return ADVISED.iter().any(|place| {
+        place
+            .compare_exchange(start, 0, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
+    });
     #[cfg(not(target_os = "linux"))]
     {
         let _ = start;
@@ -123,6 +127,9 @@ mod tests {
         grow(&mut table, 4 << 20);
         assert!(table.capacity() >= 4 << 20);
         table.resize(4 << 20, 7);
-        assert!(table[..1000].iter().copied().eq(0..1000) && table[1000..].iter().all(|other| *other == 7));
+        assert!(
+            table[..1000].iter().copied().eq(0..1000)
+                && table[1000..].iter().all(|other| *other == 7)
+        );
     }
 }

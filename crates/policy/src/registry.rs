@@ -78,7 +78,9 @@ pub struct Registry {
 impl Registry {
     /// Returns the policies of this crate.
     pub fn builtin() -> Registry {
-        Registry { entries: BUILTIN.iter().collect() }
+        Registry {
+            entries: BUILTIN.iter().collect(),
+        }
     }
 
     /// Adds a policy.
@@ -96,10 +98,17 @@ impl Registry {
             return Err(RegistryError::Taken(name));
         }
         for (index, parameter) in entry.parameters.iter().enumerate() {
-            if entry.parameters[..index].iter().any(|earlier| earlier.name == parameter.name) {
+            if entry.parameters[..index]
+                .iter()
+                .any(|earlier| earlier.name == parameter.name)
+            {
                 return Err(RegistryError::ParameterTwice(name, parameter.name));
             }
-            if parameter.default.text().is_some_and(|text| parameter.values.read(text).is_none()) {
+            if parameter
+                .default
+                .text()
+                .is_some_and(|text| parameter.values.read(text).is_none())
+            {
                 return Err(RegistryError::Preset(name, parameter.name));
             }
         }
@@ -124,7 +133,10 @@ impl Registry {
     /// name the same policy. A spec prints the name of the entry.
     pub fn get(&self, name: &str) -> Option<&'static PolicyEntry> {
         let exact = self.iter().find(|entry| entry.name == name);
-        exact.or_else(|| self.iter().find(|entry| letters(entry.name).eq(letters(name))))
+        exact.or_else(|| {
+            self.iter()
+                .find(|entry| letters(entry.name).eq(letters(name)))
+        })
     }
 
     /// Returns the policies, the built-in ones first.
@@ -145,7 +157,9 @@ impl Registry {
 
 /// Returns the letters and digits of a name, in lower case.
 fn letters(name: &str) -> impl Iterator<Item = u8> {
-    name.bytes().filter(|byte| *byte != b'-').map(|byte| byte.to_ascii_lowercase())
+    name.bytes()
+        .filter(|byte| *byte != b'-')
+        .map(|byte| byte.to_ascii_lowercase())
 }
 
 impl<'a> IntoIterator for &'a Registry {
@@ -183,13 +197,20 @@ impl fmt::Display for RegistryError {
         match self {
             RegistryError::Taken(name) => write!(f, "a policy `{name}` is registered already"),
             RegistryError::Name(name) => {
-                write!(f, "policy name `{}` needs lower-case letters, digits and `-` only", name.escape_debug())
+                write!(
+                    f,
+                    "policy name `{}` needs lower-case letters, digits and `-` only",
+                    name.escape_debug()
+                )
             }
             RegistryError::ParameterTwice(name, parameter) => {
                 write!(f, "policy `{name}` has two parameters `{parameter}`")
             }
             RegistryError::Preset(name, parameter) => {
-                write!(f, "policy `{name}`: the preset of `{parameter}` is not one of its values")
+                write!(
+                    f,
+                    "policy `{name}`: the preset of `{parameter}` is not one of its values"
+                )
             }
         }
     }
@@ -209,7 +230,12 @@ mod tests {
         for entry in registry() {
             for parameter in entry.parameters {
                 if let Some(text) = parameter.default.text() {
-                    assert!(parameter.values.read(text).is_some(), "{}({}={text})", entry.name, parameter.name);
+                    assert!(
+                        parameter.values.read(text).is_some(),
+                        "{}({}={text})",
+                        entry.name,
+                        parameter.name
+                    );
                 }
             }
         }
@@ -217,24 +243,45 @@ mod tests {
 
     #[test]
     fn case_and_hyphens_do_not_matter() {
-        for (typed, name) in
-            [("LRU", "lru"), ("S3-FIFO", "s3fifo"), ("w-TinyLFU", "w-tinylfu"), ("wtinylfu", "w-tinylfu")]
-        {
+        for (typed, name) in [
+            ("LRU", "lru"),
+            ("S3-FIFO", "s3fifo"),
+            ("w-TinyLFU", "w-tinylfu"),
+            ("wtinylfu", "w-tinylfu"),
+        ] {
             assert_eq!(registry().get(typed).map(|entry| entry.name), Some(name));
         }
-        assert_eq!("Filter(theta=2) + S3-FIFO".parse::<Spec>().unwrap().to_string(), "filter(theta=2)+s3fifo");
+        assert_eq!(
+            "Filter(theta=2) + S3-FIFO"
+                .parse::<Spec>()
+                .unwrap()
+                .to_string(),
+            "filter(theta=2)+s3fifo"
+        );
         assert!(registry().get("l_ru").is_none() && registry().get("-").is_none());
     }
 
     #[test]
     fn two_policies_of_one_name() {
-        let mut names: Vec<_> = registry().iter().map(|entry| letters(entry.name).collect::<Vec<_>>()).collect();
+        let mut names: Vec<_> = registry()
+            .iter()
+            .map(|entry| letters(entry.name).collect::<Vec<_>>())
+            .collect();
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), registry().len());
         for entry in registry() {
-            assert!(!entry.citation.is_empty() && !entry.summary.is_empty() && !entry.complexity.is_empty());
-            assert!(entry.name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'));
+            assert!(
+                !entry.citation.is_empty()
+                    && !entry.summary.is_empty()
+                    && !entry.complexity.is_empty()
+            );
+            assert!(
+                entry
+                    .name
+                    .bytes()
+                    .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+            );
         }
         assert!("lru".parse::<Spec>().is_ok());
     }
@@ -250,17 +297,30 @@ mod tests {
         build: Build::Eviction(|_, _| Err("not built".to_owned())),
     };
 
-    const NUMBER: Parameter =
-        Parameter { name: "x", unit: "", values: Values::Integer(1, 9), default: Preset::Value("3"), doc: "" };
+    const NUMBER: Parameter = Parameter {
+        name: "x",
+        unit: "",
+        values: Values::Integer(1, 9),
+        default: Preset::Value("3"),
+        doc: "",
+    };
 
     #[test]
     fn an_entry_that_no_spec_can_use_is_registered() {
         const UPPER: PolicyEntry = PolicyEntry { name: "New", ..NEW };
         const NAMELESS: PolicyEntry = PolicyEntry { name: "", ..NEW };
         const LRU: PolicyEntry = PolicyEntry { name: "lru", ..NEW };
-        const TWICE: PolicyEntry = PolicyEntry { parameters: &[NUMBER, NUMBER], ..NEW };
-        const OUT_OF_RANGE: PolicyEntry =
-            PolicyEntry { parameters: &[Parameter { default: Preset::Value("10"), ..NUMBER }], ..NEW };
+        const TWICE: PolicyEntry = PolicyEntry {
+            parameters: &[NUMBER, NUMBER],
+            ..NEW
+        };
+        const OUT_OF_RANGE: PolicyEntry = PolicyEntry {
+            parameters: &[Parameter {
+                default: Preset::Value("10"),
+                ..NUMBER
+            }],
+            ..NEW
+        };
         let refused = |entry| Registry::builtin().register(entry).expect_err("a fault");
         assert_eq!(refused(&UPPER), RegistryError::Name("New"));
         assert_eq!(refused(&NAMELESS), RegistryError::Name(""));
@@ -268,7 +328,10 @@ mod tests {
         assert_eq!(refused(&TWICE), RegistryError::ParameterTwice("new", "x"));
         assert_eq!(refused(&OUT_OF_RANGE), RegistryError::Preset("new", "x"));
         let once = Registry::builtin().register(&NEW).unwrap();
-        assert_eq!(once.clone().register(&NEW).expect_err("a fault"), RegistryError::Taken("new"));
+        assert_eq!(
+            once.clone().register(&NEW).expect_err("a fault"),
+            RegistryError::Taken("new")
+        );
         assert_eq!(once.len(), Registry::builtin().len() + 1);
         assert!(once.get("new").is_some() && registry().get("new").is_none());
     }

@@ -15,7 +15,9 @@
 //! O(1) a request; halving is amortised, 64 bytes for every 80 requests.
 
 use crate::hash::mix;
-use crate::limits::{SKETCH_MAX_WINDOW, SKETCH_MIN_BLOCKS, SKETCH_MIN_WINDOW, SKETCH_WINDOW_AN_OBJECT};
+use crate::limits::{
+    SKETCH_MAX_WINDOW, SKETCH_MIN_BLOCKS, SKETCH_MIN_WINDOW, SKETCH_WINDOW_AN_OBJECT,
+};
 use crate::prefetch::prefetch;
 
 /// The largest estimate.
@@ -40,14 +42,20 @@ struct Block([u64; 8]);
 impl Sketch {
     /// For a window of this many requests.
     pub fn new(window: u64) -> Sketch {
-        let mut sketch = Sketch { blocks: vec![Block::default(); SKETCH_MIN_BLOCKS], requests: 0, window: 1 };
+        let mut sketch = Sketch {
+            blocks: vec![Block::default(); SKETCH_MIN_BLOCKS],
+            requests: 0,
+            window: 1,
+        };
         sketch.set_window(window);
         sketch
     }
 
     /// The window for a cache of this many objects.
     pub fn window_for(objects: usize) -> u64 {
-        (objects as u64).saturating_mul(SKETCH_WINDOW_AN_OBJECT).clamp(SKETCH_MIN_WINDOW, SKETCH_MAX_WINDOW)
+        (objects as u64)
+            .saturating_mul(SKETCH_WINDOW_AN_OBJECT)
+            .clamp(SKETCH_MIN_WINDOW, SKETCH_MAX_WINDOW)
     }
 
     /// Counters are halved after this many requests from now on; the table grows with it and does
@@ -67,7 +75,10 @@ impl Sketch {
     pub fn count(&mut self, id: u64) -> bool {
         let (block, counters) = self.place(id);
         let Block(words) = &mut self.blocks[block];
-        let lowest = counters.map(|(word, shift)| words[word] >> shift & 15).into_iter().fold(15, u64::min);
+        let lowest = counters
+            .map(|(word, shift)| words[word] >> shift & 15)
+            .into_iter()
+            .fold(15, u64::min);
         if lowest < u64::from(MAX_COUNT) {
             for (word, shift) in counters {
                 if words[word] >> shift & 15 == lowest {
@@ -93,7 +104,10 @@ impl Sketch {
     pub fn estimate(&self, id: u64) -> u32 {
         let (block, counters) = self.place(id);
         let Block(words) = &self.blocks[block];
-        counters.map(|(word, shift)| (words[word] >> shift & 15) as u32).into_iter().fold(MAX_COUNT, u32::min)
+        counters
+            .map(|(word, shift)| (words[word] >> shift & 15) as u32)
+            .into_iter()
+            .fold(MAX_COUNT, u32::min)
     }
 
     /// `id` will be counted or estimated soon.
@@ -122,7 +136,10 @@ impl Sketch {
             let pick = (hash >> (64 - 5 * (row + 1)) & 31) as usize;
             (2 * row + pick / 16, (pick % 16 * 4) as u32)
         };
-        (hash as usize & (self.blocks.len() - 1), [counter(0), counter(1), counter(2), counter(3)])
+        (
+            hash as usize & (self.blocks.len() - 1),
+            [counter(0), counter(1), counter(2), counter(3)],
+        )
     }
 }
 
@@ -182,9 +199,17 @@ mod tests {
             sketch.count(id);
         }
         let once = (0..50_000).filter(|id| sketch.estimate(*id) == 1).count();
-        let never = (100_000..150_000).filter(|id| sketch.estimate(*id) == 0).count();
-        assert!(once > 45_000, "{once} of 50000 that came once are known as such");
-        assert!(never > 40_000, "{never} of 50000 that never came are known as such");
+        let never = (100_000..150_000)
+            .filter(|id| sketch.estimate(*id) == 0)
+            .count();
+        assert!(
+            once > 45_000,
+            "{once} of 50000 that came once are known as such"
+        );
+        assert!(
+            never > 40_000,
+            "{never} of 50000 that never came are known as such"
+        );
         assert!(sketch.bytes() <= 16 * 10_000);
     }
 }

@@ -80,7 +80,11 @@ impl Spec {
                 suggestion: None,
             });
         }
-        let mut parser = Parser { text, at: 0, registry };
+        let mut parser = Parser {
+            text,
+            at: 0,
+            registry,
+        };
         let mut stages = Vec::new();
         loop {
             let at = parser.skip_blanks();
@@ -112,9 +116,14 @@ impl Spec {
 
     /// Returns the spec of an engine whose policies do not come from a registry.
     pub(crate) fn custom(admissions: usize) -> Spec {
-        let stage = |entry| Stage { entry, arguments: Vec::new() };
+        let stage = |entry| Stage {
+            entry,
+            arguments: Vec::new(),
+        };
         let admissions = (0..admissions).map(|_| stage(&CUSTOM_ADMISSION));
-        Spec { stages: admissions.chain([stage(&CUSTOM_EVICTION)]).collect() }
+        Spec {
+            stages: admissions.chain([stage(&CUSTOM_EVICTION)]).collect(),
+        }
     }
 
     pub(crate) fn stages(&self) -> &[Stage] {
@@ -124,7 +133,10 @@ impl Spec {
     /// Returns the memory that its policies take for each stored object, in bytes: the sum of what
     /// their registry entries state.
     pub fn bytes_an_object(&self) -> u64 {
-        self.stages().iter().map(|stage| u64::from(stage.entry().bytes_an_object)).sum()
+        self.stages()
+            .iter()
+            .map(|stage| u64::from(stage.entry().bytes_an_object))
+            .sum()
     }
 
     /// Returns true if a stage depends on the cache's place on the path of an answer: see
@@ -152,10 +164,13 @@ const CUSTOM_ADMISSION: PolicyEntry = PolicyEntry {
 };
 
 /// Stands for an eviction policy that [`crate::Engine::with`] got as an object.
-const CUSTOM_EVICTION: PolicyEntry =
-    PolicyEntry { build: Build::Eviction(|_, _| Err(NOT_REGISTERED.to_owned())), ..CUSTOM_ADMISSION };
+const CUSTOM_EVICTION: PolicyEntry = PolicyEntry {
+    build: Build::Eviction(|_, _| Err(NOT_REGISTERED.to_owned())),
+    ..CUSTOM_ADMISSION
+};
 
-const NOT_REGISTERED: &str = "`custom` is an object that the program supplied, which no spec can build";
+const NOT_REGISTERED: &str =
+    "`custom` is an object that the program supplied, which no spec can build";
 
 impl Stage {
     pub(crate) fn entry(&self) -> &'static PolicyEntry {
@@ -164,8 +179,15 @@ impl Stage {
 
     /// Returns the result of `build` for the stage's arguments.
     pub(crate) fn with_arguments<T>(&self, build: impl FnOnce(&Arguments<'_>) -> T) -> T {
-        let given: Vec<_> = self.arguments.iter().map(|a| (a.parameter, a.value)).collect();
-        build(&Arguments { parameters: self.entry.parameters, given: &given })
+        let given: Vec<_> = self
+            .arguments
+            .iter()
+            .map(|a| (a.parameter, a.value))
+            .collect();
+        build(&Arguments {
+            parameters: self.entry.parameters,
+            given: &given,
+        })
     }
 }
 
@@ -216,14 +238,29 @@ impl SpecError {
     /// built.
     pub(crate) fn contradiction(spec: &Spec, index: usize, problem: String) -> Self {
         let text = spec.to_string();
-        let at = text.split('+').take(index).map(|stage| stage.len() + 1).sum();
-        SpecError { spec: text, at, problem, suggestion: None }
+        let at = text
+            .split('+')
+            .take(index)
+            .map(|stage| stage.len() + 1)
+            .sum();
+        SpecError {
+            spec: text,
+            at,
+            problem,
+            suggestion: None,
+        }
     }
 }
 
 impl fmt::Display for SpecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "policy `{}`, byte {}: {}", self.spec.escape_debug(), self.at, self.problem)?;
+        write!(
+            f,
+            "policy `{}`, byte {}: {}",
+            self.spec.escape_debug(),
+            self.at,
+            self.problem
+        )?;
         match &self.suggestion {
             Some(suggestion) => write!(f, ", did you mean `{suggestion}`?"),
             None => Ok(()),
@@ -255,11 +292,20 @@ impl<'a> Parser<'a> {
         }
         let Some(entry) = self.registry.get(name) else {
             let names = self.registry.iter().map(|entry| entry.name);
-            return Err(self.suggest(at, format!("unknown policy `{}`", name.escape_debug()), nearest(name, names)));
+            return Err(self.suggest(
+                at,
+                format!("unknown policy `{}`", name.escape_debug()),
+                nearest(name, names),
+            ));
         };
-        let arguments = if self.take('(') { self.arguments(entry)? } else { Vec::new() };
+        let arguments = if self.take('(') {
+            self.arguments(entry)?
+        } else {
+            Vec::new()
+        };
         let missing = entry.parameters.iter().find(|parameter| {
-            matches!(parameter.default, Preset::Required) && arguments.iter().all(|a| a.parameter != parameter.name)
+            matches!(parameter.default, Preset::Required)
+                && arguments.iter().all(|a| a.parameter != parameter.name)
         });
         if let Some(parameter) = missing {
             let problem = format!("`{name}` needs `{}`, {}", parameter.name, parameter.values);
@@ -277,7 +323,10 @@ impl<'a> Parser<'a> {
         loop {
             let at = self.skip_blanks();
             let argument = self.argument(entry)?;
-            if arguments.iter().any(|earlier| earlier.parameter == argument.parameter) {
+            if arguments
+                .iter()
+                .any(|earlier| earlier.parameter == argument.parameter)
+            {
                 return Err(self.error(at, format!("`{}` is given twice", argument.parameter)));
             }
             arguments.push(argument);
@@ -301,28 +350,65 @@ impl<'a> Parser<'a> {
         };
         let (at, text) = self.word();
         let Some(value) = parameter.values.read(text) else {
-            let unit = if parameter.unit.is_empty() { String::new() } else { format!(" ({})", parameter.unit) };
-            let problem = format!("`{}={}` is not {}{unit}", parameter.name, text.escape_debug(), parameter.values);
+            let unit = if parameter.unit.is_empty() {
+                String::new()
+            } else {
+                format!(" ({})", parameter.unit)
+            };
+            let problem = format!(
+                "`{}={}` is not {}{unit}",
+                parameter.name,
+                text.escape_debug(),
+                parameter.values
+            );
             let suggestion = match parameter.values {
                 Values::Choice(words) => nearest(text, words.iter().copied()),
                 _ => None,
             };
             return Err(self.suggest(at, problem, suggestion));
         };
-        Ok(Argument { parameter: parameter.name, text: text.to_owned(), bare: false, value })
+        Ok(Argument {
+            parameter: parameter.name,
+            text: text.to_owned(),
+            bare: false,
+            value,
+        })
     }
 
     /// Reads a word without `=`, which is a value of a parameter of choices.
-    fn bare(&self, entry: &'static PolicyEntry, at: usize, word: &str) -> Result<Argument, SpecError> {
-        let value_of = |p: &Parameter| matches!(p.values, Values::Choice(_)).then(|| p.values.read(word)).flatten();
-        let found = entry.parameters.iter().find_map(|p| value_of(p).map(|value| (p.name, value)));
+    fn bare(
+        &self,
+        entry: &'static PolicyEntry,
+        at: usize,
+        word: &str,
+    ) -> Result<Argument, SpecError> {
+        let value_of = |p: &Parameter| {
+            matches!(p.values, Values::Choice(_))
+                .then(|| p.values.read(word))
+                .flatten()
+        };
+        let found = entry
+            .parameters
+            .iter()
+            .find_map(|p| value_of(p).map(|value| (p.name, value)));
         match found {
-            Some((parameter, value)) => Ok(Argument { parameter, text: word.to_owned(), bare: true, value }),
+            Some((parameter, value)) => Ok(Argument {
+                parameter,
+                text: word.to_owned(),
+                bare: true,
+                value,
+            }),
             None => Err(self.unknown_parameter(entry, at, word, "argument")),
         }
     }
 
-    fn unknown_parameter(&self, entry: &PolicyEntry, at: usize, word: &str, what: &str) -> SpecError {
+    fn unknown_parameter(
+        &self,
+        entry: &PolicyEntry,
+        at: usize,
+        word: &str,
+        what: &str,
+    ) -> SpecError {
         let names = entry.parameters.iter().map(|p| p.name);
         let words = entry.parameters.iter().flat_map(|p| match p.values {
             Values::Choice(words) => words,
@@ -331,7 +417,11 @@ impl<'a> Parser<'a> {
         let meant = nearest(word, names.clone().chain(words.copied()));
         let mut problem = match entry.parameters {
             [] => format!("`{}` takes no arguments", entry.name),
-            _ => format!("unknown {what} `{}` of `{}`", word.escape_debug(), entry.name),
+            _ => format!(
+                "unknown {what} `{}` of `{}`",
+                word.escape_debug(),
+                entry.name
+            ),
         };
         if meant.is_none() && !entry.parameters.is_empty() {
             let names: Vec<String> = names.map(|name| format!("`{name}=`")).collect();
@@ -378,7 +468,12 @@ impl<'a> Parser<'a> {
     }
 
     fn suggest(&self, at: usize, problem: String, suggestion: Option<String>) -> SpecError {
-        SpecError { spec: self.text.to_owned(), at, problem, suggestion }
+        SpecError {
+            spec: self.text.to_owned(),
+            at,
+            problem,
+            suggestion,
+        }
     }
 }
 
@@ -389,7 +484,8 @@ fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<Strin
     let similarity = |name: &str| match strsim::damerau_levenshtein(&word, name) {
         // In a short name, one mistyped letter is a third of all letters.
         1 if word.len() == name.len() => 0.99,
-        _ => strsim::normalized_damerau_levenshtein(&word, name).max(strsim::jaro_winkler(&word, name) - 0.1),
+        _ => strsim::normalized_damerau_levenshtein(&word, name)
+            .max(strsim::jaro_winkler(&word, name) - 0.1),
     };
     names
         .map(|name| (similarity(name), name))

@@ -55,7 +55,11 @@ impl NaiveLru {
 }
 
 /// What is stored must follow `admits`, asked at every miss; hits are told too.
-fn follows(text: &str, steps: &[(bool, u64)], mut admits: impl FnMut(u64, bool) -> bool) -> Result<(), TestCaseError> {
+fn follows(
+    text: &str,
+    steps: &[(bool, u64)],
+    mut admits: impl FnMut(u64, bool) -> bool,
+) -> Result<(), TestCaseError> {
     let mut owner = Owner::new(&text.parse().unwrap(), 100, 1);
     for (second, (removal, id)) in steps.iter().copied().enumerate() {
         if removal {
@@ -64,7 +68,13 @@ fn follows(text: &str, steps: &[(bool, u64)], mut admits: impl FnMut(u64, bool) 
         }
         let hit = owner.request(id, size(id), Time::from_secs(second as u64));
         let admitted = admits(id, hit);
-        prop_assert_eq!(owner.index.contains_key(&id), hit || admitted, "request {} for {}", second, id);
+        prop_assert_eq!(
+            owner.index.contains_key(&id),
+            hit || admitted,
+            "request {} for {}",
+            second,
+            id
+        );
     }
     Ok(())
 }
@@ -225,26 +235,53 @@ proptest! {
 
 #[test]
 fn shares_that_are_no_chances() {
-    for text in ["probability(p=1.5)+lru", "probability(p=-1)+lru", "probability(p=NaN)+lru", "probability(p=x)+lru"] {
+    for text in [
+        "probability(p=1.5)+lru",
+        "probability(p=-1)+lru",
+        "probability(p=NaN)+lru",
+        "probability(p=x)+lru",
+    ] {
         let error = text.parse::<larder_policy::Spec>().unwrap_err().to_string();
-        assert!(error.ends_with("is not a share between 0 and 1, such as \"0.1\" or \"10%\""), "{error}");
+        assert!(
+            error.ends_with("is not a share between 0 and 1, such as \"0.1\" or \"10%\""),
+            "{error}"
+        );
     }
     // 10,000 objects, a quarter of which should come in: deviation 43.
     let mut owner = Owner::new(&"probability(p=0.25)+lru".parse().unwrap(), 100_000, 3);
     (0..10_000).for_each(|id| assert!(!owner.request(id, 1, Time::ZERO)));
-    assert!((2300..2700).contains(&owner.engine.len()), "{}", owner.engine.len());
+    assert!(
+        (2300..2700).contains(&owner.engine.len()),
+        "{}",
+        owner.engine.len()
+    );
 }
 
 #[test]
 fn a_climb_that_never_leaves_its_start() {
     // Many small objects and a few large ones that fill the cache: c must come down from 2^18 to
     // below the large ones' size.
-    let mut owner = Owner::new(&"hillclimb(interval=2000,start=256KiB)+lru".parse().unwrap(), 1 << 20, 1);
+    let mut owner = Owner::new(
+        &"hillclimb(interval=2000,start=256KiB)+lru".parse().unwrap(),
+        1 << 20,
+        1,
+    );
     let mut zipf = traffic::Zipf::new(4000, 0.7, 7);
     for _ in 0..60_000 {
         let id = zipf.draw();
-        owner.request(id, if id.is_multiple_of(10) { 100_000 } else { 500 }, Time::ZERO);
+        owner.request(
+            id,
+            if id.is_multiple_of(10) { 100_000 } else { 500 },
+            Time::ZERO,
+        );
     }
-    let c = owner.engine.gauges().iter().find(|(_, gauge)| gauge.name == "c_bytes").unwrap().1.value;
+    let c = owner
+        .engine
+        .gauges()
+        .iter()
+        .find(|(_, gauge)| gauge.name == "c_bytes")
+        .unwrap()
+        .1
+        .value;
     assert!((500.0..50_000.0).contains(&c), "{c}");
 }

@@ -106,8 +106,15 @@ impl History {
         let hash = mix(id ^ 0x9e37_79b9_7f4a_7c15);
         let line = hash as usize % self.lines();
         match self {
-            History::Sketch(lines) => counters(hash).map(|at| lines[line][at]).into_iter().min().unwrap(),
-            History::Table(lines) => lines[line].iter().find(|(tag, _)| *tag == hash >> 39).map_or(0, |known| known.1),
+            History::Sketch(lines) => counters(hash)
+                .map(|at| lines[line][at])
+                .into_iter()
+                .min()
+                .unwrap(),
+            History::Table(lines) => lines[line]
+                .iter()
+                .find(|(tag, _)| *tag == hash >> 39)
+                .map_or(0, |known| known.1),
         }
     }
 
@@ -118,7 +125,9 @@ impl History {
         let line = hash as usize % self.lines();
         match self {
             History::Sketch(lines) => {
-                counters(hash).iter().for_each(|at| lines[line][*at] = lines[line][*at].max(count));
+                counters(hash)
+                    .iter()
+                    .for_each(|at| lines[line][*at] = lines[line][*at].max(count));
             }
             // It is the newest of the 16 of its line.
             History::Table(_) if count == 0 => {}
@@ -149,7 +158,10 @@ impl History {
 
     fn halve(&mut self) {
         match self {
-            History::Sketch(lines) => lines.as_flattened_mut().iter_mut().for_each(|count| *count /= 2),
+            History::Sketch(lines) => lines
+                .as_flattened_mut()
+                .iter_mut()
+                .for_each(|count| *count /= 2),
             History::Table(lines) => lines.iter_mut().for_each(|line| {
                 line.iter_mut().for_each(|(_, count)| *count /= 2);
                 line.retain(|(_, count)| *count > 0);
@@ -177,11 +189,24 @@ impl Naive {
         });
         let order = Order::new(power.parse().unwrap_or(1.5));
         let size_exponent = 1.0 - bytes / 100.0;
-        let history =
-            if bytes == 0.0 { History::Sketch(vec![[0; 64]; 64]) } else { History::Table(vec![Vec::new(); 64]) };
+        let history = if bytes == 0.0 {
+            History::Sketch(vec![[0; 64]; 64])
+        } else {
+            History::Table(vec![Vec::new(); 64])
+        };
         let (since_halving, first_and_second) = ((0, 0), [0.0; 2]);
         let (missed, removed) = (None, None);
-        Naive { capacity, order, size_exponent, history, since_halving, first_and_second, missed, removed, tuner }
+        Naive {
+            capacity,
+            order,
+            size_exponent,
+            history,
+            since_halving,
+            first_and_second,
+            missed,
+            removed,
+            tuner,
+        }
     }
 
     fn request(&mut self, id: u64, size: u64) -> bool {
@@ -203,7 +228,8 @@ impl Naive {
     /// A miss; if the object is stored all the same, it is replaced where the new one is accepted.
     fn miss(&mut self, id: u64, size: u64) {
         self.since_halving.1 += 1;
-        self.history.raise(id, self.history.get(id).saturating_add(1));
+        self.history
+            .raise(id, self.history.get(id).saturating_add(1));
         let known = self.history.get(id);
         self.missed = Some(id);
         self.see(known.into());
@@ -216,14 +242,19 @@ impl Naive {
             newcomer = self.newcomer(id, size, self.history.get(id).into());
         }
         let history = &mut self.history;
-        self.order.store(newcomer, self.capacity, |victim| history.raise(victim.id, victim.count.round() as u8));
-        self.history.on_insert(id, self.order.stored.len(), self.removed == Some(id));
+        self.order.store(newcomer, self.capacity, |victim| {
+            history.raise(victim.id, victim.count.round() as u8)
+        });
+        self.history
+            .on_insert(id, self.order.stored.len(), self.removed == Some(id));
         (self.missed, self.removed) = (None, None);
     }
 
     /// Returns true if the object was stored.
     fn remove(&mut self, id: u64) -> bool {
-        let Some(stored) = self.order.find(id) else { return false };
+        let Some(stored) = self.order.find(id) else {
+            return false;
+        };
         // Where it was missed while it was stored, that is one request more.
         let missed = f32::from(u8::from(self.missed == Some(id)));
         let count = self.order.stored.swap_remove(stored).count.round() + missed;
@@ -235,18 +266,33 @@ impl Naive {
     /// If bytes count, one request stands for twice the share of objects that are requested again.
     fn newcomer(&self, id: u64, size: u64, count: f32) -> Stored {
         let [first, second] = self.first_and_second.map(|objects| objects + 10.0);
-        let promise = if count == 1.0 && self.size_exponent < 1.0 { (2.0 * second / first).min(1.0) } else { 1.0 };
+        let promise = if count == 1.0 && self.size_exponent < 1.0 {
+            (2.0 * second / first).min(1.0)
+        } else {
+            1.0
+        };
         let class = class(count * promise as f32, size, self.size_exponent);
-        Stored { id, size, count, class, ..Stored::default() }
+        Stored {
+            id,
+            size,
+            count,
+            class,
+            ..Stored::default()
+        }
     }
 
     fn fade(&mut self, miss: bool) {
         self.since_halving.0 += 1;
         // 128 turns of the cache, or as many misses as the history has bytes.
         let turns = 128 * self.order.stored.len().max(64);
-        if self.since_halving.0 >= turns || (miss && self.since_halving.1 >= self.history.lines() * 64) {
+        if self.since_halving.0 >= turns
+            || (miss && self.since_halving.1 >= self.history.lines() * 64)
+        {
             self.since_halving = (0, 0);
-            self.order.stored.iter_mut().for_each(|stored| stored.count /= 2.0);
+            self.order
+                .stored
+                .iter_mut()
+                .for_each(|stored| stored.count /= 2.0);
             self.first_and_second = self.first_and_second.map(|objects| objects / 2.0);
             self.history.halve();
             self.missed = None;
@@ -269,7 +315,13 @@ impl Naive {
 
 impl Order {
     fn new(power: f64) -> Order {
-        Order { power, stored: Vec::new(), clock: 0.0, moves: 0, victims: 0 }
+        Order {
+            power,
+            stored: Vec::new(),
+            clock: 0.0,
+            moves: 0,
+            victims: 0,
+        }
     }
 
     fn find(&self, id: u64) -> Option<usize> {
@@ -296,17 +348,28 @@ impl Order {
     /// At the power 0 the clock goes on where somebody is moved or stored.
     fn tick(&mut self, objects: usize) {
         self.moves += 1;
-        self.clock += if self.power == 0.0 { 1.0 / objects as f64 } else { 0.0 };
+        self.clock += if self.power == 0.0 {
+            1.0 / objects as f64
+        } else {
+            0.0
+        };
     }
 
     fn touch(&mut self, at: usize, class: f64) {
         // An object whose deadline would move by less than a quarter of its lifetime stays; at the
         // power 0 none does.
         let rest = if self.power == 0.0 { 0.0 } else { 0.25 };
-        let Stored { class: old, since, .. } = self.stored[at];
+        let Stored {
+            class: old, since, ..
+        } = self.stored[at];
         if class != old || self.clock - since > rest * self.lifetime(class) {
             self.tick(self.stored.len());
-            self.stored[at] = Stored { class, since: self.clock, moved: self.moves, ..self.stored[at].clone() };
+            self.stored[at] = Stored {
+                class,
+                since: self.clock,
+                moved: self.moves,
+                ..self.stored[at].clone()
+            };
         }
     }
 
@@ -328,7 +391,11 @@ impl Order {
         // At the highest power, half an octave more is asked of a newcomer.
         let asked = if self.power >= 8.0 { 1.0 } else { 0.0 };
         let due = self.clock + self.lifetime(newcomer.class - asked);
-        let earlier = self.stored.iter().filter(|stored| self.due(stored) < due).map(|stored| stored.size);
+        let earlier = self
+            .stored
+            .iter()
+            .filter(|stored| self.due(stored) < due)
+            .map(|stored| stored.size);
         if short == 0 || self.power == 0.0 || earlier.sum::<u64>() >= short {
             return true;
         }
@@ -349,12 +416,18 @@ impl Order {
             self.clock = self.clock.max(compared(self.due(&victim)));
             self.victims += 1;
             leave(&victim);
-            if self.clock > (1_u64 << 28) as f64 * self.lifetime(victim.class) && self.victims > self.stored.len() {
+            if self.clock > (1_u64 << 28) as f64 * self.lifetime(victim.class)
+                && self.victims > self.stored.len()
+            {
                 self.restart(self.power);
             }
         }
         self.tick(self.stored.len() + 1);
-        self.stored.push(Stored { since: self.clock, moved: self.moves, ..newcomer });
+        self.stored.push(Stored {
+            since: self.clock,
+            moved: self.moves,
+            ..newcomer
+        });
     }
 
     /// The clock starts from zero, and all keep the share of their lifetimes that is left.
@@ -363,7 +436,8 @@ impl Order {
         self.power = power;
         for at in 0..self.stored.len() {
             let Stored { class, since, .. } = self.stored[at];
-            self.stored[at].since = (since - self.clock) / old.lifetime(class) * self.lifetime(class);
+            self.stored[at].since =
+                (since - self.clock) / old.lifetime(class) * self.lifetime(class);
         }
         self.clock = 0.0;
         self.victims = 0;
@@ -384,7 +458,15 @@ impl Tuner {
                     *hits += 1.0;
                 }
                 None if size <= self.capacity / 8 => {
-                    order.miss(Stored { id, size, class, ..Stored::default() }, self.capacity / 8);
+                    order.miss(
+                        Stored {
+                            id,
+                            size,
+                            class,
+                            ..Stored::default()
+                        },
+                        self.capacity / 8,
+                    );
                 }
                 None => {}
             }
@@ -395,7 +477,11 @@ impl Tuner {
         }
         self.sampled = 0;
         let reference = self.shadows[self.current].1 + 0.0005 * 512.0;
-        let books = self.leads.iter_mut().zip(&mut self.losses).zip(&mut self.swings);
+        let books = self
+            .leads
+            .iter_mut()
+            .zip(&mut self.losses)
+            .zip(&mut self.swings);
         for (((lead, loss), swing), (_, hits)) in books.zip(&mut self.shadows) {
             *lead = (*lead + (*hits - reference)).max(0.0);
             *loss = *loss * 0.99 + (*hits - self.own);
@@ -404,7 +490,11 @@ impl Tuner {
         }
         self.own = 0.0;
         self.asked = (self.asked * 0.998).max(60.0);
-        let most = |of: &[f64]| (0..of.len()).max_by(|a, b| of[*a].total_cmp(&of[*b])).unwrap();
+        let most = |of: &[f64]| {
+            (0..of.len())
+                .max_by(|a, b| of[*a].total_cmp(&of[*b]))
+                .unwrap()
+        };
         let (ahead, better) = (most(&self.leads), most(&self.losses));
         // A tuner that lost 512 hits by following, and an eighth of all that was lost or won,
         // changes to the rung against which it lost, and requires eight times the lead.
@@ -440,12 +530,23 @@ enum Step {
     Refresh,
 }
 
-fn compare(power: &str, bytes: u8, steps: impl IntoIterator<Item = (Step, u64)>) -> Result<(), TestCaseError> {
-    let mut owner = Owner::new(&format!("agd(p={power},bytes={bytes})").parse().unwrap(), CAPACITY, 1);
+fn compare(
+    power: &str,
+    bytes: u8,
+    steps: impl IntoIterator<Item = (Step, u64)>,
+) -> Result<(), TestCaseError> {
+    let mut owner = Owner::new(
+        &format!("agd(p={power},bytes={bytes})").parse().unwrap(),
+        CAPACITY,
+        1,
+    );
     let mut naive = Naive::new(power, bytes.into(), CAPACITY);
     for (step, id) in steps {
         match step {
-            Step::Request => prop_assert_eq!(owner.request(id, size(id), Time::ZERO), naive.request(id, size(id))),
+            Step::Request => prop_assert_eq!(
+                owner.request(id, size(id), Time::ZERO),
+                naive.request(id, size(id))
+            ),
             Step::Remove => {
                 owner.remove(id);
                 naive.remove(id);
@@ -504,13 +605,19 @@ fn a_replaced_object_loses_its_requests() {
         owner.remove(0);
         owner.insert(0, 1, Time::ZERO);
         for round in 0..3 {
-            assert!(refresh(&mut owner, 0, 1), "bytes {bytes}, round {round}: refused");
+            assert!(
+                refresh(&mut owner, 0, 1),
+                "bytes {bytes}, round {round}: refused"
+            );
         }
         // Newcomers that were requested ten times displace all the others, and not this one.
         for id in 1_000..1_300 {
             (0..10).for_each(|_| _ = owner.request(id, 1, Time::ZERO));
         }
-        assert!(!(1..100).any(|id| owner.index.contains_key(&id)), "bytes {bytes}: newcomers are refused");
+        assert!(
+            !(1..100).any(|id| owner.index.contains_key(&id)),
+            "bytes {bytes}: newcomers are refused"
+        );
         assert!(owner.index.contains_key(&0), "bytes {bytes}: gone");
     }
 }
@@ -529,14 +636,21 @@ fn another_power_is_chosen() {
         let mut naive = Naive::new("auto", f64::from(bytes), 400);
         let mut powers = Vec::new();
         for (number, id) in requests.iter().enumerate() {
-            assert_eq!(owner.request(*id, 1, Time::ZERO), naive.request(*id, 1), "bytes {bytes}, request {number}");
+            assert_eq!(
+                owner.request(*id, 1, Time::ZERO),
+                naive.request(*id, 1),
+                "bytes {bytes}, request {number}"
+            );
             let power = owner.engine.gauges()[0].1.value;
             assert_eq!(power, naive.order.power, "bytes {bytes}, request {number}");
             if powers.last() != Some(&power) {
                 powers.push(power);
             }
         }
-        assert!(powers.contains(&0.0) && *powers.last().unwrap() >= last, "bytes {bytes}: {powers:?}");
+        assert!(
+            powers.contains(&0.0) && *powers.last().unwrap() >= last,
+            "bytes {bytes}: {powers:?}"
+        );
     }
 }
 
@@ -553,9 +667,15 @@ fn counts_that_never_fade() {
 /// Hit ratio and the power at the end, of objects of one size.
 fn replay(spec: &str, capacity: u64, requests: &[u64]) -> (f64, f64) {
     let mut owner = Owner::new(&spec.parse().unwrap(), capacity, 1);
-    let hits = requests.iter().filter(|id| owner.request(**id, 1, Time::ZERO)).count();
+    let hits = requests
+        .iter()
+        .filter(|id| owner.request(**id, 1, Time::ZERO))
+        .count();
     let gauges = owner.engine.gauges();
-    let power = gauges.iter().find(|(_, gauge)| gauge.name == "p").map_or(0.0, |(_, gauge)| gauge.value);
+    let power = gauges
+        .iter()
+        .find(|(_, gauge)| gauge.name == "p")
+        .map_or(0.0, |(_, gauge)| gauge.value);
     (hits as f64 / requests.len() as f64, power)
 }
 
@@ -569,7 +689,10 @@ fn a_dead_hot_set_stays_forever() {
     for power in ["auto", "0", "0.5", "1", "2", "4", "8"] {
         let (ratio, _) = replay(&format!("agd(p={power})"), 100, &requests);
         let hits = ratio * 220_000.0 - 199_900.0;
-        assert!(hits > 10_000.0, "p {power}: {hits} hits of 20,000 on the new set");
+        assert!(
+            hits > 10_000.0,
+            "p {power}: {hits} hits of 20,000 on the new set"
+        );
     }
 }
 
@@ -581,13 +704,20 @@ fn history_counts_where_everything_is_new() {
     let mut requests = vec![0_u64];
     for number in 1..400_000 {
         let back = 1 + stream.below(requests.len().min(4_000) as u64) as usize;
-        requests.push(if stream.chance(0.4) { number } else { requests[requests.len() - back] });
+        requests.push(if stream.chance(0.4) {
+            number
+        } else {
+            requests[requests.len() - back]
+        });
     }
     let (auto, power) = replay("agd", 4_000, &requests);
     let (lru, _) = replay("lru", 4_000, &requests);
     let (fixed, _) = replay("agd(p=2)", 4_000, &requests);
     assert!(power <= 1.0, "p {power}");
-    assert!(fixed < lru - 0.05, "p = 2 is no bad choice here: {fixed}, LRU {lru}");
+    assert!(
+        fixed < lru - 0.05,
+        "p = 2 is no bad choice here: {fixed}, LRU {lru}"
+    );
     assert!(auto > lru - 0.015, "{auto}, LRU {lru}");
 }
 
@@ -599,14 +729,20 @@ fn recency_counts_where_nothing_changes() {
     let (recent, _) = replay("agd(p=0.5)", 2_500, &requests);
     let (lru, _) = replay("lru", 2_500, &requests);
     assert!(power >= 2.0, "p {power}");
-    assert!(auto > recent + 0.03 && auto > lru + 0.08, "{auto}, p = 0.5 {recent}, LRU {lru}");
+    assert!(
+        auto > recent + 0.03 && auto > lru + 0.08,
+        "{auto}, p = 0.5 {recent}, LRU {lru}"
+    );
 }
 
 #[test]
 fn a_loop_larger_than_the_cache_displaces_itself() {
     let requests: Vec<_> = (0..400_000_u64).map(|number| number % 4_800).collect();
     let (auto, power) = replay("agd", 4_000, &requests);
-    assert!(power == 8.0 && auto > 0.7, "p {power}: {auto}, and 4,000 of 4,800 could be hit");
+    assert!(
+        power == 8.0 && auto > 0.7,
+        "p {power}: {auto}, and 4,000 of 4,800 could be hit"
+    );
 }
 
 #[test]
@@ -624,7 +760,17 @@ fn bytes_are_hit_less_often_where_they_are_worth_more() {
         }
         (hits, bytes)
     };
-    let (objects, half, bytes) = (replay("agd"), replay("agd(bytes=50)"), replay("agd(bytes=100)"));
-    assert!(objects.0 > half.0 && half.0 > bytes.0, "hits {objects:?}, {half:?}, {bytes:?}");
-    assert!(objects.1 < half.1 && half.1 < bytes.1, "bytes {objects:?}, {half:?}, {bytes:?}");
+    let (objects, half, bytes) = (
+        replay("agd"),
+        replay("agd(bytes=50)"),
+        replay("agd(bytes=100)"),
+    );
+    assert!(
+        objects.0 > half.0 && half.0 > bytes.0,
+        "hits {objects:?}, {half:?}, {bytes:?}"
+    );
+    assert!(
+        objects.1 < half.1 && half.1 < bytes.1,
+        "bytes {objects:?}, {half:?}, {bytes:?}"
+    );
 }

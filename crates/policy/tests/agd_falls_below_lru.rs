@@ -24,24 +24,48 @@ fn workloads() -> Vec<Workload> {
     let mut shuffled = Zipf::new(10_000, 0.8, 5);
     let mut drawn: Vec<u64> = vec![0];
     vec![
-        ("replaced", Box::new(|n, s| n / 20_000 * 3_000 + s.below(3_000)), 2_000),
-        ("replaced, most of it stored", Box::new(|n, s| n / 20_000 * 3_000 + s.below(3_000)), 2_800),
-        ("replaced, a third stored", Box::new(|n, s| n / 20_000 * 3_000 + s.below(3_000)), 1_000),
-        ("moves slowly", Box::new(|n, s| n / 40 + s.below(3_000)), 2_000),
+        (
+            "replaced",
+            Box::new(|n, s| n / 20_000 * 3_000 + s.below(3_000)),
+            2_000,
+        ),
+        (
+            "replaced, most of it stored",
+            Box::new(|n, s| n / 20_000 * 3_000 + s.below(3_000)),
+            2_800,
+        ),
+        (
+            "replaced, a third stored",
+            Box::new(|n, s| n / 20_000 * 3_000 + s.below(3_000)),
+            1_000,
+        ),
+        (
+            "moves slowly",
+            Box::new(|n, s| n / 40 + s.below(3_000)),
+            2_000,
+        ),
         ("moves", Box::new(|n, s| n / 4 + s.below(3_000)), 2_000),
         ("moves fast", Box::new(|n, s| n / 2 + s.below(3_000)), 2_000),
         (
             "new and recent",
             Box::new(move |n, s| {
                 let back = 1 + s.below(drawn.len().min(4_000) as u64) as usize;
-                drawn.push(if s.chance(0.2) { n } else { drawn[drawn.len() - back] });
+                drawn.push(if s.chance(0.2) {
+                    n
+                } else {
+                    drawn[drawn.len() - back]
+                });
                 drawn[drawn.len() - 1]
             }),
             2_000,
         ),
         ("loop", Box::new(|n, _| n % 2_400), 2_000),
         ("Zipf", Box::new(move |_, _| law.draw()), 1_000),
-        ("shuffled", Box::new(move |n, _| (n / 50_000 * 20_000).wrapping_add(shuffled.draw())), 2_000),
+        (
+            "shuffled",
+            Box::new(move |n, _| (n / 50_000 * 20_000).wrapping_add(shuffled.draw())),
+            2_000,
+        ),
         (
             "crowds",
             Box::new(move |n, s| match n % 20_000 < 10_000 && s.chance(0.33) {
@@ -50,8 +74,28 @@ fn workloads() -> Vec<Workload> {
             }),
             2_000,
         ),
-        ("scans", Box::new(move |n, _| if n / 10_000 % 2 == 0 { scanned.draw() } else { NEW + n }), 2_000),
-        ("beside a loop", Box::new(move |n, _| if n % 2 == 0 { NEW + n / 2 % 2_400 } else { beside.draw() }), 2_000),
+        (
+            "scans",
+            Box::new(move |n, _| {
+                if n / 10_000 % 2 == 0 {
+                    scanned.draw()
+                } else {
+                    NEW + n
+                }
+            }),
+            2_000,
+        ),
+        (
+            "beside a loop",
+            Box::new(move |n, _| {
+                if n % 2 == 0 {
+                    NEW + n / 2 % 2_400
+                } else {
+                    beside.draw()
+                }
+            }),
+            2_000,
+        ),
     ]
 }
 
@@ -72,11 +116,16 @@ fn recency_is_worth_more() {
     let mut lower = Vec::new();
     for (name, mut id, capacity) in workloads() {
         let mut stream = Streams::new(1).stream("workload");
-        let requests: Vec<_> = (0..REQUESTS).map(|number| id(number, &mut stream)).collect();
+        let requests: Vec<_> = (0..REQUESTS)
+            .map(|number| id(number, &mut stream))
+            .collect();
         for sized in [false, true] {
-            let [agd, lru] = ["agd", "lru"].map(|policy| hit_ratio(policy, &requests, WARM_UP, capacity, sized));
+            let [agd, lru] =
+                ["agd", "lru"].map(|policy| hit_ratio(policy, &requests, WARM_UP, capacity, sized));
             if agd < lru - MARGIN {
-                lower.push(format!("{name}, sized: {sized}: agd {agd:.4}, LRU {lru:.4}"));
+                lower.push(format!(
+                    "{name}, sized: {sized}: agd {agd:.4}, LRU {lru:.4}"
+                ));
             }
         }
     }
@@ -94,10 +143,16 @@ fn whoever_follows_a_sawtooth_is_late() {
     let mut lower = Vec::new();
     for (objects, capacity) in [(3_000, 2_000), (3_000, 1_000), (6_000, 5_000)] {
         let requests: Vec<u64> = (0..400_000).map(|number| number % (2 * objects)).collect();
-        let requests: Vec<u64> = requests.into_iter().map(|turn| turn.min(2 * objects - 1 - turn)).collect();
-        let [agd, lru] = ["agd", "lru"].map(|policy| hit_ratio(policy, &requests, 300_000, capacity, false));
+        let requests: Vec<u64> = requests
+            .into_iter()
+            .map(|turn| turn.min(2 * objects - 1 - turn))
+            .collect();
+        let [agd, lru] =
+            ["agd", "lru"].map(|policy| hit_ratio(policy, &requests, 300_000, capacity, false));
         if agd < lru - SAWTOOTH_MARGIN {
-            lower.push(format!("{capacity} of {objects}: agd {agd:.4}, LRU {lru:.4}"));
+            lower.push(format!(
+                "{capacity} of {objects}: agd {agd:.4}, LRU {lru:.4}"
+            ));
         }
     }
     assert!(lower.is_empty(), "{lower:#?}");
@@ -108,7 +163,9 @@ fn whoever_follows_a_sawtooth_is_late() {
 fn a_newcomer_that_takes_all_the_room_is_refused_at_the_power_0() {
     for policy in ["lru", "agd(p=0)"] {
         let mut owner = Owner::new(&policy.parse().unwrap(), 10, 1);
-        let hits = (0..200).filter(|number| owner.request(number / 2, 10, Time::ZERO)).count();
+        let hits = (0..200)
+            .filter(|number| owner.request(number / 2, 10, Time::ZERO))
+            .count();
         assert_eq!(hits, 100, "{policy}");
     }
 }

@@ -14,7 +14,9 @@ type Requests = Vec<(u64, u64)>;
 
 fn foreseen(requests: &Requests) -> Arc<Future> {
     let mut trace = FutureBuilder::default();
-    requests.iter().for_each(|(id, size)| trace.push(*id, *size).unwrap());
+    requests
+        .iter()
+        .for_each(|(id, size)| trace.push(*id, *size).unwrap());
     Arc::new(trace.build())
 }
 
@@ -29,12 +31,21 @@ fn replayed(spec: &Spec, capacity: u64, requests: &Requests, future: &Arc<Future
 }
 
 fn hits(spec: &str, capacity: u64, requests: &Requests) -> u64 {
-    replayed(&spec.parse().unwrap(), capacity, requests, &foreseen(requests)).hits
+    replayed(
+        &spec.parse().unwrap(),
+        capacity,
+        requests,
+        &foreseen(requests),
+    )
+    .hits
 }
 
 fn zipf(requests: usize, size: impl Fn(u64) -> u64) -> Requests {
     let mut zipf = Zipf::new(3000, 0.9, 5);
-    (0..requests).map(|_| zipf.draw()).map(|id| (id, size(id))).collect()
+    (0..requests)
+        .map(|_| zipf.draw())
+        .map(|id| (id, size(id)))
+        .collect()
 }
 
 proptest! {
@@ -67,7 +78,12 @@ fn naive(requests: &Requests, capacity: u64, bypasses: bool) -> u64 {
     let mut hits = 0;
     let mut stored: Requests = Vec::new();
     for (now, (id, size)) in requests.iter().enumerate() {
-        let next = |id: u64| requests[now + 1..].iter().position(|(later, _)| *later == id).unwrap_or(usize::MAX);
+        let next = |id: u64| {
+            requests[now + 1..]
+                .iter()
+                .position(|(later, _)| *later == id)
+                .unwrap_or(usize::MAX)
+        };
         if stored.iter().any(|(cached, _)| cached == id) {
             hits += 1;
             continue;
@@ -92,8 +108,9 @@ fn naive(requests: &Requests, capacity: u64, bypasses: bool) -> u64 {
 fn belady_evicts_what_comes_again_first() {
     // The example of every textbook: three frames, and 7 0 1 2 0 3 0 4 2 3 0 3 2 1 2 0 1 7 0 1 has
     // nine faults under MIN.
-    let requests: Requests =
-        [7, 0, 1, 2, 0, 3, 0, 4, 2, 3, 0, 3, 2, 1, 2, 0, 1, 7, 0, 1].map(|page| (page, 1)).to_vec();
+    let requests: Requests = [7, 0, 1, 2, 0, 3, 0, 4, 2, 3, 0, 3, 2, 1, 2, 0, 1, 7, 0, 1]
+        .map(|page| (page, 1))
+        .to_vec();
     assert_eq!(hits("belady(always)", 3, &requests), 20 - 9);
 }
 
@@ -104,7 +121,10 @@ fn sizes_do_not_matter_to_belady_size() {
     let requests = zipf(40_000, size_of);
     let [lru, belady, gdsf, by_size] =
         ["lru", "belady", "gdsf", "belady-size"].map(|spec| hits(spec, 20 << 20, &requests));
-    assert!(lru < belady && belady < gdsf && 20 * by_size > 21 * gdsf, "{lru} {belady} {gdsf} {by_size}");
+    assert!(
+        lru < belady && belady < gdsf && 20 * by_size > 21 * gdsf,
+        "{lru} {belady} {gdsf} {by_size}"
+    );
 }
 
 #[test]
@@ -115,7 +135,11 @@ fn lookahead_does_not_look_ahead() {
     for (place, (id, size)) in requests.iter_mut().enumerate() {
         let phase = place as u64 / 20_000;
         *id += phase * 10_000;
-        *size = if phase.is_multiple_of(2) == id.is_multiple_of(3) { 100 } else { 4_000 };
+        *size = if phase.is_multiple_of(2) == id.is_multiple_of(3) {
+            100
+        } else {
+            4_000
+        };
         // What nobody asks for twice, of the size that the phase has not.
         if place % 3 == 0 {
             *id = 1_000_000 + place as u64;
@@ -123,7 +147,12 @@ fn lookahead_does_not_look_ahead() {
         }
     }
     let hits = |spec: &str| hits(spec, 1 << 20, &requests);
-    let [lru, fixed, ahead] = ["lru", "static+lru", "lookahead(threshold,interval=5000,window=20000)+lru"].map(hits);
+    let [lru, fixed, ahead] = [
+        "lru",
+        "static+lru",
+        "lookahead(threshold,interval=5000,window=20000)+lru",
+    ]
+    .map(hits);
     assert!(lru < fixed && fixed <= ahead, "{lru} {fixed} {ahead}");
     // The chance has no better c than the threshold where sizes are apart, and finds nearly as
     // much.
@@ -136,7 +165,11 @@ fn static_is_not_the_best_fixed_threshold() {
     let requests = zipf(30_000, size_of);
     let found = hits("static+lru", 10 << 20, &requests);
     for log in 0..=23 {
-        let fixed = hits(&format!("threshold(c={})+lru", 1_u64 << log), 10 << 20, &requests);
+        let fixed = hits(
+            &format!("threshold(c={})+lru", 1_u64 << log),
+            10 << 20,
+            &requests,
+        );
         assert!(fixed <= found, "c = 2^{log}: {fixed}, static {found}");
     }
 }
@@ -147,8 +180,12 @@ fn lookahead_s_shadow_is_another_cache() {
     // then has: the shadow is the cache.
     let requests = zipf(30_000, size_of);
     let future = foreseen(&requests);
-    let once = "lookahead(threshold,interval=30000,window=30000)+lru".parse().unwrap();
-    let often = "lookahead(threshold,interval=1000,window=30000)+lru".parse().unwrap();
+    let once = "lookahead(threshold,interval=30000,window=30000)+lru"
+        .parse()
+        .unwrap();
+    let often = "lookahead(threshold,interval=1000,window=30000)+lru"
+        .parse()
+        .unwrap();
     let [once, often] = [once, often].map(|spec| replayed(&spec, 10 << 20, &requests, &future));
     // Never worse for choosing again with the same end in view: each choice may keep the last.
     assert!(often.hits >= once.hits, "{} {}", often.hits, once.hits);
@@ -156,10 +193,24 @@ fn lookahead_s_shadow_is_another_cache() {
 
 #[test]
 fn a_node_is_asked_to_know_the_future() {
-    for name in ["belady", "belady-size", "lookahead+lru", "static+lru", "lru+belady"] {
-        let Ok(spec) = name.parse::<Spec>() else { continue };
-        let error = Engine::new(&spec, ByteSize::from_mib(1), &Streams::new(1)).err().expect(name).to_string();
-        assert!(error.contains("knows the trace ahead, only `larder replay` can run it"), "{error}");
+    for name in [
+        "belady",
+        "belady-size",
+        "lookahead+lru",
+        "static+lru",
+        "lru+belady",
+    ] {
+        let Ok(spec) = name.parse::<Spec>() else {
+            continue;
+        };
+        let error = Engine::new(&spec, ByteSize::from_mib(1), &Streams::new(1))
+            .err()
+            .expect(name)
+            .to_string();
+        assert!(
+            error.contains("knows the trace ahead, only `larder replay` can run it"),
+            "{error}"
+        );
         assert!(spec.is_offline());
     }
     assert!(!"filter+lru".parse::<Spec>().unwrap().is_offline());

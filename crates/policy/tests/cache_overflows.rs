@@ -66,10 +66,18 @@ fn hits(spec: &Spec, seed: u64, capacity: u64, requests: u64) -> (u64, usize) {
 #[test]
 fn the_same_seed_gives_other_decisions() {
     for spec in every_policy() {
-        assert_eq!(hits(&spec, 3, 10 << 20, 5_000), hits(&spec, 3, 10 << 20, 5_000), "{spec}");
+        assert_eq!(
+            hits(&spec, 3, 10 << 20, 5_000),
+            hits(&spec, 3, 10 << 20, 5_000),
+            "{spec}"
+        );
     }
     let random = "random".parse().unwrap();
-    assert_ne!(hits(&random, 3, 10 << 20, 5_000).0, hits(&random, 4, 10 << 20, 5_000).0, "the seed does not matter");
+    assert_ne!(
+        hits(&random, 3, 10 << 20, 5_000).0,
+        hits(&random, 4, 10 << 20, 5_000).0,
+        "the seed does not matter"
+    );
 }
 
 #[test]
@@ -77,7 +85,10 @@ fn a_policy_that_never_hits() {
     for spec in every_policy() {
         let (hits, state) = hits(&spec, 1, 20 << 20, 20_000);
         assert!(hits > 2_000, "{spec}: {hits} of 20000");
-        assert!(state < 2 << 20, "{spec}: {state} bytes of state for 2000 objects");
+        assert!(
+            state < 2 << 20,
+            "{spec}: {state} bytes of state for 2000 objects"
+        );
     }
 }
 
@@ -96,10 +107,17 @@ fn state_that_grows_with_traffic_and_not_with_the_cache() {
         };
         // Long enough for AdaptSize's second interval; an eviction alone has seen the cache turned
         // over a hundred times long before.
-        let half = if spec.to_string().contains('+') { 520_000 } else { 20_000 };
+        let half = if spec.to_string().contains('+') {
+            520_000
+        } else {
+            20_000
+        };
         let early = scan(&mut owner, 0..half);
         let late = scan(&mut owner, half..half + half / 2);
-        assert!(late <= early + early / 4, "{spec}: {early} bytes, then {late}");
+        assert!(
+            late <= early + early / 4,
+            "{spec}: {early} bytes, then {late}"
+        );
     }
 }
 

@@ -19,25 +19,37 @@ struct Line {
 impl Line {
     fn new(admission: &str, capacities: [u64; 4]) -> Line {
         let spec = format!("{admission}+lru").parse().unwrap();
-        Line { caches: capacities.iter().map(|capacity| Owner::new(&spec, *capacity, *capacity)).collect(), capacities }
+        Line {
+            caches: capacities
+                .iter()
+                .map(|capacity| Owner::new(&spec, *capacity, *capacity))
+                .collect(),
+            capacities,
+        }
     }
 
     /// One request of the consumer for an object of one byte; the caches on the way of the answer
     /// that stored it.
     fn request(&mut self, id: u64) -> Vec<usize> {
         let last = self.caches.len() - 1;
-        let hit = (0..=last).rev().find(|cache| match self.caches[*cache].index.get(&id).copied() {
-            Some(slot) => {
-                self.caches[*cache].engine.hit(slot, id, Time::ZERO);
-                true
-            }
-            None => {
-                self.caches[*cache].engine.miss(id, Time::ZERO);
-                false
-            }
-        });
+        let hit =
+            (0..=last)
+                .rev()
+                .find(|cache| match self.caches[*cache].index.get(&id).copied() {
+                    Some(slot) => {
+                        self.caches[*cache].engine.hit(slot, id, Time::ZERO);
+                        true
+                    }
+                    None => {
+                        self.caches[*cache].engine.miss(id, Time::ZERO);
+                        false
+                    }
+                });
         let first = hit.map_or(0, |cache| cache + 1);
-        let greatest = BETWEENNESS[first.min(last)..].iter().copied().fold(0.0, f64::max);
+        let greatest = BETWEENNESS[first.min(last)..]
+            .iter()
+            .copied()
+            .fold(0.0, f64::max);
         (first..=last)
             .filter(|cache| {
                 let path = Path {
@@ -61,7 +73,9 @@ impl Line {
     fn shares(&mut self) -> [f64; 4] {
         let mut copies = [0_u32; 4];
         for id in 0..40_000 {
-            self.request(id).into_iter().for_each(|cache| copies[cache] += 1);
+            self.request(id)
+                .into_iter()
+                .for_each(|cache| copies[cache] += 1);
         }
         copies.map(|count| f64::from(count) / 40_000.0)
     }
@@ -96,7 +110,8 @@ fn betweenness_copies_beside_the_centre() {
 /// What equation 3 of ProbCache gives for an answer of the producer, at most 1.
 fn published(capacities: [u64; 4], window: f64, power: bool) -> [f64; 4] {
     std::array::from_fn(|cache| {
-        let times_in = capacities[cache..].iter().sum::<u64>() as f64 / (window * capacities[cache] as f64);
+        let times_in =
+            capacities[cache..].iter().sum::<u64>() as f64 / (window * capacities[cache] as f64);
         let weight = (cache + 1) as f64 / 4.0;
         (times_in * if power { weight.powi(4) } else { weight }).min(1.0)
     })
@@ -107,13 +122,21 @@ fn probcache_departs_from_its_equation() {
     for (spec, capacities, window, power) in [
         ("probcache", [100; 4], 10.0, false),
         ("probcache(window=3)", [50, 100, 200, 400], 3.0, false),
-        ("probcache(window=1,weight=power)", [400, 200, 100, 50], 1.0, true),
+        (
+            "probcache(window=1,weight=power)",
+            [400, 200, 100, 50],
+            1.0,
+            true,
+        ),
     ] {
         let measured = Line::new(spec, capacities).shares();
         let expected = published(capacities, window, power);
         for (measured, expected) in measured.iter().zip(expected) {
             // Five standard deviations of a share of 40,000 are .0125 at most.
-            assert!((measured - expected).abs() < 0.0125, "{spec}: {measured} and not {expected}");
+            assert!(
+                (measured - expected).abs() < 0.0125,
+                "{spec}: {measured} and not {expected}"
+            );
         }
     }
 }
@@ -127,12 +150,21 @@ fn probcache_gathers_copies_at_the_source() {
         let mut zipf = Zipf::new(2000, 1.0, 7);
         let mut copies = [0_u32; 4];
         for _ in 0..60_000 {
-            line.request(zipf.draw()).into_iter().for_each(|cache| copies[cache] += 1);
+            line.request(zipf.draw())
+                .into_iter()
+                .for_each(|cache| copies[cache] += 1);
         }
         // The linear weight is as small for the last of a long path as for the first; the power
         // ranks all four.
-        let ranked = if weight == "linear" { &copies[..3] } else { &copies[..] };
-        assert!(ranked.is_sorted_by(|nearer, farther| nearer < farther), "{weight}: {copies:?}");
+        let ranked = if weight == "linear" {
+            &copies[..3]
+        } else {
+            &copies[..]
+        };
+        assert!(
+            ranked.is_sorted_by(|nearer, farther| nearer < farther),
+            "{weight}: {copies:?}"
+        );
     }
 }
 
@@ -157,7 +189,10 @@ fn a_path_that_makes_no_sense_panics() {
                 betweenness,
                 greatest_betweenness: f64::NAN,
             };
-            assert!(!owner.engine.admit_from(1, 1, Time::ZERO, &path), "nothing fits");
+            assert!(
+                !owner.engine.admit_from(1, 1, Time::ZERO, &path),
+                "nothing fits"
+            );
         }
     }
 }

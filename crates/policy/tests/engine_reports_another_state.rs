@@ -13,7 +13,9 @@ fn lru(capacity: u64) -> Engine {
 
 fn insert(engine: &mut Engine, id: u64) -> (Slot, Vec<Slot>) {
     let mut victims = Vec::new();
-    let slot = engine.insert(id, 10, Time::ZERO, &mut victims).expect("it fits");
+    let slot = engine
+        .insert(id, 10, Time::ZERO, &mut victims)
+        .expect("it fits");
     engine.check_invariants();
     (slot, victims)
 }
@@ -31,7 +33,10 @@ fn a_slot_is_in_use_or_not() {
 
     engine.remove(first);
     assert!(!engine.holds(first, 7), "it was removed");
-    assert_eq!((engine.last_id(first), engine.object(first)), (Some(7), None));
+    assert_eq!(
+        (engine.last_id(first), engine.object(first)),
+        (Some(7), None)
+    );
     engine.remove(second);
     assert!(engine.is_empty() && engine.used().bytes() == 0);
 }
@@ -49,12 +54,17 @@ fn a_slot_that_was_never_used_has_no_id() {
 fn free_slots_are_counted_as_memory() {
     const OBJECTS: usize = 1000;
     let mut engine = lru(10 * OBJECTS as u64);
-    let slots: Vec<Slot> = (0..OBJECTS as u64).map(|id| insert(&mut engine, id).0).collect();
+    let slots: Vec<Slot> = (0..OBJECTS as u64)
+        .map(|id| insert(&mut engine, id).0)
+        .collect();
     let full = engine.state_bytes();
     slots.into_iter().for_each(|slot| engine.remove(slot));
     let free = engine.state_bytes() - full;
     let least = OBJECTS * size_of::<Slot>();
-    assert!((least..=2 * least + 64).contains(&free), "{free} bytes for {OBJECTS} free slots");
+    assert!(
+        (least..=2 * least + 64).contains(&free),
+        "{free} bytes for {OBJECTS} free slots"
+    );
 }
 
 /// The number of stored objects that the admission stage has read last.
@@ -96,7 +106,12 @@ impl Evict for Fifo {
     }
 
     fn peek(&mut self, after: Option<Slot>) -> Option<Slot> {
-        let position = after.map_or(0, |after| self.0.iter().position(|slot| *slot == after).map_or(0, |at| at + 1));
+        let position = after.map_or(0, |after| {
+            self.0
+                .iter()
+                .position(|slot| *slot == after)
+                .map_or(0, |at| at + 1)
+        });
         self.0.get(position).copied()
     }
 
@@ -111,7 +126,11 @@ impl Evict for Fifo {
 
 #[test]
 fn an_admission_stage_counts_other_objects() {
-    let mut engine = Engine::with(ByteSize::from_bytes(50), vec![Box::new(Counting)], Box::<Fifo>::default());
+    let mut engine = Engine::with(
+        ByteSize::from_bytes(50),
+        vec![Box::new(Counting)],
+        Box::<Fifo>::default(),
+    );
     let slots: Vec<Slot> = (0..4).map(|id| insert(&mut engine, id).0).collect();
     for (removed, slot) in slots.into_iter().enumerate() {
         assert!(engine.admit(9, 10, Time::ZERO));
@@ -131,11 +150,15 @@ struct Recording {
 
 impl Policy for Recording {
     fn work(&mut self) -> Option<Work> {
-        (!std::mem::replace(&mut self.has_worked, true)).then(|| -> Work { Box::new(|| Box::new(42_u64)) })
+        (!std::mem::replace(&mut self.has_worked, true))
+            .then(|| -> Work { Box::new(|| Box::new(42_u64)) })
     }
 
     fn complete(&mut self, result: Box<dyn Any + Send>) {
-        self.results.lock().unwrap().push(*result.downcast().unwrap());
+        self.results
+            .lock()
+            .unwrap()
+            .push(*result.downcast().unwrap());
     }
 
     fn state_bytes(&self) -> usize {
@@ -181,7 +204,11 @@ fn hits_are_not_numbered_as_requests() {
 fn the_result_of_a_job_is_lost() {
     let eviction = Recording::default();
     let results = eviction.results.clone();
-    let mut engine = Engine::with(ByteSize::from_bytes(50), vec![Box::new(Counting)], Box::new(eviction));
+    let mut engine = Engine::with(
+        ByteSize::from_bytes(50),
+        vec![Box::new(Counting)],
+        Box::new(eviction),
+    );
     let job = engine.job().expect("the eviction has work");
     assert!(engine.job().is_none(), "one job at a time");
     engine.complete(job.run());
@@ -192,10 +219,17 @@ fn the_result_of_a_job_is_lost() {
 fn tables_of_objects_or_policies_are_not_counted_as_memory() {
     const OBJECTS: usize = 1000;
     let capacity = ByteSize::from_bytes(10 * OBJECTS as u64);
-    let mut engine = Engine::with(capacity, vec![Box::new(Counting)], Box::new(Recording::default()));
+    let mut engine = Engine::with(
+        capacity,
+        vec![Box::new(Counting)],
+        Box::new(Recording::default()),
+    );
     assert_eq!(engine.state_bytes(), 301_000);
     (0..OBJECTS as u64).for_each(|id| drop(insert(&mut engine, id)));
     let least = OBJECTS * 2 * size_of::<u64>();
     let own = engine.state_bytes() - 301_000;
-    assert!((least..=2 * least + 64).contains(&own), "{own} bytes for {OBJECTS} objects");
+    assert!(
+        (least..=2 * least + 64).contains(&own),
+        "{own} bytes for {OBJECTS} objects"
+    );
 }

@@ -19,7 +19,12 @@ fn steps() -> impl Strategy<Value = Vec<(bool, u64)>> {
 const CAPACITY: u64 = 200;
 
 /// The same requests for the policy and for its model; `equal`: every object has the same size.
-fn compare(spec: &str, model: &mut impl Model, equal: bool, steps: &[(bool, u64)]) -> Result<(), TestCaseError> {
+fn compare(
+    spec: &str,
+    model: &mut impl Model,
+    equal: bool,
+    steps: &[(bool, u64)],
+) -> Result<(), TestCaseError> {
     let mut owner = Owner::new(&spec.parse().unwrap(), CAPACITY, 1);
     for (second, (removal, id)) in steps.iter().copied().enumerate() {
         let now = Time::from_secs(second as u64);
@@ -29,13 +34,27 @@ fn compare(spec: &str, model: &mut impl Model, equal: bool, steps: &[(bool, u64)
             model.remove(id);
         } else {
             let hit = owner.request(id, size, now);
-            prop_assert_eq!(hit, model.request(id, size), "request {} of {}, {}", second, id, spec);
+            prop_assert_eq!(
+                hit,
+                model.request(id, size),
+                "request {} of {}, {}",
+                second,
+                id,
+                spec
+            );
         }
         let mut cached: Vec<_> = owner.index.keys().copied().collect();
         let mut expected = model.cached();
         cached.sort_unstable();
         expected.sort_unstable();
-        prop_assert_eq!(cached, expected, "after request {} of {}, {}", second, id, spec);
+        prop_assert_eq!(
+            cached,
+            expected,
+            "after request {} of {}, {}",
+            second,
+            id,
+            spec
+        );
     }
     Ok(())
 }
@@ -141,10 +160,16 @@ fn random_priority_prefers_some() {
     for seed in 0..20 {
         let mut owner = Owner::new(&"random-priority".parse().unwrap(), 100, seed);
         (0..1000).for_each(|id| _ = owner.request(id, 1, Time::ZERO));
-        owner.index.keys().for_each(|id| stored[(id / 100) as usize] += 1);
+        owner
+            .index
+            .keys()
+            .for_each(|id| stored[(id / 100) as usize] += 1);
     }
     // χ² with nine degrees of freedom: 27.9 is exceeded once in a thousand.
-    let chi: f64 = stored.iter().map(|count| (f64::from(*count) - 200.0).powi(2) / 200.0).sum();
+    let chi: f64 = stored
+        .iter()
+        .map(|count| (f64::from(*count) - 200.0).powi(2) / 200.0)
+        .sum();
     assert!(chi < 27.9, "{chi}: {stored:?}");
 }
 
@@ -153,7 +178,9 @@ fn random_priority_prefers_some() {
 fn lhd_learns_something_else() {
     for equal in [false, true] {
         let mut zipf = traffic::Zipf::new(40, 0.7, 5);
-        let steps: Vec<(bool, u64)> = (0..14_000).map(|step| (step % 97 == 0, zipf.draw())).collect();
+        let steps: Vec<(bool, u64)> = (0..14_000)
+            .map(|step| (step % 97 == 0, zipf.draw()))
+            .collect();
         compare("lhd", &mut Lhd::default(), equal, &steps).unwrap();
     }
 }
@@ -167,7 +194,9 @@ fn keeps_what_is_requested(spec: &str) {
         (0..500).for_each(|pair| _ = owner.request(pair * 2, 1, Time::ZERO));
         (0..20).for_each(|nth| _ = owner.request(10_000 + round * 20 + nth, 1, Time::ZERO));
     }
-    let kept = (0..500).filter(|pair| owner.index.contains_key(&(pair * 2))).count();
+    let kept = (0..500)
+        .filter(|pair| owner.index.contains_key(&(pair * 2)))
+        .count();
     assert!(kept >= 498, "{spec}: {kept} of 500");
 }
 
@@ -195,5 +224,8 @@ fn lhd_keeps_what_is_large() {
             *(if is_large { &mut large } else { &mut small }) += 1;
         }
     }
-    assert!(10 * small > 17 * large, "{small} hits on small, {large} on large objects");
+    assert!(
+        10 * small > 17 * large,
+        "{small} hits on small, {large} on large objects"
+    );
 }

@@ -23,17 +23,29 @@ fn insertion_rate(mean: f64, theta: u32) -> f64 {
 /// Hit rate (7) and insertion rate (4).
 fn theory(capacity: f64, window: f64, theta: u32) -> (f64, f64) {
     let zipf = Zipf::new(OBJECTS, EXPONENT, 0);
-    let objects: Vec<(f64, f64)> =
-        (0..OBJECTS).map(|id| zipf.share(id)).map(|rate| (rate, insertion_rate(window * rate, theta))).collect();
+    let objects: Vec<(f64, f64)> = (0..OBJECTS)
+        .map(|id| zipf.share(id))
+        .map(|rate| (rate, insertion_rate(window * rate, theta)))
+        .collect();
     let cached = |tau: f64, (rate, p): (f64, f64)| rate * p * tau / (1.0 + rate * p * tau);
     let (mut low, mut high) = (0.0, 1e15);
     for _ in 0..200 {
         let tau = 0.5 * (low + high);
         let filled: f64 = objects.iter().map(|object| cached(tau, *object)).sum();
-        if filled < capacity { low = tau } else { high = tau }
+        if filled < capacity {
+            low = tau
+        } else {
+            high = tau
+        }
     }
-    let hit: f64 = objects.iter().map(|object| object.0 * cached(low, *object)).sum();
-    let inserted: f64 = objects.iter().map(|object| object.0 * (1.0 - cached(low, *object)) * object.1).sum();
+    let hit: f64 = objects
+        .iter()
+        .map(|object| object.0 * cached(low, *object))
+        .sum();
+    let inserted: f64 = objects
+        .iter()
+        .map(|object| object.0 * (1.0 - cached(low, *object)) * object.1)
+        .sum();
     (hit, inserted / (1.0 - hit))
 }
 
@@ -51,7 +63,10 @@ fn replay(spec: &str, capacity: u64) -> (f64, f64) {
         }
     }
     let counted = f64::from(all - warm);
-    (f64::from(hits) / counted, f64::from(insertions) / (counted - f64::from(hits)))
+    (
+        f64::from(hits) / counted,
+        f64::from(insertions) / (counted - f64::from(hits)),
+    )
 }
 
 #[test]
@@ -59,10 +74,22 @@ fn hit_and_insertion_rates_differ_from_the_equations() {
     // The paper's proportions: a hundredth of the catalogue cached, q = C. θ = 1 is FIFO alone.
     // Where q is longer than an object's stay, the equations are too high: they take the history as
     // independent of the miss, while who was asked for lately is likely cached.
-    for (theta, window, band) in [(1, 200, 0.005), (2, 200, 0.005), (3, 200, 0.02), (2, 1000, 0.025)] {
+    for (theta, window, band) in [
+        (1, 200, 0.005),
+        (2, 200, 0.005),
+        (3, 200, 0.02),
+        (2, 1000, 0.025),
+    ] {
         let (hit, inserted) = theory(200.0, f64::from(window), theta);
-        let measured = replay(&format!("filter(theta={theta},window={window},table=262144)+fifo"), 200);
-        assert!((measured.0 - hit).abs() < band, "θ {theta}, q {window}: hit rate {}, theory {hit}", measured.0);
+        let measured = replay(
+            &format!("filter(theta={theta},window={window},table=262144)+fifo"),
+            200,
+        );
+        assert!(
+            (measured.0 - hit).abs() < band,
+            "θ {theta}, q {window}: hit rate {}, theory {hit}",
+            measured.0
+        );
         assert!(
             (measured.1 - inserted).abs() < band,
             "θ {theta}, q {window}: insertions {}, theory {inserted}",
@@ -77,7 +104,11 @@ fn hit_and_insertion_rates_differ_from_the_equations() {
 #[test]
 fn tinylfu_before_random_stays_at_filter_or_beats_the_best_set() {
     let (capacity, outstanding) = (200, 8);
-    let mut owner = Owner::new(&"tinylfu(window=10000)+random".parse().unwrap(), capacity, 1);
+    let mut owner = Owner::new(
+        &"tinylfu(window=10000)+random".parse().unwrap(),
+        capacity,
+        1,
+    );
     let mut zipf = Zipf::new(OBJECTS, EXPONENT, 3);
     let (warm, all) = (50_000, 250_000);
     let (mut hits, mut fetched) = (0, Vec::new());
@@ -104,7 +135,10 @@ fn tinylfu_before_random_stays_at_filter_or_beats_the_best_set() {
     let hit = f64::from(hits) / f64::from(all - warm);
     let best_set: f64 = (0..capacity as usize).map(|id| zipf.share(id)).sum();
     let (filter, _) = theory(capacity as f64, capacity as f64, 2);
-    assert!((filter + 0.01..best_set).contains(&hit), "{hit}, Filter's theory {filter}, the best set {best_set}");
+    assert!(
+        (filter + 0.01..best_set).contains(&hit),
+        "{hit}, Filter's theory {filter}, the best set {best_set}"
+    );
 }
 
 #[test]
@@ -113,6 +147,16 @@ fn the_default_window_is_not_q_equal_to_c() {
     // false positives.
     let measured = replay("filter+fifo", 200);
     let paper = replay("filter(window=200,table=16777216)+fifo", 200);
-    assert!((measured.0 - paper.0).abs() < 0.01, "hit rate {} and {}", measured.0, paper.0);
-    assert!((measured.1 - paper.1).abs() < 0.01, "insertions {} and {}", measured.1, paper.1);
+    assert!(
+        (measured.0 - paper.0).abs() < 0.01,
+        "hit rate {} and {}",
+        measured.0,
+        paper.0
+    );
+    assert!(
+        (measured.1 - paper.1).abs() < 0.01,
+        "insertions {} and {}",
+        measured.1,
+        paper.1
+    );
 }

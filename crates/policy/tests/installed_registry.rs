@@ -16,8 +16,15 @@ const ENTRY: PolicyEntry = PolicyEntry {
 /// Failure: configuration files and command lines do not know a policy that the program added.
 #[test]
 fn an_installed_registry_is_not_that_of_strings() {
-    Registry::builtin().register(&ENTRY).unwrap().install().unwrap();
-    assert_eq!("filter+mine".parse::<Spec>().unwrap().to_string(), "filter+mine");
+    Registry::builtin()
+        .register(&ENTRY)
+        .unwrap()
+        .install()
+        .unwrap();
+    assert_eq!(
+        "filter+mine".parse::<Spec>().unwrap().to_string(),
+        "filter+mine"
+    );
     assert!(registry().get("mine").is_some());
     assert!(Registry::builtin().get("mine").is_none());
     let second = Registry::builtin().install().expect_err("there is one");

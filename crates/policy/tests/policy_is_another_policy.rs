@@ -105,7 +105,10 @@ fn random_prefers_some() {
         }
     }
     // χ² with nine degrees of freedom: 27.9 is exceeded once in a thousand.
-    let chi: f64 = left.iter().map(|count| (f64::from(*count) - 500.0).powi(2) / 500.0).sum();
+    let chi: f64 = left
+        .iter()
+        .map(|count| (f64::from(*count) - 500.0).powi(2) / 500.0)
+        .sum();
     assert!(chi < 27.9, "{chi}: {left:?}");
 }
 
@@ -113,7 +116,11 @@ fn random_prefers_some() {
 fn filter_counts_wrap_around() {
     // 70,000 requests of one object fill its 16-bit counter; then it ages out of the window, and a
     // newcomer must start from zero.
-    let mut owner = Owner::new(&"filter(window=70000,table=131072)+fifo".parse().unwrap(), 100, 1);
+    let mut owner = Owner::new(
+        &"filter(window=70000,table=131072)+fifo".parse().unwrap(),
+        100,
+        1,
+    );
     for _ in 0..70_000 {
         owner.request(1, 60, Time::ZERO);
     }
@@ -122,7 +129,10 @@ fn filter_counts_wrap_around() {
     }
     owner.remove(1);
     owner.request(1, 60, Time::ZERO);
-    assert!(!owner.index.contains_key(&1), "counted once in the window, θ is 2");
+    assert!(
+        !owner.index.contains_key(&1),
+        "counted once in the window, θ is 2"
+    );
     owner.request(1, 60, Time::ZERO);
     assert!(owner.index.contains_key(&1));
 }
@@ -140,7 +150,12 @@ fn filter_keeps_its_first_window() {
         }
     }
     let gauges = owner.engine.gauges();
-    let window = gauges.iter().find(|(_, gauge)| gauge.name == "window_requests").unwrap().1.value;
+    let window = gauges
+        .iter()
+        .find(|(_, gauge)| gauge.name == "window_requests")
+        .unwrap()
+        .1
+        .value;
     assert!((900.0..1000.0).contains(&window), "{window}");
     assert!(owner.engine.len() > 850, "{}", owner.engine.len());
 }
@@ -151,8 +166,14 @@ fn free_room_is_refused_or_full_room_filled() {
     assert!(!owner.engine.admit(1, 60, Time::ZERO));
     assert!(owner.engine.admit_or_fill(1, 60, Time::ZERO));
     owner.insert(1, 60, Time::ZERO);
-    assert!(owner.engine.admit_or_fill(2, 40, Time::ZERO), "it just fits");
-    assert!(!owner.engine.admit_or_fill(2, 41, Time::ZERO), "something would have to leave");
+    assert!(
+        owner.engine.admit_or_fill(2, 40, Time::ZERO),
+        "it just fits"
+    );
+    assert!(
+        !owner.engine.admit_or_fill(2, 41, Time::ZERO),
+        "something would have to leave"
+    );
     assert!(!owner.engine.admit_or_fill(2, u64::MAX, Time::ZERO));
     assert!(owner.engine.admit_or_fill(2, 10, Time::ZERO), "admitted");
     // A victim of 60 leaves more room than the newcomer of 50 takes: what is left is the policy's
@@ -161,6 +182,8 @@ fn free_room_is_refused_or_full_room_filled() {
     assert!(!owner.engine.admit_or_fill(4, 20, Time::ZERO));
     // Nearly everything was purged: that room is free again.
     let mut victims = Vec::new();
-    owner.engine.set_capacity(ByteSize::from_bytes(200), &mut victims);
+    owner
+        .engine
+        .set_capacity(ByteSize::from_bytes(200), &mut victims);
     assert!(owner.engine.admit_or_fill(4, 20, Time::ZERO));
 }

@@ -24,7 +24,14 @@ fn replay(text: &str, requests: u64) -> (f64, Owner) {
 }
 
 fn gauge(owner: &Owner, name: &str) -> f64 {
-    owner.engine.gauges().iter().find(|(_, gauge)| gauge.name == name).unwrap().1.value
+    owner
+        .engine
+        .gauges()
+        .iter()
+        .find(|(_, gauge)| gauge.name == name)
+        .unwrap()
+        .1
+        .value
 }
 
 /// What the model predicts from the true rates is held against a replay in the crate
@@ -37,7 +44,10 @@ fn the_prediction_from_counts_is_useless() {
         let (replayed, tuned) = replay(&format!("adaptsize({shape},interval=50000)+lru"), 270_000);
         let predicted = gauge(&tuned, "predicted_object_hit_ratio");
         assert_eq!(gauge(&tuned, "tunings"), 5.0);
-        assert!((-0.10..0.01).contains(&(predicted - replayed)), "{shape}: predicted {predicted}, replayed {replayed}");
+        assert!(
+            (-0.10..0.01).contains(&(predicted - replayed)),
+            "{shape}: predicted {predicted}, replayed {replayed}"
+        );
     }
 }
 
@@ -46,12 +56,18 @@ fn the_c_found_is_worse_than_a_fixed_one() {
     for shape in ["chance", "threshold"] {
         let (tuned, _) = replay(&format!("adaptsize({shape},interval=50000)+lru"), 270_000);
         let fixed = |log_c: u32| {
-            let text = format!("adaptsize({shape},start={},interval=500000)+lru", 1_u64 << log_c);
+            let text = format!(
+                "adaptsize({shape},start={},interval=500000)+lru",
+                1_u64 << log_c
+            );
             replay(&text, 270_000).0
         };
         let best = [13, 15, 17, 20].into_iter().map(fixed).fold(0.0, f64::max);
         let (lru, _) = replay("lru", 270_000);
-        assert!(tuned > best - 0.01, "{shape}: tuned {tuned}, best fixed {best}");
+        assert!(
+            tuned > best - 0.01,
+            "{shape}: tuned {tuned}, best fixed {best}"
+        );
         assert!(tuned > lru + 0.05, "{shape}: tuned {tuned}, LRU {lru}");
     }
 }

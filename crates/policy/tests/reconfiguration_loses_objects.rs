@@ -4,12 +4,25 @@ use larder_policy::{Engine, Registry, Slot, Spec};
 use larder_units::{ByteSize, Streams, Time};
 
 fn engine(policy: &str, capacity: u64) -> Engine {
-    Engine::new(&policy.parse().unwrap(), ByteSize::from_bytes(capacity), &Streams::new(1)).unwrap()
+    Engine::new(
+        &policy.parse().unwrap(),
+        ByteSize::from_bytes(capacity),
+        &Streams::new(1),
+    )
+    .unwrap()
 }
 
 fn reconfigure(engine: &mut Engine, policy: &str, capacity: u64) -> Vec<Slot> {
     let (spec, mut victims): (Spec, _) = (policy.parse().unwrap(), Vec::new());
-    engine.reconfigure(&spec, ByteSize::from_bytes(capacity), &Streams::new(2), Time::ZERO, &mut victims).unwrap();
+    engine
+        .reconfigure(
+            &spec,
+            ByteSize::from_bytes(capacity),
+            &Streams::new(2),
+            Time::ZERO,
+            &mut victims,
+        )
+        .unwrap();
     engine.check_invariants();
     victims
 }
@@ -19,7 +32,10 @@ fn evicted(engine: &mut Engine) -> Vec<u64> {
     let mut ids = Vec::new();
     while !engine.is_empty() {
         let mut victims = Vec::new();
-        engine.set_capacity(ByteSize::from_bytes(engine.used().bytes() - 1), &mut victims);
+        engine.set_capacity(
+            ByteSize::from_bytes(engine.used().bytes() - 1),
+            &mut victims,
+        );
         ids.extend(victims.iter().filter_map(|slot| engine.last_id(*slot)));
     }
     ids
@@ -33,11 +49,18 @@ fn the_order_of_eviction_is_lost() {
         lru.miss(id, Time::ZERO);
         slots.extend(lru.insert(id, 100, Time::ZERO, &mut Vec::new()));
     }
-    [3, 0, 7].iter().for_each(|id| lru.hit(slots[*id as usize], *id, Time::ZERO));
+    [3, 0, 7]
+        .iter()
+        .for_each(|id| lru.hit(slots[*id as usize], *id, Time::ZERO));
     assert!(reconfigure(&mut lru, "fifo", 1000).is_empty());
     (0..10).for_each(|id| assert!(lru.holds(slots[id as usize], id), "{id} has another slot"));
     let left = reconfigure(&mut lru, "lru", 800);
-    assert_eq!(left.iter().filter_map(|slot| lru.last_id(*slot)).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(
+        left.iter()
+            .filter_map(|slot| lru.last_id(*slot))
+            .collect::<Vec<_>>(),
+        [1, 2]
+    );
     assert_eq!(evicted(&mut lru), [4, 5, 6, 8, 9, 3, 0, 7]);
 }
 
@@ -49,7 +72,14 @@ fn a_policy_loses_what_another_one_had() {
         .iter()
         .filter(|entry| entry.name.parse::<Spec>().is_ok())
         .map(|entry| entry.name.to_owned())
-        .filter(|name| Engine::new(&name.parse().unwrap(), ByteSize::from_bytes(9), &Streams::new(1)).is_ok())
+        .filter(|name| {
+            Engine::new(
+                &name.parse().unwrap(),
+                ByteSize::from_bytes(9),
+                &Streams::new(1),
+            )
+            .is_ok()
+        })
         .collect();
     assert!(policies.len() > 15, "{policies:?}");
     let mut random = Streams::new(7).stream("requests");
@@ -61,7 +91,10 @@ fn a_policy_loses_what_another_one_had() {
             assert!(reconfigure(&mut engine, policy, 20_000).is_empty());
             assert_eq!(engine.len(), before, "{policy}");
             for number in 0..60 {
-                let (id, now) = (random.below(300), Time::from_nanos(round * 1_000_000 + at as u64 * 1000 + number));
+                let (id, now) = (
+                    random.below(300),
+                    Time::from_nanos(round * 1_000_000 + at as u64 * 1000 + number),
+                );
                 match slots.get(&id).filter(|slot| engine.holds(**slot, id)) {
                     Some(slot) => engine.hit(*slot, id, now),
                     None => {

@@ -36,8 +36,12 @@ fn measured(entry: &PolicyEntry) -> Vec<f64> {
         ("size", _) => vec![bytes_an_object("size(max=1KiB)+fifo") - bytes_an_object("fifo")],
         // Its shadows are as large for ten thousand objects as for ten million, and would be most
         // of what is measured here.
-        ("agd", _) => ["agd(p=1)", "agd(p=1,bytes=100)"].map(|spec| bytes_an_object(spec) - ENGINE).into(),
-        (name, Kind::Admission) => vec![bytes_an_object(&format!("{name}+fifo")) - bytes_an_object("fifo")],
+        ("agd", _) => ["agd(p=1)", "agd(p=1,bytes=100)"]
+            .map(|spec| bytes_an_object(spec) - ENGINE)
+            .into(),
+        (name, Kind::Admission) => {
+            vec![bytes_an_object(&format!("{name}+fifo")) - bytes_an_object("fifo")]
+        }
         (name, Kind::Eviction) => vec![bytes_an_object(name) - ENGINE],
     }
 }
@@ -46,14 +50,23 @@ fn measured(entry: &PolicyEntry) -> Vec<f64> {
 fn state_is_larger_than_stated() {
     // AdaptSize remembers what was requested in an interval, however many of these objects are
     // stored.
-    for entry in registry().iter().filter(|entry| !entry.is_offline() && entry.name != "adaptsize") {
+    for entry in registry()
+        .iter()
+        .filter(|entry| !entry.is_offline() && entry.name != "adaptsize")
+    {
         let stated = f64::from(entry.bytes_an_object);
         for measured in measured(entry) {
-            let found = format!("{}: {measured:.1} bytes an object, stated {stated}", entry.name);
+            let found = format!(
+                "{}: {measured:.1} bytes an object, stated {stated}",
+                entry.name
+            );
             assert!(measured <= 1.15 * stated + 1.0, "{found}");
             // Tables of admissions round to powers of two, and fill as the traffic has it: an upper
             // bound.
-            assert!(entry.kind() == Kind::Admission || measured >= 0.85 * stated - 1.0, "{found}");
+            assert!(
+                entry.kind() == Kind::Admission || measured >= 0.85 * stated - 1.0,
+                "{found}"
+            );
         }
     }
 }
@@ -69,8 +82,14 @@ fn a_filter_that_has_seen_nothing_is_as_large_as_one_that_is_full() {
     owner.request(0, 8 << 10, Time::ZERO);
     let others = 60_000;
     (1..=others).for_each(|id| _ = owner.request(id, 8 << 10, Time::ZERO));
-    assert!(owner.engine.state_bytes() > 16 << 20, "128 slots of 16 bits a request: 60000 need 2^23");
-    assert!(!owner.request(0, 8 << 10, Time::ZERO), "not stored at its first request");
+    assert!(
+        owner.engine.state_bytes() > 16 << 20,
+        "128 slots of 16 bits a request: 60000 need 2^23"
+    );
+    assert!(
+        !owner.request(0, 8 << 10, Time::ZERO),
+        "not stored at its first request"
+    );
     assert!(owner.request(0, 8 << 10, Time::ZERO), "but at its second");
     let stored = owner.engine.len();
     assert!(

@@ -100,7 +100,14 @@ impl NaiveWTinyLfu {
     fn new(capacity: u64, share: f64) -> Self {
         let window_capacity = (capacity as f64 * share) as u64;
         let (counts, window, probation, protected) = Default::default();
-        NaiveWTinyLfu { capacity, window_capacity, counts, window, probation, protected }
+        NaiveWTinyLfu {
+            capacity,
+            window_capacity,
+            counts,
+            window,
+            probation,
+            protected,
+        }
     }
 
     fn all(&self) -> Vec<u64> {
@@ -116,9 +123,14 @@ impl NaiveWTinyLfu {
     fn wins(&self, id: u64, short: u64) -> bool {
         let order = [&self.probation[..], &self.protected].concat();
         let fits = |count: &usize| bytes(&order[..*count]) >= short;
-        let Some(count) = (1..=order.len()).find(fits) else { return false };
+        let Some(count) = (1..=order.len()).find(fits) else {
+            return false;
+        };
         let count_of = |id: &u64| self.counts.get(id).copied().unwrap_or(0);
-        let theirs: u32 = order[..count].iter().map(|victim| count_of(victim).max(1)).sum();
+        let theirs: u32 = order[..count]
+            .iter()
+            .map(|victim| count_of(victim).max(1))
+            .sum();
         theirs < count_of(&id) || theirs == count_of(&id) && size(id) < bytes(&order[..count])
     }
 
@@ -150,7 +162,9 @@ impl NaiveWTinyLfu {
         } else if self.all().contains(&id) {
             self.remove(id);
             self.protected.push(id);
-            while bytes(&self.protected) > ((self.capacity - self.window_capacity) as f64 * 0.8) as u64 {
+            while bytes(&self.protected)
+                > ((self.capacity - self.window_capacity) as f64 * 0.8) as u64
+            {
                 self.probation.push(self.protected.remove(0));
             }
         } else {

@@ -21,9 +21,16 @@ use std::time::{Duration, Instant};
 const BODY: usize = 900;
 
 fn main() {
-    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
-    let folder = arguments.next().map_or_else(std::env::temp_dir, PathBuf::from);
-    let objects: u64 = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(1_000_000);
+    let mut arguments = std::env::args()
+        .skip(1)
+        .filter(|argument| argument != "--bench");
+    let folder = arguments
+        .next()
+        .map_or_else(std::env::temp_dir, PathBuf::from);
+    let objects: u64 = arguments
+        .next()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(1_000_000);
     let path = folder.join(format!("larder-bench-{}", std::process::id()));
     let capacity = ByteSize::from_bytes((objects * 1000 * 2).max(8 << 20));
     let config = DiskConfig {
@@ -34,7 +41,10 @@ fn main() {
     };
     let streams = Streams::new(1);
     let start = || Disk::start("bench", &config, (), &streams).expect("a disk");
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .expect("a runtime");
 
     let disk = start();
     measured("put, until synced", objects, || {
@@ -49,7 +59,12 @@ fn main() {
         runtime.block_on(disk.settle()).expect("it is synced");
     });
     let counters = disk.figures().counters;
-    println!("stored {}, dropped {}, index {} B", counters.stored, counters.dropped, disk.figures().state_bytes);
+    println!(
+        "stored {}, dropped {}, index {} B",
+        counters.stored,
+        counters.dropped,
+        disk.figures().state_bytes
+    );
     disk.stop();
     drop(disk);
 
@@ -70,8 +85,12 @@ fn main() {
                 let (disk, mut stream) = (disk.clone(), streams.stream(&format!("task {task}")));
                 async move {
                     for _ in 0..recalls {
-                        let recalled = disk.tier_lookup(&key(stream.below(objects)), None, 0, Some).await;
-                        assert!(matches!(recalled, Some(Found::Whole(found, _)) if found.value.len() == 60 + BODY));
+                        let recalled = disk
+                            .tier_lookup(&key(stream.below(objects)), None, 0, Some)
+                            .await;
+                        assert!(
+                            matches!(recalled, Some(Found::Whole(found, _)) if found.value.len() == 60 + BODY)
+                        );
                     }
                 }
             };

@@ -27,7 +27,9 @@ const ROUND: Duration = Duration::from_millis(700);
 const ROUNDS: usize = 9;
 
 fn main() {
-    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
+    let mut arguments = std::env::args()
+        .skip(1)
+        .filter(|argument| argument != "--bench");
     match (arguments.next(), arguments.next()) {
         (Some(trace), Some(capacity)) => {
             let capacity: ByteSize = capacity.parse().expect("CAPACITY is a size, such as 5MiB");
@@ -83,9 +85,16 @@ fn request(shards: &Arc<Shards>, target: &str, bytes: u64) -> bool {
         headers.insert(name, value.parse().expect("a value"));
     }
     headers.insert("content-length", bytes.into());
-    let head = ResponseHead { status: StatusCode::OK, version: Version::HTTP_11, headers };
+    let head = ResponseHead {
+        status: StatusCode::OK,
+        version: Version::HTTP_11,
+        headers,
+    };
     if let (Response::Relay(_, _, Some(mut fill)), _) = shards.on_response(exchange, head) {
-        fill.push(&vec![0; usize::try_from(bytes).expect("it fits the memory")]);
+        fill.push(&vec![
+            0;
+            usize::try_from(bytes).expect("it fits the memory")
+        ]);
         fill.complete();
     }
     false
@@ -98,9 +107,13 @@ const THREADS: [usize; 5] = [1, 2, 4, 8, 16];
 /// the same; "scaling" is the median of the rounds' ratios to one thread.
 fn threads() {
     let [one, many] = [1, 64].map(filled);
-    let rounds: Vec<[(f64, f64); THREADS.len()]> =
-        (0..ROUNDS).map(|_| THREADS.map(|threads| (round(&one, threads), round(&many, threads)))).collect();
-    println!("million plain hits a second, medians of {ROUNDS} rounds, {} cores", cores());
+    let rounds: Vec<[(f64, f64); THREADS.len()]> = (0..ROUNDS)
+        .map(|_| THREADS.map(|threads| (round(&one, threads), round(&many, threads))))
+        .collect();
+    println!(
+        "million plain hits a second, medians of {ROUNDS} rounds, {} cores",
+        cores()
+    );
     println!(
         "{:>7} {:>9} {:>9} {:>16} {:>17}",
         "threads", "1 shard", "64 shards", "scaling, 1 shard", "scaling, 64 shards"
@@ -108,13 +121,22 @@ fn threads() {
     for (at, threads) in THREADS.into_iter().enumerate() {
         let of = |value: fn(&(f64, f64)) -> f64| {
             let rates = rounds.iter().map(|round| value(&round[at]) / 1e6).collect();
-            let ratios = rounds.iter().map(|round| value(&round[at]) / value(&round[0])).collect();
+            let ratios = rounds
+                .iter()
+                .map(|round| value(&round[at]) / value(&round[0]))
+                .collect();
             (median(rates), median(ratios))
         };
         let (one, many) = (of(|rates| rates.0), of(|rates| rates.1));
-        println!("{threads:>7} {:>9.2} {:>9.2} {:>16.2} {:>17.2}", one.0, many.0, one.1, many.1);
+        println!(
+            "{threads:>7} {:>9.2} {:>9.2} {:>16.2} {:>17.2}",
+            one.0, many.0, one.1, many.1
+        );
     }
-    println!("hits that the policy did not count: {}", many.figures().counters.uncounted_hits);
+    println!(
+        "hits that the policy did not count: {}",
+        many.figures().counters.uncounted_hits
+    );
 }
 
 fn cores() -> usize {
@@ -136,7 +158,9 @@ fn filled(count: u16) -> Arc<Shards> {
 
 /// Hits a second of the wall.
 fn round(shards: &Arc<Shards>, threads: usize) -> f64 {
-    let targets: Vec<String> = (0..OBJECTS).map(|object| format!("/object/{object}")).collect();
+    let targets: Vec<String> = (0..OBJECTS)
+        .map(|object| format!("/object/{object}"))
+        .collect();
     let (stop, hits) = (AtomicBool::new(false), AtomicU64::new(0));
     let start = Instant::now();
     std::thread::scope(|scope| {
@@ -150,9 +174,17 @@ fn round(shards: &Arc<Shards>, threads: usize) -> f64 {
                     for _ in 0..256 {
                         head.clear();
                         let target = &targets[order.below(OBJECTS) as usize];
-                        let request =
-                            PlainRequest { scheme: "http", authority: "example.com", target, asks_for_less: false };
-                        own += u64::from(shards.plain_hit(request, HeaderMap::new, &mut head, |_| ()).is_some());
+                        let request = PlainRequest {
+                            scheme: "http",
+                            authority: "example.com",
+                            target,
+                            asks_for_less: false,
+                        };
+                        own += u64::from(
+                            shards
+                                .plain_hit(request, HeaderMap::new, &mut head, |_| ())
+                                .is_some(),
+                        );
                     }
                 }
                 hits.fetch_add(own, Ordering::Relaxed);
@@ -168,27 +200,40 @@ fn round(shards: &Arc<Shards>, threads: usize) -> f64 {
 fn ratios(trace: &str, capacity: ByteSize, policies: impl Iterator<Item = String>) {
     println!("object hit ratio, {trace}, {capacity}");
     println!("{:>15} {:>21} {:>21}", "", "1 shard", "64 shards");
-    println!("{:>15} {:>10} {:>10} {:>10} {:>10}", "policy", "1 thread", "2", "1 thread", "2");
-    println!("(objects have their header fields and structures, so the ratios are below those of `larder replay`)");
+    println!(
+        "{:>15} {:>10} {:>10} {:>10} {:>10}",
+        "policy", "1 thread", "2", "1 thread", "2"
+    );
+    println!(
+        "(objects have their header fields and structures, so the ratios are below those of `larder replay`)"
+    );
     let accesses = accesses(trace);
     for policy in policies {
         let ratio = |count, threads| {
             let shards = shards(capacity, &policy, count);
             // Threads take blocks in turn, so that no thread runs far ahead of the others.
-            let (next, blocks) = (AtomicUsize::new(0), accesses.chunks(256).collect::<Vec<_>>());
+            let (next, blocks) = (
+                AtomicUsize::new(0),
+                accesses.chunks(256).collect::<Vec<_>>(),
+            );
             let hits: u64 = std::thread::scope(|scope| {
                 let work = || {
-                    let own = std::iter::from_fn(|| blocks.get(next.fetch_add(1, Ordering::Relaxed)));
+                    let own =
+                        std::iter::from_fn(|| blocks.get(next.fetch_add(1, Ordering::Relaxed)));
                     let hit = |(id, size): &&(u64, u64)| request(&shards, &format!("/{id}"), *size);
                     own.flat_map(|block| block.iter()).filter(hit).count() as u64
                 };
                 let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-                workers.into_iter().map(|worker| worker.join().expect("it ends")).sum()
+                workers
+                    .into_iter()
+                    .map(|worker| worker.join().expect("it ends"))
+                    .sum()
             });
             shards.check_invariants();
             hits as f64 / accesses.len() as f64
         };
-        let [one, both, many, all] = [(1, 1), (1, 2), (64, 1), (64, 2)].map(|(count, threads)| ratio(count, threads));
+        let [one, both, many, all] =
+            [(1, 1), (1, 2), (64, 1), (64, 2)].map(|(count, threads)| ratio(count, threads));
         println!("{policy:>15} {one:>10.4} {both:>10.4} {many:>10.4} {all:>10.4}");
     }
 }
@@ -198,7 +243,13 @@ fn accesses(trace: &str) -> Vec<(u64, u64)> {
     if let Some(table) = trace.strip_prefix("joint:") {
         let table = std::fs::read(table).expect("a table");
         let joint = Joint::read(&table[..]).expect("a table of popularity and size");
-        return joint.requests(5_000_000, &Streams::new(1)).map(pair).collect();
+        return joint
+            .requests(5_000_000, &Streams::new(1))
+            .map(pair)
+            .collect();
     }
-    Trace::open(trace.as_ref(), None).expect("a trace").map(|access| pair(access.expect("a request"))).collect()
+    Trace::open(trace.as_ref(), None)
+        .expect("a trace")
+        .map(|access| pair(access.expect("a request")))
+        .collect()
 }

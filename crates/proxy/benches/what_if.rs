@@ -28,7 +28,9 @@ fn fill(shards: &Arc<Shards>, target: &str) {
         headers: &none,
         has_body: false,
     };
-    let Next::Forward(mut exchange) = shards.step(&head, true) else { return };
+    let Next::Forward(mut exchange) = shards.step(&head, true) else {
+        return;
+    };
     exchange.take_headers(HeaderMap::new());
     let mut headers = HeaderMap::new();
     for (name, value) in [
@@ -41,7 +43,11 @@ fn fill(shards: &Arc<Shards>, target: &str) {
         headers.insert(name, value.parse().expect("a value"));
     }
     headers.insert("content-length", BODY.into());
-    let head = ResponseHead { status: StatusCode::OK, version: Version::HTTP_11, headers };
+    let head = ResponseHead {
+        status: StatusCode::OK,
+        version: Version::HTTP_11,
+        headers,
+    };
     if let (Response::Relay(_, _, Some(mut fill)), _) = shards.on_response(exchange, head) {
         fill.push(&[0; BODY]);
         fill.complete();
@@ -49,9 +55,15 @@ fn fill(shards: &Arc<Shards>, target: &str) {
 }
 
 fn main() {
-    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
-    let number = arguments.next().map_or(100_000, |text| text.parse().expect("HITS is a number"));
-    let rate = arguments.next().map_or(0.001, |text| text.parse().expect("RATE is a share"));
+    let mut arguments = std::env::args()
+        .skip(1)
+        .filter(|argument| argument != "--bench");
+    let number = arguments
+        .next()
+        .map_or(100_000, |text| text.parse().expect("HITS is a number"));
+    let rate = arguments
+        .next()
+        .map_or(0.001, |text| text.parse().expect("RATE is a share"));
     let config = Config {
         capacity: ByteSize::from_mib(256),
         policy: "agd".parse().expect("a policy"),
@@ -66,16 +78,27 @@ fn main() {
         hash_key: [7; 16],
     };
     let shards = Shards::with(&config, &Streams::new(1), 64, None).expect("a cache");
-    let targets: Vec<String> = (0..OBJECTS).map(|object| format!("/object/{object}")).collect();
+    let targets: Vec<String> = (0..OBJECTS)
+        .map(|object| format!("/object/{object}"))
+        .collect();
     targets.iter().for_each(|target| fill(&shards, target));
     let last = (rate > 0.0).then_some((rate * 2_f64.powi(64)) as u64);
     let (mut taken, mut head, mut hits) = (Vec::new(), Vec::new(), 0);
     shards.take_observations(last, &mut taken);
     for request in 0..number {
         let target = &targets[request * 7_919 % OBJECTS];
-        let plain = PlainRequest { scheme: "http", authority: "example.com", target, asks_for_less: false };
+        let plain = PlainRequest {
+            scheme: "http",
+            authority: "example.com",
+            target,
+            asks_for_less: false,
+        };
         head.clear();
-        hits += usize::from(shards.plain_hit(plain, HeaderMap::new, &mut head, |_| ()).is_some());
+        hits += usize::from(
+            shards
+                .plain_hit(plain, HeaderMap::new, &mut head, |_| ())
+                .is_some(),
+        );
         if request % 1_024 == 0 {
             shards.take_observations(last, &mut taken);
             taken.clear();

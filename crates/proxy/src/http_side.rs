@@ -61,7 +61,11 @@ type Listening = Vec<(ListenAddress, bool)>;
 
 /// Returns the origins of a cache with these listeners. Takes over from `before` what has not
 /// changed.
-fn origins(config: &HttpConfig, listening: &Listening, before: Option<&Origins>) -> Result<Origins, Error> {
+fn origins(
+    config: &HttpConfig,
+    listening: &Listening,
+    before: Option<&Origins>,
+) -> Result<Origins, Error> {
     match own_origins(config, listening).into_iter().next() {
         Some(problem) => Err(problem),
         None => Origins::new(config, before),
@@ -77,9 +81,9 @@ fn rules(config: &HttpConfig) -> Result<Option<Arc<Rules>>, Error> {
         let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
         Error::setting("[http]", Problem::Rules(texts.join("; ")))
     })?;
-    rules
-        .read_pages()
-        .map_err(|(path, error)| Error::setting("[[http.rules]] error_page", Problem::File { path, error }))?;
+    rules.read_pages().map_err(|(path, error)| {
+        Error::setting("[[http.rules]] error_page", Problem::File { path, error })
+    })?;
     Ok(Some(Arc::new(rules)))
 }
 
@@ -92,20 +96,38 @@ fn own_origins(config: &HttpConfig, listening: &Listening) -> Vec<Error> {
     let servers = config.origins.iter().flat_map(|origin| &origin.servers);
     let servers = servers.map(|server| ("[[http.origins]] servers", &server.uri));
     let own = |(setting, origin): (&str, &::http::Uri)| {
-        let leads =
-            |listener: &ListenAddress| listener.tcp().is_some_and(|local| loop_detection::leads_to(origin, local));
+        let leads = |listener: &ListenAddress| {
+            listener
+                .tcp()
+                .is_some_and(|local| loop_detection::leads_to(origin, local))
+        };
         let (_, is_secure) = listening.iter().find(|(listener, _)| leads(listener))?;
         let listener = listeners::setting(*is_secure);
-        Some(Error::setting(setting, Problem::OwnListener { origin: origin.clone(), listener }))
+        Some(Error::setting(
+            setting,
+            Problem::OwnListener {
+                origin: origin.clone(),
+                listener,
+            },
+        ))
     };
     servers.chain(fallback).filter_map(own).collect()
 }
 
 /// Tries the steps of [`Http::start`]: listeners, certificates and origins.
 pub fn check(config: &HttpConfig, preflight: &mut Preflight) {
-    let secure = config.tls.iter().flat_map(|tls| &tls.listen).map(|listen| (listen, true));
+    let secure = config
+        .tls
+        .iter()
+        .flat_map(|tls| &tls.listen)
+        .map(|listen| (listen, true));
     let mut listening = Listening::new();
-    for (listen, is_secure) in config.listen.iter().map(|listen| (listen, false)).chain(secure) {
+    for (listen, is_secure) in config
+        .listen
+        .iter()
+        .map(|listen| (listen, false))
+        .chain(secure)
+    {
         preflight.listen(listeners::setting(is_secure), listen);
         listening.push((listen.address.clone(), is_secure));
     }
@@ -115,7 +137,8 @@ pub fn check(config: &HttpConfig, preflight: &mut Preflight) {
         preflight.add(Origins::new(config, None).err());
     }
     preflight.add(rules(config).err());
-    own.into_iter().for_each(|problem| preflight.add(Some(problem)));
+    own.into_iter()
+        .for_each(|problem| preflight.add(Some(problem)));
     preflight.add(config.access_log.as_ref().and_then(AccessLogConfig::check));
 }
 
@@ -133,7 +156,10 @@ impl Http {
     ///
     /// # Errors
     /// One line that names the setting and its problem.
-    pub fn start(config: &HttpConfig, on_end: impl FnOnce() + Send + 'static) -> Result<Http, Error> {
+    pub fn start(
+        config: &HttpConfig,
+        on_end: impl FnOnce() + Send + 'static,
+    ) -> Result<Http, Error> {
         Http::start_on(Listeners::bind(config)?, config, on_end)
     }
 
@@ -146,11 +172,18 @@ impl Http {
         config: &HttpConfig,
         on_end: impl FnOnce() + Send + 'static,
     ) -> Result<Http, Error> {
-        let listening = listeners.iter().map(|bound| (bound.local().clone(), bound.is_secure())).collect();
+        let listening = listeners
+            .iter()
+            .map(|bound| (bound.local().clone(), bound.is_secure()))
+            .collect();
         let origins = origins(config, &listening, None)?;
         let [seed] = entropy::words();
         let streams = Streams::new(seed);
-        let disk = config.disk.as_ref().map(|config| disk_tier::start(config, &streams)).transpose()?;
+        let disk = config
+            .disk
+            .as_ref()
+            .map(|config| disk_tier::start(config, &streams))
+            .transpose()?;
         let started = Http::serve(config, listeners, origins, disk.clone(), &streams, on_end);
         if let (Err(_), Some(disk)) = (&started, disk) {
             disk.stop();
@@ -168,10 +201,19 @@ impl Http {
     ) -> Result<Http, Error> {
         warn_of_few_descriptors(config.limits.connections);
         let shards = new_cache(config, disk.as_ref(), streams)?;
-        let observer = Arc::new(Observer::new(config, request_threads::count(config.threads))?);
+        let observer = Arc::new(Observer::new(
+            config,
+            request_threads::count(config.threads),
+        )?);
         let live_limits = LiveLimits::new(config.timeouts, config.limits);
         let origins_and_rules = (origins, rules(config)?);
-        let proxy = Proxy::new(shards, origins_and_rules, disk, live_limits, Arc::clone(&observer));
+        let proxy = Proxy::new(
+            shards,
+            origins_and_rules,
+            disk,
+            live_limits,
+            Arc::clone(&observer),
+        );
         let proxy = Arc::new(proxy);
         proxy.set_subject_field(config.subject_field().cloned());
         proxy.cache_settings().start(cache_config(config, [0; 16]));
@@ -180,10 +222,11 @@ impl Http {
         if let Some(tls) = &config.tls {
             let _ = tls_identity.set(Arc::new(Identity::read(tls)?));
         }
-        let bounds = listen::Bounds::new(proxy.limits()).with_memory_pressure(proxy.memory_pressure());
+        let bounds =
+            listen::Bounds::new(proxy.limits()).with_memory_pressure(proxy.memory_pressure());
         let listeners = Arc::new(ServedListeners::new(&proxy, &tls_identity));
-        let what_if =
-            LiveWhatIf::start(HttpCache(Arc::clone(proxy.shards())), config.what_if).map_err(Error::Thread)?;
+        let what_if = LiveWhatIf::start(HttpCache(Arc::clone(proxy.shards())), config.what_if)
+            .map_err(Error::Thread)?;
         let what_if = Arc::new(what_if);
         let source = CacheSource::new(Arc::clone(&proxy), &listeners, bounds.counters(), &what_if);
         let source = Arc::new(source);
@@ -191,7 +234,14 @@ impl Http {
         let group = threads.group(request_threads::count(config.threads))?;
         listeners.apply(listeners.plan_bound(bound, config, (&observer, &group))?);
         threads.serve(group);
-        Ok(Http { listeners, threads, source, proxy, what_if, tls_identity })
+        Ok(Http {
+            listeners,
+            threads,
+            source,
+            proxy,
+            what_if,
+            tls_identity,
+        })
     }
 
     /// Returns the actual addresses of the listeners, each with true for TLS.
@@ -257,7 +307,10 @@ impl Http {
     }
 
     fn local(&self, is_secure: bool) -> Option<SocketAddr> {
-        self.listening().iter().filter(|(_, secure)| *secure == is_secure).find_map(|(address, _)| address.tcp())
+        self.listening()
+            .iter()
+            .filter(|(_, secure)| *secure == is_secure)
+            .find_map(|(address, _)| address.tcp())
     }
 
     /// Returns its figures, for the admin server.
@@ -280,13 +333,26 @@ impl Http {
     pub fn reload(&self, config: &HttpConfig) -> Result<HttpReload, Error> {
         let rules = rules(config)?;
         // Arguments that contradict each other are found here, before anything has changed.
-        larder_policy::Engine::new(&config.policy, config.capacity, &Streams::new(0)).map_err(policy_error)?;
-        let identity = config.tls.as_ref().map(|tls| Ok((tls.clone(), tls::read(tls)?))).transpose()?;
+        larder_policy::Engine::new(&config.policy, config.capacity, &Streams::new(0))
+            .map_err(policy_error)?;
+        let identity = config
+            .tls
+            .as_ref()
+            .map(|tls| Ok((tls.clone(), tls::read(tls)?)))
+            .transpose()?;
         let observer = self.proxy.observers().of(config)?;
         let threads = self.threads.group(request_threads::count(config.threads))?;
         let listeners = self.listeners.plan(config, (&observer, &threads))?;
         let origins = origins(config, &listeners.addresses(), Some(&self.proxy.origins()))?;
-        Ok(HttpReload { origins, rules, identity, observer, threads, listeners, config: config.clone() })
+        Ok(HttpReload {
+            origins,
+            rules,
+            identity,
+            observer,
+            threads,
+            listeners,
+            config: config.clone(),
+        })
     }
 
     /// Applies the reload. Requests in progress continue as they began, and the cache keeps its
@@ -299,17 +365,24 @@ impl Http {
     pub fn take_over(&self, reload: HttpReload) -> Result<(), Error> {
         let config = &reload.config;
         let settings = cache_config(config, [0; 16]);
-        self.proxy.cache_settings().reload(self.proxy.shards(), settings).map_err(policy_error)?;
+        self.proxy
+            .cache_settings()
+            .reload(self.proxy.shards(), settings)
+            .map_err(policy_error)?;
         warn_of_few_descriptors(config.limits.connections);
         self.proxy.limits().set(config.timeouts, config.limits);
         self.proxy.set_codings(config.accept_encoding);
         self.what_if.enable(config.what_if);
-        self.proxy.set_subject_field(config.subject_field().cloned());
+        self.proxy
+            .set_subject_field(config.subject_field().cloned());
         if let Some((config, identity)) = reload.identity {
             match self.tls_identity.get() {
                 Some(running) => running.set(&config, identity),
                 // The first one of a node that began without TLS.
-                None => drop(self.tls_identity.set(Arc::new(Identity::new(&config, identity)))),
+                None => drop(
+                    self.tls_identity
+                        .set(Arc::new(Identity::new(&config, identity))),
+                ),
             }
         }
         self.proxy.set_origins(reload.origins);
@@ -349,7 +422,9 @@ impl Http {
 
 /// Without a descriptor, a connection waits in the kernel's queue, and no origin can be reached.
 fn warn_of_few_descriptors(connections: usize) {
-    let Some(files) = rustix::process::getrlimit(rustix::process::Resource::Nofile).current else { return };
+    let Some(files) = rustix::process::getrlimit(rustix::process::Resource::Nofile).current else {
+        return;
+    };
     if files < connections as u64 {
         tracing::warn!(
             connections,
@@ -381,15 +456,37 @@ fn cache_config(config: &HttpConfig, hash_key: [u8; 16]) -> larder_http::Config 
 }
 
 /// Creates the cache, with its disk tier if there is one.
-fn new_cache(config: &HttpConfig, disk: Option<&HttpDisk>, streams: &Streams) -> Result<Arc<Shards>, Error> {
+fn new_cache(
+    config: &HttpConfig,
+    disk: Option<&HttpDisk>,
+    streams: &Streams,
+) -> Result<Arc<Shards>, Error> {
     let [key_a, key_b] = entropy::words();
     let mut hash_key = [0; 16];
     hash_key[..8].copy_from_slice(&key_a.to_le_bytes());
     hash_key[8..].copy_from_slice(&key_b.to_le_bytes());
     // The disk's variants are hashed with this key.
-    let cache = cache_config(config, disk.map_or(hash_key, |disk| disk.with(|log, _| log.hash_key())));
-    let handle = disk.map(|disk| || Box::new(disk_tier::Tier(disk.clone())) as Box<dyn larder_http::SecondTier>);
-    let queue = config.disk.as_ref().map_or(ByteSize::from_bytes(0), |disk| disk.queue);
-    let tier = handle.as_ref().map(|handle| (handle as &dyn Fn() -> Box<dyn larder_http::SecondTier>, queue));
-    Shards::new(&cache, streams, request_threads::count(config.threads), tier).map_err(policy_error)
+    let cache = cache_config(
+        config,
+        disk.map_or(hash_key, |disk| disk.with(|log, _| log.hash_key())),
+    );
+    let handle = disk
+        .map(|disk| || Box::new(disk_tier::Tier(disk.clone())) as Box<dyn larder_http::SecondTier>);
+    let queue = config
+        .disk
+        .as_ref()
+        .map_or(ByteSize::from_bytes(0), |disk| disk.queue);
+    let tier = handle.as_ref().map(|handle| {
+        (
+            handle as &dyn Fn() -> Box<dyn larder_http::SecondTier>,
+            queue,
+        )
+    });
+    Shards::new(
+        &cache,
+        streams,
+        request_threads::count(config.threads),
+        tier,
+    )
+    .map_err(policy_error)
 }

@@ -13,14 +13,17 @@ fn origin(fields: &'static str) -> Origin {
     let count = AtomicU64::new(0);
     Origin::new(move |_: &Asked, stream| {
         let number = count.fetch_add(1, Ordering::SeqCst);
-        let head =
-            format!("HTTP/1.1 200 OK\r\n{fields}\r\nset-cookie: session={number}\r\ncontent-length: 4\r\n\r\npage");
+        let head = format!(
+            "HTTP/1.1 200 OK\r\n{fields}\r\nset-cookie: session={number}\r\ncontent-length: 4\r\n\r\npage"
+        );
         say(stream, &head)
     })
 }
 
 fn config(origin: &Origin) -> HttpConfig {
-    wire::config(Upstream::Http(format!("http://{}", origin.address).parse().unwrap()))
+    wire::config(Upstream::Http(
+        format!("http://{}", origin.address).parse().unwrap(),
+    ))
 }
 
 const LIFETIMES: [&str; 6] = [
@@ -39,18 +42,29 @@ fn a_session_is_replayed() {
         for default_ttl in [None, Some(600)] {
             for with_disk in [false, true] {
                 let origin = origin(fields);
-                let rules = vec![Rule { default_ttl, ..Rule::default() }];
+                let rules = vec![Rule {
+                    default_ttl,
+                    ..Rule::default()
+                }];
                 let disk = with_disk.then(|| DiskConfig {
                     path: folder.path().join("tier"),
                     capacity: ByteSize::from_mib(8),
                     policy: "fifo".parse().unwrap(),
                     queue: ByteSize::from_mib(8),
                 });
-                let node = Node::with(&HttpConfig { rules, disk, ..config(&origin) });
+                let node = Node::with(&HttpConfig {
+                    rules,
+                    disk,
+                    ..config(&origin)
+                });
                 for number in 0..3 {
                     let seen = Client::new(&node).get("/");
                     let session = format!("session={number}");
-                    assert_eq!((seen.is_hit(), seen.header("set-cookie")), (false, session.as_str()), "{fields}");
+                    assert_eq!(
+                        (seen.is_hit(), seen.header("set-cookie")),
+                        (false, session.as_str()),
+                        "{fields}"
+                    );
                 }
             }
         }
@@ -69,7 +83,11 @@ fn a_session_comes_back_from_the_disk() {
             policy: "fifo".parse().unwrap(),
             queue: ByteSize::from_mib(8),
         };
-        let node = Node::with(&HttpConfig { share_cookies, disk: Some(disk), ..config(&origin) });
+        let node = Node::with(&HttpConfig {
+            share_cookies,
+            disk: Some(disk),
+            ..config(&origin)
+        });
         let [first, second] = [(); 2].map(|()| Client::new(&node).get("/"));
         assert_eq!(second.is_hit(), share_cookies);
         assert!(!first.is_hit());

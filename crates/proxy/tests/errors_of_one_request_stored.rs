@@ -12,26 +12,51 @@ fn origin() -> Origin {
     Origin::new(|asked: &Asked, stream| {
         let status = asked.header("x-odd").unwrap_or("200");
         let head = "cache-control: public, max-age=600\r\ncdn-cache-control: max-age=600";
-        say(stream, &format!("HTTP/1.1 {status} Odd\r\n{head}\r\ncontent-length: 3\r\n\r\n{status}"))
+        say(
+            stream,
+            &format!("HTTP/1.1 {status} Odd\r\n{head}\r\ncontent-length: 3\r\n\r\n{status}"),
+        )
     })
 }
 
 fn config(rules: Vec<Rule>, origin: &Origin) -> HttpConfig {
-    HttpConfig { rules, ..wire::config(Upstream::Http(format!("http://{}", origin.address).parse().unwrap())) }
+    HttpConfig {
+        rules,
+        ..wire::config(Upstream::Http(
+            format!("http://{}", origin.address).parse().unwrap(),
+        ))
+    }
 }
 
 #[test]
 fn an_error_takes_the_page_from_everybody() {
     let origin = origin();
     // A lifetime of a rule for everything is for no error.
-    for rules in [Vec::new(), vec![Rule { ttl: Some(600), ..Rule::default() }]] {
+    for rules in [
+        Vec::new(),
+        vec![Rule {
+            ttl: Some(600),
+            ..Rule::default()
+        }],
+    ] {
         let node = Node::with(&config(rules, &origin));
         let mut client = Client::new(&node);
-        for status in ["400", "403", "406", "422", "451", "500", "505", "431", "429"] {
+        for status in [
+            "400", "403", "406", "422", "451", "500", "505", "431", "429",
+        ] {
             let target = format!("/{status}");
-            assert_eq!(client.send("GET", &target, &[("x-odd", status)], b"").text(), status);
+            assert_eq!(
+                client
+                    .send("GET", &target, &[("x-odd", status)], b"")
+                    .text(),
+                status
+            );
             let seen = client.get(&target);
-            assert_eq!((seen.status, seen.text().as_str()), (200, "200"), "{status}");
+            assert_eq!(
+                (seen.status, seen.text().as_str()),
+                (200, "200"),
+                "{status}"
+            );
         }
     }
 }
@@ -47,8 +72,11 @@ fn an_error_of_the_page_is_asked_for_each_time() {
         client.send("GET", &target, &[("x-odd", status)], b"");
         assert!(client.get(&target).is_hit(), "{status}");
     }
-    let named =
-        vec![Rule { status: vec!["403".parse().unwrap(), "5xx".parse().unwrap()], ttl: Some(60), ..Rule::default() }];
+    let named = vec![Rule {
+        status: vec!["403".parse().unwrap(), "5xx".parse().unwrap()],
+        ttl: Some(60),
+        ..Rule::default()
+    }];
     let node = Node::with(&config(named, &origin));
     let mut client = Client::new(&node);
     for (status, is_stored) in [("403", true), ("500", true), ("400", false), ("401", false)] {

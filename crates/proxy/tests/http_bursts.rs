@@ -26,19 +26,26 @@ impl Gate {
     /// Waits until so many have passed. That they never do is what these tests fear.
     fn wait(&self, passed: usize) {
         let count = self.0.lock().unwrap();
-        let (count, timeout) =
-            self.1.wait_timeout_while(count, Duration::from_secs(15), |count| *count < passed).unwrap();
+        let (count, timeout) = self
+            .1
+            .wait_timeout_while(count, Duration::from_secs(15), |count| *count < passed)
+            .unwrap();
         assert!(!timeout.timed_out(), "{} of {passed}", *count);
     }
 }
 
 fn burst(node: &Node) -> Vec<JoinHandle<Seen>> {
     let address = node.address;
-    (0..CLIENTS).map(|_| std::thread::spawn(move || Client::to(address).get("/burst"))).collect()
+    (0..CLIENTS)
+        .map(|_| std::thread::spawn(move || Client::to(address).get("/burst")))
+        .collect()
 }
 
 fn all(clients: Vec<JoinHandle<Seen>>) -> Vec<Seen> {
-    clients.into_iter().map(|client| client.join().unwrap()).collect()
+    clients
+        .into_iter()
+        .map(|client| client.join().unwrap())
+        .collect()
 }
 
 /// One fetch; everybody has the first half before the second half exists.
@@ -48,7 +55,10 @@ fn cacheable_is_fetched_once_and_streamed_to_all() {
     let (at_origin, of_clients) = (Arc::clone(&joined), Arc::clone(&half));
     let origin = Origin::new(move |_, stream| {
         at_origin.wait(1);
-        say(stream, "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 10\r\n\r\nfirst");
+        say(
+            stream,
+            "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 10\r\n\r\nfirst",
+        );
         of_clients.wait(CLIENTS);
         say(stream, "-last")
     });
@@ -59,8 +69,12 @@ fn cacheable_is_fetched_once_and_streamed_to_all() {
             let half = Arc::clone(&half);
             std::thread::spawn(move || {
                 let mut stream = TcpStream::connect(address).unwrap();
-                stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-                stream.write_all(b"GET /burst HTTP/1.1\r\nhost: example.test\r\n\r\n").unwrap();
+                stream
+                    .set_read_timeout(Some(Duration::from_secs(20)))
+                    .unwrap();
+                stream
+                    .write_all(b"GET /burst HTTP/1.1\r\nhost: example.test\r\n\r\n")
+                    .unwrap();
                 let mut reader = BufReader::new(stream);
                 let mut line = String::new();
                 while line != "\r\n" {
@@ -91,7 +105,10 @@ fn uncacheable_waits_for_one_head_and_never_again() {
     let (at_origin, arrived) = (Arc::clone(&joined), Arc::clone(&here));
     let origin = Origin::new(move |_, stream| {
         at_origin.wait(1);
-        say(stream, "HTTP/1.1 200 OK\r\ncache-control: no-store\r\ncontent-length: 1\r\n\r\n");
+        say(
+            stream,
+            "HTTP/1.1 200 OK\r\ncache-control: no-store\r\ncontent-length: 1\r\n\r\n",
+        );
         // No body before all of the burst are here.
         arrived.pass();
         let burst = { *arrived.0.lock().unwrap() }.div_ceil(CLIENTS);
@@ -109,8 +126,16 @@ fn uncacheable_waits_for_one_head_and_never_again() {
         here.wait(requests);
         assert_eq!(origin.requests(), requests);
     }
-    assert!(all(clients).iter().all(|seen| seen.status == 200 && seen.body == b"x"));
-    assert_eq!(node.status()["collapsed"], CLIENTS as u64 - 1, "the second burst waited for nobody");
+    assert!(
+        all(clients)
+            .iter()
+            .all(|seen| seen.status == 200 && seen.body == b"x")
+    );
+    assert_eq!(
+        node.status()["collapsed"],
+        CLIENTS as u64 - 1,
+        "the second burst waited for nobody"
+    );
 }
 
 #[test]
@@ -119,13 +144,20 @@ fn trouble_is_asked_about_once() {
     let at_origin = Arc::clone(&joined);
     let origin = Origin::new(move |_, stream| {
         at_origin.wait(1);
-        say(stream, "HTTP/1.1 503 Service Unavailable\r\nretry-after: 7\r\ncontent-length: 0\r\n\r\n")
+        say(
+            stream,
+            "HTTP/1.1 503 Service Unavailable\r\nretry-after: 7\r\ncontent-length: 0\r\n\r\n",
+        )
     });
     let node = Node::of(origin.address);
     let clients = burst(&node);
     node.await_figure("collapsed", CLIENTS as u64 - 1);
     joined.pass();
-    assert!(all(clients).iter().all(|seen| seen.status == 503 && seen.header("retry-after") == "7"));
+    assert!(
+        all(clients)
+            .iter()
+            .all(|seen| seen.status == 503 && seen.header("retry-after") == "7")
+    );
     assert_eq!(origin.requests(), 1);
 }
 
@@ -136,11 +168,16 @@ fn the_first_client_may_leave() {
     let at_origin = Arc::clone(&joined);
     let origin = Origin::new(move |_, stream| {
         at_origin.wait(1);
-        say(stream, "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 3\r\n\r\nall")
+        say(
+            stream,
+            "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 3\r\n\r\nall",
+        )
     });
     let node = Node::of(origin.address);
     let mut first = TcpStream::connect(node.address).unwrap();
-    first.write_all(b"GET /burst HTTP/1.1\r\nhost: example.test\r\n\r\n").unwrap();
+    first
+        .write_all(b"GET /burst HTTP/1.1\r\nhost: example.test\r\n\r\n")
+        .unwrap();
     while origin.requests() == 0 {
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -160,7 +197,10 @@ fn too_long_to_store_is_whole_for_all_who_were_there() {
     let at_origin = Arc::clone(&joined);
     let origin = Origin::new(move |_, stream| {
         at_origin.wait(1);
-        say(stream, "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ntransfer-encoding: chunked\r\n\r\n");
+        say(
+            stream,
+            "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ntransfer-encoding: chunked\r\n\r\n",
+        );
         let chunk = "y".repeat(1 << 20);
         for _ in 0..LENGTH >> 20 {
             say(stream, &format!("100000\r\n{chunk}\r\n"));
@@ -169,14 +209,19 @@ fn too_long_to_store_is_whole_for_all_who_were_there() {
     });
     let node = Node::of(origin.address);
     let address = node.address;
-    let clients: Vec<_> = (0..5).map(|_| std::thread::spawn(move || Client::to(address).get("/long"))).collect();
+    let clients: Vec<_> = (0..5)
+        .map(|_| std::thread::spawn(move || Client::to(address).get("/long")))
+        .collect();
     node.await_figure("collapsed", 4);
     joined.pass();
     for seen in all(clients) {
         assert_eq!((seen.body.len(), seen.cut), (LENGTH, false));
     }
     node.await_figure("filling_bytes", 0);
-    assert_eq!((origin.requests(), node.status()["objects"].as_u64()), (1, Some(0)));
+    assert_eq!(
+        (origin.requests(), node.status()["objects"].as_u64()),
+        (1, Some(0))
+    );
 }
 
 /// What is served stale is renewed without a client that waits for it.
@@ -187,7 +232,10 @@ fn stale_is_renewed_in_the_background() {
         let number = requests.fetch_add(1, Ordering::SeqCst);
         let age = 9 - 9 * number.min(1);
         let fields = format!("cache-control: max-age=5, stale-while-revalidate=60\r\nage: {age}");
-        say(stream, &format!("HTTP/1.1 200 OK\r\n{fields}\r\ncontent-length: 1\r\n\r\n{number}"))
+        say(
+            stream,
+            &format!("HTTP/1.1 200 OK\r\n{fields}\r\ncontent-length: 1\r\n\r\n{number}"),
+        )
     });
     let node = Node::of(origin.address);
     let mut client = Client::new(&node);
@@ -196,7 +244,10 @@ fn stale_is_renewed_in_the_background() {
     assert!(seen.is_hit() && seen.text() == "0", "{seen:?}");
     node.await_figure("stored", 2);
     assert_eq!(client.get("/").text(), "1");
-    assert_eq!((origin.requests(), node.status()["stale"].as_u64()), (2, Some(1)));
+    assert_eq!(
+        (origin.requests(), node.status()["stale"].as_u64()),
+        (2, Some(1))
+    );
 }
 
 /// Failure: one client that asks for one stale page after another, and need not wait for any, has
@@ -214,7 +265,10 @@ fn renewals_at_once_are_bounded() {
             door.wait(1);
         }
         let fields = "cache-control: max-age=5, stale-while-revalidate=60\r\nage: 9";
-        say(stream, &format!("HTTP/1.1 200 OK\r\n{fields}\r\ncontent-length: 1\r\n\r\nx"))
+        say(
+            stream,
+            &format!("HTTP/1.1 200 OK\r\n{fields}\r\ncontent-length: 1\r\n\r\nx"),
+        )
     });
     let node = Node::of(origin.address);
     let mut client = Client::new(&node);
@@ -241,13 +295,18 @@ fn streams_of_http2_and_connections_ask_for_one_thing_each() {
     let at_origin = Arc::clone(&joined);
     let origin = Origin::new(move |_, stream| {
         at_origin.wait(1);
-        say(stream, "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 3\r\n\r\nall")
+        say(
+            stream,
+            "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 3\r\n\r\nall",
+        )
     });
     let node = Node::of(origin.address);
     let mut multiplexed = [Http2::new(&node), Http2::new(&node)];
-    let streams = multiplexed
-        .each_mut()
-        .map(|client| (0..STREAMS).map(|_| client.request("GET", "/burst", &[], true)).collect::<Vec<_>>());
+    let streams = multiplexed.each_mut().map(|client| {
+        (0..STREAMS)
+            .map(|_| client.request("GET", "/burst", &[], true))
+            .collect::<Vec<_>>()
+    });
     let clients = burst(&node);
     node.await_figure("collapsed", (2 * STREAMS + CLIENTS) as u64 - 1);
     joined.pass();
@@ -269,13 +328,18 @@ fn the_first_stream_may_leave() {
         let at_origin = Arc::clone(&joined);
         let origin = Origin::new(move |_, stream| {
             at_origin.wait(1);
-            say(stream, "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 3\r\n\r\nall")
+            say(
+                stream,
+                "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 3\r\n\r\nall",
+            )
         });
         let node = Node::of(origin.address);
         let mut first = Http2::new(&node);
         let stream = first.request("GET", "/burst", &[], true);
         node.await_figure("requests", 1);
-        let others: Vec<u32> = (0..CLIENTS).map(|_| first.request("GET", "/burst", &[], true)).collect();
+        let others: Vec<u32> = (0..CLIENTS)
+            .map(|_| first.request("GET", "/burst", &[], true))
+            .collect();
         let clients = burst(&node);
         node.await_figure("collapsed", 2 * CLIENTS as u64);
         if leaves_at_all {
@@ -284,7 +348,9 @@ fn the_first_stream_may_leave() {
         } else {
             first.reset(stream, CANCEL);
             joined.pass();
-            others.into_iter().for_each(|stream| assert_eq!(first.answer(stream).body, b"all"));
+            others
+                .into_iter()
+                .for_each(|stream| assert_eq!(first.answer(stream).body, b"all"));
         }
         assert!(all(clients).iter().all(|seen| seen.body == b"all"));
         assert_eq!(origin.requests(), 1);
@@ -298,14 +364,19 @@ fn uncacheable_streams_wait_for_each_other() {
     let arrived = Arc::new(Gate::default());
     let at_origin = Arc::clone(&arrived);
     let origin = Origin::new(move |_, stream| {
-        say(stream, "HTTP/1.1 200 OK\r\ncache-control: no-store\r\ncontent-length: 1\r\n\r\n");
+        say(
+            stream,
+            "HTTP/1.1 200 OK\r\ncache-control: no-store\r\ncontent-length: 1\r\n\r\n",
+        );
         at_origin.pass();
         at_origin.wait(STREAMS);
         say(stream, "x")
     });
     let node = Node::of(origin.address);
     let mut client = Http2::new(&node);
-    let streams: Vec<u32> = (0..STREAMS).map(|_| client.request("GET", "/private", &[], true)).collect();
+    let streams: Vec<u32> = (0..STREAMS)
+        .map(|_| client.request("GET", "/private", &[], true))
+        .collect();
     for stream in streams {
         assert_eq!(client.answer(stream).body, b"x");
     }

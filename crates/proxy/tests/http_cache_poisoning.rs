@@ -7,16 +7,27 @@ use wire::{Client, Node, Origin, say};
 /// An origin that repeats what it was told, and says that it may be kept.
 fn echo() -> Origin {
     Origin::new(|asked, stream| {
-        let lines = asked.head.iter().map(|(name, value)| format!("{name}: {value}\n"));
+        let lines = asked
+            .head
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}\n"));
         let text = format!("{}\n{}", asked.line, lines.collect::<String>());
-        let head = format!("cache-control: max-age=60\r\ncontent-length: {}", text.len());
+        let head = format!(
+            "cache-control: max-age=60\r\ncontent-length: {}",
+            text.len()
+        );
         say(stream, &format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n{text}"))
     })
 }
 
 /// An origin that answers with this status and these fields.
 fn fixed(status: &'static str, fields: &'static str) -> Origin {
-    Origin::new(move |_, stream| say(stream, &format!("HTTP/1.1 {status}\r\n{fields}content-length: 4\r\n\r\npage")))
+    Origin::new(move |_, stream| {
+        say(
+            stream,
+            &format!("HTTP/1.1 {status}\r\n{fields}content-length: 4\r\n\r\npage"),
+        )
+    })
 }
 
 /// Fields from which a framework takes the host, the scheme, the path or the method, and which no
@@ -47,7 +58,9 @@ fn unkeyed_fields_do_not_reach_the_origin() {
         "x-forwarded_proto",
         "x_http_method_override",
     ] {
-        let told = client.send("GET", &format!("/{name}"), &[(name, "evil")], b"").text();
+        let told = client
+            .send("GET", &format!("/{name}"), &[(name, "evil")], b"")
+            .text();
         assert!(!told.contains("evil"), "{name}: {told}");
     }
 }
@@ -80,7 +93,11 @@ fn targets_are_keyed_byte_by_byte() {
     for target in targets {
         let seen = client.get(target);
         assert!(!seen.is_hit(), "{target}");
-        assert!(seen.text().starts_with(&format!("GET {target} HTTP/1.1\n")), "{target}: {}", seen.text());
+        assert!(
+            seen.text().starts_with(&format!("GET {target} HTTP/1.1\n")),
+            "{target}: {}",
+            seen.text()
+        );
     }
     assert!(targets.iter().all(|target| client.get(target).is_hit()));
     client.host = "other.test".into();
@@ -90,14 +107,22 @@ fn targets_are_keyed_byte_by_byte() {
 /// A page that says nothing of caching is not kept because its address looks like a picture's.
 #[test]
 fn an_ending_makes_nothing_cacheable() {
-    for fields in ["", "cache-control: private, max-age=60\r\n", "cache-control: no-store\r\n", "set-cookie: id=1\r\n"]
-    {
+    for fields in [
+        "",
+        "cache-control: private, max-age=60\r\n",
+        "cache-control: no-store\r\n",
+        "set-cookie: id=1\r\n",
+    ] {
         let origin = fixed("200 OK", fields);
         let node = Node::of(origin.address);
         let mut client = Client::new(&node);
-        for target in
-            ["/account/x.css", "/account;x.js", "/account%2fx.png", "/account?x.jpg", "/account/..%2f..%2fx.ico"]
-        {
+        for target in [
+            "/account/x.css",
+            "/account;x.js",
+            "/account%2fx.png",
+            "/account?x.jpg",
+            "/account/..%2f..%2fx.ico",
+        ] {
             client.get(target);
             assert!(!client.get(target).is_hit(), "{target} {fields:?}");
         }
@@ -123,9 +148,17 @@ fn refusals_of_one_request_are_not_kept() {
         let origin = fixed(status, "cache-control: public, max-age=60\r\n");
         let node = Node::of(origin.address);
         let mut client = Client::new(&node);
-        for fields in [&[("range", "bytes=9-")][..], &[("x-long", "x")], &[("if-none-match", "\"1\"")], &[]] {
+        for fields in [
+            &[("range", "bytes=9-")][..],
+            &[("x-long", "x")],
+            &[("if-none-match", "\"1\"")],
+            &[],
+        ] {
             let seen = client.send("GET", "/", fields, b"");
-            assert!(!seen.is_hit() && seen.header("cache-status").ends_with("detail=status"), "{status}: {seen:?}");
+            assert!(
+                !seen.is_hit() && seen.header("cache-status").ends_with("detail=status"),
+                "{status}: {seen:?}"
+            );
         }
     }
 }
@@ -136,8 +169,15 @@ fn what_was_asked_with_credentials_is_not_shared() {
     let origin = echo();
     let node = Node::of(origin.address);
     let mut client = Client::new(&node);
-    let mine = client.send("GET", "/", &[("authorization", "Basic dTpw")], b"").text();
+    let mine = client
+        .send("GET", "/", &[("authorization", "Basic dTpw")], b"")
+        .text();
     assert!(mine.contains("Basic dTpw"));
     assert!(!client.get("/").text().contains("Basic"));
-    assert!(!client.send("GET", "/", &[("cookie", "id=2")], b"").text().contains("Basic"));
+    assert!(
+        !client
+            .send("GET", "/", &[("cookie", "id=2")], b"")
+            .text()
+            .contains("Basic")
+    );
 }

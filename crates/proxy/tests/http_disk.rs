@@ -25,7 +25,11 @@ fn origin() -> Origin {
         let path = asked.line.split(' ').nth(1).unwrap();
         let language = asked.header("accept-language").unwrap_or("none");
         let body = format!("{path} {language} {}", count.fetch_add(1, Ordering::SeqCst));
-        let vary = if path.starts_with("/vary") { "vary: accept-language\r\n" } else { "" };
+        let vary = if path.starts_with("/vary") {
+            "vary: accept-language\r\n"
+        } else {
+            ""
+        };
         let tag = &path[path.len() - 1..];
         say(
             stream,
@@ -51,7 +55,10 @@ fn config(origin: SocketAddr, path: &Path) -> HttpConfig {
         policy: "fifo".parse().unwrap(),
         queue: ByteSize::from_mib(8),
     };
-    HttpConfig { disk: Some(disk), ..wire::config(upstream) }
+    HttpConfig {
+        disk: Some(disk),
+        ..wire::config(upstream)
+    }
 }
 
 fn disk(node: &Node, figure: &str) -> u64 {
@@ -60,9 +67,19 @@ fn disk(node: &Node, figure: &str) -> u64 {
 
 fn purge(node: &Node, order: &str) {
     let http = node.http.as_ref().unwrap();
-    let admin = Admin::start(([127, 0, 0, 1], 0).into(), vec![http.source()], Some(http.purging(Some(TOKEN)))).unwrap();
+    let admin = Admin::start(
+        ([127, 0, 0, 1], 0).into(),
+        vec![http.source()],
+        Some(http.purging(Some(TOKEN))),
+    )
+    .unwrap();
     let bearer = format!("Bearer {TOKEN}");
-    let seen = Client::to(admin.local_addr()).send("POST", "/purge", &[("authorization", &bearer)], order.as_bytes());
+    let seen = Client::to(admin.local_addr()).send(
+        "POST",
+        "/purge",
+        &[("authorization", &bearer)],
+        order.as_bytes(),
+    );
     assert_eq!(seen.status, 200, "{}", seen.text());
     admin.stop();
 }
@@ -76,7 +93,9 @@ fn what_was_stored_is_there_after_a_restart() {
     let (origin, folder) = (origin(), tempfile::tempdir().unwrap());
     let node = Node::with(&config(origin.address, folder.path()));
     let mut client = Client::new(&node);
-    let first: Vec<Seen> = (0..50).map(|page| client.get(&format!("/page-{page}"))).collect();
+    let first: Vec<Seen> = (0..50)
+        .map(|page| client.get(&format!("/page-{page}")))
+        .collect();
     drop(node);
     let node = Node::with(&config(nowhere(), folder.path()));
     let mut client = Client::new(&node);
@@ -92,8 +111,16 @@ fn what_was_stored_is_there_after_a_restart() {
     // Each was read from the disk once, and from memory once.
     let bytes: u64 = first.iter().map(|seen| seen.body.len() as u64).sum();
     let figure = |name: &str| node.status()[name].as_u64().unwrap();
-    assert_eq!((figure("disk_hit_bytes"), figure("hit_bytes")), (bytes, 2 * bytes));
-    assert_eq!(client.send("GET", "/other", &[("cache-control", "only-if-cached")], b"").status, 504);
+    assert_eq!(
+        (figure("disk_hit_bytes"), figure("hit_bytes")),
+        (bytes, 2 * bytes)
+    );
+    assert_eq!(
+        client
+            .send("GET", "/other", &[("cache-control", "only-if-cached")], b"")
+            .status,
+        504
+    );
     assert_eq!(client.get("/other").status, 502);
 }
 
@@ -108,13 +135,34 @@ fn variants_come_back_as_what_they_were() {
     drop(node);
     let node = Node::with(&config(nowhere(), folder.path()));
     let mut client = Client::new(&node);
-    for (language, text) in [("fr", "/vary fr 2"), ("de", "/vary de 0"), ("en", "/vary en 1")] {
-        let seen =
-            client.send("GET", "/vary", &[("accept-language", language), ("cache-control", "only-if-cached")], b"");
+    for (language, text) in [
+        ("fr", "/vary fr 2"),
+        ("de", "/vary de 0"),
+        ("en", "/vary en 1"),
+    ] {
+        let seen = client.send(
+            "GET",
+            "/vary",
+            &[
+                ("accept-language", language),
+                ("cache-control", "only-if-cached"),
+            ],
+            b"",
+        );
         assert_eq!((seen.status, seen.text().as_str()), (200, text));
     }
-    assert_eq!(client.send("GET", "/vary", &[("accept-language", "it")], b"").status, 502);
-    assert_eq!(client.send("HEAD", "/vary", &[("accept-language", "de")], b"").header("content-length"), "10");
+    assert_eq!(
+        client
+            .send("GET", "/vary", &[("accept-language", "it")], b"")
+            .status,
+        502
+    );
+    assert_eq!(
+        client
+            .send("HEAD", "/vary", &[("accept-language", "de")], b"")
+            .header("content-length"),
+        "10"
+    );
 }
 
 #[test]
@@ -151,7 +199,11 @@ fn purges_and_invalidations_hold_across_restarts() {
             let node = Node::with(&config(nowhere(), folder.path()));
             let mut client = Client::new(&node);
             assert_eq!(client.get("/page-1").status, 502, "{order}");
-            let other = if order.contains("everything") { 502 } else { 200 };
+            let other = if order.contains("everything") {
+                502
+            } else {
+                200
+            };
             assert_eq!(client.get("/other-2").status, other, "{order}");
         }
     }
@@ -164,7 +216,9 @@ fn a_lifetime_that_was_taken_away_is_not_on_the_disk_any_more() {
         let validated = asked.header("if-none-match").is_some();
         let answer = match validated {
             true => "HTTP/1.1 304 Not Modified\r\ncache-control: no-cache\r\netag: \"a\"\r\n\r\n",
-            false => "HTTP/1.1 200 OK\r\ncache-control: max-age=600\r\netag: \"a\"\r\ncontent-length: 4\r\n\r\npage",
+            false => {
+                "HTTP/1.1 200 OK\r\ncache-control: max-age=600\r\netag: \"a\"\r\ncontent-length: 4\r\n\r\npage"
+            }
         };
         say(stream, answer)
     });
@@ -173,7 +227,12 @@ fn a_lifetime_that_was_taken_away_is_not_on_the_disk_any_more() {
     let mut client = Client::new(&node);
     client.get("/page");
     assert!(client.get("/page").is_hit());
-    assert_eq!(client.send("GET", "/page", &[("cache-control", "no-cache")], b"").text(), "page");
+    assert_eq!(
+        client
+            .send("GET", "/page", &[("cache-control", "no-cache")], b"")
+            .text(),
+        "page"
+    );
     drop(node);
     let node = Node::with(&config(nowhere(), folder.path()));
     assert_eq!(Client::new(&node).get("/page").status, 502);
@@ -190,7 +249,11 @@ fn a_soft_purge_holds_across_a_restart() {
     let node = Node::with(&config(nowhere(), folder.path()));
     let seen = Client::new(&node).get("/page-1");
     assert_eq!((seen.status, seen.text().as_str()), (200, "/page-1 none 0"));
-    assert!(seen.header("cache-status").contains("fwd=stale") && !seen.is_hit(), "{:?}", seen.head);
+    assert!(
+        seen.header("cache-status").contains("fwd=stale") && !seen.is_hit(),
+        "{:?}",
+        seen.head
+    );
     drop(node);
     let node = Node::with(&config(origin.address, folder.path()));
     assert_eq!(Client::new(&node).get("/page-1").text(), "/page-1 none 1");
@@ -239,12 +302,23 @@ fn a_torn_tail_and_rotten_bytes() {
     let (origin, folder) = (origin(), tempfile::tempdir().unwrap());
     let node = Node::with(&config(origin.address, folder.path()));
     let mut client = Client::new(&node);
-    let first: Vec<Seen> = (0..20).map(|page| client.get(&format!("/page-{page}"))).collect();
+    let first: Vec<Seen> = (0..20)
+        .map(|page| client.get(&format!("/page-{page}")))
+        .collect();
     drop(node);
-    let file = std::fs::OpenOptions::new().read(true).write(true).open(folder.path().join("tier")).unwrap();
+    let file = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(folder.path().join("tier"))
+        .unwrap();
     let mut region = vec![0; 1 << 20];
     file.read_exact_at(&mut region, 4096).unwrap();
-    let of = |page: usize| region.windows(40).position(|at| at.starts_with(&first[page].body)).unwrap() as u64;
+    let of = |page: usize| {
+        region
+            .windows(40)
+            .position(|at| at.starts_with(&first[page].body))
+            .unwrap() as u64
+    };
     // The newest region has no footer: it ends where a record is not whole. The next start finds
     // one, and misses only what is damaged.
     for (page, lost) in [(19, &[19][..]), (10, &[10, 19])] {
@@ -254,7 +328,11 @@ fn a_torn_tail_and_rotten_bytes() {
         for (page, before) in first.iter().enumerate() {
             let seen = client.get(&format!("/page-{page}"));
             assert!(
-                if lost.contains(&page) { seen.status == 502 } else { seen.body == before.body },
+                if lost.contains(&page) {
+                    seen.status == 502
+                } else {
+                    seen.body == before.body
+                },
                 "{page} {lost:?}"
             );
         }
@@ -275,8 +353,15 @@ fn a_disk_that_is_full_is_done_without() {
         assert!(client.get(&format!("/page-{page}")).is_hit());
     }
     purge(&node, "{\"everything\": true}");
-    assert!(node.status()["disk"]["failure"].is_string(), "{}", node.status());
-    assert_eq!(std::fs::metadata(folder.path().join("tier")).unwrap().len(), 0);
+    assert!(
+        node.status()["disk"]["failure"].is_string(),
+        "{}",
+        node.status()
+    );
+    assert_eq!(
+        std::fs::metadata(folder.path().join("tier")).unwrap().len(),
+        0
+    );
 }
 
 #[test]
@@ -292,16 +377,37 @@ fn bad_settings_are_one_line_that_names_them() {
     };
     let path = |name: &str| folder.path().join(name);
     for (config, parts) in [
-        (with(&|disk| disk.path = path("no/folder")), ["[http.disk] path", "No such file"]),
-        (with(&|disk| disk.path = path("")), ["[http.disk] path", "directory"]),
-        (with(&|disk| disk.path = path("foreign")), ["[http.disk] path", "something else"]),
+        (
+            with(&|disk| disk.path = path("no/folder")),
+            ["[http.disk] path", "No such file"],
+        ),
+        (
+            with(&|disk| disk.path = path("")),
+            ["[http.disk] path", "directory"],
+        ),
+        (
+            with(&|disk| disk.path = path("foreign")),
+            ["[http.disk] path", "something else"],
+        ),
         (with(&|_| ()), ["[http.disk] path", "another process"]),
-        (with(&|disk| disk.capacity = ByteSize::from_mib(1)), ["[http.disk] capacity", "8MiB"]),
+        (
+            with(&|disk| disk.capacity = ByteSize::from_mib(1)),
+            ["[http.disk] capacity", "8MiB"],
+        ),
     ] {
-        let error = Http::start(&config, || ()).err().expect("a refusal").to_string();
-        assert!(parts.iter().all(|part| error.contains(part)) && !error.contains('\n'), "{error}");
+        let error = Http::start(&config, || ())
+            .err()
+            .expect("a refusal")
+            .to_string();
+        assert!(
+            parts.iter().all(|part| error.contains(part)) && !error.contains('\n'),
+            "{error}"
+        );
     }
-    assert_eq!(std::fs::read_to_string(path("foreign")).unwrap(), "a letter to my mother");
+    assert_eq!(
+        std::fs::read_to_string(path("foreign")).unwrap(),
+        "a letter to my mother"
+    );
     let source: Arc<dyn StatusSource> = node.http.as_ref().unwrap().source();
     assert!(source.status()["disk"]["failure"].is_null());
 }

@@ -14,20 +14,30 @@ fn origin(fields: &'static str, later: &'static str) -> Origin {
             0 => ("200 OK", fields),
             _ => (later, "cache-control: no-store\r\n"),
         };
-        say(stream, &format!("HTTP/1.1 {status}\r\n{fields}content-length: 4\r\n\r\npage"))
+        say(
+            stream,
+            &format!("HTTP/1.1 {status}\r\n{fields}content-length: 4\r\n\r\npage"),
+        )
     })
 }
 
 #[test]
 fn a_500_denies_what_stale_if_error_allows() {
     for status in ["500 No", "502 No", "503 No", "504 No"] {
-        let origin = origin("cache-control: max-age=0, stale-if-error=600\r\netag: \"1\"\r\n", status);
+        let origin = origin(
+            "cache-control: max-age=0, stale-if-error=600\r\netag: \"1\"\r\n",
+            status,
+        );
         let node = Node::of(origin.address);
         let mut client = Client::new(&node);
         client.get("/page");
         let seen = client.get("/page");
         assert_eq!(seen.status, 200, "{status}");
-        assert!(seen.header("cache-status").contains("stale-if-error"), "{}", seen.header("cache-status"));
+        assert!(
+            seen.header("cache-status").contains("stale-if-error"),
+            "{}",
+            seen.header("cache-status")
+        );
     }
     // Without the word, it is passed on.
     let origin = origin("cache-control: max-age=0\r\netag: \"1\"\r\n", "500 No");
@@ -48,7 +58,8 @@ fn an_age_that_is_a_list_or_no_number_makes_a_fresh_page_stale() {
         ("age: 900\r\n", false),
         ("age: 900, 10\r\n", false),
     ] {
-        let fields: &str = Box::leak(format!("cache-control: max-age=600\r\n{age}").into_boxed_str());
+        let fields: &str =
+            Box::leak(format!("cache-control: max-age=600\r\n{age}").into_boxed_str());
         let origin = origin(fields, "200 OK");
         let node = Node::of(origin.address);
         let mut client = Client::new(&node);

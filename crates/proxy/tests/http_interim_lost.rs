@@ -19,7 +19,9 @@ const PAGE: &str = "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-leng
 
 fn connect(node: &Node) -> BufReader<TcpStream> {
     let stream = TcpStream::connect(node.address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
     BufReader::new(stream)
 }
 
@@ -27,7 +29,10 @@ fn connect(node: &Node) -> BufReader<TcpStream> {
 fn head(from: &mut impl BufRead) -> String {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
-        assert!(from.read_line(&mut head).unwrap() > 0, "it ends within {head:?}");
+        assert!(
+            from.read_line(&mut head).unwrap() > 0,
+            "it ends within {head:?}"
+        );
     }
     head
 }
@@ -47,21 +52,43 @@ fn hints_come_before_the_origin_has_its_response() {
     let (seen, told) = channel();
     let told = std::sync::Mutex::new(told);
     let origin = Origin::new(move |_, stream| {
-        say(stream, "HTTP/1.1 103 Early Hints\r\nlink: </a.css>; rel=preload\r\nconnection: x-own\r\nx-own: 1\r\n\r\n");
-        say(stream, "HTTP/1.1 102 Processing\r\ncontent-length: 7\r\n\r\n");
-        told.lock().unwrap().recv_timeout(Duration::from_secs(10)).unwrap();
-        say(stream, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 199 Odd\r\nvia: 1.0 b\r\n\r\n");
+        say(
+            stream,
+            "HTTP/1.1 103 Early Hints\r\nlink: </a.css>; rel=preload\r\nconnection: x-own\r\nx-own: 1\r\n\r\n",
+        );
+        say(
+            stream,
+            "HTTP/1.1 102 Processing\r\ncontent-length: 7\r\n\r\n",
+        );
+        told.lock()
+            .unwrap()
+            .recv_timeout(Duration::from_secs(10))
+            .unwrap();
+        say(
+            stream,
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 199 Odd\r\nvia: 1.0 b\r\n\r\n",
+        );
         say(stream, PAGE)
     });
     let node = Node::of(origin.address);
     let mut client = connect(&node);
     write!(client.get_mut(), "GET / HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
-    let hints = "HTTP/1.1 103 Early Hints\r\nlink: </a.css>; rel=preload\r\nvia: 1.1 larder\r\n\r\n";
+    let hints =
+        "HTTP/1.1 103 Early Hints\r\nlink: </a.css>; rel=preload\r\nvia: 1.1 larder\r\n\r\n";
     assert_eq!(head(&mut client), hints);
-    assert_eq!(head(&mut client), "HTTP/1.1 102 Processing\r\nvia: 1.1 larder\r\n\r\n");
+    assert_eq!(
+        head(&mut client),
+        "HTTP/1.1 102 Processing\r\nvia: 1.1 larder\r\n\r\n"
+    );
     seen.send(()).unwrap();
-    assert_eq!(head(&mut client), "HTTP/1.1 100 Continue\r\nvia: 1.1 larder\r\n\r\n");
-    assert_eq!(head(&mut client), "HTTP/1.1 199 \r\nvia: 1.0 b\r\nvia: 1.1 larder\r\n\r\n");
+    assert_eq!(
+        head(&mut client),
+        "HTTP/1.1 100 Continue\r\nvia: 1.1 larder\r\n\r\n"
+    );
+    assert_eq!(
+        head(&mut client),
+        "HTTP/1.1 199 \r\nvia: 1.0 b\r\nvia: 1.1 larder\r\n\r\n"
+    );
     assert_eq!(read_response(&mut client, false).body, b"ok");
     // What is stored is the response; and the connection is in step.
     write!(client.get_mut(), "GET / HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
@@ -87,7 +114,11 @@ fn http2_request(method: &str, fields: &[(&str, &str)]) -> Request<()> {
 /// Returns the next informational response, within ten seconds.
 async fn interim(response: &mut h2::client::ResponseFuture) -> Response<()> {
     let next = poll_fn(|cx| response.poll_informational(cx));
-    tokio::time::timeout(Duration::from_secs(10), next).await.expect("in time").expect("one more").unwrap()
+    tokio::time::timeout(Duration::from_secs(10), next)
+        .await
+        .expect("in time")
+        .expect("one more")
+        .unwrap()
 }
 
 /// Browsers use hints over HTTP/2 only.
@@ -96,21 +127,35 @@ async fn hints_reach_clients_of_http_2() {
     let (seen, told) = channel();
     let told = std::sync::Mutex::new(told);
     let origin = Origin::new(move |_, stream| {
-        say(stream, "HTTP/1.1 103 Early Hints\r\nlink: </a.css>; rel=preload\r\nconnection: x-own\r\nx-own: 1\r\n\r\n");
-        say(stream, "HTTP/1.1 102 Processing\r\ncontent-length: 7\r\n\r\n");
-        told.lock().unwrap().recv_timeout(Duration::from_secs(10)).unwrap();
+        say(
+            stream,
+            "HTTP/1.1 103 Early Hints\r\nlink: </a.css>; rel=preload\r\nconnection: x-own\r\nx-own: 1\r\n\r\n",
+        );
+        say(
+            stream,
+            "HTTP/1.1 102 Processing\r\ncontent-length: 7\r\n\r\n",
+        );
+        told.lock()
+            .unwrap()
+            .recv_timeout(Duration::from_secs(10))
+            .unwrap();
         say(stream, "HTTP/1.1 199 Odd\r\nvia: 1.0 b\r\n\r\n");
         say(stream, PAGE)
     });
     let node = Node::of(origin.address);
     let mut client = connect_http2(&node).await;
-    let (mut response, _) = client.send_request(http2_request("GET", &[]), true).unwrap();
+    let (mut response, _) = client
+        .send_request(http2_request("GET", &[]), true)
+        .unwrap();
     let hints = interim(&mut response).await;
     assert_eq!(
         (hints.status().as_u16(), &hints.headers()["link"]),
         (103, &HeaderValue::from_static("</a.css>; rel=preload"))
     );
-    assert!(!hints.headers().contains_key("x-own") && hints.headers()["via"] == "1.1 larder", "{hints:?}");
+    assert!(
+        !hints.headers().contains_key("x-own") && hints.headers()["via"] == "1.1 larder",
+        "{hints:?}"
+    );
     let processing = interim(&mut response).await;
     assert_eq!(processing.status().as_u16(), 102);
     assert!(!processing.headers().contains_key("content-length"));
@@ -118,16 +163,26 @@ async fn hints_reach_clients_of_http_2() {
     assert_eq!(interim(&mut response).await.status().as_u16(), 199);
     let response = response.await.unwrap();
     assert_eq!(
-        (response.status().as_u16(), response.into_body().data().await.unwrap().unwrap().as_ref()),
+        (
+            response.status().as_u16(),
+            response.into_body().data().await.unwrap().unwrap().as_ref()
+        ),
         (200, &b"ok"[..])
     );
     // What is stored is the response.
-    let (mut response, _) = client.send_request(http2_request("GET", &[]), true).unwrap();
+    let (mut response, _) = client
+        .send_request(http2_request("GET", &[]), true)
+        .unwrap();
     let stored = poll_fn(|cx| match response.poll_informational(cx) {
         Poll::Ready(Some(interim)) => panic!("{interim:?}"),
         _ => Pin::new(&mut response).poll(cx),
     });
-    assert!(stored.await.unwrap().headers()["cache-status"].to_str().unwrap().contains("hit"));
+    assert!(
+        stored.await.unwrap().headers()["cache-status"]
+            .to_str()
+            .unwrap()
+            .contains("hit")
+    );
 }
 
 /// Failure: a client of HTTP/2 that waits to be asked waits until it gives up, with each upload.
@@ -136,13 +191,18 @@ async fn clients_of_http_2_are_asked_for_the_body_when_the_origin_asks() {
     let (address, origin) = asks(Some("HTTP/1.1 100 Continue\r\n\r\n"), Duration::ZERO, true);
     let node = Node::of(address);
     let mut client = connect_http2(&node).await;
-    let request = http2_request("POST", &[("content-length", "5"), ("expect", "100-continue")]);
+    let request = http2_request(
+        "POST",
+        &[("content-length", "5"), ("expect", "100-continue")],
+    );
     let (mut response, mut body) = client.send_request(request, false).unwrap();
     assert_eq!(interim(&mut response).await.status().as_u16(), 100);
     body.send_data(Bytes::from_static(b"hello"), true).unwrap();
     assert_eq!(response.await.unwrap().status().as_u16(), 200);
     drop((client, node));
-    let asked = tokio::task::spawn_blocking(|| origin.join().unwrap()).await.unwrap();
+    let asked = tokio::task::spawn_blocking(|| origin.join().unwrap())
+        .await
+        .unwrap();
     assert!(asked.contains("\r\nexpect: 100-continue\r\n"), "{asked}");
 }
 
@@ -153,7 +213,10 @@ async fn a_refused_body_is_not_asked_for_over_http_2() {
     let (address, origin) = asks(Some(refusal), Duration::ZERO, false);
     let node = Node::of(address);
     let mut client = connect_http2(&node).await;
-    let request = http2_request("POST", &[("content-length", "5"), ("expect", "100-continue")]);
+    let request = http2_request(
+        "POST",
+        &[("content-length", "5"), ("expect", "100-continue")],
+    );
     let (mut response, body) = client.send_request(request, false).unwrap();
     let first = poll_fn(|cx| match response.poll_informational(cx) {
         Poll::Ready(Some(interim)) => panic!("{interim:?}"),
@@ -161,7 +224,9 @@ async fn a_refused_body_is_not_asked_for_over_http_2() {
     });
     assert_eq!(first.await.unwrap().status().as_u16(), 413);
     drop((body, client, node));
-    tokio::task::spawn_blocking(|| origin.join().unwrap()).await.unwrap();
+    tokio::task::spawn_blocking(|| origin.join().unwrap())
+        .await
+        .unwrap();
 }
 
 /// On one connection, with a client that reads late: each hint stands before its own response, and
@@ -170,24 +235,36 @@ async fn a_refused_body_is_not_asked_for_over_http_2() {
 fn hints_of_pipelined_requests_stay_with_their_own() {
     const BYTES: usize = 3_000_000;
     let origin = Origin::new(|asked, stream| {
-        let number = asked.line.split(' ').nth(1).unwrap().trim_start_matches('/');
+        let number = asked
+            .line
+            .split(' ')
+            .nth(1)
+            .unwrap()
+            .trim_start_matches('/');
         let hint = format!("HTTP/1.1 103 Early Hints\r\nlink: <{number}>\r\n\r\n");
-        let page = format!("HTTP/1.1 200 OK\r\ncontent-length: {BYTES}\r\nx-number: {number}\r\n\r\n");
+        let page =
+            format!("HTTP/1.1 200 OK\r\ncontent-length: {BYTES}\r\nx-number: {number}\r\n\r\n");
         // The hint and its response come at once, too.
         say(stream, &(hint.repeat(3) + &page + &number.repeat(BYTES)))
     });
     let node = Node::of(origin.address);
     let mut client = connect(&node);
-    let requests: String = (1..=5).map(|number| format!("GET /{number} HTTP/1.1\r\nhost: a\r\n\r\n")).collect();
+    let requests: String = (1..=5)
+        .map(|number| format!("GET /{number} HTTP/1.1\r\nhost: a\r\n\r\n"))
+        .collect();
     client.get_mut().write_all(requests.as_bytes()).unwrap();
     std::thread::sleep(Duration::from_millis(300));
     for number in 1..=5 {
         for _ in 0..3 {
-            let hint = format!("HTTP/1.1 103 Early Hints\r\nlink: <{number}>\r\nvia: 1.1 larder\r\n\r\n");
+            let hint =
+                format!("HTTP/1.1 103 Early Hints\r\nlink: <{number}>\r\nvia: 1.1 larder\r\n\r\n");
             assert_eq!(head(&mut client), hint);
         }
         let seen = read_response(&mut client, false);
-        assert_eq!((seen.header("x-number"), seen.body.len()), (number.to_string().as_str(), BYTES));
+        assert_eq!(
+            (seen.header("x-number"), seen.body.len()),
+            (number.to_string().as_str(), BYTES)
+        );
         assert!(seen.body.iter().all(|byte| *byte == b'0' + number));
     }
 }
@@ -198,38 +275,80 @@ fn hints_of_pipelined_requests_stay_with_their_own() {
 fn hints_of_late_slices_are_not_in_the_body() {
     const SLICE: usize = 1 << 20;
     let origin = Origin::new(|asked, stream| {
-        let (first, last) = asked.header("range").unwrap()["bytes=".len()..].split_once('-').unwrap();
-        let (first, last) = (first.parse::<usize>().unwrap(), last.parse().unwrap_or(usize::MAX).min(3 * SLICE - 1));
+        let (first, last) = asked.header("range").unwrap()["bytes=".len()..]
+            .split_once('-')
+            .unwrap();
+        let (first, last) = (
+            first.parse::<usize>().unwrap(),
+            last.parse().unwrap_or(usize::MAX).min(3 * SLICE - 1),
+        );
         say(stream, "HTTP/1.1 103 Early Hints\r\nlink: </a.css>\r\n\r\n");
         // Long enough for it to be passed on by itself.
         std::thread::sleep(Duration::from_millis(100));
         let (all, length) = (3 * SLICE, last + 1 - first);
-        let fields = format!("etag: \"1\"\r\ncache-control: max-age=60\r\ncontent-length: {length}");
+        let fields =
+            format!("etag: \"1\"\r\ncache-control: max-age=60\r\ncontent-length: {length}");
         let range = format!("content-range: bytes {first}-{last}/{all}");
-        say(stream, &format!("HTTP/1.1 206 Partial Content\r\n{fields}\r\n{range}\r\n\r\n{}", "x".repeat(length)))
+        say(
+            stream,
+            &format!(
+                "HTTP/1.1 206 Partial Content\r\n{fields}\r\n{range}\r\n\r\n{}",
+                "x".repeat(length)
+            ),
+        )
     });
     let node = Node::of(origin.address);
     let mut client = Client::new(&node);
-    assert_eq!(client.send("GET", "/", &[("range", "bytes=0-9")], b"").body, b"xxxxxxxxxx");
+    assert_eq!(
+        client.send("GET", "/", &[("range", "bytes=0-9")], b"").body,
+        b"xxxxxxxxxx"
+    );
     node.await_figure("stored", 1);
     for _ in 0..2 {
-        let seen = client.send("GET", "/", &[("range", &format!("bytes=0-{}", 3 * SLICE - 1))], b"");
+        let seen = client.send(
+            "GET",
+            "/",
+            &[("range", &format!("bytes=0-{}", 3 * SLICE - 1))],
+            b"",
+        );
         assert_eq!((seen.status, seen.body.len()), (206, 3 * SLICE));
-        assert!(seen.body.iter().all(|byte| *byte == b'x'), "the hint is in the body");
+        assert!(
+            seen.body.iter().all(|byte| *byte == b'x'),
+            "the hint is in the body"
+        );
     }
 }
 
 #[test]
 fn clients_of_http_1_0_get_none_and_no_switch_of_protocols_passes() {
     let origin = Origin::new(|asked, stream| match asked.line.contains("switch") {
-        true => say(stream, "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n"),
+        true => say(
+            stream,
+            "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n",
+        ),
         false => say(stream, &format!("HTTP/1.1 103 Early Hints\r\n\r\n{PAGE}")),
     });
     let node = Node::of(origin.address);
-    let answer = wire::raw(node.address, b"GET /old HTTP/1.0\r\nhost: a\r\nexpect: 100-continue\r\n\r\n");
-    assert!(answer.starts_with("HTTP/1.0 200 ") && answer.matches("HTTP/1.").count() == 1, "{answer:?}");
-    for fields in [&[][..], &[("upgrade", "x")], &[("connection", "upgrade"), ("upgrade", "y")]] {
-        assert_eq!(Client::new(&node).send("GET", "/switch", fields, b"").status, 502, "it did not offer x");
+    let answer = wire::raw(
+        node.address,
+        b"GET /old HTTP/1.0\r\nhost: a\r\nexpect: 100-continue\r\n\r\n",
+    );
+    assert!(
+        answer.starts_with("HTTP/1.0 200 ") && answer.matches("HTTP/1.").count() == 1,
+        "{answer:?}"
+    );
+    for fields in [
+        &[][..],
+        &[("upgrade", "x")],
+        &[("connection", "upgrade"), ("upgrade", "y")],
+    ] {
+        assert_eq!(
+            Client::new(&node)
+                .send("GET", "/switch", fields, b"")
+                .status,
+            502,
+            "it did not offer x"
+        );
     }
 }
 
@@ -259,11 +378,16 @@ fn asks(
     (address, origin)
 }
 
-const EXPECTING: &[u8] = b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\nexpect: 100-Continue\r\n\r\n";
+const EXPECTING: &[u8] =
+    b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\nexpect: 100-Continue\r\n\r\n";
 
 #[test]
 fn a_body_is_asked_for_when_the_origin_asks_for_it() {
-    let (address, origin) = asks(Some("HTTP/1.1 100 Continue\r\n\r\n"), Duration::from_millis(400), true);
+    let (address, origin) = asks(
+        Some("HTTP/1.1 100 Continue\r\n\r\n"),
+        Duration::from_millis(400),
+        true,
+    );
     let node = Node::of(address);
     let mut client = connect(&node);
     client.get_mut().write_all(EXPECTING).unwrap();
@@ -273,7 +397,12 @@ fn a_body_is_asked_for_when_the_origin_asks_for_it() {
     client.get_mut().write_all(b"hello").unwrap();
     assert_eq!(read_response(&mut client, false).body, b"ok");
     drop((client, node));
-    assert!(origin.join().unwrap().contains("\r\nexpect: 100-continue\r\n"));
+    assert!(
+        origin
+            .join()
+            .unwrap()
+            .contains("\r\nexpect: 100-continue\r\n")
+    );
 }
 
 /// Failure: the client sends its body all the same, after an answer that did not need it, and the
@@ -290,10 +419,20 @@ fn who_is_answered_at_once_without_being_asked_for_the_body_hears_that_the_conne
     ] {
         let mut client = connect(&node);
         let expects = "host: a\r\ncontent-length: 5\r\nexpect: 100-continue\r\n";
-        write!(client.get_mut(), "{method} / HTTP/1.1\r\n{expects}{fields}\r\n").unwrap();
+        write!(
+            client.get_mut(),
+            "{method} / HTTP/1.1\r\n{expects}{fields}\r\n"
+        )
+        .unwrap();
         let said = head(&mut client);
-        assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{method}: {said}");
-        assert!(said.contains("\r\nconnection: close\r\n"), "{method}: {said}");
+        assert!(
+            said.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{method}: {said}"
+        );
+        assert!(
+            said.contains("\r\nconnection: close\r\n"),
+            "{method}: {said}"
+        );
     }
 }
 
@@ -320,8 +459,16 @@ fn a_body_that_nobody_takes_is_not_asked_for() {
     let mut client = connect(&node);
     client.get_mut().write_all(EXPECTING).unwrap();
     let seen = read_response(&mut client, false);
-    assert_eq!((seen.status, seen.text().as_str()), (413, "no\n"), "and nothing before it");
-    assert_eq!(seen.header("connection"), "close", "a client that sends it all the same must not");
+    assert_eq!(
+        (seen.status, seen.text().as_str()),
+        (413, "no\n"),
+        "and nothing before it"
+    );
+    assert_eq!(
+        seen.header("connection"),
+        "close",
+        "a client that sends it all the same must not"
+    );
     drop((client, node));
     origin.join().unwrap();
     let gone = wire::dead();
@@ -337,11 +484,18 @@ fn a_body_that_nobody_takes_is_not_asked_for() {
 #[test]
 fn who_was_answered_before_its_body_came_has_had_the_connection_alone() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let upstream = Upstream::Http(format!("http://{}", listener.local_addr().unwrap()).parse().unwrap());
+    let upstream = Upstream::Http(
+        format!("http://{}", listener.local_addr().unwrap())
+            .parse()
+            .unwrap(),
+    );
     let origin = std::thread::spawn(move || {
         let mut first = BufReader::new(listener.accept().unwrap().0);
         head(&mut first);
-        first.get_mut().write_all(b"HTTP/1.1 413 Content Too Large\r\ncontent-length: 0\r\n\r\n").unwrap();
+        first
+            .get_mut()
+            .write_all(b"HTTP/1.1 413 Content Too Large\r\ncontent-length: 0\r\n\r\n")
+            .unwrap();
         let mut rest = String::new();
         first.read_to_string(&mut rest).unwrap();
         let mut second = BufReader::new(listener.accept().unwrap().0);
@@ -350,7 +504,10 @@ fn who_was_answered_before_its_body_came_has_had_the_connection_alone() {
         rest
     });
     // One pool of idle connections.
-    let node = Node::with(&larder_proxy::HttpConfig { threads: 1, ..wire::config(upstream) });
+    let node = Node::with(&larder_proxy::HttpConfig {
+        threads: 1,
+        ..wire::config(upstream)
+    });
     let mut client = connect(&node);
     client.get_mut().write_all(EXPECTING).unwrap();
     assert_eq!(read_response(&mut client, false).status, 413);

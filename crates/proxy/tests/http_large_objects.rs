@@ -37,24 +37,58 @@ impl Large {
     fn new() -> Large {
         let (version, sent) = (Arc::new(AtomicU64::new(1)), Arc::new(AtomicU64::new(0)));
         let ignores_ranges = Arc::new(AtomicBool::new(false));
-        let (of, count, ignores) = (Arc::clone(&version), Arc::clone(&sent), Arc::clone(&ignores_ranges));
+        let (of, count, ignores) = (
+            Arc::clone(&version),
+            Arc::clone(&sent),
+            Arc::clone(&ignores_ranges),
+        );
         let origin = Origin::new(move |asked, stream| {
-            respond(asked, stream, of.load(Ordering::SeqCst), ignores.load(Ordering::SeqCst), &count)
+            respond(
+                asked,
+                stream,
+                of.load(Ordering::SeqCst),
+                ignores.load(Ordering::SeqCst),
+                &count,
+            )
         });
-        Large { origin, version, ignores_ranges, sent }
+        Large {
+            origin,
+            version,
+            ignores_ranges,
+            sent,
+        }
     }
 }
 
-fn respond(asked: &Asked, stream: &mut TcpStream, version: u64, ignores: bool, sent: &AtomicU64) -> bool {
-    let length: u64 = asked.line.split(' ').nth(1).and_then(|target| target[1..].parse().ok()).unwrap();
+fn respond(
+    asked: &Asked,
+    stream: &mut TcpStream,
+    version: u64,
+    ignores: bool,
+    sent: &AtomicU64,
+) -> bool {
+    let length: u64 = asked
+        .line
+        .split(' ')
+        .nth(1)
+        .and_then(|target| target[1..].parse().ok())
+        .unwrap();
     let tag = format!("\"{version}\"");
     let valid = !ignores && asked.header("if-range").is_none_or(|known| known == tag);
     let range = asked.header("range").filter(|_| valid).map(|range| {
         let (first, last) = range["bytes=".len()..].split_once('-').unwrap();
         let first: u64 = first.parse().unwrap();
-        (first, last.parse().map_or(length, |last: u64| (last + 1).min(length)))
+        (
+            first,
+            last.parse()
+                .map_or(length, |last: u64| (last + 1).min(length)),
+        )
     });
-    let units = if ignores { "" } else { "accept-ranges: bytes\r\n" };
+    let units = if ignores {
+        ""
+    } else {
+        "accept-ranges: bytes\r\n"
+    };
     let common = format!("etag: {tag}\r\ncache-control: max-age=60\r\n{units}");
     let (first, end) = range.unwrap_or((0, length));
     let head = match range {
@@ -79,7 +113,12 @@ fn respond(asked: &Asked, stream: &mut TcpStream, version: u64, ignores: bool, s
 }
 
 fn range(client: &mut Client, target: &str, first: u64, last: u64) -> wire::Seen {
-    client.send("GET", target, &[("range", &format!("bytes={first}-{last}"))], b"")
+    client.send(
+        "GET",
+        target,
+        &[("range", &format!("bytes={first}-{last}"))],
+        b"",
+    )
 }
 
 #[test]
@@ -90,8 +129,14 @@ fn a_range_of_ten_gigabytes_is_its_slices() {
     let target = format!("/{LARGE}");
     let first = 5_000_000_000;
     let seen = range(&mut client, &target, first, first + 99);
-    assert_eq!((seen.status, &seen.body), (206, &bytes(1, first, first + 100)));
-    assert_eq!(seen.header("content-range"), format!("bytes {first}-{}/{LARGE}", first + 99));
+    assert_eq!(
+        (seen.status, &seen.body),
+        (206, &bytes(1, first, first + 100))
+    );
+    assert_eq!(
+        seen.header("content-range"),
+        format!("bytes {first}-{}/{LARGE}", first + 99)
+    );
     node.await_figure("stored", 1);
     let sent = large.sent.load(Ordering::SeqCst);
     assert!(sent <= SLICE, "{sent}");
@@ -105,12 +150,32 @@ fn a_range_of_ten_gigabytes_is_its_slices() {
     assert!(range(&mut client, &target, first, end - 1).is_hit());
     // The last bytes, several ranges, and a HEAD, all of it known by now.
     let seen = client.send("GET", &target, &[("range", "bytes=-7")], b"");
-    assert_eq!((seen.status, &seen.body), (206, &bytes(1, LARGE - 7, LARGE)));
-    let seen = client.send("GET", &target, &[("range", &format!("bytes=0-9,{first}-{}", first + 9))], b"");
+    assert_eq!(
+        (seen.status, &seen.body),
+        (206, &bytes(1, LARGE - 7, LARGE))
+    );
+    let seen = client.send(
+        "GET",
+        &target,
+        &[("range", &format!("bytes=0-9,{first}-{}", first + 9))],
+        b"",
+    );
     assert_eq!((seen.status, seen.cut), (206, false));
-    assert!(seen.header("content-type").starts_with("multipart/byteranges; boundary="));
-    assert!(seen.body.windows(10).any(|window| window == bytes(1, first, first + 10)));
-    assert_eq!(client.send("HEAD", &target, &[], b"").header("content-length"), LARGE.to_string());
+    assert!(
+        seen.header("content-type")
+            .starts_with("multipart/byteranges; boundary=")
+    );
+    assert!(
+        seen.body
+            .windows(10)
+            .any(|window| window == bytes(1, first, first + 10))
+    );
+    assert_eq!(
+        client
+            .send("HEAD", &target, &[], b"")
+            .header("content-length"),
+        LARGE.to_string()
+    );
     let sent = large.sent.load(Ordering::SeqCst);
     assert!(sent <= 6 * SLICE, "{sent}");
 }
@@ -141,7 +206,12 @@ fn a_change_in_the_middle_is_a_cut_body() {
     range(&mut client, &target, 0, 9);
     large.version.store(2, Ordering::SeqCst);
     let seen = range(&mut client, &target, 0, 2 * SLICE);
-    assert!(seen.cut && seen.body == bytes(1, 0, SLICE), "{} {}", seen.cut, seen.body.len());
+    assert!(
+        seen.cut && seen.body == bytes(1, 0, SLICE),
+        "{} {}",
+        seen.cut,
+        seen.body.len()
+    );
     // The next one is all of the new version.
     let seen = range(&mut client, &target, 0, 2 * SLICE);
     assert!(!seen.cut && seen.body == bytes(2, 0, 2 * SLICE + 1));
@@ -155,7 +225,10 @@ fn an_origin_that_ignores_ranges() {
     // What can be stored whole is, and the client gets its part.
     let mut client = Client::new(&node);
     let seen = range(&mut client, "/2000000", 1_000_000, 1_000_009);
-    assert_eq!((seen.status, &seen.body), (206, &bytes(1, 1_000_000, 1_000_010)));
+    assert_eq!(
+        (seen.status, &seen.body),
+        (206, &bytes(1, 1_000_000, 1_000_010))
+    );
     node.await_figure("stored", 1);
     assert!(range(&mut client, "/2000000", 0, 9).is_hit());
     // What cannot is passed on as it comes, at the client's pace.
@@ -165,7 +238,10 @@ fn an_origin_that_ignores_ranges() {
         3_000_000,
     );
     let text = String::from_utf8_lossy(&seen);
-    assert!(text.starts_with("HTTP/1.1 200 OK\r\n") && text.contains(&format!("content-length: {LARGE}\r\n")));
+    assert!(
+        text.starts_with("HTTP/1.1 200 OK\r\n")
+            && text.contains(&format!("content-length: {LARGE}\r\n"))
+    );
     assert_eq!(node.status()["objects"], 1);
 }
 
@@ -214,7 +290,11 @@ fn with_disk(large: &Large, folder: &Path, memory: u64) -> HttpConfig {
         policy: "fifo".parse().unwrap(),
         queue: ByteSize::from_mib(16),
     };
-    HttpConfig { capacity: ByteSize::from_mib(memory), disk: Some(disk), ..wire::config(upstream) }
+    HttpConfig {
+        capacity: ByteSize::from_mib(memory),
+        disk: Some(disk),
+        ..wire::config(upstream)
+    }
 }
 
 /// What was fetched in slices is there after a restart, also where memory is short.
@@ -224,7 +304,10 @@ fn slices_are_lost_at_a_restart() {
     let target = "/10000000000";
     let (first, last) = (5 * SLICE - 100, 9 * SLICE + 99);
     let node = Node::with(&with_disk(&large, folder.path(), 64));
-    assert_eq!(range(&mut Client::new(&node), target, first, last).body, bytes(1, first, last + 1));
+    assert_eq!(
+        range(&mut Client::new(&node), target, first, last).body,
+        bytes(1, first, last + 1)
+    );
     let fetched = large.origin.requests();
     assert!(fetched >= 6, "{fetched}");
     // The client needs the start of the last slice only. A stop gives up a slice that is not whole.
@@ -237,7 +320,12 @@ fn slices_are_lost_at_a_restart() {
         let mut client = Client::new(&node);
         for (first, last) in [(first, last), (7 * SLICE + 5, 7 * SLICE + 9)] {
             let seen = range(&mut client, target, first, last);
-            assert_eq!((seen.status, seen.is_hit()), (206, true), "{memory}: {:?}", seen.head);
+            assert_eq!(
+                (seen.status, seen.is_hit()),
+                (206, true),
+                "{memory}: {:?}",
+                seen.head
+            );
             assert!(seen.body == bytes(1, first, last + 1));
         }
         assert_eq!(large.origin.requests(), fetched);
@@ -281,7 +369,11 @@ fn large_objects_are_not_stored_on_disk() {
     let target = format!("/{LENGTH}");
     let is_whole = |node: &Node| {
         let seen = Client::new(node).get(&target);
-        assert!(seen.status == 200 && seen.body == bytes(1, 0, LENGTH), "{:?}", seen.head);
+        assert!(
+            seen.status == 200 && seen.body == bytes(1, 0, LENGTH),
+            "{:?}",
+            seen.head
+        );
         seen.is_hit()
     };
     // Of 16 MiB, an object has two at most.
@@ -302,13 +394,20 @@ fn half_a_large_object_is_fetched_twice() {
     let (large, folder) = (Large::new(), tempfile::tempdir().unwrap());
     let node = Node::with(&with_disk(&large, folder.path(), 16));
     let request = format!("GET /{LENGTH} HTTP/1.1\r\nhost: example.test\r\n\r\n");
-    assert_eq!(wire::raw_bytes(node.address, request.as_bytes(), 10_000_000).len(), 10_000_000);
+    assert_eq!(
+        wire::raw_bytes(node.address, request.as_bytes(), 10_000_000).len(),
+        10_000_000
+    );
     let disk = |figure: &str| node.status()["disk"][figure].as_u64().unwrap();
     let is_stored = |_: &u32| {
         std::thread::sleep(Duration::from_millis(5));
         disk("stored") >= 9
     };
-    assert!((0..2000).any(|attempt| is_stored(&attempt)), "{}", disk("stored"));
+    assert!(
+        (0..2000).any(|attempt| is_stored(&attempt)),
+        "{}",
+        disk("stored")
+    );
     let before = large.sent.load(Ordering::SeqCst);
     let seen = Client::new(&node).get(&format!("/{LENGTH}"));
     assert!(seen.body == bytes(1, 0, LENGTH));
@@ -325,11 +424,16 @@ fn large_objects_of_an_origin_without_ranges_are_cut() {
     large.ignores_ranges.store(true, Ordering::SeqCst);
     let node = Node::with(&with_disk(&large, folder.path(), 16));
     let request = format!("GET /{LENGTH} HTTP/1.1\r\nhost: example.test\r\n\r\n");
-    assert_eq!(wire::raw_bytes(node.address, request.as_bytes(), 5_000_000).len(), 5_000_000);
+    assert_eq!(
+        wire::raw_bytes(node.address, request.as_bytes(), 5_000_000).len(),
+        5_000_000
+    );
     std::thread::scope(|scope| {
         for _ in 0..3 {
             let (address, target) = (node.address, format!("/{LENGTH}"));
-            scope.spawn(move || assert!(Client::to(address).get(&target).body == bytes(1, 0, LENGTH)));
+            scope.spawn(move || {
+                assert!(Client::to(address).get(&target).body == bytes(1, 0, LENGTH))
+            });
         }
     });
 }
@@ -345,7 +449,10 @@ fn large_objects_are_torn_while_they_pass() {
             let (address, target) = (node.address, format!("/{LENGTH}"));
             scope.spawn(move || {
                 std::thread::sleep(Duration::from_millis(20 * number));
-                assert!(Client::to(address).get(&target).body == bytes(1, 0, LENGTH), "{number}");
+                assert!(
+                    Client::to(address).get(&target).body == bytes(1, 0, LENGTH),
+                    "{number}"
+                );
             });
         }
     });

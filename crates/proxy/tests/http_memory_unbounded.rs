@@ -10,7 +10,10 @@ use wire::Node;
 /// Peak resident memory of this process since the last reset, in KiB.
 fn peak_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmHWM"))
+        .unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
@@ -26,7 +29,11 @@ fn large_bodies_stream_at_the_clients_pace() {
         reset_peak();
         let before = peak_kib();
         let mut stream = TcpStream::connect(node.address).unwrap();
-        write!(stream, "GET {target} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").unwrap();
+        write!(
+            stream,
+            "GET {target} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"
+        )
+        .unwrap();
         // Nobody reads for a moment: the proxy may not read on from the origin meanwhile.
         std::thread::sleep(Duration::from_millis(300));
         let mut read = 0;
@@ -45,7 +52,11 @@ fn large_bodies_stream_at_the_clients_pace() {
     // A thousand clients ask for an object each and leave: nothing stays behind.
     for number in 0..1000 {
         let mut stream = TcpStream::connect(node.address).unwrap();
-        write!(stream, "GET /8MiB/{number}?chunked HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
+        write!(
+            stream,
+            "GET /8MiB/{number}?chunked HTTP/1.1\r\nhost: a\r\n\r\n"
+        )
+        .unwrap();
         if number % 2 == 0 {
             let _ = stream.read(&mut [0; 1000]);
         }

@@ -10,8 +10,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use wire::http2::{
-    self, ACK, DATA, END_STREAM, GOAWAY, HEADERS, Http2, RST_STREAM, SETTINGS, WINDOW_UPDATE, frame, head_frames,
-    pseudo,
+    self, ACK, DATA, END_STREAM, GOAWAY, HEADERS, Http2, RST_STREAM, SETTINGS, WINDOW_UPDATE,
+    frame, head_frames, pseudo,
 };
 use wire::{Client, Node, Origin, raw, say_last};
 
@@ -23,14 +23,24 @@ fn answering(bytes: &'static str) -> (Node, Origin) {
 
 fn by_http2(address: SocketAddr) -> Node {
     let upstream = Upstream::Http(format!("http://{address}").parse().unwrap());
-    Node::with(&HttpConfig { origin_protocol: OriginProtocol::Http2, ..wire::config(upstream) })
+    Node::with(&HttpConfig {
+        origin_protocol: OriginProtocol::Http2,
+        ..wire::config(upstream)
+    })
 }
 
 #[test]
 fn trailers_of_the_connection_break_the_stream() {
-    for name in
-        ["Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive", "Host", "TE", "Set-Cookie", "X-Good"]
-    {
+    for name in [
+        "Content-Length",
+        "Transfer-Encoding",
+        "Connection",
+        "Keep-Alive",
+        "Host",
+        "TE",
+        "Set-Cookie",
+        "X-Good",
+    ] {
         let origin = Origin::new(move |_, stream| {
             say_last(
                 stream,
@@ -45,23 +55,46 @@ fn trailers_of_the_connection_break_the_stream() {
         fields.push(("te", "trailers"));
         let stream = client.head(&fields, true);
         let answer = client.answer(stream);
-        assert!(answer.is_complete && answer.reset.is_none() && answer.body == b"ok", "{name}: {answer:?}");
-        let seen = raw(node.address, b"GET /b HTTP/1.1\r\nhost: a\r\nte: trailers\r\nconnection: te, close\r\n\r\n");
-        let trailers = seen.split("\r\n0\r\n").nth(1).unwrap_or_else(|| panic!("{name}: {seen}"));
+        assert!(
+            answer.is_complete && answer.reset.is_none() && answer.body == b"ok",
+            "{name}: {answer:?}"
+        );
+        let seen = raw(
+            node.address,
+            b"GET /b HTTP/1.1\r\nhost: a\r\nte: trailers\r\nconnection: te, close\r\n\r\n",
+        );
+        let trailers = seen
+            .split("\r\n0\r\n")
+            .nth(1)
+            .unwrap_or_else(|| panic!("{name}: {seen}"));
         assert_eq!(trailers.contains(": 2"), name == "X-Good", "{name}: {seen}");
     }
 }
 
 #[test]
 fn a_list_of_lengths_is_passed_on() {
-    for (lengths, expected) in [("2, 2", Some("2")), ("2,2", Some("2")), ("2, 3", None), ("02", Some("2"))] {
+    for (lengths, expected) in [
+        ("2, 2", Some("2")),
+        ("2,2", Some("2")),
+        ("2, 3", None),
+        ("02", Some("2")),
+    ] {
         let text = format!("HTTP/1.1 200 OK\r\ncontent-length: {lengths}\r\n\r\nok");
         let origin = Origin::new(move |_, stream| say_last(stream, &text));
         let node = Node::of(origin.address);
-        let answer = raw(node.address, b"GET /a HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
-        let seen: Vec<&str> = answer.lines().filter_map(|line| line.strip_prefix("content-length: ")).collect();
+        let answer = raw(
+            node.address,
+            b"GET /a HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n",
+        );
+        let seen: Vec<&str> = answer
+            .lines()
+            .filter_map(|line| line.strip_prefix("content-length: "))
+            .collect();
         match expected {
-            Some(expected) => assert!(seen == [expected] && answer.ends_with("\r\n\r\nok"), "{lengths}: {answer}"),
+            Some(expected) => assert!(
+                seen == [expected] && answer.ends_with("\r\n\r\nok"),
+                "{lengths}: {answer}"
+            ),
             None => assert!(answer.starts_with("HTTP/1.1 502"), "{lengths}: {answer}"),
         }
     }
@@ -69,11 +102,17 @@ fn a_list_of_lengths_is_passed_on() {
 
 #[test]
 fn a_blank_before_a_colon_is_a_bad_gateway() {
-    let (node, _origin) =
-        answering("HTTP/1.1 200 OK\r\nX-Bad : a\r\nX-Good: b\r\ncontent-length : 2\r\nconnection: close\r\n\r\nok");
+    let (node, _origin) = answering(
+        "HTTP/1.1 200 OK\r\nX-Bad : a\r\nX-Good: b\r\ncontent-length : 2\r\nconnection: close\r\n\r\nok",
+    );
     let seen = Client::new(&node).get("/a");
     assert_eq!(
-        (seen.status, seen.header("x-bad"), seen.header("x-good"), seen.text()),
+        (
+            seen.status,
+            seen.header("x-bad"),
+            seen.header("x-good"),
+            seen.text()
+        ),
         (200, "a", "b", "ok".to_owned())
     );
 }
@@ -86,34 +125,61 @@ fn a_reason_becomes_none() {
         ("599 ", ""),
         ("418 Teapot", "418 I'm a teapot"),
     ] {
-        let text = format!("HTTP/1.1 {status}\r\ncache-control: max-age=60\r\ncontent-length: 2\r\n\r\nno");
+        let text = format!(
+            "HTTP/1.1 {status}\r\ncache-control: max-age=60\r\ncontent-length: 2\r\n\r\nno"
+        );
         let origin = Origin::new(move |_, stream| say_last(stream, &text));
         let node = Node::of(origin.address);
         for round in 0..2 {
             // The store keeps no words.
             let reason = if round == 0 { reason } else { "" };
-            let answer = raw(node.address, b"GET /a HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+            let answer = raw(
+                node.address,
+                b"GET /a HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n",
+            );
             let line = answer.lines().next().unwrap();
-            assert!(!line.contains('<') && line.starts_with(&format!("HTTP/1.1 {}", &status[..3])), "{status}: {line}");
-            assert!(reason.is_empty() || line.ends_with(reason), "{status}: {line}");
+            assert!(
+                !line.contains('<') && line.starts_with(&format!("HTTP/1.1 {}", &status[..3])),
+                "{status}: {line}"
+            );
+            assert!(
+                reason.is_empty() || line.ends_with(reason),
+                "{status}: {line}"
+            );
         }
     }
     // From the store, as a plain hit.
-    let (node, _origin) = answering("HTTP/1.1 299 Fine\r\ncache-control: max-age=60\r\ncontent-length: 2\r\n\r\nok");
+    let (node, _origin) =
+        answering("HTTP/1.1 299 Fine\r\ncache-control: max-age=60\r\ncontent-length: 2\r\n\r\nok");
     for _ in 0..3 {
-        let answer = raw(node.address, b"GET /a HTTP/1.1\r\nhost: a\r\nconnection: keep-alive\r\n\r\n");
-        assert!(answer.starts_with("HTTP/1.1 299") && !answer.contains('<'), "{answer}");
+        let answer = raw(
+            node.address,
+            b"GET /a HTTP/1.1\r\nhost: a\r\nconnection: keep-alive\r\n\r\n",
+        );
+        assert!(
+            answer.starts_with("HTTP/1.1 299") && !answer.contains('<'),
+            "{answer}"
+        );
     }
 }
 
 #[test]
 fn a_coding_below_chunked_disappears() {
-    for coding in ["gzip, chunked", "chunked, chunked", "gzip", "identity, chunked"] {
-        let text =
-            format!("HTTP/1.1 200 OK\r\ntransfer-encoding: {coding}\r\nconnection: close\r\n\r\n2\r\nok\r\n0\r\n\r\n");
+    for coding in [
+        "gzip, chunked",
+        "chunked, chunked",
+        "gzip",
+        "identity, chunked",
+    ] {
+        let text = format!(
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: {coding}\r\nconnection: close\r\n\r\n2\r\nok\r\n0\r\n\r\n"
+        );
         let origin = Origin::new(move |_, stream| say_last(stream, &text));
         let node = Node::of(origin.address);
-        let answer = raw(node.address, b"GET /a HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+        let answer = raw(
+            node.address,
+            b"GET /a HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n",
+        );
         assert!(answer.starts_with("HTTP/1.1 502"), "{coding}: {answer}");
     }
     let two = "HTTP/1.1 200 OK\r\ntransfer-encoding: gzip\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n";
@@ -123,11 +189,18 @@ fn a_coding_below_chunked_disappears() {
 
 #[test]
 fn an_old_client_waits_for_more() {
-    let (node, _origin) = answering("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n");
-    let answer = raw(node.address, b"GET /a HTTP/1.0\r\nhost: a\r\nconnection: keep-alive\r\n\r\n");
+    let (node, _origin) =
+        answering("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n");
+    let answer = raw(
+        node.address,
+        b"GET /a HTTP/1.0\r\nhost: a\r\nconnection: keep-alive\r\n\r\n",
+    );
     let head = answer.split("\r\n\r\n").next().unwrap().to_lowercase();
     assert!(answer.ends_with("\r\n\r\nok"), "{answer}");
-    assert!(!head.contains("keep-alive") || head.contains("content-length: 2"), "{answer}");
+    assert!(
+        !head.contains("keep-alive") || head.contains("content-length: 2"),
+        "{answer}"
+    );
 }
 
 /// An origin of HTTP/2 on which `act` gets each frame: the number of the connection, kind, stream,
@@ -142,9 +215,13 @@ fn scripted(
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let number = counter.fetch_add(1, Ordering::SeqCst);
-            let (act, Ok(stream)) = (Arc::clone(&act), stream) else { return };
+            let (act, Ok(stream)) = (Arc::clone(&act), stream) else {
+                return;
+            };
             std::thread::spawn(move || {
-                converse(stream, |kind, id, flags, payload| act(number, kind, id, flags, payload))
+                converse(stream, |kind, id, flags, payload| {
+                    act(number, kind, id, flags, payload)
+                })
             });
         }
     });
@@ -167,7 +244,12 @@ fn converse(stream: TcpStream, act: impl Fn(u8, u32, u8, &[u8]) -> (Vec<u8>, boo
         let id = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
         if head[3] == DATA && !payload.is_empty() {
             // The window of the connection is for all its streams.
-            let _ = stream.get_mut().write_all(&frame(WINDOW_UPDATE, 0, 0, &(payload.len() as u32).to_be_bytes()));
+            let _ = stream.get_mut().write_all(&frame(
+                WINDOW_UPDATE,
+                0,
+                0,
+                &(payload.len() as u32).to_be_bytes(),
+            ));
         }
         let (bytes, goes_on) = match head[3] {
             SETTINGS if head[4] & ACK == 0 => (frame(SETTINGS, ACK, 0, &[]), true),
@@ -183,12 +265,21 @@ fn converse(stream: TcpStream, act: impl Fn(u8, u32, u8, &[u8]) -> (Vec<u8>, boo
 }
 
 fn ok(stream: u32, body: &[u8]) -> Vec<u8> {
-    let head = head_frames(stream, &[(":status", "200"), ("cache-control", "no-store")], false);
+    let head = head_frames(
+        stream,
+        &[(":status", "200"), ("cache-control", "no-store")],
+        false,
+    );
     [head, frame(DATA, END_STREAM, stream, body)].concat()
 }
 
 fn goaway(last: u32) -> Vec<u8> {
-    frame(GOAWAY, 0, 0, &[last.to_be_bytes(), 0_u32.to_be_bytes()].concat())
+    frame(
+        GOAWAY,
+        0,
+        0,
+        &[last.to_be_bytes(), 0_u32.to_be_bytes()].concat(),
+    )
 }
 
 /// The bodies of requests by connection and stream.
@@ -197,7 +288,13 @@ type Bodies = HashMap<(usize, u32), Vec<u8>>;
 /// nginx ends a connection after `keepalive_requests`: it sends GOAWAY, and ignores later streams.
 #[test]
 fn a_post_that_the_origin_has_not_processed_is_lost() {
-    for (length, when) in [(0, HEADERS), (1000, HEADERS), (1000, DATA), (40_000, DATA), (0, DATA)] {
+    for (length, when) in [
+        (0, HEADERS),
+        (1000, HEADERS),
+        (1000, DATA),
+        (40_000, DATA),
+        (0, DATA),
+    ] {
         let bodies: Arc<Mutex<Bodies>> = Arc::default();
         let kept = Arc::clone(&bodies);
         let (address, connections) = scripted(move |connection, kind, id, flags, payload| {
@@ -215,17 +312,34 @@ fn a_post_that_the_origin_has_not_processed_is_lost() {
                 };
             }
             let is_end = matches!(kind, HEADERS | DATA) && flags & END_STREAM != 0;
-            let answer = if is_end { ok(id, body.len().to_string().as_bytes()) } else { Vec::new() };
+            let answer = if is_end {
+                ok(id, body.len().to_string().as_bytes())
+            } else {
+                Vec::new()
+            };
             (answer, true)
         });
         let node = by_http2(address);
         let mut client = Client::new(&node);
         let body = vec![b'x'; length];
-        assert_eq!(client.send("POST", "/first", &[("content-length", "0")], b"").status, 200);
+        assert_eq!(
+            client
+                .send("POST", "/first", &[("content-length", "0")], b"")
+                .status,
+            200
+        );
         for round in 0..3 {
-            let fields: &[(&str, &str)] = if length == 0 { &[("content-length", "0")] } else { &[] };
+            let fields: &[(&str, &str)] = if length == 0 {
+                &[("content-length", "0")]
+            } else {
+                &[]
+            };
             let seen = client.send("POST", "/next", fields, &body);
-            assert_eq!((seen.status, seen.text()), (200, length.to_string()), "{length} {when} {round}");
+            assert_eq!(
+                (seen.status, seen.text()),
+                (200, length.to_string()),
+                "{length} {when} {round}"
+            );
         }
         assert_eq!(connections.load(Ordering::SeqCst), 2, "{length} {when}");
     }
@@ -253,15 +367,23 @@ fn an_upload_in_pieces_is_lost_or_begins_again_with_others() {
     let node = by_http2(address);
     let mut stream = TcpStream::connect(node.address).unwrap();
     stream.set_nodelay(true).unwrap();
-    let head = "POST /a HTTP/1.1\r\nhost: a\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n";
+    let head =
+        "POST /a HTTP/1.1\r\nhost: a\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n";
     stream.write_all(head.as_bytes()).unwrap();
     stream.write_all(b"5\r\nfirst\r\n").unwrap();
-    assert_eq!((pieces.recv(), pieces.recv()), (Ok(0), Ok(1)), "the first piece comes again");
+    assert_eq!(
+        (pieces.recv(), pieces.recv()),
+        (Ok(0), Ok(1)),
+        "the first piece comes again"
+    );
     stream.write_all(b"6\r\nsecond\r\n0\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    assert_eq!(String::from_utf8_lossy(&received.lock().unwrap()), "firstsecond");
+    assert_eq!(
+        String::from_utf8_lossy(&received.lock().unwrap()),
+        "firstsecond"
+    );
 }
 
 /// Failure: a server is left out because it ends its connections as it may.
@@ -281,10 +403,17 @@ fn a_server_that_ends_connections_is_taken_for_down() {
         protocol: OriginProtocol::Http2,
         ..OriginGroup::default()
     };
-    let node = Node::with(&HttpConfig { origins: vec![group], ..wire::config(Upstream::Generated) });
+    let node = Node::with(&HttpConfig {
+        origins: vec![group],
+        ..wire::config(Upstream::Generated)
+    });
     let mut client = Client::new(&node);
     for round in 0..30 {
-        assert_eq!(client.send("POST", "/a", &[], b"abc").status, 200, "{round}");
+        assert_eq!(
+            client.send("POST", "/a", &[], b"abc").status,
+            200,
+            "{round}"
+        );
     }
 }
 
@@ -306,7 +435,11 @@ fn a_response_before_a_reset_is_lost() {
         for _ in 0..5 {
             let body: &[u8] = if method == "POST" { &[b'x'; 3000] } else { b"" };
             let seen = client.send(method, "/a", &[], body);
-            assert_eq!((seen.status, seen.text()), (200, "whole".to_owned()), "{method}");
+            assert_eq!(
+                (seen.status, seen.text()),
+                (200, "whole".to_owned()),
+                "{method}"
+            );
         }
     }
 }
@@ -317,15 +450,27 @@ fn a_reset_ends_a_body_as_if_it_were_whole() {
     let no_error = |id| frame(RST_STREAM, 0, id, &0_u32.to_be_bytes());
     let (address, _) = scripted(move |_, kind, id, _, _| match kind {
         HEADERS => {
-            let head = head_frames(id, &[(":status", "200"), ("cache-control", "max-age=60")], false);
-            ([head, frame(DATA, 0, id, b"part"), no_error(id)].concat(), true)
+            let head = head_frames(
+                id,
+                &[(":status", "200"), ("cache-control", "max-age=60")],
+                false,
+            );
+            (
+                [head, frame(DATA, 0, id, b"part"), no_error(id)].concat(),
+                true,
+            )
         }
         _ => (Vec::new(), true),
     });
     let node = by_http2(address);
     for _ in 0..5 {
         let answer = raw(node.address, b"GET /a HTTP/1.1\r\nhost: a\r\n\r\n");
-        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 502") || !answer.contains("\r\n0\r\n"), "{answer}");
+        assert!(
+            answer.is_empty()
+                || answer.starts_with("HTTP/1.1 502")
+                || !answer.contains("\r\n0\r\n"),
+            "{answer}"
+        );
         assert!(!answer.contains("; hit"), "{answer}");
     }
     assert_eq!(node.status()["objects"], 0);

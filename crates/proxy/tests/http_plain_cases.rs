@@ -12,13 +12,22 @@ fn a_miss_and_then_a_hit() {
     let mut client = Client::new(&node);
     let miss = client.get("/10000/a");
     assert_eq!((miss.status, miss.body.len()), (200, 10_000));
-    assert_eq!(miss.header("cache-status"), "larder; fwd=uri-miss; fwd-status=200; stored");
+    assert_eq!(
+        miss.header("cache-status"),
+        "larder; fwd=uri-miss; fwd-status=200; stored"
+    );
     assert_eq!(miss.header("age"), "");
     let hit = client.get("/10000/a");
     assert_eq!((hit.status, &hit.body), (200, &miss.body));
-    assert!(hit.header("cache-status").starts_with("larder; hit; ttl="), "{hit:?}");
+    assert!(
+        hit.header("cache-status").starts_with("larder; hit; ttl="),
+        "{hit:?}"
+    );
     assert!(hit.header("age").parse::<u64>().is_ok(), "{hit:?}");
-    assert_eq!((hit.header("via"), hit.header("etag")), ("1.1 larder", miss.header("etag")));
+    assert_eq!(
+        (hit.header("via"), hit.header("etag")),
+        ("1.1 larder", miss.header("etag"))
+    );
     assert_ne!(client.get("/10000/b").body, miss.body);
     // Another connection.
     assert!(Client::new(&node).get("/10000/a").is_hit());
@@ -30,9 +39,17 @@ fn head_conditions_and_ranges() {
     let mut client = Client::new(&node);
     let page = client.get("/5000/a");
     let head = client.send("HEAD", "/5000/a", &[], b"");
-    assert_eq!((head.status, head.header("content-length"), head.body.len()), (200, "5000", 0));
+    assert_eq!(
+        (head.status, head.header("content-length"), head.body.len()),
+        (200, "5000", 0)
+    );
     assert!(head.is_hit());
-    let same = client.send("GET", "/5000/a", &[("if-none-match", page.header("etag"))], b"");
+    let same = client.send(
+        "GET",
+        "/5000/a",
+        &[("if-none-match", page.header("etag"))],
+        b"",
+    );
     assert_eq!((same.status, same.body.len()), (304, 0));
     assert!(same.is_hit());
     let part = client.send("GET", "/5000/a", &[("range", "bytes=100-199")], b"");
@@ -55,7 +72,10 @@ fn validation_after_the_lifetime() {
     assert!(client.get("/3000/a?max-age=1").is_hit());
     std::thread::sleep(std::time::Duration::from_millis(1100));
     let again = client.get("/3000/a?max-age=1");
-    assert_eq!(again.header("cache-status"), "larder; fwd=stale; fwd-status=304; ttl=1");
+    assert_eq!(
+        again.header("cache-status"),
+        "larder; fwd=stale; fwd-status=304; ttl=1"
+    );
     assert_eq!((again.status, &again.body), (200, &first.body));
     assert!(client.get("/3000/a?max-age=1").is_hit());
     assert_eq!(node.status()["validated"], 1);
@@ -74,7 +94,10 @@ fn variants() {
     assert!(german.header("cache-status").contains("fwd=vary-miss"));
     let (french_again, german_again) = (ask("fr"), ask("de"));
     assert!(french_again.is_hit() && german_again.is_hit());
-    assert_eq!((french_again.body, german_again.body), (french.body, german.body));
+    assert_eq!(
+        (french_again.body, german_again.body),
+        (french.body, german.body)
+    );
 }
 
 #[test]
@@ -88,11 +111,18 @@ fn what_must_not_be_stored() {
     ] {
         for _ in 0..2 {
             let seen = client.get(target);
-            assert_eq!(seen.header("cache-status"), format!("larder; fwd=uri-miss; fwd-status=200; detail={detail}"));
+            assert_eq!(
+                seen.header("cache-status"),
+                format!("larder; fwd=uri-miss; fwd-status=200; detail={detail}")
+            );
         }
     }
     let secret = client.send("GET", "/10/d", &[("authorization", "Basic dTpw")], b"");
-    assert!(secret.header("cache-status").ends_with("detail=authorization"));
+    assert!(
+        secret
+            .header("cache-status")
+            .ends_with("detail=authorization")
+    );
     assert!(!client.get("/10/d").is_hit());
     assert!(client.get("/10/d").is_hit());
 }
@@ -102,9 +132,19 @@ fn chunked_bodies_are_stored_with_their_length() {
     let node = Node::generated();
     let mut client = Client::new(&node);
     let first = client.get("/200000/a?chunked");
-    assert_eq!((first.body.len(), first.header("transfer-encoding")), (200_000, "chunked"));
+    assert_eq!(
+        (first.body.len(), first.header("transfer-encoding")),
+        (200_000, "chunked")
+    );
     let hit = client.get("/200000/a?chunked");
-    assert_eq!((hit.is_hit(), hit.header("content-length"), hit.body == first.body), (true, "200000", true));
+    assert_eq!(
+        (
+            hit.is_hit(),
+            hit.header("content-length"),
+            hit.body == first.body
+        ),
+        (true, "200000", true)
+    );
 }
 
 /// hyper does not ask an empty body for its end: it must be stored all the same.
@@ -134,7 +174,10 @@ fn a_request_must_say_whom_it_is_for() {
         ("GET http://a/10/a HTTP/1.1\r\nHost: b\r\n\r\n", 200),
         ("GET /10/a HTTP/1.0\r\n\r\n", 200),
         ("GET / HTTP/1.1\r\nHost: a\r\nbad header\r\n\r\n", 400),
-        ("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
+        (
+            "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+            400,
+        ),
         ("nonsense\r\n\r\n", 400),
     ] {
         let answer = wire::raw(node.address, request.as_bytes());
@@ -159,7 +202,10 @@ fn oversized_heads_are_refused() {
     ] {
         let answer = wire::raw(node.address, request.as_bytes());
         // The peer may see the reset before the answer, since it sent more than was read.
-        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer:?}");
+        assert!(
+            answer.is_empty() || answer.starts_with("HTTP/1.1 4"),
+            "{answer:?}"
+        );
     }
     assert_eq!(node.status()["requests"], 0);
 }
@@ -173,16 +219,37 @@ fn bad_settings_are_one_line_that_names_them() {
         ..wire::config(Upstream::Generated)
     };
     let free = ([127, 0, 0, 1], 0).into();
-    let vacant = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let vacant = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
     for (config, parts) in [
-        (config(node.address, "http://a"), ["[http] listen", "in use"]),
-        (config(([192, 0, 2, 1], 1).into(), "http://a"), ["[http] listen", "192.0.2.1:1"]),
+        (
+            config(node.address, "http://a"),
+            ["[http] listen", "in use"],
+        ),
+        (
+            config(([192, 0, 2, 1], 1).into(), "http://a"),
+            ["[http] listen", "192.0.2.1:1"],
+        ),
         (config(free, "ftp://a"), ["[http] origin", "ftp://a"]),
-        (config(free, "http://a/path?query"), ["[http] origin", "/path?query"]),
-        (config(vacant, &format!("http://localhost:{}", vacant.port())), ["[http] origin", "is [http] listen itself"]),
+        (
+            config(free, "http://a/path?query"),
+            ["[http] origin", "/path?query"],
+        ),
+        (
+            config(vacant, &format!("http://localhost:{}", vacant.port())),
+            ["[http] origin", "is [http] listen itself"],
+        ),
     ] {
-        let error = Http::start(&config, || ()).err().expect("a refusal").to_string();
-        assert!(parts.iter().all(|part| error.contains(part)) && !error.contains('\n'), "{error}");
+        let error = Http::start(&config, || ())
+            .err()
+            .expect("a refusal")
+            .to_string();
+        assert!(
+            parts.iter().all(|part| error.contains(part)) && !error.contains('\n'),
+            "{error}"
+        );
     }
 }
 
@@ -198,7 +265,11 @@ fn the_admin_pages() {
     pages.host = "localhost".to_owned();
     assert!(pages.get("/").text().contains("/metrics"));
     let metrics = pages.get("/metrics");
-    assert!(metrics.header("content-type").starts_with("text/plain; version=0.0.4"));
+    assert!(
+        metrics
+            .header("content-type")
+            .starts_with("text/plain; version=0.0.4")
+    );
     let metrics = metrics.text();
     for line in [
         "# TYPE larder_http_requests_total counter",
@@ -207,10 +278,16 @@ fn the_admin_pages() {
         "larder_http_forwarded_total{reason=\"uri-miss\"} 1",
         "larder_http_objects 1.0",
     ] {
-        assert!(metrics.contains(&format!("{line}\n")), "{line} is not in\n{metrics}");
+        assert!(
+            metrics.contains(&format!("{line}\n")),
+            "{line} is not in\n{metrics}"
+        );
     }
     let status: serde_json::Value = serde_json::from_str(&pages.get("/status").text()).unwrap();
-    assert_eq!((&status["http"]["hits"], &status["http"]["origin"]), (&1.into(), &"generated".into()));
+    assert_eq!(
+        (&status["http"]["hits"], &status["http"]["origin"]),
+        (&1.into(), &"generated".into())
+    );
     assert_eq!(pages.get("/nothing").status, 404);
     assert_eq!(pages.send("POST", "/status", &[], b"x").status, 405);
     admin.stop();
@@ -224,7 +301,11 @@ fn parse_metrics(text: &str, suffix: &str) -> Vec<(String, String)> {
     let (mut help, mut family) = (String::new(), (String::new(), String::new()));
     for line in text.lines() {
         if let Some(about) = line.strip_prefix("# HELP ") {
-            help = about.split_once(' ').expect("a name and a text").0.to_owned();
+            help = about
+                .split_once(' ')
+                .expect("a name and a text")
+                .0
+                .to_owned();
         } else if let Some(about) = line.strip_prefix("# TYPE ") {
             let (name, kind) = about.split_once(' ').expect("a name and a type");
             assert_eq!(name, help, "HELP and TYPE are of one family");
@@ -233,9 +314,19 @@ fn parse_metrics(text: &str, suffix: &str) -> Vec<(String, String)> {
             let (name, value) = line.rsplit_once(' ').unwrap_or_else(|| panic!("{line:?}"));
             let name = name.split('{').next().unwrap();
             let counter = if family.1 == "counter" { suffix } else { "" };
-            let of_histogram = ["_bucket", "_count", "_sum"].into_iter().find_map(|end| name.strip_suffix(end));
-            let own = if family.1 == "histogram" { of_histogram.unwrap_or_default() } else { name };
-            assert_eq!(own, format!("{}{counter}", family.0), "a sample outside its family: {line}");
+            let of_histogram = ["_bucket", "_count", "_sum"]
+                .into_iter()
+                .find_map(|end| name.strip_suffix(end));
+            let own = if family.1 == "histogram" {
+                of_histogram.unwrap_or_default()
+            } else {
+                name
+            };
+            assert_eq!(
+                own,
+                format!("{}{counter}", family.0),
+                "a sample outside its family: {line}"
+            );
             assert!(value.parse::<f64>().is_ok_and(f64::is_finite), "{line}");
             samples.push((name.to_owned(), family.1.clone()));
         }
@@ -252,9 +343,13 @@ fn both_formats_of_the_metrics() {
     let mut pages = Client::to(admin.local_addr());
     let plain = pages.get("/metrics").text();
     // What Prometheus 2 and 3 send.
-    let accept = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.1";
+    let accept =
+        "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.1";
     let open = pages.send("GET", "/metrics", &[("accept", accept)], b"");
-    assert!(open.header("content-type").starts_with("application/openmetrics-text; version=1.0.0"));
+    assert!(
+        open.header("content-type")
+            .starts_with("application/openmetrics-text; version=1.0.0")
+    );
     let open = open.text();
     let (body, end) = open.split_at(open.len() - "# EOF\n".len());
     assert_eq!(end, "# EOF\n");
@@ -262,6 +357,10 @@ fn both_formats_of_the_metrics() {
     assert_eq!(plain, open);
     let counters = plain.iter().filter(|(_, kind)| kind == "counter").count();
     assert!(counters > 20 && plain.len() > counters, "{plain:?}");
-    assert!(plain.iter().all(|(name, kind)| name.ends_with("_total") == (kind == "counter")));
+    assert!(
+        plain
+            .iter()
+            .all(|(name, kind)| name.ends_with("_total") == (kind == "counter"))
+    );
     admin.stop();
 }

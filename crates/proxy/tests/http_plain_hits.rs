@@ -10,7 +10,9 @@ use wire::{Client, Node};
 fn connect(node: &Node) -> TcpStream {
     let stream = TcpStream::connect(node.address).unwrap();
     stream.set_nodelay(true).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
     stream
 }
 
@@ -38,8 +40,12 @@ fn said(node: &Node, pieces: &[&[u8]]) -> String {
 /// Its lines without what changes with the second. Sorted: fields stand in another order after a
 /// validation, and hyper puts the length of nothing last.
 fn timeless(text: &str) -> Vec<&str> {
-    let lines = text.lines().filter(|line| !line.starts_with("age: ") && !line.starts_with("date: "));
-    let mut lines: Vec<&str> = lines.map(|line| line.split("; ttl=").next().unwrap()).collect();
+    let lines = text
+        .lines()
+        .filter(|line| !line.starts_with("age: ") && !line.starts_with("date: "));
+    let mut lines: Vec<&str> = lines
+        .map(|line| line.split("; ttl=").next().unwrap())
+        .collect();
     lines.sort_unstable();
     lines
 }
@@ -110,7 +116,12 @@ fn at_once_or_in_pieces_is_the_same() {
         said(&node, &[request, last]);
         let whole = said(&node, &[request, last]);
         let pieces = said(&node, &[&request[..1], &request[1..], last]);
-        assert_eq!(timeless(&whole), timeless(&pieces), "{}", String::from_utf8_lossy(request));
+        assert_eq!(
+            timeless(&whole),
+            timeless(&pieces),
+            "{}",
+            String::from_utf8_lossy(request)
+        );
     }
     assert!(said(&node, &[requests[0].as_bytes(), last]).contains("larder; hit"));
 }
@@ -178,10 +189,14 @@ fn a_stop_waits_for_who_has_asked_for_another_protocol() {
     let mut node = Node::generated();
     let page = Client::new(&node).get("/8000000/a").body;
     let mut reader = BufReader::new(connect(&node));
-    let asking = b"GET /100/a HTTP/1.1\r\nhost: example.test\r\nconnection: upgrade\r\nUPGRADE: h2c\r\n\r\n";
+    let asking =
+        b"GET /100/a HTTP/1.1\r\nhost: example.test\r\nconnection: upgrade\r\nUPGRADE: h2c\r\n\r\n";
     reader.get_mut().write_all(asking).unwrap();
     assert_eq!(wire::read_response(&mut reader, false).status, 200);
-    reader.get_mut().write_all(b"GET /8000000/a HTTP/1.1\r\nhost: example.test\r\n\r\n").unwrap();
+    reader
+        .get_mut()
+        .write_all(b"GET /8000000/a HTTP/1.1\r\nhost: example.test\r\n\r\n")
+        .unwrap();
     std::thread::sleep(Duration::from_millis(100));
     let stopping = node.http.take().unwrap();
     let stopping = std::thread::spawn(move || stopping.stop());

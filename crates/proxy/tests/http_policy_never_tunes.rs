@@ -8,8 +8,15 @@ use wire::{Client, Node};
 #[test]
 fn adaptsize_tunes_itself_beside_the_requests() {
     let policy = "adaptsize(chance, interval=2000)+lru".parse().unwrap();
-    let node = Node::with(&HttpConfig { policy, ..wire::config(Upstream::Generated) });
-    let tunings = || node.status()["policy"]["figures"]["adaptsize.tunings"].as_f64().expect("a figure");
+    let node = Node::with(&HttpConfig {
+        policy,
+        ..wire::config(Upstream::Generated)
+    });
+    let tunings = || {
+        node.status()["policy"]["figures"]["adaptsize.tunings"]
+            .as_f64()
+            .expect("a figure")
+    };
     assert_eq!(tunings(), 0.0);
     let mut client = Client::new(&node);
     let mut asked = 0;

@@ -8,17 +8,26 @@ use wire::{Client, Node, Origin, Seen, say};
 const TOKEN: &str = "0123456789abcdef";
 
 fn order(admin: &Admin, authorization: &str, body: &str) -> Seen {
-    Client::to(admin.local_addr()).send("POST", "/purge", &[("authorization", authorization)], body.as_bytes())
+    Client::to(admin.local_addr()).send(
+        "POST",
+        "/purge",
+        &[("authorization", authorization)],
+        body.as_bytes(),
+    )
 }
 
 #[test]
 fn only_who_has_the_token() {
     let origin = Origin::new(|_, stream| {
-        say(stream, "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\nsurrogate-key: page\r\ncontent-length: 1\r\n\r\nx")
+        say(
+            stream,
+            "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\nsurrogate-key: page\r\ncontent-length: 1\r\n\r\nx",
+        )
     });
     let node = Node::of(origin.address);
     let http = node.http.as_ref().unwrap();
-    let start = |purging| Admin::start(([127, 0, 0, 1], 0).into(), vec![http.source()], purging).unwrap();
+    let start =
+        |purging| Admin::start(([127, 0, 0, 1], 0).into(), vec![http.source()], purging).unwrap();
     let (open, shut) = (start(Some(http.purging(Some(TOKEN)))), start(None));
     let mut client = Client::new(&node);
     client.get("/a");
@@ -36,7 +45,13 @@ fn only_who_has_the_token() {
         (&shut, &bearer, everything, 403),
     ] {
         let seen = order(admin, authorization, body);
-        assert_eq!(seen.status, status, "{authorization} {}: {}", &body[..body.len().min(30)], seen.text());
+        assert_eq!(
+            seen.status,
+            status,
+            "{authorization} {}: {}",
+            &body[..body.len().min(30)],
+            seen.text()
+        );
     }
     assert_eq!(Client::to(open.local_addr()).get("/purge").status, 405);
     assert!(client.get("/a").is_hit());
@@ -48,7 +63,11 @@ fn only_who_has_the_token() {
         "{\"prefix\": \"http://example.test/\"}",
     ] {
         let seen = order(&open, &bearer, body);
-        assert_eq!((seen.status, seen.text().trim()), (200, "{\"purged\":1}"), "{body}");
+        assert_eq!(
+            (seen.status, seen.text().trim()),
+            (200, "{\"purged\":1}"),
+            "{body}"
+        );
         assert!(!client.get("/a").is_hit(), "{body}");
         assert!(client.get("/a").is_hit(), "{body}");
     }

@@ -19,13 +19,17 @@ fn rules(text: &str) -> Vec<Rule> {
     struct Table {
         rules: Vec<Rule>,
     }
-    toml::from_str::<Table>(text).unwrap_or_else(|error| panic!("{error}")).rules
+    toml::from_str::<Table>(text)
+        .unwrap_or_else(|error| panic!("{error}"))
+        .rules
 }
 
 fn config(origin: &Origin, text: &str) -> HttpConfig {
     HttpConfig {
         rules: rules(text),
-        ..wire::config(Upstream::Http(format!("http://{}", origin.address).parse().unwrap()))
+        ..wire::config(Upstream::Http(
+            format!("http://{}", origin.address).parse().unwrap(),
+        ))
     }
 }
 
@@ -35,16 +39,28 @@ fn origin(fields: &'static str) -> (Origin, Arc<Mutex<Vec<Asked>>>) {
     let seen = Arc::clone(&asked);
     let origin = Origin::new(move |asked, stream| {
         seen.lock().unwrap().push(asked.clone());
-        let status = if asked.line.contains("/missing") { "404 Not Found" } else { "200 OK" };
-        say(stream, &format!("HTTP/1.1 {status}\r\n{fields}content-length: 4\r\n\r\nbody"))
+        let status = if asked.line.contains("/missing") {
+            "404 Not Found"
+        } else {
+            "200 OK"
+        };
+        say(
+            stream,
+            &format!("HTTP/1.1 {status}\r\n{fields}content-length: 4\r\n\r\nbody"),
+        )
     });
     (origin, asked)
 }
 
-const CACHEABLE: &str = "cache-control: max-age=1000\r\ncontent-type: text/html; charset=utf-8\r\nserver: origin\r\n";
+const CACHEABLE: &str =
+    "cache-control: max-age=1000\r\ncontent-type: text/html; charset=utf-8\r\nserver: origin\r\n";
 
 fn lines(seen: &Seen, name: &str) -> Vec<String> {
-    seen.head.iter().filter(|(field, _)| field == name).map(|(_, value)| value.clone()).collect()
+    seen.head
+        .iter()
+        .filter(|(field, _)| field == name)
+        .map(|(_, value)| value.clone())
+        .collect()
 }
 
 #[test]
@@ -57,14 +73,29 @@ fn a_request_with_a_login_gets_the_stored_page_or_its_page_is_stored() {
     let mut client = Client::new(&node);
     let with = |cookie: &'static str| [("cookie", cookie)];
     assert!(!client.send("GET", "/a", &with("session_1=x"), b"").is_hit());
-    assert!(!client.get("/a").is_hit(), "the page of the session was stored");
+    assert!(
+        !client.get("/a").is_hit(),
+        "the page of the session was stored"
+    );
     assert!(client.get("/a").is_hit());
-    assert!(client.send("GET", "/a", &with("other=session_1"), b"").is_hit());
+    assert!(
+        client
+            .send("GET", "/a", &with("other=session_1"), b"")
+            .is_hit()
+    );
     let passed = client.send("GET", "/a", &with("a=b; session_1=x"), b"");
     assert!(!passed.is_hit(), "a page from the store for a session");
-    assert!(passed.header("cache-status").contains("fwd=bypass"), "{passed:?}");
+    assert!(
+        passed.header("cache-status").contains("fwd=bypass"),
+        "{passed:?}"
+    );
     client.get("/img/a");
-    assert!(client.send("GET", "/img/a", &with("session_1=x"), b"").is_hit(), "the later rule does not count");
+    assert!(
+        client
+            .send("GET", "/img/a", &with("session_1=x"), b"")
+            .is_hit(),
+        "the later rule does not count"
+    );
 }
 
 #[test]
@@ -89,10 +120,21 @@ fn fields_differ_between_a_miss_a_plain_hit_and_a_hit_by_hyper() {
     "#;
     let node = Node::with(&config(&origin, text));
     let mut client = Client::new(&node);
-    let miss = client.send("GET", "/a", &[("x-secret", "1"), ("x-real-ip", "6.6.6.6")], b"");
+    let miss = client.send(
+        "GET",
+        "/a",
+        &[("x-secret", "1"), ("x-real-ip", "6.6.6.6")],
+        b"",
+    );
     let sent = asked.lock().unwrap()[0].clone();
-    assert_eq!((sent.header("x-secret"), sent.header("x-real-ip")), (None, Some("127.0.0.1")));
-    let (plain, by_hyper) = (client.get("/a"), client.send("GET", "/a", &[("cache-control", "max-stale=1")], b""));
+    assert_eq!(
+        (sent.header("x-secret"), sent.header("x-real-ip")),
+        (None, Some("127.0.0.1"))
+    );
+    let (plain, by_hyper) = (
+        client.get("/a"),
+        client.send("GET", "/a", &[("cache-control", "max-stale=1")], b""),
+    );
     assert!(plain.is_hit() && by_hyper.is_hit());
     let part = client.send("GET", "/a", &[("range", "bytes=0-1")], b"");
     assert_eq!((part.status, part.text()), (206, "bo".to_owned()));
@@ -130,11 +172,20 @@ fn a_redirect_is_lost_or_hides_another_page() {
     let location = |seen: Seen| (seen.status, seen.header("location").to_owned());
     for _ in 0..2 {
         assert_eq!(client.get("/a").status, 200);
-        assert_eq!(location(client.get("/blog/x/page/2")), (302, "/posts/x?page=2".to_owned()));
-        assert_eq!(location(client.get("/b/%0d%0ax%20/2")), (302, "/posts/%0d%0ax%20?page=2".to_owned()));
+        assert_eq!(
+            location(client.get("/blog/x/page/2")),
+            (302, "/posts/x?page=2".to_owned())
+        );
+        assert_eq!(
+            location(client.get("/b/%0d%0ax%20/2")),
+            (302, "/posts/%0d%0ax%20?page=2".to_owned())
+        );
     }
     client.host = "www.old.test:8080".to_owned();
-    assert_eq!(location(client.get("/a?b=c")), (301, "https://new.test/a?b=c".to_owned()));
+    assert_eq!(
+        location(client.get("/a?b=c")),
+        (301, "https://new.test/a?b=c".to_owned())
+    );
 }
 
 /// Failure: the origin gets the client's path; or a page is stored under another URL, so that a
@@ -152,7 +203,10 @@ fn a_rewritten_request_reaches_the_origin_as_it_was() {
     let mut client = Client::new(&node);
     assert_eq!(client.get("/api/users?id=1").status, 200);
     assert!(client.get("/api/users?id=1").is_hit());
-    assert!(!client.get("/v2/users?id=1").is_hit(), "the key is not the client's URL");
+    assert!(
+        !client.get("/v2/users?id=1").is_hit(),
+        "the key is not the client's URL"
+    );
     let asked = asked.lock().unwrap();
     assert_eq!(asked[0].line, "GET /v2/users?id=1 HTTP/1.1");
     assert_eq!(asked[0].header("host"), Some("backend.test"));
@@ -165,7 +219,10 @@ fn a_rewritten_request_reaches_the_origin_as_it_was() {
 fn a_reload_does_not_reach_an_open_connection() {
     let (origin, _) = origin(CACHEABLE);
     let with = |value: &str| {
-        config(&origin, &format!("[[rules]]\nresponse_headers = {{ set = {{ X-Rules = \"{value}\" }} }}"))
+        config(
+            &origin,
+            &format!("[[rules]]\nresponse_headers = {{ set = {{ X-Rules = \"{value}\" }} }}"),
+        )
     };
     let node = Node::with(&with("one"));
     let mut client = Client::new(&node);
@@ -174,7 +231,14 @@ fn a_reload_does_not_reach_an_open_connection() {
     let http = node.http.as_ref().unwrap();
     http.take_over(http.reload(&with("two")).unwrap()).unwrap();
     assert_eq!(client.get("/a").header("x-rules"), "two");
-    http.take_over(http.reload(&HttpConfig { rules: Vec::new(), ..with("") }).unwrap()).unwrap();
+    http.take_over(
+        http.reload(&HttpConfig {
+            rules: Vec::new(),
+            ..with("")
+        })
+        .unwrap(),
+    )
+    .unwrap();
     assert_eq!(client.get("/a").header("x-rules"), "");
 }
 
@@ -184,7 +248,9 @@ fn a_reload_does_not_reach_an_open_connection() {
 fn a_connection_gets_the_rules_of_another_host() {
     let (origin, _) = origin(CACHEABLE);
     let with = |host: &str| {
-        let text = format!("[[rules]]\nhost = \"{host}\"\nresponse_headers = {{ set = {{ X-Rules = \"{host}\" }} }}");
+        let text = format!(
+            "[[rules]]\nhost = \"{host}\"\nresponse_headers = {{ set = {{ X-Rules = \"{host}\" }} }}"
+        );
         config(&origin, &text)
     };
     let node = Node::with(&with("one.test"));
@@ -192,17 +258,28 @@ fn a_connection_gets_the_rules_of_another_host() {
     let mut check = |host: &str| {
         // Misses, and then plain hits.
         for _ in 0..2 {
-            for asked in ["one.test", "two.test", "two.test", "ONE.test:80", "one.test"] {
+            for asked in [
+                "one.test",
+                "two.test",
+                "two.test",
+                "ONE.test:80",
+                "one.test",
+            ] {
                 let is_same = asked.to_ascii_lowercase().starts_with(host);
                 client.host = asked.to_owned();
                 let seen = client.get("/a");
-                assert_eq!(seen.header("x-rules"), if is_same { host } else { "" }, "{asked} by the rule of {host}");
+                assert_eq!(
+                    seen.header("x-rules"),
+                    if is_same { host } else { "" },
+                    "{asked} by the rule of {host}"
+                );
             }
         }
     };
     check("one.test");
     let http = node.http.as_ref().unwrap();
-    http.take_over(http.reload(&with("two.test")).unwrap()).unwrap();
+    http.take_over(http.reload(&with("two.test")).unwrap())
+        .unwrap();
     // The last host was the one that had a rule before.
     check("two.test");
 }
@@ -232,22 +309,44 @@ fn a_lifetime_of_the_rules_is_lost() {
         policy: "fifo".parse().unwrap(),
         queue: ByteSize::from_mib(8),
     };
-    let config = HttpConfig { disk: Some(disk), ..config(&origin, text) };
+    let config = HttpConfig {
+        disk: Some(disk),
+        ..config(&origin, text)
+    };
     let node = Node::with(&config);
     let mut client = Client::new(&node);
-    for (target, is_stored) in
-        [("/img/a", true), ("/a", false), ("/text/a", false), ("/img/missing", false), ("/img/missing2", true)]
-    {
+    for (target, is_stored) in [
+        ("/img/a", true),
+        ("/a", false),
+        ("/text/a", false),
+        ("/img/missing", false),
+        ("/img/missing2", true),
+    ] {
         client.get(target);
         assert_eq!(client.get(target).is_hit(), is_stored, "{target}");
     }
-    assert_eq!(client.get("/img/a").header("cache-status").split("ttl=").nth(1).map(|ttl| ttl.len()), Some(4));
+    assert_eq!(
+        client
+            .get("/img/a")
+            .header("cache-status")
+            .split("ttl=")
+            .nth(1)
+            .map(|ttl| ttl.len()),
+        Some(4)
+    );
     drop(node);
     let asked = origin.requests();
     // The rules are not needed any more.
-    let node = Node::with(&HttpConfig { rules: Vec::new(), ..config });
+    let node = Node::with(&HttpConfig {
+        rules: Vec::new(),
+        ..config
+    });
     assert_eq!(Client::new(&node).get("/img/a").text(), "body");
-    assert_eq!(origin.requests(), asked, "the lifetime is gone after a restart");
+    assert_eq!(
+        origin.requests(),
+        asked,
+        "the lifetime is gone after a restart"
+    );
 }
 
 #[test]
@@ -264,13 +363,20 @@ fn a_cookie_is_stored_unless_it_is_ignored() {
     let mut client = Client::new(&node);
     for _ in 0..2 {
         let seen = client.get("/a");
-        assert_eq!((seen.is_hit(), seen.header("set-cookie")), (false, "session=1"));
+        assert_eq!(
+            (seen.is_hit(), seen.header("set-cookie")),
+            (false, "session=1")
+        );
     }
     assert_eq!(client.get("/static/a").header("set-cookie"), "");
     let seen = client.get("/static/a");
     assert_eq!((seen.is_hit(), seen.header("set-cookie")), (true, ""));
     let login = client.send("POST", "/static/login", &[], b"");
-    assert_eq!(login.header("set-cookie"), "session=1", "a login loses its cookie");
+    assert_eq!(
+        login.header("set-cookie"),
+        "session=1",
+        "a login loses its cookie"
+    );
 }
 
 /// Failure: a name with a final dot evades the rules of its host.
@@ -290,9 +396,14 @@ fn a_final_dot_opens_a_host() {
         ("a.intern.example.", 403),
         ("other.example.", 200),
     ] {
-        let seen =
-            wire::raw(node.address, format!("GET /a HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").as_bytes());
-        assert!(seen.starts_with(&format!("HTTP/1.1 {status} ")), "{host}: {seen}");
+        let seen = wire::raw(
+            node.address,
+            format!("GET /a HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").as_bytes(),
+        );
+        assert!(
+            seen.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{host}: {seen}"
+        );
     }
 }
 
@@ -327,21 +438,60 @@ fn the_key_is_not_what_the_origin_got() {
     ] {
         assert!(!client.get(first).is_hit(), "{first}");
         assert!(client.get(second).is_hit(), "{second}");
-        assert!(client.send("GET", second, &[("cache-control", "max-stale=1")], b"").is_hit(), "{second}");
+        assert!(
+            client
+                .send("GET", second, &[("cache-control", "max-stale=1")], b"")
+                .is_hit(),
+            "{second}"
+        );
     }
-    let lang = |client: &mut Client, cookie: &str| client.send("GET", "/lang", &[("cookie", cookie)], b"");
+    let lang =
+        |client: &mut Client, cookie: &str| client.send("GET", "/lang", &[("cookie", cookie)], b"");
     assert!(!lang(&mut client, "lang=de; id=1").is_hit());
     let seen = lang(&mut client, "id=2; lang=de");
     assert_eq!((seen.is_hit(), seen.header("vary")), (true, "Cookie"));
     assert!(!lang(&mut client, "lang=en; id=1").is_hit());
     assert!(!lang(&mut client, "lang=de; login=1").is_hit());
-    assert!(!client.send("GET", "/bare", &[("cookie", "a=1")], b"").is_hit());
-    assert!(client.send("GET", "/bare", &[("cookie", "b=2")], b"").is_hit());
+    assert!(
+        !client
+            .send("GET", "/bare", &[("cookie", "a=1")], b"")
+            .is_hit()
+    );
+    assert!(
+        client
+            .send("GET", "/bare", &[("cookie", "b=2")], b"")
+            .is_hit()
+    );
     let asked = asked.lock().unwrap();
-    let lines: Vec<&str> = asked.iter().map(|asked| asked.line.split(' ').nth(1).unwrap()).collect();
-    assert_eq!(lines, ["/a?a=2&b=1", "/a", "/few?id=2", "/lang", "/lang", "/lang", "/bare"]);
-    let cookies: Vec<Option<&str>> = asked[3..].iter().map(|asked| asked.header("cookie")).collect();
-    assert_eq!(cookies, [Some("lang=de"), Some("lang=en"), Some("lang=de; login=1"), None]);
+    let lines: Vec<&str> = asked
+        .iter()
+        .map(|asked| asked.line.split(' ').nth(1).unwrap())
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            "/a?a=2&b=1",
+            "/a",
+            "/few?id=2",
+            "/lang",
+            "/lang",
+            "/lang",
+            "/bare"
+        ]
+    );
+    let cookies: Vec<Option<&str>> = asked[3..]
+        .iter()
+        .map(|asked| asked.header("cookie"))
+        .collect();
+    assert_eq!(
+        cookies,
+        [
+            Some("lang=de"),
+            Some("lang=en"),
+            Some("lang=de; login=1"),
+            None
+        ]
+    );
 }
 
 /// Failure: a client that may not come is answered from the store; or one that may is refused.
@@ -394,7 +544,10 @@ fn requests_pass_the_limit() {
     "#;
     let node = Node::with(&config(&origin, text));
     let mut client = Client::new(&node);
-    let seen: Vec<(u16, bool)> = (0..7).map(|_| client.get("/a")).map(|seen| (seen.status, seen.is_hit())).collect();
+    let seen: Vec<(u16, bool)> = (0..7)
+        .map(|_| client.get("/a"))
+        .map(|seen| (seen.status, seen.is_hit()))
+        .collect();
     let mut expected = vec![(200, true); 5];
     expected[0] = (200, false);
     expected.extend([(429, false); 2]);
@@ -403,7 +556,10 @@ fn requests_pass_the_limit() {
     assert!((3000..=3600).contains(&seconds), "{seconds}");
     assert_eq!(client.get("/b").status, 200);
     let mut with_key = |key| client.send("GET", "/key", &[("x-key", key)], b"").status;
-    assert_eq!(["1", "1", "1", "2", "2", "2"].map(&mut with_key), [200, 200, 429, 200, 200, 429]);
+    assert_eq!(
+        ["1", "1", "1", "2", "2", "2"].map(&mut with_key),
+        [200, 200, 429, 200, 200, 429]
+    );
 }
 
 /// Failure: the page of another status, or half of the old body.
@@ -423,16 +579,28 @@ fn an_error_has_the_wrong_page() {
         for target in ["/missing", "/forbidden"] {
             let seen = client.get(target);
             assert_eq!(seen.text(), "<p>nothing here, nor there</p>", "{target}");
-            assert_eq!((seen.header("content-type"), seen.header("etag")), ("text/html; charset=utf-8", ""));
+            assert_eq!(
+                (seen.header("content-type"), seen.header("etag")),
+                ("text/html; charset=utf-8", "")
+            );
         }
         let head = client.send("HEAD", "/missing", &[], b"");
         assert_eq!((head.status, head.header("content-length")), (404, "30"));
         assert_eq!(client.get("/a").text(), "body");
     }
     let missing = rules("[[rules]]\nstatus = 500\nerror_page = \"/no/such/page\"");
-    let refused = Http::start(&HttpConfig { rules: missing, ..wire::config(Upstream::Generated) }, || ());
+    let refused = Http::start(
+        &HttpConfig {
+            rules: missing,
+            ..wire::config(Upstream::Generated)
+        },
+        || (),
+    );
     let refused = refused.err().expect("a refusal").to_string();
-    assert!(refused.contains("error_page") && refused.contains("/no/such/page"), "{refused}");
+    assert!(
+        refused.contains("error_page") && refused.contains("/no/such/page"),
+        "{refused}"
+    );
 }
 
 proptest! {
@@ -513,7 +681,9 @@ fn normal_path(path: &str) -> String {
 fn glob(pattern: &[u8], text: &[u8]) -> bool {
     match (pattern.split_first(), text.split_first()) {
         (None, None) => true,
-        (Some((b'*', rest)), _) => glob(rest, text) || !text.is_empty() && glob(pattern, &text[1..]),
+        (Some((b'*', rest)), _) => {
+            glob(rest, text) || !text.is_empty() && glob(pattern, &text[1..])
+        }
         (Some((a, pattern)), Some((b, text))) => a == b && glob(pattern, text),
         _ => false,
     }
@@ -527,9 +697,18 @@ fn a_contradiction_is_accepted() {
         ("redirect_status = 301", "needs redirect"),
         ("path = \"/a\"\nredirect = \"/$1\"", "that many *"),
         ("cookie = \"a\"\nrewrite = \"/b\"", "pass = true"),
-        ("client = \"10.0.0.0/8\"\nrequest_headers = { set = { X-A = \"b\" } }", "pass = true"),
+        (
+            "client = \"10.0.0.0/8\"\nrequest_headers = { set = { X-A = \"b\" } }",
+            "pass = true",
+        ),
     ] {
-        let errors = Rules::new(rules(&format!("[[rules]]\n{text}"))).err().unwrap_or_else(|| panic!("{text}"));
-        assert!(errors[0].to_string().contains(part), "{text}: {}", errors[0]);
+        let errors = Rules::new(rules(&format!("[[rules]]\n{text}")))
+            .err()
+            .unwrap_or_else(|| panic!("{text}"));
+        assert!(
+            errors[0].to_string().contains(part),
+            "{text}: {}",
+            errors[0]
+        );
     }
 }

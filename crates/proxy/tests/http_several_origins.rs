@@ -16,26 +16,41 @@ fn named(name: &'static str) -> Origin {
     Origin::new(move |_, stream| {
         say(
             stream,
-            &format!("HTTP/1.1 200 OK\r\ncache-control: no-store\r\ncontent-length: {}\r\n\r\n{name}", name.len()),
+            &format!(
+                "HTTP/1.1 200 OK\r\ncache-control: no-store\r\ncontent-length: {}\r\n\r\n{name}",
+                name.len()
+            ),
         )
     })
 }
 
 fn group(host: Option<&str>, path: &str, servers: &[SocketAddr]) -> OriginGroup {
-    let server = |server: &SocketAddr| PoolServer::from(format!("http://{server}").parse::<http::Uri>().unwrap());
+    let server = |server: &SocketAddr| {
+        PoolServer::from(format!("http://{server}").parse::<http::Uri>().unwrap())
+    };
     let servers = servers.iter().map(server).collect();
-    OriginGroup { host: host.map(str::to_owned), path: path.to_owned(), servers, ..OriginGroup::default() }
+    OriginGroup {
+        host: host.map(str::to_owned),
+        path: path.to_owned(),
+        servers,
+        ..OriginGroup::default()
+    }
 }
 
 fn config(rest: SocketAddr, origins: Vec<OriginGroup>) -> HttpConfig {
-    HttpConfig { origins, ..wire::config(Upstream::Http(format!("http://{rest}").parse().unwrap())) }
+    HttpConfig {
+        origins,
+        ..wire::config(Upstream::Http(format!("http://{rest}").parse().unwrap()))
+    }
 }
 
 #[test]
 fn host_and_path_choose_the_origin_and_the_first_that_fits_is_asked() {
     let (images, files, rest) = (named("images"), named("files"), named("rest"));
-    let origins =
-        vec![group(Some("img.example.test"), "/", &[images.address]), group(None, "/files/", &[files.address])];
+    let origins = vec![
+        group(Some("img.example.test"), "/", &[images.address]),
+        group(None, "/files/", &[files.address]),
+    ];
     let node = Node::with(&config(rest.address, origins));
     let mut client = Client::new(&node);
     for (host, target, who) in [
@@ -86,19 +101,38 @@ fn a_port_is_ignored_and_the_closest_host_wins() {
 #[test]
 fn a_dead_server_costs_no_client_anything_but_what_may_not_be_repeated() {
     let alive = named("alive");
-    let node = Node::with(&config(wire::dead(), vec![group(None, "/", &[wire::dead(), alive.address, wire::dead()])]));
+    let node = Node::with(&config(
+        wire::dead(),
+        vec![group(
+            None,
+            "/",
+            &[wire::dead(), alive.address, wire::dead()],
+        )],
+    ));
     let mut client = Client::new(&node);
     // Of three servers two are dead, and one request is sent to two of them at most; soon the dead
     // are known.
-    let first: Vec<u16> = (0..30).map(|number| client.get(&format!("/{number}")).status).collect();
-    assert!(first.iter().filter(|status| **status == 502).count() <= 4, "{first:?}");
+    let first: Vec<u16> = (0..30)
+        .map(|number| client.get(&format!("/{number}")).status)
+        .collect();
+    assert!(
+        first.iter().filter(|status| **status == 502).count() <= 4,
+        "{first:?}"
+    );
     assert!(first[20..].iter().all(|status| *status == 200), "{first:?}");
-    let posted =
-        Node::with(&config(wire::dead(), vec![group(None, "/", &[wire::dead(), wire::dead(), alive.address])]));
+    let posted = Node::with(&config(
+        wire::dead(),
+        vec![group(
+            None,
+            "/",
+            &[wire::dead(), wire::dead(), alive.address],
+        )],
+    ));
     let before = alive.requests();
     let mut client = Client::new(&posted);
-    let statuses: Vec<u16> =
-        (0..30).map(|number| client.send("POST", &format!("/{number}"), &[], b"x").status).collect();
+    let statuses: Vec<u16> = (0..30)
+        .map(|number| client.send("POST", &format!("/{number}"), &[], b"x").status)
+        .collect();
     let failed = statuses.iter().filter(|status| **status == 502).count();
     assert!(
         failed > 0 && alive.requests() - before == 30 - failed,
@@ -112,7 +146,9 @@ fn who_sends_a_body_after_its_head_hears_that_no_server_answers_and_keeps_the_co
     let mut stream = std::net::TcpStream::connect(node.address).unwrap();
     let mut answers = std::io::BufReader::new(stream.try_clone().unwrap());
     for _ in 0..2 {
-        stream.write_all(b"POST /a HTTP/1.1\r\nhost: example.test\r\ncontent-length: 4\r\n\r\n").unwrap();
+        stream
+            .write_all(b"POST /a HTTP/1.1\r\nhost: example.test\r\ncontent-length: 4\r\n\r\n")
+            .unwrap();
         std::thread::sleep(Duration::from_millis(100));
         stream.write_all(b"body").unwrap();
         assert_eq!(wire::read_response(&mut answers, false).status, 502);
@@ -124,15 +160,28 @@ fn a_server_whose_checks_fail_gets_nothing_until_they_succeed() {
     let well = Arc::new(AtomicBool::new(true));
     let says = Arc::clone(&well);
     let sick = Origin::new(move |asked, stream| {
-        let status = if asked.line.contains("/healthz") && !says.load(Ordering::SeqCst) { "500 No" } else { "200 OK" };
-        say(stream, &format!("HTTP/1.1 {status}\r\ncache-control: no-store\r\ncontent-length: 4\r\n\r\nsick"))
+        let status = if asked.line.contains("/healthz") && !says.load(Ordering::SeqCst) {
+            "500 No"
+        } else {
+            "200 OK"
+        };
+        say(
+            stream,
+            &format!(
+                "HTTP/1.1 {status}\r\ncache-control: no-store\r\ncontent-length: 4\r\n\r\nsick"
+            ),
+        )
     });
     let other = named("other");
     let mut checked = group(None, "/", &[sick.address, other.address]);
     checked.check = Some(("/healthz".parse().unwrap(), Duration::from_secs(1)));
     let node = Node::with(&config(wire::dead(), vec![checked]));
     let mut client = Client::new(&node);
-    let mut share = || (0..40).filter(|number| client.get(&format!("/{number}")).text() == "sick").count();
+    let mut share = || {
+        (0..40)
+            .filter(|number| client.get(&format!("/{number}")).text() == "sick")
+            .count()
+    };
     assert!((5..35).contains(&share()), "both get some");
     for (is_well, expected) in [(false, 0..1), (true, 5..35)] {
         well.store(is_well, Ordering::SeqCst);
@@ -142,7 +191,10 @@ fn a_server_whose_checks_fail_gets_nothing_until_they_succeed() {
             }
             std::thread::sleep(Duration::from_millis(100));
         }
-        assert!(expected.contains(&share()), "while its checks say {is_well}");
+        assert!(
+            expected.contains(&share()),
+            "while its checks say {is_well}"
+        );
     }
 }
 
@@ -153,18 +205,26 @@ fn a_reload_changes_the_origin_for_the_next_request_and_keeps_connections_and_st
     let http = node.http.as_ref().unwrap();
     let mut client = Client::new(&node);
     assert_eq!(client.get("/a").text(), "before");
-    http.take_over(http.reload(&config(after.address, Vec::new())).unwrap()).unwrap();
+    http.take_over(http.reload(&config(after.address, Vec::new())).unwrap())
+        .unwrap();
     let sound = config(before.address, vec![group(None, "/b", &[before.address])]);
     http.take_over(http.reload(&sound).unwrap()).unwrap();
     assert_eq!(client.get("/b").text(), "before");
     // What is wrong changes nothing.
     let refused = http
-        .reload(&config(after.address, vec![group(None, "/", &[http.local_addr().unwrap()])]))
+        .reload(&config(
+            after.address,
+            vec![group(None, "/", &[http.local_addr().unwrap()])],
+        ))
         .err()
         .unwrap()
         .to_string();
-    assert!(refused.contains("[[http.origins]] servers") && !refused.contains('\n'), "{refused}");
+    assert!(
+        refused.contains("[[http.origins]] servers") && !refused.contains('\n'),
+        "{refused}"
+    );
     assert_eq!(client.get("/c").text(), "before");
-    http.take_over(http.reload(&config(after.address, Vec::new())).unwrap()).unwrap();
+    http.take_over(http.reload(&config(after.address, Vec::new())).unwrap())
+        .unwrap();
     assert_eq!(client.get("/d").text(), "after");
 }

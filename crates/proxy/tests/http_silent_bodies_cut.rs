@@ -12,7 +12,10 @@ const SILENCE: Duration = Duration::from_millis(900);
 /// Says a half, and after a silence the other one.
 fn origin(fields: &'static str) -> Origin {
     Origin::new(move |_, stream| {
-        say(stream, &format!("HTTP/1.1 200 OK\r\n{fields}transfer-encoding: chunked\r\n\r\n5\r\nfirst\r\n"));
+        say(
+            stream,
+            &format!("HTTP/1.1 200 OK\r\n{fields}transfer-encoding: chunked\r\n\r\n5\r\nfirst\r\n"),
+        );
         std::thread::sleep(SILENCE);
         say_last(stream, "5\r\n-last\r\n0\r\n\r\n")
     })
@@ -20,9 +23,15 @@ fn origin(fields: &'static str) -> Origin {
 
 fn node(origin: &Origin) -> Node {
     // A third of the silence; ten times as long for what is only passed on.
-    let timeouts = Timeouts { origin_read: SILENCE / 3, ..Timeouts::default() };
+    let timeouts = Timeouts {
+        origin_read: SILENCE / 3,
+        ..Timeouts::default()
+    };
     let upstream = Upstream::Http(format!("http://{}", origin.address).parse().unwrap());
-    Node::with(&HttpConfig { timeouts, ..wire::config(upstream) })
+    Node::with(&HttpConfig {
+        timeouts,
+        ..wire::config(upstream)
+    })
 }
 
 #[test]
@@ -44,7 +53,10 @@ fn what_is_only_passed_on_may_be_silent() {
         })
     });
     for (fields, seen) in asked.map(|asked| asked.join().unwrap()) {
-        assert!(!seen.cut && seen.body == b"first-last", "{fields:?}: {seen:?}");
+        assert!(
+            !seen.cut && seen.body == b"first-last",
+            "{fields:?}: {seen:?}"
+        );
     }
 }
 

@@ -26,14 +26,20 @@ impl Write for Log {
 /// Installs the log once.
 fn listen() {
     static INSTALLED: LazyLock<()> = LazyLock::new(|| {
-        tracing_subscriber::fmt().with_ansi(false).with_writer(|| Log).init();
+        tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_writer(|| Log)
+            .init();
     });
     LazyLock::force(&INSTALLED);
 }
 
 /// How many lines of the log hold `part`.
 fn lines(part: &str) -> usize {
-    String::from_utf8_lossy(&LOG.lock().unwrap()).lines().filter(|line| line.contains(part)).count()
+    String::from_utf8_lossy(&LOG.lock().unwrap())
+        .lines()
+        .filter(|line| line.contains(part))
+        .count()
 }
 
 /// Two caches, each the other's origin. A request ends when it comes back, and one line a cache at
@@ -41,18 +47,31 @@ fn lines(part: &str) -> usize {
 #[test]
 fn a_circle_of_caches_ends() {
     listen();
-    let vacant = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let vacant = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
     let far = Node::of(vacant);
     let upstream = Upstream::Http(format!("http://{}", far.address).parse().unwrap());
-    let near = Node::with(&HttpConfig { listen: vec![vacant.into()], ..wire::config(upstream) });
+    let near = Node::with(&HttpConfig {
+        listen: vec![vacant.into()],
+        ..wire::config(upstream)
+    });
     let ask = |client: &mut Client, number: u32| {
         let seen = client.get(&format!("/{number}"));
-        assert_eq!((seen.status, seen.text().as_str()), (508, "larder: the request goes round in a circle\n"));
+        assert_eq!(
+            (seen.status, seen.text().as_str()),
+            (508, "larder: the request goes round in a circle\n")
+        );
     };
     let mut client = Client::new(&near);
     (0..5).for_each(|number| ask(&mut client, number));
     let requests = |node: &Node| node.status()["requests"].as_u64().unwrap();
-    assert_eq!(requests(&near) + requests(&far), 5 * 3, "there, and back, which is refused");
+    assert_eq!(
+        requests(&near) + requests(&far),
+        5 * 3,
+        "there, and back, which is refused"
+    );
     assert_eq!(lines("get 508"), 1, "one line for all");
     assert_eq!(near.status()["objects"], 0);
     // Both are asked for the same at a time: neither waits for what waits for it. (A client gives
@@ -81,5 +100,8 @@ fn a_stop_with_a_request_under_way_says_so() {
     node.await_figure("requests", 1);
     node.http.take().unwrap().stop();
     assert_eq!(slow.join().unwrap().body.len(), 100);
-    assert_eq!(lines("waiting for requests under way connections=1 at_most=30s"), 1);
+    assert_eq!(
+        lines("waiting for requests under way connections=1 at_most=30s"),
+        1
+    );
 }

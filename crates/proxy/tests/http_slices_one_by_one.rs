@@ -30,8 +30,13 @@ struct Slow {
 
 impl Slow {
     fn new() -> Slow {
-        let (now, most, starts) = (AtomicUsize::new(0), Arc::new(AtomicUsize::new(0)), Arc::default());
-        let (seen, asked_for): (_, Arc<Mutex<BTreeMap<u64, u32>>>) = (Arc::clone(&most), Arc::clone(&starts));
+        let (now, most, starts) = (
+            AtomicUsize::new(0),
+            Arc::new(AtomicUsize::new(0)),
+            Arc::default(),
+        );
+        let (seen, asked_for): (_, Arc<Mutex<BTreeMap<u64, u32>>>) =
+            (Arc::clone(&most), Arc::clone(&starts));
         let origin = Origin::new(move |asked, stream| {
             seen.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
             let (first, end, length) = range(asked);
@@ -41,19 +46,39 @@ impl Slow {
             now.fetch_sub(1, Ordering::SeqCst);
             sent
         });
-        Slow { origin, most, starts }
+        Slow {
+            origin,
+            most,
+            starts,
+        }
     }
 
     fn twice(&self) -> Vec<u64> {
         let starts = self.starts.lock().unwrap();
-        starts.iter().filter(|(_, count)| **count > 1).map(|(start, _)| start / SLICE).collect()
+        starts
+            .iter()
+            .filter(|(_, count)| **count > 1)
+            .map(|(start, _)| start / SLICE)
+            .collect()
     }
 }
 
 fn range(asked: &Asked) -> (u64, u64, u64) {
-    let length: u64 = asked.line.split(' ').nth(1).and_then(|target| target[1..].parse().ok()).unwrap();
-    let (first, last) = asked.header("range").unwrap()["bytes=".len()..].split_once('-').unwrap();
-    (first.parse().unwrap(), last.parse().map_or(length, |last: u64| (last + 1).min(length)), length)
+    let length: u64 = asked
+        .line
+        .split(' ')
+        .nth(1)
+        .and_then(|target| target[1..].parse().ok())
+        .unwrap();
+    let (first, last) = asked.header("range").unwrap()["bytes=".len()..]
+        .split_once('-')
+        .unwrap();
+    (
+        first.parse().unwrap(),
+        last.parse()
+            .map_or(length, |last: u64| (last + 1).min(length)),
+        length,
+    )
 }
 
 fn respond(stream: &mut TcpStream, first: u64, end: u64, length: u64) -> bool {
@@ -71,7 +96,12 @@ fn respond(stream: &mut TcpStream, first: u64, end: u64, length: u64) -> bool {
 }
 
 fn read(node: &Node, slices: u64) {
-    let seen = Client::new(node).send("GET", &format!("/{}", slices * SLICE), &[("range", "bytes=0-")], b"");
+    let seen = Client::new(node).send(
+        "GET",
+        &format!("/{}", slices * SLICE),
+        &[("range", "bytes=0-")],
+        b"",
+    );
     assert_eq!((seen.status, seen.body.len() as u64), (206, slices * SLICE));
     let is_right = |(number, found): (usize, &[u8])| found == block(number as u64 * BLOCK);
     assert!(seen.body.chunks(BLOCK as usize).enumerate().all(is_right));
@@ -116,8 +146,15 @@ fn a_client_that_leaves_ends_its_fetches_and_one_that_does_not_read_has_few() {
     };
     assert!((0..60).any(settled), "it goes on");
     let before = slow.origin.requests();
-    assert!(before < 40, "{before} slices for a client that reads nothing");
+    assert!(
+        before < 40,
+        "{before} slices for a client that reads nothing"
+    );
     drop(stream);
     std::thread::sleep(Duration::from_millis(500));
-    assert!(slow.origin.requests() - before <= 1, "{} after it has left", slow.origin.requests() - before);
+    assert!(
+        slow.origin.requests() - before <= 1,
+        "{} after it has left",
+        slow.origin.requests() - before
+    );
 }

@@ -7,8 +7,8 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::time::Duration;
 use wire::http2::{
-    CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, Http2, PING, PREFACE, PRIORITY, RST_STREAM, WINDOW_UPDATE,
-    block, frame, pseudo, settings,
+    CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, Http2, PING, PREFACE, PRIORITY,
+    RST_STREAM, WINDOW_UPDATE, block, frame, pseudo, settings,
 };
 use wire::{Client, Node, Origin, say};
 
@@ -19,7 +19,12 @@ fn slow_clients_wait_for_themselves_only() {
     let slow: Vec<TcpStream> = (0..100)
         .map(|number| {
             let mut stream = TcpStream::connect(node.address).unwrap();
-            write!(stream, "GET /8000000/{} HTTP/1.1\r\nhost: a\r\n\r\n", number % 4).unwrap();
+            write!(
+                stream,
+                "GET /8000000/{} HTTP/1.1\r\nhost: a\r\n\r\n",
+                number % 4
+            )
+            .unwrap();
             stream
         })
         .collect();
@@ -70,7 +75,9 @@ fn silent_clients_do_not_shut_out_the_scraper() {
         .map(|number| {
             let mut stream = TcpStream::connect(admin.local_addr()).unwrap();
             // Some in the middle of a request.
-            stream.write_all(&b"GET / HTTP/1.1\r\nhost: a"[..number % 2 * 23]).unwrap();
+            stream
+                .write_all(&b"GET / HTTP/1.1\r\nhost: a"[..number % 2 * 23])
+                .unwrap();
             stream
         })
         .collect();
@@ -85,7 +92,9 @@ fn silent_clients_do_not_shut_out_the_scraper() {
 fn pipelined_requests() {
     let node = Node::generated();
     let mut stream = TcpStream::connect(node.address).unwrap();
-    let requests: String = (0..50).map(|n| format!("GET /{}/p HTTP/1.1\r\nhost: a\r\n\r\n", 100 + n)).collect();
+    let requests: String = (0..50)
+        .map(|n| format!("GET /{}/p HTTP/1.1\r\nhost: a\r\n\r\n", 100 + n))
+        .collect();
     stream.write_all(requests.as_bytes()).unwrap();
     let mut reader = std::io::BufReader::new(stream);
     for n in 0..50 {
@@ -94,7 +103,10 @@ fn pipelined_requests() {
 }
 
 fn with_timeouts(timeouts: Timeouts) -> Node {
-    Node::with(&HttpConfig { timeouts, ..wire::config(Upstream::Generated) })
+    Node::with(&HttpConfig {
+        timeouts,
+        ..wire::config(Upstream::Generated)
+    })
 }
 
 /// The setting of the window with which streams begin.
@@ -129,7 +141,10 @@ fn readers_without_a_window_stop_the_others() {
 /// What such a client holds is free again after `client_send`.
 #[test]
 fn a_client_that_grants_no_window_keeps_its_place() {
-    let node = with_timeouts(Timeouts { client_send: Duration::from_millis(200), ..Timeouts::default() });
+    let node = with_timeouts(Timeouts {
+        client_send: Duration::from_millis(200),
+        ..Timeouts::default()
+    });
     // One has read what the connection's first window allows, and its second stream starves.
     let mut starved = Http2::with(&node, &[(INITIAL_WINDOW_SIZE, 1 << 30)]);
     let large = starved.request("GET", "/8000000/a", &[], true);
@@ -152,12 +167,18 @@ fn a_request_of_http2_in_pieces() {
     let mut slow = TcpStream::connect(node.address).unwrap();
     slow.set_nodelay(true).unwrap();
     let mut client = Client::new(&node);
-    let request = frame(HEADERS, END_STREAM | END_HEADERS, 1, &block(&pseudo("GET", "/100/a")));
+    let request = frame(
+        HEADERS,
+        END_STREAM | END_HEADERS,
+        1,
+        &block(&pseudo("GET", "/100/a")),
+    );
     for byte in [PREFACE, &settings(&[]), &request].concat() {
         slow.write_all(&[byte]).unwrap();
         client.get("/100/b");
     }
-    slow.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    slow.set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
     let (mut seen, mut buffer) = (Vec::new(), [0; 1000]);
     while !seen.windows(6).any(|six| six == b"/100/a") {
         let read = std::io::Read::read(&mut slow, &mut buffer).unwrap();
@@ -171,11 +192,23 @@ fn a_request_of_http2_in_pieces() {
 fn a_stream_that_sends_its_body_slowly_stops_its_connection() {
     let origin = Origin::new(|asked, stream| {
         let length = asked.body.len().to_string();
-        say(stream, &format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{length}", length.len()))
+        say(
+            stream,
+            &format!(
+                "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{length}",
+                length.len()
+            ),
+        )
     });
-    let timeouts = Timeouts { client_body: Duration::from_secs(2), ..Timeouts::default() };
+    let timeouts = Timeouts {
+        client_body: Duration::from_secs(2),
+        ..Timeouts::default()
+    };
     let upstream = Upstream::Http(format!("http://{}", origin.address).parse().unwrap());
-    let node = Node::with(&HttpConfig { timeouts, ..wire::config(upstream) });
+    let node = Node::with(&HttpConfig {
+        timeouts,
+        ..wire::config(upstream)
+    });
     let mut client = Http2::new(&node);
     let silent = client.request("POST", "/silent", &[("content-length", "10")], false);
     client.data(silent, b"abc", false);
@@ -189,29 +222,42 @@ fn a_stream_that_sends_its_body_slowly_stops_its_connection() {
     assert_eq!(client.answer(silent).status, Some(408));
     assert_eq!(client.answer(slow).body, b"10");
     let status = node.status();
-    assert_eq!((&status["origin_failures"], &status["servers"][origin.address.to_string()]), (&0.into(), &true.into()));
+    assert_eq!(
+        (
+            &status["origin_failures"],
+            &status["servers"][origin.address.to_string()]
+        ),
+        (&0.into(), &true.into())
+    );
 }
 
 /// Frames that are no requests keep no connection open, nor does a head that never ends.
 #[test]
 fn a_connection_without_requests_keeps_its_place() {
-    let node = with_timeouts(Timeouts { keepalive: Duration::from_millis(500), ..Timeouts::default() });
+    let node = with_timeouts(Timeouts {
+        keepalive: Duration::from_millis(500),
+        ..Timeouts::default()
+    });
     let stream = |client: &mut Http2| client.request("GET", "/100/a", &[], true);
-    let talking: Vec<_> = [frame(PING, 0, 0, &[7; 8]), frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1]), settings(&[])]
-        .into_iter()
-        .map(|frame| {
-            let mut client = Http2::new(&node);
-            let stream = stream(&mut client);
-            assert_eq!(client.answer(stream).status, Some(200));
-            let mut socket = client.socket();
-            std::thread::spawn(move || {
-                while socket.write_all(&frame).is_ok() {
-                    std::thread::sleep(Duration::from_millis(50));
-                }
-            });
-            client
-        })
-        .collect();
+    let talking: Vec<_> = [
+        frame(PING, 0, 0, &[7; 8]),
+        frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1]),
+        settings(&[]),
+    ]
+    .into_iter()
+    .map(|frame| {
+        let mut client = Http2::new(&node);
+        let stream = stream(&mut client);
+        assert_eq!(client.answer(stream).status, Some(200));
+        let mut socket = client.socket();
+        std::thread::spawn(move || {
+            while socket.write_all(&frame).is_ok() {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        });
+        client
+    })
+    .collect();
     let mut unfinished = Http2::new(&node);
     unfinished.send(&frame(HEADERS, END_STREAM, 1, &block(&pseudo("GET", "/"))));
     let silent = Http2::new(&node);
@@ -225,7 +271,9 @@ fn a_connection_without_requests_keeps_its_place() {
 fn flood(node: &Node, frames: impl Iterator<Item = Vec<u8>>) -> (usize, Option<u32>) {
     let mut client = Http2::new(node);
     let socket = client.socket();
-    socket.set_write_timeout(Some(Duration::from_secs(2))).unwrap();
+    socket
+        .set_write_timeout(Some(Duration::from_secs(2)))
+        .unwrap();
     let mut sent = 0;
     for frames in frames {
         if !client.send(&frames) {
@@ -244,9 +292,15 @@ fn frames_that_need_an_answer_are_read_without_end() {
     let node = Node::generated();
     let mut client = Client::new(&node);
     client.get("/1000/fast");
-    for frame in [frame(PING, 0, 0, &[7; 8]), settings(&[]), settings(&[(INITIAL_WINDOW_SIZE, 1000)])] {
+    for frame in [
+        frame(PING, 0, 0, &[7; 8]),
+        settings(&[]),
+        settings(&[(INITIAL_WINDOW_SIZE, 1000)]),
+    ] {
         let mut socket = Http2::new(&node).socket();
-        socket.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
+        socket
+            .set_write_timeout(Some(Duration::from_secs(1)))
+            .unwrap();
         let frames = frame.repeat((1 << 16) / frame.len());
         let (mut sent, mut answered) = (0, 0);
         while sent < MANY && socket.write_all(&frames).is_ok() {
@@ -268,17 +322,37 @@ fn requests_that_are_reset_at_once_go_on_without_end() {
     let upload = block(&pseudo("POST", "/100/a"));
     let uploads = |stream: u32| frame(HEADERS, END_HEADERS, stream, &upload);
     let resets: [&dyn Fn(u32) -> Vec<u8>; 4] = [
-        &|stream| [open(stream), frame(RST_STREAM, 0, stream, &8u32.to_be_bytes())].concat(),
+        &|stream| {
+            [
+                open(stream),
+                frame(RST_STREAM, 0, stream, &8u32.to_be_bytes()),
+            ]
+            .concat()
+        },
         // The server has to reset these.
         &|stream| [open(stream), frame(WINDOW_UPDATE, 0, stream, &[0; 4])].concat(),
         &|stream| [open(stream), frame(DATA, 0, stream, b"x")].concat(),
-        &|stream| [uploads(stream), frame(PRIORITY, 0, stream, &[&stream.to_be_bytes()[..], &[1]].concat())].concat(),
+        &|stream| {
+            [
+                uploads(stream),
+                frame(
+                    PRIORITY,
+                    0,
+                    stream,
+                    &[&stream.to_be_bytes()[..], &[1]].concat(),
+                ),
+            ]
+            .concat()
+        },
     ];
     for (number, reset) in resets.iter().enumerate() {
         let node = Node::generated();
         let (sent, goaway) = flood(&node, (0..50_000).map(|number| reset(2 * number + 1)));
         let requests = node.status()["requests"].as_u64().unwrap();
-        assert!(requests < 5000, "{number}: {requests} requests, {sent} bytes");
+        assert!(
+            requests < 5000,
+            "{number}: {requests} requests, {sent} bytes"
+        );
         assert!(goaway.is_some_and(|code| code != 0), "{number}: {goaway:?}");
         assert_eq!(Client::new(&node).get("/100/b").status, 200);
         node.await_figure("connections", 0);
@@ -293,14 +367,23 @@ fn a_head_without_end_fills_the_memory() {
     // An entry of the table of 3,000 bytes, and 10,000 references to it.
     let entry = [&[0x40, 1, b'x', 127, 0xb9, 0x16][..], &[b'v'; 3000]].concat();
     let bomb = [&head[..], &entry, &[0xbe; 10_000]].concat();
-    let (_, goaway) = flood(&node, std::iter::once(frame(HEADERS, END_STREAM | END_HEADERS, 1, &bomb)));
+    let (_, goaway) = flood(
+        &node,
+        std::iter::once(frame(HEADERS, END_STREAM | END_HEADERS, 1, &bomb)),
+    );
     assert!(goaway.is_some_and(|code| code != 0), "{goaway:?}");
     let field = block(&[("x", "y".repeat(100))]);
     for piece in [&[][..], &field, &field.repeat(100)] {
         let start = std::iter::once(frame(HEADERS, END_STREAM, 1, &head));
-        let (sent, goaway) = flood(&node, start.chain((0..500_000).map(|_| frame(CONTINUATION, 0, 1, piece))));
+        let (sent, goaway) = flood(
+            &node,
+            start.chain((0..500_000).map(|_| frame(CONTINUATION, 0, 1, piece))),
+        );
         assert!(sent < 16 << 20, "{sent} bytes of {}", piece.len());
-        assert!(goaway.is_some_and(|code| code != 0) || sent == 0, "{goaway:?}");
+        assert!(
+            goaway.is_some_and(|code| code != 0) || sent == 0,
+            "{goaway:?}"
+        );
     }
     assert_eq!(node.status()["requests"], 0);
     assert_eq!(Client::new(&node).get("/100/b").status, 200);

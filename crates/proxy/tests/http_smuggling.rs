@@ -22,7 +22,10 @@ impl Witness {
         let notes = Arc::clone(&seen);
         let origin = Origin::new(move |asked, stream| {
             notes.lock().unwrap().push(asked.clone());
-            say(stream, "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 2\r\n\r\nok")
+            say(
+                stream,
+                "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 2\r\n\r\nok",
+            )
         });
         Witness { origin, seen }
     }
@@ -35,7 +38,9 @@ impl Witness {
 /// Sends all of it, and what came back until the server closed; it must close.
 fn exchange(node: &Node, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(node.address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
     stream.write_all(bytes).unwrap();
     let mut answer = Vec::new();
     let mut buffer = [0; 4096];
@@ -46,7 +51,10 @@ fn exchange(node: &Node, bytes: &[u8]) -> String {
             // A server that closes with bytes unread resets the connection.
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => break,
             Err(error) => {
-                let (request, answer) = (String::from_utf8_lossy(bytes), String::from_utf8_lossy(&answer));
+                let (request, answer) = (
+                    String::from_utf8_lossy(bytes),
+                    String::from_utf8_lossy(&answer),
+                );
                 panic!("{error}: it stays open after {request:?}: {answer:?}");
             }
         }
@@ -132,13 +140,22 @@ fn what_can_be_read_in_two_ways_is_refused() {
     let witness = Witness::new();
     let node = Node::of(witness.origin.address);
     for head in HEADS {
-        let request = format!("POST / HTTP/1.1\r\nHost: a\r\n{head}\r\n\r\n5\r\nhello\r\n0\r\n\r\n{SMUGGLED}");
+        let request = format!(
+            "POST / HTTP/1.1\r\nHost: a\r\n{head}\r\n\r\n5\r\nhello\r\n0\r\n\r\n{SMUGGLED}"
+        );
         let answer = exchange(&node, request.as_bytes());
         assert!(answer.starts_with("HTTP/1.1 400 "), "{head:?}: {answer:?}");
-        assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{head:?}: {answer:?}");
+        assert_eq!(
+            answer.matches("HTTP/1.1 ").count(),
+            1,
+            "{head:?}: {answer:?}"
+        );
     }
     for line in REQUEST_LINES {
-        let answer = exchange(&node, format!("{line}\r\nHost: a\r\n\r\n{SMUGGLED}").as_bytes());
+        let answer = exchange(
+            &node,
+            format!("{line}\r\nHost: a\r\n\r\n{SMUGGLED}").as_bytes(),
+        );
         assert!(
             answer.starts_with("HTTP/1.1 400 ") && answer.matches("HTTP/1.1 ").count() == 1,
             "{line:?}: {answer:?}"
@@ -156,7 +173,10 @@ fn what_can_be_read_in_two_ways_is_refused() {
         "Host: [::1]x\r\n",
         "Host: [::1\r\n",
     ] {
-        let answer = exchange(&node, format!("GET / HTTP/1.1\r\n{hosts}\r\n{SMUGGLED}").as_bytes());
+        let answer = exchange(
+            &node,
+            format!("GET / HTTP/1.1\r\n{hosts}\r\n{SMUGGLED}").as_bytes(),
+        );
         assert!(
             answer.starts_with("HTTP/1.1 400 ") && answer.matches("HTTP/1.1 ").count() == 1,
             "{hosts:?}: {answer:?}"
@@ -173,11 +193,23 @@ fn lines_that_are_too_long_are_refused() {
     let long = "a".repeat(80_000);
     for (head, status) in [
         (format!("GET /{long} HTTP/1.1\r\nHost: a\r\n\r\n"), "431"),
-        (format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", long.repeat(3)), "431"),
-        (format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "X: y\r\n".repeat(200)), "431"),
+        (
+            format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", long.repeat(3)),
+            "431",
+        ),
+        (
+            format!(
+                "GET / HTTP/1.1\r\nHost: a\r\n{}\r\n",
+                "X: y\r\n".repeat(200)
+            ),
+            "431",
+        ),
     ] {
         let answer = exchange(&node, head.as_bytes());
-        assert!(answer.is_empty() || answer.starts_with(&format!("HTTP/1.1 {status} ")), "{status}: {answer:?}");
+        assert!(
+            answer.is_empty() || answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{status}: {answer:?}"
+        );
         assert!(answer.matches("HTTP/1.1 ").count() <= 1);
     }
     assert!(witness.seen().is_empty());
@@ -202,10 +234,21 @@ fn chunks_that_can_be_read_in_two_ways() {
         "FFFFFFFFFFFFFFFFF\r\nhello\r\n0\r\n\r\n",
         "5\r\nhello\r\n0\r\nX\r\n\r\n",
     ] {
-        let request = format!("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}{SMUGGLED}");
+        let request = format!(
+            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}{SMUGGLED}"
+        );
         let answer = exchange(&node, request.as_bytes());
-        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 400 "), "{chunks:?}: {answer:?}");
-        assert!(witness.seen().iter().all(|asked| !asked.line.contains("smuggled")), "{chunks:?}");
+        assert!(
+            answer.is_empty() || answer.starts_with("HTTP/1.1 400 "),
+            "{chunks:?}: {answer:?}"
+        );
+        assert!(
+            witness
+                .seen()
+                .iter()
+                .all(|asked| !asked.line.contains("smuggled")),
+            "{chunks:?}"
+        );
     }
 }
 
@@ -218,14 +261,20 @@ fn a_body_in_a_get_is_one() {
     let mut client = Client::new(&node);
     let chunks = format!("{:x}\r\n{SMUGGLED}\r\n0\r\n\r\n", SMUGGLED.len());
     for method in ["GET", "HEAD"] {
-        let head = format!("{method} /fat HTTP/1.1\r\nhost: a\r\nconnection: close\r\ntransfer-encoding: chunked\r\n");
+        let head = format!(
+            "{method} /fat HTTP/1.1\r\nhost: a\r\nconnection: close\r\ntransfer-encoding: chunked\r\n"
+        );
         let answer = exchange(&node, format!("{head}\r\n{chunks}").as_bytes());
         assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
         let asked = witness.seen();
         assert_eq!((asked.len(), &asked[0].body[..]), (1, SMUGGLED.as_bytes()));
         let seen = client.send(method, "/fat", &[], SMUGGLED.as_bytes());
         assert_eq!(seen.status, 200);
-        assert!(seen.header("cache-status").starts_with("larder; fwd=bypass; fwd-status=200"), "{seen:?}");
+        assert!(
+            seen.header("cache-status")
+                .starts_with("larder; fwd=bypass; fwd-status=200"),
+            "{seen:?}"
+        );
         let asked = witness.seen();
         assert_eq!((asked.len(), &asked[0].body[..]), (1, SMUGGLED.as_bytes()));
     }
@@ -243,7 +292,8 @@ fn responses_that_can_be_read_in_two_ways() {
         ("content-length: 0x5", "hello"),
         ("x: a\0b\r\ncontent-length: 5", "hello"),
     ] {
-        let text = format!("HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\n{fields}\r\n\r\n{body}");
+        let text =
+            format!("HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\n{fields}\r\n\r\n{body}");
         let origin = Origin::new(move |_, stream| say_last(stream, &text));
         let node = Node::of(origin.address);
         for _ in 0..2 {
@@ -251,14 +301,22 @@ fn responses_that_can_be_read_in_two_ways() {
         }
     }
     // With both, the coding counts (RFC 9112 §6.3).
-    for fields in ["content-length: 3\r\ntransfer-encoding: chunked", "transfer-encoding: chunked\r\ncontent-length: 3"]
-    {
+    for fields in [
+        "content-length: 3\r\ntransfer-encoding: chunked",
+        "transfer-encoding: chunked\r\ncontent-length: 3",
+    ] {
         let head = format!("HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\n{fields}\r\n\r\n");
-        let origin = Origin::new(move |_, stream| say_last(stream, &format!("{head}5\r\nhello\r\n0\r\n\r\n")));
+        let origin = Origin::new(move |_, stream| {
+            say_last(stream, &format!("{head}5\r\nhello\r\n0\r\n\r\n"))
+        });
         let node = Node::of(origin.address);
         for _ in 0..2 {
             let seen = Client::new(&node).get("/");
-            assert_eq!((&seen.body[..], seen.cut), (&b"hello"[..], false), "{fields}: {seen:?}");
+            assert_eq!(
+                (&seen.body[..], seen.cut),
+                (&b"hello"[..], false),
+                "{fields}: {seen:?}"
+            );
         }
     }
     // Bytes after a response are nobody's.
@@ -278,7 +336,9 @@ fn responses_that_can_be_read_in_two_ways() {
 fn pipelined_requests_stay_apart() {
     let node = Node::generated();
     let mut stream = TcpStream::connect(node.address).unwrap();
-    let requests: String = (1..=20).map(|size| format!("GET /{size}00/p HTTP/1.1\r\nHost: a\r\n\r\n")).collect();
+    let requests: String = (1..=20)
+        .map(|size| format!("GET /{size}00/p HTTP/1.1\r\nHost: a\r\n\r\n"))
+        .collect();
     stream.write_all(requests.as_bytes()).unwrap();
     let mut reader = BufReader::new(stream);
     for size in 1..=20 {
@@ -353,7 +413,10 @@ const HTTP2_FIELDS: &[(&str, &str)] = &[
 fn with_pseudo<'a>(name: &str, value: Option<&'a str>) -> Vec<(&'a str, &'a str)> {
     let mut head = pseudo("POST", "/");
     match value {
-        Some(value) => head.iter_mut().filter(|field| field.0 == name).for_each(|field| field.1 = value),
+        Some(value) => head
+            .iter_mut()
+            .filter(|field| field.0 == name)
+            .for_each(|field| field.1 = value),
         None => head.retain(|field| field.0 != name),
     }
     head
@@ -399,20 +462,33 @@ const PSEUDO: &[(&str, Option<&str>)] = &[
 fn http2_requests_that_can_be_read_in_two_ways_reach_the_origin() {
     let witness = Witness::new();
     let node = Node::of(witness.origin.address);
-    let fields = HTTP2_FIELDS.iter().map(|field| [pseudo("POST", "/"), vec![*field]].concat());
+    let fields = HTTP2_FIELDS
+        .iter()
+        .map(|field| [pseudo("POST", "/"), vec![*field]].concat());
     let others = PSEUDO.iter().map(|(name, value)| with_pseudo(name, *value));
     let twice = ["content-length", "host"].map(|name| {
-        let values = if name == "host" { ["example.test"; 2] } else { ["5", "6"] };
-        [pseudo("POST", "/"), values.map(|value| (name, value)).to_vec()].concat()
+        let values = if name == "host" {
+            ["example.test"; 2]
+        } else {
+            ["5", "6"]
+        };
+        [
+            pseudo("POST", "/"),
+            values.map(|value| (name, value)).to_vec(),
+        ]
+        .concat()
     });
-    let first = pseudo("POST", "/").into_iter().map(|field| [vec![field], pseudo("POST", "/")].concat());
+    let first = pseudo("POST", "/")
+        .into_iter()
+        .map(|field| [vec![field], pseudo("POST", "/")].concat());
     let mut faults = Vec::new();
     for head in fields.chain(others).chain(twice).chain(first) {
         let mut client = Http2::new(&node);
         let stream = client.head(&head, false);
         client.data(stream, b"hello", true);
         let answer = client.answer(stream);
-        let is_broken_off = answer == Default::default() && client.end().is_some_and(|code| code != 0);
+        let is_broken_off =
+            answer == Default::default() && client.end().is_some_and(|code| code != 0);
         let seen = witness.seen();
         if !(answer.is_refused() || is_broken_off) || !seen.is_empty() {
             faults.push((head, answer, seen));
@@ -437,7 +513,12 @@ fn the_origin_gets_a_body_of_http2_of_another_length_than_announced() {
         ("5", &["hello", SMUGGLED]),
         ("5", &["hello", "", SMUGGLED]),
     ] {
-        let stream = client.request("POST", "/", &[("content-length", length)], pieces.is_empty());
+        let stream = client.request(
+            "POST",
+            "/",
+            &[("content-length", length)],
+            pieces.is_empty(),
+        );
         for (number, piece) in pieces.iter().enumerate() {
             // What has come is complete by its length, and what follows makes it malformed.
             std::thread::sleep(Duration::from_millis(50));
@@ -453,12 +534,20 @@ fn the_origin_gets_a_body_of_http2_of_another_length_than_announced() {
         client.data(stream, body.as_bytes(), false);
         client.data(stream, b"", true);
         assert_eq!(client.answer(stream).status, Some(200));
-        let stream = client.request("POST", "/", &[("content-length", length), ("trailer", "x")], false);
+        let stream = client.request(
+            "POST",
+            "/",
+            &[("content-length", length), ("trailer", "x")],
+            false,
+        );
         client.data(stream, body.as_bytes(), false);
         client.trailers(stream, &[("x", "y")]);
         assert_eq!(client.answer(stream).status, Some(200));
         let seen = witness.seen();
-        assert_eq!((seen.len(), &seen[0].body[..], &seen[1].body[..]), (2, body.as_bytes(), body.as_bytes()));
+        assert_eq!(
+            (seen.len(), &seen[0].body[..], &seen[1].body[..]),
+            (2, body.as_bytes(), body.as_bytes())
+        );
     }
     // A fragment is no part of a target.
     let stream = client.request("POST", "/a#b", &[("content-length", "0")], true);
@@ -472,7 +561,11 @@ fn the_origin_gets_a_body_of_http2_of_another_length_than_announced() {
             client.data(stream, text.as_bytes(), true);
             assert_eq!(client.answer(stream).status, Some(200));
             let seen = witness.seen();
-            assert_eq!((seen.len(), &seen[0].body[..]), (1, text.as_bytes()), "{fields:?}");
+            assert_eq!(
+                (seen.len(), &seen[0].body[..]),
+                (1, text.as_bytes()),
+                "{fields:?}"
+            );
         }
     }
 }
@@ -481,7 +574,11 @@ fn the_origin_gets_a_body_of_http2_of_another_length_than_announced() {
 #[test]
 fn the_origin_gets_a_body_of_http2_that_never_ends() {
     let witness = Witness::new();
-    let mut config = config(Upstream::Http(format!("http://{}", witness.origin.address).parse().unwrap()));
+    let mut config = config(Upstream::Http(
+        format!("http://{}", witness.origin.address)
+            .parse()
+            .unwrap(),
+    ));
     config.timeouts.client_body = Duration::from_millis(300);
     let node = Node::with(&config);
     let mut client = Http2::new(&node);
@@ -503,14 +600,18 @@ fn a_body_of_http2_that_is_reset_reaches_the_origin_as_complete() {
             let node = Node::of(listener.local_addr().unwrap());
             let origin = std::thread::spawn(move || {
                 let (mut stream, _) = listener.accept().unwrap();
-                stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+                stream
+                    .set_read_timeout(Some(Duration::from_secs(10)))
+                    .unwrap();
                 let (mut read, mut buffer) = (Vec::new(), [0; 4096]);
                 let mut is_answered = false;
                 // The node closes the connection of a body that broke off.
                 while let Ok(count @ 1..) = stream.read(&mut buffer) {
                     read.extend_from_slice(&buffer[..count]);
                     if !is_answered && read.windows(4).any(|four| four == b"\r\n\r\n") {
-                        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").unwrap();
+                        stream
+                            .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+                            .unwrap();
                         is_answered = true;
                     }
                 }
@@ -524,7 +625,11 @@ fn a_body_of_http2_that_is_reset_reaches_the_origin_as_complete() {
             client.reset(stream, code);
             let seen = origin.join().unwrap();
             let (_, body) = seen.split_once("\r\n\r\n").unwrap();
-            let is_whole = if length.is_empty() { body.ends_with("0\r\n\r\n") } else { body == "hello" };
+            let is_whole = if length.is_empty() {
+                body.ends_with("0\r\n\r\n")
+            } else {
+                body == "hello"
+            };
             assert!(!is_whole, "{code} {length:?}: {seen:?}");
         }
     }
@@ -549,21 +654,32 @@ fn trailers_of_http2_change_the_request() {
         client.data(stream, b"hello", false);
         client.trailers(stream, &[field]);
         let answer = client.answer(stream);
-        let is_broken_off = answer == Default::default() && client.end().is_some_and(|code| code != 0);
-        assert!(answer.is_refused() || is_broken_off, "{field:?}: {answer:?}");
+        let is_broken_off =
+            answer == Default::default() && client.end().is_some_and(|code| code != 0);
+        assert!(
+            answer.is_refused() || is_broken_off,
+            "{field:?}: {answer:?}"
+        );
         assert!(witness.seen().is_empty(), "{field:?}");
     }
     let mut client = Http2::new(&node);
     let announced = "content-length, transfer-encoding, host, x";
     let fields = [("content-length", "0"), ("host", "other.test"), ("x", "y")];
     // h2 ignores pseudo-fields in trailers.
-    for trailers in [&fields[..], &[(":path", "/smuggled")], &[(":method", "GET")], &[(":authority", "other.test")]] {
+    for trailers in [
+        &fields[..],
+        &[(":path", "/smuggled")],
+        &[(":method", "GET")],
+        &[(":authority", "other.test")],
+    ] {
         let stream = client.request("POST", "/", &[("trailer", announced)], false);
         client.data(stream, b"hello", false);
         client.trailers(stream, trailers);
         assert_eq!(client.answer(stream).status, Some(200));
         let seen = witness.seen();
-        let [one] = &seen[..] else { panic!("{trailers:?}: {seen:?}") };
+        let [one] = &seen[..] else {
+            panic!("{trailers:?}: {seen:?}")
+        };
         assert_eq!(
             (&one.line[..], &one.body[..], one.header("host")),
             ("POST / HTTP/1.1", &b"hello"[..], Some("example.test"))
@@ -588,7 +704,10 @@ fn responses_of_http2_that_can_be_read_in_two_ways() {
         &[status, ("transfer-encoding", "chunked")],
         &[status, ("upgrade", "x")],
         &[status, ("X-Upper", "a")],
-        &[status, ("x", "a\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")],
+        &[
+            status,
+            ("x", "a\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"),
+        ],
         &[status, ("x", "a\nb")],
         &[status, ("x", "a\0b")],
         &[status, ("x: y\r\nz", "a")],
@@ -601,7 +720,13 @@ fn responses_of_http2_that_can_be_read_in_two_ways() {
         let head = head.to_vec();
         let (address, _) = http2::origin({
             let head = [head.clone(), vec![("cache-control", "max-age=60")]].concat();
-            move |_, stream| [head_frames(stream, &head, false), frame(DATA, END_STREAM, stream, b"hello")].concat()
+            move |_, stream| {
+                [
+                    head_frames(stream, &head, false),
+                    frame(DATA, END_STREAM, stream, b"hello"),
+                ]
+                .concat()
+            }
         });
         let node = by_http2(address);
         for _ in 0..2 {
@@ -614,15 +739,26 @@ fn responses_of_http2_that_can_be_read_in_two_ways() {
     assert!(faults.is_empty(), "{faults:#?}");
     // A body of another length than announced breaks off, and is not stored.
     for body in ["hell", "hello!"] {
-        let head = [status, ("cache-control", "max-age=60"), ("content-length", "5")];
+        let head = [
+            status,
+            ("cache-control", "max-age=60"),
+            ("content-length", "5"),
+        ];
         let (address, requests) = http2::origin(move |_, stream| {
-            [head_frames(stream, &head, false), frame(DATA, END_STREAM, stream, body.as_bytes())].concat()
+            [
+                head_frames(stream, &head, false),
+                frame(DATA, END_STREAM, stream, body.as_bytes()),
+            ]
+            .concat()
         });
         let node = by_http2(address);
         for asked in 1..3 {
             let text = wire::raw(node.address, b"GET / HTTP/1.1\r\nhost: a\r\n\r\n");
             let begun = text.split_once("\r\n\r\n").map_or("", |(_, begun)| begun);
-            assert!(text.starts_with("HTTP/1.1 502 ") || begun.len() < 5, "{body}: {text}");
+            assert!(
+                text.starts_with("HTTP/1.1 502 ") || begun.len() < 5,
+                "{body}: {text}"
+            );
             assert_eq!(requests.load(std::sync::atomic::Ordering::SeqCst), asked);
         }
     }
@@ -630,5 +766,8 @@ fn responses_of_http2_that_can_be_read_in_two_ways() {
 
 fn by_http2(origin: std::net::SocketAddr) -> Node {
     let upstream = Upstream::Http(format!("http://{origin}").parse().unwrap());
-    Node::with(&HttpConfig { origin_protocol: OriginProtocol::Http2, ..wire::config(upstream) })
+    Node::with(&HttpConfig {
+        origin_protocol: OriginProtocol::Http2,
+        ..wire::config(upstream)
+    })
 }

@@ -13,10 +13,20 @@ use wire::{Node, Origin, say};
 
 /// Stops the node while a request waits for the origin; returns what the client got.
 fn stopped(shutdown: Duration, delay: &str) -> String {
-    let timeouts = Timeouts { shutdown, ..Timeouts::default() };
-    let mut node = Node::with(&HttpConfig { timeouts, ..wire::config(Upstream::Generated) });
+    let timeouts = Timeouts {
+        shutdown,
+        ..Timeouts::default()
+    };
+    let mut node = Node::with(&HttpConfig {
+        timeouts,
+        ..wire::config(Upstream::Generated)
+    });
     let mut stream = TcpStream::connect(node.address).unwrap();
-    write!(stream, "GET /100/a?delay={delay} HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
+    write!(
+        stream,
+        "GET /100/a?delay={delay} HTTP/1.1\r\nhost: a\r\n\r\n"
+    )
+    .unwrap();
     node.await_figure("requests", 1);
     node.http.take().unwrap().stop();
     let mut all = String::new();
@@ -38,8 +48,9 @@ fn the_first_request_of_a_new_connection_is_answered() {
         let stop = thread::spawn(move || http.stop());
         thread::sleep(Duration::from_millis(50));
         let mut all = String::new();
-        let _ =
-            stream.write_all(b"GET /100/a HTTP/1.1\r\nhost: a\r\n\r\n").and_then(|()| stream.read_to_string(&mut all));
+        let _ = stream
+            .write_all(b"GET /100/a HTTP/1.1\r\nhost: a\r\n\r\n")
+            .and_then(|()| stream.read_to_string(&mut all));
         stop.join().unwrap();
         all.starts_with("HTTP/1.1 200") && all.contains("connection: close")
     };
@@ -59,7 +70,9 @@ fn new_connections_are_refused_while_a_request_in_progress_ends() {
     });
     let mut node = Node::of(origin.address);
     let mut stream = TcpStream::connect(node.address).unwrap();
-    stream.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
+    stream
+        .write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+        .unwrap();
     while origin.requests() == 0 {
         thread::yield_now();
     }

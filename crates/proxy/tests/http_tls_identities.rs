@@ -15,20 +15,31 @@ use std::time::{Duration, Instant};
 use wire::{Node, Origin, Seen};
 
 fn data(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/data")
+        .join(name)
 }
 
 fn files(folder: Option<&Path>, name: &str) -> CertificateFiles {
     let path = |name: String| folder.map_or_else(|| data(&name), |folder| folder.join(&name));
-    CertificateFiles { certificate: path(format!("{name}.pem")), key: path(format!("{name}.key")) }
+    CertificateFiles {
+        certificate: path(format!("{name}.pem")),
+        key: path(format!("{name}.key")),
+    }
 }
 
 fn tls(certificate: CertificateFiles) -> TlsConfig {
-    TlsConfig::new(vec![SocketAddr::from(([127, 0, 0, 1], 0)).into()], certificate)
+    TlsConfig::new(
+        vec![SocketAddr::from(([127, 0, 0, 1], 0)).into()],
+        certificate,
+    )
 }
 
 fn node(tls: TlsConfig, upstream: Upstream) -> Node {
-    Node::with(&HttpConfig { tls: Some(tls), ..wire::config(upstream) })
+    Node::with(&HttpConfig {
+        tls: Some(tls),
+        ..wire::config(upstream)
+    })
 }
 
 fn address(node: &Node) -> SocketAddr {
@@ -39,15 +50,22 @@ fn address(node: &Node) -> SocketAddr {
 fn client(own: Option<&str>) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     for authority in ["authority.pem", "other_authority.pem"] {
-        roots.add(CertificateDer::from_pem_file(data(authority)).unwrap()).unwrap();
+        roots
+            .add(CertificateDer::from_pem_file(data(authority)).unwrap())
+            .unwrap();
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap();
     let config = config.with_root_certificates(roots);
     let mut config = match own {
         Some(name) => {
             let chain = vec![CertificateDer::from_pem_file(data(&format!("{name}.pem"))).unwrap()];
-            config.with_client_auth_cert(chain, PrivateKeyDer::from_pem_file(data(&format!("{name}.key"))).unwrap())
+            config.with_client_auth_cert(
+                chain,
+                PrivateKeyDer::from_pem_file(data(&format!("{name}.key"))).unwrap(),
+            )
         }
         None => Ok(config.with_no_client_auth()),
     }
@@ -68,12 +86,17 @@ fn get(
     let stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_secs(20)))?;
     let mut stream = BufReader::new(StreamOwned::new(connection, stream));
-    write!(stream.get_mut(), "GET /10/a HTTP/1.1\r\nhost: {host}\r\n{fields}\r\n")?;
+    write!(
+        stream.get_mut(),
+        "GET /10/a HTTP/1.1\r\nhost: {host}\r\n{fields}\r\n"
+    )?;
     // An alert comes with the first read.
     io::BufRead::fill_buf(&mut stream)?;
     let seen = wire::read_response(&mut stream, false);
     let connection = &stream.get_ref().conn;
-    let shown = connection.peer_certificates().unwrap()[0].clone().into_owned();
+    let shown = connection.peer_certificates().unwrap()[0]
+        .clone()
+        .into_owned();
     Ok((seen, shown, connection.handshake_kind().unwrap()))
 }
 
@@ -83,10 +106,17 @@ fn certificate(name: &str) -> CertificateDer<'static> {
 
 #[test]
 fn the_certificate_of_another_host_is_shown() {
-    let tls = TlsConfig { certificates: vec![files(None, "hosts")], ..tls(files(None, "localhost")) };
+    let tls = TlsConfig {
+        certificates: vec![files(None, "hosts")],
+        ..tls(files(None, "localhost"))
+    };
     let node = node(tls, Upstream::Generated);
-    for (host, name) in [("localhost", "localhost"), ("a.test", "hosts"), ("x.b.test", "hosts"), ("X.B.Test", "hosts")]
-    {
+    for (host, name) in [
+        ("localhost", "localhost"),
+        ("a.test", "hosts"),
+        ("x.b.test", "hosts"),
+        ("X.B.Test", "hosts"),
+    ] {
         let (seen, shown, _) = get(address(&node), &client(None), host, "").unwrap();
         assert_eq!((seen.status, shown), (200, certificate(name)), "{host}");
     }
@@ -100,10 +130,17 @@ fn the_certificate_of_another_host_is_shown() {
 fn a_session_is_not_resumed() {
     let node = node(tls(files(None, "localhost")), Upstream::Generated);
     let client = client(None);
-    let kinds: Vec<_> = (0..6).map(|_| get(address(&node), &client, "localhost", "").unwrap().2).collect();
+    let kinds: Vec<_> = (0..6)
+        .map(|_| get(address(&node), &client, "localhost", "").unwrap().2)
+        .collect();
     // Whichever thread serves it.
     assert_eq!(kinds[0], HandshakeKind::Full);
-    assert!(kinds[1..].iter().all(|kind| *kind == HandshakeKind::Resumed), "{kinds:?}");
+    assert!(
+        kinds[1..]
+            .iter()
+            .all(|kind| *kind == HandshakeKind::Resumed),
+        "{kinds:?}"
+    );
 }
 
 /// Failure: a renewed certificate needs a restart, or half of a change breaks the listener.
@@ -111,12 +148,21 @@ fn a_session_is_not_resumed() {
 fn a_changed_certificate_is_not_shown_or_a_broken_one_is() {
     let folder = tempfile::tempdir().unwrap();
     let put = |from: &str, ending: &str| {
-        std::fs::copy(data(&format!("{from}.{ending}")), folder.path().join(format!("own.{ending}"))).unwrap();
+        std::fs::copy(
+            data(&format!("{from}.{ending}")),
+            folder.path().join(format!("own.{ending}")),
+        )
+        .unwrap();
     };
-    let both = |from: &str| ["pem", "key"].into_iter().for_each(|ending| put(from, ending));
+    let both = |from: &str| {
+        ["pem", "key"]
+            .into_iter()
+            .for_each(|ending| put(from, ending))
+    };
     both("localhost");
     let node = node(tls(files(Some(folder.path()), "own")), Upstream::Generated);
-    let shown = |host: &str| get(address(&node), &client(None), host, "").map(|(_, shown, _)| shown);
+    let shown =
+        |host: &str| get(address(&node), &client(None), host, "").map(|(_, shown, _)| shown);
     assert_eq!(shown("localhost").unwrap(), certificate("localhost"));
     let old = client(None);
     get(address(&node), &old, "localhost", "").unwrap();
@@ -125,11 +171,17 @@ fn a_changed_certificate_is_not_shown_or_a_broken_one_is() {
     std::thread::sleep(Duration::from_secs(3));
     assert_eq!(shown("localhost").unwrap(), certificate("localhost"));
     // Sessions outlive a change.
-    assert_eq!(get(address(&node), &old, "localhost", "").unwrap().2, HandshakeKind::Resumed);
+    assert_eq!(
+        get(address(&node), &old, "localhost", "").unwrap().2,
+        HandshakeKind::Resumed
+    );
     put("hosts", "key");
     let start = Instant::now();
     while shown("a.test").ok() != Some(certificate("hosts")) {
-        assert!(start.elapsed() < Duration::from_secs(20), "the new certificate is not shown");
+        assert!(
+            start.elapsed() < Duration::from_secs(20),
+            "the new certificate is not shown"
+        );
         std::thread::sleep(Duration::from_millis(100));
     }
     std::fs::write(folder.path().join("own.pem"), "broken").unwrap();
@@ -143,15 +195,24 @@ fn mutual(are_required: bool) -> TlsConfig {
         are_required,
         subject_field: Some("x-client-subject".parse().unwrap()),
     };
-    TlsConfig { clients: Some(clients), ..tls(files(None, "localhost")) }
+    TlsConfig {
+        clients: Some(clients),
+        ..tls(files(None, "localhost"))
+    }
 }
 
 #[test]
 fn a_stranger_is_let_in_or_another_subject_reaches_the_origin() {
     let origin = Origin::new(|asked, stream| {
-        let subject = asked.head.iter().find(|(name, _)| name.replace('_', "-") == "x-client-subject");
+        let subject = asked
+            .head
+            .iter()
+            .find(|(name, _)| name.replace('_', "-") == "x-client-subject");
         let subject = subject.map_or("nobody", |(_, value)| value.as_str());
-        let head = format!("HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: {}", subject.len());
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: {}",
+            subject.len()
+        );
         wire::say(stream, &format!("{head}\r\n\r\n{subject}"))
     });
     let upstream = || Upstream::Http(format!("http://{}", origin.address).parse().unwrap());
@@ -171,7 +232,10 @@ fn a_stranger_is_let_in_or_another_subject_reaches_the_origin() {
     let plain = wire::Client::new(&required).send(
         "GET",
         "/10/a",
-        &[("x-client-subject", "CN=root"), ("x_client_subject", "CN=root")],
+        &[
+            ("x-client-subject", "CN=root"),
+            ("x_client_subject", "CN=root"),
+        ],
         b"",
     );
     assert_eq!(plain.text(), "nobody");
@@ -185,7 +249,13 @@ fn a_stranger_is_let_in_or_another_subject_reaches_the_origin() {
         let (seen, ..) = get(address(&optional), &client(own), "localhost", fields).unwrap();
         assert_eq!(seen.text(), subject, "{own:?}");
     }
-    get(address(&optional), &client(Some("self_signed")), "localhost", "").expect_err("a stranger");
+    get(
+        address(&optional),
+        &client(Some("self_signed")),
+        "localhost",
+        "",
+    )
+    .expect_err("a stranger");
 }
 
 /// Failure: another name of the field needs a restart, a connection goes on without it, or clients
@@ -196,7 +266,13 @@ fn the_name_of_the_field_is_that_of_the_start() {
         let names = asked.head.iter().map(|(name, _)| name.as_str());
         let names: Vec<_> = names.filter(|name| name.ends_with("-subject")).collect();
         let body = names.join(" ");
-        wire::say(stream, &format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len()))
+        wire::say(
+            stream,
+            &format!(
+                "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}",
+                body.len()
+            ),
+        )
     });
     let upstream = || Upstream::Http(format!("http://{}", origin.address).parse().unwrap());
     let named = |name: Option<&str>| {
@@ -206,31 +282,72 @@ fn the_name_of_the_field_is_that_of_the_start() {
     };
     let node = node(named(None), upstream());
     let (alice, http) = (client(Some("alice")), node.http.as_ref().unwrap());
-    let seen = |fields: &str| get(address(&node), &alice, "localhost", fields).unwrap().0.text();
-    assert_eq!(seen("X-Client-Subject: CN=root\r\n"), "x-client-subject", "a field like any other");
+    let seen = |fields: &str| {
+        get(address(&node), &alice, "localhost", fields)
+            .unwrap()
+            .0
+            .text()
+    };
+    assert_eq!(
+        seen("X-Client-Subject: CN=root\r\n"),
+        "x-client-subject",
+        "a field like any other"
+    );
     for name in ["x-client-subject", "x-other-subject"] {
         // A connection that began before has no subject, or one for the other field.
         let name_of_server = ServerName::try_from("localhost").unwrap();
         let connection = ClientConnection::new(Arc::clone(&alice), name_of_server).unwrap();
-        let mut open = BufReader::new(StreamOwned::new(connection, TcpStream::connect(address(&node)).unwrap()));
-        write!(open.get_mut(), "GET /10/b HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
+        let mut open = BufReader::new(StreamOwned::new(
+            connection,
+            TcpStream::connect(address(&node)).unwrap(),
+        ));
+        write!(
+            open.get_mut(),
+            "GET /10/b HTTP/1.1\r\nhost: localhost\r\n\r\n"
+        )
+        .unwrap();
         assert_eq!(wire::read_response(&mut open, false).status, 200);
         let tls = Some(named(Some(name)));
-        http.take_over(http.reload(&HttpConfig { tls, ..wire::config(upstream()) }).unwrap()).unwrap();
+        http.take_over(
+            http.reload(&HttpConfig {
+                tls,
+                ..wire::config(upstream())
+            })
+            .unwrap(),
+        )
+        .unwrap();
         assert_eq!(seen(&format!("{name}: CN=root\r\n")), name);
-        write!(open.get_mut(), "GET /10/b HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
-        assert_eq!(wire::read_response(&mut open, false).header("connection"), "close");
+        write!(
+            open.get_mut(),
+            "GET /10/b HTTP/1.1\r\nhost: localhost\r\n\r\n"
+        )
+        .unwrap();
+        assert_eq!(
+            wire::read_response(&mut open, false).header("connection"),
+            "close"
+        );
     }
-    assert_eq!(seen("X-Client-Subject: CN=root\r\n"), "x-client-subject x-other-subject");
+    assert_eq!(
+        seen("X-Client-Subject: CN=root\r\n"),
+        "x-client-subject x-other-subject"
+    );
 }
 
 #[test]
 fn an_old_version_is_served() {
-    let node = node(TlsConfig { is_tls13_only: true, ..tls(files(None, "localhost")) }, Upstream::Generated);
+    let node = node(
+        TlsConfig {
+            is_tls13_only: true,
+            ..tls(files(None, "localhost"))
+        },
+        Upstream::Generated,
+    );
     let connect = |version: &str| {
         let mut command = std::process::Command::new("openssl");
         let address = address(&node).to_string();
-        command.args(["s_client", "-connect", &address, version]).stdin(std::process::Stdio::null());
+        command
+            .args(["s_client", "-connect", &address, version])
+            .stdin(std::process::Stdio::null());
         command.output().expect("openssl is there").status.success()
     };
     assert!(connect("-tls1_3"));

@@ -11,7 +11,9 @@ use std::sync::Arc;
 use wire::{Client, Node};
 
 fn data(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/data")
+        .join(name)
 }
 
 /// A node that makes its objects, with HTTPS for `localhost` by our own authority.
@@ -21,14 +23,26 @@ fn origin() -> Node {
 
 fn origin_with(certificate: &str, key: &str) -> Node {
     let listen = vec![std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into()];
-    let tls = TlsConfig::new(listen, CertificateFiles { certificate: data(certificate), key: data(key) });
-    Node::with(&HttpConfig { tls: Some(tls), ..wire::config(Upstream::Generated) })
+    let tls = TlsConfig::new(
+        listen,
+        CertificateFiles {
+            certificate: data(certificate),
+            key: data(key),
+        },
+    );
+    Node::with(&HttpConfig {
+        tls: Some(tls),
+        ..wire::config(Upstream::Generated)
+    })
 }
 
 fn edge(of: &Node, host: &str, ca: Option<&str>) -> HttpConfig {
     let port = of.http.as_ref().unwrap().local_tls_addr().unwrap().port();
     let upstream = Upstream::Http(format!("https://{host}:{port}").parse().unwrap());
-    HttpConfig { origin_ca: ca.map(data), ..wire::config(upstream) }
+    HttpConfig {
+        origin_ca: ca.map(data),
+        ..wire::config(upstream)
+    }
 }
 
 #[test]
@@ -38,10 +52,17 @@ fn an_origin_by_https_is_asked_over_connections_that_stay() {
     let mut client = Client::new(&node);
     for size in [1, 10_000, 3_000_000] {
         let first = client.get(&format!("/{size}/a"));
-        assert_eq!((first.status, first.body.len(), first.cut), (200, size, false));
+        assert_eq!(
+            (first.status, first.body.len(), first.cut),
+            (200, size, false)
+        );
         let again = client.get(&format!("/{size}/a"));
         // The origin's own word stands before it.
-        assert!(again.header("cache-status").contains(", larder; hit"), "{}", again.header("cache-status"));
+        assert!(
+            again.header("cache-status").contains(", larder; hit"),
+            "{}",
+            again.header("cache-status")
+        );
         assert_eq!(again.body, first.body);
     }
     assert_eq!(origin.status()["requests"], 3);
@@ -56,9 +77,17 @@ fn a_certificate_of_nobody_or_for_another_name_is_a_502_and_a_reload_brings_trus
     let node = Node::with(&edge(&origin, "localhost", Some("self_signed.pem")));
     let mut client = Client::new(&node);
     assert_eq!(client.get("/10/a").status, 502);
-    assert_eq!(origin.status()["requests"], 0, "nothing was said to whom nobody believes");
+    assert_eq!(
+        origin.status()["requests"],
+        0,
+        "nothing was said to whom nobody believes"
+    );
     let http = node.http.as_ref().unwrap();
-    http.take_over(http.reload(&edge(&origin, "localhost", Some("authority.pem"))).unwrap()).unwrap();
+    http.take_over(
+        http.reload(&edge(&origin, "localhost", Some("authority.pem")))
+            .unwrap(),
+    )
+    .unwrap();
     assert_eq!(client.get("/10/a").status, 200);
 }
 
@@ -66,8 +95,14 @@ fn a_certificate_of_nobody_or_for_another_name_is_a_502_and_a_reload_brings_trus
 fn a_file_of_certificates_that_cannot_be_read_is_one_line_with_the_file() {
     let origin = origin();
     for file in ["missing.pem", "README.md"] {
-        let said = Http::start(&edge(&origin, "localhost", Some(file)), || ()).err().expect("a refusal").to_string();
-        assert!(said.starts_with("[http] origin_ca") && said.contains(file) && !said.contains('\n'), "{said}");
+        let said = Http::start(&edge(&origin, "localhost", Some(file)), || ())
+            .err()
+            .expect("a refusal")
+            .to_string();
+        assert!(
+            said.starts_with("[http] origin_ca") && said.contains(file) && !said.contains('\n'),
+            "{said}"
+        );
     }
 }
 
@@ -89,7 +124,11 @@ fn a_self_signed_certificate_in_the_file_is_refused() {
         (&of_authority, "127.0.0.2", "localhost.pem", 502),
     ] {
         let node = Node::with(&edge(origin, host, Some(file)));
-        assert_eq!(Client::new(&node).get("/10/a").status, status, "{host} {file}");
+        assert_eq!(
+            Client::new(&node).get("/10/a").status,
+            status,
+            "{host} {file}"
+        );
     }
 }
 
@@ -102,12 +141,14 @@ fn a_truncation_attack_is_taken_for_the_end_of_a_body() {
 
     let chain = vec![CertificateDer::from_pem_file(data("self_signed.pem")).unwrap()];
     let key = PrivateKeyDer::from_pem_file(data("self_signed.key")).unwrap();
-    let config = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(chain, key)
-        .unwrap();
+    let config = rustls::ServerConfig::builder_with_provider(Arc::new(
+        rustls::crypto::ring::default_provider(),
+    ))
+    .with_safe_default_protocol_versions()
+    .unwrap()
+    .with_no_client_auth()
+    .with_single_cert(chain, key)
+    .unwrap();
     let config = Arc::new(config);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -122,7 +163,8 @@ fn a_truncation_attack_is_taken_for_the_end_of_a_body() {
                     _ => break,
                 }
             }
-            let head = "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\nconnection: close\r\n\r\nhello";
+            let head =
+                "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\nconnection: close\r\n\r\nhello";
             if stream.write_all(head.as_bytes()).is_ok() && line.contains("/whole") {
                 stream.conn.send_close_notify();
             }
@@ -130,12 +172,22 @@ fn a_truncation_attack_is_taken_for_the_end_of_a_body() {
         }
     });
     let upstream = Upstream::Http(format!("https://localhost:{port}").parse().unwrap());
-    let config = HttpConfig { origin_ca: Some(data("self_signed.pem")), ..wire::config(upstream) };
+    let config = HttpConfig {
+        origin_ca: Some(data("self_signed.pem")),
+        ..wire::config(upstream)
+    };
     let node = Node::with(&config);
-    for (target, is_cut, is_hit) in
-        [("/cut", true, false), ("/cut", true, false), ("/whole", false, false), ("/whole", false, true)]
-    {
+    for (target, is_cut, is_hit) in [
+        ("/cut", true, false),
+        ("/cut", true, false),
+        ("/whole", false, false),
+        ("/whole", false, true),
+    ] {
         let seen = Client::new(&node).get(target);
-        assert_eq!((&seen.body[..], seen.cut, seen.is_hit()), (&b"hello"[..], is_cut, is_hit), "{target}");
+        assert_eq!(
+            (&seen.body[..], seen.cut, seen.is_hit()),
+            (&b"hello"[..], is_cut, is_hit),
+            "{target}"
+        );
     }
 }

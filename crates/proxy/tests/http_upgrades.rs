@@ -12,19 +12,25 @@ use tungstenite::{Message, WebSocket};
 use wire::http2::Http2;
 use wire::{Asked, Client, Node, Origin, config, read_response, say};
 
-const ACCEPTED: &str = "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: Upgrade\r\nx-own: 1\r\n\r\n";
+const ACCEPTED: &str =
+    "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: Upgrade\r\nx-own: 1\r\n\r\n";
 const OFFER: &str = "connection: keep-alive, Upgrade\r\nupgrade: x\r\n";
 
 fn connect(node: &Node) -> BufReader<TcpStream> {
     let stream = TcpStream::connect(node.address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
     BufReader::new(stream)
 }
 
 fn head(from: &mut impl BufRead) -> String {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
-        assert!(from.read_line(&mut head).unwrap() > 0, "it ends within {head:?}");
+        assert!(
+            from.read_line(&mut head).unwrap() > 0,
+            "it ends within {head:?}"
+        );
     }
     head
 }
@@ -44,15 +50,25 @@ fn echo() -> Origin {
 
 fn with_timeouts(origin: SocketAddr, timeouts: Timeouts) -> Node {
     let upstream = Upstream::Http(format!("http://{origin}").parse().unwrap());
-    Node::with(&HttpConfig { timeouts, ..config(upstream) })
+    Node::with(&HttpConfig {
+        timeouts,
+        ..config(upstream)
+    })
 }
 
 /// Opens a tunnel to the echo.
 fn open(node: &Node) -> BufReader<TcpStream> {
     let mut client = connect(node);
-    write!(client.get_mut(), "GET /chat HTTP/1.1\r\nhost: a\r\n{OFFER}\r\n").unwrap();
+    write!(
+        client.get_mut(),
+        "GET /chat HTTP/1.1\r\nhost: a\r\n{OFFER}\r\n"
+    )
+    .unwrap();
     let head = head(&mut client);
-    assert!(head.starts_with("HTTP/1.1 101 Switching Protocols\r\n"), "{head}");
+    assert!(
+        head.starts_with("HTTP/1.1 101 Switching Protocols\r\n"),
+        "{head}"
+    );
     client
 }
 
@@ -74,7 +90,9 @@ fn websocket_messages_are_lost() {
         loop {
             match socket.read() {
                 Ok(Message::Close(_)) | Err(_) => break,
-                Ok(message) if message.is_text() || message.is_binary() => socket.send(message).unwrap(),
+                Ok(message) if message.is_text() || message.is_binary() => {
+                    socket.send(message).unwrap()
+                }
                 Ok(_) => {}
             }
         }
@@ -83,10 +101,17 @@ fn websocket_messages_are_lost() {
     });
     let node = Node::of(origin);
     let stream = TcpStream::connect(node.address).unwrap();
-    let (mut socket, answer) = tungstenite::client(format!("ws://{}/chat?a=b", node.address), stream).unwrap();
-    assert!(answer.headers()["via"].to_str().unwrap().contains("larder"), "{answer:?}");
+    let (mut socket, answer) =
+        tungstenite::client(format!("ws://{}/chat?a=b", node.address), stream).unwrap();
+    assert!(
+        answer.headers()["via"].to_str().unwrap().contains("larder"),
+        "{answer:?}"
+    );
     let cache_status = answer.headers()["cache-status"].to_str().unwrap();
-    assert!(cache_status.starts_with("larder; fwd=bypass; fwd-status=101"), "{cache_status}");
+    assert!(
+        cache_status.starts_with("larder; fwd=bypass; fwd-status=101"),
+        "{cache_status}"
+    );
     assert!(!answer.headers().contains_key("content-length"));
     assert_eq!(socket.read().unwrap(), Message::text("welcome"));
     for length in [0, 1, 125, 126, 70_000, 3_000_000] {
@@ -100,8 +125,15 @@ fn websocket_messages_are_lost() {
     serving.join().unwrap();
     node.await_figure("requests", 1);
     let figures = node.status()["upgraded"].clone();
-    assert_eq!((figures["opened"].as_u64(), figures["refused"].as_u64()), (Some(1), Some(0)), "{figures}");
-    assert!(figures["sent_bytes"].as_u64() > Some(3_000_000) && figures["received_bytes"].as_u64() > Some(3_000_000));
+    assert_eq!(
+        (figures["opened"].as_u64(), figures["refused"].as_u64()),
+        (Some(1), Some(0)),
+        "{figures}"
+    );
+    assert!(
+        figures["sent_bytes"].as_u64() > Some(3_000_000)
+            && figures["received_bytes"].as_u64() > Some(3_000_000)
+    );
     for _ in 0..500 {
         if node.status()["upgraded"]["open"] == 0 {
             return;
@@ -128,7 +160,10 @@ fn early_bytes_are_lost_or_inspected() {
         client.get_mut().set_nodelay(true).unwrap();
         let head_bytes = format!("GET /chat HTTP/1.1\r\nhost: a\r\n{OFFER}\r\n");
         if pause == 0 {
-            client.get_mut().write_all(&[head_bytes.as_bytes(), b"\n\n\0abc\n\n"].concat()).unwrap();
+            client
+                .get_mut()
+                .write_all(&[head_bytes.as_bytes(), b"\n\n\0abc\n\n"].concat())
+                .unwrap();
         } else {
             client.get_mut().write_all(head_bytes.as_bytes()).unwrap();
             for byte in b"\n\n\0abc\n\n" {
@@ -137,7 +172,10 @@ fn early_bytes_are_lost_or_inspected() {
             }
         }
         let head = head(&mut client);
-        assert!(head.contains("\r\nupgrade: x\r\n") && head.contains("\r\nx-own: 1\r\n"), "{head}");
+        assert!(
+            head.contains("\r\nupgrade: x\r\n") && head.contains("\r\nx-own: 1\r\n"),
+            "{head}"
+        );
         let mut rest = Vec::new();
         client.read_to_end(&mut rest).unwrap();
         assert_eq!(rest, b"early\n\0\n\n\0abc\n\n");
@@ -150,7 +188,10 @@ fn refusing() -> (Origin, Arc<Mutex<Vec<Asked>>>) {
     let notes = Arc::clone(&seen);
     let origin = Origin::new(move |asked, stream| {
         notes.lock().unwrap().push(asked.clone());
-        say(stream, "HTTP/1.1 200 OK\r\nupgrade: x\r\ncache-control: max-age=60\r\ncontent-length: 2\r\n\r\nok")
+        say(
+            stream,
+            "HTTP/1.1 200 OK\r\nupgrade: x\r\ncache-control: max-age=60\r\ncontent-length: 2\r\n\r\nok",
+        )
     });
     (origin, seen)
 }
@@ -163,20 +204,55 @@ fn what_follows_a_refused_upgrade_passes_without_inspection() {
     // Ordinary requests, one of which offers it again.
     let mut client = connect(&node);
     let plain = "GET /plain HTTP/1.1\r\nhost: a\r\n\r\n";
-    client.get_mut().write_all([&offer("/1"), plain, &offer("/2"), plain].concat().as_bytes()).unwrap();
+    client
+        .get_mut()
+        .write_all(
+            [&offer("/1"), plain, &offer("/2"), plain]
+                .concat()
+                .as_bytes(),
+        )
+        .unwrap();
     for _ in 0..4 {
         let answer = read_response(&mut client, false);
-        assert_eq!((answer.status, answer.body.as_slice(), answer.header("upgrade")), (200, &b"ok"[..], ""));
+        assert_eq!(
+            (
+                answer.status,
+                answer.body.as_slice(),
+                answer.header("upgrade")
+            ),
+            (200, &b"ok"[..], "")
+        );
     }
-    let targets: Vec<String> = seen.lock().unwrap().drain(..).map(|asked| asked.line).collect();
-    assert_eq!(targets, ["GET /1 HTTP/1.1", "GET /plain HTTP/1.1", "GET /2 HTTP/1.1"]);
+    let targets: Vec<String> = seen
+        .lock()
+        .unwrap()
+        .drain(..)
+        .map(|asked| asked.line)
+        .collect();
+    assert_eq!(
+        targets,
+        ["GET /1 HTTP/1.1", "GET /plain HTTP/1.1", "GET /2 HTTP/1.1"]
+    );
     // Ambiguous ones.
-    for doubted in ["content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n", "x: y\n\n"] {
-        let smuggled = format!("POST /odd HTTP/1.1\r\nhost: a\r\n{doubted}GET /smuggled HTTP/1.1\r\nhost: a\r\n\r\n");
+    for doubted in [
+        "content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+        "x: y\n\n",
+    ] {
+        let smuggled = format!(
+            "POST /odd HTTP/1.1\r\nhost: a\r\n{doubted}GET /smuggled HTTP/1.1\r\nhost: a\r\n\r\n"
+        );
         let answers = wire::raw(node.address, [offer("/3"), smuggled].concat().as_bytes());
         let statuses: Vec<&str> = answers.matches("HTTP/1.1 ").collect();
-        assert!(statuses.len() == 2 && answers.contains("\nok") | answers.contains("okHTTP/1.1 400 "), "{answers}");
-        let targets: Vec<String> = seen.lock().unwrap().drain(..).map(|asked| asked.line).collect();
+        assert!(
+            statuses.len() == 2 && answers.contains("\nok") | answers.contains("okHTTP/1.1 400 "),
+            "{answers}"
+        );
+        let targets: Vec<String> = seen
+            .lock()
+            .unwrap()
+            .drain(..)
+            .map(|asked| asked.line)
+            .collect();
         assert_eq!(targets, ["GET /3 HTTP/1.1"]);
     }
 }
@@ -192,7 +268,10 @@ fn an_upgrade_is_answered_from_the_store_or_stored() {
     assert!(client.get("/").is_hit());
     let answer = client.send("GET", "/", &offer, b"");
     let cache_status = answer.header("cache-status");
-    assert!(cache_status.starts_with("larder; fwd=bypass; fwd-status=200"), "{cache_status}");
+    assert!(
+        cache_status.starts_with("larder; fwd=bypass; fwd-status=200"),
+        "{cache_status}"
+    );
     assert_eq!(seen.lock().unwrap().len(), 3);
 }
 
@@ -201,23 +280,55 @@ fn what_is_no_offer_reaches_the_origin_as_one() {
     let (origin, seen) = refusing();
     let node = Node::of(origin.address);
     let passed = |fields: &str, body: &str, version: &str| {
-        let request = format!("POST /odd HTTP/{version}\r\nhost: a\r\nconnection: close\r\n{fields}\r\n{body}");
-        assert!(wire::raw(node.address, request.as_bytes()).contains(" 200 "), "{request}");
+        let request = format!(
+            "POST /odd HTTP/{version}\r\nhost: a\r\nconnection: close\r\n{fields}\r\n{body}"
+        );
+        assert!(
+            wire::raw(node.address, request.as_bytes()).contains(" 200 "),
+            "{request}"
+        );
         let asked = seen.lock().unwrap().pop().unwrap();
-        let connection = asked.header("connection").is_some_and(|value| value.contains("upgrade"));
+        let connection = asked
+            .header("connection")
+            .is_some_and(|value| value.contains("upgrade"));
         assert_eq!(connection, asked.header("upgrade").is_some(), "{asked:?}");
         asked.header("upgrade").map(str::to_owned)
     };
-    for none in ["h2c", "H2C", "h2c, HTTP/2.0", "TLS/1.2", "h2c/1", ",", "HTTP/3, h3"] {
-        let fields = format!("connection: Upgrade, HTTP2-Settings\r\nhttp2-settings: AAMAAABk\r\nupgrade: {none}\r\n");
+    for none in [
+        "h2c",
+        "H2C",
+        "h2c, HTTP/2.0",
+        "TLS/1.2",
+        "h2c/1",
+        ",",
+        "HTTP/3, h3",
+    ] {
+        let fields = format!(
+            "connection: Upgrade, HTTP2-Settings\r\nhttp2-settings: AAMAAABk\r\nupgrade: {none}\r\n"
+        );
         assert_eq!(passed(&fields, "", "1.1"), None, "{none}");
     }
     assert_eq!(passed("upgrade: x\r\n", "", "1.1"), None);
     assert_eq!(passed(OFFER, "", "1.0"), None);
-    assert_eq!(passed(&format!("{OFFER}content-length: 2\r\n"), "ab", "1.1"), None);
-    assert_eq!(passed(&format!("{OFFER}transfer-encoding: chunked\r\n"), "0\r\n\r\n", "1.1"), None);
     assert_eq!(
-        passed("connection: UPGRADE\r\nupgrade: h2c, Web/1\r\nupgrade: tcp\r\n", "", "1.1").unwrap(),
+        passed(&format!("{OFFER}content-length: 2\r\n"), "ab", "1.1"),
+        None
+    );
+    assert_eq!(
+        passed(
+            &format!("{OFFER}transfer-encoding: chunked\r\n"),
+            "0\r\n\r\n",
+            "1.1"
+        ),
+        None
+    );
+    assert_eq!(
+        passed(
+            "connection: UPGRADE\r\nupgrade: h2c, Web/1\r\nupgrade: tcp\r\n",
+            "",
+            "1.1"
+        )
+        .unwrap(),
         "Web/1, tcp"
     );
 }
@@ -225,11 +336,24 @@ fn what_is_no_offer_reaches_the_origin_as_one() {
 /// The protocol has changed at the origin, but nobody offered it.
 #[test]
 fn a_protocol_that_was_not_offered_passes() {
-    for accepted in [ACCEPTED.replace("upgrade: x", "upgrade: y"), ACCEPTED.replace("upgrade: x\r\n", "")] {
+    for accepted in [
+        ACCEPTED.replace("upgrade: x", "upgrade: y"),
+        ACCEPTED.replace("upgrade: x\r\n", ""),
+    ] {
         let origin = Origin::new(move |_, stream| say(stream, &accepted));
         let node = Node::of(origin.address);
         let mut client = Client::new(&node);
-        assert_eq!(client.send("GET", "/", &[("connection", "upgrade"), ("upgrade", "x")], b"").status, 502);
+        assert_eq!(
+            client
+                .send(
+                    "GET",
+                    "/",
+                    &[("connection", "upgrade"), ("upgrade", "x")],
+                    b""
+                )
+                .status,
+            502
+        );
     }
 }
 
@@ -255,7 +379,14 @@ fn the_end_of_one_direction_ends_the_other() {
 #[test]
 fn a_silent_tunnel_stays_for_ever() {
     let (origin, upgrade) = (echo(), Duration::from_millis(300));
-    let node = with_timeouts(origin.address, Timeouts { upgrade, keepalive: upgrade, ..Timeouts::default() });
+    let node = with_timeouts(
+        origin.address,
+        Timeouts {
+            upgrade,
+            keepalive: upgrade,
+            ..Timeouts::default()
+        },
+    );
     let mut client = open(&node);
     for _ in 0..10 {
         echoes(&mut client, b"still here");
@@ -267,7 +398,13 @@ fn a_silent_tunnel_stays_for_ever() {
 #[test]
 fn a_stop_cuts_tunnels_at_once_or_waits_for_ever() {
     let origin = echo();
-    let mut node = with_timeouts(origin.address, Timeouts { shutdown: Duration::from_secs(1), ..Timeouts::default() });
+    let mut node = with_timeouts(
+        origin.address,
+        Timeouts {
+            shutdown: Duration::from_secs(1),
+            ..Timeouts::default()
+        },
+    );
     let mut client = open(&node);
     echoes(&mut client, b"before");
     let http = node.http.take().unwrap();
@@ -276,7 +413,10 @@ fn a_stop_cuts_tunnels_at_once_or_waits_for_ever() {
     echoes(&mut client, b"within the grace");
     stopping.join().unwrap();
     let ended = client.read(&mut [0]);
-    assert!(matches!(&ended, Ok(0)) || ended.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset));
+    assert!(
+        matches!(&ended, Ok(0))
+            || ended.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset)
+    );
 }
 
 /// A client that leaves before the answer would keep its place, and the origin's connection.
@@ -285,13 +425,22 @@ fn a_client_that_leaves_is_not_noticed() {
     let (told, left) = std::sync::mpsc::channel();
     let told = Mutex::new(told);
     let origin = Origin::new(move |_, stream| {
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        told.lock().unwrap().send(stream.read(&mut [0]).unwrap()).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        told.lock()
+            .unwrap()
+            .send(stream.read(&mut [0]).unwrap())
+            .unwrap();
         false
     });
     let node = Node::of(origin.address);
     let mut client = connect(&node);
-    write!(client.get_mut(), "GET /chat HTTP/1.1\r\nhost: a\r\n{OFFER}\r\n").unwrap();
+    write!(
+        client.get_mut(),
+        "GET /chat HTTP/1.1\r\nhost: a\r\n{OFFER}\r\n"
+    )
+    .unwrap();
     std::thread::sleep(Duration::from_millis(200));
     drop(client);
     assert_eq!(left.recv_timeout(Duration::from_secs(10)), Ok(0));
@@ -317,9 +466,21 @@ fn websocket_echo() -> SocketAddr {
 }
 
 fn asks_for_websocket(client: &mut Http2, protocol: &str) -> u32 {
-    let pseudo =
-        [(":method", "CONNECT"), (":protocol", protocol), (":scheme", "http"), (":authority", "a"), (":path", "/chat")];
-    client.head(&[&pseudo[..], &[("sec-websocket-version", "13"), ("origin", "http://a")]].concat(), false)
+    let pseudo = [
+        (":method", "CONNECT"),
+        (":protocol", protocol),
+        (":scheme", "http"),
+        (":authority", "a"),
+        (":path", "/chat"),
+    ];
+    client.head(
+        &[
+            &pseudo[..],
+            &[("sec-websocket-version", "13"), ("origin", "http://a")],
+        ]
+        .concat(),
+        false,
+    )
 }
 
 /// A stream of HTTP/2, for the WebSocket library.
@@ -353,12 +514,23 @@ impl Write for StreamOfHttp2 {
 /// connection, or keeps its place.
 #[test]
 fn a_websocket_over_http2_is_lost() {
-    let timeouts = Timeouts { keepalive: Duration::from_millis(100), ..Timeouts::default() };
+    let timeouts = Timeouts {
+        keepalive: Duration::from_millis(100),
+        ..Timeouts::default()
+    };
     let node = with_timeouts(websocket_echo(), timeouts);
     let mut client = Http2::new(&node);
     let stream = asks_for_websocket(&mut client, "websocket");
     assert_eq!(client.status(stream), Some(200));
-    let mut socket = WebSocket::from_raw_socket(StreamOfHttp2 { client, stream, read: 0 }, Role::Client, None);
+    let mut socket = WebSocket::from_raw_socket(
+        StreamOfHttp2 {
+            client,
+            stream,
+            read: 0,
+        },
+        Role::Client,
+        None,
+    );
     let long = "x".repeat(10_000);
     for text in ["one", &long, "two"] {
         socket.send(Message::text(text)).unwrap();
@@ -384,25 +556,38 @@ fn a_websocket_over_http2_is_lost() {
         std::thread::sleep(Duration::from_millis(10));
     }
     let upgraded = &node.status()["upgraded"];
-    assert_eq!((&upgraded["open"], &upgraded["opened"]), (&0.into(), &2.into()));
+    assert_eq!(
+        (&upgraded["open"], &upgraded["opened"]),
+        (&0.into(), &2.into())
+    );
 }
 
 /// Failure: a stream becomes a tunnel to what is no WebSocket.
 #[test]
 fn a_stream_opens_what_is_no_websocket() {
-    let without_key = "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n";
-    let wrong_key = without_key.replace("\r\n\r\n", "\r\nsec-websocket-accept: AAAAAAAAAAAAAAAAAAAAAAAAAAA=\r\n\r\n");
+    let without_key =
+        "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n";
+    let wrong_key = without_key.replace(
+        "\r\n\r\n",
+        "\r\nsec-websocket-accept: AAAAAAAAAAAAAAAAAAAAAAAAAAA=\r\n\r\n",
+    );
     for (answer, status) in [
         ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok", 502),
         ("HTTP/1.1 204 No Content\r\n\r\n", 502),
         ("HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\n\r\nno", 403),
-        ("HTTP/1.1 302 Found\r\nlocation: /b\r\ncontent-length: 0\r\n\r\n", 302),
+        (
+            "HTTP/1.1 302 Found\r\nlocation: /b\r\ncontent-length: 0\r\n\r\n",
+            302,
+        ),
         (without_key, 502),
         (&wrong_key, 502),
     ] {
         let text = answer.to_owned();
         let origin = Origin::new(move |asked, stream| {
-            assert_eq!((asked.header("upgrade"), &asked.line[..]), (Some("websocket"), "GET /chat HTTP/1.1"));
+            assert_eq!(
+                (asked.header("upgrade"), &asked.line[..]),
+                (Some("websocket"), "GET /chat HTTP/1.1")
+            );
             wire::say_last(stream, &text)
         });
         let node = Node::of(origin.address);

@@ -8,7 +8,13 @@ fn origin() -> Origin {
     Origin::new(|asked: &Asked, stream| {
         let body = asked.header("origin").unwrap_or("none").to_owned();
         let head = "cache-control: max-age=600\r\nvary: Origin";
-        say(stream, &format!("HTTP/1.1 200 OK\r\n{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()))
+        say(
+            stream,
+            &format!(
+                "HTTP/1.1 200 OK\r\n{head}\r\ncontent-length: {}\r\n\r\n{body}",
+                body.len()
+            ),
+        )
     })
 }
 
@@ -27,12 +33,29 @@ fn round(client: &mut Client, values: usize) -> usize {
 #[test]
 fn forty_values_in_turn_are_misses() {
     let origin = origin();
-    let config = wire::config(Upstream::Http(format!("http://{}", origin.address).parse().unwrap()));
+    let config = wire::config(Upstream::Http(
+        format!("http://{}", origin.address).parse().unwrap(),
+    ));
     for (variants, values, hits) in [(1000, 40, 40), (1000, 300, 300), (30, 30, 30), (30, 40, 0)] {
-        let node = Node::with(&HttpConfig { variants, ..config.clone() });
+        let node = Node::with(&HttpConfig {
+            variants,
+            ..config.clone()
+        });
         let mut client = Client::new(&node);
-        assert_eq!((round(&mut client, values), round(&mut client, values)), (0, hits), "{variants} {values}");
-        let dropped = if hits == values { 0 } else { 2 * values - variants };
-        assert_eq!(node.status()["variants_dropped"], dropped, "{variants} {values}");
+        assert_eq!(
+            (round(&mut client, values), round(&mut client, values)),
+            (0, hits),
+            "{variants} {values}"
+        );
+        let dropped = if hits == values {
+            0
+        } else {
+            2 * values - variants
+        };
+        assert_eq!(
+            node.status()["variants_dropped"],
+            dropped,
+            "{variants} {values}"
+        );
     }
 }

@@ -31,10 +31,17 @@ impl Purger {
 
 fn purge(client: &mut Client, order: &str) -> u64 {
     let bearer = format!("Bearer {TOKEN}");
-    let seen = client.send("POST", "/purge", &[("authorization", &bearer)], order.as_bytes());
+    let seen = client.send(
+        "POST",
+        "/purge",
+        &[("authorization", &bearer)],
+        order.as_bytes(),
+    );
     assert_eq!(seen.status, 200, "{}", seen.text());
     let answer: serde_json::Value = serde_json::from_slice(&seen.body).unwrap();
-    answer["purged"].as_u64().unwrap_or_else(|| panic!("{answer}"))
+    answer["purged"]
+        .as_u64()
+        .unwrap_or_else(|| panic!("{answer}"))
 }
 
 /// What nothing stored has.
@@ -43,13 +50,21 @@ fn other(kind: &str, number: u64) -> String {
         "tag" => format!("{{\"tag\": \"other-{number}\"}}"),
         "soft tag" => format!("{{\"tag\": \"other-{number}\", \"soft\": true}}"),
         "prefix" => format!("{{\"prefix\": \"http://other.test/{number}/\"}}"),
-        "prefix of the same host" => format!("{{\"prefix\": \"http://example.test/other-{number}/\"}}"),
+        "prefix of the same host" => {
+            format!("{{\"prefix\": \"http://example.test/other-{number}/\"}}")
+        }
         "url" => format!("{{\"url\": \"http://example.test/other-{number}\"}}"),
         _ => panic!("{kind}"),
     }
 }
 
-const KINDS: [&str; 5] = ["tag", "soft tag", "prefix", "prefix of the same host", "url"];
+const KINDS: [&str; 5] = [
+    "tag",
+    "soft tag",
+    "prefix",
+    "prefix of the same host",
+    "url",
+];
 
 fn config(upstream: SocketAddr, disk: Option<&Path>) -> HttpConfig {
     let disk = disk.map(|folder| DiskConfig {
@@ -58,7 +73,12 @@ fn config(upstream: SocketAddr, disk: Option<&Path>) -> HttpConfig {
         policy: "fifo".parse().unwrap(),
         queue: ByteSize::from_mib(8),
     });
-    HttpConfig { disk, ..wire::config(Upstream::Http(format!("http://{upstream}").parse().unwrap())) }
+    HttpConfig {
+        disk,
+        ..wire::config(Upstream::Http(
+            format!("http://{upstream}").parse().unwrap(),
+        ))
+    }
 }
 
 fn page(stream: &mut std::net::TcpStream) -> bool {
@@ -70,12 +90,18 @@ fn page(stream: &mut std::net::TcpStream) -> bool {
 
 /// Nobody listens there.
 fn nowhere() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
 }
 
 fn round(node: &Node) -> usize {
     let mut client = Client::new(node);
-    (0..URLS).map(|page| client.get(&format!("/{page}"))).filter(Seen::is_hit).count()
+    (0..URLS)
+        .map(|page| client.get(&format!("/{page}")))
+        .filter(Seen::is_hit)
+        .count()
 }
 
 /// During each request to the origin, something else is purged.
@@ -87,15 +113,28 @@ fn a_purge_during_each_fetch_leaves_nothing_to_hit() {
             let (of_origin, number) = (Arc::clone(&admin), AtomicU64::new(0));
             let origin = Origin::new(move |_: &Asked, stream| {
                 let mut client = Client::to(*of_origin.get().unwrap());
-                assert_eq!(purge(&mut client, &other(kind, number.fetch_add(1, Ordering::SeqCst))), 0);
+                assert_eq!(
+                    purge(
+                        &mut client,
+                        &other(kind, number.fetch_add(1, Ordering::SeqCst))
+                    ),
+                    0
+                );
                 page(stream)
             });
             let folder = tempfile::tempdir().unwrap();
             let node = Node::with(&config(origin.address, with_disk.then(|| folder.path())));
             let purger = Purger::new(&node);
             admin.set(purger.address()).unwrap();
-            assert_eq!((round(&node), round(&node)), (0, URLS), "{kind}, with a disk: {with_disk}");
-            assert_eq!(purge(&mut Client::to(purger.address()), "{\"tag\": \"page\"}"), URLS as u64);
+            assert_eq!(
+                (round(&node), round(&node)),
+                (0, URLS),
+                "{kind}, with a disk: {with_disk}"
+            );
+            assert_eq!(
+                purge(&mut Client::to(purger.address()), "{\"tag\": \"page\"}"),
+                URLS as u64
+            );
             assert_eq!(round(&node), 0, "{kind}, with a disk: {with_disk}");
             purger.0.stop();
         }
@@ -134,7 +173,10 @@ fn many_purges_of_other_things_empty_the_disk() {
 #[test]
 fn a_purge_is_forgotten_among_many_others() {
     let origin = Origin::new(|_: &Asked, stream| page(stream));
-    for order in ["{\"tag\": \"page\"}", "{\"prefix\": \"http://example.test/\"}"] {
+    for order in [
+        "{\"tag\": \"page\"}",
+        "{\"prefix\": \"http://example.test/\"}",
+    ] {
         let folder = tempfile::tempdir().unwrap();
         let node = Node::with(&config(origin.address, Some(folder.path())));
         assert_eq!(round(&node), 0);
@@ -142,7 +184,9 @@ fn a_purge_is_forgotten_among_many_others() {
         let mut admin = Client::to(purger.address());
         assert_eq!(purge(&mut admin, order), URLS as u64);
         for number in 0..100 {
-            KINDS.iter().for_each(|kind| _ = purge(&mut admin, &other(kind, number)));
+            KINDS
+                .iter()
+                .for_each(|kind| _ = purge(&mut admin, &other(kind, number)));
         }
         purger.0.stop();
         drop(node);

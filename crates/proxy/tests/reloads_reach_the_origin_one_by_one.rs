@@ -24,7 +24,10 @@ impl Gate {
 
     fn wait(&self) {
         let is_open = self.0.lock().unwrap();
-        let _ = self.1.wait_timeout_while(is_open, Duration::from_secs(15), |is_open| !*is_open).unwrap();
+        let _ = self
+            .1
+            .wait_timeout_while(is_open, Duration::from_secs(15), |is_open| !*is_open)
+            .unwrap();
     }
 }
 
@@ -41,14 +44,20 @@ fn origin(gate: &Arc<Gate>, validates: bool) -> Origin {
         if validates && asked.header("if-none-match").is_some() {
             return say(stream, &format!("HTTP/1.1 304 Not Modified\r\n{head}\r\n"));
         }
-        say(stream, &format!("HTTP/1.1 200 OK\r\n{head}content-length: 3\r\n\r\n{number:03}"))
+        say(
+            stream,
+            &format!("HTTP/1.1 200 OK\r\n{head}content-length: 3\r\n\r\n{number:03}"),
+        )
     })
 }
 
 fn ask(node: &Node, wish: Option<&'static str>) -> JoinHandle<Seen> {
     let address = node.address;
     std::thread::spawn(move || {
-        let wish: Vec<_> = wish.map(|wish| ("cache-control", wish)).into_iter().collect();
+        let wish: Vec<_> = wish
+            .map(|wish| ("cache-control", wish))
+            .into_iter()
+            .collect();
         Client::to(address).send("GET", "/page", &wish, b"")
     })
 }
@@ -68,7 +77,11 @@ fn thirty_reloads_at_once_cost_one_fetch_or_validation() {
             let expected = if validates { "001" } else { "002" };
             for client in clients {
                 let seen = client.join().unwrap();
-                assert_eq!((seen.status, seen.text().as_str()), (200, expected), "{wish}");
+                assert_eq!(
+                    (seen.status, seen.text().as_str()),
+                    (200, expected),
+                    "{wish}"
+                );
             }
             assert_eq!(origin.requests(), 2, "{wish}");
         }
@@ -92,7 +105,9 @@ fn a_reload_is_not_answered_with_what_was_asked_for_before_it() {
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    let after: Vec<_> = [None, Some("no-cache"), Some("max-age=0")].map(|wish| ask(&node, wish)).into();
+    let after: Vec<_> = [None, Some("no-cache"), Some("max-age=0")]
+        .map(|wish| ask(&node, wish))
+        .into();
     node.await_figure("collapsed", 3);
     gate.open();
     assert_eq!(plain.join().unwrap().status, 200);
@@ -109,11 +124,21 @@ fn an_operator_may_have_reloads_ignored() {
     gate.open();
     let origin = origin(&gate, false);
     let upstream = Upstream::Http(format!("http://{}", origin.address).parse().unwrap());
-    let node = Node::with(&HttpConfig { client_no_cache: ClientNoCache::Ignore, ..wire::config(upstream) });
+    let node = Node::with(&HttpConfig {
+        client_no_cache: ClientNoCache::Ignore,
+        ..wire::config(upstream)
+    });
     let mut client = Client::new(&node);
     client.get("/page");
-    for wish in [("cache-control", "no-cache"), ("cache-control", "max-age=0"), ("pragma", "no-cache")] {
-        assert!(client.send("GET", "/page", &[wish], b"").is_hit(), "{wish:?}");
+    for wish in [
+        ("cache-control", "no-cache"),
+        ("cache-control", "max-age=0"),
+        ("pragma", "no-cache"),
+    ] {
+        assert!(
+            client.send("GET", "/page", &[wish], b"").is_hit(),
+            "{wish:?}"
+        );
     }
     assert_eq!(origin.requests(), 1);
 }

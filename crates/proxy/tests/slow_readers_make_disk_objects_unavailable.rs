@@ -17,7 +17,9 @@ const BODY_BYTES: usize = 400_000;
 
 /// Bytes that tell the object and the place in it.
 fn body(number: usize) -> Vec<u8> {
-    (0..BODY_BYTES / 8).flat_map(|at| format!("{:08x}", at * 1000 + number).into_bytes()).collect()
+    (0..BODY_BYTES / 8)
+        .flat_map(|at| format!("{:08x}", at * 1000 + number).into_bytes())
+        .collect()
 }
 
 fn number_of(target: &str) -> usize {
@@ -38,7 +40,8 @@ fn origin(is_down: &Arc<AtomicBool>) -> Origin {
             "/brief" => 1,
             _ => 0,
         };
-        let head = format!("cache-control: max-age={age}, stale-if-error=600\r\netag: \"{target}\"\r\n");
+        let head =
+            format!("cache-control: max-age={age}, stale-if-error=600\r\netag: \"{target}\"\r\n");
         if asked.header("if-none-match").is_some() {
             return say(stream, &format!("HTTP/1.1 304 Not Modified\r\n{head}\r\n"));
         }
@@ -70,14 +73,21 @@ struct Slow(TcpStream);
 
 impl Slow {
     fn new(node: &Node, target: &str, field: &str) -> Slow {
-        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+        let socket =
+            socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
         // So that the kernel takes little of the body: its buffers grow by segments.
         socket.set_recv_buffer_size(4096).unwrap();
         socket.set_tcp_mss(536).unwrap();
         socket.connect(&node.address.into()).unwrap();
         let mut stream = TcpStream::from(socket);
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        write!(stream, "GET {target} HTTP/1.1\r\nhost: example.test\r\n{field}\r\n").unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        write!(
+            stream,
+            "GET {target} HTTP/1.1\r\nhost: example.test\r\n{field}\r\n"
+        )
+        .unwrap();
         stream.peek(&mut [0; 300]).unwrap();
         Slow(stream)
     }
@@ -102,9 +112,14 @@ fn store(node: &Node, targets: impl Iterator<Item = String>) {
 fn slow_readers_make_disk_objects_unavailable() {
     let (origin, folder) = (origin(&Arc::default()), tempfile::tempdir().unwrap());
     let targets = || (0..12).map(|number| format!("/fresh/{number}"));
-    store(&Node::with(&config(origin.address, folder.path(), 4, 32)), targets());
+    store(
+        &Node::with(&config(origin.address, folder.path(), 4, 32)),
+        targets(),
+    );
     let node = Node::with(&config(nowhere(), folder.path(), 4, 32));
-    let slow: Vec<Slow> = targets().map(|target| Slow::new(&node, &target, "")).collect();
+    let slow: Vec<Slow> = targets()
+        .map(|target| Slow::new(&node, &target, ""))
+        .collect();
     let part = Slow::new(&node, "/fresh/3", "range: bytes=100000-299999\r\n");
     let parts = Slow::new(&node, "/fresh/4", "range: bytes=10-19,200000-399999\r\n");
     let mut client = Client::new(&node);
@@ -119,7 +134,10 @@ fn slow_readers_make_disk_objects_unavailable() {
         assert!(seen.body == body(number), "{number}");
     }
     let seen = part.finish();
-    assert_eq!((seen.status, seen.header("content-range")), (206, "bytes 100000-299999/400000"));
+    assert_eq!(
+        (seen.status, seen.header("content-range")),
+        (206, "bytes 100000-299999/400000")
+    );
     assert!(seen.body == body(3)[100_000..300_000]);
     let (seen, whole) = (parts.finish(), body(4));
     assert_eq!(seen.status, 206);
@@ -135,16 +153,33 @@ fn stale_objects_are_fetched_again_for_want_of_memory() {
     let is_down = Arc::<AtomicBool>::default();
     let (origin, folder) = (origin(&is_down), tempfile::tempdir().unwrap());
     let targets = || (0..4).map(|number| format!("/stale/{number}"));
-    store(&Node::with(&config(origin.address, folder.path(), 4, 32)), targets());
+    store(
+        &Node::with(&config(origin.address, folder.path(), 4, 32)),
+        targets(),
+    );
     let node = Node::with(&config(origin.address, folder.path(), 4, 32));
     for validates in [true, false] {
         is_down.store(!validates, Ordering::SeqCst);
-        let slow: Vec<Slow> = targets().map(|target| Slow::new(&node, &target, "")).collect();
+        let slow: Vec<Slow> = targets()
+            .map(|target| Slow::new(&node, &target, ""))
+            .collect();
         for (number, slow) in slow.into_iter().enumerate() {
             let seen = slow.finish();
-            assert!(seen.status == 200 && seen.body == body(number), "{validates} {number}: {}", seen.status);
-            let expected = if validates { "fwd-status=304" } else { "fwd=stale" };
-            assert!(seen.header("cache-status").contains(expected), "{:?}", seen.header("cache-status"));
+            assert!(
+                seen.status == 200 && seen.body == body(number),
+                "{validates} {number}: {}",
+                seen.status
+            );
+            let expected = if validates {
+                "fwd-status=304"
+            } else {
+                "fwd=stale"
+            };
+            assert!(
+                seen.header("cache-status").contains(expected),
+                "{:?}",
+                seen.header("cache-status")
+            );
         }
     }
 }
@@ -154,12 +189,18 @@ fn stale_objects_are_fetched_again_for_want_of_memory() {
 fn slow_readers_get_what_has_been_overwritten() {
     let (origin, folder) = (origin(&Arc::default()), tempfile::tempdir().unwrap());
     let targets = || (0..4).map(|number| format!("/fresh/{number}"));
-    store(&Node::with(&config(origin.address, folder.path(), 8, 8)), targets());
+    store(
+        &Node::with(&config(origin.address, folder.path(), 8, 8)),
+        targets(),
+    );
     let node = Node::with(&config(origin.address, folder.path(), 8, 8));
     // Memory has room to keep the rest of one of them.
     let slow = Slow::new(&node, "/fresh/1", "");
     store(&node, (100..140).map(|number| format!("/fresh/{number}")));
-    assert!(!Client::new(&node).get("/fresh/0").is_hit(), "nothing was overwritten");
+    assert!(
+        !Client::new(&node).get("/fresh/0").is_hit(),
+        "nothing was overwritten"
+    );
     assert!(slow.finish().body == body(1));
 }
 
@@ -167,7 +208,10 @@ fn slow_readers_get_what_has_been_overwritten() {
 #[test]
 fn each_of_many_validates_what_stays_on_disk() {
     let (origin, folder) = (origin(&Arc::default()), tempfile::tempdir().unwrap());
-    store(&Node::with(&config(origin.address, folder.path(), 4, 32)), ["/brief/1".to_owned()].into_iter());
+    store(
+        &Node::with(&config(origin.address, folder.path(), 4, 32)),
+        ["/brief/1".to_owned()].into_iter(),
+    );
     std::thread::sleep(Duration::from_millis(2100));
     let node = Node::with(&config(origin.address, folder.path(), 4, 32));
     // A slow reader of another object leaves no room to read this one whole.

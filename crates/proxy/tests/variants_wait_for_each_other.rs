@@ -29,7 +29,10 @@ impl Gate {
         state.0 += 1;
         self.changed.notify_all();
         let limit = Duration::from_secs(10);
-        let waited = self.changed.wait_timeout_while(state, limit, |(come, expected)| come < expected).unwrap();
+        let waited = self
+            .changed
+            .wait_timeout_while(state, limit, |(come, expected)| come < expected)
+            .unwrap();
         !waited.1.timed_out()
     }
 }
@@ -56,19 +59,30 @@ fn ask(address: SocketAddr, cookies: &[String]) -> Vec<String> {
     std::thread::scope(|scope| {
         let client = |cookie: &String| {
             let cookie = cookie.clone();
-            scope.spawn(move || Client::to(address).send("GET", "/", &[("cookie", &cookie)], b"").text())
+            scope.spawn(move || {
+                Client::to(address)
+                    .send("GET", "/", &[("cookie", &cookie)], b"")
+                    .text()
+            })
         };
         let clients: Vec<_> = cookies.iter().map(client).collect();
-        clients.into_iter().map(|client| client.join().unwrap()).collect()
+        clients
+            .into_iter()
+            .map(|client| client.join().unwrap())
+            .collect()
     })
 }
 
 fn cookies(name: &str, count: usize) -> Vec<String> {
-    (0..count).map(|number| format!("{name}={number}")).collect()
+    (0..count)
+        .map(|number| format!("{name}={number}"))
+        .collect()
 }
 
 fn config(origin: &Origin) -> HttpConfig {
-    wire::config(Upstream::Http(format!("http://{}", origin.address).parse().unwrap()))
+    wire::config(Upstream::Http(
+        format!("http://{}", origin.address).parse().unwrap(),
+    ))
 }
 
 /// After the first response, all that get another variant are under way at once.
@@ -80,7 +94,11 @@ fn clients_with_other_cookies_are_served_one_after_another() {
         let node = Node::with(&config(&origin));
         // The first one shows what varies.
         gate.expect(1);
-        assert_eq!(ask(node.address, &cookies("first", 1)), ["first=0"], "{control}");
+        assert_eq!(
+            ask(node.address, &cookies("first", 1)),
+            ["first=0"],
+            "{control}"
+        );
         for round in 0..3 {
             gate.expect(CLIENTS);
             let sent = cookies(&format!("round-{round}"), CLIENTS);
@@ -98,9 +116,19 @@ fn what_varies_is_learned_by_one_client_at_a_time() {
     let origin = Origin::new(move |asked: &Asked, stream| {
         let is_first = std::mem::take(&mut *first.lock().unwrap());
         let all = of_origin[usize::from(!is_first)].pass();
-        let body = if all { asked.header("cookie").unwrap().to_owned() } else { "alone".to_owned() };
+        let body = if all {
+            asked.header("cookie").unwrap().to_owned()
+        } else {
+            "alone".to_owned()
+        };
         let head = "cache-control: public, max-age=60\r\nvary: Cookie";
-        say(stream, &format!("HTTP/1.1 200 OK\r\n{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()))
+        say(
+            stream,
+            &format!(
+                "HTTP/1.1 200 OK\r\n{head}\r\ncontent-length: {}\r\n\r\n{body}",
+                body.len()
+            ),
+        )
     });
     let node = Node::with(&config(&origin));
     // The first, and this test, when all others wait for the first.
@@ -122,8 +150,14 @@ fn what_varies_is_learned_by_one_client_at_a_time() {
 fn a_rule_that_forbids_collapsing_is_ignored() {
     let gate = Arc::new(Gate::default());
     let origin = origin(&gate, "public, max-age=60", "Accept");
-    let rules = vec![Rule { collapse: Some(false), ..Rule::default() }];
-    let node = Node::with(&HttpConfig { rules, ..config(&origin) });
+    let rules = vec![Rule {
+        collapse: Some(false),
+        ..Rule::default()
+    }];
+    let node = Node::with(&HttpConfig {
+        rules,
+        ..config(&origin)
+    });
     gate.expect(CLIENTS);
     let sent = cookies("id", CLIENTS);
     assert_eq!(ask(node.address, &sent), sent);

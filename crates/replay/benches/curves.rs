@@ -22,7 +22,13 @@ const CAPACITIES: [u64; 8] = [1_000, 2_000, 5_000, 10_000, 20_000, 40_000, 70_00
 static ACCESSES: LazyLock<Vec<Access>> = LazyLock::new(|| {
     let zipf = Zipf::new(OBJECTS, 1.0).expect("a distribution");
     let mut stream = Streams::new(1).stream("bench");
-    (0..REQUESTS).map(|_| Access { id: zipf.draw(&mut stream), size: 1, now: Time::ZERO }).collect()
+    (0..REQUESTS)
+        .map(|_| Access {
+            id: zipf.draw(&mut stream),
+            size: 1,
+            now: Time::ZERO,
+        })
+        .collect()
 });
 
 #[divan::bench(args = [1.0, 0.1, 0.01], sample_count = 3, sample_size = 1)]
@@ -32,14 +38,17 @@ fn curve(bencher: Bencher<'_, '_>, rate: f64) {
         let sample = Sample::of(rate, 1).expect("a rate");
         (Curve::lru(&CAPACITIES, &sample), sample)
     };
-    bencher.counter(ItemsCount::new(REQUESTS)).with_inputs(start).bench_local_refs(|(curve, sample)| {
-        let mut sampled = Vec::new();
-        for accesses in accesses.chunks(1 << 14) {
-            sampled.clear();
-            sampled.extend(accesses.iter().filter_map(|access| sample.take(access)));
-            curve.requests(&sampled);
-        }
-    });
+    bencher
+        .counter(ItemsCount::new(REQUESTS))
+        .with_inputs(start)
+        .bench_local_refs(|(curve, sample)| {
+            let mut sampled = Vec::new();
+            for accesses in accesses.chunks(1 << 14) {
+                sampled.clear();
+                sampled.extend(accesses.iter().filter_map(|access| sample.take(access)));
+                curve.requests(&sampled);
+            }
+        });
 }
 
 #[divan::bench(sample_count = 3, sample_size = 1)]
@@ -47,5 +56,8 @@ fn one_replay(bencher: Bencher<'_, '_>) {
     let accesses = &*ACCESSES;
     let largest = ByteSize::from_bytes(CAPACITIES[7]);
     let start = || Replay::new(&"lru".parse().expect("a spec"), largest, 1).expect("a replay");
-    bencher.counter(ItemsCount::new(REQUESTS)).with_inputs(start).bench_local_refs(|replay| replay.requests(accesses));
+    bencher
+        .counter(ItemsCount::new(REQUESTS))
+        .with_inputs(start)
+        .bench_local_refs(|replay| replay.requests(accesses));
 }

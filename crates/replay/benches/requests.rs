@@ -18,7 +18,13 @@ const REQUESTS: usize = 5_000_000;
 static ACCESSES: LazyLock<Vec<Access>> = LazyLock::new(|| {
     let zipf = Zipf::new(1_000_000, 1.0).expect("a distribution");
     let mut stream = Streams::new(1).stream("bench");
-    (0..REQUESTS).map(|_| Access { id: zipf.draw(&mut stream), size: 1, now: Time::ZERO }).collect()
+    (0..REQUESTS)
+        .map(|_| Access {
+            id: zipf.draw(&mut stream),
+            size: 1,
+            now: Time::ZERO,
+        })
+        .collect()
 });
 
 #[divan::bench(

@@ -3,7 +3,10 @@
 //!
 //!     cargo bench -p larder-replay --bench what_if -- TRACE SIZE [REQUESTS]
 #![allow(clippy::print_stdout, reason = "it prints what it measures")]
-#![allow(clippy::disallowed_methods, reason = "a benchmark reads arguments and the clock")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a benchmark reads arguments and the clock"
+)]
 
 use larder_policy::Spec;
 use larder_policy::observe::{Observed, Observer, Outcome};
@@ -28,35 +31,62 @@ fn observed(access: &Access, place: u64) -> Observed {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| argument != "--bench")
+        .collect();
     // Without arguments, as `cargo bench` of the whole crate calls it, the day of NASA.
-    let default = [concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/nasa_19950801.tsv.zst"), "8MiB"].map(str::to_owned);
-    let arguments = if arguments.is_empty() { &default[..] } else { &arguments };
-    let [path, size, rest @ ..] = arguments else { return Err("usage: TRACE SIZE [REQUESTS]".into()) };
+    let default = [
+        concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/tests/data/nasa_19950801.tsv.zst"
+        ),
+        "8MiB",
+    ]
+    .map(str::to_owned);
+    let arguments = if arguments.is_empty() {
+        &default[..]
+    } else {
+        &arguments
+    };
+    let [path, size, rest @ ..] = arguments else {
+        return Err("usage: TRACE SIZE [REQUESTS]".into());
+    };
     let most = rest.first().map_or(Ok(1_000_000), |most| most.parse())?;
     let capacity: ByteSize = size.parse()?;
     let trace = Trace::open(std::path::Path::new(path), None)?;
     let accesses: Vec<Access> = trace.take(most).collect::<Result<_, _>>()?;
-    let specs: Vec<Spec> = WHAT_IF_POLICIES.iter().map(|policy| policy.parse()).collect::<Result<_, _>>()?;
+    let specs: Vec<Spec> = WHAT_IF_POLICIES
+        .iter()
+        .map(|policy| policy.parse())
+        .collect::<Result<_, _>>()?;
     let (mut covered, mut cells, mut sum, mut worst) = (0, 0, 0.0, BTreeMap::<u64, f64>::new());
     for seed in 1..=5 {
         let mut what_if = WhatIf::new(&specs, capacity, seed)?;
         let (mut observer, mut taken) = (Observer::new(seed, 1_024), Vec::new());
         let started = Instant::now();
         for accesses in std::iter::once(&accesses[..0]).chain(accesses.chunks(512)) {
-            accesses
-                .iter()
-                .for_each(|access| observer.fetched(access.id, access.size, |place| observed(access, place)));
+            accesses.iter().for_each(|access| {
+                observer.fetched(access.id, access.size, |place| observed(access, place))
+            });
             let totals = observer.take(what_if.sample(), &mut taken);
             what_if.observe(&mut taken, totals, Time::ZERO);
         }
         let (report, took) = (what_if.report(), started.elapsed());
         for cell in &report.cells {
-            let mut replay = Replay::new(&cell.policy.parse()?, ByteSize::from_bytes(cell.capacity), seed)?.filling();
+            let mut replay = Replay::new(
+                &cell.policy.parse()?,
+                ByteSize::from_bytes(cell.capacity),
+                seed,
+            )?
+            .filling();
             replay.requests(&accesses);
             let row = replay.row("");
             let off = [
-                (cell.object_hit_ratio - row.object_hit_ratio, cell.object_error),
+                (
+                    cell.object_hit_ratio - row.object_hit_ratio,
+                    cell.object_error,
+                ),
                 (cell.byte_hit_ratio - row.byte_hit_ratio, cell.byte_error),
             ];
             for (off, error) in off {
@@ -88,7 +118,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             what_if.state_bytes() as f64 / 1e6,
         );
     }
-    worst.iter().for_each(|(capacity, worst)| println!("{capacity:>12} B  worst {worst:.4}"));
+    worst
+        .iter()
+        .for_each(|(capacity, worst)| println!("{capacity:>12} B  worst {worst:.4}"));
     println!(
         "objects: mean {:.4}, worst {:.4}; {covered} of {cells} within the stated error",
         sum * 2.0 / f64::from(cells),

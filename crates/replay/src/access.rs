@@ -19,7 +19,11 @@ impl Access {
     /// bytes. An empty object has one. The first segment keeps the object's number.
     pub fn segments(self, size: NonZeroU64) -> impl Iterator<Item = Access> {
         (0..self.size.div_ceil(size.get()).max(1)).map(move |number| Access {
-            id: if number == 0 { self.id } else { mix(self.id ^ mix(number)) },
+            id: if number == 0 {
+                self.id
+            } else {
+                mix(self.id ^ mix(number))
+            },
             size: (self.size - number * size.get()).min(size.get()),
             now: self.now,
         })
@@ -44,12 +48,26 @@ mod tests {
     fn segments_are_the_object() {
         let size = NonZeroU64::new(8000).unwrap();
         let sizes = |bytes: u64| -> Vec<u64> {
-            Access { id: 7, size: bytes, now: Time::ZERO }.segments(size).map(|segment| segment.size).collect()
+            Access {
+                id: 7,
+                size: bytes,
+                now: Time::ZERO,
+            }
+            .segments(size)
+            .map(|segment| segment.size)
+            .collect()
         };
         assert_eq!(sizes(0), [0]);
         assert_eq!(sizes(8000), [8000]);
         assert_eq!(sizes(16_001), [8000, 8000, 1]);
-        let of = |id: u64| Access { id, size: 1_000_000, now: Time::ZERO }.segments(size);
+        let of = |id: u64| {
+            Access {
+                id,
+                size: 1_000_000,
+                now: Time::ZERO,
+            }
+            .segments(size)
+        };
         let ids: HashSet<u64> = (0..1000).flat_map(of).map(|segment| segment.id).collect();
         assert_eq!(ids.len(), 125_000);
     }

@@ -104,7 +104,11 @@ pub struct Figures {
 impl Figures {
     /// Returns the figures of no request.
     pub fn new(wanted: Breakdown) -> Figures {
-        Figures { wanted, evictions: wanted.evictions.then(Evictions::default), ..Figures::default() }
+        Figures {
+            wanted,
+            evictions: wanted.evictions.then(Evictions::default),
+            ..Figures::default()
+        }
     }
 
     /// Forgets what was counted so far, at the end of a warm-up. Windows begin there.
@@ -121,7 +125,10 @@ impl Figures {
             Window::Requests(requests) => (self.request, requests.max(1)),
             Window::Nanos(nanos) => (access.now.nanos(), nanos.max(1)),
         };
-        let first = self.windows.first().map_or(place - place % width, |first| first.start);
+        let first = self
+            .windows
+            .first()
+            .map_or(place - place % width, |first| first.start);
         let mut at = place.saturating_sub(first) / width;
         while at >= BREAKDOWN_MAX_WINDOWS as u64 {
             width *= 2;
@@ -133,15 +140,34 @@ impl Figures {
             Window::Nanos(_) => Window::Nanos(width),
         });
         let next = self.windows.len() as u64;
-        self.windows.extend((next..=at).map(|nth| Part { start: first + nth * width, ..Part::default() }));
+        self.windows.extend((next..=at).map(|nth| Part {
+            start: first + nth * width,
+            ..Part::default()
+        }));
         &mut self.windows[at as usize]
     }
 
     fn size_class(&mut self, size: u64) -> &mut Part {
-        let start = if size == 0 { 0 } else { 10_u64.pow(size.ilog10()) };
-        let at = self.size_classes.partition_point(|class| class.start < start);
-        if self.size_classes.get(at).is_none_or(|class| class.start != start) {
-            self.size_classes.insert(at, Part { start, ..Part::default() });
+        let start = if size == 0 {
+            0
+        } else {
+            10_u64.pow(size.ilog10())
+        };
+        let at = self
+            .size_classes
+            .partition_point(|class| class.start < start);
+        if self
+            .size_classes
+            .get(at)
+            .is_none_or(|class| class.start != start)
+        {
+            self.size_classes.insert(
+                at,
+                Part {
+                    start,
+                    ..Part::default()
+                },
+            );
         }
         &mut self.size_classes[at]
     }
@@ -188,8 +214,12 @@ impl Events for Figures {
     }
 
     fn on_evict(&mut self, slot: Slot) {
-        let Some(evictions) = &mut self.evictions else { return };
-        let Some((since, was_hit)) = self.stored.get(slot.index()) else { return };
+        let Some(evictions) = &mut self.evictions else {
+            return;
+        };
+        let Some((since, was_hit)) = self.stored.get(slot.index()) else {
+            return;
+        };
         let age = self.request - since;
         let power = (u64::BITS - age.leading_zeros()) as usize;
         if evictions.ages.len() <= power {
@@ -209,31 +239,82 @@ mod tests {
     use crate::Replay;
     use larder_units::{ByteSize, Time};
 
-    fn figures(wanted: Breakdown, requests: &[(u64, u64, u64)], capacity: u64) -> (Figures, Replay) {
-        let mut replay = Replay::new(&"lru".parse().unwrap(), ByteSize::from_bytes(capacity), 1).unwrap();
+    fn figures(
+        wanted: Breakdown,
+        requests: &[(u64, u64, u64)],
+        capacity: u64,
+    ) -> (Figures, Replay) {
+        let mut replay =
+            Replay::new(&"lru".parse().unwrap(), ByteSize::from_bytes(capacity), 1).unwrap();
         let mut figures = Figures::new(wanted);
-        let access =
-            |(id, size, second): &(u64, u64, u64)| Access { id: *id, size: *size, now: Time::from_secs(*second) };
+        let access = |(id, size, second): &(u64, u64, u64)| Access {
+            id: *id,
+            size: *size,
+            now: Time::from_secs(*second),
+        };
         let accesses: Vec<Access> = requests.iter().map(access).collect();
-        accesses.chunks(3).for_each(|chunk| _ = replay.requests_with(chunk, &mut figures));
+        accesses
+            .chunks(3)
+            .for_each(|chunk| _ = replay.requests_with(chunk, &mut figures));
         (figures, replay)
     }
 
     /// Failure: the parts do not add up to the row, or a request is in a wrong one.
     #[test]
     fn parts_are_not_the_whole() {
-        let requests: Vec<_> =
-            (0..1000_u64).map(|n| (if n % 3 == 0 { n % 4 } else { n * 31 % 89 }, n % 120, 7 + n / 10)).collect();
-        let wanted = Breakdown { window: Some(Window::Requests(64)), size_classes: true, evictions: true };
+        let requests: Vec<_> = (0..1000_u64)
+            .map(|n| {
+                (
+                    if n % 3 == 0 { n % 4 } else { n * 31 % 89 },
+                    n % 120,
+                    7 + n / 10,
+                )
+            })
+            .collect();
+        let wanted = Breakdown {
+            window: Some(Window::Requests(64)),
+            size_classes: true,
+            evictions: true,
+        };
         let (found, replay) = figures(wanted, &requests, 700);
         let counts = replay.counts();
         for parts in [&found.windows, &found.size_classes] {
             let whole = merged(parts);
-            let sums = (whole.requests, whole.hits, whole.insertions, whole.bytes, whole.hit_bytes);
-            assert_eq!(sums, (counts.requests, counts.hits, counts.insertions, counts.bytes, counts.hit_bytes));
+            let sums = (
+                whole.requests,
+                whole.hits,
+                whole.insertions,
+                whole.bytes,
+                whole.hit_bytes,
+            );
+            assert_eq!(
+                sums,
+                (
+                    counts.requests,
+                    counts.hits,
+                    counts.insertions,
+                    counts.bytes,
+                    counts.hit_bytes
+                )
+            );
         }
-        assert_eq!(found.windows.iter().map(|part| part.requests).take(15).sum::<u64>(), 15 * 64);
-        assert_eq!(found.size_classes.iter().map(|class| class.start).collect::<Vec<_>>(), [0, 1, 10, 100]);
+        assert_eq!(
+            found
+                .windows
+                .iter()
+                .map(|part| part.requests)
+                .take(15)
+                .sum::<u64>(),
+            15 * 64
+        );
+        assert_eq!(
+            found
+                .size_classes
+                .iter()
+                .map(|class| class.start)
+                .collect::<Vec<_>>(),
+            [0, 1, 10, 100]
+        );
         let evictions = found.evictions.unwrap();
         let stored = replay.engine().len() as u64;
         assert_eq!(evictions.evictions, counts.insertions - stored);
@@ -244,31 +325,61 @@ mod tests {
     /// Failure: a window of time begins elsewhere, or a pause in the trace has none.
     #[test]
     fn a_pause_has_no_window() {
-        let wanted = Breakdown { window: Some(Window::Nanos(10_000_000_000)), ..Breakdown::default() };
+        let wanted = Breakdown {
+            window: Some(Window::Nanos(10_000_000_000)),
+            ..Breakdown::default()
+        };
         let (found, _) = figures(wanted, &[(1, 1, 12), (1, 1, 19), (1, 1, 45)], 10);
-        let parts: Vec<_> = found.windows.iter().map(|part| (part.start / 1_000_000_000, part.requests)).collect();
+        let parts: Vec<_> = found
+            .windows
+            .iter()
+            .map(|part| (part.start / 1_000_000_000, part.requests))
+            .collect();
         assert_eq!(parts, [(10, 2), (20, 0), (30, 0), (40, 1)]);
     }
 
     /// Failure: a long trace takes unbounded memory, or loses requests when windows are merged.
     #[test]
     fn windows_are_unbounded() {
-        let wanted = Breakdown { window: Some(Window::Requests(1)), ..Breakdown::default() };
-        let requests: Vec<_> = (0..3 * BREAKDOWN_MAX_WINDOWS as u64).map(|n| (n % 5, 1, 0)).collect();
+        let wanted = Breakdown {
+            window: Some(Window::Requests(1)),
+            ..Breakdown::default()
+        };
+        let requests: Vec<_> = (0..3 * BREAKDOWN_MAX_WINDOWS as u64)
+            .map(|n| (n % 5, 1, 0))
+            .collect();
         let (found, _) = figures(wanted, &requests, 10);
         assert!(found.windows.len() <= BREAKDOWN_MAX_WINDOWS);
         assert_eq!(merged(&found.windows).requests, requests.len() as u64);
-        assert!(found.windows.iter().all(|part| part.requests == 4), "{:?}", &found.windows[..3]);
+        assert!(
+            found.windows.iter().all(|part| part.requests == 4),
+            "{:?}",
+            &found.windows[..3]
+        );
     }
 
     /// Failure: an age is counted from another request.
     #[test]
     fn ages_are_off() {
-        let wanted = Breakdown { evictions: true, ..Breakdown::default() };
-        let (found, _) = figures(wanted, &[(1, 1, 0), (2, 1, 0), (1, 1, 0), (3, 1, 0), (4, 1, 0)], 2);
+        let wanted = Breakdown {
+            evictions: true,
+            ..Breakdown::default()
+        };
+        let (found, _) = figures(
+            wanted,
+            &[(1, 1, 0), (2, 1, 0), (1, 1, 0), (3, 1, 0), (4, 1, 0)],
+            2,
+        );
         let evictions = found.evictions.unwrap();
         // Request 3 evicts object 2, stored by request 1; request 4 evicts object 1, stored by 0.
-        assert_eq!((evictions.evictions, evictions.without_hit, evictions.mean_age), (2, 1, 3.0));
+        assert_eq!(
+            (
+                evictions.evictions,
+                evictions.without_hit,
+                evictions.mean_age
+            ),
+            (2, 1, 3.0)
+        );
         assert_eq!(evictions.ages, [0, 0, 1, 1]);
     }
 }

@@ -40,10 +40,13 @@ mod zipf;
 
 pub use access::Access;
 pub use breakdown::{Breakdown, Evictions, Figures, Part, Window};
-pub use curve::{Curve, KeptSample, LruCurve, Miniature, Misses, Point, Sample, Sampled, Simulated, spaced_sizes};
+pub use curve::{
+    Curve, KeptSample, LruCurve, Miniature, Misses, Point, Sample, Sampled, Simulated, spaced_sizes,
+};
 pub use generate::{
-    Cdn, CdnRequests, Class, CrowdShape, FlashCrowd, FlashCrowdRequests, Joint, JointRequests, Mix, MixRequests,
-    ParameterError, TableError, TrafficMix, TrafficMixRequests, Video, VideoRequests, Web, WebRequests, gather,
+    Cdn, CdnRequests, Class, CrowdShape, FlashCrowd, FlashCrowdRequests, Joint, JointRequests, Mix,
+    MixRequests, ParameterError, TableError, TrafficMix, TrafficMixRequests, Video, VideoRequests,
+    Web, WebRequests, gather,
 };
 pub use replay::{Counts, Events, Replay, replay};
 pub use row::Row;
@@ -51,9 +54,10 @@ pub use size::{Size, SizeError};
 pub use survey::Survey;
 pub use sweep::{EndsOnPanic, Sweep};
 pub use trace::{
-    ColumnNames, ColumnNamesError, ColumnPlaces, Format, FormatEntry, FormatError, FormatRegistry, Lines, Open, Place,
-    ReadError, Requests, Trace, TraceBytes, TraceError, TraceProblem, TraceReader, TraceWriter, WriteError,
-    WriteFormat, WriteFormatError, link_next_accesses, name_hash,
+    ColumnNames, ColumnNamesError, ColumnPlaces, Format, FormatEntry, FormatError, FormatRegistry,
+    Lines, Open, Place, ReadError, Requests, Trace, TraceBytes, TraceError, TraceProblem,
+    TraceReader, TraceWriter, WriteError, WriteFormat, WriteFormatError, link_next_accesses,
+    name_hash,
 };
 pub use unit::Unit;
 pub use what_if::{Measured, WHAT_IF_POLICIES, WHAT_IF_SIZES, WhatIf, WhatIfCell, WhatIfReport};

@@ -99,7 +99,10 @@ impl Replay {
     /// # Errors
     /// [`SpecError`] where the spec's arguments contradict each other.
     pub fn new(spec: &Spec, capacity: ByteSize, seed: u64) -> Result<Replay, SpecError> {
-        Ok(Replay::over(Engine::new(spec, capacity, &Streams::new(seed))?, seed))
+        Ok(Replay::over(
+            Engine::new(spec, capacity, &Streams::new(seed))?,
+            seed,
+        ))
     }
 
     /// As [`Replay::new`], also for the policies that know the trace ahead ([`Spec::is_offline`]):
@@ -107,8 +110,16 @@ impl Replay {
     ///
     /// # Errors
     /// [`SpecError`] where the spec's arguments contradict each other.
-    pub fn foreseeing(spec: &Spec, capacity: ByteSize, seed: u64, future: &Arc<Future>) -> Result<Replay, SpecError> {
-        Ok(Replay::over(Engine::foreseeing(spec, capacity, &Streams::new(seed), future)?, seed))
+    pub fn foreseeing(
+        spec: &Spec,
+        capacity: ByteSize,
+        seed: u64,
+        future: &Arc<Future>,
+    ) -> Result<Replay, SpecError> {
+        Ok(Replay::over(
+            Engine::foreseeing(spec, capacity, &Streams::new(seed), future)?,
+            seed,
+        ))
     }
 
     /// An empty cache over an empty engine, whose policies may come from no registry
@@ -131,7 +142,10 @@ impl Replay {
     /// node's caches do ([`Engine::admit_or_fill`]). The papers ask for every object. `larder
     /// replay` fills unless `--no-fill` is given.
     pub fn filling(self) -> Replay {
-        Replay { fills: true, ..self }
+        Replay {
+            fills: true,
+            ..self
+        }
     }
 
     /// One request; true at a hit.
@@ -142,7 +156,12 @@ impl Replay {
 
     /// As [`Replay::request`], of an object that is probably in the slot `guess`, or not stored.
     #[inline]
-    fn request_in(&mut self, access: &Access, guess: Option<Slot>, events: &mut impl Events) -> bool {
+    fn request_in(
+        &mut self,
+        access: &Access,
+        guess: Option<Slot>,
+        events: &mut impl Events,
+    ) -> bool {
         let Access { id, size, now } = *access;
         self.counts.requests += 1;
         self.counts.bytes = self.counts.bytes.saturating_add(size);
@@ -170,7 +189,9 @@ impl Replay {
             false => self.engine.admit(id, size, now),
         };
         if admitted && self.engine.make_room(id, size, now, &mut self.victims) {
-            self.victims.iter().for_each(|victim| events.on_evict(*victim));
+            self.victims
+                .iter()
+                .for_each(|victim| events.on_evict(*victim));
             self.forget_victims();
             if let Some(slot) = self.engine.insert(id, size, now, &mut self.victims) {
                 self.index.insert(id, slot);
@@ -199,7 +220,8 @@ impl Replay {
                 self.request_in(access, guesses[next % (2 * STEP)], events);
             }
             if let Some(access) = due(2) {
-                self.engine.prefetch_further(access.id, guesses[(next - STEP) % (2 * STEP)]);
+                self.engine
+                    .prefetch_further(access.id, guesses[(next - STEP) % (2 * STEP)]);
             }
             if let Some(access) = due(1) {
                 let guess = self.index.guess(access.id);
@@ -239,7 +261,10 @@ impl Replay {
     /// Requests that missed so far, and their bytes, since the last [`Replay::reset_counts`].
     pub fn misses(&self) -> (u64, u64) {
         let counts = self.counts.since(self.warm_up);
-        (counts.requests - counts.hits, counts.bytes - counts.hit_bytes)
+        (
+            counts.requests - counts.hits,
+            counts.bytes - counts.hit_bytes,
+        )
     }
 
     /// What was counted so far, since the last [`Replay::reset_counts`].
@@ -250,8 +275,20 @@ impl Replay {
     /// The figures so far, since the last [`Replay::reset_counts`]. The host fills in
     /// [`Row::requests_per_second`], since it has the clock.
     pub fn row(&self, trace: &str) -> Row {
-        let Counts { requests, hits, insertions, bytes, hit_bytes } = self.counts.since(self.warm_up);
-        let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
+        let Counts {
+            requests,
+            hits,
+            insertions,
+            bytes,
+            hit_bytes,
+        } = self.counts.since(self.warm_up);
+        let share = |part: u64, whole: u64| {
+            if whole == 0 {
+                0.0
+            } else {
+                part as f64 / whole as f64
+            }
+        };
         Row {
             trace: trace.to_owned(),
             policy: self.engine.spec().to_string(),

@@ -42,7 +42,10 @@ impl Size {
             Size::Bytes(size) => Ok(*size),
             Size::Number(number) => Ok(ByteSize::from_bytes(*number)),
             Size::Share(share) => match (unique_bytes as f64 * share.value()) as u64 {
-                0 => Err(SizeError::LessThanAByte { size: *self, unique_bytes }),
+                0 => Err(SizeError::LessThanAByte {
+                    size: *self,
+                    unique_bytes,
+                }),
                 bytes => Ok(ByteSize::from_bytes(bytes)),
             },
         }
@@ -84,8 +87,12 @@ impl std::str::FromStr for Size {
 /// Reads a number without a unit, such as 1000, 1_000, 1e7 or 0.1. `None` for anything else.
 fn number(text: &str) -> Option<f64> {
     let text = text.trim().replace('_', "");
-    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || b".eE".contains(&byte));
-    text.parse().ok().filter(|number: &f64| is_plain && number.is_finite())
+    let is_plain = text
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || b".eE".contains(&byte));
+    text.parse()
+        .ok()
+        .filter(|number: &f64| is_plain && number.is_finite())
 }
 
 /// Returns the size that a number without a unit means: a share below 1, and whole bytes or objects
@@ -102,8 +109,14 @@ fn of_number(text: &str, number: f64) -> Result<Size, SizeError> {
         return Err(SizeError::Ambiguous(text.to_owned()));
     }
     // `u64` reads digits exactly; only a number with an exponent is read as a float.
-    let whole = text.replace('_', "").parse().ok().or((number < u64::MAX as f64).then_some(number as u64));
-    whole.map(Size::Number).ok_or_else(|| SizeError::TooLarge(text.to_owned()))
+    let whole = text
+        .replace('_', "")
+        .parse()
+        .ok()
+        .or((number < u64::MAX as f64).then_some(number as u64));
+    whole
+        .map(Size::Number)
+        .ok_or_else(|| SizeError::TooLarge(text.to_owned()))
 }
 
 /// A capacity that cannot be used.
@@ -132,17 +145,28 @@ pub enum SizeError {
 impl fmt::Display for SizeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SizeError::Nothing => f.write_str("size 0: a cache of nothing hits nothing, give a byte at least"),
+            SizeError::Nothing => {
+                f.write_str("size 0: a cache of nothing hits nothing, give a byte at least")
+            }
             SizeError::NoShare(error) => write!(f, "size {error}"),
             SizeError::NoSize(error) => {
-                write!(f, "size {error}, or a share of the trace's bytes such as \"10%\" or \"0.1\"")
+                write!(
+                    f,
+                    "size {error}, or a share of the trace's bytes such as \"10%\" or \"0.1\""
+                )
             }
             SizeError::Ambiguous(text) => {
-                write!(f, "size {text} is ambiguous: a share is below 1 or ends with %, and a number of bytes is whole")
+                write!(
+                    f,
+                    "size {text} is ambiguous: a share is below 1 or ends with %, and a number of bytes is whole"
+                )
             }
             SizeError::TooLarge(text) => write!(f, "size {text} is above 2^64 - 1"),
             SizeError::LessThanAByte { size, unique_bytes } => {
-                write!(f, "size {size} of {unique_bytes} bytes is less than one byte")
+                write!(
+                    f,
+                    "size {size} of {unique_bytes} bytes is less than one byte"
+                )
             }
         }
     }
@@ -159,15 +183,29 @@ mod tests {
     #[test]
     fn a_share_of_the_trace_is_other_than_its_bytes() {
         let mut survey = Survey::default();
-        survey.count(&Access { id: 1, size: 20_484, now: Time::ZERO });
-        let bytes = |text: &str| text.parse::<Size>().unwrap().capacity(Some(&survey)).map(ByteSize::bytes);
+        survey.count(&Access {
+            id: 1,
+            size: 20_484,
+            now: Time::ZERO,
+        });
+        let bytes = |text: &str| {
+            text.parse::<Size>()
+                .unwrap()
+                .capacity(Some(&survey))
+                .map(ByteSize::bytes)
+        };
         assert_eq!(bytes("10%").unwrap(), 2_048);
         assert_eq!(bytes("0.1").unwrap(), 2_048);
         assert_eq!(bytes("64KiB").unwrap(), 65_536);
         assert_eq!(bytes("1").unwrap(), 1);
         assert_eq!(bytes("1e7").unwrap(), 10_000_000);
         assert_eq!(bytes("18446744073709551615").unwrap(), u64::MAX);
-        assert!(bytes("0.001%").unwrap_err().to_string().contains("of 20484 bytes is less than one"));
+        assert!(
+            bytes("0.001%")
+                .unwrap_err()
+                .to_string()
+                .contains("of 20484 bytes is less than one")
+        );
     }
 
     #[test]

@@ -41,7 +41,9 @@ impl Survey {
         self.times = Some((first.min(access.now), last.max(access.now)));
         let object = self.objects.entry(access.id).or_default();
         object.requests += 1;
-        self.unique_bytes = self.unique_bytes.saturating_add(access.size.saturating_sub(object.size));
+        self.unique_bytes = self
+            .unique_bytes
+            .saturating_add(access.size.saturating_sub(object.size));
         object.size = object.size.max(access.size);
     }
 
@@ -62,7 +64,9 @@ impl Survey {
 
     /// Each object's requests, and its largest size in bytes.
     pub(crate) fn counted(&self) -> impl Iterator<Item = (u64, u64)> {
-        self.objects.values().map(|object| (object.requests, object.size))
+        self.objects
+            .values()
+            .map(|object| (object.requests, object.size))
     }
 
     /// The whole account. Sorts the objects: 16 bytes of memory more for each.
@@ -200,11 +204,22 @@ impl Zipf {
             return None;
         }
         let n = points.len() as f64;
-        let (x, y) = points.iter().fold((0.0, 0.0), |(x, y), point| (x + point.0 / n, y + point.1 / n));
-        let sum = |term: fn(f64, f64) -> f64| points.iter().map(|point| term(point.0 - x, point.1 - y)).sum::<f64>();
+        let (x, y) = points.iter().fold((0.0, 0.0), |(x, y), point| {
+            (x + point.0 / n, y + point.1 / n)
+        });
+        let sum = |term: fn(f64, f64) -> f64| {
+            points
+                .iter()
+                .map(|point| term(point.0 - x, point.1 - y))
+                .sum::<f64>()
+        };
         let (xx, xy, yy) = (sum(|x, _| x * x), sum(|x, y| x * y), sum(|_, y| y * y));
         let r_squared = if yy > 0.0 { xy * xy / (xx * yy) } else { 1.0 };
-        Some(Zipf { exponent: -xy / xx, r_squared, ranks: ranks as u64 })
+        Some(Zipf {
+            exponent: -xy / xx,
+            r_squared,
+            ranks: ranks as u64,
+        })
     }
 }
 
@@ -217,21 +232,41 @@ impl Sizes {
         let mut requested = 0_u128;
         for object in objects {
             requested += u128::from(object.size) * u128::from(object.requests);
-            let from = object.size.checked_ilog10().map_or(0, |digits| 10_u64.pow(digits));
+            let from = object
+                .size
+                .checked_ilog10()
+                .map_or(0, |digits| 10_u64.pow(digits));
             while decades.last().is_none_or(|decade| decade.0 < from) {
-                let next = decades.last().map_or(from, |decade| if decade.0 == 0 { 1 } else { decade.0 * 10 });
+                let next = decades
+                    .last()
+                    .map_or(from, |decade| if decade.0 == 0 { 1 } else { decade.0 * 10 });
                 decades.push((next, 0, 0, 0));
             }
             if let Some(decade) = decades.last_mut() {
-                *decade = (from, decade.1 + 1, decade.2 + object.requests, decade.3 + u128::from(object.size));
+                *decade = (
+                    from,
+                    decade.1 + 1,
+                    decade.2 + object.requests,
+                    decade.3 + u128::from(object.size),
+                );
             }
         }
         let all = objects.len() as u64;
         let bytes: u128 = decades.iter().map(|decade| decade.3).sum();
-        let share = |part: u128| if bytes == 0 { 0.0 } else { part as f64 / bytes as f64 };
+        let share = |part: u128| {
+            if bytes == 0 {
+                0.0
+            } else {
+                part as f64 / bytes as f64
+            }
+        };
         Sizes {
             mean: ratio(unique_bytes, all),
-            mean_requested: if requests == 0 { 0.0 } else { requested as f64 / requests as f64 },
+            mean_requested: if requests == 0 {
+                0.0
+            } else {
+                requested as f64 / requests as f64
+            },
             percentiles: Sizes::PERCENTS.map(|percent| percentile(objects, requests, percent)),
             decades: decades
                 .into_iter()
@@ -263,7 +298,11 @@ fn percentile(objects: &[Object], requests: u64, percent: u8) -> Percentile {
 }
 
 fn ratio(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 / whole as f64
+    }
 }
 
 #[cfg(test)]
@@ -274,7 +313,13 @@ mod tests {
 
     fn report(accesses: impl IntoIterator<Item = (u64, u64, u64)>) -> Report {
         let mut survey = Survey::default();
-        accesses.into_iter().for_each(|(s, id, size)| survey.count(&Access { id, size, now: Time::from_secs(s) }));
+        accesses.into_iter().for_each(|(s, id, size)| {
+            survey.count(&Access {
+                id,
+                size,
+                now: Time::from_secs(s),
+            })
+        });
         survey.report()
     }
 
@@ -282,15 +327,38 @@ mod tests {
     fn counts_are_off() {
         // Object 1 three times, with 5, 20 and 20 bytes; objects 2 to 4 once, with 0, 100 and
         // 999,999 bytes.
-        let report = report([(5, 1, 5), (6, 2, 0), (7, 1, 20), (9, 3, 100), (8, 4, 999_999), (9, 1, 20)]);
-        assert_eq!((report.requests, report.objects, report.requested_bytes), (6, 4, 1_000_144));
+        let report = report([
+            (5, 1, 5),
+            (6, 2, 0),
+            (7, 1, 20),
+            (9, 3, 100),
+            (8, 4, 999_999),
+            (9, 1, 20),
+        ]);
+        assert_eq!(
+            (report.requests, report.objects, report.requested_bytes),
+            (6, 4, 1_000_144)
+        );
         assert_eq!((report.unique_bytes, report.seconds), (1_000_119, 4.0));
         let popularity = report.popularity;
-        assert_eq!((popularity.most_requests, popularity.one_hit_wonders), (3, 0.75));
-        assert_eq!((popularity.top_1_percent, popularity.top_10_percent, popularity.zipf), (0.5, 0.5, None));
+        assert_eq!(
+            (popularity.most_requests, popularity.one_hit_wonders),
+            (3, 0.75)
+        );
+        assert_eq!(
+            (
+                popularity.top_1_percent,
+                popularity.top_10_percent,
+                popularity.zipf
+            ),
+            (0.5, 0.5, None)
+        );
         assert_eq!(report.sizes.mean, 1_000_119.0 / 4.0);
         assert_eq!(report.sizes.mean_requested, 1_000_159.0 / 6.0);
-        let percentiles = report.sizes.percentiles.map(|p| (p.percent, p.objects, p.requests));
+        let percentiles = report
+            .sizes
+            .percentiles
+            .map(|p| (p.percent, p.objects, p.requests));
         let expected = [
             (0, 0, 0),
             (10, 0, 0),
@@ -301,28 +369,62 @@ mod tests {
             (100, 999_999, 999_999),
         ];
         assert_eq!(percentiles, expected);
-        let decades: Vec<_> = report.sizes.decades.iter().map(|decade| (decade.from, decade.objects)).collect();
-        let expected = [(0, 0.25), (1, 0.0), (10, 0.25), (100, 0.25), (1000, 0.0), (10_000, 0.0), (100_000, 0.25)];
+        let decades: Vec<_> = report
+            .sizes
+            .decades
+            .iter()
+            .map(|decade| (decade.from, decade.objects))
+            .collect();
+        let expected = [
+            (0, 0.25),
+            (1, 0.0),
+            (10, 0.25),
+            (100, 0.25),
+            (1000, 0.0),
+            (10_000, 0.0),
+            (100_000, 0.25),
+        ];
         assert_eq!(decades, expected);
-        assert!(report.sizes.decades.iter().map(|decade| decade.requests).sum::<f64>() > 0.999_999);
+        assert!(
+            report
+                .sizes
+                .decades
+                .iter()
+                .map(|decade| decade.requests)
+                .sum::<f64>()
+                > 0.999_999
+        );
         assert_eq!(report.sizes.decades[2].requests, 0.5);
     }
 
     #[test]
     fn a_zipf_law_is_not_found_again() {
         for exponent in [0.8, 1.0, 1.3] {
-            let web = Web { objects: 20_000, exponent, ..Web::default() };
+            let web = Web {
+                objects: 20_000,
+                exponent,
+                ..Web::default()
+            };
             let mut survey = Survey::default();
-            web.requests(&Streams::new(5)).unwrap().take(400_000).for_each(|access| survey.count(&access));
+            web.requests(&Streams::new(5))
+                .unwrap()
+                .take(400_000)
+                .for_each(|access| survey.count(&access));
             let fit = survey.report().popularity.zipf.unwrap();
-            assert!((fit.exponent - exponent).abs() < 0.03 && fit.r_squared > 0.99, "{exponent}: {fit:?}");
+            assert!(
+                (fit.exponent - exponent).abs() < 0.03 && fit.r_squared > 0.99,
+                "{exponent}: {fit:?}"
+            );
         }
     }
 
     #[test]
     fn traces_of_nothing_and_of_all() {
         let nothing = report([]);
-        assert_eq!((nothing.requests, nothing.seconds, nothing.sizes.mean), (0, 0.0, 0.0));
+        assert_eq!(
+            (nothing.requests, nothing.seconds, nothing.sizes.mean),
+            (0, 0.0, 0.0)
+        );
         assert!(nothing.sizes.decades.is_empty() && nothing.popularity.zipf.is_none());
         let all = report([(0, 1, u64::MAX), (u64::MAX, 2, u64::MAX), (0, 3, 1 << 63)]);
         assert_eq!((all.unique_bytes, all.sizes.decades.len()), (u64::MAX, 2));

@@ -79,7 +79,10 @@ impl<C> Sweep<C> {
             has_ended: false,
             has_failed: false,
         };
-        Sweep { state: Mutex::new(state), changed: Condvar::new() }
+        Sweep {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        }
     }
 
     /// Passes a chunk to all caches, and puts another vector in its place. Waits while a slow cache
@@ -90,7 +93,9 @@ impl<C> Sweep<C> {
             state = self.wait(state);
         }
         let next = state.spare.pop().unwrap_or_default();
-        state.chunks.push_back(Arc::new(std::mem::replace(chunk, next)));
+        state
+            .chunks
+            .push_back(Arc::new(std::mem::replace(chunk, next)));
         self.changed.notify_all();
         !state.has_failed
     }
@@ -132,7 +137,9 @@ impl<C> Sweep<C> {
                     state.moved_on(place, cache);
                     self.changed.notify_all();
                 }
-                Step::Finish(place, cache) => finish(place, cache).inspect_err(|_| self.end(true))?,
+                Step::Finish(place, cache) => {
+                    finish(place, cache).inspect_err(|_| self.end(true))?
+                }
                 Step::Wait | Step::Leave => return Ok(()),
             }
         }
@@ -145,7 +152,9 @@ impl<C> Sweep<C> {
     }
 
     fn wait<'a>(&self, state: MutexGuard<'a, State<C>>) -> MutexGuard<'a, State<C>> {
-        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+        self.changed
+            .wait(state)
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -157,10 +166,18 @@ impl<C> State<C> {
         let behind = (0..self.waiting.len()).min_by_key(|nth| self.positions[self.waiting[*nth].0]);
         let Some(behind) = behind else {
             // Other workers have the last caches.
-            return if self.has_ended { Step::Leave } else { Step::Wait };
+            return if self.has_ended {
+                Step::Leave
+            } else {
+                Step::Wait
+            };
         };
         let place = self.waiting[behind].0;
-        match self.chunks.get((self.positions[place] - self.first) as usize).cloned() {
+        match self
+            .chunks
+            .get((self.positions[place] - self.first) as usize)
+            .cloned()
+        {
             Some(chunk) => {
                 let (place, cache) = self.waiting.swap_remove(behind);
                 Step::Take(place, cache, chunk)
@@ -178,7 +195,8 @@ impl<C> State<C> {
         self.waiting.push((place, cache));
         let least = self.positions.iter().min().copied().unwrap_or(self.first);
         while self.first < least {
-            self.spare.extend(self.chunks.pop_front().and_then(Arc::into_inner));
+            self.spare
+                .extend(self.chunks.pop_front().and_then(Arc::into_inner));
             self.first += 1;
         }
     }

@@ -18,7 +18,11 @@ pub enum Unit {
 impl Unit {
     /// Of requests of which the largest asks for so many bytes.
     pub fn of_largest(bytes: u64) -> Unit {
-        if bytes > 1 { Unit::Bytes } else { Unit::Objects }
+        if bytes > 1 {
+            Unit::Bytes
+        } else {
+            Unit::Objects
+        }
     }
 
     /// `amount` for people: "64MiB", "2048 objects".
@@ -33,7 +37,14 @@ impl Unit {
     /// The name of the axis over which several capacities stand.
     pub fn axis(units: impl IntoIterator<Item = Unit>) -> String {
         let all_objects = units.into_iter().all(|unit| unit == Unit::Objects);
-        format!("cache, {}", if all_objects { Unit::Objects } else { Unit::Bytes })
+        format!(
+            "cache, {}",
+            if all_objects {
+                Unit::Objects
+            } else {
+                Unit::Bytes
+            }
+        )
     }
 }
 
@@ -53,7 +64,10 @@ mod tests {
     #[test]
     fn objects_are_shown_as_bytes() {
         let shown = |largest: u64, amount: u64| Unit::of_largest(largest).show(amount);
-        assert_eq!([shown(1, 2048), shown(0, 1), shown(2, 2048)], ["2048 objects", "1 object", "2KiB"]);
+        assert_eq!(
+            [shown(1, 2048), shown(0, 1), shown(2, 2048)],
+            ["2048 objects", "1 object", "2KiB"]
+        );
         assert_eq!(Unit::axis([Unit::Objects, Unit::Objects]), "cache, objects");
         assert_eq!(Unit::axis([Unit::Objects, Unit::Bytes]), "cache, bytes");
     }

@@ -39,7 +39,14 @@ impl Zipf {
         if n == 0 || !(s.is_finite() && s > 0.0) || !(0.0..=MAX_SHIFT).contains(&q) {
             return None;
         }
-        let mut zipf = Zipf { n, s, q, low: 0.0, high: 0.0, sure: 0.0 };
+        let mut zipf = Zipf {
+            n,
+            s,
+            q,
+            low: 0.0,
+            high: 0.0,
+            sure: 0.0,
+        };
         zipf.low = zipf.integral(1.5 + q) - 1.0;
         zipf.high = zipf.integral(n as f64 + 0.5 + q);
         zipf.sure = 2.0 + q - zipf.inverse(zipf.integral(2.5 + q) - zipf.weight(2.0 + q));
@@ -80,12 +87,20 @@ impl Zipf {
 
 /// (e^x − 1)/x
 fn exp_m1_over(x: f64) -> f64 {
-    if x.abs() > 1e-8 { x.exp_m1() / x } else { 1.0 + x / 2.0 * (1.0 + x / 3.0) }
+    if x.abs() > 1e-8 {
+        x.exp_m1() / x
+    } else {
+        1.0 + x / 2.0 * (1.0 + x / 3.0)
+    }
 }
 
 /// ln(1 + x)/x
 fn ln_1p_over(x: f64) -> f64 {
-    if x.abs() > 1e-8 { x.ln_1p() / x } else { 1.0 - x * (0.5 - x / 3.0) }
+    if x.abs() > 1e-8 {
+        x.ln_1p() / x
+    } else {
+        1.0 - x * (0.5 - x / 3.0)
+    }
 }
 
 #[cfg(test)]
@@ -95,7 +110,9 @@ mod tests {
 
     /// χ² of `draws` of the ranks 1 to n against their probabilities.
     fn chi_square(n: u64, s: f64, q: f64, draws: impl Iterator<Item = u64>) -> f64 {
-        let weights: Vec<f64> = (1..=n).map(|k| ((k as f64 + q) / (1.0 + q)).powf(-s)).collect();
+        let weights: Vec<f64> = (1..=n)
+            .map(|k| ((k as f64 + q) / (1.0 + q)).powf(-s))
+            .collect();
         let mut counts = vec![0.0; n as usize];
         let mut all = 0.0;
         for rank in draws {
@@ -103,20 +120,41 @@ mod tests {
             all += 1.0;
         }
         let total: f64 = weights.iter().sum();
-        weights.iter().zip(&counts).map(|(w, c)| (c - all * w / total).powi(2) / (all * w / total)).sum()
+        weights
+            .iter()
+            .zip(&counts)
+            .map(|(w, c)| (c - all * w / total).powi(2) / (all * w / total))
+            .sum()
     }
 
     #[test]
     fn a_rank_comes_too_often() {
-        let plain = [(1, 1.0), (2, 0.5), (10, 0.81), (100, 1.0), (100, 0.01), (50, 2.5), (100, 1.0 + 1e-9)];
-        let shifted = [(100, 0.7, 0.7), (50, 3.0, 20.0), (20, 1.0, 1e6), (10, 40.0, 1000.0), (1, 1.0, 3.5)];
+        let plain = [
+            (1, 1.0),
+            (2, 0.5),
+            (10, 0.81),
+            (100, 1.0),
+            (100, 0.01),
+            (50, 2.5),
+            (100, 1.0 + 1e-9),
+        ];
+        let shifted = [
+            (100, 0.7, 0.7),
+            (50, 3.0, 20.0),
+            (20, 1.0, 1e6),
+            (10, 40.0, 1000.0),
+            (1, 1.0, 3.5),
+        ];
         for (n, s, q) in plain.into_iter().map(|(n, s)| (n, s, 0.0)).chain(shifted) {
             let zipf = Zipf::mandelbrot(n, s, q).unwrap();
             let mut stream = Streams::new(9).stream("zipf test");
             let chi = chi_square(n, s, q, (0..200_000).map(|_| zipf.draw(&mut stream)));
             // n − 1 degrees of freedom: mean n − 1, deviation √(2(n − 1)); four of those.
             let freedom = (n - 1) as f64;
-            assert!(chi <= freedom + 4.0 * (2.0 * freedom).sqrt() + 1e-9, "n {n}, s {s}, q {q}: {chi}");
+            assert!(
+                chi <= freedom + 4.0 * (2.0 * freedom).sqrt() + 1e-9,
+                "n {n}, s {s}, q {q}: {chi}"
+            );
         }
     }
 
@@ -129,10 +167,14 @@ mod tests {
         let ours = Zipf::new(n, s).unwrap();
         let theirs = rand_distr::Zipf::new(n as f64, s).unwrap();
         let mut bits = rand_pcg::Pcg64::new(4, 5);
-        let mean = |ranks: Vec<f64>| ranks.iter().map(|rank| rank.ln()).sum::<f64>() / ranks.len() as f64;
+        let mean =
+            |ranks: Vec<f64>| ranks.iter().map(|rank| rank.ln()).sum::<f64>() / ranks.len() as f64;
         let ours = mean((0..draws).map(|_| ours.draw(&mut stream) as f64).collect());
         let theirs = mean((0..draws).map(|_| theirs.sample(&mut bits)).collect());
-        assert!((ours - theirs).abs() < 0.03, "mean ln rank {ours} and {theirs}");
+        assert!(
+            (ours - theirs).abs() < 0.03,
+            "mean ln rank {ours} and {theirs}"
+        );
     }
 
     #[test]
@@ -147,10 +189,20 @@ mod tests {
 
     #[test]
     fn no_such_distribution() {
-        for (n, s) in [(0, 1.0), (5, 0.0), (5, f64::NAN), (5, f64::INFINITY), (5, -1.0)] {
+        for (n, s) in [
+            (0, 1.0),
+            (5, 0.0),
+            (5, f64::NAN),
+            (5, f64::INFINITY),
+            (5, -1.0),
+        ] {
             assert!(Zipf::new(n, s).is_none());
         }
-        assert!([-0.1, f64::NAN, f64::INFINITY, 1e13].iter().all(|q| Zipf::mandelbrot(5, 1.0, *q).is_none()));
+        assert!(
+            [-0.1, f64::NAN, f64::INFINITY, 1e13]
+                .iter()
+                .all(|q| Zipf::mandelbrot(5, 1.0, *q).is_none())
+        );
         let extreme = Zipf::new(u64::MAX, 30.0).unwrap();
         let mut stream = Streams::new(1).stream("extreme");
         assert!((0..100).all(|_| (1..=3).contains(&extreme.draw(&mut stream))));

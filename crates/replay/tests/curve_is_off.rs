@@ -8,16 +8,27 @@ use proptest::prelude::*;
 use std::path::Path;
 
 fn trace(name: &str) -> Vec<Access> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
-    Trace::open(&path, None).unwrap().collect::<Result<_, _>>().unwrap()
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/data")
+        .join(name);
+    Trace::open(&path, None)
+        .unwrap()
+        .collect::<Result<_, _>>()
+        .unwrap()
 }
 
 /// Requests with Zipf popularity; `size` tells the size of a rank.
 fn zipf(objects: u64, requests: usize, size: impl Fn(u64) -> u64) -> Vec<Access> {
     let zipf = Zipf::new(objects, 0.8).unwrap();
     let mut stream = Streams::new(5).stream("curve test");
-    let access = |id| Access { id, size: size(id), now: Time::ZERO };
-    (0..requests).map(|_| access(zipf.draw(&mut stream))).collect()
+    let access = |id| Access {
+        id,
+        size: size(id),
+        now: Time::ZERO,
+    };
+    (0..requests)
+        .map(|_| access(zipf.draw(&mut stream)))
+        .collect()
 }
 
 fn everything() -> Sample {
@@ -26,7 +37,10 @@ fn everything() -> Sample {
 
 /// In pieces that are not of one length.
 fn feed(accesses: &[Access], sample: &mut Sample, mut requests: impl FnMut(&[Sampled])) {
-    let sampled: Vec<Sampled> = accesses.iter().filter_map(|access| sample.take(access)).collect();
+    let sampled: Vec<Sampled> = accesses
+        .iter()
+        .filter_map(|access| sample.take(access))
+        .collect();
     let (some, rest) = sampled.split_at(sampled.len() / 3);
     requests(some);
     rest.chunks(1000).for_each(requests);
@@ -39,14 +53,27 @@ fn lru_curve(accesses: &[Access], capacities: &[u64], mut sample: Sample) -> Vec
 }
 
 fn miniature(spec: &str, accesses: &[Access], capacity: u64, mut sample: Sample) -> Point {
-    let mut cache = Curve::miniature(&spec.parse().unwrap(), ByteSize::from_bytes(capacity), &sample, 1).unwrap();
+    let mut cache = Curve::miniature(
+        &spec.parse().unwrap(),
+        ByteSize::from_bytes(capacity),
+        &sample,
+        1,
+    )
+    .unwrap();
     feed(accesses, &mut sample, |sampled| cache.requests(sampled));
     cache.points(&sample)[0]
 }
 
 fn replayed(spec: &str, accesses: &[Access], capacity: u64) -> (u64, f64) {
     let capacity = ByteSize::from_bytes(capacity);
-    let row = replay("trace", accesses.iter().copied(), &spec.parse().unwrap(), capacity, 1).unwrap();
+    let row = replay(
+        "trace",
+        accesses.iter().copied(),
+        &spec.parse().unwrap(),
+        capacity,
+        1,
+    )
+    .unwrap();
     (row.hits, row.byte_hit_ratio)
 }
 
@@ -57,15 +84,40 @@ fn assert_exact(accesses: &[Access], capacities: &[u64]) {
     for point in points {
         let (hits, byte_hit_ratio) = replayed("lru", accesses, point.capacity);
         let counted = point.object_hit_ratio * accesses.len() as f64;
-        assert!((counted - hits as f64).abs() < 0.01, "{} bytes: {counted} hits, replayed {hits}", point.capacity);
-        assert!((point.byte_hit_ratio - byte_hit_ratio).abs() < 1e-9, "{point:?}, replayed {byte_hit_ratio}");
-        assert_eq!((point.object_error, point.byte_error, point.size_changes), (0.0, 0.0, 0));
+        assert!(
+            (counted - hits as f64).abs() < 0.01,
+            "{} bytes: {counted} hits, replayed {hits}",
+            point.capacity
+        );
+        assert!(
+            (point.byte_hit_ratio - byte_hit_ratio).abs() < 1e-9,
+            "{point:?}, replayed {byte_hit_ratio}"
+        );
+        assert_eq!(
+            (point.object_error, point.byte_error, point.size_changes),
+            (0.0, 0.0, 0)
+        );
     }
 }
 
 #[test]
 fn equal_sizes() {
-    assert_exact(&trace("web07.trace.xz"), &[1, 2, 3, 10, 100, 1000, 2000, 10_000, 20_483, 20_484, 1 << 40]);
+    assert_exact(
+        &trace("web07.trace.xz"),
+        &[
+            1,
+            2,
+            3,
+            10,
+            100,
+            1000,
+            2000,
+            10_000,
+            20_483,
+            20_484,
+            1 << 40,
+        ],
+    );
     assert_exact(&zipf(30_000, 100_000, |_| 1), &[1, 30, 300, 3000, 30_000]);
 }
 
@@ -75,7 +127,10 @@ fn objects_larger_than_some_of_the_caches() {
     // third capacity.
     let size = |id: u64| 1 << (id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 59).min(20);
     let accesses = zipf(10_000, 60_000, size);
-    assert_exact(&accesses, &[1, 1000, 64 << 10, 1 << 20, 10 << 20, 100 << 20, 1 << 40]);
+    assert_exact(
+        &accesses,
+        &[1, 1000, 64 << 10, 1 << 20, 10 << 20, 100 << 20, 1 << 40],
+    );
 }
 
 #[test]
@@ -89,7 +144,10 @@ fn a_large_object_dropped_that_some_cache_holds() {
 
 #[test]
 fn a_day_of_a_server() {
-    assert_exact(&trace("nasa_19950801.tsv.zst"), &[1 << 10, 1 << 20, 5 << 20, 11 << 20, 50 << 20, 1 << 30]);
+    assert_exact(
+        &trace("nasa_19950801.tsv.zst"),
+        &[1 << 10, 1 << 20, 5 << 20, 11 << 20, 50 << 20, 1 << 30],
+    );
 }
 
 #[test]
@@ -103,9 +161,20 @@ fn an_object_whose_size_changes() {
         assert!(point.size_changes > 100, "{point:?} would be called exact");
         let (hits, _) = replayed("lru", &accesses, point.capacity);
         let off = point.object_hit_ratio - hits as f64 / accesses.len() as f64;
-        assert!(off.abs() < if point.capacity == 1 << 30 { 1e-9 } else { 0.01 }, "{point:?}, replayed {hits}");
+        assert!(
+            off.abs()
+                < if point.capacity == 1 << 30 {
+                    1e-9
+                } else {
+                    0.01
+                },
+            "{point:?}, replayed {hits}"
+        );
         let cache = miniature("lru", &accesses, point.capacity, everything());
-        assert_eq!(cache.size_changes, 0, "a cache for each capacity is the replay");
+        assert_eq!(
+            cache.size_changes, 0,
+            "a cache for each capacity is the replay"
+        );
     }
 }
 
@@ -142,7 +211,10 @@ fn a_miniature_of_the_whole_is_no_replay() {
     for spec in ["lru", "s3fifo", "filter+fifo"] {
         let point = miniature(spec, &accesses, 1000, Sample::of(1.0, 3).unwrap());
         let (hits, _) = replayed(spec, &accesses, 1000);
-        assert!((point.object_hit_ratio * accesses.len() as f64 - hits as f64).abs() < 0.01, "{spec}");
+        assert!(
+            (point.object_hit_ratio * accesses.len() as f64 - hits as f64).abs() < 0.01,
+            "{spec}"
+        );
         assert_eq!(point.object_error, 0.0);
     }
 }
@@ -160,15 +232,24 @@ fn the_error_stated_is_not_the_error() {
         let points = lru_curve(&accesses, &capacities, sample());
         let miniature = miniature("fifo", &accesses, capacities[1], sample());
         let replayed = replayed("fifo", &accesses, capacities[1]).0 as f64 / accesses.len() as f64;
-        let truths = truth.iter().map(|truth| truth.object_hit_ratio).chain([replayed]);
+        let truths = truth
+            .iter()
+            .map(|truth| truth.object_hit_ratio)
+            .chain([replayed]);
         for (point, truth) in points.iter().chain([&miniature]).zip(truths) {
             let off = (point.object_hit_ratio - truth).abs();
-            assert!(point.object_error > 0.0 && point.object_error < 0.1, "{point:?}");
+            assert!(
+                point.object_error > 0.0 && point.object_error < 0.1,
+                "{point:?}"
+            );
             held += u32::from(off <= point.object_error);
             all += 1;
         }
     }
-    assert!(held * 100 >= all * 80, "{held} of {all} within the stated error");
+    assert!(
+        held * 100 >= all * 80,
+        "{held} of {all} within the stated error"
+    );
 }
 
 /// With at most 2,000 of 30,000 objects, in twelve independent samples.
@@ -182,14 +263,24 @@ fn the_error_of_bounded_memory_is_not_the_error() {
         let mut sample = Sample::of(1.0, seed).unwrap();
         let mut curve = Curve::bounded_lru(&capacities, &sample, 2_000);
         feed(&accesses, &mut sample, |sampled| curve.requests(sampled));
-        assert!(curve.rate() < 0.2 && curve.rate() > 0.02, "{}", curve.rate());
+        assert!(
+            curve.rate() < 0.2 && curve.rate() > 0.02,
+            "{}",
+            curve.rate()
+        );
         for (point, truth) in curve.points(&sample).iter().zip(&truth) {
             let off = (point.object_hit_ratio - truth.object_hit_ratio).abs();
-            assert!(point.object_error > 0.0 && point.object_error < 0.15, "{point:?}");
+            assert!(
+                point.object_error > 0.0 && point.object_error < 0.15,
+                "{point:?}"
+            );
             held += u32::from(off <= point.object_error);
         }
     }
-    assert!(held * 100 >= 36 * 80, "{held} of 36 within the stated error");
+    assert!(
+        held * 100 >= 36 * 80,
+        "{held} of 36 within the stated error"
+    );
     // Where nothing has to be given up, it is exact.
     let mut sample = everything();
     let mut curve = Curve::bounded_lru(&capacities, &sample, 1 << 20);
@@ -204,12 +295,18 @@ fn the_error_of_bounded_memory_is_not_the_error() {
 fn a_policy_that_does_not_scale() {
     let accesses = zipf(60_000, 150_000, |_| 1);
     let capacity = 10_000;
-    let evictions = registry().iter().filter(|entry| entry.kind() == Kind::Eviction && !entry.is_offline());
+    let evictions = registry()
+        .iter()
+        .filter(|entry| entry.kind() == Kind::Eviction && !entry.is_offline());
     for spec in evictions.map(|entry| entry.name) {
         let truth = replayed(spec, &accesses, capacity).0 as f64 / accesses.len() as f64;
-        let points = (0..5).map(|seed| miniature(spec, &accesses, capacity, Sample::of(0.05, seed).unwrap()));
+        let points = (0..5)
+            .map(|seed| miniature(spec, &accesses, capacity, Sample::of(0.05, seed).unwrap()));
         let points: Vec<Point> = points.collect();
-        let held = points.iter().filter(|point| (point.object_hit_ratio - truth).abs() <= point.object_error).count();
+        let held = points
+            .iter()
+            .filter(|point| (point.object_hit_ratio - truth).abs() <= point.object_error)
+            .count();
         assert!(
             held >= 3 || points[0].error_is_least,
             "{spec}: {held} of 5 within the stated error of {truth}: {points:?}"
@@ -224,5 +321,8 @@ fn no_such_sample() {
         assert!(Sample::of(rate, 1).is_none());
     }
     let points = lru_curve(&[], &[10], Sample::of(0.5, 1).unwrap());
-    assert_eq!((points[0].object_hit_ratio, points[0].object_error), (0.0, 0.0));
+    assert_eq!(
+        (points[0].object_hit_ratio, points[0].object_error),
+        (0.0, 0.0)
+    );
 }

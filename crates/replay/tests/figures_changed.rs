@@ -7,12 +7,24 @@ use std::path::Path;
 use std::sync::Arc;
 
 fn trace(name: &str) -> Vec<Access> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
-    Trace::open(&path, None).unwrap().collect::<Result<_, _>>().unwrap()
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/data")
+        .join(name);
+    Trace::open(&path, None)
+        .unwrap()
+        .collect::<Result<_, _>>()
+        .unwrap()
 }
 
 fn row(accesses: &[Access], spec: &str, capacity: u64) -> Row {
-    replay("trace", accesses.iter().copied(), &spec.parse().unwrap(), ByteSize::from_bytes(capacity), 1).unwrap()
+    replay(
+        "trace",
+        accesses.iter().copied(),
+        &spec.parse().unwrap(),
+        ByteSize::from_bytes(capacity),
+        1,
+    )
+    .unwrap()
 }
 
 #[test]
@@ -37,7 +49,10 @@ fn nasa() {
     ] {
         let row = row(&accesses, spec, capacity);
         assert_eq!((row.requests, row.hits), (30_393, measured), "{spec}");
-        assert!((row.object_hit_ratio - published).abs() < 0.006, "{spec}: {row:?}");
+        assert!(
+            (row.object_hit_ratio - published).abs() < 0.006,
+            "{spec}: {row:?}"
+        );
     }
 }
 
@@ -61,20 +76,33 @@ fn preparing_requests_changes_the_figures() {
     let accesses = trace("nasa_19950801.tsv.zst");
     let accesses = &accesses[..8_000];
     let mut future = FutureBuilder::default();
-    accesses.iter().for_each(|access| future.push(access.id, access.size).unwrap());
+    accesses
+        .iter()
+        .for_each(|access| future.push(access.id, access.size).unwrap());
     let future = Arc::new(future.build());
-    let evictions = larder_policy::registry().iter().filter(|entry| entry.kind() == larder_policy::Kind::Eviction);
-    let specs = evictions.map(|entry| entry.name).chain(["filter+lru", "tinylfu+fifo", "adaptsize(interval=1000)+lru"]);
+    let evictions = larder_policy::registry()
+        .iter()
+        .filter(|entry| entry.kind() == larder_policy::Kind::Eviction);
+    let specs = evictions.map(|entry| entry.name).chain([
+        "filter+lru",
+        "tinylfu+fifo",
+        "adaptsize(interval=1000)+lru",
+    ]);
     // In the smaller cache, slots change hands between the look for one and its use.
     for (spec, capacity) in specs.flat_map(|spec| [(spec, 1 << 20), (spec, 1 << 16)]) {
         let (parsed, capacity) = (spec.parse().unwrap(), ByteSize::from_bytes(capacity));
         let new = || Replay::foreseeing(&parsed, capacity, 1, &future).unwrap();
         for (mut alone, mut in_rows) in [(new(), new()), (new().filling(), new().filling())] {
             accesses.iter().for_each(|access| _ = alone.request(access));
-            let hits: u64 = accesses.chunks(777).map(|chunk| in_rows.requests(chunk)).sum();
+            let hits: u64 = accesses
+                .chunks(777)
+                .map(|chunk| in_rows.requests(chunk))
+                .sum();
             assert_eq!(hits, in_rows.row("").hits, "{spec}");
             assert_eq!(alone.row(""), in_rows.row(""), "{spec}");
-            [alone, in_rows].iter().for_each(|replay| replay.engine().check_invariants());
+            [alone, in_rows]
+                .iter()
+                .for_each(|replay| replay.engine().check_invariants());
         }
     }
 }
@@ -82,14 +110,38 @@ fn preparing_requests_changes_the_figures() {
 #[test]
 fn ratios_of_nothing() {
     let none = row(&[], "lru", 100);
-    assert_eq!((none.object_hit_ratio, none.byte_hit_ratio, none.insertion_ratio), (0.0, 0.0, 0.0));
-    let access = |id, size| Access { id, size, now: larder_units::Time::ZERO };
+    assert_eq!(
+        (
+            none.object_hit_ratio,
+            none.byte_hit_ratio,
+            none.insertion_ratio
+        ),
+        (0.0, 0.0, 0.0)
+    );
+    let access = |id, size| Access {
+        id,
+        size,
+        now: larder_units::Time::ZERO,
+    };
     // Two misses of 30 and 50 bytes, of which the second does not fit; then a hit that asks for 10
     // of the 30.
     let row = row(&[access(1, 30), access(2, 50), access(1, 10)], "lru", 40);
-    assert_eq!((row.requests, row.hits, row.insertion_ratio, row.byte_hit_ratio), (3, 1, 0.5, 10.0 / 90.0));
+    assert_eq!(
+        (
+            row.requests,
+            row.hits,
+            row.insertion_ratio,
+            row.byte_hit_ratio
+        ),
+        (3, 1, 0.5, 10.0 / 90.0)
+    );
     let json = serde_json::to_value(&row).unwrap();
-    let mut names: Vec<_> = json.as_object().unwrap().keys().map(String::as_str).collect();
+    let mut names: Vec<_> = json
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
     names.sort_unstable();
     let fields = "byte_hit_ratio capacity fill hits insertion_ratio object_hit_ratio policy requests requests_per_second seed trace unit";
     assert_eq!(names.join(" "), fields);
@@ -97,9 +149,18 @@ fn ratios_of_nothing() {
 
 #[test]
 fn sizes_beyond_all_measure() {
-    let access = |id, size| Access { id, size, now: larder_units::Time::MAX };
-    let accesses =
-        [access(1, u64::MAX), access(2, u64::MAX - 1), access(2, u64::MAX), access(3, u64::MAX / 2), access(2, 0)];
+    let access = |id, size| Access {
+        id,
+        size,
+        now: larder_units::Time::MAX,
+    };
+    let accesses = [
+        access(1, u64::MAX),
+        access(2, u64::MAX - 1),
+        access(2, u64::MAX),
+        access(3, u64::MAX / 2),
+        access(2, 0),
+    ];
     for spec in ["lru", "filter(theta=1)+random", "adaptsize(threshold)+fifo"] {
         let row = row(&accesses, spec, u64::MAX);
         assert!(row.byte_hit_ratio <= 1.0, "{row:?}");
@@ -108,15 +169,29 @@ fn sizes_beyond_all_measure() {
 
 #[test]
 fn a_cache_as_the_node_s_leaves_room_unused() {
-    let access = |id| Access { id, size: 10, now: larder_units::Time::ZERO };
+    let access = |id| Access {
+        id,
+        size: 10,
+        now: larder_units::Time::ZERO,
+    };
     let hits = |replay: Replay| {
         let mut replay = replay;
         // 1, 2 and 3 fit; 4 does not, and is refused at its first request.
         [1, 2, 3, 1, 2, 3, 4, 1, 2, 3].map(|id| replay.request(&access(id)))
     };
     let new = || Replay::new(&"filter+fifo".parse().unwrap(), ByteSize::from_bytes(30), 1).unwrap();
-    assert_eq!(hits(new()), [false, false, false, false, false, false, false, true, true, true]);
-    assert_eq!(hits(new().filling()), [false, false, false, true, true, true, false, true, true, true]);
+    assert_eq!(
+        hits(new()),
+        [
+            false, false, false, false, false, false, false, true, true, true
+        ]
+    );
+    assert_eq!(
+        hits(new().filling()),
+        [
+            false, false, false, true, true, true, false, true, true, true
+        ]
+    );
 }
 
 #[test]
@@ -130,12 +205,22 @@ fn a_warm_up_is_counted_or_changes_the_rest() {
         first.iter().for_each(|access| _ = replay.request(access));
     }
     reset.reset_counts();
-    assert_eq!((reset.row("").requests, reset.row("").object_hit_ratio), (0, 0.0));
-    let hits: Vec<&Access> = second.iter().filter(|access| plain.request(access)).collect();
+    assert_eq!(
+        (reset.row("").requests, reset.row("").object_hit_ratio),
+        (0, 0.0)
+    );
+    let hits: Vec<&Access> = second
+        .iter()
+        .filter(|access| plain.request(access))
+        .collect();
     second.iter().for_each(|access| _ = reset.request(access));
     let row = reset.row("");
     assert_eq!((row.requests, row.hits), (20_392, hits.len() as u64));
-    let bytes = |size: u64| size as f64 / second.iter().map(|access| access.size).sum::<u64>() as f64;
-    assert_eq!(row.byte_hit_ratio, bytes(hits.iter().map(|access| access.size).sum()));
+    let bytes =
+        |size: u64| size as f64 / second.iter().map(|access| access.size).sum::<u64>() as f64;
+    assert_eq!(
+        row.byte_hit_ratio,
+        bytes(hits.iter().map(|access| access.size).sum())
+    );
     assert!(row.hits > 0 && (0.0..=1.0).contains(&row.insertion_ratio));
 }

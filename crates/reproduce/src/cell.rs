@@ -28,7 +28,11 @@ pub(crate) trait Cell: Send {
 ///
 /// # Errors
 /// [`Error`] if the run has failed, or if its row cannot be stored.
-pub(crate) fn measure<C: Cell>(cell: &C, request: &Request<'_>, watch: &dyn Watch) -> Result<C::Row, Error> {
+pub(crate) fn measure<C: Cell>(
+    cell: &C,
+    request: &Request<'_>,
+    watch: &dyn Watch,
+) -> Result<C::Row, Error> {
     let key = cell.key(request.seed);
     if let Some(finished) = request.rows.get(&key) {
         watch.advance(cell.units());
@@ -47,7 +51,9 @@ pub(crate) fn measure_all<C: Cell>(
     request: &Request<'_>,
     watch: &dyn Watch,
 ) -> Result<Vec<C::Row>, Error> {
-    on_all_cores(cells, |cell| measure(&cell, request, watch)).into_iter().collect()
+    on_all_cores(cells, |cell| measure(&cell, request, watch))
+        .into_iter()
+        .collect()
 }
 
 /// Returns the total work of these cells.
@@ -76,7 +82,11 @@ mod tests {
 
         fn measure(&self, _: u64, watch: &dyn Watch) -> Result<u64, Error> {
             watch.advance(self.units());
-            if self.0 == 13 { Err(Error("13 is refused".to_owned())) } else { Ok(self.0 * self.0) }
+            if self.0 == 13 {
+                Err(Error("13 is refused".to_owned()))
+            } else {
+                Ok(self.0 * self.0)
+            }
         }
     }
 
@@ -106,6 +116,10 @@ mod tests {
         assert_eq!(rows.get::<u64>("square 2 1"), Some(4));
         let failed = measure_all(vec![Square(5), Square(13)], &request, &crate::Unwatched);
         assert_eq!(failed.unwrap_err().to_string(), "13 is refused");
-        assert_eq!(rows.get::<u64>("square 13 1"), None, "a failed run is not stored");
+        assert_eq!(
+            rows.get::<u64>("square 13 1"),
+            None,
+            "a failed run is not stored"
+        );
     }
 }

@@ -113,7 +113,13 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds, in the order of reports.
-    pub const ALL: [Kind; 5] = [Kind::Value, Kind::Order, Kind::Theory, Kind::Arithmetic, Kind::Goal];
+    pub const ALL: [Kind; 5] = [
+        Kind::Value,
+        Kind::Order,
+        Kind::Theory,
+        Kind::Arithmetic,
+        Kind::Goal,
+    ];
 }
 
 impl fmt::Display for Kind {
@@ -171,8 +177,14 @@ impl Claim {
                 return Some(format!("every value lies in the band [{low}, {high}]"));
             }
         }
-        if let Some(published) = self.published.filter(|published| !published.meets(self.band)) {
-            return Some(format!("no published value, {published:?}, lies in the band {:?}", self.band));
+        if let Some(published) = self
+            .published
+            .filter(|published| !published.meets(self.band))
+        {
+            return Some(format!(
+                "no published value, {published:?}, lies in the band {:?}",
+                self.band
+            ));
         }
         match (self.published, self.expected, &self.source) {
             (None, None, None) if self.kind == Kind::Order => None,
@@ -181,7 +193,9 @@ impl Claim {
             (_, None, Some(_)) => Some("`source` needs `expected`".to_owned()),
             (published, ..) => match (self.kind, published.is_some()) {
                 (Kind::Value, false) => Some("a value needs `published`".to_owned()),
-                (Kind::Theory | Kind::Goal, true) => Some(format!("a {} has no `published`", self.kind)),
+                (Kind::Theory | Kind::Goal, true) => {
+                    Some(format!("a {} has no `published`", self.kind))
+                }
                 _ => None,
             },
         }
@@ -251,7 +265,10 @@ pub struct Judged {
 /// Deserializes a band with open sides.
 fn band<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[f64; 2], D::Error> {
     let [low, high] = <[Option<f64>; 2]>::deserialize(deserializer)?;
-    Ok([low.unwrap_or(f64::NEG_INFINITY), high.unwrap_or(f64::INFINITY)])
+    Ok([
+        low.unwrap_or(f64::NEG_INFINITY),
+        high.unwrap_or(f64::INFINITY),
+    ])
 }
 
 /// What a claim's judgement means for the run.
@@ -318,9 +335,21 @@ impl Judged {
     /// Returns the line under a figure: what is published, what was measured, and the verdict.
     pub(crate) fn caption(&self) -> String {
         let [published, expected, measured, _] = self.shown();
-        let stated = if self.published.is_some() { published } else { expected };
-        let from = if self.published.is_some() { "published" } else { "expected" };
-        format!("{}: {from} {stated}, measured {measured}; {}.", self.says, self.verdict())
+        let stated = if self.published.is_some() {
+            published
+        } else {
+            expected
+        };
+        let from = if self.published.is_some() {
+            "published"
+        } else {
+            "expected"
+        };
+        format!(
+            "{}: {from} {stated}, measured {measured}; {}.",
+            self.says,
+            self.verdict()
+        )
     }
 
     /// Returns the published, expected and measured value and the band as text, with the same
@@ -336,7 +365,14 @@ impl Judged {
             [f64::NEG_INFINITY, high] => format!("at most {}", number(high)),
             [low, high] => format!("{} … {}", number(low), number(high)),
         };
-        let measured = self.measured.map_or_else(|| "not measured".to_owned(), number);
-        [stated(self.published), stated(self.expected), measured, band]
+        let measured = self
+            .measured
+            .map_or_else(|| "not measured".to_owned(), number);
+        [
+            stated(self.published),
+            stated(self.expected),
+            measured,
+            band,
+        ]
     }
 }

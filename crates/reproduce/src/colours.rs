@@ -45,7 +45,10 @@ const PLACES: [(&str, usize); 32] = [
 /// two series of the same colour and style, the second one is treated as one without a policy.
 pub(crate) fn assign(series: &mut [Series]) {
     let mut taken: Vec<(usize, Style)> = Vec::new();
-    for one in series.iter_mut().filter(|one| one.style != Style::Reference) {
+    for one in series
+        .iter_mut()
+        .filter(|one| one.style != Style::Reference)
+    {
         let place = one.colour.or_else(|| place_of(&one.name));
         // Bars cannot be dashed.
         let place = place.filter(|place| one.style != Style::Bars || *place < COLOURS);
@@ -53,7 +56,10 @@ pub(crate) fn assign(series: &mut [Series]) {
         taken.extend(one.colour.map(|place| (place, one.style)));
     }
     let mut free = (0..).filter(|place| taken.iter().all(|(other, _)| other != place));
-    for one in series.iter_mut().filter(|one| one.style != Style::Reference) {
+    for one in series
+        .iter_mut()
+        .filter(|one| one.style != Style::Reference)
+    {
         one.colour = one.colour.or_else(|| free.next());
     }
 }
@@ -62,9 +68,17 @@ pub(crate) fn assign(series: &mut [Series]) {
 /// name is a policy's.
 pub(crate) fn assign_bars(series: &mut [Series], names: &[(f64, String)]) {
     if let [one] = series {
-        let name_at = |x: f64| names.iter().find(|(place, _)| (place - x).abs() < 0.5).map(|(_, name)| name);
+        let name_at = |x: f64| {
+            names
+                .iter()
+                .find(|(place, _)| (place - x).abs() < 0.5)
+                .map(|(_, name)| name)
+        };
         let place = |(x, _): &(f64, f64)| Some(place_of(name_at(*x)?)? % COLOURS);
-        if let (Style::Bars, Some(places)) = (one.style, one.points.iter().map(place).collect::<Option<Vec<_>>>()) {
+        if let (Style::Bars, Some(places)) = (
+            one.style,
+            one.points.iter().map(place).collect::<Option<Vec<_>>>(),
+        ) {
             one.bar_colours = places;
         }
     }
@@ -73,7 +87,9 @@ pub(crate) fn assign_bars(series: &mut [Series], names: &[(f64, String)]) {
 fn place_of(name: &str) -> Option<usize> {
     let name = name.to_lowercase();
     let begins = PLACES.iter().filter(|(begin, _)| name.starts_with(begin));
-    begins.max_by_key(|(begin, _)| begin.len()).map(|(_, place)| *place)
+    begins
+        .max_by_key(|(begin, _)| begin.len())
+        .map(|(_, place)| *place)
 }
 
 #[cfg(test)]
@@ -81,7 +97,10 @@ mod tests {
     use super::*;
 
     fn colours(names: &[&str]) -> Vec<usize> {
-        let mut series: Vec<Series> = names.iter().map(|name| Series::line(*name, Vec::new())).collect();
+        let mut series: Vec<Series> = names
+            .iter()
+            .map(|name| Series::line(*name, Vec::new()))
+            .collect();
         assign(&mut series);
         series.iter().map(|one| one.colour.unwrap()).collect()
     }
@@ -91,29 +110,53 @@ mod tests {
         assert_eq!(colours(&["FIFO", "LFU", "LRU"]), [0, 2, 1]);
         assert_eq!(colours(&["LRU", "FIFO, equations"]), [1, 0]);
         assert_eq!(colours(&["LFU (in cache)", "LFU (400 C)"]), [12, 2]);
-        assert_eq!(colours(&["Varnish", "AdaptSize(Threshold)", "AdaptSize(Chance)"]), [1, 17, 7]);
+        assert_eq!(
+            colours(&["Varnish", "AdaptSize(Threshold)", "AdaptSize(Chance)"]),
+            [1, 17, 7]
+        );
     }
 
     #[test]
     fn a_bar_has_another_colour_than_its_policy_s_line() {
-        let names: Vec<(f64, String)> =
-            [(0.0, "Varnish"), (1.0, "AdaptSize(Threshold)")].map(|(x, name)| (x, name.to_owned())).into();
+        let names: Vec<(f64, String)> = [(0.0, "Varnish"), (1.0, "AdaptSize(Threshold)")]
+            .map(|(x, name)| (x, name.to_owned()))
+            .into();
         let mut series = vec![Series::bars("hits", vec![(0.0, 0.1), (1.0, 0.2)])];
         assign_bars(&mut series, &names);
         assert_eq!(series[0].bar_colours, [1, 7]);
         let mut unknown = vec![Series::bars("hits", vec![(0.0, 0.1), (1.0, 0.2)])];
-        assign_bars(&mut unknown, &[(0.0, "Varnish".to_owned()), (1.0, "x".to_owned())]);
-        assert!(unknown[0].bar_colours.is_empty(), "one bar would look like another policy");
+        assign_bars(
+            &mut unknown,
+            &[(0.0, "Varnish".to_owned()), (1.0, "x".to_owned())],
+        );
+        assert!(
+            unknown[0].bar_colours.is_empty(),
+            "one bar would look like another policy"
+        );
     }
 
     #[test]
     fn two_series_have_one_colour() {
-        assert_eq!(colours(&["x", "FIFO", "y", "LRU"]), [2, 0, 3, 1], "names without a policy");
+        assert_eq!(
+            colours(&["x", "FIFO", "y", "LRU"]),
+            [2, 0, 3, 1],
+            "names without a policy"
+        );
         assert_eq!(colours(&["LRU, a", "LRU, b"]), [1, 0]);
-        let mut series = vec![Series::line("FIFO, equations", vec![]), Series::points("FIFO, replay", vec![])];
+        let mut series = vec![
+            Series::line("FIFO, equations", vec![]),
+            Series::points("FIFO, replay", vec![]),
+        ];
         assign(&mut series);
-        assert_eq!([series[0].colour, series[1].colour], [Some(0); 2], "a line and its points");
-        let mut bars = vec![Series::bars("threshold", vec![]), Series::reference("published", vec![], vec![])];
+        assert_eq!(
+            [series[0].colour, series[1].colour],
+            [Some(0); 2],
+            "a line and its points"
+        );
+        let mut bars = vec![
+            Series::bars("threshold", vec![]),
+            Series::reference("published", vec![], vec![]),
+        ];
         assign(&mut bars);
         assert_eq!([bars[0].colour, bars[1].colour], [Some(0), None]);
     }

@@ -104,36 +104,74 @@ impl Coverage {
         Coverage::parse(paper, files.items, files.experiments)
     }
 
-    fn parse(paper: &str, items: &str, experiments: &[(&'static str, &str)]) -> Result<Coverage, Error> {
-        let fault =
-            |file: &str, what: &dyn std::fmt::Display| Error(format!("experiments/{paper}/{file}.toml: {what}"));
-        let Items { item } = toml::from_str(items).map_err(|error| fault("coverage", &error.message()))?;
-        let mut coverage = Coverage { items: Vec::with_capacity(item.len()) };
+    fn parse(
+        paper: &str,
+        items: &str,
+        experiments: &[(&'static str, &str)],
+    ) -> Result<Coverage, Error> {
+        let fault = |file: &str, what: &dyn std::fmt::Display| {
+            Error(format!("experiments/{paper}/{file}.toml: {what}"))
+        };
+        let Items { item } =
+            toml::from_str(items).map_err(|error| fault("coverage", &error.message()))?;
+        let mut coverage = Coverage {
+            items: Vec::with_capacity(item.len()),
+        };
         for Item { name, what, reason } in item {
             if coverage.items.iter().any(|other| other.name == name) {
                 return Err(fault("coverage", &format!("`{name}` stands twice")));
             }
-            coverage.items.push(CoveredItem { name, what, reason, claims: Vec::new() });
+            coverage.items.push(CoveredItem {
+                name,
+                what,
+                reason,
+                claims: Vec::new(),
+            });
         }
         for &(experiment, text) in experiments {
-            let Claims { claims } = toml::from_str(text).map_err(|error| fault(experiment, &error.message()))?;
-            for (id, name) in claims.iter().flat_map(|claim| claim.covers.iter().map(|name| (&claim.id, name))) {
+            let Claims { claims } =
+                toml::from_str(text).map_err(|error| fault(experiment, &error.message()))?;
+            for (id, name) in claims
+                .iter()
+                .flat_map(|claim| claim.covers.iter().map(|name| (&claim.id, name)))
+            {
                 let Some(item) = coverage.items.iter_mut().find(|item| item.name == *name) else {
-                    return Err(fault(experiment, &format!("claim `{id}` covers `{name}`, which coverage.toml lacks")));
+                    return Err(fault(
+                        experiment,
+                        &format!("claim `{id}` covers `{name}`, which coverage.toml lacks"),
+                    ));
                 };
-                item.claims.push(CoveringClaim { id: id.clone(), experiment });
+                item.claims.push(CoveringClaim {
+                    id: id.clone(),
+                    experiment,
+                });
             }
         }
-        if let Some(item) = coverage.items.iter().find(|item| item.reason.is_some() && !item.claims.is_empty()) {
-            return Err(fault("coverage", &format!("`{}` has a reason for no claim, and has claims", item.name)));
+        if let Some(item) = coverage
+            .items
+            .iter()
+            .find(|item| item.reason.is_some() && !item.claims.is_empty())
+        {
+            return Err(fault(
+                "coverage",
+                &format!("`{}` has a reason for no claim, and has claims", item.name),
+            ));
         }
         Ok(coverage)
     }
 
     /// Returns the number of items with claims, with a reason for none, and with neither.
     pub fn counts(&self) -> [usize; 3] {
-        let covered = self.items.iter().filter(|item| !item.claims.is_empty()).count();
-        let explained = self.items.iter().filter(|item| item.reason.is_some()).count();
+        let covered = self
+            .items
+            .iter()
+            .filter(|item| !item.claims.is_empty())
+            .count();
+        let explained = self
+            .items
+            .iter()
+            .filter(|item| item.reason.is_some())
+            .count();
         [covered, explained, self.items.len() - covered - explained]
     }
 }
@@ -172,7 +210,10 @@ impl CoveredItem {
         match (judged.len(), self.claims.len()) {
             (_, 0) => self.plan(),
             (0, all) => format!("not judged in this run, {all} claims"),
-            (some, _) => format!("{} of {some} hold", judged.iter().filter(|holds| **holds).count()),
+            (some, _) => format!(
+                "{} of {some} hold",
+                judged.iter().filter(|holds| **holds).count()
+            ),
         }
     }
 }
@@ -187,14 +228,22 @@ mod tests {
     #[test]
     fn a_file_is_left_out_or_covers_something_else() {
         for paper in PAPERS {
-            let files = FILES.iter().find(|files| files.paper == paper.name).unwrap();
+            let files = FILES
+                .iter()
+                .find(|files| files.paper == paper.name)
+                .unwrap();
             let mut listed: Vec<&str> = files.experiments.iter().map(|(name, _)| *name).collect();
             let mut run: Vec<&str> = paper.experiments().chain(paper.on_testbed()).collect();
             listed.sort_unstable();
             run.sort_unstable();
-            assert_eq!(listed, run, "coverage.rs lists other files of {}", paper.name);
+            assert_eq!(
+                listed, run,
+                "coverage.rs lists other files of {}",
+                paper.name
+            );
             for (name, text) in files.experiments {
-                Experiment::<toml::Table>::parse(name, text).unwrap_or_else(|error| panic!("{error}"));
+                Experiment::<toml::Table>::parse(name, text)
+                    .unwrap_or_else(|error| panic!("{error}"));
             }
             let coverage = Coverage::of(paper.name).unwrap_or_else(|error| panic!("{error}"));
             assert!(coverage.items.len() > 5, "{}", paper.name);
@@ -206,20 +255,40 @@ mod tests {
         let items = "[[item]]\nname = \"figure 1\"\nwhat = \"w\"\n[[item]]\nname = \"figure 2\"\nwhat = \"w\"\n\
                      [[item]]\nname = \"table 1\"\nwhat = \"w\"\nreason = \"No figures in it.\"\n";
         let claims = "[[claim]]\nid = \"a\"\ncovers = [\"figure 1\"]\n[[claim]]\nid = \"b\"\n";
-        let parse = |items: &str, claims: &str| Coverage::parse("paper", items, &[("file", claims)]);
+        let parse =
+            |items: &str, claims: &str| Coverage::parse("paper", items, &[("file", claims)]);
         let coverage = parse(items, claims).unwrap();
         assert_eq!(coverage.counts(), [1, 1, 1]);
         let plans: Vec<String> = coverage.items.iter().map(CoveredItem::plan).collect();
         assert_eq!(plans, ["1 claim", "missing", "no claim: No figures in it."]);
         assert_eq!(coverage.items[0].files(), ["file.toml"]);
         for (items, claims, words) in [
-            (items.to_owned(), claims.replace("figure 1", "figure 9"), "claim `a` covers `figure 9`"),
-            (items.to_owned(), claims.replace("figure 1", "table 1"), "`table 1` has a reason"),
-            (items.replace("figure 2", "figure 1"), claims.to_owned(), "`figure 1` stands twice"),
-            (items.replace("what", "text"), claims.to_owned(), "coverage.toml: "),
+            (
+                items.to_owned(),
+                claims.replace("figure 1", "figure 9"),
+                "claim `a` covers `figure 9`",
+            ),
+            (
+                items.to_owned(),
+                claims.replace("figure 1", "table 1"),
+                "`table 1` has a reason",
+            ),
+            (
+                items.replace("figure 2", "figure 1"),
+                claims.to_owned(),
+                "`figure 1` stands twice",
+            ),
+            (
+                items.replace("what", "text"),
+                claims.to_owned(),
+                "coverage.toml: ",
+            ),
         ] {
             let error = parse(&items, &claims).unwrap_err().to_string();
-            assert!(error.contains(words) && error.contains("experiments/paper/"), "{error}");
+            assert!(
+                error.contains(words) && error.contains("experiments/paper/"),
+                "{error}"
+            );
         }
     }
 }

@@ -8,11 +8,21 @@ use std::collections::HashSet;
 /// Expands to the name and the text of a file under `experiments/`, for [`Experiment::parse`].
 macro_rules! experiment_file {
     ($name:literal) => {
-        ($name, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/", $name)))
+        (
+            $name,
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/", $name)),
+        )
     };
     // The text alone, of an experiment of a paper.
     ($paper:literal, $name:literal) => {
-        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/", $paper, "/", $name, ".toml"))
+        include_str!(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/experiments/",
+            $paper,
+            "/",
+            $name,
+            ".toml"
+        ))
     };
 }
 
@@ -68,24 +78,47 @@ impl<Sweep: DeserializeOwned> Experiment<Sweep> {
     /// band or with one that excludes nothing, an expected value without a source, a repeated id.
     pub fn parse(name: &str, text: &str) -> Result<Self, Error> {
         let experiment: Self = toml::from_str(text).map_err(|error| {
-            let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count() + 1);
-            Error(format!("experiments/{name}, line {line}: {}", error.message()))
+            let line = error
+                .span()
+                .map_or(0, |span| text[..span.start].matches('\n').count() + 1);
+            Error(format!(
+                "experiments/{name}, line {line}: {}",
+                error.message()
+            ))
         })?;
         let mut ids = HashSet::new();
         let figures = experiment.figures.iter().map(|figure| &figure.id);
-        if let Some(twice) = experiment.claims.iter().map(|claim| &claim.id).chain(figures).find(|id| !ids.insert(*id))
+        if let Some(twice) = experiment
+            .claims
+            .iter()
+            .map(|claim| &claim.id)
+            .chain(figures)
+            .find(|id| !ids.insert(*id))
         {
-            return Err(Error(format!("experiments/{name}: the id `{twice}` is used twice")));
+            return Err(Error(format!(
+                "experiments/{name}: the id `{twice}` is used twice"
+            )));
         }
         let known = |id: &str| experiment.figures.iter().any(|figure| figure.id == id);
-        let mut drawn = experiment.claims.iter().flat_map(|claim| claim.drawn.iter().map(move |place| (claim, place)));
+        let mut drawn = experiment
+            .claims
+            .iter()
+            .flat_map(|claim| claim.drawn.iter().map(move |place| (claim, place)));
         if let Some((claim, place)) = drawn.find(|(_, place)| !known(&place.figure)) {
             let (id, figure) = (&claim.id, &place.figure);
-            return Err(Error(format!("experiments/{name}: claim `{id}` is drawn in `{figure}`, which is no figure")));
+            return Err(Error(format!(
+                "experiments/{name}: claim `{id}` is drawn in `{figure}`, which is no figure"
+            )));
         }
-        let mut faults = experiment.claims.iter().filter_map(|claim| Some((claim, claim.fault()?)));
+        let mut faults = experiment
+            .claims
+            .iter()
+            .filter_map(|claim| Some((claim, claim.fault()?)));
         if let Some((claim, fault)) = faults.next() {
-            return Err(Error(format!("experiments/{name}: claim `{}`: {fault}", claim.id)));
+            return Err(Error(format!(
+                "experiments/{name}: claim `{}`: {fault}",
+                claim.id
+            )));
         }
         Ok(experiment)
     }

@@ -100,7 +100,10 @@ impl Request<'_> {
     }
 
     fn runs(&self) -> impl Iterator<Item = &'static (&'static str, Run)> {
-        self.paper.runs(self.testbed).iter().filter(|(name, _)| self.wants(name))
+        self.paper
+            .runs(self.testbed)
+            .iter()
+            .filter(|(name, _)| self.wants(name))
     }
 
     /// For tests: a paper's experiments at the quick scale.
@@ -173,7 +176,13 @@ pub struct Paper {
 }
 
 /// The papers, in alphabetical order.
-pub const PAPERS: &[Paper] = &[adaptsize::PAPER, chunk_size::PAPER, clock::PAPER, filter::PAPER, ndn_vs_http::PAPER];
+pub const PAPERS: &[Paper] = &[
+    adaptsize::PAPER,
+    chunk_size::PAPER,
+    clock::PAPER,
+    filter::PAPER,
+    ndn_vs_http::PAPER,
+];
 
 impl Paper {
     /// Returns the names of its experiments, in the order in which they run. Their files have the
@@ -222,7 +231,11 @@ impl Paper {
     }
 
     fn runs(&self, testbed: bool) -> &'static [(&'static str, Run)] {
-        if testbed { self.testbed } else { self.experiments }
+        if testbed {
+            self.testbed
+        } else {
+            self.experiments
+        }
     }
 
     /// Returns the paper with this short name.
@@ -230,10 +243,19 @@ impl Paper {
     /// # Errors
     /// [`Error`] with the existing names.
     pub fn named(name: &str) -> Result<&'static Paper, Error> {
-        PAPERS.iter().find(|paper| paper.name == name).ok_or_else(|| {
-            let known: Vec<String> = PAPERS.iter().map(|paper| format!("`{}`", paper.name)).collect();
-            Error(format!("unknown paper `{name}`; the papers are {}", known.join(", ")))
-        })
+        PAPERS
+            .iter()
+            .find(|paper| paper.name == name)
+            .ok_or_else(|| {
+                let known: Vec<String> = PAPERS
+                    .iter()
+                    .map(|paper| format!("`{}`", paper.name))
+                    .collect();
+                Error(format!(
+                    "unknown paper `{name}`; the papers are {}",
+                    known.join(", ")
+                ))
+            })
     }
 
     /// Checks that there is something to run: `only` may contain only names of its experiments, or
@@ -245,9 +267,16 @@ impl Paper {
     pub fn check(&self, testbed: bool, only: &[String]) -> Result<(), Error> {
         let known: Vec<&str> = self.runs(testbed).iter().map(|(name, _)| *name).collect();
         if known.is_empty() {
-            let with: Vec<&str> =
-                PAPERS.iter().filter(|paper| !paper.testbed.is_empty()).map(|paper| paper.name).collect();
-            return Err(Error(format!("`{}` has no experiments with --testbed; {} has", self.name, with.join(", "))));
+            let with: Vec<&str> = PAPERS
+                .iter()
+                .filter(|paper| !paper.testbed.is_empty())
+                .map(|paper| paper.name)
+                .collect();
+            return Err(Error(format!(
+                "`{}` has no experiments with --testbed; {} has",
+                self.name,
+                with.join(", ")
+            )));
         }
         let unknown = only.iter().find(|name| !known.contains(&name.as_str()));
         unknown.map_or(Ok(()), |unknown| {
@@ -275,12 +304,20 @@ impl fmt::Debug for Paper {
 pub fn reproduce(request: &Request<'_>, watch: &dyn Watch) -> Result<Report, Error> {
     request.paper.check(request.testbed, request.only)?;
     let mut report = Report::new(request);
-    let minutes: Vec<(&str, u64)> =
-        request.experiments().filter_map(|name| Some((name, request.paper.minutes(name, request.scale)?))).collect();
+    let minutes: Vec<(&str, u64)> = request
+        .experiments()
+        .filter_map(|name| Some((name, request.paper.minutes(name, request.scale)?)))
+        .collect();
     if minutes.iter().any(|(_, minutes)| *minutes > 0) {
-        let each: Vec<String> = minutes.iter().map(|(name, minutes)| format!("{name} {minutes}")).collect();
+        let each: Vec<String> = minutes
+            .iter()
+            .map(|(name, minutes)| format!("{name} {minutes}"))
+            .collect();
         let all: u64 = minutes.iter().map(|(_, minutes)| minutes).sum();
-        watch.warn(&format!("about {all} minutes on two idle cores: {}", each.join(", ")));
+        watch.warn(&format!(
+            "about {all} minutes on two idle cores: {}",
+            each.join(", ")
+        ));
     }
     for (name, run) in request.runs() {
         if watch.is_stopped() {
@@ -288,7 +325,14 @@ pub fn reproduce(request: &Request<'_>, watch: &dyn Watch) -> Result<Report, Err
         }
         let run = || run(request, watch);
         let of_program = &report.provenance;
-        let mut section = repeat::undisturbed(name, of_program, run, request, watch, Provenance::disturbance)?;
+        let mut section = repeat::undisturbed(
+            name,
+            of_program,
+            run,
+            request,
+            watch,
+            Provenance::disturbance,
+        )?;
         (*name).clone_into(&mut section.name);
         report.sections.push(section);
         report.missing.retain(|missing| missing != name);

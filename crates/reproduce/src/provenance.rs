@@ -61,14 +61,19 @@ impl Provenance {
     /// Returns the conditions at the start of a run.
     pub(crate) fn now() -> Provenance {
         let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+        let model = cpus
+            .lines()
+            .find_map(|line| line.strip_prefix("model name")?.split_once(": "));
         let load = load();
         Provenance {
             command: command(std::env::args()),
             commit: commit(),
             started: now(),
             seconds: None,
-            processor: model.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, model)| model.to_owned()),
+            processor: model.map_or_else(
+                || std::env::consts::ARCH.to_owned(),
+                |(_, model)| model.to_owned(),
+            ),
             processors: std::thread::available_parallelism().map_or(1, usize::from),
             load: [load; 2],
             steal_percent: 0.0,
@@ -81,13 +86,21 @@ impl Provenance {
     /// Returns the conditions at the start of an experiment of this run: the program is the same.
     pub(crate) fn of_experiment(&self) -> Provenance {
         let (begun, started) = (Some(Instant::now()), now());
-        Provenance { started, load: [load(); 2], begun, ticks: ticks(), ..self.clone() }
+        Provenance {
+            started,
+            load: [load(); 2],
+            begun,
+            ticks: ticks(),
+            ..self.clone()
+        }
     }
 
     /// Takes the wall time, the load and the times of others since the start. `resumed` is the time
     /// of an earlier run's rows.
     pub(crate) fn update(&mut self, resumed: Duration) {
-        self.seconds = self.begun.map(|begun| (begun.elapsed() + resumed).as_secs());
+        self.seconds = self
+            .begun
+            .map(|begun| (begun.elapsed() + resumed).as_secs());
         self.load[1] = load();
         let now = ticks();
         // The kernel's counts may fall, or may be unreadable now.
@@ -113,22 +126,40 @@ impl Provenance {
 fn command(mut words: impl Iterator<Item = String>) -> String {
     let program = words.next().unwrap_or_default();
     let name = program.rsplit('/').next().unwrap_or_default().to_owned();
-    let quoted = |word: String| match word.chars().all(|c| c.is_alphanumeric() || "-_./=:,+~".contains(c)) {
+    let quoted = |word: String| match word
+        .chars()
+        .all(|c| c.is_alphanumeric() || "-_./=:,+~".contains(c))
+    {
         true if !word.is_empty() => word,
         _ => format!("'{}'", word.replace('\'', "'\\''")),
     };
-    std::iter::once(name).chain(words.map(quoted)).collect::<Vec<_>>().join(" ")
+    std::iter::once(name)
+        .chain(words.map(quoted))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// Returns the commit of the directory from which the program was built, which has gone on since if
 /// the program is older than the commit.
 fn commit() -> String {
     let git = |words: &[&str]| {
-        let output = Command::new("git").arg("-C").arg(env!("CARGO_MANIFEST_DIR")).args(words).output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        let output = Command::new("git")
+            .arg("-C")
+            .arg(env!("CARGO_MANIFEST_DIR"))
+            .args(words)
+            .output()
+            .ok()?;
+        output
+            .status
+            .success()
+            .then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
-    let Some(described) = git(&["log", "-1", "--format=%H %ct"]) else { return "unknown".to_owned() };
-    let Some((commit, time)) = described.split_once(' ') else { return "unknown".to_owned() };
+    let Some(described) = git(&["log", "-1", "--format=%H %ct"]) else {
+        return "unknown".to_owned();
+    };
+    let Some((commit, time)) = described.split_once(' ') else {
+        return "unknown".to_owned();
+    };
     let mut text = commit.to_owned();
     // An archive is not part of the program, and one experiment after another changes it.
     let sources = [":/", ":(top,exclude)docs/reproductions"];
@@ -136,25 +167,39 @@ fn commit() -> String {
     if git(&[&status[..], &sources].concat()).is_none_or(|changes| !changes.is_empty()) {
         text += ", changed";
     }
-    let built = std::env::current_exe().and_then(fs::metadata).and_then(|file| file.modified());
-    let built = built.ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-    if built.zip(time.parse::<u64>().ok()).is_none_or(|(built, commit)| built.as_secs() < commit) {
+    let built = std::env::current_exe()
+        .and_then(fs::metadata)
+        .and_then(|file| file.modified());
+    let built = built
+        .ok()
+        .and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    if built
+        .zip(time.parse::<u64>().ok())
+        .is_none_or(|(built, commit)| built.as_secs() < commit)
+    {
         text += ", but the program is older";
     }
     text
 }
 
 fn now() -> String {
-    utc(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs())
+    utc(SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs())
 }
 
 fn load() -> f64 {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split(' ').next().and_then(|first| first.parse().ok()).unwrap_or(0.0)
+    text.split(' ')
+        .next()
+        .and_then(|first| first.parse().ok())
+        .unwrap_or(0.0)
 }
 
 fn ticks() -> Ticks {
-    let [stat, own] = ["/proc/stat", "/proc/self/stat"].map(|path| fs::read_to_string(path).unwrap_or_default());
+    let [stat, own] =
+        ["/proc/stat", "/proc/self/stat"].map(|path| fs::read_to_string(path).unwrap_or_default());
     ticks_of(&stat, &own)
 }
 
@@ -164,25 +209,48 @@ fn ticks() -> Ticks {
 /// brackets, is a name.
 fn ticks_of(stat: &str, own: &str) -> Ticks {
     let line = stat.lines().next().unwrap_or_default();
-    let fields: Vec<u64> = line.split_whitespace().skip(1).take(8).filter_map(|field| field.parse().ok()).collect();
+    let fields: Vec<u64> = line
+        .split_whitespace()
+        .skip(1)
+        .take(8)
+        .filter_map(|field| field.parse().ok())
+        .collect();
     let field = |at: usize| fields.get(at).copied().unwrap_or(0);
     let after_name = own.rsplit_once(')').map_or("", |(_, after)| after);
-    let own = after_name.split_whitespace().skip(11).take(4).filter_map(|field| field.parse::<u64>().ok());
+    let own = after_name
+        .split_whitespace()
+        .skip(11)
+        .take(4)
+        .filter_map(|field| field.parse::<u64>().ok());
     let programs = field(0) + field(1) + field(2);
-    Ticks { all: fields.iter().sum(), stolen: field(7), programs, own: own.sum() }
+    Ticks {
+        all: fields.iter().sum(),
+        stolen: field(7),
+        programs,
+        own: own.sum(),
+    }
 }
 
 /// Formats seconds since 1970 as a day and time. The day is Hinnant's `civil_from_days`.
 fn utc(seconds: u64) -> String {
     let (days, of_day) = (seconds / 86_400 + 719_468, seconds % 86_400);
     let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted_month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let month = if shifted_month < 10 {
+        shifted_month + 3
+    } else {
+        shifted_month - 9
+    };
     let year = year_of_era + era * 400 + u64::from(month <= 2);
-    format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", of_day / 3600, of_day / 60 % 60)
+    format!(
+        "{year}-{month:02}-{day:02} {:02}:{:02} UTC",
+        of_day / 3600,
+        of_day / 60 % 60
+    )
 }
 
 #[cfg(test)]
@@ -196,7 +264,15 @@ mod tests {
         assert_eq!(utc(1_798_761_540), "2026-12-31 23:59 UTC");
         let own = "7 (a) b) S 1 2 3 4 5 6 7 8 9 10 100 20 3 4000 15 16";
         let read = ticks_of("cpu  10 20 30 40 50 60 70 80 90 100\ncpu0 1", own);
-        assert_eq!(read, Ticks { all: 360, stolen: 80, programs: 60, own: 4123 });
+        assert_eq!(
+            read,
+            Ticks {
+                all: 360,
+                stolen: 80,
+                programs: 60,
+                own: 4123
+            }
+        );
         assert_eq!(ticks_of("", ""), Ticks::default());
         let mut provenance = Provenance::now();
         provenance.update(Duration::from_secs(70));
@@ -207,12 +283,21 @@ mod tests {
     /// Failure: an hour of timings beside a compiler counts.
     #[test]
     fn a_disturbed_run_is_trusted() {
-        let run = |steal_percent, other_percent| Provenance { steal_percent, other_percent, ..Provenance::default() };
+        let run = |steal_percent, other_percent| Provenance {
+            steal_percent,
+            other_percent,
+            ..Provenance::default()
+        };
         assert_eq!(run(0.9, Some(4.9)).disturbance(), None);
-        assert_eq!(run(0.2, None).disturbance(), None, "an archive from before it was recorded");
-        for (of, words) in
-            [(run(1.1, Some(0.0)), "other machines took 1.1 %"), (run(0.0, Some(60.0)), "other programs")]
-        {
+        assert_eq!(
+            run(0.2, None).disturbance(),
+            None,
+            "an archive from before it was recorded"
+        );
+        for (of, words) in [
+            (run(1.1, Some(0.0)), "other machines took 1.1 %"),
+            (run(0.0, Some(60.0)), "other programs"),
+        ] {
             assert!(of.disturbance().unwrap().contains(words));
         }
         let before = ticks();
@@ -222,7 +307,15 @@ mod tests {
 
     #[test]
     fn a_command_cannot_be_typed_again() {
-        let words = ["/usr/bin/larder", "reproduce", "filter", "--out", "my dir", "it's", ""];
+        let words = [
+            "/usr/bin/larder",
+            "reproduce",
+            "filter",
+            "--out",
+            "my dir",
+            "it's",
+            "",
+        ];
         assert_eq!(
             command(words.into_iter().map(str::to_owned)),
             "larder reproduce filter --out 'my dir' 'it'\\''s' ''"

@@ -21,9 +21,20 @@ pub(crate) fn undisturbed(
 ) -> Result<Section, Error> {
     let (mut attempt, mut resumed) = (1, Duration::ZERO);
     loop {
-        let Request { paper, scale, seed, traces, forwarder, applications, .. } = request;
+        let Request {
+            paper,
+            scale,
+            seed,
+            traces,
+            forwarder,
+            applications,
+            ..
+        } = request;
         let others = format!("{traces:?}, {forwarder:?}, {applications:?}");
-        let conditions = format!("conditions of {}, {name}, {scale}, seed {seed}, {others}", paper.name);
+        let conditions = format!(
+            "conditions of {}, {name}, {scale}, seed {seed}, {others}",
+            paper.name
+        );
         let mut provenance = of_program.of_experiment();
         request.rows.begin(&conditions, &provenance)?;
         let mut section = run()?;
@@ -36,7 +47,8 @@ pub(crate) fn undisturbed(
             section.run.seconds = section.run.seconds.or(seconds);
             return Ok(section);
         }
-        let is_timed = request.scale == Scale::Full && section.claims.iter().any(|claim| claim.timed);
+        let is_timed =
+            request.scale == Scale::Full && section.claims.iter().any(|claim| claim.timed);
         let is_judged = is_timed && request.rows.has_measured();
         let disturbance = disturbance(&provenance).filter(|_| is_judged);
         section.run = provenance;
@@ -64,7 +76,11 @@ mod tests {
     use std::cell::Cell;
 
     /// The number of runs of an experiment that stores a row in each, and the row at the end.
-    fn runs(scale: Scale, timed: bool, disturbance: fn(&Provenance) -> Option<String>) -> (u64, Option<u64>) {
+    fn runs(
+        scale: Scale,
+        timed: bool,
+        disturbance: fn(&Provenance) -> Option<String>,
+    ) -> (u64, Option<u64>) {
         let rows = Rows::default();
         let (count, _) = run("x", &["a"], &rows, "larder", scale, timed, disturbance);
         (count, rows.get("a"))
@@ -81,12 +97,16 @@ mod tests {
         timed: bool,
         disturbance: fn(&Provenance) -> Option<String>,
     ) -> (u64, Provenance) {
-        let request = Request { scale, ..Request::quick(Paper::named("clock").unwrap(), rows) };
+        let request = Request {
+            scale,
+            ..Request::quick(Paper::named("clock").unwrap(), rows)
+        };
         let text = format!(
             "title = \"T\"\nshows = \"S\"\n[full]\n[quick]\n[[claim]]\nid = \"a\"\nsays = \"A\"\nkind = \"theory\"\n\
              timed = {timed}\nexpected = 1\nsource = \"S\"\nband = [0, 9]\nreason = \"R\"\n"
         );
-        let experiment = Experiment::<std::collections::HashMap<String, u64>>::parse("x", &text).unwrap();
+        let experiment =
+            Experiment::<std::collections::HashMap<String, u64>>::parse("x", &text).unwrap();
         let count = Cell::new(0);
         let of_one = || {
             count.set(count.get() + 1);
@@ -102,7 +122,8 @@ mod tests {
         };
         let mut of_program = Provenance::now();
         command.clone_into(&mut of_program.command);
-        let section = undisturbed(name, &of_program, of_one, &request, &Unwatched, disturbance).unwrap();
+        let section =
+            undisturbed(name, &of_program, of_one, &request, &Unwatched, disturbance).unwrap();
         (count.get(), section.run)
     }
 
@@ -111,25 +132,51 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("rows.jsonl");
         // The third one shares rows of the others, the fourth one has none.
-        let experiments: [(&str, &[&str]); 5] =
-            [("x", &["a"]), ("y", &["b"]), ("z", &["a", "b"]), ("w", &[]), ("measures", &["a"])];
+        let experiments: [(&str, &[&str]); 5] = [
+            ("x", &["a"]),
+            ("y", &["b"]),
+            ("z", &["a", "b"]),
+            ("w", &[]),
+            ("measures", &["a"]),
+        ];
         let all = |command: &str, resume: bool| {
             let rows = Rows::open(&path, resume).unwrap();
-            experiments.map(|(name, of_rows)| run(name, of_rows, &rows, command, Scale::Full, true, |_| None).1)
+            experiments.map(|(name, of_rows)| {
+                run(name, of_rows, &rows, command, Scale::Full, true, |_| None).1
+            })
         };
         let commands = |found: &[Provenance; 5]| found.clone().map(|run| run.command);
         let (first, resumed) = (all("first", false), all("second", true));
-        assert_eq!(commands(&resumed), ["first", "first", "first", "second", "second"]);
+        assert_eq!(
+            commands(&resumed),
+            ["first", "first", "first", "second", "second"]
+        );
         for (first, resumed) in first.iter().zip(&resumed).take(3) {
-            assert_eq!(serde_json::to_value(first).unwrap(), serde_json::to_value(resumed).unwrap());
+            assert_eq!(
+                serde_json::to_value(first).unwrap(),
+                serde_json::to_value(resumed).unwrap()
+            );
         }
-        assert_eq!(commands(&all("again", false)), ["again"; 5], "without --resume");
+        assert_eq!(
+            commands(&all("again", false)),
+            ["again"; 5],
+            "without --resume"
+        );
         // One row is lost, and measured.
         let text = std::fs::read_to_string(&path).unwrap();
-        let kept: Vec<&str> = text.lines().filter(|line| !line.contains(", b\"")).collect();
+        let kept: Vec<&str> = text
+            .lines()
+            .filter(|line| !line.contains(", b\""))
+            .collect();
         std::fs::write(&path, kept.join("\n") + "\n").unwrap();
-        assert_eq!(commands(&all("part", true)), ["again", "part", "part", "part", "part"]);
-        assert_eq!(commands(&all("last", true)), ["again", "part", "part", "last", "last"]);
+        assert_eq!(
+            commands(&all("part", true)),
+            ["again", "part", "part", "part", "part"]
+        );
+        assert_eq!(
+            commands(&all("last", true)),
+            ["again", "part", "part", "last", "last"]
+        );
     }
 
     #[test]
@@ -138,7 +185,9 @@ mod tests {
         let path = directory.path().join("rows.jsonl");
         let rows = |resume| Rows::open(&path, resume).unwrap();
         let of = |command: &str, of_rows: &[&str], rows: &Rows| {
-            run("x", of_rows, rows, command, Scale::Full, true, |_| None).1.command
+            run("x", of_rows, rows, command, Scale::Full, true, |_| None)
+                .1
+                .command
         };
         assert_eq!(of("first", &["a"], &rows(false)), "first");
         // The next run measures "b" and "c", and is killed before it stores more.
@@ -148,16 +197,34 @@ mod tests {
         assert!(last.contains("conditions of"), "{last}");
         std::fs::write(&path, kept.to_owned() + "\n").unwrap();
         let resumed = rows(true);
-        let (_, found) = run("x", &["a", "b", "c"], &resumed, "later", Scale::Full, true, |_| None);
-        assert_eq!((found.command.as_str(), found.other_percent), ("killed", None));
+        let (_, found) = run(
+            "x",
+            &["a", "b", "c"],
+            &resumed,
+            "later",
+            Scale::Full,
+            true,
+            |_| None,
+        );
+        assert_eq!(
+            (found.command.as_str(), found.other_percent),
+            ("killed", None)
+        );
         assert!(found.seconds.is_some());
     }
 
     #[test]
     fn a_disturbed_experiment_counts_or_never_ends() {
-        let (never, always) = (|_: &Provenance| None, |_: &Provenance| Some("disturbed".to_owned()));
+        let (never, always) = (
+            |_: &Provenance| None,
+            |_: &Provenance| Some("disturbed".to_owned()),
+        );
         assert_eq!(runs(Scale::Full, true, never), (1, Some(1)));
-        assert_eq!(runs(Scale::Full, true, always), (3, Some(3)), "the rows are those of the last run");
+        assert_eq!(
+            runs(Scale::Full, true, always),
+            (3, Some(3)),
+            "the rows are those of the last run"
+        );
         assert_eq!(runs(Scale::Full, false, always), (1, Some(1)), "no times");
         assert_eq!(runs(Scale::Quick, true, always), (1, Some(1)));
     }

@@ -30,7 +30,13 @@ pub struct Report {
 
 impl Report {
     pub(crate) fn new(request: &Request<'_>) -> Report {
-        let Request { paper, scale, seed, only, .. } = *request;
+        let Request {
+            paper,
+            scale,
+            seed,
+            only,
+            ..
+        } = *request;
         Report {
             paper: paper.name,
             citation: paper.citation,
@@ -40,13 +46,20 @@ impl Report {
             provenance: Provenance::now(),
             sections: Vec::new(),
             missing: request.experiments().collect(),
-            all: paper.runs(request.testbed).iter().map(|(name, _)| *name).collect(),
+            all: paper
+                .runs(request.testbed)
+                .iter()
+                .map(|(name, _)| *name)
+                .collect(),
         }
     }
 
     /// Returns the wall time of its experiments, s, as far as it was recorded.
     pub fn seconds(&self) -> u64 {
-        self.sections.iter().filter_map(|section| section.run.seconds).sum()
+        self.sections
+            .iter()
+            .filter_map(|section| section.run.seconds)
+            .sum()
     }
 
     /// Returns all judged claims.
@@ -56,12 +69,14 @@ impl Report {
 
     /// Returns the claims that fail although their files list no reason, or that were not measured.
     pub fn unexpected_failures(&self) -> impl Iterator<Item = &Judged> {
-        self.claims().filter(|claim| claim.verdict().is_unexpected_failure())
+        self.claims()
+            .filter(|claim| claim.verdict().is_unexpected_failure())
     }
 
     /// Returns the claims with this verdict.
     pub fn with_verdict(&self, verdict: Verdict) -> impl Iterator<Item = &Judged> {
-        self.claims().filter(move |claim| claim.verdict() == verdict)
+        self.claims()
+            .filter(move |claim| claim.verdict() == verdict)
     }
 
     /// Returns what of the paper its claims cover.
@@ -76,14 +91,21 @@ impl Report {
     pub fn counts(&self) -> [Count; 5] {
         Kind::ALL.map(|kind| {
             let judged = || self.claims().filter(|claim| claim.kind == kind);
-            Count { kind, holding: judged().filter(|claim| claim.holds).count(), judged: judged().count() }
+            Count {
+                kind,
+                holding: judged().filter(|claim| claim.holds).count(),
+                judged: judged().count(),
+            }
         })
     }
 
     /// Returns the counts as text: "value 5 of 6, order 1 of 1", without kinds that have no claim.
     pub fn counted(&self) -> String {
         let counts = self.counts().into_iter().filter(|count| count.judged > 0);
-        counts.map(|count| count.to_string()).collect::<Vec<_>>().join(", ")
+        counts
+            .map(|count| count.to_string())
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 
     /// Returns the content of `claims.json`: the paper, the scale, the seed, the experiments that
@@ -92,7 +114,10 @@ impl Report {
     /// as `[{title, header, rows}]`, where and how it ran ([`Provenance`]), and its claims
     /// ([`Judged`]), with null for absent values.
     pub fn claims_json(&self) -> String {
-        let counts: BTreeMap<String, Count> = self.counts().map(|count| (count.kind.to_string(), count)).into();
+        let counts: BTreeMap<String, Count> = self
+            .counts()
+            .map(|count| (count.kind.to_string(), count))
+            .into();
         let all = serde_json::json!({
             "paper": self.paper,
             "scale": self.scale.to_string(),
@@ -169,8 +194,14 @@ mod tests {
 
     #[test]
     fn an_open_band_reads_as_a_closed_one() {
-        assert_eq!(judged("a", 1.0, [0.5, f64::INFINITY]).shown()[3], "at least 0.5000");
-        assert_eq!(judged("a", 1.0, [f64::NEG_INFINITY, 2.0]).shown()[3], "at most 2");
+        assert_eq!(
+            judged("a", 1.0, [0.5, f64::INFINITY]).shown()[3],
+            "at least 0.5000"
+        );
+        assert_eq!(
+            judged("a", 1.0, [f64::NEG_INFINITY, 2.0]).shown()[3],
+            "at most 2"
+        );
         assert_eq!(judged("a", 1.0, [1.0, 2.0]).shown()[3], "1 \u{2026} 2");
     }
 
@@ -179,23 +210,45 @@ mod tests {
         let rows = Rows::default();
         let paper = Paper::named("filter").unwrap();
         let mut report = Report::new(&Request::quick(paper, &rows));
-        assert!(report.missing.iter().copied().eq(paper.experiments()), "nothing has run");
+        assert!(
+            report.missing.iter().copied().eq(paper.experiments()),
+            "nothing has run"
+        );
         let text = "title = \"T & U\"\nshows = \"S\"\n[full]\n[quick]\n";
-        let experiment = crate::Experiment::<std::collections::HashMap<String, u64>>::parse("x", text).unwrap();
+        let experiment =
+            crate::Experiment::<std::collections::HashMap<String, u64>>::parse("x", text).unwrap();
         let mut section = Section::new(&experiment, Scale::Quick);
         section.claims = vec![judged("b", 1.0, [0.0, 2.0]), judged("a", 3.0, [0.0, 2.0])];
         report.sections.push(section);
-        let failures: Vec<&str> = report.unexpected_failures().map(|claim| claim.id.as_str()).collect();
+        let failures: Vec<&str> = report
+            .unexpected_failures()
+            .map(|claim| claim.id.as_str())
+            .collect();
         assert_eq!(failures, ["a"]);
-        assert_eq!(report.counted(), "value 0 of 1, order 1 of 1", "kinds are mixed");
+        assert_eq!(
+            report.counted(),
+            "value 0 of 1, order 1 of 1",
+            "kinds are mixed"
+        );
         let json: serde_json::Value = serde_json::from_str(&report.claims_json()).unwrap();
-        assert_eq!(json["counts"]["value"], serde_json::json!({ "holding": 0, "judged": 1 }));
+        assert_eq!(
+            json["counts"]["value"],
+            serde_json::json!({ "holding": 0, "judged": 1 })
+        );
         assert_eq!([&json["paper"], &json["scale"]], ["filter", "quick"]);
         let json = &json["experiments"][0]["claims"];
-        assert_eq!([&json[0]["id"], &json[1]["id"]], ["b", "a"], "claims keep their order");
+        assert_eq!(
+            [&json[0]["id"], &json[1]["id"]],
+            ["b", "a"],
+            "claims keep their order"
+        );
         assert_eq!([&json[0]["kind"], &json[1]["kind"]], ["order", "value"]);
         assert_eq!([&json[0]["holds"], &json[1]["holds"]], [true, false]);
         let page = report.html();
-        assert!(page.contains("T &amp; U") && page.contains("A &lt;claim&gt;") && !page.contains("<claim>"));
+        assert!(
+            page.contains("T &amp; U")
+                && page.contains("A &lt;claim&gt;")
+                && !page.contains("<claim>")
+        );
     }
 }

@@ -82,7 +82,12 @@ impl Rows {
     pub fn open(path: &Path, resume: bool) -> Result<Rows, Error> {
         let failed = |problem: String| Error(format!("{}: {problem}", path.display()));
         let io_failed = |error: std::io::Error| failed(error.to_string());
-        let file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(io_failed)?;
+        let file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .open(path)
+            .map_err(io_failed)?;
         file.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => {
                 failed("another reproduction is writing it; give each its own directory".to_owned())
@@ -94,26 +99,52 @@ impl Rows {
             std::fs::copy(path, path.with_added_extension("old")).map_err(io_failed)?;
         }
         if resume {
-            (&file).take(MAX_BYTES + 1).read_to_end(&mut text).map_err(io_failed)?;
+            (&file)
+                .take(MAX_BYTES + 1)
+                .read_to_end(&mut text)
+                .map_err(io_failed)?;
         }
         if text.len() as u64 > MAX_BYTES {
-            return Err(failed(format!("more than {MAX_BYTES} bytes; start again without --resume")));
+            return Err(failed(format!(
+                "more than {MAX_BYTES} bytes; start again without --resume"
+            )));
         }
-        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let whole = text
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |end| end + 1);
         file.set_len(whole as u64).map_err(io_failed)?;
         let mut rows = HashMap::new();
-        for (number, line) in
-            text[..whole].split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty())
+        for (number, line) in text[..whole]
+            .split(|byte| *byte == b'\n')
+            .enumerate()
+            .filter(|(_, line)| !line.is_empty())
         {
-            let problem = |_| failed(format!("line {}: not a finished row; start again without --resume", number + 1));
+            let problem = |_| {
+                failed(format!(
+                    "line {}: not a finished row; start again without --resume",
+                    number + 1
+                ))
+            };
             let Line { key, row, seconds } = serde_json::from_slice(line).map_err(problem)?;
             match row {
                 Value::Null => rows.remove(&key),
-                row => rows.insert(key, FinishedRow { row, is_earlier: true, seconds }),
+                row => rows.insert(
+                    key,
+                    FinishedRow {
+                        row,
+                        is_earlier: true,
+                        seconds,
+                    },
+                ),
             };
         }
         Ok(Rows {
-            finished: Mutex::new(Finished { rows, last: Some(Instant::now()), ..Finished::default() }),
+            finished: Mutex::new(Finished {
+                rows,
+                last: Some(Instant::now()),
+                ..Finished::default()
+            }),
             file: Some((path.to_owned(), file)),
             program: program().map_err(io_failed)?,
         })
@@ -122,7 +153,11 @@ impl Rows {
     /// Returns the row of this key, if it is finished.
     pub(crate) fn get<Row: DeserializeOwned>(&self, key: &str) -> Option<Row> {
         let mut finished = self.finished();
-        let FinishedRow { row, is_earlier, seconds } = finished.rows.get_mut(&self.of_program(key))?;
+        let FinishedRow {
+            row,
+            is_earlier,
+            seconds,
+        } = finished.rows.get_mut(&self.of_program(key))?;
         let row = serde_json::from_value(row.clone()).ok()?;
         let (is_earlier, seconds) = (*is_earlier, std::mem::take(seconds));
         finished.has_resumed |= is_earlier;
@@ -148,30 +183,57 @@ impl Rows {
     /// Stores a finished row.
     pub(crate) fn add<Row: Serialize>(&self, key: &str, row: &Row) -> Result<(), Error> {
         let key = self.of_program(key);
-        let row = serde_json::to_value(row).map_err(|error| Error(format!("row {key}: {error}")))?;
+        let row =
+            serde_json::to_value(row).map_err(|error| Error(format!("row {key}: {error}")))?;
         let mut finished = self.finished();
         let now = Instant::now();
-        let seconds = finished.last.replace(now).map_or(0.0, |last| now.duration_since(last).as_secs_f64());
+        let seconds = finished
+            .last
+            .replace(now)
+            .map_or(0.0, |last| now.duration_since(last).as_secs_f64());
         if let Some(first) = finished.pending.take() {
             self.append(&first)?;
-            finished.rows.insert(first.key, FinishedRow { row: first.row, is_earlier: false, seconds: 0.0 });
+            finished.rows.insert(
+                first.key,
+                FinishedRow {
+                    row: first.row,
+                    is_earlier: false,
+                    seconds: 0.0,
+                },
+            );
         }
         let line = Line { key, row, seconds };
         self.append(&line)?;
         finished.added.push(line.key.clone());
         finished.has_measured = true;
-        finished.rows.insert(line.key, FinishedRow { row: line.row, is_earlier: false, seconds: 0.0 });
+        finished.rows.insert(
+            line.key,
+            FinishedRow {
+                row: line.row,
+                is_earlier: false,
+                seconds: 0.0,
+            },
+        );
         Ok(())
     }
 
     /// Says that an experiment begins. If it measures a row, the row of this key is stored before.
     pub(crate) fn begin<Row: Serialize>(&self, key: &str, row: &Row) -> Result<(), Error> {
         let key = self.of_program(key);
-        let row = serde_json::to_value(row).map_err(|error| Error(format!("row {key}: {error}")))?;
+        let row =
+            serde_json::to_value(row).map_err(|error| Error(format!("row {key}: {error}")))?;
         let mut finished = self.finished();
         finished.added.clear();
-        (finished.has_measured, finished.has_resumed, finished.has_shared) = (false, false, false);
-        finished.pending = Some(Line { key, row, seconds: 0.0 });
+        (
+            finished.has_measured,
+            finished.has_resumed,
+            finished.has_shared,
+        ) = (false, false, false);
+        finished.pending = Some(Line {
+            key,
+            row,
+            seconds: 0.0,
+        });
         Ok(())
     }
 
@@ -196,16 +258,25 @@ impl Rows {
         let mut finished = self.finished();
         for key in std::mem::take(&mut finished.added) {
             finished.rows.remove(&key);
-            self.append(&Line { key, row: Value::Null, seconds: 0.0 })?;
+            self.append(&Line {
+                key,
+                row: Value::Null,
+                seconds: 0.0,
+            })?;
         }
         Ok(())
     }
 
     fn append(&self, line: &Line) -> Result<(), Error> {
-        let Some((path, file)) = &self.file else { return Ok(()) };
-        let text = serde_json::to_string(line).map_err(|error| Error(format!("row {}: {error}", line.key)))? + "\n";
+        let Some((path, file)) = &self.file else {
+            return Ok(());
+        };
+        let text = serde_json::to_string(line)
+            .map_err(|error| Error(format!("row {}: {error}", line.key)))?
+            + "\n";
         let mut file = file;
-        file.write_all(text.as_bytes()).map_err(|error| Error(format!("{}: {error}", path.display())))
+        file.write_all(text.as_bytes())
+            .map_err(|error| Error(format!("{}: {error}", path.display())))
     }
 
     /// Returns the row of this key. If it is not finished, computes and stores it.
@@ -249,8 +320,16 @@ pub(crate) fn number_or_nan<'de, D: Deserializer<'de>>(deserializer: D) -> Resul
 
 fn program() -> std::io::Result<String> {
     let file = std::env::current_exe()?.metadata()?;
-    let built = file.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
-    Ok(format!("larder {} of {} bytes and {} ns", env!("CARGO_PKG_VERSION"), file.len(), built.as_nanos()))
+    let built = file
+        .modified()?
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    Ok(format!(
+        "larder {} of {} bytes and {} ns",
+        env!("CARGO_PKG_VERSION"),
+        file.len(),
+        built.as_nanos()
+    ))
 }
 
 #[cfg(test)]
@@ -265,14 +344,25 @@ mod tests {
         let rows = Rows::open(&path, false).unwrap();
         rows.add("a", &(third, "x")).unwrap();
         rows.add("b", &0.1).unwrap();
-        assert_eq!(rows.get::<(f64, String)>("a"), Some((third, "x".to_owned())));
-        assert!(Rows::open(&path, true).unwrap_err().0.contains("another reproduction"));
+        assert_eq!(
+            rows.get::<(f64, String)>("a"),
+            Some((third, "x".to_owned()))
+        );
+        assert!(
+            Rows::open(&path, true)
+                .unwrap_err()
+                .0
+                .contains("another reproduction")
+        );
         drop(rows);
         // The process was killed while it wrote a third row.
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, text.clone() + "{\"key\":\"c").unwrap();
         let rows = Rows::open(&path, true).unwrap();
-        assert_eq!((rows.get::<f64>("b"), rows.get::<f64>("c")), (Some(0.1), None));
+        assert_eq!(
+            (rows.get::<f64>("b"), rows.get::<f64>("c")),
+            (Some(0.1), None)
+        );
         assert!((rows.get::<(f64, String)>("a").unwrap().0 - third).abs() < 1e-15);
         assert_eq!(rows.get::<f64>("a"), None, "of another kind");
         drop(rows);
@@ -282,8 +372,16 @@ mod tests {
         drop(rebuilt);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
         drop(Rows::open(&path, false).unwrap());
-        assert_eq!(std::fs::metadata(&path).unwrap().len(), 0, "without --resume");
-        assert_eq!(std::fs::read_to_string(directory.path().join("rows.jsonl.old")).unwrap(), text, "an hour's work");
+        assert_eq!(
+            std::fs::metadata(&path).unwrap().len(),
+            0,
+            "without --resume"
+        );
+        assert_eq!(
+            std::fs::read_to_string(directory.path().join("rows.jsonl.old")).unwrap(),
+            text,
+            "an hour's work"
+        );
     }
 
     /// Failure: an experiment that was resumed reports the time of its last run only.
@@ -299,7 +397,10 @@ mod tests {
         assert_eq!(rows.take_resumed(), Duration::ZERO, "of this run");
         drop(rows);
         let text = std::fs::read_to_string(&path).unwrap();
-        let stored: f64 = text.lines().map(|line| serde_json::from_str::<Line>(line).unwrap().seconds).sum();
+        let stored: f64 = text
+            .lines()
+            .map(|line| serde_json::from_str::<Line>(line).unwrap().seconds)
+            .sum();
         assert!(stored > 0.0, "{text}");
         let rows = Rows::open(&path, true).unwrap();
         for key in ["a", "b", "a"] {

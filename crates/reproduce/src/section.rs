@@ -1,7 +1,9 @@
 //! The result of one experiment: measured values, tables and figures, then the judged claims.
 
 use crate::claim::number;
-use crate::{Claim, DrawnIn, Error, Experiment, FigureText, Judged, Provenance, Scale, Stated, colours};
+use crate::{
+    Claim, DrawnIn, Error, Experiment, FigureText, Judged, Provenance, Scale, Stated, colours,
+};
 use larder_figure::{Axis, Figure, Series};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -78,17 +80,33 @@ fn mark(claim: &Claim, place: &DrawnIn, figure: &Figure) -> Option<(f64, [f64; 3
         Stated::Figure(value) => [value; 2],
         Stated::Range(range) => range,
     };
-    let shown = if low == high { number(low) } else { format!("{}\u{2013}{}", number(low), number(high)) };
+    let shown = if low == high {
+        number(low)
+    } else {
+        format!("{}\u{2013}{}", number(low), number(high))
+    };
     let (unit, label) = match place.times {
         None => (1.0, shown),
         Some(at) => {
-            let named = |series: &&Series| place.series.as_ref().is_none_or(|name| *name == series.name);
+            let named = |series: &&Series| {
+                place
+                    .series
+                    .as_ref()
+                    .is_none_or(|name| *name == series.name)
+            };
             let series = figure.series.iter().find(named)?;
-            let (_, unit) = series.points.iter().find(|(x, _)| (x - at).abs() <= 1e-9 * at.abs().max(1.0))?;
+            let (_, unit) = series
+                .points
+                .iter()
+                .find(|(x, _)| (x - at).abs() <= 1e-9 * at.abs().max(1.0))?;
             (*unit, format!("\u{d7}{shown}"))
         }
     };
-    Some((x, [low * unit, (low + high) / 2.0 * unit, high * unit], label))
+    Some((
+        x,
+        [low * unit, (low + high) / 2.0 * unit, high * unit],
+        label,
+    ))
 }
 
 /// Returns points with these values over 0, 1, … on the horizontal axis.
@@ -144,9 +162,18 @@ impl Section {
     }
 
     /// Adds a table.
-    pub fn table<H: Into<String>>(&mut self, title: &str, header: impl IntoIterator<Item = H>, rows: Vec<Vec<String>>) {
+    pub fn table<H: Into<String>>(
+        &mut self,
+        title: &str,
+        header: impl IntoIterator<Item = H>,
+        rows: Vec<Vec<String>>,
+    ) {
         let header = header.into_iter().map(Into::into).collect();
-        self.tables.push(Table { title: title.to_owned(), header, rows });
+        self.tables.push(Table {
+            title: title.to_owned(),
+            header,
+            rows,
+        });
     }
 
     /// Adds the figure `id` of the experiment's file with these series.
@@ -170,33 +197,57 @@ impl Section {
     fn draw(&mut self, id: &str, names: Vec<(f64, String)>, mut series: Vec<Series>) {
         self.drawn.push(id.to_owned());
         colours::assign(&mut series);
-        let Some(text) = self.axes.iter().find(|axes| axes.id == id) else { return };
-        let axis = |label: &str, is_log: bool| if is_log { Axis::log(label) } else { Axis::linear(label) };
+        let Some(text) = self.axes.iter().find(|axes| axes.id == id) else {
+            return;
+        };
+        let axis = |label: &str, is_log: bool| {
+            if is_log {
+                Axis::log(label)
+            } else {
+                Axis::linear(label)
+            }
+        };
         let figure = Figure {
             title: text.title.clone(),
-            x: Axis { names, ..axis(&text.x, text.log_x) },
+            x: Axis {
+                names,
+                ..axis(&text.x, text.log_x)
+            },
             y: axis(&text.y, text.log_y),
             series,
         };
         let is_headline = text.headline;
-        self.figures.push(Drawing { id: id.to_owned(), figure, is_headline, captions: Vec::new() });
+        self.figures.push(Drawing {
+            id: id.to_owned(),
+            figure,
+            is_headline,
+            captions: Vec::new(),
+        });
     }
 
     /// Adds the published values to the figures, and the claims to their captions.
     fn draw_published(&mut self) {
         for drawing in &mut self.figures {
             let mut marks = (Vec::new(), Vec::new(), Vec::new());
-            for (claim, judged) in self
-                .stated
-                .iter()
-                .filter_map(|claim| Some((claim, self.claims.iter().find(|judged| judged.id == claim.id)?)))
-            {
-                for place in claim.drawn.iter().filter(|place| place.figure == drawing.id) {
+            for (claim, judged) in self.stated.iter().filter_map(|claim| {
+                Some((
+                    claim,
+                    self.claims.iter().find(|judged| judged.id == claim.id)?,
+                ))
+            }) {
+                for place in claim
+                    .drawn
+                    .iter()
+                    .filter(|place| place.figure == drawing.id)
+                {
                     let caption = judged.caption();
                     if !drawing.captions.contains(&caption) {
                         drawing.captions.push(caption);
                     }
-                    let Some((x, [low, middle, high], label)) = mark(claim, place, &drawing.figure) else { continue };
+                    let Some((x, [low, middle, high], label)) = mark(claim, place, &drawing.figure)
+                    else {
+                        continue;
+                    };
                     marks.0.push((x, middle));
                     marks.1.push((low, high));
                     marks.2.push(label);
@@ -205,7 +256,10 @@ impl Section {
             let (points, intervals, labels) = marks;
             if !points.is_empty() {
                 let published = Series::reference("published", points, labels);
-                drawing.figure.series.push(published.with_interval(intervals));
+                drawing
+                    .figure
+                    .series
+                    .push(published.with_interval(intervals));
             }
         }
     }
@@ -217,19 +271,38 @@ impl Section {
     /// something was measured that is not in the file.
     pub fn judged(mut self) -> Result<Section, Error> {
         let fault = |what: String| Err(Error(format!("experiment \"{}\": {what}", self.title)));
-        if let Some(id) = self.measured.keys().find(|id| !self.stated.iter().any(|claim| claim.id == **id)) {
-            return fault(format!("`{id}` was measured, but the file has no such claim"));
+        if let Some(id) = self
+            .measured
+            .keys()
+            .find(|id| !self.stated.iter().any(|claim| claim.id == **id))
+        {
+            return fault(format!(
+                "`{id}` was measured, but the file has no such claim"
+            ));
         }
-        for claim in self.stated.iter().filter(|claim| claim.is_judged_at(self.scale)) {
+        for claim in self
+            .stated
+            .iter()
+            .filter(|claim| claim.is_judged_at(self.scale))
+        {
             match self.measured.get(&claim.id) {
-                Some(value) if value.is_nan() && self.lacks_runs => self.claims.push(claim.judge(self.scale, None)),
+                Some(value) if value.is_nan() && self.lacks_runs => {
+                    self.claims.push(claim.judge(self.scale, None))
+                }
                 Some(value) if !value.is_finite() => {
-                    return fault(format!("claim `{}` measured {value}, which is not a number", claim.id));
+                    return fault(format!(
+                        "claim `{}` measured {value}, which is not a number",
+                        claim.id
+                    ));
                 }
                 value => self.claims.push(claim.judge(self.scale, value.copied())),
             }
         }
-        if let Some(id) = self.drawn.iter().find(|id| !self.axes.iter().any(|axes| axes.id == **id)) {
+        if let Some(id) = self
+            .drawn
+            .iter()
+            .find(|id| !self.axes.iter().any(|axes| axes.id == **id))
+        {
             return fault(format!("`{id}` was drawn, but the file has no such figure"));
         }
         if let Some(axes) = self.axes.iter().find(|axes| !self.drawn.contains(&axes.id)) {

@@ -93,21 +93,33 @@ impl Probe {
 impl Site {
     /// A site in memory, with a watchdog.
     pub(crate) fn in_memory() -> Result<Site, Error> {
-        let failed =
-            |error: std::io::Error| Error(format!("no directory in {MEMORY}, where caches are in memory: {error}"));
+        let failed = |error: std::io::Error| {
+            Error(format!(
+                "no directory in {MEMORY}, where caches are in memory: {error}"
+            ))
+        };
         let directory = TempDir::with_prefix_in("larder-testbed-", MEMORY).map_err(failed)?;
         // Servers that root starts change to users of their own.
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).map_err(failed)?;
         let watchdog = Some(Watchdog::start(directory.path())?);
-        Ok(Site { directory, watchdog, programs: Vec::new() })
+        Ok(Site {
+            directory,
+            watchdog,
+            programs: Vec::new(),
+        })
     }
 
     /// A site in the directory for temporary files. The name of its own directory starts with
     /// `prefix`.
     pub(crate) fn temporary(prefix: &str) -> Result<Site, Error> {
         let directory = TempDir::with_prefix(prefix);
-        let directory = directory.map_err(|error| Error(format!("no temporary directory: {error}")))?;
-        Ok(Site { directory, watchdog: None, programs: Vec::new() })
+        let directory =
+            directory.map_err(|error| Error(format!("no temporary directory: {error}")))?;
+        Ok(Site {
+            directory,
+            watchdog: None,
+            programs: Vec::new(),
+        })
     }
 
     /// Starts a program and waits until it listens on `port`. Returns its pid.
@@ -120,16 +132,30 @@ impl Site {
     }
 
     /// Starts a program under this name. Returns its pid without waiting.
-    pub(crate) fn spawn(&mut self, name: &str, mut command: Command, mut probe: Probe) -> Result<u32, Error> {
+    pub(crate) fn spawn(
+        &mut self,
+        name: &str,
+        mut command: Command,
+        mut probe: Probe,
+    ) -> Result<u32, Error> {
         let failed = |error: std::io::Error| Error(format!("{name}: {error}"));
         let output = fs::File::create(self.next_log()).map_err(failed)?;
         let copy = output.try_clone().map_err(failed)?;
-        let process = command.stdin(Stdio::null()).stdout(copy).stderr(output).spawn().map_err(failed)?;
+        let process = command
+            .stdin(Stdio::null())
+            .stdout(copy)
+            .stderr(output)
+            .spawn()
+            .map_err(failed)?;
         if let Probe::Command(command) = &mut probe {
             command.stdin(Stdio::null()).stderr(Stdio::null());
         }
         let pid = process.id();
-        self.programs.push(Program { name: name.to_owned(), process, probe: Some(probe) });
+        self.programs.push(Program {
+            name: name.to_owned(),
+            process,
+            probe: Some(probe),
+        });
         if let Some(watchdog) = &mut self.watchdog {
             watchdog.write(&pid.to_string());
         }
@@ -144,7 +170,11 @@ impl Site {
         let begun = Instant::now();
         loop {
             for number in 0..self.programs.len() {
-                let Program { name, process, probe } = &mut self.programs[number];
+                let Program {
+                    name,
+                    process,
+                    probe,
+                } = &mut self.programs[number];
                 let Some(waiting) = probe else { continue };
                 if waiting.succeeds() {
                     *probe = None;
@@ -162,8 +192,12 @@ impl Site {
 
     /// Kills all programs and waits for their end.
     pub(crate) fn kill_programs(&mut self) {
-        self.programs.iter_mut().for_each(|program| drop(program.process.kill()));
-        self.programs.iter_mut().for_each(|program| drop(program.process.wait()));
+        self.programs
+            .iter_mut()
+            .for_each(|program| drop(program.process.kill()));
+        self.programs
+            .iter_mut()
+            .for_each(|program| drop(program.process.wait()));
     }
 
     pub(crate) fn directory(&self) -> &Path {
@@ -198,7 +232,9 @@ impl Site {
 
     fn end_programs(&mut self) {
         for program in &self.programs {
-            let pid = i32::try_from(program.process.id()).ok().and_then(Pid::from_raw);
+            let pid = i32::try_from(program.process.id())
+                .ok()
+                .and_then(Pid::from_raw);
             let _ = pid.map(|pid| kill_process(pid, Signal::TERM));
         }
         let asked = Instant::now();
@@ -226,9 +262,17 @@ impl Drop for Site {
 impl Watchdog {
     fn start(directory: &Path) -> Result<Watchdog, Error> {
         let mut command = Command::new("sh");
-        command.args(["-c", WATCHDOG, "watchdog"]).arg(directory).process_group(0);
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut process = command.spawn().map_err(|error| Error(format!("no shell: {error}")))?;
+        command
+            .args(["-c", WATCHDOG, "watchdog"])
+            .arg(directory)
+            .process_group(0);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let mut process = command
+            .spawn()
+            .map_err(|error| Error(format!("no shell: {error}")))?;
         let pipe = process.stdin.take();
         Ok(Watchdog { process, pipe })
     }
@@ -269,13 +313,15 @@ mod tests {
     fn runs(pid: u32) -> bool {
         // A zombie has ended. Its parent has not waited for it yet.
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))
+        stat.rsplit_once(") ")
+            .is_some_and(|(_, state)| !state.starts_with('Z'))
     }
 
     fn sleeper(site: &mut Site) -> u32 {
         let mut command = Command::new("sleep");
         command.arg("60");
-        site.spawn("sleep", command, Probe::Command(Command::new("true"))).unwrap()
+        site.spawn("sleep", command, Probe::Command(Command::new("true")))
+            .unwrap()
     }
 
     #[test]
@@ -301,10 +347,22 @@ mod tests {
     fn a_program_that_fails_is_waited_for() {
         let [port] = free_ports().unwrap();
         let mut site = Site::in_memory().unwrap();
-        let error = site.start("sh", &["-c", "echo no such option >&2; exit 1"], port).unwrap_err().to_string();
-        assert!(error.contains("sh does not serve: no such option"), "{error}");
-        let error = site.start("no-such-program", &[], port).unwrap_err().to_string();
-        assert!(error.contains("no-such-program") && !error.contains('\n'), "{error}");
+        let error = site
+            .start("sh", &["-c", "echo no such option >&2; exit 1"], port)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("sh does not serve: no such option"),
+            "{error}"
+        );
+        let error = site
+            .start("no-such-program", &[], port)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("no-such-program") && !error.contains('\n'),
+            "{error}"
+        );
     }
 
     #[test]
@@ -330,8 +388,16 @@ mod tests {
         assert!(Path::new(&ready).exists());
         let mut failing = Command::new("sh");
         failing.args(["-c", "for i in 1 2 3 4; do echo line $i; done; exit 1"]);
-        site.spawn("failing on top", failing, Probe::Command(Command::new("false"))).unwrap();
+        site.spawn(
+            "failing on top",
+            failing,
+            Probe::Command(Command::new("false")),
+        )
+        .unwrap();
         let error = site.wait_until_all_serve().unwrap_err().to_string();
-        assert_eq!(error, "failing on top does not serve: line 2; line 3; line 4");
+        assert_eq!(
+            error,
+            "failing on top does not serve: line 2; line 3; line 4"
+        );
     }
 }

@@ -14,8 +14,12 @@ impl Confidence {
     /// value, which gives a wider interval than necessary.
     const fn student(self) -> [f64; 9] {
         match self {
-            Confidence::Ninety => [6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833],
-            Confidence::NinetyFive => [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262],
+            Confidence::Ninety => [
+                6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833,
+            ],
+            Confidence::NinetyFive => [
+                12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262,
+            ],
         }
     }
 }
@@ -24,7 +28,13 @@ impl Confidence {
 pub(crate) fn mean_and_interval(runs: &[f64], confidence: Confidence) -> (f64, f64) {
     let n = runs.len() as f64;
     let mean = runs.iter().sum::<f64>() / n;
-    let Some(t) = runs.len().checked_sub(2).map(|at| confidence.student()[at.min(8)]) else { return (mean, 0.0) };
+    let Some(t) = runs
+        .len()
+        .checked_sub(2)
+        .map(|at| confidence.student()[at.min(8)])
+    else {
+        return (mean, 0.0);
+    };
     let variance = runs.iter().map(|run| (run - mean).powi(2)).sum::<f64>() / (n - 1.0);
     (mean, t * (variance / n).sqrt())
 }
@@ -66,13 +76,20 @@ pub(crate) fn least(values: impl IntoIterator<Item = f64>) -> f64 {
 }
 
 fn extreme(values: impl IntoIterator<Item = f64>, of: fn(f64, f64) -> f64) -> f64 {
-    let of_two = |a: f64, b: f64| if a.is_nan() || b.is_nan() { f64::NAN } else { of(a, b) };
+    let of_two = |a: f64, b: f64| {
+        if a.is_nan() || b.is_nan() {
+            f64::NAN
+        } else {
+            of(a, b)
+        }
+    };
     values.into_iter().reduce(of_two).unwrap_or(f64::NAN)
 }
 
 /// Returns how many checks are true; NaN without checks, because then nothing was compared.
 pub(crate) fn count(checks: impl IntoIterator<Item = bool>) -> f64 {
-    let counted = |(all, true_ones): (u32, u32), check: bool| (all + 1, true_ones + u32::from(check));
+    let counted =
+        |(all, true_ones): (u32, u32), check: bool| (all + 1, true_ones + u32::from(check));
     match checks.into_iter().fold((0, 0), counted) {
         (0, _) => f64::NAN,
         (_, true_ones) => f64::from(true_ones),
@@ -88,19 +105,29 @@ mod tests {
         assert_eq!(mean_and_interval(&[2.0], Confidence::Ninety), (2.0, 0.0));
         for (confidence, t) in [(Confidence::Ninety, 2.132), (Confidence::NinetyFive, 2.776)] {
             let (mean, half) = mean_and_interval(&[1.0, 2.0, 3.0, 4.0, 5.0], confidence);
-            assert!((mean - 3.0).abs() < 1e-12 && (half - t * (2.5_f64 / 5.0).sqrt()).abs() < 1e-12);
+            assert!(
+                (mean - 3.0).abs() < 1e-12 && (half - t * (2.5_f64 / 5.0).sqrt()).abs() < 1e-12
+            );
         }
     }
 
     #[test]
     fn a_median_is_not_in_the_middle() {
-        assert_eq!((median(vec![3.0, 1.0, 9.0]), median(vec![4.0, 1.0])), (3.0, 2.5));
+        assert_eq!(
+            (median(vec![3.0, 1.0, 9.0]), median(vec![4.0, 1.0])),
+            (3.0, 2.5)
+        );
         assert!(median(Vec::new()).is_nan() && median(vec![1.0, f64::NAN, 2.0]).is_nan());
     }
 
     #[test]
     fn a_percentile_is_of_another_rank() {
-        let shares = |count: usize| (1..=count).rev().map(|share| share as f64).collect::<Vec<f64>>();
+        let shares = |count: usize| {
+            (1..=count)
+                .rev()
+                .map(|share| share as f64)
+                .collect::<Vec<f64>>()
+        };
         let of = |percent| [1, 2, 20, 21, 50].map(|count| percentile(&shares(count), percent));
         assert_eq!(of(5), [1.0, 1.0, 1.0, 2.0, 3.0]);
         assert_eq!(of(50), [1.0, 1.0, 10.0, 11.0, 25.0]);
@@ -111,8 +138,16 @@ mod tests {
     /// `f64::max` and `f64::min` ignore a NaN, and a fold over nothing returns its start.
     #[test]
     fn a_missing_value_is_ignored() {
-        assert_eq!((greatest([1.0, 3.0, 2.0]), least([2.0, 1.0, 3.0])), (3.0, 1.0));
-        for values in [&[][..], &[f64::NAN, 1.0], &[1.0, f64::NAN], &[1.0, f64::NAN, 2.0]] {
+        assert_eq!(
+            (greatest([1.0, 3.0, 2.0]), least([2.0, 1.0, 3.0])),
+            (3.0, 1.0)
+        );
+        for values in [
+            &[][..],
+            &[f64::NAN, 1.0],
+            &[1.0, f64::NAN],
+            &[1.0, f64::NAN, 2.0],
+        ] {
             let values = || values.iter().copied();
             assert!(greatest(values()).is_nan() && least(values()).is_nan());
         }

@@ -43,7 +43,10 @@ impl Watch for Unwatched {
 /// Returns the processor time of this thread, which does not depend on other programs.
 pub fn thread_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+    Duration::new(
+        time.tv_sec.unsigned_abs(),
+        time.tv_nsec.unsigned_abs() as u32,
+    )
 }
 
 /// Runs all `tasks`, with one thread per core, and returns their results in the order of the tasks.
@@ -57,10 +60,17 @@ pub fn on_all_cores<T: Send, R: Send>(tasks: Vec<T>, run: impl Fn(T) -> R + Sync
     let queue = Mutex::new(tasks.into_iter().enumerate());
     // Only a panic poisons it, and the scope passes the panic on.
     let next = || queue.lock().ok()?.next();
-    let worker = || std::iter::from_fn(next).map(|(at, task)| (at, run(task))).collect::<Vec<_>>();
+    let worker = || {
+        std::iter::from_fn(next)
+            .map(|(at, task)| (at, run(task)))
+            .collect::<Vec<_>>()
+    };
     let mut results: Vec<(usize, R)> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
-        workers.into_iter().flat_map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+        workers
+            .into_iter()
+            .flat_map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)))
+            .collect()
     });
     results.sort_by_key(|(at, _)| *at);
     results.into_iter().map(|(_, result)| result).collect()

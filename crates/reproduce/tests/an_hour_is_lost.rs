@@ -16,7 +16,11 @@ impl Watch for Fails {
     fn ended(&self, report: &Report) -> Result<(), Error> {
         let mut seen = self.seen.lock().unwrap();
         seen.push((report.sections.len(), report.missing.clone(), report.html()));
-        if seen.len() == self.after { Err(Error::from("the disk is full".to_owned())) } else { Ok(()) }
+        if seen.len() == self.after {
+            Err(Error::from("the disk is full".to_owned()))
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -36,10 +40,20 @@ fn what_was_found_before_a_failure_is_lost() {
         applications: None,
         rows: &rows,
     };
-    let fails = Fails { after: 1, seen: Mutex::default() };
-    assert_eq!(reproduce(&request, &fails).unwrap_err().to_string(), "the disk is full");
+    let fails = Fails {
+        after: 1,
+        seen: Mutex::default(),
+    };
+    assert_eq!(
+        reproduce(&request, &fails).unwrap_err().to_string(),
+        "the disk is full"
+    );
     let seen = fails.seen.into_inner().unwrap();
     let (sections, missing, page) = &seen[0];
-    assert_eq!((seen.len(), *sections, missing.as_slice()), (1, 1, &["dumbbell"][..]), "in the paper's order");
+    assert_eq!(
+        (seen.len(), *sections, missing.as_slice()),
+        (1, 1, &["dumbbell"][..]),
+        "in the paper's order"
+    );
     assert!(page.contains("Not finished: dumbbell."));
 }

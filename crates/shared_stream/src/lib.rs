@@ -91,7 +91,10 @@ impl SharedStream {
         // This allocates all pages now. A system without memory refuses here, and not by a signal
         // when the memory is used.
         retry_on_intr(|| fallocate(&memory, FallocateFlags::empty(), 0, STREAM_BYTES as u64))?;
-        fcntl_add_seals(&memory, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+        fcntl_add_seals(
+            &memory,
+            SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL,
+        )?;
         let (here, bell) = io::pipe()?;
         let (ear, there) = io::pipe()?;
         let mapping = Mapping::new(memory.as_fd())?;
@@ -113,7 +116,14 @@ impl SharedStream {
             is_polled: false,
             is_full: false,
         };
-        Ok((stream, Descriptors { memory, ear: ear.into(), bell: bell.into() }))
+        Ok((
+            stream,
+            Descriptors {
+                memory,
+                ear: ear.into(),
+                bell: bell.into(),
+            },
+        ))
     }
 
     /// Opens the other end.
@@ -156,14 +166,24 @@ impl SharedStream {
         for _ in 0..LOOKS_PER_READ {
             let available = self.available()?;
             let count = available.min(buffer.len() - filled);
-            self.mapping.copy_out(self.incoming, self.read, &mut buffer[filled..filled + count]);
+            self.mapping.copy_out(
+                self.incoming,
+                self.read,
+                &mut buffer[filled..filled + count],
+            );
             self.read = self.read.wrapping_add(count as u32);
-            self.mapping.index(self.incoming, Index::Read).store(self.read, Release);
+            self.mapping
+                .index(self.incoming, Index::Read)
+                .store(self.read, Release);
             (filled, left) = (filled + count, available - count);
             if filled == buffer.len() {
                 break;
             }
-            let is_empty = if self.is_polled { available == 0 } else { self.waits_for_bytes()? };
+            let is_empty = if self.is_polled {
+                available == 0
+            } else {
+                self.waits_for_bytes()?
+            };
             if is_empty {
                 self.may_have_more = false;
                 break;
@@ -197,9 +217,12 @@ impl SharedStream {
         }
         let count = self.room()?.min(bytes.len());
         self.is_full = count < bytes.len();
-        self.mapping.copy_in(self.outgoing, self.written, &bytes[..count]);
+        self.mapping
+            .copy_in(self.outgoing, self.written, &bytes[..count]);
         self.written = self.written.wrapping_add(count as u32);
-        self.mapping.index(self.outgoing, Index::Written).store(self.written, Release);
+        self.mapping
+            .index(self.outgoing, Index::Written)
+            .store(self.written, Release);
         self.wake(self.outgoing, Index::ReaderWaits);
         Ok(count)
     }
@@ -214,7 +237,10 @@ impl SharedStream {
         if waits.load(Relaxed) != 0 {
             waits.store(0, Relaxed);
         }
-        self.mapping.index(self.incoming, Index::Written).load(Acquire) != self.read
+        self.mapping
+            .index(self.incoming, Index::Written)
+            .load(Acquire)
+            != self.read
     }
 
     /// Ends polling: the descriptor reports an event when something comes. Returns true if
@@ -259,7 +285,10 @@ impl SharedStream {
 
     /// Returns the bytes that may be read.
     fn available(&self) -> io::Result<usize> {
-        let written = self.mapping.index(self.incoming, Index::Written).load(Acquire);
+        let written = self
+            .mapping
+            .index(self.incoming, Index::Written)
+            .load(Acquire);
         checked(written.wrapping_sub(self.read))
     }
 
@@ -301,6 +330,9 @@ fn sealable_memory() -> io::Result<OwnedFd> {
 fn checked(bytes: u32) -> io::Result<usize> {
     match bytes as usize {
         bytes if bytes <= RING_BYTES => Ok(bytes),
-        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "the other end has spoilt the shared memory")),
+        _ => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "the other end has spoilt the shared memory",
+        )),
     }
 }

@@ -66,12 +66,26 @@ impl Mapping {
     /// system refuses the mapping.
     pub(crate) fn new(memory: BorrowedFd<'_>) -> io::Result<Mapping> {
         let needed = SealFlags::SHRINK | SealFlags::GROW;
-        if !fcntl_get_seals(memory)?.contains(needed) || fstat(memory)?.st_size != STREAM_BYTES as i64 {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "the shared memory is not that of a stream"));
+        if !fcntl_get_seals(memory)?.contains(needed)
+            || fstat(memory)?.st_size != STREAM_BYTES as i64
+        {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the shared memory is not that of a stream",
+            ));
         }
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: the kernel chooses an address where nothing is mapped.
-        let start = unsafe { mmap(std::ptr::null_mut(), STREAM_BYTES, access, MapFlags::SHARED, memory, 0)? };
+        let start = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                STREAM_BYTES,
+                access,
+                MapFlags::SHARED,
+                memory,
+                0,
+            )?
+        };
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Mapping { start })
     }

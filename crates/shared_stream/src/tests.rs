@@ -74,8 +74,16 @@ impl End {
     fn new(stream: SharedStream, to_send: usize, to_receive: usize, seed: u64) -> End {
         let poll = Poll::new().unwrap();
         let bell = stream.as_raw_fd();
-        poll.registry().register(&mut SourceFd(&bell), Token(0), Interest::READABLE).unwrap();
-        End { stream, poll, random: Streams::new(seed).stream("pieces"), to_send, to_receive }
+        poll.registry()
+            .register(&mut SourceFd(&bell), Token(0), Interest::READABLE)
+            .unwrap();
+        End {
+            stream,
+            poll,
+            random: Streams::new(seed).stream("pieces"),
+            to_send,
+            to_receive,
+        }
     }
 
     /// Returns a length: often of one packet, sometimes of more than the ring holds.
@@ -105,7 +113,12 @@ impl End {
             if readable {
                 let mut bytes = vec![0; self.piece()];
                 let count = progress(self.stream.read(&mut bytes)).unwrap_or(0);
-                assert!(bytes[..count].iter().enumerate().all(|(at, found)| *found == byte(received + at)));
+                assert!(
+                    bytes[..count]
+                        .iter()
+                        .enumerate()
+                        .all(|(at, found)| *found == byte(received + at))
+                );
                 received += count;
                 readable = self.stream.may_have_more();
                 on_received(received);
@@ -118,8 +131,13 @@ impl End {
                     readable = true;
                     continue;
                 }
-                self.poll.poll(&mut events, Some(Duration::from_secs(30))).unwrap();
-                assert!(!events.is_empty(), "a wake-up was lost after {sent} and {received} bytes");
+                self.poll
+                    .poll(&mut events, Some(Duration::from_secs(30)))
+                    .unwrap();
+                assert!(
+                    !events.is_empty(),
+                    "a wake-up was lost after {sent} and {received} bytes"
+                );
                 self.stream.on_event();
                 (readable, writable) = (true, true);
                 is_over = events.iter().any(|event| event.is_read_closed());
@@ -131,7 +149,10 @@ impl End {
 
 #[test]
 fn a_wake_up_between_two_threads_is_lost_or_their_bytes_are() {
-    for (seed, (there, back)) in [(4 << 20, 4 << 20), (3 << 20, 1 << 16), (3000, 2 << 20)].into_iter().enumerate() {
+    for (seed, (there, back)) in [(4 << 20, 4 << 20), (3 << 20, 1 << 16), (3000, 2 << 20)]
+        .into_iter()
+        .enumerate()
+    {
         let [first, second] = pair();
         let first = End::new(first, there, back, 2 * seed as u64);
         let second = End::new(second, back, there, 2 * seed as u64 + 1);
@@ -146,7 +167,9 @@ fn a_wake_up_of_an_end_that_has_polled_is_lost() {
     let [mut first, second] = pair();
     let (rounds, bell) = (20_000, first.as_raw_fd());
     let mut poll = Poll::new().unwrap();
-    poll.registry().register(&mut SourceFd(&bell), Token(0), Interest::READABLE).unwrap();
+    poll.registry()
+        .register(&mut SourceFd(&bell), Token(0), Interest::READABLE)
+        .unwrap();
     let echo = End::new(second, rounds, rounds, 7);
     let echo = std::thread::spawn(move || {
         let mut echo = echo;
@@ -167,9 +190,14 @@ fn a_wake_up_of_an_end_that_has_polled_is_lost() {
         assert_eq!(first.write(&[1]).unwrap(), 1);
         // Polls for a while that varies, so that the answer comes before, within and after it.
         let came = (0..round % 300).any(|_| first.poll()) || first.wait();
-        let mut came = if came { Some(first.read(&mut [0; 10]).unwrap()) } else { None };
+        let mut came = if came {
+            Some(first.read(&mut [0; 10]).unwrap())
+        } else {
+            None
+        };
         while came.is_none() {
-            poll.poll(&mut events, Some(Duration::from_secs(20))).unwrap();
+            poll.poll(&mut events, Some(Duration::from_secs(20)))
+                .unwrap();
             assert!(!events.is_empty(), "a wake-up was lost in round {round}");
             first.on_event();
             came = progress(first.read(&mut [0; 10]));
@@ -205,10 +233,20 @@ fn impossible_indices_are_believed() {
         let [mut first, second] = pair();
         first.write(b"fine").unwrap();
         // The reader's index claims more than was written, and the writer's more than fits.
-        second.mapping.index(Ring(0), Index::Read).store(CARRIED.wrapping_add(4).wrapping_sub(wrong), Relaxed);
-        second.mapping.index(Ring(1), Index::Written).store(CARRIED.wrapping_add(wrong), Relaxed);
+        second
+            .mapping
+            .index(Ring(0), Index::Read)
+            .store(CARRIED.wrapping_add(4).wrapping_sub(wrong), Relaxed);
+        second
+            .mapping
+            .index(Ring(1), Index::Written)
+            .store(CARRIED.wrapping_add(wrong), Relaxed);
         for failed in [first.write(b"more"), first.read(&mut [0; 64])] {
-            assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::InvalidData, "{wrong}");
+            assert_eq!(
+                failed.unwrap_err().kind(),
+                io::ErrorKind::InvalidData,
+                "{wrong}"
+            );
         }
     }
 }
@@ -228,10 +266,22 @@ fn memory_that_may_shrink_ends_the_process() {
         fcntl_add_seals(&memory, seals).unwrap();
         descriptors.memory = memory;
         let copy = |descriptor: &OwnedFd| descriptor.try_clone().unwrap();
-        let given = Descriptors { memory: copy(&descriptors.memory), ear: copy(&theirs.ear), bell: copy(&theirs.bell) };
-        assert_eq!(SharedStream::open(given).unwrap_err().kind(), io::ErrorKind::InvalidData, "{length}");
+        let given = Descriptors {
+            memory: copy(&descriptors.memory),
+            ear: copy(&theirs.ear),
+            bell: copy(&theirs.bell),
+        };
+        assert_eq!(
+            SharedStream::open(given).unwrap_err().kind(),
+            io::ErrorKind::InvalidData,
+            "{length}"
+        );
     }
-    let no_memory = Descriptors { memory: theirs.ear.try_clone().unwrap(), ear: theirs.ear, bell: theirs.bell };
+    let no_memory = Descriptors {
+        memory: theirs.ear.try_clone().unwrap(),
+        ear: theirs.ear,
+        bell: theirs.bell,
+    };
     assert!(SharedStream::open(no_memory).is_err());
 }
 
@@ -240,7 +290,12 @@ fn a_peer_that_never_empties_its_pipe_or_closes_it_blocks_the_writer() {
     let (mut first, descriptors) = SharedStream::create().unwrap();
     // The peer makes its pipe as small as it can, and waits again after each byte.
     rustix::pipe::fcntl_setpipe_size(&descriptors.ear, 4096).unwrap();
-    let flag = |first: &SharedStream| first.mapping.index(Ring(0), Index::ReaderWaits).store(1, Relaxed);
+    let flag = |first: &SharedStream| {
+        first
+            .mapping
+            .index(Ring(0), Index::ReaderWaits)
+            .store(1, Relaxed)
+    };
     for _ in 0..10_000 {
         flag(&first);
         first.write(&[1]).unwrap();
@@ -254,7 +309,10 @@ fn a_peer_that_never_empties_its_pipe_or_closes_it_blocks_the_writer() {
 fn a_writer_is_woken_for_a_few_bytes_of_room() {
     let [mut writer, mut reader] = pair();
     let rung = |writer: &SharedStream| ioctl_fionread(writer.as_fd()).unwrap();
-    assert_eq!(progress(writer.write(&vec![1; RING_BYTES + 1])), Some(RING_BYTES));
+    assert_eq!(
+        progress(writer.write(&vec![1; RING_BYTES + 1])),
+        Some(RING_BYTES)
+    );
     for read in [1, RING_HALF - 2] {
         assert_eq!(progress(writer.write(&[2])), None);
         assert_eq!(reader.read(&mut vec![0; read]).unwrap(), read);
@@ -262,7 +320,10 @@ fn a_writer_is_woken_for_a_few_bytes_of_room() {
     }
     assert_eq!(reader.read(&mut [0]).unwrap(), 1);
     assert_eq!(rung(&writer), 1, "half of the ring is free");
-    assert_eq!(progress(writer.write(&vec![2; RING_BYTES])), Some(RING_HALF));
+    assert_eq!(
+        progress(writer.write(&vec![2; RING_BYTES])),
+        Some(RING_HALF)
+    );
 }
 
 #[test]
@@ -276,7 +337,9 @@ fn a_peer_that_adds_a_few_bytes_at_a_time_is_rung_more_than_once_a_read() {
             while !is_over.load(Relaxed) {
                 let _ = peer.write(&[1; 3]);
                 // It claims to wait for room.
-                peer.mapping.index(Ring(1), Index::WriterWaits).store(1, Relaxed);
+                peer.mapping
+                    .index(Ring(1), Index::WriterWaits)
+                    .store(1, Relaxed);
             }
         });
         let mut buffer = vec![0; 64 << 10];
@@ -300,13 +363,22 @@ fn memory_is_not_allocated_until_it_is_used_or_a_hole_ends_the_process() {
     let mut second = SharedStream::open(descriptors).unwrap();
     first.write(&[7; 9000]).unwrap();
     let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-    fallocate(&memory, hole, limits::INDICES_BYTES as u64, 2 * RING_BYTES as u64).unwrap();
+    fallocate(
+        &memory,
+        hole,
+        limits::INDICES_BYTES as u64,
+        2 * RING_BYTES as u64,
+    )
+    .unwrap();
     assert!(allocated() < STREAM_BYTES);
     let mut bytes = [1; 9000];
     assert_eq!(second.read(&mut bytes).unwrap(), 9000);
     assert_eq!(bytes, [0; 9000]);
     fallocate(&memory, hole, 0, STREAM_BYTES as u64).unwrap();
     // All indices are zero now. The other end has read and written 9000 bytes.
-    assert_eq!(second.read(&mut bytes).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    assert_eq!(
+        second.read(&mut bytes).unwrap_err().kind(),
+        io::ErrorKind::InvalidData
+    );
     assert_eq!(progress(second.write(&bytes)), Some(9000));
 }

@@ -56,18 +56,29 @@ impl Testbed {
             return Err(Error::Exists(spec.name));
         }
         allow(&spec.congestion)?;
-        let mut bed = Testbed { made: Vec::new(), stop: Arc::default(), emulator: None, spec };
+        let mut bed = Testbed {
+            made: Vec::new(),
+            stop: Arc::default(),
+            emulator: None,
+            spec,
+        };
         // From here on, a failure drops `bed`, which removes what exists.
         let mut devices = Vec::new();
         for node in 0..bed.spec.nodes.len() {
-            devices.push(if bed.spec.nodes[node].is_host { Some(bed.make_host(node)?) } else { None });
+            devices.push(if bed.spec.nodes[node].is_host {
+                Some(bed.make_host(node)?)
+            } else {
+                None
+            });
         }
         let emulator = Emulator::new(&bed.spec, devices);
         let (stop, (ready, is_ready)) = (bed.stop.clone(), std::sync::mpsc::channel());
-        let thread = std::thread::Builder::new().name("emulator".into()).spawn(move || {
-            let _ = ready.send(rustix::thread::gettid());
-            emulator.run(&stop)
-        });
+        let thread = std::thread::Builder::new()
+            .name("emulator".into())
+            .spawn(move || {
+                let _ = ready.send(rustix::thread::gettid());
+                emulator.run(&stop)
+            });
         bed.emulator = Some(thread.map_err(Error::thread(EMULATOR))?);
         let thread = is_ready.recv().map_err(|_| Error::Panicked(EMULATOR))?;
         let id = thread.as_raw_nonzero().to_string();
@@ -82,7 +93,9 @@ impl Testbed {
 
     /// Returns true while its links are emulated; false after another process has removed it.
     pub fn is_running(&self) -> bool {
-        self.emulator.as_ref().is_some_and(|emulator| !emulator.is_finished())
+        self.emulator
+            .as_ref()
+            .is_some_and(|emulator| !emulator.is_finished())
     }
 
     /// Returns a command that runs on a host.
@@ -109,15 +122,17 @@ impl Testbed {
     ) -> Result<JoinHandle<Option<T>>, Error> {
         let namespace = self.spec.namespace(host);
         let (ready, is_ready) = std::sync::mpsc::channel();
-        let thread = std::thread::Builder::new().name("host".into()).spawn(move || {
-            let entered = enter(&namespace).and_then(|()| {
-                let id = rustix::thread::gettid().as_raw_nonzero().to_string();
-                run("chrt", &["--fifo", "--pid", "40", &id])
+        let thread = std::thread::Builder::new()
+            .name("host".into())
+            .spawn(move || {
+                let entered = enter(&namespace).and_then(|()| {
+                    let id = rustix::thread::gettid().as_raw_nonzero().to_string();
+                    run("chrt", &["--fifo", "--pid", "40", &id])
+                });
+                let failed = entered.is_err();
+                let _ = ready.send(entered);
+                (!failed).then(act)
             });
-            let failed = entered.is_err();
-            let _ = ready.send(entered);
-            (!failed).then(act)
-        });
         let thread = thread.map_err(Error::thread(HOST))?;
         is_ready.recv().map_err(|_| Error::Panicked(HOST))??;
         Ok(thread)
@@ -153,7 +168,9 @@ impl Testbed {
     fn stop_emulator(&mut self) -> Result<LatenessReport, Error> {
         self.stop.store(true, Ordering::Relaxed);
         let ended = self.emulator.take().map(JoinHandle::join);
-        ended.map_or(Ok(LatenessReport::default()), |ended| ended.unwrap_or(Err(Error::Panicked(EMULATOR))))
+        ended.map_or(Ok(LatenessReport::default()), |ended| {
+            ended.unwrap_or(Err(Error::Panicked(EMULATOR)))
+        })
     }
 }
 
@@ -186,7 +203,10 @@ pub fn down(name: &str) -> Result<usize, Error> {
 /// failure.
 fn take_down(name: &str, namespaces: &[String]) -> Result<(), Error> {
     let standing = || -> Result<Vec<String>, Error> {
-        Ok(left(name)?.into_iter().filter(|namespace| namespaces.contains(namespace)).collect())
+        Ok(left(name)?
+            .into_iter()
+            .filter(|namespace| namespaces.contains(namespace))
+            .collect())
     };
     let begun = Instant::now();
     let mut signal = "-TERM";
@@ -199,46 +219,73 @@ fn take_down(name: &str, namespaces: &[String]) -> Result<(), Error> {
             signal = "-KILL";
         }
         // A process may have ended in the meantime.
-        let _ = Command::new("kill").arg(signal).args(&pids).stderr(Stdio::null()).status();
+        let _ = Command::new("kill")
+            .arg(signal)
+            .args(&pids)
+            .stderr(Stdio::null())
+            .status();
         std::thread::sleep(Duration::from_millis(50));
         if begun.elapsed() > 2 * GRACE {
-            return Err(Error::Processes { testbed: name.to_owned(), pids });
+            return Err(Error::Processes {
+                testbed: name.to_owned(),
+                pids,
+            });
         }
     }
     // One command for all of them.
-    let lines: String = standing()?.iter().map(|namespace| format!("netns delete {namespace}\n")).collect();
+    let lines: String = standing()?
+        .iter()
+        .map(|namespace| format!("netns delete {namespace}\n"))
+        .collect();
     // Deleting a namespace that another process has just deleted fails without harm.
     let deleted = run_with("ip", &["-force", "-batch", "-"], &lines);
-    if standing()?.is_empty() { Ok(()) } else { deleted.map(drop) }
+    if standing()?.is_empty() {
+        Ok(())
+    } else {
+        deleted.map(drop)
+    }
 }
 
 /// Returns the processes whose network is one of these namespaces. It reads each process once,
 /// while `ip netns pids` does so once per namespace.
 fn running(namespaces: &[String]) -> Vec<String> {
     let inode = |path: PathBuf| std::fs::metadata(path).map(|metadata| metadata.ino()).ok();
-    let networks: Vec<u64> =
-        namespaces.iter().filter_map(|namespace| inode(Path::new("/run/netns").join(namespace))).collect();
+    let networks: Vec<u64> = namespaces
+        .iter()
+        .filter_map(|namespace| inode(Path::new("/run/netns").join(namespace)))
+        .collect();
     // A process that has ended in the meantime has no file.
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = processes.filter_map(|entry| entry.file_name().into_string().ok());
     let pids = numbers.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
-    pids.filter(|pid| inode(Path::new("/proc").join(pid).join("ns/net")).is_some_and(|at| networks.contains(&at)))
-        .collect()
+    pids.filter(|pid| {
+        inode(Path::new("/proc").join(pid).join("ns/net")).is_some_and(|at| networks.contains(&at))
+    })
+    .collect()
 }
 
 /// Returns the namespaces of this testbed.
 fn left(name: &str) -> Result<Vec<String>, Error> {
     let prefix = format!("larder-{name}-");
     let listed = run("ip", &["netns", "list"])?;
-    let names = listed.lines().filter_map(|line| line.split_whitespace().next());
-    Ok(names.filter(|name| name.starts_with(&prefix)).map(str::to_owned).collect())
+    let names = listed
+        .lines()
+        .filter_map(|line| line.split_whitespace().next());
+    Ok(names
+        .filter(|name| name.starts_with(&prefix))
+        .map(str::to_owned)
+        .collect())
 }
 
 /// Moves this thread into a namespace permanently.
 fn enter(namespace: &str) -> Result<(), Error> {
     let path = format!("/run/netns/{namespace}");
-    let moved = File::open(&path)
-        .and_then(|namespace| Ok(move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?));
+    let moved = File::open(&path).and_then(|namespace| {
+        Ok(move_into_link_name_space(
+            namespace.as_fd(),
+            Some(LinkNameSpaceType::Network),
+        )?)
+    });
     moved.map_err(Error::file(path))
 }
 
@@ -249,15 +296,18 @@ fn open_device(namespace: &str, congestion: &str) -> Result<Tun, Error> {
     let made = std::thread::spawn(move || {
         enter(&namespace)?;
         for (setting, value) in [(IPV6_OFF, "1"), (CONGESTION, congestion.as_str())] {
-            std::fs::write(setting, value)
-                .map_err(Error::file(format!("{namespace}: cannot write {value} into {setting}")))?;
+            std::fs::write(setting, value).map_err(Error::file(format!(
+                "{namespace}: cannot write {value} into {setting}"
+            )))?;
         }
         let make = || {
             let mut device = Tun::new_named(Interface::new(DEVICE)?)?;
             device.set_nonblocking(true)?;
             Ok(device)
         };
-        make().map_err(Error::file(format!("{namespace}: cannot create a device (does /dev/net/tun exist?)")))
+        make().map_err(Error::file(format!(
+            "{namespace}: cannot create a device (does /dev/net/tun exist?)"
+        )))
     });
     made.join().unwrap_or(Err(Error::Panicked("a namespace")))
 }
@@ -268,14 +318,18 @@ fn allow(congestion: &str) -> Result<(), Error> {
     let read = |path: &str| std::fs::read_to_string(path).map_err(Error::file(path));
     let available = read(AVAILABLE)?;
     if !available.split_whitespace().any(|name| name == congestion) {
-        return Err(Error::Congestion { name: congestion.to_owned(), available: available.trim().to_owned() });
+        return Err(Error::Congestion {
+            name: congestion.to_owned(),
+            available: available.trim().to_owned(),
+        });
     }
     let allowed = read(ALLOWED)?;
     if allowed.split_whitespace().any(|name| name == congestion) {
         return Ok(());
     }
     let more = format!("{} {congestion}", allowed.trim());
-    std::fs::write(ALLOWED, &more).map_err(Error::file(format!("cannot write {more} into {ALLOWED}")))
+    std::fs::write(ALLOWED, &more)
+        .map_err(Error::file(format!("cannot write {more} into {ALLOWED}")))
 }
 
 /// Runs a command. Returns its output.
@@ -287,7 +341,11 @@ fn run(program: &str, arguments: &[&str]) -> Result<String, Error> {
 fn run_with(program: &str, arguments: &[&str], input: &str) -> Result<String, Error> {
     let line = || format!("{program} {}", arguments.join(" "));
     let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let done = command.spawn().and_then(|mut child| {
         if let Some(mut stdin) = child.stdin.take() {
             // A program that does not read its input reports the reason when it ends.
@@ -295,12 +353,18 @@ fn run_with(program: &str, arguments: &[&str], input: &str) -> Result<String, Er
         }
         child.wait_with_output()
     });
-    let done = done.map_err(|error| Error::Program { command: line(), error })?;
+    let done = done.map_err(|error| Error::Program {
+        command: line(),
+        error,
+    })?;
     match done.status.success() {
         true => Ok(String::from_utf8_lossy(&done.stdout).into_owned()),
         false => {
             let output = String::from_utf8_lossy(&done.stderr).trim().to_owned();
-            Err(Error::Command { command: line(), output })
+            Err(Error::Command {
+                command: line(),
+                output,
+            })
         }
     }
 }

@@ -43,7 +43,10 @@ impl Emulator {
         let (mut channels, mut ends) = (Vec::new(), Vec::new());
         for link in &spec.links {
             let names = link.ends.map(|node| spec.nodes[node].name.as_str());
-            channels.push([links.add(names[0], names[1], link.config), links.add(names[1], names[0], link.config)]);
+            channels.push([
+                links.add(names[0], names[1], link.config),
+                links.add(names[1], names[0], link.config),
+            ]);
             ends.extend([link.ends[1], link.ends[0]]);
         }
         let mut next = vec![vec![None; spec.nodes.len()]; spec.nodes.len()];
@@ -53,7 +56,15 @@ impl Emulator {
             }
         }
         let addresses = spec.clone();
-        Emulator { devices, next, ends, addresses, links, lateness: Lateness::new(), refused: 0 }
+        Emulator {
+            devices,
+            next,
+            ends,
+            addresses,
+            links,
+            lateness: Lateness::new(),
+            refused: 0,
+        }
     }
 
     /// Runs until `stop` is set or a device is gone.
@@ -63,7 +74,9 @@ impl Emulator {
         let mut buffer = vec![0; 1 << 16];
         while !stop.load(Ordering::Relaxed) {
             self.deliver(&now);
-            let ready = self.wait(now()).map_err(|error| Error::Wait(error.into()))?;
+            let ready = self
+                .wait(now())
+                .map_err(|error| Error::Wait(error.into()))?;
             // A device is gone if another process has removed the testbed.
             let Some(ready) = ready else { break };
             for node in ready {
@@ -79,7 +92,9 @@ impl Emulator {
             let node = self.ends[channel.0 as usize];
             match self.destination(&packet) {
                 Some(destination) if destination == node => {
-                    let taken = self.devices[node].as_ref().is_some_and(|device| device.send(&packet).is_ok());
+                    let taken = self.devices[node]
+                        .as_ref()
+                        .is_some_and(|device| device.send(&packet).is_ok());
                     self.refused += u64::from(!taken);
                     self.lateness.count(now().since(due));
                 }
@@ -94,9 +109,13 @@ impl Emulator {
     /// Reads packets that a host has sent.
     fn take_in(&mut self, node: usize, now: &impl Fn() -> Time, buffer: &mut [u8]) {
         for _ in 0..READS {
-            let Some(device) = &self.devices[node] else { return };
+            let Some(device) = &self.devices[node] else {
+                return;
+            };
             // An error means that the device is empty or disappears.
-            let Ok(length) = device.recv(buffer) else { return };
+            let Ok(length) = device.recv(buffer) else {
+                return;
+            };
             let packet = buffer[..length].to_vec();
             if let Some(destination) = self.destination(&packet) {
                 self.send(now(), node, destination, packet);
@@ -115,24 +134,46 @@ impl Emulator {
     /// traffic) have none.
     fn destination(&self, packet: &[u8]) -> Option<usize> {
         let header: &[u8; 20] = packet.first_chunk()?;
-        (header[0] >> 4 == 4).then(|| self.addresses.at([header[16], header[17], header[18], header[19]]))?
+        (header[0] >> 4 == 4).then(|| {
+            self.addresses
+                .at([header[16], header[17], header[18], header[19]])
+        })?
     }
 
     /// Waits until a packet is due or a host sends. Returns the sending hosts, or `None` if a
     /// device is gone.
     fn wait(&self, now: Time) -> rustix::io::Result<Option<Vec<usize>>> {
-        let nap = self.links.next_at().map_or(NAP, |at| at.since(now).min(NAP));
-        let devices = || self.devices.iter().enumerate().filter_map(|(node, device)| Some((node, device.as_ref()?)));
-        let mut waiting: Vec<PollFd<'_>> = devices().map(|(_, device)| PollFd::new(device, PollFlags::IN)).collect();
-        let timeout = Timespec { tv_sec: 0, tv_nsec: nap.subsec_nanos().into() };
+        let nap = self
+            .links
+            .next_at()
+            .map_or(NAP, |at| at.since(now).min(NAP));
+        let devices = || {
+            self.devices
+                .iter()
+                .enumerate()
+                .filter_map(|(node, device)| Some((node, device.as_ref()?)))
+        };
+        let mut waiting: Vec<PollFd<'_>> = devices()
+            .map(|(_, device)| PollFd::new(device, PollFlags::IN))
+            .collect();
+        let timeout = Timespec {
+            tv_sec: 0,
+            tv_nsec: nap.subsec_nanos().into(),
+        };
         match poll(&mut waiting, Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error),
         }
-        if waiting.iter().any(|waiting| waiting.revents().intersects(PollFlags::ERR | PollFlags::HUP)) {
+        if waiting.iter().any(|waiting| {
+            waiting
+                .revents()
+                .intersects(PollFlags::ERR | PollFlags::HUP)
+        }) {
             return Ok(None);
         }
-        let ready = devices().zip(&waiting).filter(|(_, waiting)| waiting.revents().contains(PollFlags::IN));
+        let ready = devices()
+            .zip(&waiting)
+            .filter(|(_, waiting)| waiting.revents().contains(PollFlags::IN));
         Ok(Some(ready.map(|((node, _), _)| node).collect()))
     }
 }
@@ -162,9 +203,21 @@ mod tests {
         let b = emulator.addresses.host("b").unwrap();
         let whole = packet(&emulator, b);
         assert_eq!(emulator.destination(&whole), Some(b));
-        assert_eq!(emulator.destination(&whole[..19]), None, "shorter than a header");
-        assert_eq!(emulator.destination(&[&[0x65], &whole[1..]].concat()), None, "IPv6");
-        assert_eq!(emulator.destination(&[&whole[..16], &[224, 0, 0, 1]].concat()), None, "multicast");
+        assert_eq!(
+            emulator.destination(&whole[..19]),
+            None,
+            "shorter than a header"
+        );
+        assert_eq!(
+            emulator.destination(&[&[0x65], &whole[1..]].concat()),
+            None,
+            "IPv6"
+        );
+        assert_eq!(
+            emulator.destination(&[&whole[..16], &[224, 0, 0, 1]].concat()),
+            None,
+            "multicast"
+        );
     }
 
     #[test]
@@ -175,9 +228,17 @@ mod tests {
         emulator.send(Time::ZERO, a, b, packet);
         for (now, due) in [(0, Some(10)), (10, Some(15)), (14, Some(15)), (15, None)] {
             emulator.deliver(&|| Time::from_millis(now));
-            assert_eq!(emulator.links.next_at(), due.map(Time::from_millis), "at {now} ms");
+            assert_eq!(
+                emulator.links.next_at(),
+                due.map(Time::from_millis),
+                "at {now} ms"
+            );
         }
         let report = emulator.lateness.report(emulator.refused);
-        assert_eq!((report.frames, report.refused, report.max_ns), (1, 1, 0), "there is no device to accept it");
+        assert_eq!(
+            (report.frames, report.refused, report.max_ns),
+            (1, 1, 0),
+            "there is no device to accept it"
+        );
     }
 }

@@ -116,7 +116,10 @@ pub enum LinkError {
 impl Error {
     /// Returns a constructor of [`Error::File`].
     pub(crate) fn file(what: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
-        move |error| Error::File { what: what.into(), error }
+        move |error| Error::File {
+            what: what.into(),
+            error,
+        }
     }
 
     /// Returns a constructor of [`Error::Thread`].
@@ -129,10 +132,16 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Syntax { line, problem } => write!(f, "line {line}: {problem}"),
-            Error::Link { between: [a, b], error } => write!(f, "the link {a} – {b}: {error}"),
+            Error::Link {
+                between: [a, b],
+                error,
+            } => write!(f, "the link {a} – {b}: {error}"),
             Error::LonelyRouter(name) => write!(f, "the router {name} is on no link"),
             Error::Name(name) => {
-                write!(f, "{name:?}: a name has 1 to 64 letters and digits, and no other characters")
+                write!(
+                    f,
+                    "{name:?}: a name has 1 to 64 letters and digits, and no other characters"
+                )
             }
             Error::Mtu(bytes) => write!(f, "mtu = {bytes}: expected 576 to 65535 bytes"),
             Error::TooManyHosts(most) => write!(f, "more than {most} hosts"),
@@ -140,26 +149,48 @@ impl fmt::Display for Error {
             Error::LinkToItself(node) => write!(f, "a link leads from {node} to {node}"),
             Error::NoHost => f.write_str("there is no host"),
             Error::Disconnected { from, to } => write!(f, "no links lead from {from} to {to}"),
-            Error::UnknownHost { host, testbed, known } => {
-                write!(f, "no host {host} in the testbed {testbed}; its hosts are {}", known.join(", "))
+            Error::UnknownHost {
+                host,
+                testbed,
+                known,
+            } => {
+                write!(
+                    f,
+                    "no host {host} in the testbed {testbed}; its hosts are {}",
+                    known.join(", ")
+                )
             }
-            Error::NotRoot => f.write_str("a testbed creates network namespaces and devices; run this as root"),
+            Error::NotRoot => {
+                f.write_str("a testbed creates network namespaces and devices; run this as root")
+            }
             Error::Exists(name) => {
-                write!(f, "the testbed {name} exists already; `larder testbed down {name}` removes it")
+                write!(
+                    f,
+                    "the testbed {name} exists already; `larder testbed down {name}` removes it"
+                )
             }
             Error::Congestion { name, available } => {
                 write!(f, "congestion = {name:?}: this kernel has {available}")
             }
             Error::File { what, error } => write!(f, "{what}: {error}"),
             Error::Program { command, error } => {
-                write!(f, "`{command}`: {error} (a testbed needs iproute2 and util-linux)")
+                write!(
+                    f,
+                    "`{command}`: {error} (a testbed needs iproute2 and util-linux)"
+                )
             }
             Error::Command { command, output } => write!(f, "`{command}`: {output}"),
-            Error::Thread { purpose, error } => write!(f, "cannot start the thread of {purpose}: {error}"),
+            Error::Thread { purpose, error } => {
+                write!(f, "cannot start the thread of {purpose}: {error}")
+            }
             Error::Panicked(purpose) => write!(f, "the thread of {purpose} panicked"),
             Error::Wait(error) => write!(f, "the emulator cannot wait for packets: {error}"),
             Error::Processes { testbed, pids } => {
-                write!(f, "processes of the testbed {testbed} do not end: {}", pids.join(" "))
+                write!(
+                    f,
+                    "processes of the testbed {testbed} do not end: {}",
+                    pids.join(" ")
+                )
             }
         }
     }
@@ -182,7 +213,9 @@ impl fmt::Display for LinkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LinkError::Quantity(error) => error.fmt(f),
-            LinkError::NoRate => f.write_str("has rate 0: leave the rate out for a link that sends in no time"),
+            LinkError::NoRate => {
+                f.write_str("has rate 0: leave the rate out for a link that sends in no time")
+            }
         }
     }
 }

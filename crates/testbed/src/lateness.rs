@@ -55,7 +55,11 @@ impl fmt::Display for LatenessReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let micros = |nanos: u64| nanos as f64 / 1e3;
         let [p50, p99, max] = [self.p50_ns, self.p99_ns, self.max_ns].map(micros);
-        write!(f, "{} frames, late by {p50:.0} µs (median), {p99:.0} µs (99 of 100), {max:.0} µs (most)", self.frames)?;
+        write!(
+            f,
+            "{} frames, late by {p50:.0} µs (median), {p99:.0} µs (99 of 100), {max:.0} µs (most)",
+            self.frames
+        )?;
         match self.refused {
             0 => Ok(()),
             refused => write!(f, "; {refused} refused by hosts"),
@@ -67,11 +71,17 @@ impl Lateness {
     const MOST: usize = 100_000;
 
     pub(crate) fn new() -> Self {
-        Lateness { counts: vec![0; Lateness::MOST + 1], frames: 0, max: Duration::ZERO }
+        Lateness {
+            counts: vec![0; Lateness::MOST + 1],
+            frames: 0,
+            max: Duration::ZERO,
+        }
     }
 
     pub(crate) fn count(&mut self, late: Duration) {
-        let micros = usize::try_from(late.as_micros()).unwrap_or(Lateness::MOST).min(Lateness::MOST);
+        let micros = usize::try_from(late.as_micros())
+            .unwrap_or(Lateness::MOST)
+            .min(Lateness::MOST);
         self.counts[micros] += 1;
         self.frames += 1;
         self.max = self.max.max(late);
@@ -90,8 +100,17 @@ impl Lateness {
             found.map_or(0, |micros| nanos(Duration::from_micros(micros as u64 + 1)))
         };
         match self.frames {
-            0 => LatenessReport { refused, ..LatenessReport::default() },
-            frames => LatenessReport { frames, p50_ns: at(0.5), p99_ns: at(0.99), max_ns: nanos(self.max), refused },
+            0 => LatenessReport {
+                refused,
+                ..LatenessReport::default()
+            },
+            frames => LatenessReport {
+                frames,
+                p50_ns: at(0.5),
+                p99_ns: at(0.99),
+                max_ns: nanos(self.max),
+                refused,
+            },
         }
     }
 }
@@ -108,12 +127,41 @@ mod tests {
             lateness.count(Duration::from_micros(if i % 50 == 0 { 2000 } else { 20 }));
         }
         let report = lateness.report(3);
-        assert_eq!((report.p50_ns, report.p99_ns, report.max_ns, report.refused), (21_000, 2_001_000, 2_000_000, 3));
+        assert_eq!(
+            (report.p50_ns, report.p99_ns, report.max_ns, report.refused),
+            (21_000, 2_001_000, 2_000_000, 3)
+        );
         assert!(!report.is_sound());
-        let over = |millis: u64| LatenessReport { refused: 0, ..report }.is_sound_for(Duration::from_millis(millis));
-        assert!(!over(200) && over(201), "2.001 ms are a hundredth of 200.1 ms");
-        assert!(!report.is_sound_for(Duration::from_secs(1)), "three frames went astray");
-        assert!(!LatenessReport { p99_ns: 1000, ..report }.is_sound(), "three frames went astray");
-        assert!(LatenessReport { p99_ns: 1000, refused: 0, ..report }.is_sound());
+        let over = |millis: u64| {
+            LatenessReport {
+                refused: 0,
+                ..report
+            }
+            .is_sound_for(Duration::from_millis(millis))
+        };
+        assert!(
+            !over(200) && over(201),
+            "2.001 ms are a hundredth of 200.1 ms"
+        );
+        assert!(
+            !report.is_sound_for(Duration::from_secs(1)),
+            "three frames went astray"
+        );
+        assert!(
+            !LatenessReport {
+                p99_ns: 1000,
+                ..report
+            }
+            .is_sound(),
+            "three frames went astray"
+        );
+        assert!(
+            LatenessReport {
+                p99_ns: 1000,
+                refused: 0,
+                ..report
+            }
+            .is_sound()
+        );
     }
 }

@@ -94,7 +94,14 @@ impl Spec {
     /// Creates a specification without nodes.
     pub fn new(name: &str) -> Self {
         let (nodes, links) = (Vec::new(), Vec::new());
-        Spec { name: name.into(), seed: one(), mtu: ethernet(), congestion: cubic(), nodes, links }
+        Spec {
+            name: name.into(),
+            seed: one(),
+            mtu: ethernet(),
+            congestion: cubic(),
+            nodes,
+            links,
+        }
     }
 
     /// Adds a link between two nodes. A new name becomes a host.
@@ -110,10 +117,16 @@ impl Spec {
     }
 
     fn node(&mut self, name: &str) -> usize {
-        self.nodes.iter().position(|node| node.name == name).unwrap_or_else(|| {
-            self.nodes.push(Node { name: name.into(), is_host: true });
-            self.nodes.len() - 1
-        })
+        self.nodes
+            .iter()
+            .position(|node| node.name == name)
+            .unwrap_or_else(|| {
+                self.nodes.push(Node {
+                    name: name.into(),
+                    is_host: true,
+                });
+                self.nodes.len() - 1
+            })
     }
 
     /// Parses a specification.
@@ -123,13 +136,26 @@ impl Spec {
     /// a network that is not connected.
     pub fn parse(text: &str) -> Result<Spec, Error> {
         let file: File = toml::from_str(text).map_err(|error| {
-            let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count() + 1);
-            Error::Syntax { line, problem: error.message().to_owned() }
+            let line = error
+                .span()
+                .map_or(0, |span| text[..span.start].matches('\n').count() + 1);
+            Error::Syntax {
+                line,
+                problem: error.message().to_owned(),
+            }
         })?;
-        let mut spec = Spec { seed: file.seed, mtu: file.mtu, congestion: file.congestion, ..Spec::new(&file.name) };
+        let mut spec = Spec {
+            seed: file.seed,
+            mtu: file.mtu,
+            congestion: file.congestion,
+            ..Spec::new(&file.name)
+        };
         for link in &file.link {
             let [a, b] = &link.between;
-            let config = link.config().map_err(|error| Error::Link { between: link.between.clone(), error })?;
+            let config = link.config().map_err(|error| Error::Link {
+                between: link.between.clone(),
+                error,
+            })?;
             spec.link([a, b], config);
         }
         for router in &file.routers {
@@ -144,9 +170,16 @@ impl Spec {
 
     /// Checks that it can be built.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        let is_plain =
-            |name: &str| !name.is_empty() && name.len() <= 64 && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        let names = self.nodes.iter().map(|node| &node.name).chain([&self.name, &self.congestion]);
+        let is_plain = |name: &str| {
+            !name.is_empty()
+                && name.len() <= 64
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        };
+        let names = self
+            .nodes
+            .iter()
+            .map(|node| &node.name)
+            .chain([&self.name, &self.congestion]);
         if let Some(name) = names.into_iter().find(|name| !is_plain(name)) {
             return Err(Error::Name(name.clone()));
         }
@@ -162,7 +195,9 @@ impl Spec {
         if let Some(link) = self.links.iter().find(|link| link.ends[0] == link.ends[1]) {
             return Err(Error::LinkToItself(self.nodes[link.ends[0]].name.clone()));
         }
-        let Some(first) = self.hosts().next() else { return Err(Error::NoHost) };
+        let Some(first) = self.hosts().next() else {
+            return Err(Error::NoHost);
+        };
         let paths = self.paths_to(first);
         match (0..self.nodes.len()).find(|node| *node != first && paths[*node].is_none()) {
             Some(cut) => {
@@ -175,7 +210,11 @@ impl Spec {
 
     /// Returns the numbers of the hosts.
     pub fn hosts(&self) -> impl Iterator<Item = usize> {
-        self.nodes.iter().enumerate().filter(|(_, node)| node.is_host).map(|(number, _)| number)
+        self.nodes
+            .iter()
+            .enumerate()
+            .filter(|(_, node)| node.is_host)
+            .map(|(number, _)| number)
     }
 
     /// Returns the address of a node: 10.77, then its number from 1 in two bytes.
@@ -186,7 +225,9 @@ impl Spec {
 
     /// Returns the node with this address.
     pub fn at(&self, address: [u8; 4]) -> Option<usize> {
-        let [10, 77, high, low] = address else { return None };
+        let [10, 77, high, low] = address else {
+            return None;
+        };
         let node = usize::from(u16::from_be_bytes([high, low])).checked_sub(1)?;
         (node < self.nodes.len()).then_some(node)
     }
@@ -196,10 +237,19 @@ impl Spec {
     /// # Errors
     /// [`Error::UnknownHost`] with the existing hosts.
     pub fn host(&self, name: &str) -> Result<usize, Error> {
-        self.hosts().find(|host| self.nodes[*host].name == name).ok_or_else(|| {
-            let known = self.hosts().map(|host| self.nodes[host].name.clone()).collect();
-            Error::UnknownHost { host: name.to_owned(), testbed: self.name.clone(), known }
-        })
+        self.hosts()
+            .find(|host| self.nodes[*host].name == name)
+            .ok_or_else(|| {
+                let known = self
+                    .hosts()
+                    .map(|host| self.nodes[host].name.clone())
+                    .collect();
+                Error::UnknownHost {
+                    host: name.to_owned(),
+                    testbed: self.name.clone(),
+                    known,
+                }
+            })
     }
 
     /// Returns the name of a host's namespace.
@@ -217,7 +267,9 @@ impl Spec {
         let mut reached = VecDeque::from([destination]);
         while let Some(node) = reached.pop_front() {
             for (number, link) in self.links.iter().enumerate() {
-                let Some(end) = link.ends.iter().position(|end| *end == node) else { continue };
+                let Some(end) = link.ends.iter().position(|end| *end == node) else {
+                    continue;
+                };
                 let other = link.ends[1 - end];
                 if other != destination && paths[other].is_none() {
                     paths[other] = Some((number, 1 - end));
@@ -231,11 +283,18 @@ impl Spec {
 
 impl LinkText {
     fn config(&self) -> Result<LinkConfig, LinkError> {
-        let rate = self.rate.as_deref().map(str::parse::<BitRate>).transpose()?;
+        let rate = self
+            .rate
+            .as_deref()
+            .map(str::parse::<BitRate>)
+            .transpose()?;
         if rate.is_some_and(|rate| rate.bits_per_second() == 0) {
             return Err(LinkError::NoRate);
         }
-        let delay = self.delay.as_deref().map_or(Ok(Duration::ZERO), parse_duration)?;
+        let delay = self
+            .delay
+            .as_deref()
+            .map_or(Ok(Duration::ZERO), parse_duration)?;
         let loss = match &self.loss {
             Some(text) => Loss::Uniform(text.parse::<Ratio>()?.value()),
             None => Loss::None,
@@ -246,9 +305,20 @@ impl LinkText {
 
 /// Returns the configuration of a link. The default queue has 1000 packets, as Linux's devices
 /// have.
-pub fn link(rate: Option<BitRate>, delay: Duration, loss: Loss, queue: Option<usize>) -> LinkConfig {
+pub fn link(
+    rate: Option<BitRate>,
+    delay: Duration,
+    loss: Loss,
+    queue: Option<usize>,
+) -> LinkConfig {
     let queue = Queueing::DropTail(Depth::Packets(queue.unwrap_or(1000)));
-    LinkConfig { rate, delay, loss, queue, ..LinkConfig::new(BitRate::from_bits_per_second(1_000_000_000), delay) }
+    LinkConfig {
+        rate,
+        delay,
+        loss,
+        queue,
+        ..LinkConfig::new(BitRate::from_bits_per_second(1_000_000_000), delay)
+    }
 }
 
 #[cfg(test)]
@@ -277,31 +347,59 @@ between = ["edge", "client2"]
         let spec = |nodes: usize| {
             let mut spec = Spec::new("t");
             let config = LinkConfig::new(BitRate::from_bits_per_second(1_000_000), Duration::ZERO);
-            let node = |number: usize| Node { name: format!("n{number}"), is_host: number < 2 };
+            let node = |number: usize| Node {
+                name: format!("n{number}"),
+                is_host: number < 2,
+            };
             spec.nodes = (0..nodes).map(node).collect();
-            spec.links = (1..nodes).map(|node| Link { ends: [node - 1, node], config }).collect();
+            spec.links = (1..nodes)
+                .map(|node| Link {
+                    ends: [node - 1, node],
+                    config,
+                })
+                .collect();
             spec
         };
         let last = NODES - 1;
         let largest = spec(NODES);
         assert_eq!(largest.at(largest.address(last).octets()), Some(last));
-        assert!(!largest.address(last).is_broadcast() && largest.address(last).octets() != [10, 77, 255, 255]);
+        assert!(
+            !largest.address(last).is_broadcast()
+                && largest.address(last).octets() != [10, 77, 255, 255]
+        );
         assert!(!matches!(spec(2).check(), Err(Error::TooManyNodes(_))));
-        assert!(matches!(spec(NODES + 1).check(), Err(Error::TooManyNodes(NODES))));
+        assert!(matches!(
+            spec(NODES + 1).check(),
+            Err(Error::TooManyNodes(NODES))
+        ));
     }
 
     #[test]
     fn ways_lead_over_the_fewest_links() {
         let spec = Spec::parse(TREE).unwrap();
-        let names: Vec<&str> = spec.hosts().map(|host| spec.nodes[host].name.as_str()).collect();
+        let names: Vec<&str> = spec
+            .hosts()
+            .map(|host| spec.nodes[host].name.as_str())
+            .collect();
         assert_eq!(names, ["server", "top", "client1", "client2"]);
         let client = spec.host("client1").unwrap();
         let paths = spec.paths_to(client);
         assert_eq!(paths[spec.host("server").unwrap()], Some((0, 0)));
-        assert_eq!(paths[spec.host("client2").unwrap()], Some((3, 1)), "back over its link");
+        assert_eq!(
+            paths[spec.host("client2").unwrap()],
+            Some((3, 1)),
+            "back over its link"
+        );
         assert_eq!(paths[client], None);
         assert_eq!(spec.at(spec.address(client).octets()), Some(client));
-        assert_eq!((spec.at([10, 77, 0, 0]), spec.at([10, 77, 0, 200]), spec.at([192, 0, 2, 1])), (None, None, None));
+        assert_eq!(
+            (
+                spec.at([10, 77, 0, 0]),
+                spec.at([10, 77, 0, 200]),
+                spec.at([192, 0, 2, 1])
+            ),
+            (None, None, None)
+        );
         assert_eq!(spec.links[2].config.loss, Loss::Uniform(0.1));
     }
 
@@ -317,10 +415,21 @@ between = ["edge", "client2"]
         assert!(error_of(&link("rate = \"0bps\"")).contains("a – b: has rate 0"));
         assert!(error_of(&link("delay = \"-1ms\"")).contains("a – b"));
         assert!(error_of(&link("loss = \"200%\"")).contains("a – b"));
-        assert!(error_of(&link("[[link]]\nbetween = [\"c\", \"d\"]")).contains("no links lead from c to a"));
-        assert!(error_of("name = \"x\"\n[[link]]\nbetween = [\"a\", \"a\"]").contains("from a to a"));
-        assert!(error_of("name = \"x;rm\"\n[[link]]\nbetween = [\"a\", \"b\"]").contains("letters and digits"));
-        assert!(error_of(&format!("routers = [\"z\"]\n{}", link(""))).contains("router z is on no link"));
+        assert!(
+            error_of(&link("[[link]]\nbetween = [\"c\", \"d\"]"))
+                .contains("no links lead from c to a")
+        );
+        assert!(
+            error_of("name = \"x\"\n[[link]]\nbetween = [\"a\", \"a\"]").contains("from a to a")
+        );
+        assert!(
+            error_of("name = \"x;rm\"\n[[link]]\nbetween = [\"a\", \"b\"]")
+                .contains("letters and digits")
+        );
+        assert!(
+            error_of(&format!("routers = [\"z\"]\n{}", link("")))
+                .contains("router z is on no link")
+        );
         assert!(error_of("name = \"x\"\nlink = []").contains("no host"));
     }
 }

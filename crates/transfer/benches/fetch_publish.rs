@@ -18,12 +18,25 @@ fn main() {
 
 fn publisher() -> Publisher<Vec<u8>> {
     let options = PublishOptions::default();
-    Publisher::new("/file".parse().unwrap(), 1, vec![7; BYTES], Box::new(DigestSigner), options).unwrap()
+    Publisher::new(
+        "/file".parse().unwrap(),
+        1,
+        vec![7; BYTES],
+        Box::new(DigestSigner),
+        options,
+    )
+    .unwrap()
 }
 
 fn fetcher() -> Fetcher {
     let nonces = Streams::new(1).stream("nonces");
-    Fetcher::new("/file/v=1".parse().unwrap(), FetchOptions::default(), Box::new(Cubic::new()), None, nonces)
+    Fetcher::new(
+        "/file/v=1".parse().unwrap(),
+        FetchOptions::default(),
+        Box::new(Cubic::new()),
+        None,
+        nonces,
+    )
 }
 
 /// Runs a transfer; `answer` appends the Data for an Interest. Interests are sent in bursts, as
@@ -53,11 +66,14 @@ fn transfer(mut answer: impl FnMut(&Interest<'_>, &mut Vec<u8>)) -> u64 {
 #[divan::bench]
 fn fetch_and_publish(bencher: Bencher<'_, '_>) {
     let mut publisher = publisher();
-    bencher.counter(ItemsCount::new(SEGMENTS)).counter(BytesCount::new(BYTES)).bench_local(|| {
-        transfer(|interest, out| {
-            publisher.on_interest(interest, out).unwrap();
-        })
-    });
+    bencher
+        .counter(ItemsCount::new(SEGMENTS))
+        .counter(BytesCount::new(BYTES))
+        .bench_local(|| {
+            transfer(|interest, out| {
+                publisher.on_interest(interest, out).unwrap();
+            })
+        });
 }
 
 #[divan::bench]
@@ -69,11 +85,14 @@ fn fetch_from_a_cache(bencher: Bencher<'_, '_>) {
         publisher.on_interest(interest, out).unwrap();
         cache.insert(interest.name.to_name(), out[start..].to_vec());
     });
-    bencher.counter(ItemsCount::new(SEGMENTS)).counter(BytesCount::new(BYTES)).bench_local(|| {
-        transfer(|interest, out| {
-            if let Some(wire) = cache.get(&interest.name.to_name()) {
-                out.extend_from_slice(wire);
-            }
-        })
-    });
+    bencher
+        .counter(ItemsCount::new(SEGMENTS))
+        .counter(BytesCount::new(BYTES))
+        .bench_local(|| {
+            transfer(|interest, out| {
+                if let Some(wire) = cache.get(&interest.name.to_name()) {
+                    out.extend_from_slice(wire);
+                }
+            })
+        });
 }

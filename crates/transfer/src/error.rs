@@ -111,8 +111,16 @@ impl Invalid {
 
     /// Returns true if a signature is missing, and only a digest is there.
     pub fn is_only_digest(&self) -> bool {
-        let Invalid::Signature { error, .. } = self else { return false };
-        matches!(error, VerifyError::WrongType { found: types::DIGEST_SHA256, .. })
+        let Invalid::Signature { error, .. } = self else {
+            return false;
+        };
+        matches!(
+            error,
+            VerifyError::WrongType {
+                found: types::DIGEST_SHA256,
+                ..
+            }
+        )
     }
 }
 
@@ -163,20 +171,37 @@ impl fmt::Display for FetchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             FetchError::NoRoute { name } => write!(f, "no route to {name}"),
-            FetchError::NoAnswer { name, sends: 1, last } => write!(f, "no answer to {name}: {last}"),
+            FetchError::NoAnswer {
+                name,
+                sends: 1,
+                last,
+            } => write!(f, "no answer to {name}: {last}"),
             FetchError::NoAnswer { name, sends, last } => {
-                write!(f, "no answer to {name} after {sends} Interests: the last one {last}")
+                write!(
+                    f,
+                    "no answer to {name} after {sends} Interests: the last one {last}"
+                )
             }
             FetchError::NotFound { name } => write!(f, "the producer has no such object: {name}"),
-            FetchError::BadMetadata { name, problem } => write!(f, "bad metadata in {name}: {problem}"),
+            FetchError::BadMetadata { name, problem } => {
+                write!(f, "bad metadata in {name}: {problem}")
+            }
             FetchError::NoObject { metadata, plain } => write!(f, "{metadata}; {plain}"),
             FetchError::OnlyLonger { name, found } => {
-                write!(f, "neither a segmented object nor a Data has the name {name}, but there is {found}")
+                write!(
+                    f,
+                    "neither a segmented object nor a Data has the name {name}, but there is {found}"
+                )
             }
             FetchError::Invalid { name, problem } => write!(f, "{name} is not accepted: {problem}"),
-            FetchError::Contradiction { name, problem } => write!(f, "inconsistent object at {name}: {problem}"),
+            FetchError::Contradiction { name, problem } => {
+                write!(f, "inconsistent object at {name}: {problem}")
+            }
             FetchError::TooLarge { name, max_bytes } => {
-                write!(f, "the object is larger than the allowed {max_bytes} bytes, at {name}")
+                write!(
+                    f,
+                    "the object is larger than the allowed {max_bytes} bytes, at {name}"
+                )
             }
         }
     }
@@ -207,7 +232,10 @@ impl fmt::Display for Invalid {
                 match error {
                     VerifyError::WrongType { expected, found } => {
                         let (found, expected) = (signature_name(*found), signature_name(*expected));
-                        write!(f, "it is signed with {found}, and the trusted key is for {expected}")?;
+                        write!(
+                            f,
+                            "it is signed with {found}, and the trusted key is for {expected}"
+                        )?;
                     }
                     VerifyError::Mismatch | VerifyError::NotSigned => {
                         f.write_str("its signature is not by the trusted key")?;
@@ -238,9 +266,17 @@ impl fmt::Display for MetadataProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             MetadataProblem::Malformed(error) => write!(f, "{error} of the content"),
-            MetadataProblem::TooLong => write!(f, "more than {} bytes of content", crate::limits::MAX_METADATA_BYTES),
-            MetadataProblem::Manifest => f.write_str("its manifest of digests is malformed or too large"),
-            MetadataProblem::ForeignName => f.write_str("it names something else than a version of the object"),
+            MetadataProblem::TooLong => write!(
+                f,
+                "more than {} bytes of content",
+                crate::limits::MAX_METADATA_BYTES
+            ),
+            MetadataProblem::Manifest => {
+                f.write_str("its manifest of digests is malformed or too large")
+            }
+            MetadataProblem::ForeignName => {
+                f.write_str("it names something else than a version of the object")
+            }
         }
     }
 }
@@ -250,13 +286,22 @@ impl fmt::Display for EndProblem {
         match self {
             EndProblem::NotASegment => f.write_str("FinalBlockId is not a segment number"),
             EndProblem::Shrank { last, arrived } => {
-                write!(f, "FinalBlockId says that seg={last} is the last, but seg={arrived} arrived")
+                write!(
+                    f,
+                    "FinalBlockId says that seg={last} is the last, but seg={arrived} arrived"
+                )
             }
             EndProblem::Moved { last, was } => {
-                write!(f, "FinalBlockId says that seg={last} is the last, but seg={was} was")
+                write!(
+                    f,
+                    "FinalBlockId says that seg={last} is the last, but seg={was} was"
+                )
             }
             EndProblem::Size { announced, arrived } => {
-                write!(f, "the metadata announced {announced} bytes, the segments have {arrived}")
+                write!(
+                    f,
+                    "the metadata announced {announced} bytes, the segments have {arrived}"
+                )
             }
         }
     }

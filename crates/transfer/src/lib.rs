@@ -69,7 +69,9 @@ mod publisher;
 mod rtt;
 mod window;
 
-pub use congestion::{CongestionControl, CongestionSpec, CongestionSpecError, Cubic, FixedWindow, PathFeedback};
+pub use congestion::{
+    CongestionControl, CongestionSpec, CongestionSpecError, Cubic, FixedWindow, PathFeedback,
+};
 pub use error::{EndProblem, FetchError, Invalid, MetadataProblem, PublishError, Refusal};
 pub use fetcher::{FetchOptions, FetchStats, Fetcher, Naming, Progress};
 pub use metadata::{METADATA_KEYWORD, Metadata};

@@ -50,14 +50,17 @@ impl Tree {
     /// Returns the tree over this many segments; `None` for an empty tree, or one larger than
     /// [`MAX_MANIFEST_SEGMENTS`] allows.
     pub(crate) fn new(segments: u64, fan_out: u64) -> Option<Tree> {
-        let fits = (1..=MAX_MANIFEST_SEGMENTS).contains(&segments) && (2..=LARGEST_FAN_OUT).contains(&fan_out);
+        let fits = (1..=MAX_MANIFEST_SEGMENTS).contains(&segments)
+            && (2..=LARGEST_FAN_OUT).contains(&fan_out);
         fits.then_some(Tree { segments, fan_out })
     }
 
     /// The fan-out at which a manifest's packet is no larger than a segment; 32 bytes are reserved
     /// for its longer name.
     pub(crate) fn fan_out(segment_bytes: usize) -> u64 {
-        ((segment_bytes / DIGEST_BYTES) as u64).saturating_sub(1).clamp(2, LARGEST_FAN_OUT)
+        ((segment_bytes / DIGEST_BYTES) as u64)
+            .saturating_sub(1)
+            .clamp(2, LARGEST_FAN_OUT)
     }
 
     /// The number of packets of the manifest.
@@ -85,7 +88,10 @@ pub(crate) struct Manifest {
 impl Manifest {
     /// Creates a tree of this shape without digests.
     pub(crate) fn new(tree: Tree) -> Self {
-        Manifest { tree, digests: vec![[0; DIGEST_BYTES]; tree.nodes() as usize] }
+        Manifest {
+            tree,
+            digests: vec![[0; DIGEST_BYTES]; tree.nodes() as usize],
+        }
     }
 
     /// The shape.
@@ -95,7 +101,10 @@ impl Manifest {
 
     /// The root for the metadata, once all digests are recorded.
     pub(crate) fn root(&self) -> ManifestRoot {
-        ManifestRoot { digest: self.digests[0], fan_out: self.tree.fan_out }
+        ManifestRoot {
+            digest: self.digests[0],
+            fan_out: self.tree.fan_out,
+        }
     }
 
     /// Records the digest of a segment's packet.
@@ -129,7 +138,10 @@ pub(crate) struct KnownDigests {
 impl KnownDigests {
     /// Creates a tree of which only the root is known.
     pub(crate) fn new(tree: Tree, root: Digest) -> Self {
-        KnownDigests { tree, digests: vec![root] }
+        KnownDigests {
+            tree,
+            digests: vec![root],
+        }
     }
 
     /// The last packet of the manifest whose digest is known.
@@ -144,12 +156,15 @@ impl KnownDigests {
 
     /// The digest of a packet of the manifest.
     pub(crate) fn of_packet(&self, packet: u64) -> Option<&Digest> {
-        self.digests.get(usize::try_from(packet).ok()?).filter(|_| packet < self.tree.packets())
+        self.digests
+            .get(usize::try_from(packet).ok()?)
+            .filter(|_| packet < self.tree.packets())
     }
 
     /// The digest of a segment.
     pub(crate) fn of_segment(&self, segment: u64) -> Option<&Digest> {
-        self.digests.get(usize::try_from(self.tree.packets().checked_add(segment)?).ok()?)
+        self.digests
+            .get(usize::try_from(self.tree.packets().checked_add(segment)?).ok()?)
     }
 
     /// Returns true if this packet's content has the length of its digests.

@@ -47,13 +47,18 @@ impl Metadata {
     pub fn decode(content: &[u8]) -> Result<Metadata, DecodeError> {
         let mut reader = TlvReader::new(content);
         let name = reader.require(types::NAME, "Name")?;
-        let mut metadata = Metadata { name: NameRef::from_value(name.value)?.to_name(), ..Metadata::default() };
+        let mut metadata = Metadata {
+            name: NameRef::from_value(name.value)?.to_name(),
+            ..Metadata::default()
+        };
         let (mut digest, mut fan_out) = (None, None);
         for element in reader {
             let element = element?;
             match element.typ {
                 types::FINAL_BLOCK_ID => {
-                    let component = element.children().require(types::SEGMENT.into(), "segment component")?;
+                    let component = element
+                        .children()
+                        .require(types::SEGMENT.into(), "segment component")?;
                     metadata.last_segment = Some(component.number()?);
                 }
                 SEGMENT_SIZE => metadata.segment_bytes = Some(element.number()?),
@@ -65,7 +70,9 @@ impl Metadata {
                 _ => element.skip(false)?,
             }
         }
-        metadata.manifest = digest.zip(fan_out).map(|(digest, fan_out)| ManifestRoot { digest, fan_out });
+        metadata.manifest = digest
+            .zip(fan_out)
+            .map(|(digest, fan_out)| ManifestRoot { digest, fan_out });
         Ok(metadata)
     }
 
@@ -73,10 +80,15 @@ impl Metadata {
     pub fn encode(&self, out: &mut Vec<u8>) {
         write_tlv(out, types::NAME, self.name.as_name().as_bytes());
         if let Some(last) = self.last_segment {
-            write_nested(out, types::FINAL_BLOCK_ID, 3, |out| write_nni(out, types::SEGMENT.into(), last));
+            write_nested(out, types::FINAL_BLOCK_ID, 3, |out| {
+                write_nni(out, types::SEGMENT.into(), last)
+            });
         }
-        for (typ, number) in [(SEGMENT_SIZE, self.segment_bytes), (SIZE, self.size_bytes), (MODIFIED, self.modified_ns)]
-        {
+        for (typ, number) in [
+            (SEGMENT_SIZE, self.segment_bytes),
+            (SIZE, self.size_bytes),
+            (MODIFIED, self.modified_ns),
+        ] {
             if let Some(number) = number {
                 write_nni(out, typ, number);
             }
@@ -97,7 +109,13 @@ mod tests {
     fn only_a_name_is_enough() {
         // The content that ndnputchunks sends for /A/v=1: only a Name.
         let metadata = Metadata::decode(&[7, 6, 8, 1, b'A', 54, 1, 1]).unwrap();
-        assert_eq!(metadata, Metadata { name: "/A/v=1".parse().unwrap(), ..Metadata::default() });
+        assert_eq!(
+            metadata,
+            Metadata {
+                name: "/A/v=1".parse().unwrap(),
+                ..Metadata::default()
+            }
+        );
     }
 
     #[test]
@@ -113,7 +131,10 @@ mod tests {
         .concat();
         let metadata = Metadata::decode(&wire).unwrap();
         assert_eq!(metadata.last_segment, Some(9));
-        assert_eq!((metadata.segment_bytes, metadata.size_bytes), (Some(6144), Some(60000)));
+        assert_eq!(
+            (metadata.segment_bytes, metadata.size_bytes),
+            (Some(6144), Some(60000))
+        );
         assert_eq!(metadata.modified_ns, Some(5));
     }
 

@@ -54,13 +54,18 @@ impl Object {
         let tree = Tree::new(end.last.checked_add(1)?, root.fan_out)?;
         let mut name = self.prefix.clone();
         name.push_keyword(MANIFEST_KEYWORD);
-        self.manifest = Some(Manifest { name, digests: KnownDigests::new(tree, root.digest) });
+        self.manifest = Some(Manifest {
+            name,
+            digests: KnownDigests::new(tree, root.digest),
+        });
         Some(())
     }
 
     /// Returns true while the manifest is being fetched.
     pub fn reads_manifest(&self) -> bool {
-        self.manifest.as_ref().is_some_and(|manifest| !manifest.digests.is_whole())
+        self.manifest
+            .as_ref()
+            .is_some_and(|manifest| !manifest.digests.is_whole())
     }
 
     /// The prefix of the packets that are being fetched.
@@ -74,7 +79,9 @@ impl Object {
     /// The last packet under that prefix that may be requested now, if known.
     pub fn last_to_request(&self) -> Option<u64> {
         match &self.manifest {
-            Some(manifest) if !manifest.digests.is_whole() => Some(manifest.digests.last_known_packet()),
+            Some(manifest) if !manifest.digests.is_whole() => {
+                Some(manifest.digests.last_known_packet())
+            }
             _ => self.end.map(|end| end.last),
         }
     }
@@ -82,14 +89,28 @@ impl Object {
     /// The digest of that packet.
     pub fn digest_of(&self, number: u64) -> Option<&Digest> {
         let digests = &self.manifest.as_ref()?.digests;
-        if digests.is_whole() { digests.of_segment(number) } else { digests.of_packet(number) }
+        if digests.is_whole() {
+            digests.of_segment(number)
+        } else {
+            digests.of_packet(number)
+        }
     }
 
     /// Handles a packet of the manifest, whose digest is right.
-    pub fn on_manifest(&mut self, number: u64, data: &Data<'_>, window: &mut Window) -> Result<(), FetchError> {
-        let Some(Manifest { digests, .. }) = &mut self.manifest else { return Ok(()) };
+    pub fn on_manifest(
+        &mut self,
+        number: u64,
+        data: &Data<'_>,
+        window: &mut Window,
+    ) -> Result<(), FetchError> {
+        let Some(Manifest { digests, .. }) = &mut self.manifest else {
+            return Ok(());
+        };
         if !digests.is_content(number, data.content) {
-            return Err(FetchError::BadMetadata { name: data.name.to_name(), problem: MetadataProblem::Manifest });
+            return Err(FetchError::BadMetadata {
+                name: data.name.to_name(),
+                problem: MetadataProblem::Manifest,
+            });
         }
         window.deliver(number, data.content, &mut |content| digests.extend(content));
         if digests.is_whole() {
@@ -100,21 +121,34 @@ impl Object {
 
     /// Records a segment and its statement about the end.
     pub fn arrived(&mut self, segment: u64, data: &Data<'_>) -> Result<(), EndProblem> {
-        let highest = self.highest_arrived.map_or(segment, |highest| highest.max(segment));
+        let highest = self
+            .highest_arrived
+            .map_or(segment, |highest| highest.max(segment));
         self.highest_arrived = Some(highest);
         if segment == 0 {
             self.first_segment_bytes = Some(data.content.len() as u64);
         }
-        let Some(component) = data.final_block_id else { return Ok(()) };
+        let Some(component) = data.final_block_id else {
+            return Ok(());
+        };
         let last = final_segment(component)?;
         if last < highest {
-            return Err(EndProblem::Shrank { last, arrived: highest });
+            return Err(EndProblem::Shrank {
+                last,
+                arrived: highest,
+            });
         }
         match self.end {
-            Some(End { last: was, firm: true }) if was != last => Err(EndProblem::Moved { last, was }),
+            Some(End {
+                last: was,
+                firm: true,
+            }) if was != last => Err(EndProblem::Moved { last, was }),
             Some(End { firm: true, .. }) => Ok(()),
             _ => {
-                self.end = Some(End { last, firm: last == segment });
+                self.end = Some(End {
+                    last,
+                    firm: last == segment,
+                });
                 Ok(())
             }
         }
@@ -135,6 +169,8 @@ pub(crate) fn segment_number(components: &[u8]) -> Option<u64> {
 }
 
 fn final_segment(component: Component<'_>) -> Result<u64, EndProblem> {
-    let number = (component.typ == types::SEGMENT).then(|| component.as_number()).flatten();
+    let number = (component.typ == types::SEGMENT)
+        .then(|| component.as_number())
+        .flatten();
     number.ok_or(EndProblem::NotASegment)
 }

@@ -30,7 +30,10 @@ pub struct Clock {
 impl Default for Clock {
     /// A clock as fine as the host's.
     fn default() -> Self {
-        Clock { tick: Duration::ZERO, smoothing: true }
+        Clock {
+            tick: Duration::ZERO,
+            smoothing: true,
+        }
     }
 }
 
@@ -54,7 +57,15 @@ pub(crate) struct Pacer {
 
 impl Pacer {
     pub(crate) fn new(clock: Clock) -> Self {
-        Pacer { clock, next_due: None, due: 0, next_tick: Time::ZERO, open_at: None, opened: false, waiting: false }
+        Pacer {
+            clock,
+            next_due: None,
+            due: 0,
+            next_tick: Time::ZERO,
+            open_at: None,
+            opened: false,
+            waiting: false,
+        }
     }
 
     /// Advances the time at this rate. The caller does this before the rate changes.
@@ -72,8 +83,17 @@ impl Pacer {
         // An Interest that becomes due exactly at a tick waits for the next one, since the paper's
         // clock acts first.
         let coarse = u64::from(!self.clock.tick.is_zero());
-        let Some(now) = now.nanos().checked_sub(coarse).map(Time::from_nanos).filter(|now| due <= *now) else { return };
-        let interval = Duration::from_secs_f64(1.0 / rate.max(1e-9)).as_nanos().clamp(1, u64::MAX.into()) as u64;
+        let Some(now) = now
+            .nanos()
+            .checked_sub(coarse)
+            .map(Time::from_nanos)
+            .filter(|now| due <= *now)
+        else {
+            return;
+        };
+        let interval = Duration::from_secs_f64(1.0 / rate.max(1e-9))
+            .as_nanos()
+            .clamp(1, u64::MAX.into()) as u64;
         let late = (now.since(due)).min(self.clock.tick.max(LONGEST_DELAY));
         let further = late.as_nanos() as u64 / interval;
         self.due += 1 + further;
@@ -116,7 +136,11 @@ impl Pacer {
     /// The time at which the waiting Interest may leave; `None` if none waits, or the time is
     /// unknown.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
-        let next = if self.clock.tick.is_zero() { self.next_due } else { Some(self.next_tick) };
+        let next = if self.clock.tick.is_zero() {
+            self.next_due
+        } else {
+            Some(self.next_tick)
+        };
         next.filter(|_| self.waiting)
     }
 }
@@ -141,36 +165,60 @@ mod tests {
     fn a_fine_clock_sends_bursts() {
         let all = departures(Clock::default(), 100.0, 1000);
         assert_eq!(all.len(), 101);
-        assert!(all.iter().enumerate().all(|(n, departure)| *departure == (n as u64 * 10, 1)));
+        assert!(
+            all.iter()
+                .enumerate()
+                .all(|(n, departure)| *departure == (n as u64 * 10, 1))
+        );
     }
 
     #[test]
     fn a_tick_sends_more_or_less_than_became_due() {
-        let clock = Clock { tick: Duration::from_millis(50), smoothing: false };
+        let clock = Clock {
+            tick: Duration::from_millis(50),
+            smoothing: false,
+        };
         let all = departures(clock, 1000.0, 500);
         assert_eq!(all[0], (0, 0));
-        assert!(all[1..].iter().all(|(at, count)| *count == 50 && at % 50 == 0), "{all:?}");
+        assert!(
+            all[1..]
+                .iter()
+                .all(|(at, count)| *count == 50 && at % 50 == 0),
+            "{all:?}"
+        );
     }
 
     #[test]
     fn an_arrival_between_ticks_flushes_nothing_or_without_smoothing() {
         for smoothing in [true, false] {
-            let mut pacer = Pacer::new(Clock { tick: Duration::from_millis(50), smoothing });
-            assert!(!pacer.take(Time::ZERO, Some(1000.0)), "due at the tick, not before it");
+            let mut pacer = Pacer::new(Clock {
+                tick: Duration::from_millis(50),
+                smoothing,
+            });
+            assert!(
+                !pacer.take(Time::ZERO, Some(1000.0)),
+                "due at the tick, not before it"
+            );
             let now = Time::from_millis(20);
             pacer.advance(now, Some(1000.0));
             pacer.arrived(now);
             let left = std::iter::from_fn(|| pacer.take(now, Some(1000.0)).then_some(())).count();
             assert_eq!(left, if smoothing { 20 } else { 0 });
             assert_eq!(pacer.next_timeout(), Some(Time::from_millis(50)));
-            assert!(!pacer.take(Time::from_millis(21), Some(1000.0)), "the arrival is over");
+            assert!(
+                !pacer.take(Time::from_millis(21), Some(1000.0)),
+                "the arrival is over"
+            );
         }
     }
 
     #[test]
     fn a_host_that_asks_a_moment_after_the_packet_waits_for_the_tick() {
         for rate in [None, Some(1000.0)] {
-            let mut pacer = Pacer::new(Clock { tick: Duration::from_millis(50), smoothing: true });
+            let mut pacer = Pacer::new(Clock {
+                tick: Duration::from_millis(50),
+                smoothing: true,
+            });
             while pacer.take(Time::from_millis(1), Some(1000.0)) {}
             // A packet wakes the host at 20 ms, and after the tick at 51 ms. It requests an
             // Interest 3 µs later.
@@ -178,9 +226,15 @@ mod tests {
                 pacer.advance(Time::from_millis(millis), rate);
                 pacer.arrived(Time::from_millis(millis));
                 let later = Time::from_nanos(millis * 1_000_000 + 3000);
-                assert!(pacer.take(later, rate) && pacer.take(later, rate), "{millis} ms, {rate:?}");
+                assert!(
+                    pacer.take(later, rate) && pacer.take(later, rate),
+                    "{millis} ms, {rate:?}"
+                );
                 pacer.idle(later);
-                assert!(!pacer.take(Time::from_millis(millis + 1), rate), "the arrival is over");
+                assert!(
+                    !pacer.take(Time::from_millis(millis + 1), rate),
+                    "the arrival is over"
+                );
             }
         }
     }
@@ -203,7 +257,9 @@ mod tests {
         let mut pacer = Pacer::new(Clock::default());
         assert!(pacer.take(Time::ZERO, Some(1000.0)));
         pacer.idle(Time::from_millis(1));
-        let count = |pacer: &mut Pacer, now| std::iter::from_fn(|| pacer.take(now, Some(1000.0)).then_some(())).count();
+        let count = |pacer: &mut Pacer, now| {
+            std::iter::from_fn(|| pacer.take(now, Some(1000.0)).then_some(())).count()
+        };
         // After an hour of sleep, as much leaves as became due in the longest delay that is made
         // up.
         let most = LONGEST_DELAY.as_millis() as usize + 1;
@@ -211,12 +267,19 @@ mod tests {
         for second in 3601..3700 {
             pacer.idle(Time::from_secs(second));
         }
-        assert_eq!(count(&mut pacer, Time::from_secs(3699)), 1, "the window was full all the time");
+        assert_eq!(
+            count(&mut pacer, Time::from_secs(3699)),
+            1,
+            "the window was full all the time"
+        );
     }
 
     #[test]
     fn a_window_waits_for_its_tick() {
-        let mut pacer = Pacer::new(Clock { tick: Duration::from_millis(10), smoothing: false });
+        let mut pacer = Pacer::new(Clock {
+            tick: Duration::from_millis(10),
+            smoothing: false,
+        });
         assert!(pacer.take(Time::ZERO, None) && pacer.take(Time::ZERO, None));
         pacer.idle(Time::ZERO);
         pacer.arrived(Time::from_millis(3));

@@ -21,13 +21,16 @@
 
 use crate::error::PublishError;
 use crate::limits::{
-    DEFAULT_FRESHNESS, DEFAULT_SEGMENT_BYTES, MAX_PACKET_BYTES, METADATA_FRESHNESS, READ_AHEAD_SEGMENTS,
+    DEFAULT_FRESHNESS, DEFAULT_SEGMENT_BYTES, MAX_PACKET_BYTES, METADATA_FRESHNESS,
+    READ_AHEAD_SEGMENTS,
 };
 use crate::manifest::{MANIFEST_KEYWORD, Manifest, Tree};
 use crate::metadata::{METADATA_KEYWORD, Metadata};
 use crate::object::segment_number;
 use larder_packet::tlv::nni_len;
-use larder_packet::{Component, Data, DataBuilder, DigestSigner, Interest, Name, NameRef, Signer, types};
+use larder_packet::{
+    Component, Data, DataBuilder, DigestSigner, Interest, Name, NameRef, Signer, types,
+};
 use std::io;
 use std::ops::Range;
 use std::time::Duration;
@@ -62,7 +65,10 @@ pub struct Stamp {
 
 impl Source for Vec<u8> {
     fn stamp(&mut self) -> io::Result<Stamp> {
-        Ok(Stamp { size_bytes: self.len() as u64, modified_ns: 0 })
+        Ok(Stamp {
+            size_bytes: self.len() as u64,
+            modified_ns: 0,
+        })
     }
 
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
@@ -160,7 +166,9 @@ impl Held {
     /// Returns the position of `length` bytes at `offset`, if they are present.
     fn find(&self, offset: u64, length: usize) -> Option<Range<usize>> {
         let start = usize::try_from(offset.checked_sub(self.offset)?).ok()?;
-        let end = start.checked_add(length).filter(|end| *end <= self.bytes.len())?;
+        let end = start
+            .checked_add(length)
+            .filter(|end| *end <= self.bytes.len())?;
         Some(start..end)
     }
 }
@@ -181,11 +189,18 @@ impl<S: Source> Publisher<S> {
     ) -> Result<Self, PublishError> {
         let stamp = source.stamp().map_err(PublishError::Read)?;
         let segment_bytes = options.segment_bytes;
-        let last_segment = stamp.size_bytes.div_ceil(segment_bytes.max(1) as u64).max(1) - 1;
+        let last_segment = stamp
+            .size_bytes
+            .div_ceil(segment_bytes.max(1) as u64)
+            .max(1)
+            - 1;
         let mut versioned = name.clone();
         versioned.push_version(version);
         let mut metadata_name = name.clone();
-        metadata_name.push_keyword(METADATA_KEYWORD).push_version(version).push_segment(0);
+        metadata_name
+            .push_keyword(METADATA_KEYWORD)
+            .push_version(version)
+            .push_segment(0);
         let mut manifest_name = versioned.clone();
         manifest_name.push_keyword(MANIFEST_KEYWORD);
         let mut publisher = Publisher {
@@ -213,7 +228,10 @@ impl<S: Source> Publisher<S> {
     }
 
     fn encode_metadata(&mut self) {
-        let Stamp { size_bytes, modified_ns } = self.stamp;
+        let Stamp {
+            size_bytes,
+            modified_ns,
+        } = self.stamp;
         let metadata = Metadata {
             name: self.versioned.clone(),
             last_segment: Some(self.last_segment),
@@ -274,7 +292,11 @@ impl<S: Source> Publisher<S> {
     /// # Errors
     /// If the source changed or cannot be read, or the packet cannot be signed. Then nothing is
     /// appended.
-    pub fn on_interest(&mut self, interest: &Interest<'_>, out: &mut Vec<u8>) -> Result<Reply, PublishError> {
+    pub fn on_interest(
+        &mut self,
+        interest: &Interest<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Reply, PublishError> {
         let (name, digest) = interest.name.strip_implicit_digest();
         // A digest follows the whole name of a Data, so it excludes a prefix match.
         let prefix = interest.can_be_prefix && digest.is_none();
@@ -288,7 +310,8 @@ impl<S: Source> Publisher<S> {
             Reply::NotOurs => self.stats.not_ours += 1,
         }
         if let Some(digest) = digest.filter(|_| out.len() > start) {
-            let same = Data::decode(&out[start..]).is_ok_and(|data| data.implicit_digest() == digest);
+            let same =
+                Data::decode(&out[start..]).is_ok_and(|data| data.implicit_digest() == digest);
             if !same {
                 out.truncate(start);
                 self.stats.not_ours += 1;
@@ -308,15 +331,24 @@ impl<S: Source> Publisher<S> {
     }
 
     fn find(&self, name: NameRef<'_>, prefix: bool) -> Reply {
-        if let Some(rest) = name.as_bytes().strip_prefix(self.manifest_name.as_name().as_bytes()) {
-            let packets = self.manifest.as_ref().map(|manifest| manifest.tree().packets());
+        if let Some(rest) = name
+            .as_bytes()
+            .strip_prefix(self.manifest_name.as_name().as_bytes())
+        {
+            let packets = self
+                .manifest
+                .as_ref()
+                .map(|manifest| manifest.tree().packets());
             return match segment_number(rest).zip(packets) {
                 Some((number, packets)) if number < packets => Reply::Manifest(number),
                 Some(_) => Reply::PastEnd,
                 None => Reply::NotOurs,
             };
         }
-        if let Some(rest) = name.as_bytes().strip_prefix(self.versioned.as_name().as_bytes()) {
+        if let Some(rest) = name
+            .as_bytes()
+            .strip_prefix(self.versioned.as_name().as_bytes())
+        {
             return match segment_number(rest) {
                 Some(segment) if segment <= self.last_segment => Reply::Segment(segment),
                 Some(_) => Reply::PastEnd,
@@ -334,9 +366,17 @@ impl<S: Source> Publisher<S> {
         // Only the metadata can match a name longer than the object's. A shorter one matches both,
         // and selects the object.
         if name.component_count() > self.name.as_name().component_count() {
-            return if metadata.starts_with(name) { Reply::Metadata } else { Reply::NotOurs };
+            return if metadata.starts_with(name) {
+                Reply::Metadata
+            } else {
+                Reply::NotOurs
+            };
         }
-        if self.versioned.as_name().starts_with(name) { Reply::Segment(0) } else { Reply::NotOurs }
+        if self.versioned.as_name().starts_with(name) {
+            Reply::Segment(0)
+        } else {
+            Reply::NotOurs
+        }
     }
 
     fn write_segment(&mut self, segment: u64, out: &mut Vec<u8>) -> Result<(), PublishError> {
@@ -348,7 +388,10 @@ impl<S: Source> Publisher<S> {
     fn extent(&self, segment: u64) -> (u64, usize) {
         let segment_bytes = self.options.segment_bytes as u64;
         let offset = segment * segment_bytes;
-        (offset, segment_bytes.min(self.stamp.size_bytes - offset) as usize)
+        (
+            offset,
+            segment_bytes.min(self.stamp.size_bytes - offset) as usize,
+        )
     }
 
     /// Reads a segment's content, and those after it if segments are requested in order. Then
@@ -380,17 +423,35 @@ impl<S: Source> Publisher<S> {
         Ok(0..length)
     }
 
-    fn encode_segment(&self, segment: u64, content: &[u8], out: &mut Vec<u8>) -> Result<(), PublishError> {
+    fn encode_segment(
+        &self,
+        segment: u64,
+        content: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), PublishError> {
         self.encode(&self.versioned, segment, self.last_segment, content, out)
     }
 
     fn write_manifest(&self, number: u64, out: &mut Vec<u8>) -> Result<(), PublishError> {
-        self.manifest.as_ref().map_or(Ok(()), |manifest| self.encode_manifest(manifest, number, out))
+        self.manifest.as_ref().map_or(Ok(()), |manifest| {
+            self.encode_manifest(manifest, number, out)
+        })
     }
 
-    fn encode_manifest(&self, manifest: &Manifest, number: u64, out: &mut Vec<u8>) -> Result<(), PublishError> {
+    fn encode_manifest(
+        &self,
+        manifest: &Manifest,
+        number: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<(), PublishError> {
         let last = manifest.tree().packets() - 1;
-        self.encode(&self.manifest_name, number, last, manifest.content(number), out)
+        self.encode(
+            &self.manifest_name,
+            number,
+            last,
+            manifest.content(number),
+            out,
+        )
     }
 
     /// Encodes segment `number` of those under `prefix`.
@@ -416,7 +477,11 @@ impl<S: Source> Publisher<S> {
     /// Returns the signer of segments. Below a manifest it makes digests, for consumers that do not
     /// read the manifest.
     fn segment_signer(&self) -> &dyn Signer {
-        if self.options.manifest { &DigestSigner } else { self.signer.as_ref() }
+        if self.options.manifest {
+            &DigestSigner
+        } else {
+            self.signer.as_ref()
+        }
     }
 
     fn write_metadata(&self, out: &mut Vec<u8>) -> Result<(), PublishError> {
@@ -452,5 +517,8 @@ impl<S: Source> Publisher<S> {
 
 fn segment_component(number: u64, digits: &mut [u8; 8]) -> Component<'_> {
     *digits = number.to_be_bytes();
-    Component { typ: types::SEGMENT, value: &digits[8 - nni_len(number)..] }
+    Component {
+        typ: types::SEGMENT,
+        value: &digits[8 - nni_len(number)..],
+    }
 }

@@ -60,7 +60,10 @@ impl RttEstimator {
     /// Returns the estimate of the path for the next transfer, without this one's backoff.
     #[must_use]
     pub fn without_backoff(&self) -> RttEstimator {
-        RttEstimator { backoff: 0, ..self.clone() }
+        RttEstimator {
+            backoff: 0,
+            ..self.clone()
+        }
     }
 
     /// The present retransmission timeout.
@@ -87,7 +90,8 @@ impl RttEstimator {
     /// The mean of all samples; `None` before the first.
     pub fn mean(&self) -> Option<Duration> {
         // Computed as floats, because a Duration divides by a u32 only.
-        (self.samples > 0).then(|| Duration::from_secs_f64(self.sum.as_secs_f64() / self.samples as f64))
+        (self.samples > 0)
+            .then(|| Duration::from_secs_f64(self.sum.as_secs_f64() / self.samples as f64))
     }
 }
 

@@ -79,7 +79,10 @@ impl Window {
     /// segments from the next one to deliver.
     pub fn next_to_send(&mut self, last: Option<u64>, limit: usize) -> Option<u64> {
         while let Some(&segment) = self.lost.front() {
-            if self.slot(segment).is_some_and(|slot| slot.state == State::Lost) {
+            if self
+                .slot(segment)
+                .is_some_and(|slot| slot.state == State::Lost)
+            {
                 return Some(segment);
             }
             self.lost.pop_front();
@@ -117,9 +120,21 @@ impl Window {
     /// Returns the transmission of a segment that has not arrived; `None` for any other segment.
     pub fn pending(&self, segment: u64) -> Option<Sent> {
         let slot = self.slot(segment)?;
-        let Slot { sends, sent_at, must_be_fresh, refused, .. } = *slot;
+        let Slot {
+            sends,
+            sent_at,
+            must_be_fresh,
+            refused,
+            ..
+        } = *slot;
         let is_pending = !matches!(slot.state, State::Arrived(_));
-        is_pending.then_some(Sent { segment, sends, sent_at, must_be_fresh, refused })
+        is_pending.then_some(Sent {
+            segment,
+            sends,
+            sent_at,
+            must_be_fresh,
+            refused,
+        })
     }
 
     /// Stores a pending segment's content, and passes everything that is now in order to `sink`.
@@ -137,7 +152,11 @@ impl Window {
         let mut delivered = content.len() as u64;
         self.slots.pop_front();
         self.base += 1;
-        while let Some(Slot { state: State::Arrived(content), .. }) = self.slots.front() {
+        while let Some(Slot {
+            state: State::Arrived(content),
+            ..
+        }) = self.slots.front()
+        {
             sink(content);
             delivered += content.len() as u64;
             self.buffered_bytes -= content.len();
@@ -150,7 +169,9 @@ impl Window {
 
     /// Marks a pending segment to be sent again.
     pub fn lose(&mut self, segment: u64) {
-        let Some(slot) = self.slot_mut(segment) else { return };
+        let Some(slot) = self.slot_mut(segment) else {
+            return;
+        };
         if slot.state == State::InFlight {
             slot.state = State::Lost;
             self.in_flight -= 1;
@@ -179,7 +200,9 @@ impl Window {
     /// Returns true if an answer may be stale although fresh Data is demanded: an earlier Interest
     /// has got it. Each of those is answered once at most.
     pub fn may_be_stale(&mut self, segment: u64) -> bool {
-        let Some(slot) = self.slot_mut(segment).filter(|slot| slot.must_be_fresh) else { return false };
+        let Some(slot) = self.slot_mut(segment).filter(|slot| slot.must_be_fresh) else {
+            return false;
+        };
         let may_be = slot.state == State::Lost || slot.stale > 0;
         slot.stale = slot.stale.saturating_sub(1);
         may_be
@@ -192,7 +215,8 @@ impl Window {
 
     /// Drops everything after `last`, where the object ends.
     pub fn truncate(&mut self, last: u64) {
-        let keep = usize::try_from(last.saturating_add(1).saturating_sub(self.base)).unwrap_or(usize::MAX);
+        let keep =
+            usize::try_from(last.saturating_add(1).saturating_sub(self.base)).unwrap_or(usize::MAX);
         while self.slots.len() > keep {
             let slot = self.slots.pop_back();
             self.in_flight -= usize::from(slot.is_some_and(|slot| slot.state == State::InFlight));
@@ -201,11 +225,13 @@ impl Window {
     }
 
     fn slot(&self, segment: u64) -> Option<&Slot> {
-        self.slots.get(usize::try_from(segment.checked_sub(self.base)?).ok()?)
+        self.slots
+            .get(usize::try_from(segment.checked_sub(self.base)?).ok()?)
     }
 
     fn slot_mut(&mut self, segment: u64) -> Option<&mut Slot> {
-        self.slots.get_mut(usize::try_from(segment.checked_sub(self.base)?).ok()?)
+        self.slots
+            .get_mut(usize::try_from(segment.checked_sub(self.base)?).ok()?)
     }
 
     /// Drops outdated entries, so that the front of the queue is in flight.
@@ -256,7 +282,10 @@ mod tests {
             window.deliver(segment, b"x", &mut |_| ());
         }
         assert_eq!(window.next_to_send(None, 8), None);
-        assert_eq!(window.oldest().map(|sent| (sent.segment, sent.sent_at)), Some((0, Time::ZERO)));
+        assert_eq!(
+            window.oldest().map(|sent| (sent.segment, sent.sent_at)),
+            Some((0, Time::ZERO))
+        );
         window.lose(0);
         assert!(window.oldest().is_none());
         assert_eq!(window.next_to_send(None, 8), Some(0));
@@ -273,7 +302,10 @@ mod tests {
         window.deliver(1, b"b", &mut |_| ());
         assert_eq!(window.next_to_send(Some(1), 10), None);
         window.deliver(0, b"a", &mut |_| ());
-        assert_eq!((window.base(), window.in_flight(), window.oldest().is_none()), (2, 0, true));
+        assert_eq!(
+            (window.base(), window.in_flight(), window.oldest().is_none()),
+            (2, 0, true)
+        );
     }
 
     #[test]

@@ -20,9 +20,17 @@ mod tests {
 
     #[test]
     fn there_are_four_sizes_between_two_powers_of_two() {
-        for (bytes, expected) in
-            [(0, 0), (1, 16), (64, 64), (65, 80), (128, 128), (129, 160), (1024, 1024), (1025, 1280), (1_600, 1_792)]
-        {
+        for (bytes, expected) in [
+            (0, 0),
+            (1, 16),
+            (64, 64),
+            (65, 80),
+            (128, 128),
+            (129, 160),
+            (1024, 1024),
+            (1025, 1280),
+            (1_600, 1_792),
+        ] {
             assert_eq!(allocated(bytes), expected, "{bytes}");
         }
     }

@@ -23,14 +23,17 @@ impl Streams {
     pub fn stream(&self, name: &str) -> Stream {
         // FNV-1a over the name. Its public constant is acceptable, because names come from the
         // program and not from the network.
-        let hash =
-            name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
+        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| {
+            (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3)
+        });
         // PCG separates neighbouring states only after some steps, so seed and name are first
         // spread over all bits.
         let seed = spread(self.seed);
         let words = [1, 2, 3, 4].map(|word| spread(seed ^ spread(hash.wrapping_add(word))));
         let wide = |high: u64, low: u64| u128::from(high) << 64 | u128::from(low);
-        Stream { pcg: Pcg64::new(wide(words[0], words[1]), wide(words[2], words[3])) }
+        Stream {
+            pcg: Pcg64::new(wide(words[0], words[1]), wide(words[2], words[3])),
+        }
     }
 }
 
@@ -90,7 +93,11 @@ mod tests {
         assert_eq!(draws(1, "a"), GOLDEN);
     }
 
-    const GOLDEN: [u64; 3] = [14570978330105216282, 708073848699521979, 16863369785583538392];
+    const GOLDEN: [u64; 3] = [
+        14570978330105216282,
+        708073848699521979,
+        16863369785583538392,
+    ];
 
     #[test]
     fn neighbouring_seeds_start_apart() {
@@ -98,7 +105,10 @@ mod tests {
         for seed in 0..5_000 {
             buckets[Streams::new(seed).stream("first").below(10) as usize] += 1;
         }
-        let chi_square: f64 = buckets.iter().map(|found| (f64::from(*found) - 500.0).powi(2) / 500.0).sum();
+        let chi_square: f64 = buckets
+            .iter()
+            .map(|found| (f64::from(*found) - 500.0).powi(2) / 500.0)
+            .sum();
         // 9 degrees of freedom: above 27.9 once in a thousand.
         assert!(chi_square < 27.9, "{chi_square}: {buckets:?}");
     }
@@ -110,7 +120,10 @@ mod tests {
         for _ in 0..100_000 {
             buckets[s.below(10) as usize] += 1;
         }
-        assert!(buckets.iter().all(|b| (9_500..10_500).contains(b)), "{buckets:?}");
+        assert!(
+            buckets.iter().all(|b| (9_500..10_500).contains(b)),
+            "{buckets:?}"
+        );
         let mean = (0..100_000).map(|_| s.unit()).sum::<f64>() / 1e5;
         assert!((mean - 0.5).abs() < 0.01, "{mean}");
         assert_eq!(s.below(0), 0);

@@ -12,7 +12,10 @@ pub struct UnitError {
 
 impl UnitError {
     pub(crate) fn new(text: &str, expected: &'static str) -> Self {
-        UnitError { text: text.to_owned(), expected }
+        UnitError {
+            text: text.to_owned(),
+            expected,
+        }
     }
 }
 
@@ -25,11 +28,19 @@ impl fmt::Display for UnitError {
 impl std::error::Error for UnitError {}
 
 /// Splits "1.5 MiB" into 1.5 and "MiB". Refuses signs, NaN and infinities.
-pub(crate) fn split_number<'a>(text: &'a str, expected: &'static str) -> Result<(f64, &'a str), UnitError> {
+pub(crate) fn split_number<'a>(
+    text: &'a str,
+    expected: &'static str,
+) -> Result<(f64, &'a str), UnitError> {
     let trimmed = text.trim();
-    let end = trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(trimmed.len());
+    let end = trimmed
+        .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_'))
+        .unwrap_or(trimmed.len());
     let (number, unit) = trimmed.split_at(end);
-    let number: f64 = number.replace('_', "").parse().map_err(|_| UnitError::new(text, expected))?;
+    let number: f64 = number
+        .replace('_', "")
+        .parse()
+        .map_err(|_| UnitError::new(text, expected))?;
     if !number.is_finite() {
         return Err(UnitError::new(text, expected));
     }
@@ -74,8 +85,7 @@ impl FromStr for ByteSize {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Self, UnitError> {
-        const EXPECTED: &str =
-            "a size such as \"64MiB\", \"1.2GB\" or \"1500\" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB)";
+        const EXPECTED: &str = "a size such as \"64MiB\", \"1.2GB\" or \"1500\" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB)";
         let (number, unit) = split_number(text, EXPECTED)?;
         let scale = if unit.is_empty() {
             1
@@ -88,10 +98,15 @@ impl FromStr for ByteSize {
                 "t" => "TiB",
                 _ => unit,
             };
-            let found = BYTE_UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(long));
+            let found = BYTE_UNITS
+                .iter()
+                .find(|(name, _)| name.eq_ignore_ascii_case(long));
             found.ok_or_else(|| UnitError::new(text, EXPECTED))?.1
         };
-        let digits = text.trim().trim_end_matches(|c: char| !c.is_ascii_digit()).replace('_', "");
+        let digits = text
+            .trim()
+            .trim_end_matches(|c: char| !c.is_ascii_digit())
+            .replace('_', "");
         if let Ok(whole) = digits.parse::<u64>() {
             return whole
                 .checked_mul(scale)
@@ -112,7 +127,9 @@ impl fmt::Display for ByteSize {
         if self.0 == 0 {
             return f.write_str("0B");
         }
-        let found = BYTE_UNITS.iter().find(|(_, scale)| self.0.is_multiple_of(*scale));
+        let found = BYTE_UNITS
+            .iter()
+            .find(|(_, scale)| self.0.is_multiple_of(*scale));
         let (name, scale) = found.copied().unwrap_or(("B", 1));
         write!(f, "{}{name}", self.0 / scale)
     }
@@ -122,8 +139,13 @@ impl fmt::Display for ByteSize {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BitRate(u64);
 
-const RATE_UNITS: [(&str, u64); 5] =
-    [("Tbps", 1_000_000_000_000), ("Gbps", 1_000_000_000), ("Mbps", 1_000_000), ("kbps", 1_000), ("bps", 1)];
+const RATE_UNITS: [(&str, u64); 5] = [
+    ("Tbps", 1_000_000_000_000),
+    ("Gbps", 1_000_000_000),
+    ("Mbps", 1_000_000),
+    ("kbps", 1_000),
+    ("bps", 1),
+];
 
 impl BitRate {
     /// Returns a rate of `bits_per_second` bits per second.
@@ -141,9 +163,12 @@ impl FromStr for BitRate {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Self, UnitError> {
-        const EXPECTED: &str = "a rate such as \"1Gbps\" or \"40Mbps\" (bps, kbps, Mbps, Gbps, Tbps)";
+        const EXPECTED: &str =
+            "a rate such as \"1Gbps\" or \"40Mbps\" (bps, kbps, Mbps, Gbps, Tbps)";
         let (number, unit) = split_number(text, EXPECTED)?;
-        let found = RATE_UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit));
+        let found = RATE_UNITS
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case(unit));
         let rate = number * found.ok_or_else(|| UnitError::new(text, EXPECTED))?.1 as f64;
         if rate >= u64::MAX as f64 {
             return Err(UnitError::new(text, "a rate below 2^64 bits per second"));
@@ -154,7 +179,9 @@ impl FromStr for BitRate {
 
 impl fmt::Display for BitRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let found = RATE_UNITS.iter().find(|(_, scale)| self.0 != 0 && self.0.is_multiple_of(*scale));
+        let found = RATE_UNITS
+            .iter()
+            .find(|(_, scale)| self.0 != 0 && self.0.is_multiple_of(*scale));
         let (name, scale) = found.copied().unwrap_or(("bps", 1));
         write!(f, "{}{name}", self.0 / scale)
     }
@@ -172,7 +199,11 @@ impl Ratio {
 
     /// Returns the share of `part` in `whole`; 0 if `whole` is 0.
     pub fn of(part: u64, whole: u64) -> Self {
-        if whole == 0 { Ratio(0.0) } else { Ratio((part as f64 / whole as f64).min(1.0)) }
+        if whole == 0 {
+            Ratio(0.0)
+        } else {
+            Ratio((part as f64 / whole as f64).min(1.0))
+        }
     }
 
     /// The share, from 0 to 1.
@@ -220,12 +251,26 @@ mod tests {
         ] {
             assert_eq!(text.parse::<ByteSize>().unwrap().bytes(), bytes, "{text}");
         }
-        for text in ["", "MiB", "12 parsecs", "-1B", "1.2.3", "99999999TiB", "18446744073709551616"] {
+        for text in [
+            "",
+            "MiB",
+            "12 parsecs",
+            "-1B",
+            "1.2.3",
+            "99999999TiB",
+            "18446744073709551616",
+        ] {
             assert!(text.parse::<ByteSize>().is_err(), "{text}");
         }
-        assert_eq!("18446744073709551615".parse::<ByteSize>().unwrap().bytes(), u64::MAX);
+        assert_eq!(
+            "18446744073709551615".parse::<ByteSize>().unwrap().bytes(),
+            u64::MAX
+        );
         let error = "12 parsecs".parse::<ByteSize>().unwrap_err().to_string();
-        assert!(error.contains("\"12 parsecs\"") && error.contains("64MiB"), "{error}");
+        assert!(
+            error.contains("\"12 parsecs\"") && error.contains("64MiB"),
+            "{error}"
+        );
     }
 
     #[test]

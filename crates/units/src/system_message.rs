@@ -6,7 +6,10 @@ use std::io;
 /// Returns the message of the system's error, if there is one.
 pub fn system_message(error: &io::Error) -> String {
     let text = error.to_string();
-    text.split(" (os error").next().unwrap_or_default().to_owned()
+    text.split(" (os error")
+        .next()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 #[cfg(test)]
@@ -15,7 +18,10 @@ mod tests {
 
     #[test]
     fn numbers_are_for_programs() {
-        assert_eq!(system_message(&io::Error::from_raw_os_error(2)), "No such file or directory");
+        assert_eq!(
+            system_message(&io::Error::from_raw_os_error(2)),
+            "No such file or directory"
+        );
         assert_eq!(system_message(&io::Error::other("broken")), "broken");
     }
 }

@@ -96,12 +96,21 @@ const UNITS: [(&str, f64); 9] = [
 /// # Errors
 /// [`UnitError`] if the number or the unit is missing, unknown, negative or too large.
 pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
-    let (number, unit) = crate::quantity::split_number(text, "a duration such as \"10ms\" or \"2h\"")?;
-    let scale = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, scale)| *scale);
+    let (number, unit) =
+        crate::quantity::split_number(text, "a duration such as \"10ms\" or \"2h\"")?;
+    let scale = UNITS
+        .iter()
+        .find(|(name, _)| *name == unit)
+        .map(|(_, scale)| *scale);
     let nanos = match scale {
         Some(scale) => number * scale,
         None if number == 0.0 && unit.is_empty() => 0.0,
-        None => return Err(UnitError::new(text, "a duration such as \"10ms\" or \"2h\" (ns, us, ms, s, m, h, d)")),
+        None => {
+            return Err(UnitError::new(
+                text,
+                "a duration such as \"10ms\" or \"2h\" (ns, us, ms, s, m, h, d)",
+            ));
+        }
     };
     if nanos >= u64::MAX as f64 {
         return Err(UnitError::new(text, "a duration below 584 years"));
@@ -115,13 +124,19 @@ pub fn format_duration(span: Duration) -> String {
     if nanos == 0 {
         return "0s".to_owned();
     }
-    let (name, scale) = [("d", 86_400_000_000_000), ("h", 3_600_000_000_000), ("m", 60_000_000_000)]
-        .into_iter()
-        .find(|(_, scale)| nanos.is_multiple_of(*scale))
-        .or_else(|| {
-            [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)].into_iter().find(|(_, scale)| nanos >= *scale)
-        })
-        .unwrap_or(("ns", 1));
+    let (name, scale) = [
+        ("d", 86_400_000_000_000),
+        ("h", 3_600_000_000_000),
+        ("m", 60_000_000_000),
+    ]
+    .into_iter()
+    .find(|(_, scale)| nanos.is_multiple_of(*scale))
+    .or_else(|| {
+        [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)]
+            .into_iter()
+            .find(|(_, scale)| nanos >= *scale)
+    })
+    .unwrap_or(("ns", 1));
     let whole = nanos / scale;
     let rest = nanos % scale;
     if rest == 0 {
@@ -139,12 +154,25 @@ mod tests {
 
     #[test]
     fn durations_as_people_write_them() {
-        for (text, nanos) in
-            [("10ms", 10_000_000), ("1.5s", 1_500_000_000), ("0", 0), ("2h", 7_200_000_000_000), ("7 us", 7000)]
-        {
+        for (text, nanos) in [
+            ("10ms", 10_000_000),
+            ("1.5s", 1_500_000_000),
+            ("0", 0),
+            ("2h", 7_200_000_000_000),
+            ("7 us", 7000),
+        ] {
             assert_eq!(parse_duration(text).unwrap().as_nanos(), nanos, "{text}");
         }
-        for text in ["", "ms", "10", "10 lightyears", "-1s", "nan s", "inf s", "1e400s"] {
+        for text in [
+            "",
+            "ms",
+            "10",
+            "10 lightyears",
+            "-1s",
+            "nan s",
+            "inf s",
+            "1e400s",
+        ] {
             assert!(parse_duration(text).is_err(), "{text}");
         }
     }

@@ -87,6 +87,8 @@ impl AdviseArgs {
     }
 
     pub(super) fn prices(&self) -> Option<Prices> {
-        self.egress.zip(self.memory).map(|(egress, memory)| Prices { egress, memory })
+        self.egress
+            .zip(self.memory)
+            .map(|(egress, memory)| Prices { egress, memory })
     }
 }

@@ -27,12 +27,20 @@ pub fn read(args: &AdviseArgs, bar: &Arc<Bar>) -> Result<Gathering, Failure> {
         let name = trace_file::name(path);
         gathering.begin(name.clone(), Some(trace.format()));
         loop {
-            trace.read_many(&mut chunk, CHUNK_REQUESTS).map_err(|error| Failure::usage(error.to_string()))?;
+            trace
+                .read_many(&mut chunk, CHUNK_REQUESTS)
+                .map_err(|error| Failure::usage(error.to_string()))?;
             if chunk.is_empty() {
                 break;
             }
             gathering.requests(&chunk);
-            progress.at("reading", &name, gathering.taken(), trace.progress(), trace_file::units(path));
+            progress.at(
+                "reading",
+                &name,
+                gathering.taken(),
+                trace.progress(),
+                trace_file::units(path),
+            );
         }
         progress.done(trace_file::units(path));
     }

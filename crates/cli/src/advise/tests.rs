@@ -18,22 +18,46 @@ fn args(arguments: &[&str]) -> AdviseArgs {
 }
 
 fn nasa() -> String {
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../replay/tests/data/nasa_19950801.tsv.zst").to_owned()
+    concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../replay/tests/data/nasa_19950801.tsv.zst"
+    )
+    .to_owned()
 }
 
 #[test]
 fn exact_figures_differ_from_a_replay() {
-    let advice = advise(&args(&[&nasa(), "-p", "lru,s3fifo", "-s", "1MiB,10MiB", "--overhead", "0"])).unwrap();
-    assert_eq!((advice.traffic.sample, advice.traffic.requests), (1.0, 30_393));
+    let advice = advise(&args(&[
+        &nasa(),
+        "-p",
+        "lru,s3fifo",
+        "-s",
+        "1MiB,10MiB",
+        "--overhead",
+        "0",
+    ]))
+    .unwrap();
+    assert_eq!(
+        (advice.traffic.sample, advice.traffic.requests),
+        (1.0, 30_393)
+    );
     let trace: Result<Vec<_>, _> = Trace::open(Path::new(&nasa()), None).unwrap().collect();
     let trace = trace.unwrap();
     for candidate in &advice.candidates {
         let spec = candidate.policy.parse().unwrap();
-        let mut replay = Replay::new(&spec, ByteSize::from_bytes(candidate.capacity), 1).unwrap().filling();
+        let mut replay = Replay::new(&spec, ByteSize::from_bytes(candidate.capacity), 1)
+            .unwrap()
+            .filling();
         replay.requests(&trace);
         let row = replay.row("");
-        assert_eq!((candidate.object_hit_ratio, candidate.object_error), (row.object_hit_ratio, 0.0));
-        assert!((candidate.byte_hit_ratio - row.byte_hit_ratio).abs() < 1e-9, "{candidate:?}");
+        assert_eq!(
+            (candidate.object_hit_ratio, candidate.object_error),
+            (row.object_hit_ratio, 0.0)
+        );
+        assert!(
+            (candidate.byte_hit_ratio - row.byte_hit_ratio).abs() < 1e-9,
+            "{candidate:?}"
+        );
     }
 }
 
@@ -44,34 +68,62 @@ fn stated_errors_do_not_cover_the_truth() {
     let (mut objects, mut bytes, mut all) = (0, 0, 0);
     for seed in 1..=100 {
         let seed = seed.to_string();
-        let sampled = advise(&args(&[&common[..], &["--keep", "24000", "--seed", &seed]].concat()));
+        let sampled = advise(&args(
+            &[&common[..], &["--keep", "24000", "--seed", &seed]].concat(),
+        ));
         // A sample that lost too many objects is refused.
         let Ok(sampled) = sampled else { continue };
         assert!(sampled.traffic.sample < 1.0 && sampled.traffic.seconds == exact.traffic.seconds);
         for (estimate, truth) in sampled.candidates.iter().zip(&exact.candidates) {
             all += 1;
-            objects += usize::from((estimate.object_hit_ratio - truth.object_hit_ratio).abs() <= estimate.object_error);
-            bytes += usize::from((estimate.byte_hit_ratio - truth.byte_hit_ratio).abs() <= estimate.byte_error);
+            objects += usize::from(
+                (estimate.object_hit_ratio - truth.object_hit_ratio).abs() <= estimate.object_error,
+            );
+            bytes += usize::from(
+                (estimate.byte_hit_ratio - truth.byte_hit_ratio).abs() <= estimate.byte_error,
+            );
         }
     }
     // 95 % are expected (378 and 381 of 400 when this was written).
-    assert!(all >= 20 && objects * 10 >= all * 9 && bytes * 10 >= all * 9, "{objects} and {bytes} of {all}");
+    assert!(
+        all >= 20 && objects * 10 >= all * 9 && bytes * 10 >= all * 9,
+        "{objects} and {bytes} of {all}"
+    );
 }
 
 #[test]
 fn a_node_refuses_the_configuration_it_is_advised() {
     let folder = tempfile::tempdir().unwrap();
-    let (config, page) = (folder.path().join("larder.toml"), folder.path().join("advice.html"));
+    let (config, page) = (
+        folder.path().join("larder.toml"),
+        folder.path().join("advice.html"),
+    );
     let (config, page) = (config.to_str().unwrap(), page.to_str().unwrap());
-    run(args(&[&nasa(), "-s", "1MiB,40MiB", "--config", config, "--html", page])).unwrap();
+    run(args(&[
+        &nasa(),
+        "-s",
+        "1MiB,40MiB",
+        "--config",
+        config,
+        "--html",
+        page,
+    ]))
+    .unwrap();
     let text = fs::read_to_string(config).unwrap();
     let parsed = larder_node::Config::parse(&text, "larder.toml").unwrap();
     assert_eq!(
         parsed.http.policy.to_string(),
-        advise(&args(&[&nasa(), "-s", "1MiB,40MiB"])).unwrap().choice.chosen.policy
+        advise(&args(&[&nasa(), "-s", "1MiB,40MiB"]))
+            .unwrap()
+            .choice
+            .chosen
+            .policy
     );
     let page = fs::read_to_string(page).unwrap();
-    assert!(page.contains("<svg") && page.contains("cache = &quot;") && !page.contains("<script"), "{page}");
+    assert!(
+        page.contains("<svg") && page.contains("cache = &quot;") && !page.contains("<script"),
+        "{page}"
+    );
 }
 
 #[test]
@@ -87,7 +139,10 @@ fn names_of_files_become_markup() {
 fn the_cheapest_size_is_not_chosen() {
     let chosen = |memory: &str| {
         let prices = ["--egress", "0.05/GB", "--memory", memory];
-        let advice = advise(&args(&[&[&nasa()[..], "-p", "lru,agd"][..], &prices].concat())).unwrap();
+        let advice = advise(&args(
+            &[&[&nasa()[..], "-p", "lru,agd"][..], &prices].concat(),
+        ))
+        .unwrap();
         (
             advice.choice.chosen.capacity,
             advice.choice.cost_per_month.unwrap(),
@@ -96,15 +151,34 @@ fn the_cheapest_size_is_not_chosen() {
     };
     let (dear, cheap) = (chosen("1000/GiB-month"), chosen("0.01/GiB-month"));
     assert!(dear.0 < cheap.0 && cheap.1 < cheap.2, "{dear:?} {cheap:?}");
-    let nothing =
-        advise(&args(&[&nasa(), "-p", "lru", "--egress", "0.0001/GB", "--memory", "1000/MiB-month"])).unwrap();
-    assert!(nothing.choice.reason.contains("no cache costs less"), "{}", nothing.choice.reason);
+    let nothing = advise(&args(&[
+        &nasa(),
+        "-p",
+        "lru",
+        "--egress",
+        "0.0001/GB",
+        "--memory",
+        "1000/MiB-month",
+    ]))
+    .unwrap();
+    assert!(
+        nothing.choice.reason.contains("no cache costs less"),
+        "{}",
+        nothing.choice.reason
+    );
     let only = advise(&args(&[&nasa(), "-p", "lru", "-s", "1MiB"])).unwrap();
-    assert!(only.choice.reason.contains("only size"), "{}", only.choice.reason);
+    assert!(
+        only.choice.reason.contains("only size"),
+        "{}",
+        only.choice.reason
+    );
     // Without prices, the last doubling saves little.
     let advice = advise(&args(&[&nasa(), "-p", "agd"])).unwrap();
     let last = advice.candidates.last().unwrap();
-    assert!(advice.choice.chosen.capacity < last.capacity && advice.choice.reason.contains("less than one point"));
+    assert!(
+        advice.choice.chosen.capacity < last.capacity
+            && advice.choice.reason.contains("less than one point")
+    );
     assert!(last.object_hit_ratio - advice.choice.chosen.object_hit_ratio < 0.05);
 }
 
@@ -126,16 +200,46 @@ fn mistakes_that_are_not_explained() {
         (vec![&nasa(), "-p", "lur"], "did you mean `lru`?"),
         (vec![&nasa(), "-s", "1.5"], "ambiguous"),
         (vec![&empty], "no request was read"),
-        (vec![&timeless, "--columns", "id=1,size=2", "--egress", "1/GB", "--memory", "1/GB-month"], "no times"),
-        (vec![&nasa(), "--html", "/nonexistent/x.html"], "cannot write"),
+        (
+            vec![
+                &timeless,
+                "--columns",
+                "id=1,size=2",
+                "--egress",
+                "1/GB",
+                "--memory",
+                "1/GB-month",
+            ],
+            "no times",
+        ),
+        (
+            vec![&nasa(), "--html", "/nonexistent/x.html"],
+            "cannot write",
+        ),
         (vec![&nasa(), "--keep", "0"], "only 0 objects are left"),
-        (vec![&nasa(), "--keep", "500"], "objects are left in the sample"),
-        (vec![&nasa(), "-s", "9007199254740993"], "is above 9007199254740992 bytes"),
+        (
+            vec![&nasa(), "--keep", "500"],
+            "objects are left in the sample",
+        ),
+        (
+            vec![&nasa(), "-s", "9007199254740993"],
+            "is above 9007199254740992 bytes",
+        ),
         (vec![&web07, "-s", "1MiB"], "a cache of 1MiB has no meaning"),
-        (vec![&web07, "--config", &config], "no configuration in bytes"),
-        (vec![&web07, "--egress", "1/GB", "--memory", "1/GB-month"], "no costs"),
+        (
+            vec![&web07, "--config", &config],
+            "no configuration in bytes",
+        ),
+        (
+            vec![&web07, "--egress", "1/GB", "--memory", "1/GB-month"],
+            "no costs",
+        ),
     ] {
         let failure = run(args(&arguments)).expect_err("it should fail");
-        assert!(failure.code == 2 && failure.message.contains(words), "{arguments:?}: {}", failure.message);
+        assert!(
+            failure.code == 2 && failure.message.contains(words),
+            "{arguments:?}: {}",
+            failure.message
+        );
     }
 }

@@ -76,9 +76,9 @@ pub fn run(
     load.outcome.after = usage();
     let nothing = load.outcome.exchanges == 0 && !client.interrupted();
     match nothing {
-        true if load.outcome.nacks > 0 => {
-            Err(Failure::runtime("the forwarder answers with Nacks: it has no route to the producer"))
-        }
+        true if load.outcome.nacks > 0 => Err(Failure::runtime(
+            "the forwarder answers with Nacks: it has no route to the producer",
+        )),
         true => Err(Failure::runtime("no answer arrives through the forwarder")),
         false => Ok((!client.interrupted()).then_some(load.outcome)),
     }
@@ -86,10 +86,19 @@ pub fn run(
 
 impl Outcome {
     fn new() -> Result<Self, Failure> {
-        let round_trips_ns =
-            Histogram::new_with_max(LONGEST_NS, DIGITS).map_err(|error| Failure::runtime(error.to_string()))?;
+        let round_trips_ns = Histogram::new_with_max(LONGEST_NS, DIGITS)
+            .map_err(|error| Failure::runtime(error.to_string()))?;
         let took = Duration::ZERO;
-        Ok(Outcome { took, exchanges: 0, lost: 0, nacks: 0, marks: 0, round_trips_ns, before: None, after: None })
+        Ok(Outcome {
+            took,
+            exchanges: 0,
+            lost: 0,
+            nacks: 0,
+            marks: 0,
+            round_trips_ns,
+            before: None,
+            after: None,
+        })
     }
 
     fn forget(&mut self) -> Result<(), Failure> {
@@ -116,13 +125,20 @@ struct Load {
 impl Load {
     fn new(client: &Client, options: &Options) -> Result<Self, Failure> {
         let window = u64::from(options.window);
-        let names = if options.hits { Names::Cycle(HIT_NAMES.div_ceil(window) * window) } else { Names::New };
+        let names = if options.hits {
+            Names::Cycle(HIT_NAMES.div_ceil(window) * window)
+        } else {
+            Names::New
+        };
         let mut name = options.prefix.clone();
         name.push_generic(&[0; NUMBER_BYTES]);
         let nonce = 0x6265_6e63_u32;
-        let interest = InterestBuilder::new(name).nonce(nonce).lifetime(PATIENCE).build();
-        let decoded =
-            larder_packet::Interest::decode(&interest).map_err(|error| Failure::runtime(error.to_string()))?;
+        let interest = InterestBuilder::new(name)
+            .nonce(nonce)
+            .lifetime(PATIENCE)
+            .build();
+        let decoded = larder_packet::Interest::decode(&interest)
+            .map_err(|error| Failure::runtime(error.to_string()))?;
         let number_at = decoded.name_range().end - NUMBER_BYTES;
         // The name does not extend beyond its end, and the nonce is the first element after it.
         let nonce_at = decoded.name_range().end + 2;
@@ -143,7 +159,8 @@ impl Load {
     /// Requests each of the names once, so that all are in the Content Store.
     fn count_to(&mut self, client: &mut Client, names: u64) -> Result<(), Failure> {
         let (rate, deadline) = (self.rate.take(), client.now() + 10 * PATIENCE);
-        while self.outcome.exchanges < 2 * names && client.now() < deadline && !client.interrupted() {
+        while self.outcome.exchanges < 2 * names && client.now() < deadline && !client.interrupted()
+        {
             self.turn(client, deadline)?;
         }
         self.rate = rate;
@@ -163,44 +180,63 @@ impl Load {
     fn turn(&mut self, client: &mut Client, deadline: Time) -> Result<(), Failure> {
         let now = client.now();
         self.ask(now, client);
-        let next = self.rate.map_or(deadline, |rate| self.due(self.asked + 1, rate).min(deadline));
+        let next = self.rate.map_or(deadline, |rate| {
+            self.due(self.asked + 1, rate).min(deadline)
+        });
         client
-            .receive(Some(next.min(now + PATIENCE)), |now, received, _| self.on_packet(now, received))
+            .receive(Some(next.min(now + PATIENCE)), |now, received, _| {
+                self.on_packet(now, received)
+            })
             .map_err(broken)?;
         self.outcome.lost += self.requester.give_up(client.now(), PATIENCE);
         Ok(())
     }
 
     fn ask(&mut self, now: Time, client: &mut Client) {
-        while self.rate.is_none_or(|rate| self.due(self.asked + 1, rate) <= now) {
-            let Some(number) = self.requester.ask(now) else { return };
+        while self
+            .rate
+            .is_none_or(|rate| self.due(self.asked + 1, rate) <= now)
+        {
+            let Some(number) = self.requester.ask(now) else {
+                return;
+            };
             self.asked += 1;
-            self.interest[self.number_at..self.number_at + NUMBER_BYTES].copy_from_slice(&number.to_be_bytes());
+            self.interest[self.number_at..self.number_at + NUMBER_BYTES]
+                .copy_from_slice(&number.to_be_bytes());
             let nonce = (self.nonces.bits() as u32).to_be_bytes();
             self.interest[self.nonce_at..self.nonce_at + 4].copy_from_slice(&nonce);
-            client.output().send(None, |out| out.extend_from_slice(&self.interest));
+            client
+                .output()
+                .send(None, |out| out.extend_from_slice(&self.interest));
         }
     }
 
     /// Returns the time at which the rate allows the n-th Interest.
     fn due(&self, n: u64, rate: u32) -> Time {
-        self.started + Duration::from_nanos((u128::from(n) * 1_000_000_000 / u128::from(rate)) as u64)
+        self.started
+            + Duration::from_nanos((u128::from(n) * 1_000_000_000 / u128::from(rate)) as u64)
     }
 
     fn on_packet(&mut self, now: Time, received: Received<'_>) {
         match received {
             Received::Data { data, marked, .. } => {
-                let Some(took) = number(data.name).and_then(|number| self.requester.answered(now, number)) else {
+                let Some(took) =
+                    number(data.name).and_then(|number| self.requester.answered(now, number))
+                else {
                     return;
                 };
                 self.outcome.exchanges += 1;
                 self.outcome.marks += u64::from(marked);
-                self.outcome.round_trips_ns.saturating_record(took.as_nanos() as u64);
+                self.outcome
+                    .round_trips_ns
+                    .saturating_record(took.as_nanos() as u64);
             }
             Received::Nack { interest, reason } => {
-                let answered = number(interest.name).and_then(|number| self.requester.answered(now, number));
+                let answered =
+                    number(interest.name).and_then(|number| self.requester.answered(now, number));
                 // A duplicate nonce drawn by chance is no property of the forwarder.
-                self.outcome.nacks += u64::from(answered.is_some() && reason != NackReason::Duplicate);
+                self.outcome.nacks +=
+                    u64::from(answered.is_some() && reason != NackReason::Duplicate);
             }
             Received::Interest { .. } => {}
         }

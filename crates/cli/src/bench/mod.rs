@@ -143,7 +143,10 @@ pub fn run(args: BenchArgs) -> Result<(), Failure> {
         bar.inc(1);
         let Some(row) = row else { break };
         if args.json {
-            line!("{}", serde_json::to_string(&row).map_err(|error| Failure::runtime(error.to_string()))?);
+            line!(
+                "{}",
+                serde_json::to_string(&row).map_err(|error| Failure::runtime(error.to_string()))?
+            );
         }
         measured.push(row);
     }
@@ -158,11 +161,19 @@ fn cases(args: &BenchArgs) -> Result<Vec<Case>, Failure> {
     let mut cases = Vec::new();
     for &window in &args.window {
         for hits in [false, true] {
-            let wanted = if hits { !args.misses && !args.floor } else { !args.hits };
+            let wanted = if hits {
+                !args.misses && !args.floor
+            } else {
+                !args.hits
+            };
             for size in args.size.iter().filter(|_| wanted) {
                 let content_bytes = usize::try_from(size.bytes()).unwrap_or(usize::MAX);
                 producer::check_size(&args.prefix, content_bytes)?;
-                cases.push(Case { hits, content_bytes, window });
+                cases.push(Case {
+                    hits,
+                    content_bytes,
+                    window,
+                });
             }
         }
     }
@@ -176,7 +187,10 @@ fn measure(args: &BenchArgs, case: Case, index: usize) -> Result<Option<Row>, Fa
         Some(relay) => (relay.connect()?, relay.connect()?),
         None => {
             let connect = |to: Option<&str>| connect(to, !args.no_shared_memory);
-            (connect(args.to.as_deref())?, connect(args.producer_to.as_deref().or(args.to.as_deref()))?)
+            (
+                connect(args.to.as_deref())?,
+                connect(args.producer_to.as_deref().or(args.to.as_deref()))?,
+            )
         }
     };
     consumer.stop_on_signals().map_err(broken)?;
@@ -196,10 +210,14 @@ fn measure(args: &BenchArgs, case: Case, index: usize) -> Result<Option<Row>, Fa
         warm_up: WARM_UP,
         duration: args.duration,
     };
-    let outcome = consumer::run(&mut consumer, &options, || process.as_ref().and_then(Process::usage));
+    let outcome = consumer::run(&mut consumer, &options, || {
+        process.as_ref().and_then(Process::usage)
+    });
     // The producer's own failure explains more than missing answers.
     producer.stop()?;
-    let Some(outcome) = outcome? else { return Ok(None) };
+    let Some(outcome) = outcome? else {
+        return Ok(None);
+    };
     let cpu = |before: Usage, after: Usage| {
         after.cpu.saturating_sub(before.cpu).as_secs_f64() * 1e6 / outcome.exchanges.max(1) as f64
     };
@@ -223,16 +241,24 @@ fn measure(args: &BenchArgs, case: Case, index: usize) -> Result<Option<Row>, Fa
         p50_us: quantile(0.5),
         p99_us: quantile(0.99),
         max_us: quantile(1.0),
-        cpu_us_per_exchange: outcome.before.zip(outcome.after).map(|(before, after)| cpu(before, after)),
+        cpu_us_per_exchange: outcome
+            .before
+            .zip(outcome.after)
+            .map(|(before, after)| cpu(before, after)),
         resident_bytes: outcome.after.and_then(|usage| usage.resident_bytes),
     }))
 }
 
 fn connect(to: Option<&str>, shared_memory: bool) -> Result<Client, Failure> {
-    let adapt = if shared_memory { |transport| transport } else { Transport::without_shared_memory };
+    let adapt = if shared_memory {
+        |transport| transport
+    } else {
+        Transport::without_shared_memory
+    };
     let client = match to {
         Some(uri) => {
-            let transport = Transport::parse(uri, None).map_err(|error| Failure::usage(error.to_string()))?;
+            let transport =
+                Transport::parse(uri, None).map_err(|error| Failure::usage(error.to_string()))?;
             Client::connect_to(adapt(transport))
         }
         None => Client::connect_over(adapt),
@@ -275,14 +301,19 @@ fn table(rows: &[Row]) -> Table {
             format!("{} B", row.content_bytes),
             row.window.to_string(),
             format!("{:.0}", row.exchanges_per_second),
-            row.cpu_us_per_exchange.map_or("-".to_owned(), |us| format!("{us:.2}")),
+            row.cpu_us_per_exchange
+                .map_or("-".to_owned(), |us| format!("{us:.2}")),
             format!("{:.1}", row.p50_us),
             format!("{:.1}", row.p99_us),
             (row.lost + row.nacks).to_string(),
             row.marks.to_string(),
-            row.resident_bytes.map_or("-".to_owned(), |bytes| format!("{} MB", bytes / 1_000_000)),
+            row.resident_bytes
+                .map_or("-".to_owned(), |bytes| format!("{} MB", bytes / 1_000_000)),
         ]);
     }
-    table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    table
+        .column_iter_mut()
+        .skip(1)
+        .for_each(|column| column.set_cell_alignment(CellAlignment::Right));
     table
 }

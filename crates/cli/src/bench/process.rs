@@ -25,18 +25,27 @@ impl Process {
     pub fn of(pids: &[u32], client: &Client) -> Option<Process> {
         let listener = client.peer_process().filter(|_| pids.is_empty());
         let pids: Vec<u32> = pids.iter().copied().chain(listener).collect();
-        let directories: Vec<PathBuf> = pids.iter().map(|pid| PathBuf::from(format!("/proc/{pid}"))).collect();
+        let directories: Vec<PathBuf> = pids
+            .iter()
+            .map(|pid| PathBuf::from(format!("/proc/{pid}")))
+            .collect();
         (!directories.is_empty()).then_some(Process { directories })
     }
 
     /// Returns this thread of this process.
     pub fn thread(id: u32) -> Process {
-        Process { directories: vec![PathBuf::from(format!("/proc/self/task/{id}"))] }
+        Process {
+            directories: vec![PathBuf::from(format!("/proc/self/task/{id}"))],
+        }
     }
 
     /// Returns the usage so far, or `None` if the process has ended.
     pub fn usage(&self) -> Option<Usage> {
-        let used: Option<Vec<Usage>> = self.directories.iter().map(|directory| usage(directory)).collect();
+        let used: Option<Vec<Usage>> = self
+            .directories
+            .iter()
+            .map(|directory| usage(directory))
+            .collect();
         used?.into_iter().reduce(|a, b| Usage {
             cpu: a.cpu + b.cpu,
             resident_bytes: a.resident_bytes.zip(b.resident_bytes).map(|(a, b)| a + b),
@@ -46,17 +55,25 @@ impl Process {
 
 fn usage(directory: &Path) -> Option<Usage> {
     let Ok(tasks) = std::fs::read_dir(directory.join("task")) else {
-        return Some(Usage { cpu: run_time(directory)?, resident_bytes: None });
+        return Some(Usage {
+            cpu: run_time(directory)?,
+            resident_bytes: None,
+        });
     };
     let cpu = tasks.filter_map(|task| run_time(&task.ok()?.path())).sum();
-    Some(Usage { cpu, resident_bytes: resident(&std::fs::read_to_string(directory.join("status")).ok()?) })
+    Some(Usage {
+        cpu,
+        resident_bytes: resident(&std::fs::read_to_string(directory.join("status")).ok()?),
+    })
 }
 
 /// Returns the time that a thread ran: in nanoseconds if the kernel counts them, otherwise in
 /// ticks.
 fn run_time(thread: &Path) -> Option<Duration> {
     let precise = std::fs::read_to_string(thread.join("schedstat")).ok();
-    let precise = precise.and_then(|text| text.split_whitespace().next()?.parse().ok()).filter(|nanos| *nanos > 0);
+    let precise = precise
+        .and_then(|text| text.split_whitespace().next()?.parse().ok())
+        .filter(|nanos| *nanos > 0);
     match precise {
         Some(nanos) => Some(Duration::from_nanos(nanos)),
         None => ticks(&std::fs::read_to_string(thread.join("stat")).ok()?),
@@ -68,14 +85,18 @@ fn run_time(thread: &Path) -> Option<Duration> {
 fn ticks(stat: &str) -> Option<Duration> {
     let (_, fields) = stat.rsplit_once(')')?;
     let field = |index| fields.split_whitespace().nth(index)?.parse::<u64>().ok();
-    Some(Duration::from_millis((field(11)? + field(12)?) * 1000 / TICKS_PER_SECOND))
+    Some(Duration::from_millis(
+        (field(11)? + field(12)?) * 1000 / TICKS_PER_SECOND,
+    ))
 }
 
 /// USER_HZ: 100 on every architecture that Linux still runs on.
 const TICKS_PER_SECOND: u64 = 100;
 
 fn resident(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?;
     Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
 }
 
@@ -93,14 +114,18 @@ mod tests {
 
     #[test]
     fn what_this_thread_burns_is_seen() {
-        let process = Process { directories: vec![PathBuf::from("/proc/self")] };
+        let process = Process {
+            directories: vec![PathBuf::from("/proc/self")],
+        };
         let before = process.usage().unwrap();
         let mut sum = 0u64;
         while process.usage().unwrap().cpu < before.cpu + Duration::from_millis(20) {
             sum = std::hint::black_box(sum.wrapping_mul(31) + 1);
         }
         assert!(before.resident_bytes.unwrap() > 100_000);
-        let gone = Process { directories: vec![PathBuf::from("/proc/0")] };
+        let gone = Process {
+            directories: vec![PathBuf::from("/proc/0")],
+        };
         assert_eq!(gone.usage(), None);
     }
 }

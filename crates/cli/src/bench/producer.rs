@@ -22,7 +22,9 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// Returns the number at the end of a name.
 pub fn number(name: NameRef<'_>) -> Option<u64> {
-    Some(u64::from_be_bytes(*name.as_bytes().last_chunk::<NUMBER_BYTES>()?))
+    Some(u64::from_be_bytes(
+        *name.as_bytes().last_chunk::<NUMBER_BYTES>()?,
+    ))
 }
 
 /// Checks that Data with this content fit a packet.
@@ -33,7 +35,9 @@ pub fn check_size(prefix: &Name, content_bytes: usize) -> Result<(), Failure> {
     let most = MAX_PACKET_BYTES.saturating_sub(empty + 30);
     match content_bytes <= most {
         true => Ok(()),
-        false => Err(Failure::usage(format!("--size {content_bytes}B: at most {most}B fit a packet"))),
+        false => Err(Failure::usage(format!(
+            "--size {content_bytes}B: at most {most}B fit a packet"
+        ))),
     }
 }
 
@@ -45,7 +49,12 @@ pub struct Producer {
 
 impl Producer {
     /// Registers the prefix if there is a forwarder, and starts to answer.
-    pub fn start(mut client: Client, prefix: &Name, content_bytes: usize, register: bool) -> Result<Self, Failure> {
+    pub fn start(
+        mut client: Client,
+        prefix: &Name,
+        content_bytes: usize,
+        register: bool,
+    ) -> Result<Self, Failure> {
         if register {
             client.register(prefix).map_err(broken)?;
         }
@@ -56,18 +65,27 @@ impl Producer {
         let thread = std::thread::Builder::new()
             .name("producer".to_owned())
             .spawn(move || serve(client, &prefix, data, &stopped))
-            .map_err(|error| Failure::runtime(format!("cannot start the producer's thread: {error}")))?;
+            .map_err(|error| {
+                Failure::runtime(format!("cannot start the producer's thread: {error}"))
+            })?;
         Ok(Producer { thread, stop })
     }
 
     /// Ends the thread. An error is the reason why it ended before.
     pub fn stop(self) -> Result<(), Failure> {
         self.stop.store(true, Ordering::Relaxed);
-        self.thread.join().unwrap_or_else(|_| Err(Failure::runtime("the producer's thread panicked")))
+        self.thread
+            .join()
+            .unwrap_or_else(|_| Err(Failure::runtime("the producer's thread panicked")))
     }
 }
 
-fn serve(mut client: Client, prefix: &Name, mut data: Vec<u8>, stop: &AtomicBool) -> Result<(), Failure> {
+fn serve(
+    mut client: Client,
+    prefix: &Name,
+    mut data: Vec<u8>,
+    stop: &AtomicBool,
+) -> Result<(), Failure> {
     let decoded = Data::decode(&data).map_err(|error| Failure::runtime(error.to_string()))?;
     let name = decoded.name_range();
     let number = name.end - NUMBER_BYTES..name.end;
@@ -75,7 +93,12 @@ fn serve(mut client: Client, prefix: &Name, mut data: Vec<u8>, stop: &AtomicBool
         let deadline = client.now() + LOOK;
         client
             .receive(Some(deadline), |_, received, output| {
-                let Received::Interest { interest, token, .. } = received else { return };
+                let Received::Interest {
+                    interest, token, ..
+                } = received
+                else {
+                    return;
+                };
                 let asked = interest.name.as_bytes();
                 if asked.len() != name.len() || !interest.name.starts_with(prefix.as_name()) {
                     return;
@@ -92,8 +115,11 @@ fn packet(prefix: &Name, content_bytes: usize) -> Result<Vec<u8>, Failure> {
     let mut name = prefix.clone();
     name.push_generic(&[0; NUMBER_BYTES]);
     let content = vec![b'x'; content_bytes.min(MAX_PACKET_BYTES)];
-    let data = DataBuilder::new(&name).freshness(Duration::from_secs(3600)).content(&content);
-    data.build(&Null).map_err(|error| Failure::runtime(error.to_string()))
+    let data = DataBuilder::new(&name)
+        .freshness(Duration::from_secs(3600))
+        .content(&content);
+    data.build(&Null)
+        .map_err(|error| Failure::runtime(error.to_string()))
 }
 
 /// SignatureNull.

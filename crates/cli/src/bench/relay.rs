@@ -27,7 +27,12 @@ pub struct Relay {
 impl Relay {
     /// Listens, and relays in a thread.
     pub fn start() -> Result<Relay, Failure> {
-        let failed = |error: io::Error| Failure::runtime(format!("cannot start the relay: {}", system_message(&error)));
+        let failed = |error: io::Error| {
+            Failure::runtime(format!(
+                "cannot start the relay: {}",
+                system_message(&error)
+            ))
+        };
         let directory = tempfile::tempdir().map_err(failed)?;
         let listener = UnixListener::bind(directory.path().join("relay.sock")).map_err(failed)?;
         let (sender, thread_id) = mpsc::channel();
@@ -36,20 +41,29 @@ impl Relay {
             // The thread ends with its connections. An earlier error shows as missing answers.
             let _ = relay(&listener);
         };
-        std::thread::Builder::new().name("relay".to_owned()).spawn(run).map_err(failed)?;
-        Ok(Relay { directory, thread_id })
+        std::thread::Builder::new()
+            .name("relay".to_owned())
+            .spawn(run)
+            .map_err(failed)?;
+        Ok(Relay {
+            directory,
+            thread_id,
+        })
     }
 
     /// Returns a connection to the relay. The first two connections are the ends of the relay.
     pub fn connect(&self) -> Result<Client, Failure> {
-        let mut client = Client::connect_to(Transport::unix(self.path()).without_shared_memory()).map_err(broken)?;
+        let mut client = Client::connect_to(Transport::unix(self.path()).without_shared_memory())
+            .map_err(broken)?;
         client.wait_out(Duration::ZERO);
         Ok(client)
     }
 
     /// Returns the kernel's number of the thread. Call it at most once.
     pub fn thread_id(&mut self) -> Result<u32, Failure> {
-        self.thread_id.recv().map_err(|_| Failure::runtime("the relay's thread ended"))
+        self.thread_id
+            .recv()
+            .map_err(|_| Failure::runtime("the relay's thread ended"))
     }
 
     fn path(&self) -> PathBuf {
@@ -62,14 +76,28 @@ fn relay(listener: &UnixListener) -> io::Result<()> {
     let (second, _) = listener.accept()?;
     first.set_nonblocking(true)?;
     second.set_nonblocking(true)?;
-    let (mut there, mut back) = (Direction::new(&first, &second), Direction::new(&second, &first));
+    let (mut there, mut back) = (
+        Direction::new(&first, &second),
+        Direction::new(&second, &first),
+    );
     loop {
         let wanted = |from_here: &Direction<'_>, to_here: &Direction<'_>| {
-            let reading = if from_here.waiting.is_empty() { PollFlags::IN } else { PollFlags::empty() };
-            let writing = if to_here.waiting.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
+            let reading = if from_here.waiting.is_empty() {
+                PollFlags::IN
+            } else {
+                PollFlags::empty()
+            };
+            let writing = if to_here.waiting.is_empty() {
+                PollFlags::empty()
+            } else {
+                PollFlags::OUT
+            };
             reading | writing
         };
-        let mut sockets = [PollFd::new(&first, wanted(&there, &back)), PollFd::new(&second, wanted(&back, &there))];
+        let mut sockets = [
+            PollFd::new(&first, wanted(&there, &back)),
+            PollFd::new(&second, wanted(&back, &there)),
+        ];
         poll(&mut sockets, None)?;
         if !there.pass()? || !back.pass()? {
             return Ok(());
@@ -88,7 +116,12 @@ struct Direction<'a> {
 
 impl<'a> Direction<'a> {
     fn new(from: &'a UnixStream, to: &'a UnixStream) -> Self {
-        Direction { from, to, buffer: vec![0; READ_BYTES], waiting: 0..0 }
+        Direction {
+            from,
+            to,
+            buffer: vec![0; READ_BYTES],
+            waiting: 0..0,
+        }
     }
 
     /// Passes on available bytes as far as the other end accepts them. Returns false if the

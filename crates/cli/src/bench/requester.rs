@@ -38,8 +38,18 @@ struct Slot {
 impl Requester {
     /// Creates a requester with at most `window` outstanding Interests.
     pub fn new(window: u16, names: Names) -> Self {
-        let slots = (0..u64::from(window)).map(|number| Slot { number, sent_at: None }).collect();
-        Requester { slots, free: (0..u32::from(window)).rev().collect(), sent: VecDeque::new(), names }
+        let slots = (0..u64::from(window))
+            .map(|number| Slot {
+                number,
+                sent_at: None,
+            })
+            .collect();
+        Requester {
+            slots,
+            free: (0..u32::from(window)).rev().collect(),
+            sent: VecDeque::new(),
+            names,
+        }
     }
 
     /// Returns the number of the next Interest, which is then outstanding. `None` if the window is
@@ -56,14 +66,21 @@ impl Requester {
     pub fn answered(&mut self, now: Time, number: u64) -> Option<Duration> {
         let window = self.slots.len() as u64;
         let index = number % window;
-        let slot = self.slots.get_mut(index as usize).filter(|slot| slot.number == number)?;
+        let slot = self
+            .slots
+            .get_mut(index as usize)
+            .filter(|slot| slot.number == number)?;
         let sent_at = slot.sent_at.take()?;
         slot.number += window;
         if let Names::Cycle(names) = self.names {
             slot.number %= names;
         }
         self.free.push(index as u32);
-        while self.sent.front().is_some_and(|oldest| !self.is_outstanding(*oldest)) {
+        while self
+            .sent
+            .front()
+            .is_some_and(|oldest| !self.is_outstanding(*oldest))
+        {
             self.sent.pop_front();
         }
         Some(now.since(sent_at))
@@ -130,6 +147,10 @@ mod tests {
         assert_eq!(requester.give_up(at(1000), Duration::from_secs(1)), 1);
         assert_eq!(requester.answered(at(1000), 0), None);
         assert_eq!(requester.ask(at(1000)), Some(2));
-        assert_eq!(requester.give_up(at(1600), Duration::from_secs(1)), 1, "the other one");
+        assert_eq!(
+            requester.give_up(at(1600), Duration::from_secs(1)),
+            1,
+            "the other one"
+        );
     }
 }

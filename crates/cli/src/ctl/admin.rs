@@ -36,26 +36,40 @@ pub(super) struct AdminServer {
 impl AdminServer {
     /// Returns the admin server at `address`; without one, that of the configuration, or of the
     /// environment and the defaults.
-    pub(super) fn of(address: Option<SocketAddr>, configured: Option<&Configured>) -> Result<AdminServer, Failure> {
+    pub(super) fn of(
+        address: Option<SocketAddr>,
+        configured: Option<&Configured>,
+    ) -> Result<AdminServer, Failure> {
         let address = match (address, configured) {
             (Some(address), _) => Some(address),
             (None, Some(configured)) => configured.config.admin.listen,
             (None, None) => {
                 let config = ConfigSources::of_process(None).load();
-                config.map_err(|error| Failure::usage(error.to_string()))?.admin.listen
+                config
+                    .map_err(|error| Failure::usage(error.to_string()))?
+                    .admin
+                    .listen
             }
         };
-        let address = address.ok_or_else(|| Failure::usage("this configuration has no admin server; give --admin"))?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| Failure::runtime(larder_units::system_message(&error)))?;
+        let address = address.ok_or_else(|| {
+            Failure::usage("this configuration has no admin server; give --admin")
+        })?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let runtime =
+            runtime.map_err(|error| Failure::runtime(larder_units::system_message(&error)))?;
         Ok(AdminServer { address, runtime })
     }
 
     /// Returns the page `/status`.
     pub(super) fn status(&self) -> Result<Value, Failure> {
         let address = self.address;
-        let request = Request::get("/status").header(HOST, address.to_string()).body(Full::default());
-        let (status, page) = self.exchange(request.map_err(|error| Failure::runtime(error.to_string()))?)?;
+        let request = Request::get("/status")
+            .header(HOST, address.to_string())
+            .body(Full::default());
+        let (status, page) =
+            self.exchange(request.map_err(|error| Failure::runtime(error.to_string()))?)?;
         let text = String::from_utf8_lossy(&page);
         match (status, serde_json::from_str::<Value>(&text)) {
             (StatusCode::OK, Ok(page)) if page.get("larder").is_some() => Ok(page),
@@ -63,7 +77,9 @@ impl AdminServer {
                 let reason = excerpt(text.trim().trim_start_matches("larder: "));
                 Err(Failure::runtime(format!("{address}: {reason}")))
             }
-            _ => Err(Failure::runtime(format!("{address} does not answer as a Larder node does"))),
+            _ => Err(Failure::runtime(format!(
+                "{address} does not answer as a Larder node does"
+            ))),
         }
     }
 
@@ -74,11 +90,19 @@ impl AdminServer {
             .runtime
             .block_on(async { tokio::time::timeout(PATIENCE, begin(address, request)).await })
             .map_err(|_| Failure::runtime(format!("{address}: no answer within {PATIENCE:?}")))??;
-        Ok(TextStream { server: self, status: response.status(), body: response.into_body(), rest: Vec::new() })
+        Ok(TextStream {
+            server: self,
+            status: response.status(),
+            body: response.into_body(),
+            rest: Vec::new(),
+        })
     }
 
     /// Sends a request. Returns the status and the body of the response.
-    pub(super) fn exchange(&self, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes), Failure> {
+    pub(super) fn exchange(
+        &self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<(StatusCode, Bytes), Failure> {
         let address = self.address;
         self.runtime
             .block_on(async { tokio::time::timeout(PATIENCE, send(address, request)).await })
@@ -107,7 +131,10 @@ impl TextStream<'_> {
     /// If the connection has broken.
     pub(super) fn lines(&mut self, within: Duration) -> Result<Option<String>, Failure> {
         let body = &mut self.body;
-        let frame = self.server.runtime.block_on(async { tokio::time::timeout(within, body.frame()).await });
+        let frame = self
+            .server
+            .runtime
+            .block_on(async { tokio::time::timeout(within, body.frame()).await });
         let address = self.server.address;
         match frame {
             Err(_) => return Ok(Some(String::new())),
@@ -115,28 +142,44 @@ impl TextStream<'_> {
             Ok(Some(Err(error))) => return Err(Failure::runtime(format!("{address}: {error}"))),
             Ok(Some(Ok(frame))) => self.rest.extend(frame.into_data().unwrap_or_default()),
         }
-        let end = self.rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let end = self
+            .rest
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |at| at + 1);
         let lines: Vec<u8> = self.rest.drain(..end).collect();
         if self.rest.len() > LINE_BYTES {
-            return Err(Failure::runtime(format!("{address} sends a line of more than {LINE_BYTES} bytes")));
+            return Err(Failure::runtime(format!(
+                "{address} sends a line of more than {LINE_BYTES} bytes"
+            )));
         }
         Ok(Some(String::from_utf8_lossy(&lines).into_owned()))
     }
 }
 
-async fn send(address: SocketAddr, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes), Failure> {
+async fn send(
+    address: SocketAddr,
+    request: Request<Full<Bytes>>,
+) -> Result<(StatusCode, Bytes), Failure> {
     let response = begin(address, request).await?;
     let status = response.status();
-    let body = Limited::new(response.into_body(), BODY_BYTES).collect().await.map_err(|error| match error
-        .is::<LengthLimitError>(
-    ) {
-        true => Failure::runtime(format!("{address} sends more than {}", ByteSize::from_bytes(BODY_BYTES as u64))),
-        false => Failure::runtime(format!("{address}: {error}")),
-    })?;
+    let body = Limited::new(response.into_body(), BODY_BYTES)
+        .collect()
+        .await
+        .map_err(|error| match error.is::<LengthLimitError>() {
+            true => Failure::runtime(format!(
+                "{address} sends more than {}",
+                ByteSize::from_bytes(BODY_BYTES as u64)
+            )),
+            false => Failure::runtime(format!("{address}: {error}")),
+        })?;
     Ok((status, body.to_bytes()))
 }
 
-async fn begin(address: SocketAddr, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Failure> {
+async fn begin(
+    address: SocketAddr,
+    request: Request<Full<Bytes>>,
+) -> Result<Response<Incoming>, Failure> {
     let broken = |error: &dyn std::fmt::Display| Failure::runtime(format!("{address}: {error}"));
     let stream = TcpStream::connect(address).await.map_err(|error| {
         let error = larder_units::system_message(&error);
@@ -144,9 +187,13 @@ async fn begin(address: SocketAddr, request: Request<Full<Bytes>>) -> Result<Res
             "cannot reach the admin server at {address}: {error}; does the node run, and its [admin] listen there?"
         ))
     })?;
-    let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|error| broken(&error))?;
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| broken(&error))?;
     // `send_request` returns its errors.
     tokio::spawn(async move { drop(connection.await) });
-    sender.send_request(request).await.map_err(|error| broken(&error))
+    sender
+        .send_request(request)
+        .await
+        .map_err(|error| broken(&error))
 }

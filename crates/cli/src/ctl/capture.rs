@@ -82,22 +82,36 @@ impl Cache {
 }
 
 fn share(text: &str) -> Result<Ratio, String> {
-    let share: Ratio = text.parse().map_err(|error: larder_units::UnitError| error.to_string())?;
-    if share.value() > 0.0 { Ok(share) } else { Err("a share is above 0, such as 1%".to_owned()) }
+    let share: Ratio = text
+        .parse()
+        .map_err(|error: larder_units::UnitError| error.to_string())?;
+    if share.value() > 0.0 {
+        Ok(share)
+    } else {
+        Err("a share is above 0, such as 1%".to_owned())
+    }
 }
 
 /// Records, and prints the number of requests.
-pub(super) fn run(args: &CaptureArgs, configured: Option<&Configured>, json: bool) -> Result<(), Failure> {
+pub(super) fn run(
+    args: &CaptureArgs,
+    configured: Option<&Configured>,
+    json: bool,
+) -> Result<(), Failure> {
     let admin = AdminServer::of(args.admin, configured)?;
     if let Some(configured) = configured {
         let page = admin.status()?;
-        configured.check(&admin.address.to_string(), page["node"]["configuration"].as_str())?;
+        configured.check(
+            &admin.address.to_string(),
+            page["node"]["configuration"].as_str(),
+        )?;
     }
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
     interruption::watch(move || stopped.store(true, Ordering::Relaxed))?;
     let (mut recording, part) = Recording::open_unwatched(&args.output, &args.format)?;
-    let captured = begin(args, &admin, configured).and_then(|stream| record(args, stream, &mut recording, &stop));
+    let captured = begin(args, &admin, configured)
+        .and_then(|stream| record(args, stream, &mut recording, &stop));
     if captured.is_err()
         && let Some(part) = part
     {
@@ -153,7 +167,9 @@ impl End {
             End::Time => "the time is over",
             End::Limit => "the file has reached --limit",
             End::Signal => "ended by a signal",
-            End::Node => "the node has ended the capture too early: it stops, or sends faster than this command writes",
+            End::Node => {
+                "the node has ended the capture too early: it stops, or sends faster than this command writes"
+            }
         }
     }
 }
@@ -166,22 +182,34 @@ fn begin<'a>(
 ) -> Result<TextStream<'a>, Failure> {
     let token = configured.and_then(|configured| configured.config.admin.token.clone());
     let token = token.or_else(|| std::env::var("LARDER_TOKEN").ok());
-    let target = format!("/capture?cache={}&share={}", args.cache.name(), args.sample.value());
+    let target = format!(
+        "/capture?cache={}&share={}",
+        args.cache.name(),
+        args.sample.value()
+    );
     let mut request = Request::get(target).header(HOST, admin.address.to_string());
     if let Some(token) = token {
         request = request.header(AUTHORIZATION, format!("Bearer {token}"));
     }
     let request = request.body(Full::new(Bytes::new()));
-    let request = request.map_err(|_| Failure::usage("the token has characters that are not allowed in a header"))?;
+    let request = request
+        .map_err(|_| Failure::usage("the token has characters that are not allowed in a header"))?;
     let mut stream = admin.stream(request)?;
     let status = stream.status();
     if status == StatusCode::OK {
         return Ok(stream);
     }
     // The status says most; the reason may be too long.
-    let reason = stream.lines(Duration::from_secs(5)).ok().flatten().unwrap_or_default();
+    let reason = stream
+        .lines(Duration::from_secs(5))
+        .ok()
+        .flatten()
+        .unwrap_or_default();
     let reason = excerpt(reason.trim().trim_start_matches("larder: "));
-    Err(Failure::runtime(format!("the node refused: {} {reason}", status.as_u16())))
+    Err(Failure::runtime(format!(
+        "the node refused: {} {reason}",
+        status.as_u16()
+    )))
 }
 
 /// Records the lines until the capture has to end. Returns why it has ended, and the requests that
@@ -204,7 +232,9 @@ fn record(
             break End::Time;
         }
         // A broken connection is an end, too: what has come is kept.
-        let Ok(Some(lines)) = stream.lines(left.min(LOOK)) else { break End::Node };
+        let Ok(Some(lines)) = stream.lines(left.min(LOOK)) else {
+            break End::Node;
+        };
         for line in lines.lines().filter(|line| !line.starts_with("time")) {
             if requests == most {
                 break;
@@ -213,8 +243,9 @@ fn record(
                 lost += number.parse::<u64>().unwrap_or(0);
                 continue;
             }
-            let access = access(line)
-                .ok_or_else(|| Failure::runtime(format!("this is no line of a capture: {}", excerpt(line))))?;
+            let access = access(line).ok_or_else(|| {
+                Failure::runtime(format!("this is no line of a capture: {}", excerpt(line)))
+            })?;
             recording.write(&access)?;
             requests += 1;
         }
@@ -231,7 +262,11 @@ fn record(
 /// Reads a line of time in seconds, object and size.
 fn access(line: &str) -> Option<Access> {
     let mut fields = line.split(',');
-    let seconds: f64 = fields.next()?.parse().ok().filter(|seconds: &f64| *seconds >= 0.0)?;
+    let seconds: f64 = fields
+        .next()?
+        .parse()
+        .ok()
+        .filter(|seconds: &f64| *seconds >= 0.0)?;
     let access = Access {
         now: Time::from_nanos((seconds * 1e9) as u64),
         id: fields.next()?.parse().ok()?,
@@ -247,7 +282,10 @@ mod tests {
     #[test]
     fn a_line_is_read_as_another_request() {
         let read = access("1.250,17,300").unwrap();
-        assert_eq!((read.now, read.id, read.size), (Time::from_millis(1_250), 17, 300));
+        assert_eq!(
+            (read.now, read.id, read.size),
+            (Time::from_millis(1_250), 17, 300)
+        );
         for line in ["", "1,2", "1,2,3,4", "x,2,3", "-1,2,3", "1,-2,3"] {
             assert!(access(line).is_none(), "{line}");
         }

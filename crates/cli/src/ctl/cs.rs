@@ -72,15 +72,28 @@ pub(super) fn run(node: &mut Management, args: CsArgs, json: bool) -> Result<(),
         CsVerb::Info => info(node, json),
         CsVerb::List { prefix } => list(node, &prefix, json),
         CsVerb::Prefixes => prefixes(node, json),
-        CsVerb::Config { capacity, policy, admit, serve } => {
+        CsVerb::Config {
+            capacity,
+            policy,
+            admit,
+            serve,
+        } => {
             let mut wanted = ControlParameters {
                 capacity_bytes: capacity.map(|size| size.bytes()),
                 policy: policy.map(|policy| policy.to_string()),
                 ..ControlParameters::default()
             };
             let switches = [(FLAG_CS_ADMIT, admit), (FLAG_CS_SERVE, serve)];
-            let mask = switches.iter().filter(|(_, to)| to.is_some()).map(|(bit, _)| bit).sum();
-            let on = switches.iter().filter(|(_, to)| *to == Some(Switch::On)).map(|(bit, _)| bit).sum();
+            let mask = switches
+                .iter()
+                .filter(|(_, to)| to.is_some())
+                .map(|(bit, _)| bit)
+                .sum();
+            let on = switches
+                .iter()
+                .filter(|(_, to)| *to == Some(Switch::On))
+                .map(|(bit, _)| bit)
+                .sum();
             if mask != 0 {
                 (wanted.flags, wanted.mask) = (Some(on), Some(mask));
             }
@@ -90,7 +103,14 @@ pub(super) fn run(node: &mut Management, args: CsArgs, json: bool) -> Result<(),
         CsVerb::Erase { prefix, count } => {
             let erased = erase(node, &prefix, count)?;
             let words = format!("{erased} packets under {prefix} are forgotten");
-            done(json, &words, &[("prefix", json!(prefix.to_string())), ("erased", json!(erased))]);
+            done(
+                json,
+                &words,
+                &[
+                    ("prefix", json!(prefix.to_string())),
+                    ("erased", json!(erased)),
+                ],
+            );
             Ok(())
         }
     }
@@ -98,7 +118,9 @@ pub(super) fn run(node: &mut Management, args: CsArgs, json: bool) -> Result<(),
 
 fn info(node: &mut Management, json: bool) -> Result<(), Failure> {
     let infos: Vec<CsInfo> = node.list("cs/info", None)?;
-    let Some(info) = infos.first() else { return Err(Failure::runtime("cs/info of the node is empty")) };
+    let Some(info) = infos.first() else {
+        return Err(Failure::runtime("cs/info of the node is empty"));
+    };
     let mut shown = vec![
         ("policy", json!(info.policy)),
         ("capacity_bytes", json!(info.capacity_bytes)),
@@ -109,7 +131,10 @@ fn info(node: &mut Management, json: bool) -> Result<(), Failure> {
         ("serves", json!(info.flags & FLAG_CS_SERVE != 0)),
         ("hits", json!(info.hits)),
         ("misses", json!(info.misses)),
-        ("hit_ratio", json!(Ratio::of(info.hits, info.hits + info.misses).value())),
+        (
+            "hit_ratio",
+            json!(Ratio::of(info.hits, info.hits + info.misses).value()),
+        ),
     ];
     if let Some(capacity) = info.disk_capacity_bytes {
         shown.extend([
@@ -167,7 +192,11 @@ fn erase(node: &mut Management, prefix: &Name, count: Option<u64>) -> Result<u64
     let (mut erased, mut fruitless) = (0, 0);
     loop {
         let left = count.map(|count| count - erased);
-        let of = ControlParameters { name: Some(prefix.clone()), count: left, ..ControlParameters::default() };
+        let of = ControlParameters {
+            name: Some(prefix.clone()),
+            count: left,
+            ..ControlParameters::default()
+        };
         let body = node.command("cs/erase", &of)?;
         erased += body.count.unwrap_or(0);
         fruitless += u32::from(body.count.unwrap_or(0) == 0);
@@ -175,8 +204,9 @@ fn erase(node: &mut Management, prefix: &Name, count: Option<u64>) -> Result<u64
             return Ok(erased);
         }
         if fruitless > FRUITLESS_ANSWERS {
-            let problem =
-                format!("{erased} packets under {prefix} are removed, and more may remain; run the command again");
+            let problem = format!(
+                "{erased} packets under {prefix} are removed, and more may remain; run the command again"
+            );
             return Err(Failure::runtime(problem));
         }
     }

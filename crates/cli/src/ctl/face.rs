@@ -67,7 +67,13 @@ pub(super) fn run(node: &mut Management, args: FaceArgs, json: bool) -> Result<(
     match args.verb.unwrap_or(FaceVerb::List) {
         FaceVerb::List => list(node, json),
         FaceVerb::Show { face } => show(node, &face, json),
-        FaceVerb::Create { uri, local, persistency, mtu, reliable } => {
+        FaceVerb::Create {
+            uri,
+            local,
+            persistency,
+            mtu,
+            reliable,
+        } => {
             let code = match persistency {
                 Persistency::Persistent => 0,
                 Persistency::Permanent => 2,
@@ -82,13 +88,29 @@ pub(super) fn run(node: &mut Management, args: FaceArgs, json: bool) -> Result<(
                 ..ControlParameters::default()
             };
             let (id, uri) = create(node, &uri, wanted)?;
-            done(json, &format!("face {id} to {uri}"), &[("face", json!(id)), ("uri", json!(uri))]);
+            done(
+                json,
+                &format!("face {id} to {uri}"),
+                &[("face", json!(id)), ("uri", json!(uri))],
+            );
             Ok(())
         }
         FaceVerb::Destroy { face } => {
-            let id = find(node, &face)?.ok_or_else(|| unknown_face(&face))?.face_id;
-            node.command("faces/destroy", &ControlParameters { face_id: Some(id), ..ControlParameters::default() })?;
-            done(json, &format!("face {id} is destroyed"), &[("face", json!(id))]);
+            let id = find(node, &face)?
+                .ok_or_else(|| unknown_face(&face))?
+                .face_id;
+            node.command(
+                "faces/destroy",
+                &ControlParameters {
+                    face_id: Some(id),
+                    ..ControlParameters::default()
+                },
+            )?;
+            done(
+                json,
+                &format!("face {id} is destroyed"),
+                &[("face", json!(id))],
+            );
             Ok(())
         }
     }
@@ -148,7 +170,10 @@ fn show(node: &mut Management, face: &str, json: bool) -> Result<(), Failure> {
         ("local_fields", flag(FLAG_LOCAL_FIELDS)),
         ("link_reliability", flag(FLAG_LP_RELIABILITY)),
         ("congestion_marking", flag(FLAG_CONGESTION_MARKING)),
-        ("congestion_threshold_bytes", json!(face.default_congestion_threshold)),
+        (
+            "congestion_threshold_bytes",
+            json!(face.default_congestion_threshold),
+        ),
         ("in_interests", json!(face.in_interests)),
         ("in_data", json!(face.in_data)),
         ("in_bytes", json!(face.in_bytes)),
@@ -164,7 +189,9 @@ fn show(node: &mut Management, face: &str, json: bool) -> Result<(), Failure> {
 pub(super) fn find_or_create(node: &mut Management, face: &str) -> Result<u64, Failure> {
     match find(node, face)? {
         Some(found) => Ok(found.face_id),
-        None if face.contains("://") => create(node, face, ControlParameters::default()).map(|(id, _)| id),
+        None if face.contains("://") => {
+            create(node, face, ControlParameters::default()).map(|(id, _)| id)
+        }
         None => Err(unknown_face(face)),
     }
 }
@@ -172,24 +199,45 @@ pub(super) fn find_or_create(node: &mut Management, face: &str) -> Result<u64, F
 /// Finds a face by its number or its peer's URI.
 pub(super) fn find(node: &mut Management, face: &str) -> Result<Option<FaceStatus>, Failure> {
     let filter = match face.parse() {
-        Ok(id) => FaceQueryFilter { face_id: Some(id), ..FaceQueryFilter::default() },
-        Err(_) if face.contains("://") => FaceQueryFilter { uri: Some(canonical(face)?), ..FaceQueryFilter::default() },
+        Ok(id) => FaceQueryFilter {
+            face_id: Some(id),
+            ..FaceQueryFilter::default()
+        },
+        Err(_) if face.contains("://") => FaceQueryFilter {
+            uri: Some(canonical(face)?),
+            ..FaceQueryFilter::default()
+        },
         Err(_) => {
             return Err(Failure::usage(format!(
                 "{face:?} is neither a face's number nor a URI such as udp://HOST:6363"
             )));
         }
     };
-    Ok(node.list("faces/query", Some(&filter.encode()))?.into_iter().next())
+    Ok(node
+        .list("faces/query", Some(&filter.encode()))?
+        .into_iter()
+        .next())
 }
 
-fn create(node: &mut Management, uri: &str, wanted: ControlParameters) -> Result<(u64, String), Failure> {
+fn create(
+    node: &mut Management,
+    uri: &str,
+    wanted: ControlParameters,
+) -> Result<(u64, String), Failure> {
     let uri = canonical(uri)?;
-    let response = node.try_command("faces/create", &ControlParameters { uri: Some(uri.clone()), ..wanted })?;
+    let response = node.try_command(
+        "faces/create",
+        &ControlParameters {
+            uri: Some(uri.clone()),
+            ..wanted
+        },
+    )?;
     let id = response.body.and_then(|body| body.face_id);
     match (response.status_code, id) {
         (200, Some(id)) => Ok((id, uri)),
-        (409, Some(id)) => Err(Failure::runtime(format!("face {id} to {uri} exists already"))),
+        (409, Some(id)) => Err(Failure::runtime(format!(
+            "face {id} to {uri} exists already"
+        ))),
         (code, _) => Err(refused("faces/create", code, &response.status_text)),
     }
 }
@@ -206,22 +254,37 @@ fn canonical(uri: &str) -> Result<String, Failure> {
         Endpoint::Tcp(addresses) => ("tcp", addresses),
         Endpoint::Unix(_) => return Ok(uri.to_owned()),
     };
-    let first = addresses.first().ok_or_else(|| Failure::usage(format!("{uri}: the host has no address")))?;
-    Ok(format!("{scheme}{}://{first}", if first.is_ipv4() { 4 } else { 6 }))
+    let first = addresses
+        .first()
+        .ok_or_else(|| Failure::usage(format!("{uri}: the host has no address")))?;
+    Ok(format!(
+        "{scheme}{}://{first}",
+        if first.is_ipv4() { 4 } else { 6 }
+    ))
 }
 
 fn unknown_face(face: &str) -> Failure {
-    Failure::runtime(format!("there is no face {face}; `larder ctl face` lists them"))
+    Failure::runtime(format!(
+        "there is no face {face}; `larder ctl face` lists them"
+    ))
 }
 
 fn scope(face: &FaceStatus) -> &'static str {
-    if face.scope == 1 { "local" } else { "non-local" }
+    if face.scope == 1 {
+        "local"
+    } else {
+        "non-local"
+    }
 }
 
 fn persistency(face: &FaceStatus) -> &'static str {
-    ["persistent", "on-demand", "permanent"].get(face.persistency as usize).unwrap_or(&"?")
+    ["persistent", "on-demand", "permanent"]
+        .get(face.persistency as usize)
+        .unwrap_or(&"?")
 }
 
 fn link_type(face: &FaceStatus) -> &'static str {
-    ["point-to-point", "multi-access", "ad hoc"].get(face.link_type as usize).unwrap_or(&"?")
+    ["point-to-point", "multi-access", "ad hoc"]
+        .get(face.link_type as usize)
+        .unwrap_or(&"?")
 }

@@ -12,7 +12,10 @@ pub(super) struct List {
 
 impl List {
     pub(super) fn new(columns: &'static [&'static str]) -> Self {
-        List { columns, rows: Vec::new() }
+        List {
+            columns,
+            rows: Vec::new(),
+        }
     }
 
     pub(super) fn row<const N: usize>(&mut self, cells: [Value; N]) {
@@ -22,14 +25,19 @@ impl List {
     /// Prints a table, or a JSON array of objects.
     pub(super) fn print(&self, json: bool) {
         if json {
-            let object =
-                |row: &Vec<Value>| Value::Object(object(self.columns.iter().copied().zip(row.iter().cloned())));
+            let object = |row: &Vec<Value>| {
+                Value::Object(object(
+                    self.columns.iter().copied().zip(row.iter().cloned()),
+                ))
+            };
             return line!("{}", Value::Array(self.rows.iter().map(object).collect()));
         }
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
         table.set_header(self.columns.iter().map(|name| name.replace('_', " ")));
-        self.rows.iter().for_each(|row| _ = table.add_row(row.iter().map(cell)));
+        self.rows
+            .iter()
+            .for_each(|row| _ = table.add_row(row.iter().map(cell)));
         for (at, column) in table.column_iter_mut().enumerate() {
             column.set_padding((0, 2));
             if self.rows.iter().any(|row| row[at].is_number()) {
@@ -45,7 +53,11 @@ pub(super) fn figures(json: bool, figures: &[(&'static str, Value)]) {
     if json {
         return json_only(figures);
     }
-    let width = figures.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let width = figures
+        .iter()
+        .map(|(name, _)| name.len())
+        .max()
+        .unwrap_or(0);
     for (name, value) in figures {
         line!("{:width$}  {}", name.replace('_', " "), cell(value));
     }
@@ -64,7 +76,9 @@ fn json_only(figures: &[(&'static str, Value)]) {
 }
 
 fn object(fields: impl Iterator<Item = (&'static str, Value)>) -> Map<String, Value> {
-    fields.map(|(name, value)| (name.to_owned(), value)).collect()
+    fields
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
 }
 
 fn cell(value: &Value) -> String {

@@ -57,8 +57,13 @@ struct Configured {
 
 impl Configured {
     fn read(path: &Path) -> Result<Configured, Failure> {
-        let config = ConfigSources::of_process(Some(path)).load().map_err(|error| Failure::usage(error.to_string()))?;
-        Ok(Configured { path: path.to_owned(), config })
+        let config = ConfigSources::of_process(Some(path))
+            .load()
+            .map_err(|error| Failure::usage(error.to_string()))?;
+        Ok(Configured {
+            path: path.to_owned(),
+            config,
+        })
     }
 
     /// Compares the file with the path that the answering node has reported, `place`.
@@ -125,14 +130,19 @@ struct Management {
 
 impl Management {
     /// Connects to the node of this configuration, or to the one of the environment.
-    fn connect(configured: Option<&Configured>, key: &CommandKeyArgs) -> Result<Management, Failure> {
+    fn connect(
+        configured: Option<&Configured>,
+        key: &CommandKeyArgs,
+    ) -> Result<Management, Failure> {
         let client = match configured {
             None => connect(Duration::ZERO)?,
             Some(configured) => connect_to(&configured.config, &configured.path)?,
         };
         let mut node = Management { client };
         key.apply(&mut node.client)?;
-        let Some(configured) = configured else { return Ok(node) };
+        let Some(configured) = configured else {
+            return Ok(node);
+        };
         let place = node.client.transport().to_string();
         configured.check(&place, node.status()?.configuration.as_deref())?;
         Ok(node)
@@ -140,16 +150,25 @@ impl Management {
 
     fn status(&mut self) -> Result<ForwarderStatus, Failure> {
         let content = self.dataset("status/general", None)?;
-        ForwarderStatus::decode_fields(TlvReader::new(&content)).map_err(|error| malformed("status/general", &error))
+        ForwarderStatus::decode_fields(TlvReader::new(&content))
+            .map_err(|error| malformed("status/general", &error))
     }
 
     /// Sends a command. Returns the response with any status.
-    fn try_command(&mut self, command: &str, parameters: &ControlParameters) -> Result<ControlResponse, Failure> {
+    fn try_command(
+        &mut self,
+        command: &str,
+        parameters: &ControlParameters,
+    ) -> Result<ControlResponse, Failure> {
         self.client.command(command, parameters).map_err(broken)
     }
 
     /// Sends a command that must succeed. Returns its parameters.
-    fn command(&mut self, command: &str, parameters: &ControlParameters) -> Result<ControlParameters, Failure> {
+    fn command(
+        &mut self,
+        command: &str,
+        parameters: &ControlParameters,
+    ) -> Result<ControlParameters, Failure> {
         let response = self.try_command(command, parameters)?;
         match response.status_code {
             200 => Ok(response.body.unwrap_or_default()),
@@ -162,13 +181,20 @@ impl Management {
     }
 
     /// Returns the entries of a dataset.
-    fn list<T: Element>(&mut self, dataset: &str, argument: Option<&[u8]>) -> Result<Vec<T>, Failure> {
+    fn list<T: Element>(
+        &mut self,
+        dataset: &str,
+        argument: Option<&[u8]>,
+    ) -> Result<Vec<T>, Failure> {
         T::decode_all(&self.dataset(dataset, argument)?).map_err(|error| malformed(dataset, &error))
     }
 }
 
 fn refused(command: &str, code: u64, text: &str) -> Failure {
-    Failure::runtime(format!("the node refused {command}: {code} {}", excerpt(text)))
+    Failure::runtime(format!(
+        "the node refused {command}: {code} {}",
+        excerpt(text)
+    ))
 }
 
 fn malformed(dataset: &str, error: &larder_packet::DecodeError) -> Failure {
@@ -178,7 +204,9 @@ fn malformed(dataset: &str, error: &larder_packet::DecodeError) -> Failure {
 fn channels(node: &mut Management, json: bool) -> Result<(), Failure> {
     let channels: Vec<ChannelStatus> = node.list("faces/channels", None)?;
     let mut list = List::new(&["local_uri"]);
-    channels.iter().for_each(|channel| list.row([json!(channel.local_uri)]));
+    channels
+        .iter()
+        .for_each(|channel| list.row([json!(channel.local_uri)]));
     list.print(json);
     Ok(())
 }
@@ -189,7 +217,11 @@ fn fib(node: &mut Management, json: bool) -> Result<(), Failure> {
     let mut list = List::new(&["prefix", "face", "cost"]);
     for entry in &entries {
         for hop in &entry.next_hops {
-            list.row([json!(entry.name.to_string()), json!(hop.face_id), json!(hop.cost)]);
+            list.row([
+                json!(entry.name.to_string()),
+                json!(hop.face_id),
+                json!(hop.cost),
+            ]);
         }
     }
     list.print(json);

@@ -53,7 +53,11 @@ struct Scope {
 impl Scope {
     fn order(self, soft: bool) -> Value {
         let mut order = Map::new();
-        for (key, value) in [("url", self.url), ("prefix", self.prefix), ("tag", self.tag)] {
+        for (key, value) in [
+            ("url", self.url),
+            ("prefix", self.prefix),
+            ("tag", self.tag),
+        ] {
             order.extend(value.map(|value| (key.to_owned(), json!(value))));
         }
         if self.everything {
@@ -65,33 +69,58 @@ impl Scope {
 }
 
 /// Purges, and prints the number of responses.
-pub(super) fn run(args: PurgeArgs, configured: Option<&Configured>, json: bool) -> Result<(), Failure> {
+pub(super) fn run(
+    args: PurgeArgs,
+    configured: Option<&Configured>,
+    json: bool,
+) -> Result<(), Failure> {
     let token = configured.and_then(|configured| configured.config.admin.token.clone());
     let token = token.or_else(|| std::env::var("LARDER_TOKEN").ok());
     let token = token.ok_or_else(|| {
-        Failure::usage("no token: give --config with the file that has [admin] token, or set LARDER_TOKEN")
+        Failure::usage(
+            "no token: give --config with the file that has [admin] token, or set LARDER_TOKEN",
+        )
     })?;
     let order = args.scope.order(args.soft);
     let admin = AdminServer::of(args.admin, configured)?;
     if let Some(configured) = configured {
         let page = admin.status()?;
-        configured.check(&admin.address.to_string(), page["node"]["configuration"].as_str())?;
+        configured.check(
+            &admin.address.to_string(),
+            page["node"]["configuration"].as_str(),
+        )?;
     }
-    let (status, body) = admin.exchange(purge_request(admin.address, &token, order.to_string())?)?;
+    let (status, body) =
+        admin.exchange(purge_request(admin.address, &token, order.to_string())?)?;
     let text = String::from_utf8_lossy(&body);
     if status != StatusCode::OK {
         let reason = excerpt(text.trim().trim_start_matches("larder: "));
-        return Err(Failure::runtime(format!("the node refused: {} {reason}", status.as_u16())));
+        return Err(Failure::runtime(format!(
+            "the node refused: {} {reason}",
+            status.as_u16()
+        )));
     }
-    let answer: Value = serde_json::from_str(&text)
-        .map_err(|_| Failure::runtime(format!("{} does not answer as a Larder node does", admin.address)))?;
+    let answer: Value = serde_json::from_str(&text).map_err(|_| {
+        Failure::runtime(format!(
+            "{} does not answer as a Larder node does",
+            admin.address
+        ))
+    })?;
     let purged = answer["purged"].as_u64().unwrap_or(0);
     let noun = if purged == 1 { "response" } else { "responses" };
-    listing::done(json, &format!("{purged} {noun} purged"), &[("purged", json!(purged))]);
+    listing::done(
+        json,
+        &format!("{purged} {noun} purged"),
+        &[("purged", json!(purged))],
+    );
     Ok(())
 }
 
-fn purge_request(address: SocketAddr, token: &str, order: String) -> Result<Request<Full<Bytes>>, Failure> {
+fn purge_request(
+    address: SocketAddr,
+    token: &str,
+    order: String,
+) -> Result<Request<Full<Bytes>>, Failure> {
     Request::post("/purge")
         .header(HOST, address.to_string())
         .header(AUTHORIZATION, format!("Bearer {token}"))
@@ -111,23 +140,36 @@ mod tests {
             #[command(flatten)]
             args: PurgeArgs,
         }
-        let matches = Purge::command().try_get_matches_from([&["purge"], words].concat()).ok()?;
-        Purge::from_arg_matches(&matches).ok().map(|purge| purge.args)
+        let matches = Purge::command()
+            .try_get_matches_from([&["purge"], words].concat())
+            .ok()?;
+        Purge::from_arg_matches(&matches)
+            .ok()
+            .map(|purge| purge.args)
     }
 
     /// Failure: an incomplete command removes everything.
     #[test]
     fn one_scope_exactly() {
-        for words in
-            [&[][..], &["--soft"], &["--everything", "--tag", "a"], &["--url", "http://a/", "--prefix", "http://a/"]]
-        {
+        for words in [
+            &[][..],
+            &["--soft"],
+            &["--everything", "--tag", "a"],
+            &["--url", "http://a/", "--prefix", "http://a/"],
+        ] {
             assert!(parse(words).is_none(), "{words:?}");
         }
         let order = |words: &[&str]| {
             let args = parse(words).unwrap();
             args.scope.order(args.soft).to_string()
         };
-        assert_eq!(order(&["--tag", "a b", "--soft"]), "{\"soft\":true,\"tag\":\"a b\"}");
-        assert_eq!(order(&["--everything"]), "{\"everything\":true,\"soft\":false}");
+        assert_eq!(
+            order(&["--tag", "a b", "--soft"]),
+            "{\"soft\":true,\"tag\":\"a b\"}"
+        );
+        assert_eq!(
+            order(&["--everything"]),
+            "{\"everything\":true,\"soft\":false}"
+        );
     }
 }

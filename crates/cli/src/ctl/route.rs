@@ -73,7 +73,15 @@ enum RouteVerb {
 pub(super) fn run(node: &mut Management, args: RouteArgs, json: bool) -> Result<(), Failure> {
     match args.verb.unwrap_or(RouteVerb::List) {
         RouteVerb::List => list(node, json),
-        RouteVerb::Add { prefix, face, cost, origin, expires, no_inherit, capture } => {
+        RouteVerb::Add {
+            prefix,
+            face,
+            cost,
+            origin,
+            expires,
+            no_inherit,
+            capture,
+        } => {
             let id = find_or_create(node, &face)?;
             let flags = u64::from(!no_inherit) * CHILD_INHERIT + u64::from(capture) * CAPTURE;
             let route = ControlParameters {
@@ -86,13 +94,27 @@ pub(super) fn run(node: &mut Management, args: RouteArgs, json: bool) -> Result<
                 ..ControlParameters::default()
             };
             node.command("rib/register", &route)?;
-            let figures = [("prefix", json!(prefix.to_string())), ("face", json!(id)), ("cost", json!(cost))];
-            done(json, &format!("{prefix} goes to face {id} at cost {cost}"), &figures);
+            let figures = [
+                ("prefix", json!(prefix.to_string())),
+                ("face", json!(id)),
+                ("cost", json!(cost)),
+            ];
+            done(
+                json,
+                &format!("{prefix} goes to face {id} at cost {cost}"),
+                &figures,
+            );
             Ok(())
         }
-        RouteVerb::Remove { prefix, face, origin } => {
+        RouteVerb::Remove {
+            prefix,
+            face,
+            origin,
+        } => {
             let found = find(node, &face)?;
-            let id = found.ok_or_else(|| Failure::runtime(format!("there is no face {face}")))?.face_id;
+            let id = found
+                .ok_or_else(|| Failure::runtime(format!("there is no face {face}")))?
+                .face_id;
             let route = ControlParameters {
                 name: Some(prefix.clone()),
                 face_id: Some(id),
@@ -100,8 +122,16 @@ pub(super) fn run(node: &mut Management, args: RouteArgs, json: bool) -> Result<
                 ..ControlParameters::default()
             };
             node.command("rib/unregister", &route)?;
-            let figures = [("prefix", json!(prefix.to_string())), ("face", json!(id)), ("origin", json!(origin))];
-            done(json, &format!("{prefix} goes to face {id} no more (origin {origin})"), &figures);
+            let figures = [
+                ("prefix", json!(prefix.to_string())),
+                ("face", json!(id)),
+                ("origin", json!(origin)),
+            ];
+            done(
+                json,
+                &format!("{prefix} goes to face {id} no more (origin {origin})"),
+                &figures,
+            );
             Ok(())
         }
     }
@@ -109,7 +139,15 @@ pub(super) fn run(node: &mut Management, args: RouteArgs, json: bool) -> Result<
 
 fn list(node: &mut Management, json: bool) -> Result<(), Failure> {
     let entries: Vec<RibEntry> = node.list("rib/list", None)?;
-    let mut list = List::new(&["prefix", "face", "origin", "cost", "inherit", "capture", "expires_s"]);
+    let mut list = List::new(&[
+        "prefix",
+        "face",
+        "origin",
+        "cost",
+        "inherit",
+        "capture",
+        "expires_s",
+    ]);
     for entry in &entries {
         for route in &entry.routes {
             list.row([

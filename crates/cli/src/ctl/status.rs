@@ -21,27 +21,39 @@ pub struct StatusArgs {
 
 type Figures = Vec<(&'static str, Value)>;
 
-pub(super) fn run(args: &StatusArgs, configured: Option<&Configured>, json: bool) -> Result<(), Failure> {
+pub(super) fn run(
+    args: &StatusArgs,
+    configured: Option<&Configured>,
+    json: bool,
+) -> Result<(), Failure> {
     let has_ndn = configured.is_none_or(|configured| configured.config.ndn.enabled);
-    let has_admin =
-        args.admin.is_some() || configured.is_none_or(|configured| configured.config.admin.listen.is_some());
+    let has_admin = args.admin.is_some()
+        || configured.is_none_or(|configured| configured.config.admin.listen.is_some());
     // With a file, the node has to have what the file names. Otherwise one of them is enough.
     let is_strict = configured.is_some();
     let page = has_admin.then(|| node(args.admin, configured)).transpose();
     let ndn = has_ndn
-        .then(|| Management::connect(configured, &CommandKeyArgs::default()).and_then(|mut node| forwarder(&mut node)))
+        .then(|| {
+            Management::connect(configured, &CommandKeyArgs::default())
+                .and_then(|mut node| forwarder(&mut node))
+        })
         .transpose();
     let (page, ndn) = match (page, ndn) {
         (Ok(page), Ok(ndn)) => (page, ndn),
         (Ok(Some(page)), Err(_)) if !is_strict && page.get("ndn").is_none() => (Some(page), None),
         (Err(_), Ok(Some(ndn))) if !is_strict && args.admin.is_none() => (None, Some(ndn)),
         (Err(admin), Err(ndn)) if !is_strict => {
-            return Err(Failure { message: format!("{}\n{}", ndn.message, admin.message), code: ndn.code });
+            return Err(Failure {
+                message: format!("{}\n{}", ndn.message, admin.message),
+                code: ndn.code,
+            });
         }
         (_, Err(failure)) | (Err(failure), _) => return Err(failure),
     };
     if page.is_none() && ndn.is_none() {
-        return Err(Failure::usage("this configuration has neither NDN nor an admin server: nothing tells the status"));
+        return Err(Failure::usage(
+            "this configuration has neither NDN nor an admin server: nothing tells the status",
+        ));
     }
     let mut figures = ndn.unwrap_or_default();
     if let Some(page) = &page {
@@ -65,7 +77,10 @@ fn node(admin: Option<SocketAddr>, configured: Option<&Configured>) -> Result<Va
     let server = AdminServer::of(admin, configured)?;
     let page = server.status()?;
     if let Some(configured) = configured {
-        configured.check(&server.address.to_string(), page["node"]["configuration"].as_str())?;
+        configured.check(
+            &server.address.to_string(),
+            page["node"]["configuration"].as_str(),
+        )?;
     }
     Ok(page)
 }
@@ -73,7 +88,9 @@ fn node(admin: Option<SocketAddr>, configured: Option<&Configured>) -> Result<Va
 /// Returns the figures of the forwarder.
 fn forwarder(node: &mut Management) -> Result<Figures, Failure> {
     let status = node.status()?;
-    let uptime_ms = status.current_timestamp_ms.saturating_sub(status.start_timestamp_ms);
+    let uptime_ms = status
+        .current_timestamp_ms
+        .saturating_sub(status.start_timestamp_ms);
     Ok(vec![
         ("version", json!(status.version)),
         ("configuration", json!(status.configuration)),
@@ -97,7 +114,9 @@ fn http(page: &Value) -> Figures {
     if page.is_null() {
         return Vec::new();
     }
-    let down = page["servers"].as_object().map_or(0, |servers| servers.values().filter(|up| **up == false).count());
+    let down = page["servers"].as_object().map_or(0, |servers| {
+        servers.values().filter(|up| **up == false).count()
+    });
     let mut figures = vec![
         ("http_listen", page["listen"].clone()),
         ("http_origin", page["origin"].clone()),

@@ -42,16 +42,34 @@ pub(super) fn run(node: &mut Management, args: StrategyArgs, json: bool) -> Resu
                 true => strategy,
                 false => format!("/localhost/nfd/strategy/{strategy}"),
             };
-            let whole: Name = whole.parse().map_err(|error| Failure::usage(format!("{whole}: {error}")))?;
-            let choice =
-                ControlParameters { name: Some(prefix.clone()), strategy: Some(whole), ..ControlParameters::default() };
-            let chosen = node.command("strategy-choice/set", &choice)?.strategy.unwrap_or_default();
-            let figures = [("prefix", json!(prefix.to_string())), ("strategy", json!(chosen.to_string()))];
-            done(json, &format!("{prefix} is forwarded by {chosen}"), &figures);
+            let whole: Name = whole
+                .parse()
+                .map_err(|error| Failure::usage(format!("{whole}: {error}")))?;
+            let choice = ControlParameters {
+                name: Some(prefix.clone()),
+                strategy: Some(whole),
+                ..ControlParameters::default()
+            };
+            let chosen = node
+                .command("strategy-choice/set", &choice)?
+                .strategy
+                .unwrap_or_default();
+            let figures = [
+                ("prefix", json!(prefix.to_string())),
+                ("strategy", json!(chosen.to_string())),
+            ];
+            done(
+                json,
+                &format!("{prefix} is forwarded by {chosen}"),
+                &figures,
+            );
             Ok(())
         }
         StrategyVerb::Unset { prefix } => {
-            let of = ControlParameters { name: Some(prefix.clone()), ..ControlParameters::default() };
+            let of = ControlParameters {
+                name: Some(prefix.clone()),
+                ..ControlParameters::default()
+            };
             node.command("strategy-choice/unset", &of)?;
             let words = format!("{prefix} is forwarded as what is above it");
             done(json, &words, &[("prefix", json!(prefix.to_string()))]);
@@ -64,7 +82,12 @@ fn list(node: &mut Management, json: bool) -> Result<(), Failure> {
     let mut choices: Vec<StrategyChoice> = node.list("strategy-choice/list", None)?;
     choices.sort_by(|a, b| a.name.cmp(&b.name));
     let mut list = List::new(&["prefix", "strategy"]);
-    choices.iter().for_each(|choice| list.row([json!(choice.name.to_string()), json!(choice.strategy.to_string())]));
+    choices.iter().for_each(|choice| {
+        list.row([
+            json!(choice.name.to_string()),
+            json!(choice.strategy.to_string()),
+        ])
+    });
     list.print(json);
     Ok(())
 }

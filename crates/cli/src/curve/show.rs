@@ -14,8 +14,23 @@ pub fn table(rows: &[CurveRow], fills: bool) {
     line!("{}", mode(fills));
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    table.set_header(["policy", "capacity", "object hit ratio", "±", "byte hit ratio", "±", "requests/s"]);
-    for CurveRow { policy, unit, point, requests_per_second, .. } in rows {
+    table.set_header([
+        "policy",
+        "capacity",
+        "object hit ratio",
+        "±",
+        "byte hit ratio",
+        "±",
+        "requests/s",
+    ]);
+    for CurveRow {
+        policy,
+        unit,
+        point,
+        requests_per_second,
+        ..
+    } in rows
+    {
         table.add_row([
             policy.clone(),
             unit.show(point.capacity),
@@ -26,7 +41,10 @@ pub fn table(rows: &[CurveRow], fills: bool) {
             format!("{:.2} M", requests_per_second / 1e6),
         ]);
     }
-    table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    table
+        .column_iter_mut()
+        .skip(1)
+        .for_each(|column| column.set_cell_alignment(CellAlignment::Right));
     line!("{table}");
 }
 
@@ -41,7 +59,10 @@ fn error(error: f64, point: &Point) -> String {
 
 pub fn json(rows: &[CurveRow]) -> Result<(), Failure> {
     for row in rows {
-        line!("{}", serde_json::to_string(row).map_err(|error| Failure::runtime(error.to_string()))?);
+        line!(
+            "{}",
+            serde_json::to_string(row).map_err(|error| Failure::runtime(error.to_string()))?
+        );
     }
     Ok(())
 }
@@ -51,7 +72,16 @@ pub fn csv(rows: &[CurveRow]) {
     line!(
         "trace,policy,sample,requests,capacity,unit,object_hit_ratio,object_error,byte_hit_ratio,byte_error,error_is_least,size_changes,requests_per_second"
     );
-    for CurveRow { trace, policy, sample, requests, unit, point, requests_per_second } in rows {
+    for CurveRow {
+        trace,
+        policy,
+        sample,
+        requests,
+        unit,
+        point,
+        requests_per_second,
+    } in rows
+    {
         let (trace, policy) = (quoted(trace), quoted(policy));
         let (objects, bytes) = (point.object_hit_ratio, point.byte_hit_ratio);
         line!(
@@ -68,7 +98,10 @@ pub fn csv(rows: &[CurveRow]) {
 /// Draws a line for each policy into the file at `path`, with the stated errors as whiskers.
 pub fn figure(rows: &[CurveRow], path: &Path) -> Result<(), Failure> {
     let series = rows.chunk_by(|a, b| a.policy == b.policy).map(|rows| {
-        let points = rows.iter().map(|row| (row.point.capacity as f64, row.point.object_hit_ratio)).collect();
+        let points = rows
+            .iter()
+            .map(|row| (row.point.capacity as f64, row.point.object_hit_ratio))
+            .collect();
         let line = Series::line(rows[0].policy.clone(), points);
         if rows.iter().all(|row| row.point.object_error == 0.0) {
             return line;

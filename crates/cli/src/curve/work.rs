@@ -45,36 +45,61 @@ impl Timed {
 impl Lines {
     /// Takes the parts of each policy's curve, in order.
     pub fn new(policies: Vec<Vec<Line>>) -> Lines {
-        let timed = |line| Timed { line, busy: Duration::ZERO };
-        let policies = policies.into_iter().map(|lines| lines.into_iter().map(timed).collect());
-        Lines { policies: policies.collect(), sampling: Duration::ZERO }
+        let timed = |line| Timed {
+            line,
+            busy: Duration::ZERO,
+        };
+        let policies = policies
+            .into_iter()
+            .map(|lines| lines.into_iter().map(timed).collect());
+        Lines {
+            policies: policies.collect(),
+            sampling: Duration::ZERO,
+        }
     }
 
     /// Reads the trace once on this thread, and passes its sample to one worker per core. Each
     /// worker has its share of the curves.
-    pub fn read(&mut self, source: &Source<'_>, progress: &Progress, sample: &mut Sample) -> Result<(), Failure> {
+    pub fn read(
+        &mut self,
+        source: &Source<'_>,
+        progress: &Progress,
+        sample: &mut Sample,
+    ) -> Result<(), Failure> {
         let lines: Vec<&mut Timed> = self.policies.iter_mut().flatten().collect();
-        let cores = std::thread::available_parallelism().map_or(1, usize::from).min(lines.len());
+        let cores = std::thread::available_parallelism()
+            .map_or(1, usize::from)
+            .min(lines.len());
         let mut shares: Vec<Vec<&mut Timed>> = (0..cores).map(|_| Vec::new()).collect();
         // Neighbours have similar costs, so the largest caches of one policy go to different
         // workers.
-        lines.into_iter().enumerate().for_each(|(index, line)| shares[index % cores].push(line));
+        lines
+            .into_iter()
+            .enumerate()
+            .for_each(|(index, line)| shares[index % cores].push(line));
         std::thread::scope(|scope| {
             let start = |share| {
                 let (sender, chunks) = sync_channel(WAITING_CHUNKS);
                 scope.spawn(move || work(share, &chunks));
                 sender
             };
-            let workers: Vec<SyncSender<Arc<Vec<Sampled>>>> = shares.into_iter().map(start).collect();
+            let workers: Vec<SyncSender<Arc<Vec<Sampled>>>> =
+                shares.into_iter().map(start).collect();
             source
                 .chunks("drawing", progress, 1, |chunk| {
                     let start = thread_time();
-                    let sampled: Arc<Vec<Sampled>> =
-                        Arc::new(chunk.iter().filter_map(|access| sample.take(access)).collect());
+                    let sampled: Arc<Vec<Sampled>> = Arc::new(
+                        chunk
+                            .iter()
+                            .filter_map(|access| sample.take(access))
+                            .collect(),
+                    );
                     self.sampling += thread_time().saturating_sub(start);
                     // A worker ends before its channel only by a panic, and the scope passes the
                     // panic on.
-                    Ok(workers.iter().all(|worker| worker.send(sampled.clone()).is_ok()))
+                    Ok(workers
+                        .iter()
+                        .all(|worker| worker.send(sampled.clone()).is_ok()))
                 })
                 .map(drop)
         })

@@ -48,21 +48,37 @@ pub struct Plan {
 pub fn drive(plan: &Plan, trace: Option<Trace>, progress: &Progress) -> Result<Report, Failure> {
     let authority = match (plan.url.scheme_str(), plan.url.authority()) {
         (Some("http"), Some(authority)) => authority,
-        _ => return Err(Failure::usage(format!("{}: expected a URL such as http://127.0.0.1:8080", plan.url))),
+        _ => {
+            return Err(Failure::usage(format!(
+                "{}: expected a URL such as http://127.0.0.1:8080",
+                plan.url
+            )));
+        }
     };
     let wrong = |error: std::io::Error| {
-        Failure::runtime(format!("cannot reach {authority}: {}", larder_units::system_message(&error)))
+        Failure::runtime(format!(
+            "cannot reach {authority}: {}",
+            larder_units::system_message(&error)
+        ))
     };
-    let mut addresses = (authority.host(), authority.port_u16().unwrap_or(80)).to_socket_addrs().map_err(wrong)?;
-    let address = addresses.next().ok_or_else(|| Failure::runtime(format!("{authority} has no address")))?;
-    let host = HeaderValue::from_str(authority.as_str()).map_err(|error| Failure::usage(error.to_string()))?;
+    let mut addresses = (authority.host(), authority.port_u16().unwrap_or(80))
+        .to_socket_addrs()
+        .map_err(wrong)?;
+    let address = addresses
+        .next()
+        .ok_or_else(|| Failure::runtime(format!("{authority} has no address")))?;
+    let host = HeaderValue::from_str(authority.as_str())
+        .map_err(|error| Failure::usage(error.to_string()))?;
     let shared = Rc::new(Shared {
         address,
         host,
         queue: RefCell::new(Queue::new(plan, trace)),
         report: RefCell::new(Report::default()),
     });
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(wrong)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(wrong)?;
     let tasks = LocalSet::new();
     let began = larder_reproduce::thread_time();
     runtime.block_on(tasks.run_until(async {
@@ -74,7 +90,10 @@ pub fn drive(plan: &Plan, trace: Option<Trace>, progress: &Progress) -> Result<R
         for _ in 0..plan.connections {
             connections.spawn_local(connection(Rc::clone(&shared)));
         }
-        while !matches!(tokio::time::timeout(PROGRESS_EVERY, connections.join_next()).await, Ok(None)) {
+        while !matches!(
+            tokio::time::timeout(PROGRESS_EVERY, connections.join_next()).await,
+            Ok(None)
+        ) {
             let queue = shared.queue.borrow();
             progress.at("asking", "", queue.given, queue.share(start), 1e6);
         }
@@ -118,11 +137,16 @@ impl Queue {
     fn new(plan: &Plan, trace: Option<Trace>) -> Queue {
         Queue {
             base: plan.url.path().trim_end_matches('/').to_owned(),
-            url: plan.url.path_and_query().map_or(Uri::from_static("/"), |target| Uri::from(target.clone())),
+            url: plan
+                .url
+                .path_and_query()
+                .map_or(Uri::from_static("/"), |target| Uri::from(target.clone())),
             trace,
             given: 0,
             most: plan.requests.unwrap_or(u64::MAX),
-            until: plan.duration.and_then(|time| Instant::now().checked_add(time)),
+            until: plan
+                .duration
+                .and_then(|time| Instant::now().checked_add(time)),
             warm_up: plan.warm_up,
             failing: 0,
             failure: None,
@@ -138,7 +162,9 @@ impl Queue {
         let target = match &mut self.trace {
             None => self.url.clone(),
             Some(trace) => match trace.next()? {
-                Ok(access) => format!("{}/{}/{}", self.base, access.size, access.id).parse().ok()?,
+                Ok(access) => format!("{}/{}/{}", self.base, access.size, access.id)
+                    .parse()
+                    .ok()?,
                 Err(error) => {
                     self.failure = Some(Failure::usage(error.to_string()));
                     return None;
@@ -152,17 +178,28 @@ impl Queue {
     /// Returns the finished share of the load, by the limit that comes first.
     fn share(&self, start: Instant) -> Option<f64> {
         let by_requests = (self.most < u64::MAX).then(|| self.given as f64 / self.most as f64);
-        let by_time = self.until.map(|until| start.elapsed().as_secs_f64() / (until - start).as_secs_f64());
+        let by_time = self
+            .until
+            .map(|until| start.elapsed().as_secs_f64() / (until - start).as_secs_f64());
         let by_trace = self.trace.as_ref().and_then(Trace::progress);
-        [by_requests, by_time, by_trace].into_iter().flatten().reduce(f64::max)
+        [by_requests, by_time, by_trace]
+            .into_iter()
+            .flatten()
+            .reduce(f64::max)
     }
 
     fn done(&mut self, failed: Option<&str>) {
-        self.failing = if failed.is_some() { self.failing + 1 } else { 0 };
+        self.failing = if failed.is_some() {
+            self.failing + 1
+        } else {
+            0
+        };
         if let Some(reason) = failed
             && self.failing > FAILURES
         {
-            self.failure = Some(Failure::runtime(format!("{FAILURES} requests failed one after another: {reason}")));
+            self.failure = Some(Failure::runtime(format!(
+                "{FAILURES} requests failed one after another: {reason}"
+            )));
         }
     }
 }
@@ -174,16 +211,23 @@ async fn connection(shared: Rc<Shared>) {
         let next = shared.queue.borrow_mut().next();
         let Some((target, counts)) = next else { return };
         let asked = Instant::now();
-        let outcome = match tokio::time::timeout(PATIENCE, ask(&shared, &mut sender, target)).await {
+        let outcome = match tokio::time::timeout(PATIENCE, ask(&shared, &mut sender, target)).await
+        {
             Ok(outcome) => outcome,
             Err(_) => Err(format!("no answer within {PATIENCE:?}")),
         };
         if outcome.is_err() {
             sender = None;
         }
-        shared.queue.borrow_mut().done(outcome.as_ref().err().map(String::as_str));
+        shared
+            .queue
+            .borrow_mut()
+            .done(outcome.as_ref().err().map(String::as_str));
         if counts {
-            shared.report.borrow_mut().count(asked, asked.elapsed(), outcome);
+            shared
+                .report
+                .borrow_mut()
+                .count(asked, asked.elapsed(), outcome);
         }
     }
 }
@@ -202,11 +246,16 @@ async fn ask(
     if !usable {
         *connection = Some(connect(shared.address).await?);
     }
-    let Some(sender) = connection else { return Err("no connection".to_owned()) };
+    let Some(sender) = connection else {
+        return Err("no connection".to_owned());
+    };
     let mut request = Request::new(Empty::new());
     *request.uri_mut() = target;
     request.headers_mut().insert(HOST, shared.host.clone());
-    let response = sender.send_request(request).await.map_err(|error| error.to_string())?;
+    let response = sender
+        .send_request(request)
+        .await
+        .map_err(|error| error.to_string())?;
     let (head, mut body) = response.into_parts();
     let mut bytes = 0;
     while let Some(frame) = body.frame().await {
@@ -217,9 +266,13 @@ async fn ask(
 }
 
 async fn connect(address: SocketAddr) -> Result<SendRequest<Empty<Bytes>>, String> {
-    let stream = TcpStream::connect(address).await.map_err(|error| larder_units::system_message(&error))?;
+    let stream = TcpStream::connect(address)
+        .await
+        .map_err(|error| larder_units::system_message(&error))?;
     let _ = stream.set_nodelay(true);
-    let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
+    let (sender, connection) = handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| error.to_string())?;
     // The sender of the request gets its errors.
     tokio::task::spawn_local(async move { drop(connection.await) });
     Ok(sender)

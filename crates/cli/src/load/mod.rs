@@ -69,7 +69,11 @@ pub fn run(args: LoadArgs) -> Result<(), Failure> {
         duration: args.duration.or(endless.then_some(Duration::from_secs(10))),
         warm_up: args.warm_up,
     };
-    let trace = args.trace.as_deref().map(|path| args.layout.open(path)).transpose()?;
+    let trace = args
+        .trace
+        .as_deref()
+        .map(|path| args.layout.open(path))
+        .transpose()?;
     let report = drive(&plan, trace, &Progress::new(1e6))?;
     if args.json {
         line!("{}", report.json());
@@ -83,13 +87,20 @@ pub fn run(args: LoadArgs) -> Result<(), Failure> {
 mod tests {
     use super::*;
     use larder_proxy::{
-        ClientNoCache, Http, HttpConfig, HttpLimits, OriginProtocol, OriginServer, RequestIdSource, Timeouts, Upstream,
+        ClientNoCache, Http, HttpConfig, HttpLimits, OriginProtocol, OriginServer, RequestIdSource,
+        Timeouts, Upstream,
     };
     use larder_units::ByteSize;
     use serde_json::json;
 
     fn plan(url: String, connections: usize) -> Plan {
-        Plan { url: url.parse().unwrap(), connections, requests: None, duration: None, warm_up: 0 }
+        Plan {
+            url: url.parse().unwrap(),
+            connections,
+            requests: None,
+            duration: None,
+            warm_up: 0,
+        }
     }
 
     fn cache(origin: &OriginServer, capacity: ByteSize) -> Http {
@@ -139,30 +150,65 @@ mod tests {
         // evicted.
         let mut text = String::from("time,id,size\n");
         for round in 0..10 {
-            (0..300).for_each(|id| text.push_str(&format!("{},{id},{}\n", round * 300 + id, 1000 + id)));
+            (0..300).for_each(|id| {
+                text.push_str(&format!("{},{id},{}\n", round * 300 + id, 1000 + id))
+            });
         }
         std::fs::write(&path, text).unwrap();
         let layout = Layout::default();
         let progress = Progress::new(1.0);
         let url = format!("http://{}/", node.local_addr().unwrap());
-        let drive = |plan: &Plan| drive(plan, Some(layout.open(&path).unwrap()), &progress).unwrap().json();
+        let drive = |plan: &Plan| {
+            drive(plan, Some(layout.open(&path).unwrap()), &progress)
+                .unwrap()
+                .json()
+        };
         let report = drive(&plan(url.clone(), 20));
-        assert_eq!((&report["requests"], &report["errors"]), (&json!(3000), &json!(0)));
+        assert_eq!(
+            (&report["requests"], &report["errors"]),
+            (&json!(3000), &json!(0))
+        );
         assert_eq!(report["hits"], 2700, "{report}");
-        assert_eq!(report["bytes"], 10 * (0..300).map(|id| 1000 + id).sum::<u64>());
+        assert_eq!(
+            report["bytes"],
+            10 * (0..300).map(|id| 1000 + id).sum::<u64>()
+        );
 
-        let report = drive(&Plan { warm_up: 300, requests: Some(1000), ..plan(url, 1) });
-        assert_eq!((&report["requests"], &report["hits"]), (&json!(700), &json!(700)));
+        let report = drive(&Plan {
+            warm_up: 300,
+            requests: Some(1000),
+            ..plan(url, 1)
+        });
+        assert_eq!(
+            (&report["requests"], &report["hits"]),
+            (&json!(700), &json!(700))
+        );
         node.stop();
         origin.stop();
     }
 
     #[test]
     fn nobody_there_is_one_line_with_the_address() {
-        let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let failure = drive(&plan(format!("http://{closed}/1"), 3), None, &Progress::new(1.0)).unwrap_err();
-        assert!(failure.message.contains(&closed.to_string()) && !failure.message.contains('\n'), "{failure}");
-        let failure = drive(&plan("https://localhost/".to_owned(), 3), None, &Progress::new(1.0)).unwrap_err();
+        let closed = std::net::TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap();
+        let failure = drive(
+            &plan(format!("http://{closed}/1"), 3),
+            None,
+            &Progress::new(1.0),
+        )
+        .unwrap_err();
+        assert!(
+            failure.message.contains(&closed.to_string()) && !failure.message.contains('\n'),
+            "{failure}"
+        );
+        let failure = drive(
+            &plan("https://localhost/".to_owned(), 3),
+            None,
+            &Progress::new(1.0),
+        )
+        .unwrap_err();
         assert!(failure.message.contains("http://"), "{failure}");
     }
 }

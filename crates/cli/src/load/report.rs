@@ -19,7 +19,11 @@ pub struct Outcome {
 impl Outcome {
     /// Returns the result of a response with `bytes` bytes of body.
     pub fn new(status: StatusCode, headers: &HeaderMap, bytes: u64) -> Outcome {
-        Outcome { status, hit: is_hit(headers), bytes }
+        Outcome {
+            status,
+            hit: is_hit(headers),
+            bytes,
+        }
     }
 }
 
@@ -32,7 +36,11 @@ fn is_hit(headers: &HeaderMap) -> Option<bool> {
         ListEntry::Item(item) => &item.params,
         ListEntry::InnerList(list) => &list.params,
     };
-    Some(nearest.get("hit").is_some_and(|hit| hit.as_boolean() != Some(false)))
+    Some(
+        nearest
+            .get("hit")
+            .is_some_and(|hit| hit.as_boolean() != Some(false)),
+    )
 }
 
 /// The longest latency in µs that the histogram distinguishes. Longer ones count as this.
@@ -82,7 +90,12 @@ impl Default for Report {
 
 impl Report {
     /// Counts a request that was sent at `asked` and took `took`.
-    pub(super) fn count(&mut self, asked: Instant, took: Duration, outcome: Result<Outcome, String>) {
+    pub(super) fn count(
+        &mut self,
+        asked: Instant,
+        took: Duration,
+        outcome: Result<Outcome, String>,
+    ) {
         self.first.get_or_insert(asked);
         let outcome = match outcome {
             Ok(outcome) => outcome,
@@ -99,7 +112,8 @@ impl Report {
             Some(false) => {}
             None => self.unsaid += 1,
         }
-        self.latency_us.saturating_record(took.as_micros().clamp(1, u128::from(LONGEST_US)) as u64);
+        self.latency_us
+            .saturating_record(took.as_micros().clamp(1, u128::from(LONGEST_US)) as u64);
     }
 
     /// Ends the counting.
@@ -116,7 +130,8 @@ impl Report {
 
     /// Returns the hits by requests, 0 to 1, or `None` if no cache reports hits.
     fn hit_ratio(&self) -> Option<f64> {
-        (self.unsaid < self.answered).then(|| self.hits as f64 / (self.answered - self.unsaid) as f64)
+        (self.unsaid < self.answered)
+            .then(|| self.hits as f64 / (self.answered - self.unsaid) as f64)
     }
 
     /// Returns the hits by bytes, 0 to 1, or `None` if no cache reports hits.
@@ -131,12 +146,20 @@ impl Report {
 
     /// Returns the answered requests per second.
     fn rate(&self) -> f64 {
-        if self.seconds > 0.0 { self.answered as f64 / self.seconds } else { 0.0 }
+        if self.seconds > 0.0 {
+            self.answered as f64 / self.seconds
+        } else {
+            0.0
+        }
     }
 
     /// Returns the report as JSON.
     pub fn json(&self) -> Value {
-        let bits = if self.seconds > 0.0 { self.bytes as f64 * 8.0 / self.seconds } else { 0.0 };
+        let bits = if self.seconds > 0.0 {
+            self.bytes as f64 * 8.0 / self.seconds
+        } else {
+            0.0
+        };
         json!({
             "requests": self.answered,
             "errors": self.errors(),
@@ -166,18 +189,28 @@ impl Report {
     pub fn table(&self) -> Table {
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
-        let ratio = |ratio: Option<f64>| ratio.map_or("no Cache-Status".to_owned(), |ratio| format!("{ratio:.4}"));
+        let ratio = |ratio: Option<f64>| {
+            ratio.map_or("no Cache-Status".to_owned(), |ratio| format!("{ratio:.4}"))
+        };
         let mut row = |name: &str, value: String| {
             table.add_row([name.to_owned(), value]);
         };
         row("requests", self.answered.to_string());
         row("seconds", format!("{:.1}", self.seconds));
         row("requests/s", format!("{:.0}", self.rate()));
-        row("Mbit/s", format!("{:.0}", self.bytes as f64 * 8e-6 / self.seconds.max(1e-9)));
+        row(
+            "Mbit/s",
+            format!("{:.0}", self.bytes as f64 * 8e-6 / self.seconds.max(1e-9)),
+        );
         row("hit ratio", ratio(self.hit_ratio()));
         row("byte hit ratio", ratio(self.byte_hit_ratio()));
-        for (name, share) in [("p50 ms", 0.5), ("p90 ms", 0.9), ("p99 ms", 0.99), ("p99.9 ms", 0.999), ("max ms", 1.0)]
-        {
+        for (name, share) in [
+            ("p50 ms", 0.5),
+            ("p90 ms", 0.9),
+            ("p99 ms", 0.99),
+            ("p99.9 ms", 0.999),
+            ("max ms", 1.0),
+        ] {
             row(name, format!("{:.3}", self.latency_ms(share)));
         }
         for (status, count) in self.statuses.iter().filter(|(status, _)| **status != 200) {
@@ -215,7 +248,10 @@ mod tests {
         assert_eq!(is_hit_of(&["larder; fwd=uri-miss; stored"]), Some(false));
         assert_eq!(is_hit_of(&["far; hit, near; fwd=miss"]), Some(false));
         assert_eq!(is_hit_of(&["far; fwd=miss", "near; hit"]), Some(true));
-        assert_eq!(is_hit_of(&["near; fwd=miss; detail=\"no, hit\""]), Some(false));
+        assert_eq!(
+            is_hit_of(&["near; fwd=miss; detail=\"no, hit\""]),
+            Some(false)
+        );
         assert_eq!(is_hit_of(&[]), None);
         assert_eq!(is_hit_of(&["\"open"]), None);
     }

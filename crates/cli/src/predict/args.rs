@@ -28,12 +28,23 @@ pub struct PredictArgs {
     pub(super) objects: Option<u64>,
 
     /// Bytes of each object of the Zipf law
-    #[arg(long, value_name = "SIZE", default_value = "1B", conflicts_with = "trace")]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        default_value = "1B",
+        conflicts_with = "trace"
+    )]
     pub(super) object_size: ByteSize,
 
     /// Capacities: bytes (64MiB), objects if they have no sizes (1000), or a share of all objects
     /// (10% or 0.1)
-    #[arg(long, short, value_name = "SIZE,…", required = true, allow_negative_numbers = true)]
+    #[arg(
+        long,
+        short,
+        value_name = "SIZE,…",
+        required = true,
+        allow_negative_numbers = true
+    )]
     pub(super) size: Vec<String>,
 
     /// Filter: requests in the history that admit an object, including the current one

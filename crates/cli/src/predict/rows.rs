@@ -6,7 +6,9 @@ use crate::failure::Failure;
 use crate::lists::parse_all;
 use crate::output::error_line;
 use larder_policy::Spec;
-use larder_replay::model::{HistoryLength, ModelParameters, ParameterError, Popularity, Prediction};
+use larder_replay::model::{
+    HistoryLength, ModelParameters, ParameterError, Popularity, Prediction,
+};
 use larder_replay::{Replay, Size, Unit};
 use larder_units::ByteSize;
 use serde::Serialize;
@@ -35,14 +37,19 @@ pub fn rows(args: &PredictArgs, traffic: &Traffic<'_>) -> Result<Vec<PredictionR
     for size in parse_all::<Size>(&args.size)? {
         let capacity = size.of(traffic.unique_bytes).map_err(Failure::refused)?;
         report_history(&parameters, &traffic.popularity, capacity);
-        rows.extend(parameters.models(&traffic.popularity, capacity).into_iter().map(|modelled| PredictionRow {
-            capacity: capacity.bytes(),
-            unit: traffic.popularity.unit(),
-            model: modelled.model,
-            policy: modelled.policy,
-            predicted: modelled.predicted,
-            replayed: None,
-        }));
+        rows.extend(
+            parameters
+                .models(&traffic.popularity, capacity)
+                .into_iter()
+                .map(|modelled| PredictionRow {
+                    capacity: capacity.bytes(),
+                    unit: traffic.popularity.unit(),
+                    model: modelled.model,
+                    policy: modelled.policy,
+                    predicted: modelled.predicted,
+                    replayed: None,
+                }),
+        );
     }
     if args.replay {
         let mut replayed = replay(args, traffic, &rows)?.into_iter();
@@ -55,9 +62,25 @@ pub fn rows(args: &PredictArgs, traffic: &Traffic<'_>) -> Result<Vec<PredictionR
 
 /// Returns the parameters of the models. An error names the flag.
 fn parameters(args: &PredictArgs) -> Result<ModelParameters, Failure> {
-    let PredictArgs { theta, window, table, admit, .. } = *args;
-    let parameters = ModelParameters { theta, window, table, admit };
-    let named = |error: ParameterError| Failure::usage(format!("--{} {}: {}", error.name, error.value, error.reason));
+    let PredictArgs {
+        theta,
+        window,
+        table,
+        admit,
+        ..
+    } = *args;
+    let parameters = ModelParameters {
+        theta,
+        window,
+        table,
+        admit,
+    };
+    let named = |error: ParameterError| {
+        Failure::usage(format!(
+            "--{} {}: {}",
+            error.name, error.value, error.reason
+        ))
+    };
     parameters.check().map_err(named).map(|()| parameters)
 }
 
@@ -71,11 +94,17 @@ fn report_history(parameters: &ModelParameters, popularity: &Popularity, capacit
     }
 }
 
-fn replay(args: &PredictArgs, traffic: &Traffic<'_>, rows: &[PredictionRow]) -> Result<Vec<Prediction>, Failure> {
+fn replay(
+    args: &PredictArgs,
+    traffic: &Traffic<'_>,
+    rows: &[PredictionRow],
+) -> Result<Vec<Prediction>, Failure> {
     let mut caches = Vec::new();
     for row in rows {
         let Some(policy) = &row.policy else { continue };
-        let spec: Spec = policy.parse().map_err(|error: larder_policy::SpecError| Failure::usage(error.to_string()))?;
+        let spec: Spec = policy
+            .parse()
+            .map_err(|error: larder_policy::SpecError| Failure::usage(error.to_string()))?;
         let cache = Replay::new(&spec, ByteSize::from_bytes(row.capacity), args.seed);
         caches.push(cache.map_err(|error| Failure::usage(error.to_string()))?);
     }

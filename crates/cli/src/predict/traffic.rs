@@ -27,7 +27,12 @@ pub struct Traffic<'a> {
 }
 
 enum Origin<'a> {
-    Law { zipf: Zipf, size: u64, requests: u64, seed: u64 },
+    Law {
+        zipf: Zipf,
+        size: u64,
+        requests: u64,
+        seed: u64,
+    },
     Trace(Source<'a>),
 }
 
@@ -36,10 +41,15 @@ impl<'a> Traffic<'a> {
     pub fn new(args: &'a PredictArgs) -> Result<Traffic<'a>, Failure> {
         let usage = |problem: String| Failure::usage(problem);
         if args.requests == Some(0) {
-            return Err(usage("--requests 0: no request would be read or replayed".to_owned()));
+            return Err(usage(
+                "--requests 0: no request would be read or replayed".to_owned(),
+            ));
         }
         let Some(exponent) = args.zipf else {
-            let path = args.trace.as_deref().ok_or_else(|| usage("give a trace, or --zipf".to_owned()))?;
+            let path = args
+                .trace
+                .as_deref()
+                .ok_or_else(|| usage("give a trace, or --zipf".to_owned()))?;
             let source = Source::new(path, &args.layout, args.requests);
             if args.replay {
                 check_read_twice(path, "--replay", "give a file")?;
@@ -50,19 +60,37 @@ impl<'a> Traffic<'a> {
                 Ok(true)
             })?;
             let (popularity, unique_bytes) = (Popularity::of(&survey), survey.unique_bytes());
-            return Ok(Traffic { popularity, unique_bytes, origin: Origin::Trace(source) });
+            return Ok(Traffic {
+                popularity,
+                unique_bytes,
+                origin: Origin::Trace(source),
+            });
         };
         let objects = args.objects.unwrap_or_default();
         if !(1..=MOST_OBJECTS).contains(&objects) {
-            return Err(usage(format!("--objects {objects}: give 1 to {MOST_OBJECTS}")));
+            return Err(usage(format!(
+                "--objects {objects}: give 1 to {MOST_OBJECTS}"
+            )));
         }
         let law = Popularity::zipf(objects, exponent).zip(Zipf::new(objects, exponent));
-        let (popularity, zipf) =
-            law.ok_or_else(|| usage(format!("--zipf {exponent}: a finite exponent above 0 is wanted")))?;
+        let (popularity, zipf) = law.ok_or_else(|| {
+            usage(format!(
+                "--zipf {exponent}: a finite exponent above 0 is wanted"
+            ))
+        })?;
         let size = args.object_size.bytes().max(1);
         let requests = args.requests.unwrap_or(REQUESTS);
-        let origin = Origin::Law { zipf, size, requests, seed: args.seed };
-        Ok(Traffic { popularity: popularity.with_size(size), unique_bytes: objects.saturating_mul(size), origin })
+        let origin = Origin::Law {
+            zipf,
+            size,
+            requests,
+            seed: args.seed,
+        };
+        Ok(Traffic {
+            popularity: popularity.with_size(size),
+            unique_bytes: objects.saturating_mul(size),
+            origin,
+        })
     }
 
     /// Replays the requests with all caches. For a law, counting starts in the middle.
@@ -79,14 +107,24 @@ impl<'a> Traffic<'a> {
                     Ok(true)
                 })?;
             }
-            Origin::Law { zipf, size, requests, seed } => {
+            Origin::Law {
+                zipf,
+                size,
+                requests,
+                seed,
+            } => {
                 let mut stream = Streams::new(*seed).stream("predict");
-                let mut draw = || Access { id: zipf.draw(&mut stream), size: *size, now: Time::ZERO };
+                let mut draw = || Access {
+                    id: zipf.draw(&mut stream),
+                    size: *size,
+                    now: Time::ZERO,
+                };
                 let progress = Progress::new(*requests as f64);
                 for (half, length) in [(0, requests / 2), (1, requests - requests / 2)] {
                     let mut left = length;
                     while left > 0 {
-                        let chunk: Vec<Access> = (0..left.min(CHUNK_REQUESTS)).map(|_| draw()).collect();
+                        let chunk: Vec<Access> =
+                            (0..left.min(CHUNK_REQUESTS)).map(|_| draw()).collect();
                         take(&mut caches, &chunk);
                         left -= chunk.len() as u64;
                         let done = half * (requests / 2) + length - left;

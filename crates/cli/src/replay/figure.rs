@@ -20,7 +20,10 @@ pub fn write(rows: &[Row], path: &Path) -> Result<(), Failure> {
 fn figure(rows: &[Row]) -> Figure {
     let mut lines: Vec<(&Row, Vec<&Row>)> = Vec::new();
     for row in rows {
-        match lines.iter_mut().find(|(first, _)| first.policy == row.policy && first.trace == row.trace) {
+        match lines
+            .iter_mut()
+            .find(|(first, _)| first.policy == row.policy && first.trace == row.trace)
+        {
             Some((_, line)) => line.push(row),
             None => lines.push((row, vec![row])),
         }
@@ -32,11 +35,19 @@ fn figure(rows: &[Row]) -> Figure {
             true => format!("{} (no bound)", first.policy),
             false => first.policy.clone(),
         };
-        let name = if one_trace { policy } else { format!("{policy}, {}", first.trace) };
+        let name = if one_trace {
+            policy
+        } else {
+            format!("{policy}, {}", first.trace)
+        };
         line_of(name, line)
     });
     Figure {
-        title: if one_trace { format!("Hit ratio of {first}") } else { "Hit ratio".to_owned() },
+        title: if one_trace {
+            format!("Hit ratio of {first}")
+        } else {
+            "Hit ratio".to_owned()
+        },
         x: Axis::log(Unit::axis(rows.iter().map(|row| row.unit))),
         y: Axis::linear("object hit ratio"),
         series: series.collect(),
@@ -49,12 +60,22 @@ fn line_of(name: String, mut rows: Vec<&Row>) -> Series {
     let mut interval = Vec::new();
     for seeds in rows.chunk_by(|a, b| a.capacity == b.capacity) {
         let ratios = || seeds.iter().map(|row| row.object_hit_ratio);
-        points.push((seeds[0].capacity as f64, ratios().sum::<f64>() / seeds.len() as f64));
-        interval.push((ratios().fold(f64::INFINITY, f64::min), ratios().fold(0.0, f64::max)));
+        points.push((
+            seeds[0].capacity as f64,
+            ratios().sum::<f64>() / seeds.len() as f64,
+        ));
+        interval.push((
+            ratios().fold(f64::INFINITY, f64::min),
+            ratios().fold(0.0, f64::max),
+        ));
     }
     let has_seeds = rows.len() > points.len();
     let line = Series::line(name, points);
-    if has_seeds { line.with_interval(interval) } else { line }
+    if has_seeds {
+        line.with_interval(interval)
+    } else {
+        line
+    }
 }
 
 #[cfg(test)]
@@ -77,13 +98,24 @@ mod tests {
             insertion_ratio: 0.0,
             requests_per_second: 0.0,
         };
-        let rows =
-            [row("random", 20, 1, 0.5), row("random", 20, 2, 0.7), row("random", 10, 1, 0.2), row("lru", 10, 1, 0.3)];
+        let rows = [
+            row("random", 20, 1, 0.5),
+            row("random", 20, 2, 0.7),
+            row("random", 10, 1, 0.2),
+            row("lru", 10, 1, 0.3),
+        ];
         let figure = figure(&rows);
-        let names: Vec<&str> = figure.series.iter().map(|series| series.name.as_str()).collect();
+        let names: Vec<&str> = figure
+            .series
+            .iter()
+            .map(|series| series.name.as_str())
+            .collect();
         assert_eq!(names, ["random", "lru"]);
         assert_eq!(figure.series[0].points, [(10.0, 0.2), (20.0, 0.6)]);
-        assert_eq!(figure.series[0].interval.as_deref(), Some(&[(0.2, 0.2), (0.5, 0.7)][..]));
+        assert_eq!(
+            figure.series[0].interval.as_deref(),
+            Some(&[(0.2, 0.2), (0.5, 0.7)][..])
+        );
         assert_eq!(figure.series[1].interval, None);
         assert!(figure.svg().contains("Hit ratio of t"));
     }

@@ -58,37 +58,63 @@ impl Finished {
     pub fn open(path: &Path) -> Result<Finished, Failure> {
         let failed = |problem: String| Failure::usage(format!("{}: {problem}", path.display()));
         let io_failed = |error: std::io::Error| failed(larder_units::system_message(&error));
-        let file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(io_failed)?;
+        let file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .open(path)
+            .map_err(io_failed)?;
         file.try_lock().map_err(|error| match error {
-            TryLockError::WouldBlock => failed("another larder replay is writing it; give each its own".to_owned()),
+            TryLockError::WouldBlock => {
+                failed("another larder replay is writing it; give each its own".to_owned())
+            }
             TryLockError::Error(error) => io_failed(error),
         })?;
         let mut text = Vec::new();
-        (&file).take(MAX_BYTES + 1).read_to_end(&mut text).map_err(io_failed)?;
+        (&file)
+            .take(MAX_BYTES + 1)
+            .read_to_end(&mut text)
+            .map_err(io_failed)?;
         if text.len() as u64 > MAX_BYTES {
-            return Err(failed(format!("more than {MAX_BYTES} bytes; begin another file")));
+            return Err(failed(format!(
+                "more than {MAX_BYTES} bytes; begin another file"
+            )));
         }
-        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let whole = text
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |end| end + 1);
         let torn = &text[whole..];
         let mut lines: Vec<Line> = Vec::new();
-        for (number, line) in
-            text[..whole].split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty())
+        for (number, line) in text[..whole]
+            .split(|byte| *byte == b'\n')
+            .enumerate()
+            .filter(|(_, line)| !line.is_empty())
         {
             let fault = |error| failed(format!("line {}: {}", number + 1, fault(line, &error)));
             lines.push(serde_json::from_slice(line).map_err(fault)?);
         }
         if !torn.is_empty() {
             if !is_ours(torn, !lines.is_empty()) {
-                return Err(failed("the last line is not a row of larder replay; give another file".to_owned()));
+                return Err(failed(
+                    "the last line is not a row of larder replay; give another file".to_owned(),
+                ));
             }
             file.set_len(whole as u64).map_err(io_failed)?;
         }
-        Ok(Finished { path: path.to_owned(), file, lines })
+        Ok(Finished {
+            path: path.to_owned(),
+            file,
+            lines,
+        })
     }
 
     /// Returns the row of `run`, if it is finished.
     pub fn row(&self, run: &Run) -> Option<Row> {
-        self.lines.iter().find(|line| line.run == *run).map(|line| line.row.clone())
+        self.lines
+            .iter()
+            .find(|line| line.run == *run)
+            .map(|line| line.row.clone())
     }
 
     /// Stores the row of `run`.
@@ -96,10 +122,16 @@ impl Finished {
     /// # Errors
     /// If it cannot be written.
     pub fn add(&mut self, run: &Run, row: &Row) -> Result<(), Failure> {
-        let failed = |problem: String| Failure::runtime(format!("{}: {problem}", self.path.display()));
-        let line = Line { row: row.clone(), run: run.clone() };
+        let failed =
+            |problem: String| Failure::runtime(format!("{}: {problem}", self.path.display()));
+        let line = Line {
+            row: row.clone(),
+            run: run.clone(),
+        };
         let text = serde_json::to_string(&line).map_err(|error| failed(error.to_string()))? + "\n";
-        self.file.write_all(text.as_bytes()).map_err(|error| failed(larder_units::system_message(&error)))?;
+        self.file
+            .write_all(text.as_bytes())
+            .map_err(|error| failed(larder_units::system_message(&error)))?;
         self.lines.push(line);
         Ok(())
     }

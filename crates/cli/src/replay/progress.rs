@@ -20,7 +20,10 @@ impl Progress {
 
     /// Uses an existing bar with its units, and adds more.
     pub fn on(bar: Arc<Bar>) -> Progress {
-        Progress { bar, before: Cell::new(0.0) }
+        Progress {
+            bar,
+            before: Cell::new(0.0),
+        }
     }
 
     /// Adds units of work that were not planned.
@@ -31,8 +34,12 @@ impl Progress {
     /// Sets the finished share of the `units` that `verb` does to the trace `name`. An unknown
     /// share does not move the bar.
     pub fn at(&self, verb: &str, name: &str, requests: u64, share: Option<f64>, units: f64) {
-        self.bar.set_message(format!("{verb} {name}, {:.1} M requests", requests as f64 / 1e6));
-        self.bar.set_position((self.before.get() + share.unwrap_or(0.0) * units) as u64);
+        self.bar.set_message(format!(
+            "{verb} {name}, {:.1} M requests",
+            requests as f64 / 1e6
+        ));
+        self.bar
+            .set_position((self.before.get() + share.unwrap_or(0.0) * units) as u64);
     }
 
     /// Prints a line to standard error.

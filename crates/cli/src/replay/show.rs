@@ -8,7 +8,8 @@ use larder_replay::{Row, Unit};
 /// Prints one JSON object per line.
 pub fn json(rows: &[Row]) -> Result<(), Failure> {
     for row in rows {
-        let row = serde_json::to_string(row).map_err(|error| Failure::runtime(error.to_string()))?;
+        let row =
+            serde_json::to_string(row).map_err(|error| Failure::runtime(error.to_string()))?;
         line!("{row}");
     }
     Ok(())
@@ -28,8 +29,24 @@ pub fn csv(rows: &[Row]) -> Result<(), Failure> {
 }
 
 fn csv_line(row: &Row) -> String {
-    let Row { trace, policy, capacity, unit, seed, fill, requests, hits, .. } = row;
-    let Row { object_hit_ratio, byte_hit_ratio, insertion_ratio, requests_per_second, .. } = row;
+    let Row {
+        trace,
+        policy,
+        capacity,
+        unit,
+        seed,
+        fill,
+        requests,
+        hits,
+        ..
+    } = row;
+    let Row {
+        object_hit_ratio,
+        byte_hit_ratio,
+        insertion_ratio,
+        requests_per_second,
+        ..
+    } = row;
     let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
     let (trace, policy) = (quoted(trace), quoted(policy));
     format!(
@@ -51,33 +68,51 @@ pub fn table(rows: &[Row]) {
         if traces {
             cells.push(column("trace", |row| row.trace.clone()));
         }
-        cells.push(column("policy", |row| format!("{}{}", row.policy, if is_no_bound(row) { "*" } else { "" })));
+        cells.push(column("policy", |row| {
+            format!("{}{}", row.policy, if is_no_bound(row) { "*" } else { "" })
+        }));
         cells.push(column("capacity", |row| row.unit.show(row.capacity)));
         if seeds {
             cells.push(column("seed", |row| row.seed.to_string()));
         }
         cells.push(column("requests", |row| row.requests.to_string()));
         cells.push(column("hits", |row| row.hits.to_string()));
-        cells.push(column("object hit ratio", |row| format!("{:.4}", row.object_hit_ratio)));
-        cells.push(column("byte hit ratio", |row| format!("{:.4}", row.byte_hit_ratio)));
-        cells.push(column("insertion ratio", |row| format!("{:.4}", row.insertion_ratio)));
-        cells.push(column("requests/s", |row| format!("{:.2} M", row.requests_per_second / 1e6)));
+        cells.push(column("object hit ratio", |row| {
+            format!("{:.4}", row.object_hit_ratio)
+        }));
+        cells.push(column("byte hit ratio", |row| {
+            format!("{:.4}", row.byte_hit_ratio)
+        }));
+        cells.push(column("insertion ratio", |row| {
+            format!("{:.4}", row.insertion_ratio)
+        }));
+        cells.push(column("requests/s", |row| {
+            format!("{:.2} M", row.requests_per_second / 1e6)
+        }));
         cells
     };
     table.set_header(cells(None));
-    rows.iter().for_each(|row| _ = table.add_row(cells(Some(row))));
+    rows.iter()
+        .for_each(|row| _ = table.add_row(cells(Some(row))));
     let texts = 1 + usize::from(traces);
-    table.column_iter_mut().skip(texts).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    table
+        .column_iter_mut()
+        .skip(texts)
+        .for_each(|column| column.set_cell_alignment(CellAlignment::Right));
     line!("{table}");
     if rows.iter().any(is_no_bound) {
-        line!("* no bound: objects differ in size, which belady ignores. belady-size is a better estimate.");
+        line!(
+            "* no bound: objects differ in size, which belady ignores. belady-size is a better estimate."
+        );
     }
 }
 
 /// Describes how caches fill, for the head of a table.
 pub fn mode(fills: bool) -> &'static str {
     match fills {
-        true => "Caches fill without asking the admission policy, as the node's do (--no-fill asks always).",
+        true => {
+            "Caches fill without asking the admission policy, as the node's do (--no-fill asks always)."
+        }
         false => "The admission policy is asked for every object (--no-fill).",
     }
 }

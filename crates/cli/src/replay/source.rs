@@ -70,7 +70,11 @@ pub struct Measured {
 
 impl<'a> Source<'a> {
     pub fn new(path: &'a Path, layout: &'a Layout, limit: Option<u64>) -> Source<'a> {
-        Source { path, layout, limit }
+        Source {
+            path,
+            layout,
+            limit,
+        }
     }
 
     /// Returns the file's name without its directory.
@@ -83,19 +87,30 @@ impl<'a> Source<'a> {
     /// # Errors
     /// If it is not a regular file. A pipe can have other content the next time.
     pub fn identity(&self) -> Result<Identity, Failure> {
-        let failed = |problem: &str| Failure::usage(format!("{}: {problem}", trace_file::shown(self.path)));
+        let failed =
+            |problem: &str| Failure::usage(format!("{}: {problem}", trace_file::shown(self.path)));
         let io_failed = |error: io::Error| failed(&larder_units::system_message(&error));
         let file = match trace_file::is_standard_input(self.path) {
             true => None,
             false => Some(self.path.metadata().map_err(io_failed)?).filter(Metadata::is_file),
         };
         let Some(file) = file else {
-            return Err(failed("not a file, so it cannot be known again; leave out --resume"));
+            return Err(failed(
+                "not a file, so it cannot be known again; leave out --resume",
+            ));
         };
-        let modified = file.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let modified = file
+            .modified()
+            .ok()
+            .and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let modified_ns = modified.map_or(0, |since| since.as_nanos() as u64);
         let bytes = file.len();
-        Ok(Identity { name: self.name(), bytes, modified_ns, sample: self.sample(bytes).map_err(io_failed)? })
+        Ok(Identity {
+            name: self.name(),
+            bytes,
+            modified_ns,
+            sample: self.sample(bytes).map_err(io_failed)?,
+        })
     }
 
     /// Returns [`Identity::sample`] of the file, which has `bytes` bytes.
@@ -109,7 +124,11 @@ impl<'a> Source<'a> {
             file.read_exact_at(&mut block, at as u64)?;
             digest.update(&block);
         }
-        Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+        Ok(digest
+            .finalize()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect())
     }
 
     /// Checks that the file is unchanged. Rows of a file that changes during the run belong to no
@@ -139,7 +158,9 @@ impl<'a> Source<'a> {
         }
         let mut first = Vec::new();
         let mut trace = self.layout.open(self.path)?;
-        trace.read_many(&mut first, CHUNK_REQUESTS).map_err(|error| Failure::usage(error.to_string()))?;
+        trace
+            .read_many(&mut first, CHUNK_REQUESTS)
+            .map_err(|error| Failure::usage(error.to_string()))?;
         if first.iter().any(|access| access.size > 1) {
             return Ok(());
         }
@@ -168,20 +189,34 @@ impl<'a> Source<'a> {
         rows: usize,
         mut take: impl FnMut(&mut Vec<Access>) -> Result<bool, Failure>,
     ) -> Result<Trace, Failure> {
-        let failed = |problem: String| Failure::usage(format!("{}: {problem}", trace_file::shown(self.path)));
+        let failed = |problem: String| {
+            Failure::usage(format!("{}: {problem}", trace_file::shown(self.path)))
+        };
         let mut trace = self.layout.open(self.path)?;
         let name = self.name();
         let (mut requests, mut chunk) = (0, Vec::new());
-        let most = if rows > 1 { SHARED_CHUNK_REQUESTS } else { CHUNK_REQUESTS } as u64;
+        let most = if rows > 1 {
+            SHARED_CHUNK_REQUESTS
+        } else {
+            CHUNK_REQUESTS
+        } as u64;
         loop {
-            let left = self.limit.map_or(u64::MAX, |limit| limit - requests).min(most);
-            trace.read_many(&mut chunk, left as usize).map_err(|error| Failure::usage(error.to_string()))?;
+            let left = self
+                .limit
+                .map_or(u64::MAX, |limit| limit - requests)
+                .min(most);
+            trace
+                .read_many(&mut chunk, left as usize)
+                .map_err(|error| Failure::usage(error.to_string()))?;
             requests += chunk.len() as u64;
             if requests == 0 {
                 return Err(failed("no request was read".to_owned()));
             }
             let by_limit = self.limit.map(|limit| requests as f64 / limit as f64);
-            let share = trace.progress().map(|share| share.max(by_limit.unwrap_or(0.0))).or(by_limit);
+            let share = trace
+                .progress()
+                .map(|share| share.max(by_limit.unwrap_or(0.0)))
+                .or(by_limit);
             progress.at(verb, &name, requests, share, self.units(rows));
             if chunk.is_empty() || !take(&mut chunk)? {
                 progress.done(self.units(rows));
@@ -207,9 +242,20 @@ impl<'a> Source<'a> {
         offline: Option<&str>,
         progress: &Progress,
     ) -> Result<Measured, Failure> {
-        let Some(reason) = share.or(offline) else { return Ok(Measured { survey: None, future: None }) };
-        let failed = |problem: String| Failure::usage(format!("{}: {problem}", trace_file::shown(self.path)));
-        let remedy = if share.is_some() { "give bytes, or a file" } else { "give a file" };
+        let Some(reason) = share.or(offline) else {
+            return Ok(Measured {
+                survey: None,
+                future: None,
+            });
+        };
+        let failed = |problem: String| {
+            Failure::usage(format!("{}: {problem}", trace_file::shown(self.path)))
+        };
+        let remedy = if share.is_some() {
+            "give bytes, or a file"
+        } else {
+            "give a file"
+        };
         trace_file::check_read_twice(self.path, reason, remedy)?;
         let mut survey = share.map(|_| Survey::default());
         let mut future = offline.map(|_| FutureBuilder::default());
@@ -221,7 +267,8 @@ impl<'a> Source<'a> {
             if let Some(future) = &mut future {
                 for access in chunk {
                     let pushed = future.push(access.id, access.size);
-                    pushed.map_err(|error| failed(format!("{error}; replay fewer with --limit")))?;
+                    pushed
+                        .map_err(|error| failed(format!("{error}; replay fewer with --limit")))?;
                 }
             }
             Ok(true)
@@ -230,7 +277,10 @@ impl<'a> Source<'a> {
         if let (Some(future), Some(policy)) = (&future, offline) {
             let mib = future.bytes() >> 20;
             let requests = future.len();
-            progress.print(&format!("{}: read ahead for `{policy}`, {requests} requests in {mib} MiB", self.name()));
+            progress.print(&format!(
+                "{}: read ahead for `{policy}`, {requests} requests in {mib} MiB",
+                self.name()
+            ));
         }
         Ok(Measured { survey, future })
     }

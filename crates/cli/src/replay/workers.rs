@@ -16,7 +16,10 @@ pub struct Cache {
 
 impl Cache {
     pub fn new(replay: Replay) -> Cache {
-        Cache { replay, busy: Duration::ZERO }
+        Cache {
+            replay,
+            busy: Duration::ZERO,
+        }
     }
 
     fn take(&mut self, chunk: &[Access]) {
@@ -28,7 +31,11 @@ impl Cache {
     fn row(&self, trace: &str) -> Row {
         let mut row = self.replay.row(trace);
         let seconds = self.busy.as_secs_f64();
-        row.requests_per_second = if seconds > 0.0 { (row.requests as f64 / seconds).round() } else { 0.0 };
+        row.requests_per_second = if seconds > 0.0 {
+            (row.requests as f64 / seconds).round()
+        } else {
+            0.0
+        };
         row
     }
 }
@@ -45,7 +52,9 @@ pub fn replay(
     keep: impl FnMut(usize, Row) -> Result<(), Failure> + Send,
 ) -> Result<(), Failure> {
     let rows = caches.len();
-    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(rows);
+    let cores = std::thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(rows);
     let sweep = Sweep::new(caches);
     let keep = Mutex::new(keep);
     let name = source.name();
@@ -58,13 +67,20 @@ pub fn replay(
         (*keep)(place, cache.row(&name))
     };
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..cores).map(|_| scope.spawn(|| sweep.work(take, finish))).collect();
+        let workers: Vec<_> = (0..cores)
+            .map(|_| scope.spawn(|| sweep.work(take, finish)))
+            .collect();
         let _guard = sweep.ends_on_panic();
-        let read = source.chunks("replaying", progress, rows, |chunk| Ok(sweep.push(chunk))).map(drop);
+        let read = source
+            .chunks("replaying", progress, rows, |chunk| Ok(sweep.push(chunk)))
+            .map(drop);
         sweep.end(read.is_err());
         // A worker that panicked passes its panic on.
-        let kept =
-            workers.into_iter().map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        let kept = workers.into_iter().map(|worker| {
+            worker
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
         kept.fold(read, Result::and)
     })
 }

@@ -35,21 +35,43 @@ pub fn write(timeline: &Timeline, directory: &Path) -> Result<(), Failure> {
 type Averages = HashMap<(usize, i64, &'static str), ([u64; 2], [f64; 2])>;
 
 fn rates(timeline: &Timeline) -> String {
-    let mut out = "Time\tNode\tFaceId\tFaceDescr\tType\tPackets\tKilobytes\tPacketRaw\tKilobytesRaw\n".to_owned();
+    let mut out =
+        "Time\tNode\tFaceId\tFaceDescr\tType\tPackets\tKilobytes\tPacketRaw\tKilobytesRaw\n"
+            .to_owned();
     let mut averages = Averages::new();
     let mut before = 0.0;
     for step in &timeline.steps {
         let at = step.at.as_secs_f64();
         for (node, faces) in step.faces.iter().enumerate() {
-            let mut rows: Vec<(i64, &str, &str, [u64; 2])> = faces.iter().flat_map(face_rows).collect();
-            let known = averages.entry((node, -1, "SatisfiedInterests")).or_default().0[0];
-            rows.push((-1, "all", "SatisfiedInterests", [known + step.nodes[node].satisfied, 0]));
-            let known = averages.entry((node, -1, "TimedOutInterests")).or_default().0[0];
-            rows.push((-1, "all", "TimedOutInterests", [known + step.nodes[node].unsatisfied, 0]));
+            let mut rows: Vec<(i64, &str, &str, [u64; 2])> =
+                faces.iter().flat_map(face_rows).collect();
+            let known = averages
+                .entry((node, -1, "SatisfiedInterests"))
+                .or_default()
+                .0[0];
+            rows.push((
+                -1,
+                "all",
+                "SatisfiedInterests",
+                [known + step.nodes[node].satisfied, 0],
+            ));
+            let known = averages
+                .entry((node, -1, "TimedOutInterests"))
+                .or_default()
+                .0[0];
+            rows.push((
+                -1,
+                "all",
+                "TimedOutInterests",
+                [known + step.nodes[node].unsatisfied, 0],
+            ));
             for (face, description, kind, counts) in rows {
-                let (known, average) = averages.entry((node, face, KINDS[kind_of(kind)])).or_default();
+                let (known, average) = averages
+                    .entry((node, face, KINDS[kind_of(kind)]))
+                    .or_default();
                 // The counts of a restarted node start at 0.
-                let raw = [0, 1].map(|at| counts[at].checked_sub(known[at]).unwrap_or(counts[at]) as f64);
+                let raw =
+                    [0, 1].map(|at| counts[at].checked_sub(known[at]).unwrap_or(counts[at]) as f64);
                 let raw = [raw[0], raw[1] / 1024.0];
                 for (average, raw) in average.iter_mut().zip(raw) {
                     *average = LAST * raw / (at - before) + (1.0 - LAST) * *average;
@@ -88,8 +110,14 @@ fn kind_of(kind: &str) -> usize {
 
 fn face_rows(face: &FaceStats) -> [(i64, &str, &'static str, [u64; 2]); 6] {
     let counters = &face.counters;
-    let description = if face.config.uri.starts_with("app:") { "appFace://" } else { "netdev://" };
-    let row = |kind: usize, packets, bytes| (face.id.0 as i64, description, KINDS[kind], [packets, bytes]);
+    let description = if face.config.uri.starts_with("app:") {
+        "appFace://"
+    } else {
+        "netdev://"
+    };
+    let row = |kind: usize, packets, bytes| {
+        (face.id.0 as i64, description, KINDS[kind], [packets, bytes])
+    };
     [
         row(0, counters.in_interests, counters.in_interest_bytes),
         row(1, counters.out_interests, counters.out_interest_bytes),
@@ -126,17 +154,25 @@ fn content_stores(timeline: &Timeline) -> String {
 }
 
 fn delays(timeline: &Timeline) -> String {
-    let mut out = "Time\tNode\tAppId\tSeqNo\tType\tDelayS\tDelayUS\tRetxCount\tHopCount\n".to_owned();
+    let mut out =
+        "Time\tNode\tAppId\tSeqNo\tType\tDelayS\tDelayUS\tRetxCount\tHopCount\n".to_owned();
     let consumers = timeline.consumers.iter().zip(&timeline.delays).enumerate();
-    let mut rows: Vec<_> =
-        consumers.flat_map(|(app, ((_, node), rows))| rows.iter().map(move |row| (row.at, app, *node, row))).collect();
+    let mut rows: Vec<_> = consumers
+        .flat_map(|(app, ((_, node), rows))| rows.iter().map(move |row| (row.at, app, *node, row)))
+        .collect();
     rows.sort_by_key(|(at, app, ..)| (*at, *app));
     for (at, app, node, row) in rows {
         let (at, node) = (at.as_secs_f64(), &timeline.nodes[node].name);
-        for (kind, delay, sends) in [("LastDelay", row.last, 1), ("FullDelay", row.full, row.sends)] {
+        for (kind, delay, sends) in [
+            ("LastDelay", row.last, 1),
+            ("FullDelay", row.full, row.sends),
+        ] {
             let (seconds, micros) = (delay.as_secs_f64(), delay.as_nanos() as f64 / 1e3);
             let number = row.number;
-            let _ = writeln!(out, "{at}\t{node}\t{app}\t{number}\t{kind}\t{seconds}\t{micros}\t{sends}\t0");
+            let _ = writeln!(
+                out,
+                "{at}\t{node}\t{app}\t{number}\t{kind}\t{seconds}\t{micros}\t{sends}\t0"
+            );
         }
     }
     out
@@ -149,6 +185,9 @@ mod tests {
     #[test]
     fn numbers_have_six_digits() {
         let shown = [0.0, 80.0, 2.03125, 82.734_375, 1_234_567.0, 0.000_123_456_7].map(short);
-        assert_eq!(shown, ["0", "80", "2.03125", "82.7344", "1234567", "0.000123457"]);
+        assert_eq!(
+            shown,
+            ["0", "80", "2.03125", "82.7344", "1234567", "0.000123457"]
+        );
     }
 }

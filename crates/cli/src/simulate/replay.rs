@@ -52,21 +52,40 @@ struct Moment {
 /// If it cannot be written.
 pub fn write(timeline: &Timeline, title: &str, path: &Path) -> Result<(), Failure> {
     // `<` could end the script.
-    let data = serde_json::to_string(&data(timeline, title)).unwrap_or_default().replace('<', "\\u003c");
+    let data = serde_json::to_string(&data(timeline, title))
+        .unwrap_or_default()
+        .replace('<', "\\u003c");
     write_whole(path, &PAGE.replacen("DATA", &data, 1))
 }
 
 fn data<'a>(timeline: &'a Timeline, title: &'a str) -> Data<'a> {
-    let numbers = 2 * timeline.nodes.len() + 3 * timeline.channels.len() + 2 * timeline.consumers.len();
+    let numbers =
+        2 * timeline.nodes.len() + 3 * timeline.channels.len() + 2 * timeline.consumers.len();
     let most = (NUMBERS / numbers.max(1)).clamp(2, MOMENTS);
     let every = timeline.steps.len().div_ceil(most).max(1);
     Data {
         title,
-        nodes: timeline.nodes.iter().map(|node| node.name.as_str()).collect(),
+        nodes: timeline
+            .nodes
+            .iter()
+            .map(|node| node.name.as_str())
+            .collect(),
         positions: timeline.nodes.iter().map(|node| node.position).collect(),
-        channels: timeline.channels.iter().map(|channel| channel.ends).collect(),
-        consumers: timeline.consumers.iter().map(|(label, _)| label.as_str()).collect(),
-        moments: timeline.steps.chunks(every).map(|steps| moment(timeline, steps)).collect(),
+        channels: timeline
+            .channels
+            .iter()
+            .map(|channel| channel.ends)
+            .collect(),
+        consumers: timeline
+            .consumers
+            .iter()
+            .map(|(label, _)| label.as_str())
+            .collect(),
+        moments: timeline
+            .steps
+            .chunks(every)
+            .map(|steps| moment(timeline, steps))
+            .collect(),
     }
 }
 
@@ -86,14 +105,23 @@ fn moment(timeline: &Timeline, steps: &[Step]) -> Moment {
         }
     };
     let load = |channel: usize| {
-        let rate = steps.iter().map(|step| step.channels[channel].rate_mbps).sum::<f64>() / steps.len() as f64;
-        timeline.channels[channel].rate.map_or(-1, |most| (rate * 1e9 / most as f64).ceil() as i32)
+        let rate = steps
+            .iter()
+            .map(|step| step.channels[channel].rate_mbps)
+            .sum::<f64>()
+            / steps.len() as f64;
+        timeline.channels[channel]
+            .rate
+            .map_or(-1, |most| (rate * 1e9 / most as f64).ceil() as i32)
     };
     let channels = 0..timeline.channels.len();
     let gone = |channel: usize| steps.iter().map(|step| step.channels[channel].gone).sum();
     let consumers = 0..timeline.consumers.len();
     let goodput = |consumer: usize| {
-        let sum: f64 = steps.iter().map(|step| step.consumers[consumer].goodput_mbps).sum();
+        let sum: f64 = steps
+            .iter()
+            .map(|step| step.consumers[consumer].goodput_mbps)
+            .sum();
         (sum * 1e3 / steps.len() as f64).round() as u64
     };
     let delay = |consumer: usize| match last.consumers[consumer].delay {
@@ -105,7 +133,11 @@ fn moment(timeline: &Timeline, steps: &[Step]) -> Moment {
         h: nodes.map(hits).collect(),
         p: last.nodes.iter().map(|node| node.pending).collect(),
         u: channels.clone().map(load).collect(),
-        w: last.channels.iter().map(|channel| channel.waiting).collect(),
+        w: last
+            .channels
+            .iter()
+            .map(|channel| channel.waiting)
+            .collect(),
         x: channels.map(gone).collect(),
         g: consumers.clone().map(goodput).collect(),
         d: consumers.map(delay).collect(),
@@ -137,18 +169,32 @@ mod tests {
             prefix = "/p"
             frequency = 100
         "#;
-        let watch = Watch { step: Duration::from_millis(1), closely: false };
-        let (_, timeline) = Scenario::parse(text, "two.toml").unwrap().watch(1, watch).unwrap();
+        let watch = Watch {
+            step: Duration::from_millis(1),
+            closely: false,
+        };
+        let (_, timeline) = Scenario::parse(text, "two.toml")
+            .unwrap()
+            .watch(1, watch)
+            .unwrap();
         assert_eq!(timeline.steps.len(), 2000);
         let data = data(&timeline, "two.toml");
         assert!(data.moments.len() <= MOMENTS);
         // A hundred packets of about 1.1 kB per second on one megabit per second.
-        assert!((800..1000).contains(&data.moments[100].u[1]), "{:?}", data.moments[100].u);
+        assert!(
+            (800..1000).contains(&data.moments[100].u[1]),
+            "{:?}",
+            data.moments[100].u
+        );
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("run.html");
         write(&timeline, "two.toml", &path).unwrap();
         let page = std::fs::read_to_string(path).unwrap();
         assert_eq!(page.matches("</script>").count(), 1);
-        assert!(!["http:", "https:", "src=", "url(", "@import"].iter().any(|outside| page.contains(outside)));
+        assert!(
+            !["http:", "https:", "src=", "url(", "@import"]
+                .iter()
+                .any(|outside| page.contains(outside))
+        );
     }
 }

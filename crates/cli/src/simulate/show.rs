@@ -22,10 +22,18 @@ pub struct OverSeeds {
 
 /// Combines the figures of the runs. Each run has the same figures in the same order.
 pub fn over_seeds(runs: Vec<Vec<Figure>>) -> Vec<OverSeeds> {
-    let Some(first) = runs.first() else { return Vec::new() };
+    let Some(first) = runs.first() else {
+        return Vec::new();
+    };
     let of = |at: usize, figure: &Figure| {
-        let values: Vec<Option<f64>> =
-            runs.iter().map(|run| run.get(at).map(|figure| figure.value).filter(|value| value.is_finite())).collect();
+        let values: Vec<Option<f64>> = runs
+            .iter()
+            .map(|run| {
+                run.get(at)
+                    .map(|figure| figure.value)
+                    .filter(|value| value.is_finite())
+            })
+            .collect();
         let found: Vec<f64> = values.iter().flatten().copied().collect();
         let (mean, interval) = mean_and_interval(&found);
         OverSeeds {
@@ -37,7 +45,11 @@ pub fn over_seeds(runs: Vec<Vec<Figure>>) -> Vec<OverSeeds> {
             values,
         }
     };
-    first.iter().enumerate().map(|(at, figure)| of(at, figure)).collect()
+    first
+        .iter()
+        .enumerate()
+        .map(|(at, figure)| of(at, figure))
+        .collect()
 }
 
 fn mean_and_interval(values: &[f64]) -> (Option<f64>, Option<f64>) {
@@ -50,13 +62,18 @@ fn mean_and_interval(values: &[f64]) -> (Option<f64>, Option<f64>) {
         return (Some(mean), None);
     }
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    (Some(mean), Some(student(values.len() - 1) * (squares / (n - 1.0) / n).sqrt()))
+    (
+        Some(mean),
+        Some(student(values.len() - 1) * (squares / (n - 1.0) / n).sqrt()),
+    )
 }
 
 /// Returns the 97.5 % quantile of Student's distribution: from a table up to 10 degrees of freedom,
 /// then by Cornish and Fisher's expansion, which is within 0.001 there.
 fn student(freedom: usize) -> f64 {
-    const TABLE: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
+    const TABLE: [f64; 10] = [
+        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+    ];
     if let Some(quantile) = freedom.checked_sub(1).and_then(|index| TABLE.get(index)) {
         return *quantile;
     }
@@ -78,10 +95,19 @@ pub fn csv(figures: &[OverSeeds], seeds: &[u64]) {
     line!("seed,component,quantity,unit,value");
     for (at, seed) in seeds.iter().enumerate() {
         for figure in figures {
-            let value = figure.values.get(at).copied().flatten().map_or(String::new(), |value| value.to_string());
+            let value = figure
+                .values
+                .get(at)
+                .copied()
+                .flatten()
+                .map_or(String::new(), |value| value.to_string());
             // A scenario file defines the names of nodes, which may contain quotes.
             let component = figure.component.replace('"', "\"\"");
-            line!("{seed},\"{component}\",{},{},{value}", figure.quantity, figure.unit);
+            line!(
+                "{seed},\"{component}\",{},{},{value}",
+                figure.quantity,
+                figure.unit
+            );
         }
     }
 }
@@ -90,9 +116,16 @@ pub fn csv(figures: &[OverSeeds], seeds: &[u64]) {
 pub fn tables(figures: &[OverSeeds]) {
     let mut rest = figures;
     while let Some(first) = rest.first() {
-        let width = rest.iter().take_while(|figure| figure.component == first.component).count();
+        let width = rest
+            .iter()
+            .take_while(|figure| figure.component == first.component)
+            .count();
         let quantities: Vec<&str> = rest[..width].iter().map(|figure| figure.quantity).collect();
-        let like = |row: &&[OverSeeds]| row.iter().map(|figure| figure.quantity).eq(quantities.iter().copied());
+        let like = |row: &&[OverSeeds]| {
+            row.iter()
+                .map(|figure| figure.quantity)
+                .eq(quantities.iter().copied())
+        };
         let rows: Vec<&[OverSeeds]> = rest.chunks(width).take_while(like).collect();
         rest = &rest[rows.len() * width..];
         let mut table = Table::new();
@@ -105,7 +138,10 @@ pub fn tables(figures: &[OverSeeds]) {
         for row in rows {
             table.add_row(std::iter::once(row[0].component.clone()).chain(row.iter().map(shown)));
         }
-        table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+        table
+            .column_iter_mut()
+            .skip(1)
+            .for_each(|column| column.set_cell_alignment(CellAlignment::Right));
         line!("{table}\n");
     }
 }
@@ -113,7 +149,9 @@ pub fn tables(figures: &[OverSeeds]) {
 fn shown(figure: &OverSeeds) -> String {
     match (figure.mean, figure.interval) {
         (None, _) => "–".to_owned(),
-        (Some(mean), Some(interval)) if interval > 0.0 => format!("{} ± {}", number(mean), number(interval)),
+        (Some(mean), Some(interval)) if interval > 0.0 => {
+            format!("{} ± {}", number(mean), number(interval))
+        }
         (Some(mean), _) => number(mean),
     }
 }
@@ -147,8 +185,16 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_left_out_of_the_mean() {
-        let figure = |value| Figure { component: "a".to_owned(), quantity: "delay", unit: "ms", value };
+        let figure = |value| Figure {
+            component: "a".to_owned(),
+            quantity: "delay",
+            unit: "ms",
+            value,
+        };
         let figures = over_seeds(vec![vec![figure(f64::NAN)], vec![figure(4.0)]]);
-        assert_eq!((figures[0].mean, figures[0].values.as_slice()), (Some(4.0), [None, Some(4.0)].as_slice()));
+        assert_eq!(
+            (figures[0].mean, figures[0].values.as_slice()),
+            (Some(4.0), [None, Some(4.0)].as_slice())
+        );
     }
 }

@@ -21,16 +21,27 @@ pub fn write(timeline: &Timeline, path: &Path) -> Result<(), Failure> {
 
 fn table(timeline: &Timeline) -> String {
     let consumers = timeline.consumers.iter().map(|(label, _)| label.clone());
-    let nodes = timeline.nodes.iter().map(|each| format!("node {}", each.name));
-    let channels = timeline.channels.iter().map(|channel| format!("channel {}", channel.name));
+    let nodes = timeline
+        .nodes
+        .iter()
+        .map(|each| format!("node {}", each.name));
+    let channels = timeline
+        .channels
+        .iter()
+        .map(|channel| format!("channel {}", channel.name));
     // A scenario file defines the names of nodes, which may contain quotes.
-    let components: Vec<String> =
-        consumers.chain(nodes).chain(channels).map(|name| format!("\"{}\"", name.replace('"', "\"\""))).collect();
+    let components: Vec<String> = consumers
+        .chain(nodes)
+        .chain(channels)
+        .map(|name| format!("\"{}\"", name.replace('"', "\"\"")))
+        .collect();
     let mut out = "time_s,component,quantity,unit,value\n".to_owned();
     for step in &timeline.steps {
         let at = step.at.as_secs_f64();
         for (component, values) in components.iter().zip(values(step)) {
-            for (quantity, unit, value) in values.into_iter().filter(|(.., value)| value.is_finite()) {
+            for (quantity, unit, value) in
+                values.into_iter().filter(|(.., value)| value.is_finite())
+            {
                 let _ = writeln!(out, "{at},{component},{quantity},{unit},{value}");
             }
         }
@@ -42,7 +53,11 @@ fn table(timeline: &Timeline) -> String {
 fn values(step: &Step) -> impl Iterator<Item = Vec<Value>> {
     let consumers = step.consumers.iter().map(|consumer| {
         let goodput = ("goodput", "Mbps", consumer.goodput_mbps);
-        vec![goodput, ("data", "", consumer.data as f64), ("delay", "ms", consumer.delay * 1e3)]
+        vec![
+            goodput,
+            ("data", "", consumer.data as f64),
+            ("delay", "ms", consumer.delay * 1e3),
+        ]
     });
     let nodes = step.nodes.iter().map(|node| {
         vec![
@@ -58,7 +73,11 @@ fn values(step: &Step) -> impl Iterator<Item = Vec<Value>> {
     });
     let channels = step.channels.iter().map(|channel| {
         let rate = ("rate", "Mbps", channel.rate_mbps);
-        vec![rate, ("waiting", "", channel.waiting as f64), ("gone", "", channel.gone as f64)]
+        vec![
+            rate,
+            ("waiting", "", channel.waiting as f64),
+            ("gone", "", channel.gone as f64),
+        ]
     });
     consumers.chain(nodes).chain(channels)
 }
@@ -73,23 +92,53 @@ mod tests {
     fn a_row_is_of_another_component_or_has_no_number() {
         let text = "duration = \"2s\"\n[line]\nnodes = 2\nlink = { rate = \"10Mbps\", delay = \"5ms\" }\n\
             [[producer]]\nnode = \"n1\"\nprefix = \"/a\"\n[[cbr]]\nnode = \"n0\"\nprefix = \"/a\"\nfrequency = 100\nstop = \"1s\"\n";
-        let watch = Watch { step: Duration::from_millis(500), closely: false };
-        let (figures, timeline) = Scenario::parse(text, "two.toml").unwrap().watch(1, watch).unwrap();
+        let watch = Watch {
+            step: Duration::from_millis(500),
+            closely: false,
+        };
+        let (figures, timeline) = Scenario::parse(text, "two.toml")
+            .unwrap()
+            .watch(1, watch)
+            .unwrap();
         let table = table(&timeline);
-        let rows: Vec<Vec<&str>> = table.lines().skip(1).map(|line| line.split(',').collect()).collect();
-        assert!(rows.iter().all(|row| row.len() == 5 && row[4].parse::<f64>().is_ok_and(f64::is_finite)));
+        let rows: Vec<Vec<&str>> = table
+            .lines()
+            .skip(1)
+            .map(|line| line.split(',').collect())
+            .collect();
+        assert!(
+            rows.iter()
+                .all(|row| row.len() == 5 && row[4].parse::<f64>().is_ok_and(f64::is_finite))
+        );
         let sum = |component: &str, quantity: &str| -> f64 {
-            let of = rows.iter().filter(|row| row[1] == format!("\"{component}\"") && row[2] == quantity);
+            let of = rows
+                .iter()
+                .filter(|row| row[1] == format!("\"{component}\"") && row[2] == quantity);
             of.map(|row| row[4].parse::<f64>().unwrap()).sum()
         };
-        for (component, quantity) in [("cbr n0 /a", "data"), ("node n1", "interests"), ("node n0", "hits")] {
-            let figure =
-                figures.iter().find(|figure| (figure.component.as_str(), figure.quantity) == (component, quantity));
-            assert_eq!(sum(component, quantity), figure.unwrap().value, "{quantity} of {component}");
+        for (component, quantity) in [
+            ("cbr n0 /a", "data"),
+            ("node n1", "interests"),
+            ("node n0", "hits"),
+        ] {
+            let figure = figures.iter().find(|figure| {
+                (figure.component.as_str(), figure.quantity) == (component, quantity)
+            });
+            assert_eq!(
+                sum(component, quantity),
+                figure.unwrap().value,
+                "{quantity} of {component}"
+            );
         }
         assert!(sum("channel n1 n0", "rate") > 0.0);
         // Four steps; in the last one nothing arrives, so there is no delay.
         let delays = rows.iter().filter(|row| row[2] == "delay").count();
-        assert_eq!((rows.iter().filter(|row| row[2] == "goodput").count(), delays), (4, 3));
+        assert_eq!(
+            (
+                rows.iter().filter(|row| row[2] == "goodput").count(),
+                delays
+            ),
+            (4, 3)
+        );
     }
 }

@@ -35,13 +35,20 @@ pub struct ConvertArgs {
 /// Converts the trace, and prints its number of requests.
 pub fn run(args: ConvertArgs) -> Result<(), Failure> {
     let mut recording = Recording::open(&args.output, &args.format)?;
-    args.input.each("converting", |access| match args.segments {
-        None => recording.write(access),
-        Some(size) => access.segments(size).try_for_each(|segment| recording.write(&segment)),
-    })?;
+    args.input
+        .each("converting", |access| match args.segments {
+            None => recording.write(access),
+            Some(size) => access
+                .segments(size)
+                .try_for_each(|segment| recording.write(&segment)),
+        })?;
     let requests = recording.finish()?;
     if args.output.as_os_str() != "-" {
-        line!("{requests} requests from {} in {}", args.input.source().name(), args.output.display());
+        line!(
+            "{requests} requests from {} in {}",
+            args.input.source().name(),
+            args.output.display()
+        );
     }
     Ok(())
 }

@@ -17,7 +17,9 @@ use std::path::PathBuf;
 ///
 /// The same parameters and seed give the same trace.
 #[derive(Args, Debug)]
-#[command(after_help = "Example: larder trace generate web --objects 1000000 --requests 20000000 -o web.oracleGeneral")]
+#[command(
+    after_help = "Example: larder trace generate web --objects 1000000 --requests 20000000 -o web.oracleGeneral"
+)]
 pub struct GenerateArgs {
     #[command(subcommand)]
     generator: Generator,
@@ -186,8 +188,22 @@ struct VideoArgs {
 
 impl VideoArgs {
     fn video(&self) -> Video {
-        let VideoArgs { videos, packets, packet_bytes, exponent, views_per_second, packets_per_second } = *self;
-        Video { videos, packets, packet_bytes, exponent, views_per_second, packets_per_second }
+        let VideoArgs {
+            videos,
+            packets,
+            packet_bytes,
+            exponent,
+            views_per_second,
+            packets_per_second,
+        } = *self;
+        Video {
+            videos,
+            packets,
+            packet_bytes,
+            exponent,
+            views_per_second,
+            packets_per_second,
+        }
     }
 }
 
@@ -210,41 +226,105 @@ impl CdnArgs {
 /// Generates the trace, and prints its number of requests.
 pub fn run(args: GenerateArgs) -> Result<(), Failure> {
     match args.generator {
-        Generator::Web { web: WebArgs { objects, exponent, requests_per_second, object_bytes }, common } => {
-            let web = Web { objects, exponent, shift: 0.0, requests_per_second, object_bytes };
+        Generator::Web {
+            web:
+                WebArgs {
+                    objects,
+                    exponent,
+                    requests_per_second,
+                    object_bytes,
+                },
+            common,
+        } => {
+            let web = Web {
+                objects,
+                exponent,
+                shift: 0.0,
+                requests_per_second,
+                object_bytes,
+            };
             common.record(made(web.requests(&common.streams()))?)
         }
-        Generator::ZipfMandelbrot { objects, exponent, shift, requests_per_second, object_bytes, common } => {
-            let web = Web { objects, exponent, shift, requests_per_second, object_bytes };
+        Generator::ZipfMandelbrot {
+            objects,
+            exponent,
+            shift,
+            requests_per_second,
+            object_bytes,
+            common,
+        } => {
+            let web = Web {
+                objects,
+                exponent,
+                shift,
+                requests_per_second,
+                object_bytes,
+            };
             common.record(made(web.requests(&common.streams()))?)
         }
-        Generator::Video { video, common } => common.record(made(video.video().requests(&common.streams()))?),
-        Generator::Mix { ratio, web_objects, web_exponent, web_object_bytes, video, common } => {
+        Generator::Video { video, common } => {
+            common.record(made(video.video().requests(&common.streams()))?)
+        }
+        Generator::Mix {
+            ratio,
+            web_objects,
+            web_exponent,
+            web_object_bytes,
+            video,
+            common,
+        } => {
             let (objects, exponent, object_bytes) = (web_objects, web_exponent, web_object_bytes);
-            let web = Web { objects, exponent, object_bytes, ..Web::default() };
-            common.record(made(Mix::of(web, video.video(), ratio).requests(&common.streams()))?)
+            let web = Web {
+                objects,
+                exponent,
+                object_bytes,
+                ..Web::default()
+            };
+            common.record(made(
+                Mix::of(web, video.video(), ratio).requests(&common.streams()),
+            )?)
         }
         Generator::Cdn { cdn, common } => common.record(cdn.cdn(&common.streams())?.requests()),
-        Generator::FlashCrowd { cdn, calm_requests, common } => {
+        Generator::FlashCrowd {
+            cdn,
+            calm_requests,
+            common,
+        } => {
             let streams = common.streams();
             let crowd = FlashCrowd::new(cdn.cdn(&streams)?, &streams).after(calm_requests);
             common.record(crowd.requests())
         }
-        Generator::TrafficMix { cdn, requests_per_class, common } => {
-            let mix = TrafficMix::new(cdn.objects, cdn.exponent, requests_per_class, &common.streams());
+        Generator::TrafficMix {
+            cdn,
+            requests_per_class,
+            common,
+        } => {
+            let mix = TrafficMix::new(
+                cdn.objects,
+                cdn.exponent,
+                requests_per_class,
+                &common.streams(),
+            );
             common.record(made(mix)?.requests())
         }
         Generator::Joint { table, common } => {
             let name = table.display();
             let file = File::open(&table).map_err(|error| {
-                Failure::usage(format!("cannot read {name}: {}", larder_units::system_message(&error)))
+                Failure::usage(format!(
+                    "cannot read {name}: {}",
+                    larder_units::system_message(&error)
+                ))
             })?;
-            let joint =
-                Joint::read(BufReader::new(file)).map_err(|error| Failure::usage(format!("{name}, {error}")))?;
+            let joint = Joint::read(BufReader::new(file))
+                .map_err(|error| Failure::usage(format!("{name}, {error}")))?;
             let most = larder_replay::limits::JOINT_MAX_REQUESTS;
-            let requests = usize::try_from(common.requests).ok().filter(|requests| *requests <= most);
+            let requests = usize::try_from(common.requests)
+                .ok()
+                .filter(|requests| *requests <= most);
             let requests = requests.ok_or_else(|| {
-                Failure::usage(format!("--requests: at most {most} by a table, which are shuffled in memory"))
+                Failure::usage(format!(
+                    "--requests: at most {most} by a table, which are shuffled in memory"
+                ))
             })?;
             common.record(joint.requests(requests, &common.streams()))
         }
@@ -261,16 +341,27 @@ impl Common {
     }
 
     fn record(&self, requests: impl Iterator<Item = Access>) -> Result<(), Failure> {
-        let Some(least) = self.windows else { return self.write(requests) };
+        let Some(least) = self.windows else {
+            return self.write(requests);
+        };
         // A failure here comes before minutes of generating.
         made(gather(Vec::new(), least, &self.streams()))?;
-        let most = usize::try_from(self.requests).ok().filter(|requests| *requests <= WINDOWS_MAX_REQUESTS);
+        let most = usize::try_from(self.requests)
+            .ok()
+            .filter(|requests| *requests <= WINDOWS_MAX_REQUESTS);
         let most = most.ok_or_else(|| {
             Failure::usage(format!(
                 "--requests: at most {WINDOWS_MAX_REQUESTS} with --windows, which are sorted in memory"
             ))
         })?;
-        self.write(made(gather(requests.take(most).collect(), least, &self.streams()))?.into_iter())
+        self.write(
+            made(gather(
+                requests.take(most).collect(),
+                least,
+                &self.streams(),
+            ))?
+            .into_iter(),
+        )
     }
 
     fn write(&self, requests: impl Iterator<Item = Access>) -> Result<(), Failure> {

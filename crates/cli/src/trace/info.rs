@@ -50,10 +50,16 @@ pub fn run(args: InfoArgs) -> Result<(), Failure> {
     drop(survey);
     let name = args.input.source().name();
     let (late_requests, late) = (trace.late_requests(), late(&trace));
-    let info =
-        Info { trace: &name, format: trace.format().name(), late_requests, late: late.as_deref(), report: &report };
+    let info = Info {
+        trace: &name,
+        format: trace.format().name(),
+        late_requests,
+        late: late.as_deref(),
+        report: &report,
+    };
     if args.json {
-        let json = serde_json::to_string(&info).map_err(|error| Failure::runtime(error.to_string()))?;
+        let json =
+            serde_json::to_string(&info).map_err(|error| Failure::runtime(error.to_string()))?;
         line!("{json}");
         return Ok(());
     }
@@ -62,13 +68,32 @@ pub fn run(args: InfoArgs) -> Result<(), Failure> {
 }
 
 fn print(info: &Info<'_>) {
-    let Report { requests, objects, requested_bytes, unique_bytes, seconds, sizes, popularity } = info.report;
+    let Report {
+        requests,
+        objects,
+        requested_bytes,
+        unique_bytes,
+        seconds,
+        sizes,
+        popularity,
+    } = info.report;
     line!("trace        {} ({})", info.trace, info.format);
-    let unit = Unit::of_largest(sizes.percentiles.last().map_or(0, |largest| largest.objects));
+    let unit = Unit::of_largest(
+        sizes
+            .percentiles
+            .last()
+            .map_or(0, |largest| largest.objects),
+    );
     match unit {
         Unit::Bytes => {
-            line!("requests     {requests}, {} asked for", bytes(*requested_bytes as f64));
-            line!("objects      {objects}, {} (footprint)", bytes(*unique_bytes as f64));
+            line!(
+                "requests     {requests}, {} asked for",
+                bytes(*requested_bytes as f64)
+            );
+            line!(
+                "objects      {objects}, {} (footprint)",
+                bytes(*unique_bytes as f64)
+            );
         }
         Unit::Objects => {
             line!("requests     {requests}");
@@ -95,11 +120,18 @@ fn print(info: &Info<'_>) {
         percent(popularity.top_10_percent),
         popularity.most_requests
     );
-    line!("one-hit      {} of the objects are requested once", percent(popularity.one_hit_wonders));
+    line!(
+        "one-hit      {} of the objects are requested once",
+        percent(popularity.one_hit_wonders)
+    );
     if unit == Unit::Objects {
         return;
     }
-    line!("mean size    {} of an object, {} of a request\n", bytes(sizes.mean), bytes(sizes.mean_requested));
+    line!(
+        "mean size    {} of an object, {} of a request\n",
+        bytes(sizes.mean),
+        bytes(sizes.mean_requested)
+    );
 
     let mut table = table(["percentile of sizes", "objects", "requests"]);
     for percentile in sizes.percentiles {
@@ -108,12 +140,20 @@ fn print(info: &Info<'_>) {
             100 => "largest".to_owned(),
             percent => format!("{percent} %"),
         };
-        table.add_row([name, bytes(percentile.objects as f64), bytes(percentile.requests as f64)]);
+        table.add_row([
+            name,
+            bytes(percentile.objects as f64),
+            bytes(percentile.requests as f64),
+        ]);
     }
     line!("{table}\n");
 
     let mut table = self::table(["size from", "objects", "requests", "bytes"]);
-    let most = sizes.decades.iter().map(|decade| decade.objects).fold(0.0, f64::max);
+    let most = sizes
+        .decades
+        .iter()
+        .map(|decade| decade.objects)
+        .fold(0.0, f64::max);
     for decade in &sizes.decades {
         let bar = "█".repeat((decade.objects / most * BAR).round() as usize);
         let shares = [decade.objects, decade.requests, decade.bytes].map(percent);
@@ -126,7 +166,11 @@ fn table<const N: usize>(header: [&str; N]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_header(header);
-    table.column_iter_mut().skip(1).take(3).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    table
+        .column_iter_mut()
+        .skip(1)
+        .take(3)
+        .for_each(|column| column.set_cell_alignment(CellAlignment::Right));
     table
 }
 
@@ -134,7 +178,11 @@ fn table<const N: usize>(header: [&str; N]) -> Table {
 fn decimal(from: u64) -> String {
     let names = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
     let thousands = from.checked_ilog10().unwrap_or(0) as usize / 3;
-    format!("{} {}", from / 1000_u64.pow(thousands as u32), names[thousands])
+    format!(
+        "{} {}",
+        from / 1000_u64.pow(thousands as u32),
+        names[thousands]
+    )
 }
 
 #[cfg(test)]

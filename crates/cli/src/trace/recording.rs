@@ -11,7 +11,9 @@ use crate::failure::Failure;
 use crate::interruption;
 use crate::replay::progress::Progress;
 use clap::Args;
-use larder_replay::{Access, TraceWriter, WriteError, WriteFormat, WriteFormatError, link_next_accesses};
+use larder_replay::{
+    Access, TraceWriter, WriteError, WriteFormat, WriteFormatError, link_next_accesses,
+};
 use larder_units::system_message;
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, Write};
@@ -38,18 +40,22 @@ impl OutputFormat {
     fn is_parquet(&self, path: &Path) -> bool {
         match &self.to {
             Some(format) => format == "parquet",
-            None => path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("parquet")),
+            None => path
+                .extension()
+                .is_some_and(|extension| extension.eq_ignore_ascii_case("parquet")),
         }
     }
 
     fn of(&self, name: &str) -> Result<WriteFormat, Failure> {
         match &self.to {
-            Some(format) => {
-                format.parse().map_err(|error: WriteFormatError| Failure::usage(format!("{error}, parquet")))
-            }
+            Some(format) => format
+                .parse()
+                .map_err(|error: WriteFormatError| Failure::usage(format!("{error}, parquet"))),
             None => WriteFormat::of_name(name).ok_or_else(|| {
                 let names = WriteFormat::NAMES.map(|(name, _)| name).join(", ");
-                Failure::usage(format!("{name}: the name has no known ending; give --to with one of {names}, parquet"))
+                Failure::usage(format!(
+                    "{name}: the name has no known ending; give --to with one of {names}, parquet"
+                ))
             }),
         }
     }
@@ -84,7 +90,10 @@ impl Recording {
 
     /// Opens the file. Nothing is written if this fails. Also returns the temporary file that has
     /// to be removed if the recording is given up.
-    pub fn open_unwatched(path: &Path, format: &OutputFormat) -> Result<(Recording, Option<PathBuf>), Failure> {
+    pub fn open_unwatched(
+        path: &Path,
+        format: &OutputFormat,
+    ) -> Result<(Recording, Option<PathBuf>), Failure> {
         if format.is_parquet(path) {
             return Recording::parquet(path);
         }
@@ -92,12 +101,17 @@ impl Recording {
         let name = shown(path);
         let out = Stream::open(path)?;
         let part = out.part();
-        let failed = |error: io::Error| Failure::runtime(format!("cannot write {name}: {}", system_message(&error)));
+        let failed = |error: io::Error| {
+            Failure::runtime(format!("cannot write {name}: {}", system_message(&error)))
+        };
         let writer = match format {
             WriteFormat::OracleGeneral => {
                 let scratch = tempfile::tempfile_in(directory(path)).map_err(failed)?;
                 let scratch = BufWriter::with_capacity(BUFFER_BYTES, scratch);
-                Writer::Linked { scratch: TraceWriter::new(scratch, format).map_err(failed)?, out }
+                Writer::Linked {
+                    scratch: TraceWriter::new(scratch, format).map_err(failed)?,
+                    out,
+                }
             }
             _ => {
                 let out = BufWriter::with_capacity(BUFFER_BYTES, out);
@@ -111,19 +125,34 @@ impl Recording {
     #[cfg(feature = "parquet")]
     fn parquet(path: &Path) -> Result<(Recording, Option<PathBuf>), Failure> {
         let name = shown(path);
-        if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zst")) {
-            return Err(Failure::usage(format!("{name}: Parquet files are compressed inside; leave out .zst")));
+        if path
+            .extension()
+            .is_some_and(|extension| extension.eq_ignore_ascii_case("zst"))
+        {
+            return Err(Failure::usage(format!(
+                "{name}: Parquet files are compressed inside; leave out .zst"
+            )));
         }
         let out = Stream::open(path)?;
         let part = out.part();
-        let writer = larder_parquet::ParquetWriter::new(BufWriter::with_capacity(BUFFER_BYTES, out));
+        let writer =
+            larder_parquet::ParquetWriter::new(BufWriter::with_capacity(BUFFER_BYTES, out));
         let writer = writer.map_err(|error| parquet_failure(&name, &error))?;
-        Ok((Recording { name, writer: Writer::Parquet(Box::new(writer)) }, part))
+        Ok((
+            Recording {
+                name,
+                writer: Writer::Parquet(Box::new(writer)),
+            },
+            part,
+        ))
     }
 
     #[cfg(not(feature = "parquet"))]
     fn parquet(path: &Path) -> Result<(Recording, Option<PathBuf>), Failure> {
-        Err(Failure::usage(format!("{}: this program was built without the feature `parquet`", shown(path))))
+        Err(Failure::usage(format!(
+            "{}: this program was built without the feature `parquet`",
+            shown(path)
+        )))
     }
 
     /// Writes the next request.
@@ -131,7 +160,9 @@ impl Recording {
         let written = match &mut self.writer {
             #[cfg(feature = "parquet")]
             Writer::Parquet(writer) => {
-                return writer.write(access).map_err(|error| parquet_failure(&self.name, &error));
+                return writer
+                    .write(access)
+                    .map_err(|error| parquet_failure(&self.name, &error));
             }
             Writer::Direct(writer) => writer.write(access),
             Writer::Linked { scratch, .. } => scratch.write(access),
@@ -145,42 +176,67 @@ impl Recording {
     /// Gives the complete file its name. Returns the number of requests.
     pub fn finish(self) -> Result<u64, Failure> {
         let name = self.name.clone();
-        let failed = |error: io::Error| Failure::runtime(format!("cannot write {name}: {}", system_message(&error)));
+        let failed = |error: io::Error| {
+            Failure::runtime(format!("cannot write {name}: {}", system_message(&error)))
+        };
         match self.writer {
             #[cfg(feature = "parquet")]
             Writer::Parquet(writer) => {
                 let requests = writer.requests();
-                let out = writer.finish().map_err(|error| parquet_failure(&name, &error))?;
-                out.into_inner().map_err(|error| failed(error.into_error()))?.finish().map(|()| requests)
+                let out = writer
+                    .finish()
+                    .map_err(|error| parquet_failure(&name, &error))?;
+                out.into_inner()
+                    .map_err(|error| failed(error.into_error()))?
+                    .finish()
+                    .map(|()| requests)
             }
             Writer::Direct(writer) => {
                 let requests = writer.requests();
-                let out = writer.into_inner().into_inner().map_err(|error| failed(error.into_error()))?;
+                let out = writer
+                    .into_inner()
+                    .into_inner()
+                    .map_err(|error| failed(error.into_error()))?;
                 out.finish().map(|()| requests)
             }
             Writer::Linked { scratch, mut out } => {
                 let requests = scratch.requests();
-                let mut scratch = scratch.into_inner().into_inner().map_err(|error| failed(error.into_error()))?;
-                let (progress, units, mut linked) = (Progress::new(requests as f64), requests as f64, 0);
+                let mut scratch = scratch
+                    .into_inner()
+                    .into_inner()
+                    .map_err(|error| failed(error.into_error()))?;
+                let (progress, units, mut linked) =
+                    (Progress::new(requests as f64), requests as f64, 0);
                 link_next_accesses(&mut scratch, |records| {
                     linked += records;
                     progress.at("linking", &name, linked, Some(linked as f64 / units), units);
                 })
                 .map_err(failed)?;
                 drop(progress);
-                scratch.rewind().and_then(|()| io::copy(&mut scratch, &mut out)).map_err(failed)?;
+                scratch
+                    .rewind()
+                    .and_then(|()| io::copy(&mut scratch, &mut out))
+                    .map_err(failed)?;
                 out.finish().map(|()| requests)
             }
         }
     }
 
     fn failure(&self, error: &io::Error) -> Failure {
-        Failure::runtime(format!("cannot write {}: {}", self.name, system_message(error)))
+        Failure::runtime(format!(
+            "cannot write {}: {}",
+            self.name,
+            system_message(error)
+        ))
     }
 }
 
 fn shown(path: &Path) -> String {
-    if path == Path::new("-") { "standard output".to_owned() } else { path.display().to_string() }
+    if path == Path::new("-") {
+        "standard output".to_owned()
+    } else {
+        path.display().to_string()
+    }
 }
 
 #[cfg(feature = "parquet")]
@@ -199,7 +255,9 @@ fn directory(path: &Path) -> PathBuf {
         // Standard output is in no folder, and the current one may not be writable.
         return std::env::temp_dir();
     }
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
     match path.metadata() {
         // Another file cannot be created beside a device.
         Ok(file) if !file.is_file() => std::env::temp_dir(),
@@ -216,14 +274,19 @@ enum Stream {
 impl Stream {
     fn open(path: &Path) -> Result<Stream, Failure> {
         let sink = Sink(Destination::open(Some(path))?);
-        if !path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zst")) {
+        if !path
+            .extension()
+            .is_some_and(|extension| extension.eq_ignore_ascii_case("zst"))
+        {
             return Ok(Stream::Plain(sink));
         }
         let encoder = zstd::Encoder::new(sink, ZSTD_LEVEL).and_then(|mut encoder| {
             encoder.include_checksum(true)?;
             Ok(encoder)
         });
-        encoder.map(Stream::Zstd).map_err(|error| Failure::runtime(format!("zstd: {error}")))
+        encoder
+            .map(Stream::Zstd)
+            .map_err(|error| Failure::runtime(format!("zstd: {error}")))
     }
 
     fn part(&self) -> Option<PathBuf> {
@@ -236,7 +299,9 @@ impl Stream {
     fn finish(self) -> Result<(), Failure> {
         let sink = match self {
             Stream::Plain(sink) => sink,
-            Stream::Zstd(encoder) => encoder.finish().map_err(|error| Failure::runtime(system_message(&error)))?,
+            Stream::Zstd(encoder) => encoder
+                .finish()
+                .map_err(|error| Failure::runtime(system_message(&error)))?,
         };
         sink.0.finish().map(|_| ())
     }

@@ -21,18 +21,30 @@ const FILES: usize = 20;
 pub(crate) fn full_folders(sources: &[Source], listed: &[(&str, usize)]) -> Vec<String> {
     let mut folders = BTreeMap::<&str, usize>::new();
     for source in sources {
-        if let Some((folder, _)) = source.path.rsplit_once('/').filter(|(folder, _)| folder.contains("/src")) {
+        if let Some((folder, _)) = source
+            .path
+            .rsplit_once('/')
+            .filter(|(folder, _)| folder.contains("/src"))
+        {
             *folders.entry(folder).or_default() += 1;
         }
     }
     let mut violations = Vec::new();
     for (folder, files) in folders {
-        let most = listed.iter().find(|(name, _)| *name == folder).map(|(_, most)| *most);
+        let most = listed
+            .iter()
+            .find(|(name, _)| *name == folder)
+            .map(|(_, most)| *most);
         if files > most.unwrap_or(FILES) {
-            violations.push(format!("{folder}: {files} files, at most {}", most.unwrap_or(FILES)));
+            violations.push(format!(
+                "{folder}: {files} files, at most {}",
+                most.unwrap_or(FILES)
+            ));
         }
         if most.is_some() && files <= FILES {
-            violations.push(format!("{folder}: {files} files, and is listed as a full folder"));
+            violations.push(format!(
+                "{folder}: {files} files, and is listed as a full folder"
+            ));
         }
     }
     violations
@@ -43,7 +55,10 @@ mod tests {
     use super::*;
 
     fn found(files: usize, listed: &[(&str, usize)]) -> usize {
-        let source = |number| Source { path: format!("crates/planted/src/{number}.rs"), text: String::new() };
+        let source = |number| Source {
+            path: format!("crates/planted/src/{number}.rs"),
+            text: String::new(),
+        };
         full_folders(&(0..files).map(source).collect::<Vec<_>>(), listed).len()
     }
 
@@ -51,6 +66,13 @@ mod tests {
     fn a_planted_full_folder_is_found() {
         assert_eq!((found(FILES, &[]), found(FILES + 1, &[])), (0, 1));
         let listed = [("crates/planted/src", 30)];
-        assert_eq!((found(30, &listed), found(31, &listed), found(FILES, &listed)), (0, 1, 1));
+        assert_eq!(
+            (
+                found(30, &listed),
+                found(31, &listed),
+                found(FILES, &listed)
+            ),
+            (0, 1, 1)
+        );
     }
 }

@@ -3,7 +3,7 @@
 use super::Source;
 use syn::visit::{self, Visit};
 
-const FUNCTION_LINES: usize = 70;
+const FUNCTION_LINES: usize = 100;
 
 struct Functions<'a> {
     source: &'a Source,
@@ -13,10 +13,14 @@ struct Functions<'a> {
 
 impl Functions<'_> {
     fn check(&mut self, name: &syn::Ident, block: &syn::Block) {
-        let (first, last) = (name.span().start().line, block.brace_token.span.close().end().line);
+        let (first, last) = (
+            name.span().start().line,
+            block.brace_token.span.close().end().line,
+        );
         let lines = last + 1 - first;
         if lines > FUNCTION_LINES {
-            self.found.push((self.source.path.clone(), name.to_string(), lines));
+            self.found
+                .push((self.source.path.clone(), name.to_string(), lines));
         }
     }
 }
@@ -42,8 +46,12 @@ impl<'ast> Visit<'ast> for Functions<'_> {
 
 /// Returns the functions that are too long: file, name and lines.
 pub(crate) fn long_functions(source: &Source) -> Vec<(String, String, usize)> {
-    let file = syn::parse_file(&source.text).unwrap_or_else(|error| panic!("{}: {error}", source.path));
-    let mut functions = Functions { source, found: Vec::new() };
+    let file =
+        syn::parse_file(&source.text).unwrap_or_else(|error| panic!("{}: {error}", source.path));
+    let mut functions = Functions {
+        source,
+        found: Vec::new(),
+    };
     functions.visit_file(&file);
     functions.found
 }

@@ -17,13 +17,34 @@ const LAYERS: [(&str, &[&[&str]]); 4] = [
         "forwarder",
         &[
             &["limits", "drop_reason", "local_names"],
-            &["face", "tables", "outbox", "stats", "strategy", "shard", "tier", "verification", "control"],
+            &[
+                "face",
+                "tables",
+                "outbox",
+                "stats",
+                "strategy",
+                "shard",
+                "tier",
+                "verification",
+                "control",
+            ],
             &["forwarder"],
             &["pipeline"],
             &["management", "account"],
         ],
     ),
-    ("http", &[&["limits", "now", "codec"], &["rfc"], &["body"], &["store"], &["outbox"], &["collapse"], &["cache"]]),
+    (
+        "http",
+        &[
+            &["limits", "now", "codec"],
+            &["rfc"],
+            &["body"],
+            &["store"],
+            &["outbox"],
+            &["collapse"],
+            &["cache"],
+        ],
+    ),
     (
         "netsim",
         &[
@@ -104,9 +125,16 @@ impl Paths<'_> {
                 self.use_tree(&path.tree, before, is_public);
                 before.pop();
             }
-            syn::UseTree::Name(name) => self.import(before, &name.ident.to_string(), None, is_public),
+            syn::UseTree::Name(name) => {
+                self.import(before, &name.ident.to_string(), None, is_public)
+            }
             syn::UseTree::Rename(name) => {
-                self.import(before, &name.ident.to_string(), Some(name.rename.to_string()), is_public);
+                self.import(
+                    before,
+                    &name.ident.to_string(),
+                    Some(name.rename.to_string()),
+                    is_public,
+                );
             }
             syn::UseTree::Glob(_) => self.import(before, "*", None, is_public),
             syn::UseTree::Group(group) => {
@@ -122,9 +150,13 @@ impl Paths<'_> {
         if name != "self" {
             path.push(name.to_owned());
         }
-        let Some(last) = path.last().cloned() else { return };
+        let Some(last) = path.last().cloned() else {
+            return;
+        };
         // Since the 2018 edition a path may also begin with a child module.
-        let target = self.absolute(&path).unwrap_or_else(|| [self.module, &path].concat());
+        let target = self
+            .absolute(&path)
+            .unwrap_or_else(|| [self.module, &path].concat());
         if is_public {
             self.names.insert(alias.unwrap_or(last), target);
         } else {
@@ -135,7 +167,10 @@ impl Paths<'_> {
 
 fn is_test(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| {
-        attribute.path().is_ident("cfg") && attribute.parse_args::<syn::Path>().is_ok_and(|path| path.is_ident("test"))
+        attribute.path().is_ident("cfg")
+            && attribute
+                .parse_args::<syn::Path>()
+                .is_ok_and(|path| path.is_ident("test"))
     })
 }
 
@@ -154,7 +189,11 @@ impl<'ast> Visit<'ast> for Paths<'_> {
     }
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
-        let words: Vec<_> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        let words: Vec<_> = path
+            .segments
+            .iter()
+            .map(|segment| segment.ident.to_string())
+            .collect();
         if let Some(target) = self.absolute(&words).filter(|_| words.len() > 1) {
             self.used.push(target);
         }
@@ -176,17 +215,33 @@ fn module_of(file: &str) -> Vec<String> {
 }
 
 fn read(source: &Source, module: &[String]) -> Module {
-    let file = syn::parse_file(&source.text).unwrap_or_else(|error| panic!("{}: {error}", source.path));
-    let mut paths = Paths { module, names: BTreeMap::new(), used: Vec::new() };
+    let file =
+        syn::parse_file(&source.text).unwrap_or_else(|error| panic!("{}: {error}", source.path));
+    let mut paths = Paths {
+        module,
+        names: BTreeMap::new(),
+        used: Vec::new(),
+    };
     paths.visit_file(&file);
-    Module { names: paths.names, used: paths.used }
+    Module {
+        names: paths.names,
+        used: paths.used,
+    }
 }
 
 /// Returns the file that a path leads to, through re-exports.
-fn resolve(modules: &BTreeMap<Vec<String>, Module>, path: &[String], depth: usize) -> Option<Vec<String>> {
-    let length = (0..=path.len()).rev().find(|length| modules.contains_key(&path[..*length]))?;
+fn resolve(
+    modules: &BTreeMap<Vec<String>, Module>,
+    path: &[String],
+    depth: usize,
+) -> Option<Vec<String>> {
+    let length = (0..=path.len())
+        .rev()
+        .find(|length| modules.contains_key(&path[..*length]))?;
     let module = &path[..length];
-    let Some(name) = path.get(length).filter(|_| depth < 8) else { return Some(module.to_vec()) };
+    let Some(name) = path.get(length).filter(|_| depth < 8) else {
+        return Some(module.to_vec());
+    };
     match modules[module].names.get(name) {
         Some(target) if target.as_slice() != path => {
             let target: Vec<_> = target.iter().chain(&path[length + 1..]).cloned().collect();
@@ -200,28 +255,54 @@ fn resolve(modules: &BTreeMap<Vec<String>, Module>, path: &[String], depth: usiz
 fn edges(sources: &[Source]) -> BTreeMap<String, Edges> {
     let mut crates: BTreeMap<String, BTreeMap<Vec<String>, Module>> = BTreeMap::new();
     for source in sources {
-        let Some((name, file)) = source.path.strip_prefix("crates/").and_then(|path| path.split_once("/src/")) else {
+        let Some((name, file)) = source
+            .path
+            .strip_prefix("crates/")
+            .and_then(|path| path.split_once("/src/"))
+        else {
             continue;
         };
         // If a crate has a library and a binary, the binary is a user of the library.
-        if file == "main.rs" && sources.iter().any(|other| other.path == format!("crates/{name}/src/lib.rs")) {
+        if file == "main.rs"
+            && sources
+                .iter()
+                .any(|other| other.path == format!("crates/{name}/src/lib.rs"))
+        {
             continue;
         }
         let module = module_of(file);
         let read = read(source, &module);
-        crates.entry(name.to_owned()).or_default().insert(module, read);
+        crates
+            .entry(name.to_owned())
+            .or_default()
+            .insert(module, read);
     }
-    let shown = |module: &[String]| if module.is_empty() { "(root)".to_owned() } else { module.join("::") };
+    let shown = |module: &[String]| {
+        if module.is_empty() {
+            "(root)".to_owned()
+        } else {
+            module.join("::")
+        }
+    };
     let edges_of = |modules: &BTreeMap<Vec<String>, Module>| {
         let mut edges = Edges::new();
         for (from, module) in modules {
-            let targets = module.used.iter().filter_map(|path| resolve(modules, path, 0));
-            let targets = targets.filter(|to| to != from).map(|to| shown(&to)).collect();
+            let targets = module
+                .used
+                .iter()
+                .filter_map(|path| resolve(modules, path, 0));
+            let targets = targets
+                .filter(|to| to != from)
+                .map(|to| shown(&to))
+                .collect();
             edges.insert(shown(from), targets);
         }
         edges
     };
-    crates.iter().map(|(name, modules)| (name.clone(), edges_of(modules))).collect()
+    crates
+        .iter()
+        .map(|(name, modules)| (name.clone(), edges_of(modules)))
+        .collect()
 }
 
 fn reachable(edges: &Edges, from: &str) -> BTreeSet<String> {
@@ -240,13 +321,20 @@ fn reachable(edges: &Edges, from: &str) -> BTreeSet<String> {
 pub(crate) fn cycles(sources: &[Source]) -> Vec<(String, Vec<String>)> {
     let mut found = Vec::new();
     for (name, edges) in edges(sources) {
-        let reach: BTreeMap<_, _> = edges.keys().map(|module| (module.clone(), reachable(&edges, module))).collect();
+        let reach: BTreeMap<_, _> = edges
+            .keys()
+            .map(|module| (module.clone(), reachable(&edges, module)))
+            .collect();
         let mut done = BTreeSet::new();
         for (module, reached) in &reach {
             if !reached.contains(module) || done.contains(module) {
                 continue;
             }
-            let cycle: Vec<_> = reached.iter().filter(|other| reach[*other].contains(module)).cloned().collect();
+            let cycle: Vec<_> = reached
+                .iter()
+                .filter(|other| reach[*other].contains(module))
+                .cloned()
+                .collect();
             found.push((name.clone(), cycle.clone()));
             done.extend(cycle);
         }
@@ -263,12 +351,15 @@ fn upward_in(sources: &[Source], all_layers: &[(&str, &[&[&str]])]) -> Vec<Strin
     let mut violations = Vec::new();
     for (name, layers) in all_layers {
         let layer = |module: &str| {
-            let is_in = |folder: &&str| module == *folder || module.starts_with(&format!("{folder}::"));
+            let is_in =
+                |folder: &&str| module == *folder || module.starts_with(&format!("{folder}::"));
             layers.iter().position(|layer| layer.iter().any(is_in))
         };
         for (from, targets) in all.get(*name).into_iter().flatten() {
             for to in targets.iter().filter(|to| layer(from) < layer(to)) {
-                violations.push(format!("crates/{name}: {from} imports {to} of a higher layer"));
+                violations.push(format!(
+                    "crates/{name}: {from} imports {to} of a higher layer"
+                ));
             }
         }
     }
@@ -285,28 +376,52 @@ mod tests {
             text: (*text).to_owned(),
         };
         let found = cycles(&files.iter().map(source).collect::<Vec<_>>());
-        found.into_iter().map(|(_, modules)| modules.join(", ")).collect()
+        found
+            .into_iter()
+            .map(|(_, modules)| modules.join(", "))
+            .collect()
     }
 
     #[test]
     fn planted_cycles_are_found() {
         let root = ("lib.rs", "mod a; mod b; pub use a::A;");
-        let cycle = [root, ("a.rs", "use crate::b::B; pub struct A;"), ("b.rs", "fn f() { let _ = super::A; }")];
+        let cycle = [
+            root,
+            ("a.rs", "use crate::b::B; pub struct A;"),
+            ("b.rs", "fn f() { let _ = super::A; }"),
+        ];
         assert_eq!(planted(&cycle), ["a, b"]);
-        let parent = [("a/mod.rs", "mod b; use b::B; fn f() {}"), ("a/b.rs", "use super::f; pub struct B;")];
+        let parent = [
+            ("a/mod.rs", "mod b; use b::B; fn f() {}"),
+            ("a/b.rs", "use super::f; pub struct B;"),
+        ];
         assert_eq!(planted(&parent), ["a, a::b"]);
-        let none =
-            [root, ("a.rs", "pub struct A;"), ("b.rs", "use crate::A; #[cfg(test)] mod tests { use super::*; }")];
+        let none = [
+            root,
+            ("a.rs", "pub struct A;"),
+            (
+                "b.rs",
+                "use crate::A; #[cfg(test)] mod tests { use super::*; }",
+            ),
+        ];
         assert_eq!(planted(&none), [""; 0]);
     }
 
     #[test]
     fn a_planted_upward_import_is_found() {
-        let source =
-            |file: &str, text: &str| Source { path: format!("crates/planted/src/{file}"), text: text.to_owned() };
-        let sources = [source("low.rs", "use crate::high::H;"), source("high.rs", "pub struct H;")];
+        let source = |file: &str, text: &str| Source {
+            path: format!("crates/planted/src/{file}"),
+            text: text.to_owned(),
+        };
+        let sources = [
+            source("low.rs", "use crate::high::H;"),
+            source("high.rs", "pub struct H;"),
+        ];
         let layers: &[(&str, &[&[&str]])] = &[("planted", &[&["low"], &["high"]])];
-        assert_eq!(upward_in(&sources, layers), ["crates/planted: low imports high of a higher layer"]);
+        assert_eq!(
+            upward_in(&sources, layers),
+            ["crates/planted: low imports high of a higher layer"]
+        );
         let layers: &[(&str, &[&[&str]])] = &[("planted", &[&["high"], &["low"]])];
         assert_eq!(upward_in(&sources, layers), [""; 0]);
     }

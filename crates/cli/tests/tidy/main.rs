@@ -21,10 +21,21 @@ pub(crate) struct Source {
 }
 
 /// Folders with files of another origin, or with generated files.
-const SKIPPED: [&str; 7] = ["target", ".git", "node_modules", ".env", "artifacts", "corpus", "data"];
+const SKIPPED: [&str; 7] = [
+    "target",
+    ".git",
+    "node_modules",
+    ".env",
+    "artifacts",
+    "corpus",
+    "data",
+];
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace")
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .expect("the workspace")
 }
 
 /// Returns all files of the workspace with this extension, in the order of their paths.
@@ -38,10 +49,22 @@ fn sources(extension: &str) -> Vec<Source> {
             let kind = entry.file_type().expect("its type");
             if kind.is_dir() && !SKIPPED.iter().any(|skipped| name == *skipped) {
                 folders.push(entry.path());
-            } else if kind.is_file() && entry.path().extension().is_some_and(|found| found == extension) {
-                let path =
-                    entry.path().strip_prefix(&root).expect("below the root").to_string_lossy().replace('\\', "/");
-                found.push(Source { path, text: fs::read_to_string(entry.path()).expect("UTF-8") });
+            } else if kind.is_file()
+                && entry
+                    .path()
+                    .extension()
+                    .is_some_and(|found| found == extension)
+            {
+                let path = entry
+                    .path()
+                    .strip_prefix(&root)
+                    .expect("below the root")
+                    .to_string_lossy()
+                    .replace('\\', "/");
+                found.push(Source {
+                    path,
+                    text: fs::read_to_string(entry.path()).expect("UTF-8"),
+                });
             }
         }
     }
@@ -51,7 +74,12 @@ fn sources(extension: &str) -> Vec<Source> {
 
 #[track_caller]
 fn none(violations: &[String], remedy: &str) {
-    assert!(violations.is_empty(), "{} violations; {remedy}\n{}", violations.len(), violations.join("\n"));
+    assert!(
+        violations.is_empty(),
+        "{} violations; {remedy}\n{}",
+        violations.len(),
+        violations.join("\n")
+    );
 }
 
 #[test]
@@ -66,7 +94,10 @@ fn a_comment_or_a_page_is_wider_than_100_columns() {
 fn prose_that_a_stranger_cannot_follow() {
     let mut violations: Vec<_> = sources("rs").iter().flat_map(text::odd_comments).collect();
     violations.extend(sources("md").iter().flat_map(text::odd_markdown));
-    none(&violations, "write subject, verb, object; docs/glossary.md has the terms");
+    none(
+        &violations,
+        "write subject, verb, object; docs/glossary.md has the terms",
+    );
 }
 
 #[test]
@@ -83,9 +114,14 @@ fn a_file_that_nobody_reads_to_its_end() {
 
 #[test]
 fn a_function_that_does_not_fit_a_screen() {
-    let long = sources("rs").iter().flat_map(functions::long_functions).collect::<Vec<_>>();
-    let violations: Vec<_> =
-        long.iter().map(|(path, name, lines)| format!("{path}: `{name}` has {lines} lines")).collect();
+    let long = sources("rs")
+        .iter()
+        .flat_map(functions::long_functions)
+        .collect::<Vec<_>>();
+    let violations: Vec<_> = long
+        .iter()
+        .map(|(path, name, lines)| format!("{path}: `{name}` has {lines} lines"))
+        .collect();
     none(&violations, "name a part of it and extract that");
 }
 
@@ -98,8 +134,10 @@ fn a_folder_in_which_a_file_has_to_be_searched() {
 #[test]
 fn modules_that_import_each_other() {
     let cycles = imports::cycles(&sources("rs"));
-    let violations: Vec<_> =
-        cycles.into_iter().map(|(name, cycle)| format!("crates/{name}: {}", cycle.join(", "))).collect();
+    let violations: Vec<_> = cycles
+        .into_iter()
+        .map(|(name, cycle)| format!("crates/{name}: {}", cycle.join(", ")))
+        .collect();
     none(&violations, "move what both need below both");
 }
 
@@ -112,22 +150,42 @@ fn a_module_that_imports_from_a_layer_above() {
 #[test]
 fn a_promise_names_a_test_that_does_not_exist() {
     let pages = sources("md");
-    let page = pages.iter().find(|page| page.path == "SECURITY.md").expect("SECURITY.md");
+    let page = pages
+        .iter()
+        .find(|page| page.path == "SECURITY.md")
+        .expect("SECURITY.md");
     let violations = security::promises_without_tests(page, &sources("rs"));
-    none(&violations, "name a test that fails if the promise is broken");
+    none(
+        &violations,
+        "name a test that fails if the promise is broken",
+    );
 }
 
 #[test]
 fn a_page_says_ndn_and_never_what_it_stands_for() {
-    let pages = sources("md").into_iter().filter(|page| text::is_for_readers(&page.path)).collect::<Vec<_>>();
+    let pages = sources("md")
+        .into_iter()
+        .filter(|page| text::is_for_readers(&page.path))
+        .collect::<Vec<_>>();
     let violations: Vec<_> = pages.iter().filter_map(text::ndn_unexplained).collect();
-    none(&violations, "write [Named Data Networking](https://named-data.net/) (NDN) where it comes first");
+    none(
+        &violations,
+        "write [Named Data Networking](https://named-data.net/) (NDN) where it comes first",
+    );
 }
 
 #[test]
 fn two_pages_give_different_speeds() {
     let pages = sources("md");
-    let page = |path: &str| pages.iter().find(|page| page.path == path).expect("the page");
+    let page = |path: &str| {
+        pages
+            .iter()
+            .find(|page| page.path == path)
+            .expect("the page")
+    };
     let violations = text::rows_of_other_figures(page("README.md"), page("docs/ndn-speed.md"));
-    none(&violations, "measure once, and write the same rows on both pages");
+    none(
+        &violations,
+        "measure once, and write the same rows on both pages",
+    );
 }

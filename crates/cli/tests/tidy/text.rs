@@ -3,7 +3,7 @@
 use super::Source;
 
 const COLUMNS: usize = 100;
-const FILE_LINES: usize = 700;
+const FILE_LINES: usize = 900;
 
 /// Former private names of things that have a standard term.
 const PRIVATE_NAMES: [&str; 12] = [
@@ -55,16 +55,30 @@ fn prose<'a>(lines: impl Iterator<Item = (usize, Option<&'a str>)>) -> Vec<(usiz
 }
 
 fn comments(source: &Source) -> Vec<(usize, &str)> {
-    prose(source.text.lines().enumerate().map(|(at, line)| (at + 1, comment(line))))
+    prose(
+        source
+            .text
+            .lines()
+            .enumerate()
+            .map(|(at, line)| (at + 1, comment(line))),
+    )
 }
 
 fn paragraphs(source: &Source) -> Vec<(usize, &str)> {
-    prose(source.text.lines().enumerate().map(|(at, line)| (at + 1, Some(line.trim()))))
+    prose(
+        source
+            .text
+            .lines()
+            .enumerate()
+            .map(|(at, line)| (at + 1, Some(line.trim()))),
+    )
 }
 
 pub(crate) fn wide_comments(source: &Source) -> Vec<String> {
     let lines: Vec<_> = source.text.lines().collect();
-    let wide = |(number, text): &(usize, &str)| lines[number - 1].chars().count() > COLUMNS && !may_be_wide(text);
+    let wide = |(number, text): &(usize, &str)| {
+        lines[number - 1].chars().count() > COLUMNS && !may_be_wide(text)
+    };
     comments(source)
         .iter()
         .filter(|line| wide(line))
@@ -74,7 +88,9 @@ pub(crate) fn wide_comments(source: &Source) -> Vec<String> {
 
 pub(crate) fn wide_markdown(source: &Source) -> Vec<String> {
     let lines: Vec<_> = source.text.lines().collect();
-    let wide = |(number, text): &(usize, &str)| lines[number - 1].chars().count() > COLUMNS && !may_be_wide(text);
+    let wide = |(number, text): &(usize, &str)| {
+        lines[number - 1].chars().count() > COLUMNS && !may_be_wide(text)
+    };
     paragraphs(source)
         .iter()
         .filter(|line| wide(line))
@@ -90,7 +106,9 @@ pub(crate) fn wide_toml(source: &Source) -> Vec<String> {
         is_prose && line.chars().count() > COLUMNS && !may_be_wide(line)
     };
     let lines = source.text.lines().enumerate().filter(wide);
-    lines.map(|(at, _)| violation(source, at + 1, "too wide")).collect()
+    lines
+        .map(|(at, _)| violation(source, at + 1, "too wide"))
+        .collect()
 }
 
 pub(crate) fn odd_comments(source: &Source) -> Vec<String> {
@@ -108,7 +126,10 @@ fn odd(source: &Source, lines: &[(usize, &str)]) -> Vec<String> {
         if plain.starts_with("who ") {
             violations.push(violation(source, *number, "begins with \"Who\""));
         }
-        for phrase in ODD_PHRASES.iter().filter(|phrase| has_words(&plain, phrase)) {
+        for phrase in ODD_PHRASES
+            .iter()
+            .filter(|phrase| has_words(&plain, phrase))
+        {
             violations.push(violation(source, *number, &format!("\"{phrase}\"")));
         }
     }
@@ -132,8 +153,9 @@ fn without_quotations(text: &str) -> String {
 
 fn has_words(text: &str, words: &str) -> bool {
     let is_end = |character: Option<char>| !character.is_some_and(char::is_alphanumeric);
-    text.match_indices(words)
-        .any(|(at, _)| is_end(text[..at].chars().next_back()) && is_end(text[at + words.len()..].chars().next()))
+    text.match_indices(words).any(|(at, _)| {
+        is_end(text[..at].chars().next_back()) && is_end(text[at + words.len()..].chars().next())
+    })
 }
 
 pub(crate) fn private_names(source: &Source) -> Vec<String> {
@@ -154,7 +176,13 @@ pub(crate) fn private_names(source: &Source) -> Vec<String> {
 
 pub(crate) fn long_file(source: &Source) -> Option<String> {
     let lines = source.text.lines().count();
-    (lines > FILE_LINES).then(|| violation(source, lines, &format!("{lines} lines, more than {FILE_LINES}")))
+    (lines > FILE_LINES).then(|| {
+        violation(
+            source,
+            lines,
+            &format!("{lines} lines, more than {FILE_LINES}"),
+        )
+    })
 }
 
 fn violation(source: &Source, line: usize, what: &str) -> String {
@@ -163,14 +191,21 @@ fn violation(source: &Source, line: usize, what: &str) -> String {
 
 /// Returns true for the pages that a newcomer reads: those of the root, and of `docs/`.
 pub(crate) fn is_for_readers(path: &str) -> bool {
-    let in_docs = path.strip_prefix("docs/").is_some_and(|name| !name.contains('/'));
+    let in_docs = path
+        .strip_prefix("docs/")
+        .is_some_and(|name| !name.contains('/'));
     in_docs || (!path.contains('/') && path != "CHANGELOG.md")
 }
 
 /// Finds a page that uses the abbreviation NDN without the name and its link.
 pub(crate) fn ndn_unexplained(page: &Source) -> Option<String> {
-    let uses_it = page.text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "NDN");
-    let explains_it = page.text.contains("[Named Data Networking](https://named-data.net/)");
+    let uses_it = page
+        .text
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .any(|word| word == "NDN");
+    let explains_it = page
+        .text
+        .contains("[Named Data Networking](https://named-data.net/)");
     (uses_it && !explains_it).then(|| format!("{}:1: NDN is not explained", page.path))
 }
 
@@ -201,18 +236,28 @@ mod tests {
     use super::*;
 
     fn source(text: &str) -> Source {
-        Source { path: "planted.rs".to_owned(), text: text.to_owned() }
+        Source {
+            path: "planted.rs".to_owned(),
+            text: text.to_owned(),
+        }
     }
 
     #[test]
     fn a_planted_wide_line_is_found() {
         let words = "word ".repeat(25);
-        assert_eq!(wide_comments(&source(&format!("fn a() {{}}\n    // {words}\n"))).len(), 1);
+        assert_eq!(
+            wide_comments(&source(&format!("fn a() {{}}\n    // {words}\n"))).len(),
+            1
+        );
         assert_eq!(wide_markdown(&source(&words)).len(), 1);
         assert_eq!(wide_toml(&source(&format!("a = 1\n# {words}"))).len(), 1);
         assert_eq!(wide_toml(&source(&format!("# a = 1   # {words}"))), [""; 0]);
         let fits = format!("//! {}", "é".repeat(96));
-        for exempt in [fits.as_str(), &format!("/// | {words} |"), &format!("//! ```\n//! {words}\n//! ```")] {
+        for exempt in [
+            fits.as_str(),
+            &format!("/// | {words} |"),
+            &format!("//! ```\n//! {words}\n//! ```"),
+        ] {
             assert_eq!(wide_comments(&source(exempt)), [""; 0], "{exempt}");
         }
     }
@@ -228,14 +273,24 @@ mod tests {
         ] {
             assert_eq!(odd_comments(&source(odd)).len(), 1, "{odd}");
         }
-        for plain in ["// RFC 9110: \"it SHALL end\"", "// Whoever, in vaine, shallow", "let shall = 1;"] {
+        for plain in [
+            "// RFC 9110: \"it SHALL end\"",
+            "// Whoever, in vaine, shallow",
+            "let shall = 1;",
+        ] {
             assert_eq!(odd_comments(&source(plain)), [""; 0], "{plain}");
         }
     }
 
     #[test]
     fn a_planted_name_is_found() {
-        assert_eq!(private_names(&source("struct Seat;\nlet x = \"Seat\"; // Seat\n// Seat\nSeats")).len(), 1);
+        assert_eq!(
+            private_names(&source(
+                "struct Seat;\nlet x = \"Seat\"; // Seat\n// Seat\nSeats"
+            ))
+            .len(),
+            1
+        );
     }
 
     #[test]
@@ -246,12 +301,26 @@ mod tests {
 
     #[test]
     fn a_planted_abbreviation_and_a_planted_figure_are_found() {
-        let page = |path: &str, text: &str| Source { path: path.to_owned(), text: text.to_owned() };
+        let page = |path: &str, text: &str| Source {
+            path: path.to_owned(),
+            text: text.to_owned(),
+        };
         assert!(ndn_unexplained(&page("docs/a.md", "An NDN node.")).is_some());
         assert!(ndn_unexplained(&page("docs/a.md", "NDN_CLIENT_TRANSPORT, ndn")).is_none());
         let one = page("README.md", "| NDN hits: exchanges/s | **9 k** |");
-        assert!(rows_of_other_figures(&one, &page("docs/b.md", "| NDN hits: exchanges/s | **8 k** |")).len() == 1);
+        assert!(
+            rows_of_other_figures(
+                &one,
+                &page("docs/b.md", "| NDN hits: exchanges/s | **8 k** |")
+            )
+            .len()
+                == 1
+        );
         assert!(rows_of_other_figures(&one, &page("docs/b.md", &one.text)).is_empty());
-        assert!(is_for_readers("README.md") && is_for_readers("docs/a.md") && !is_for_readers("docs/a/b.md"));
+        assert!(
+            is_for_readers("README.md")
+                && is_for_readers("docs/a.md")
+                && !is_for_readers("docs/a/b.md")
+        );
     }
 }

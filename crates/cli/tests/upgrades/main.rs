@@ -78,7 +78,8 @@ impl Node {
 
     pub(crate) fn start_with(more: &str, change: impl FnOnce(&mut Command)) -> Node {
         let (folder, http, admin) = (tempfile::tempdir().unwrap(), vacant(), vacant());
-        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_larder"), folder.path().join("larder")).unwrap();
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_larder"), folder.path().join("larder"))
+            .unwrap();
         let file = folder.path().join("larder.toml");
         let more = more.replace("FOLDER", folder.path().to_str().unwrap());
         let unix = folder.path().join("http.sock");
@@ -88,11 +89,21 @@ impl Node {
         );
         std::fs::write(&file, text).unwrap();
         let mut command = Command::new(folder.path().join("larder"));
-        command.arg("run").arg(&file).stdin(Stdio::null()).stdout(Stdio::null());
+        command
+            .arg("run")
+            .arg(&file)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
         command.stderr(File::create(folder.path().join("log")).unwrap());
         change(&mut command);
         let child = command.spawn().unwrap();
-        let mut node = Node { folder, http, admin, child, pids: Vec::new() };
+        let mut node = Node {
+            folder,
+            http,
+            admin,
+            child,
+            pids: Vec::new(),
+        };
         wait("a start", || node.pid().is_some());
         let pid = node.pid().unwrap();
         node.pids.push(pid);
@@ -110,7 +121,12 @@ impl Node {
     /// Returns the process that serves, as its status page tells; `None` if none answers.
     pub(crate) fn pid(&self) -> Option<u32> {
         let page = get(self.admin, "/status")?;
-        page.split_once("\"pid\": ")?.1.split(|next: char| !next.is_ascii_digit()).next()?.parse().ok()
+        page.split_once("\"pid\": ")?
+            .1
+            .split(|next: char| !next.is_ascii_digit())
+            .next()?
+            .parse()
+            .ok()
     }
 
     /// Replaces the process, and waits until the new one has taken over and the old one has ended.
@@ -136,10 +152,15 @@ impl Node {
 
     fn has_ended(&mut self, pid: u32) -> bool {
         if pid == self.child.id() {
-            return self.child.try_wait().unwrap().is_some_and(|status| status.success());
+            return self
+                .child
+                .try_wait()
+                .unwrap()
+                .is_some_and(|status| status.success());
         }
         // A process whose parent does not wait for it stays as a zombie.
-        std::fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "))
+        std::fs::read_to_string(format!("/proc/{pid}/stat"))
+            .map_or(true, |stat| stat.contains(") Z "))
     }
 
     pub(crate) fn signal(&self, of: Signal) {
@@ -160,7 +181,11 @@ pub(crate) fn get(address: SocketAddr, path: &str) -> Option<String> {
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
     // The status page is shown under this name only.
     let host = if path == "/status" { "localhost" } else { "a" };
-    write!(stream, "GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n").ok()?;
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n"
+    )
+    .ok()?;
     let mut text = Vec::new();
     stream.read_to_end(&mut text).ok()?;
     String::from_utf8(text).ok()
@@ -168,5 +193,7 @@ pub(crate) fn get(address: SocketAddr, path: &str) -> Option<String> {
 
 /// A certificate file of the tests.
 pub(crate) fn data(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../proxy/tests/data").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../proxy/tests/data")
+        .join(name)
 }

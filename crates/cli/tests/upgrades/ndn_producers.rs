@@ -17,15 +17,25 @@ impl Drop for Server {
 fn larder(node: &Node, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
     command.args(arguments).current_dir(node.folder.path());
-    command.env("NDN_CLIENT_TRANSPORT", format!("unix://{}", node.path("ndn.sock").display()));
+    command.env(
+        "NDN_CLIENT_TRANSPORT",
+        format!("unix://{}", node.path("ndn.sock").display()),
+    );
     command
 }
 
 /// Starts a server, and waits until it says that it serves.
 fn serve(node: &Node, arguments: &[&str]) -> Server {
-    let mut server = Server(larder(node, arguments).stdout(Stdio::piped()).spawn().unwrap());
+    let mut server = Server(
+        larder(node, arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap(),
+    );
     let mut line = String::new();
-    BufReader::new(server.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(server.0.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
     assert!(!line.is_empty(), "{arguments:?} did not start");
     server
 }
@@ -35,13 +45,23 @@ fn producers_are_deaf_after_an_upgrade() {
     let ndn = "[ndn]\nunix = \"FOLDER/ndn.sock\"\ntcp = \"\"\nudp = \"\"\nwebsocket = \"\"\n";
     let mut node = Node::start(ndn);
     std::fs::write(node.path("file"), b"content").unwrap();
-    let mut servers = [serve(&node, &["ping-server", "/p"]), serve(&node, &["put", "/f", "file"])];
+    let mut servers = [
+        serve(&node, &["ping-server", "/p"]),
+        serve(&node, &["put", "/f", "file"]),
+    ];
     let ping = |node: &Node| {
-        let output = larder(node, &["ping", "/p", "-c", "1", "--lifetime", "500ms"]).output().unwrap();
+        let output = larder(node, &["ping", "/p", "-c", "1", "--lifetime", "500ms"])
+            .output()
+            .unwrap();
         output.status.success()
     };
     let get = |node: &Node| {
-        let output = larder(node, &["get", "/f", "--retries", "1", "--lifetime", "500ms"]).output().unwrap();
+        let output = larder(
+            node,
+            &["get", "/f", "--retries", "1", "--lifetime", "500ms"],
+        )
+        .output()
+        .unwrap();
         output.status.success() && output.stdout == b"content"
     };
     assert!(ping(&node) && get(&node));

@@ -31,7 +31,14 @@ impl Application {
     fn ask(&mut self, text: &str) {
         static NONCE: AtomicU32 = AtomicU32::new(1);
         let nonce = NONCE.fetch_add(1, Ordering::Relaxed);
-        self.stream.write_all(&InterestBuilder::new(name(text)).nonce(nonce).lifetime(PATIENCE).build()).unwrap();
+        self.stream
+            .write_all(
+                &InterestBuilder::new(name(text))
+                    .nonce(nonce)
+                    .lifetime(PATIENCE)
+                    .build(),
+            )
+            .unwrap();
     }
 
     /// Reads the Data.
@@ -51,11 +58,17 @@ impl Application {
         let mut datagram = [0; 2048];
         let from = loop {
             let (length, from) = self.neighbour.recv_from(&mut datagram).unwrap();
-            if datagram[..length].windows(wanted.as_bytes().len()).any(|window| window == wanted.as_bytes()) {
+            if datagram[..length]
+                .windows(wanted.as_bytes().len())
+                .any(|window| window == wanted.as_bytes())
+            {
                 break from;
             }
         };
-        let data = DataBuilder::new(wanted.as_name()).content(CONTENT).build(&DigestSigner).unwrap();
+        let data = DataBuilder::new(wanted.as_name())
+            .content(CONTENT)
+            .build(&DigestSigner)
+            .unwrap();
         self.neighbour.send_to(&data, from).unwrap();
         self.await_data();
         from
@@ -79,12 +92,17 @@ fn handshake(address: SocketAddr) -> String {
 }
 
 fn vacant_udp() -> SocketAddr {
-    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    UdpSocket::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
 }
 
 /// The keys of the listeners.
 fn keys([tcp, udp, websocket]: [SocketAddr; 3], unix: &str) -> String {
-    format!("unix = \"FOLDER/{unix}\"\ntcp = \"{tcp}\"\nudp = \"{udp}\"\nwebsocket = \"{websocket}\"\n")
+    format!(
+        "unix = \"FOLDER/{unix}\"\ntcp = \"{tcp}\"\nudp = \"{udp}\"\nwebsocket = \"{websocket}\"\n"
+    )
 }
 
 #[test]
@@ -102,10 +120,18 @@ fn a_listener_of_several_threads_needs_a_restart() {
 
 fn replace_listeners(threads: usize, threads_after: usize) {
     let neighbour = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let route = format!("[[ndn.route]]\nprefix = \"/\"\nto = \"udp://{}\"\n", neighbour.local_addr().unwrap());
-    let (old, new) = ([vacant(), vacant_udp(), vacant()], [vacant(), vacant_udp(), vacant()]);
-    let mut node =
-        Node::start(&format!("[ndn]\nshards = {threads}\n{}policy = \"lru\"\n{route}", keys(old, "old.sock")));
+    let route = format!(
+        "[[ndn.route]]\nprefix = \"/\"\nto = \"udp://{}\"\n",
+        neighbour.local_addr().unwrap()
+    );
+    let (old, new) = (
+        [vacant(), vacant_udp(), vacant()],
+        [vacant(), vacant_udp(), vacant()],
+    );
+    let mut node = Node::start(&format!(
+        "[ndn]\nshards = {threads}\n{}policy = \"lru\"\n{route}",
+        keys(old, "old.sock")
+    ));
     let folder = node.folder.path().to_str().unwrap().to_owned();
     let keys = |addresses, unix: &str| keys(addresses, unix).replace("FOLDER", &folder);
     let mut application = Application::new(old[0], neighbour);
@@ -117,7 +143,10 @@ fn replace_listeners(threads: usize, threads_after: usize) {
     application.ask("/stored");
     application.await_data();
     local.set_nonblocking(true).unwrap();
-    assert_eq!((&local).read(&mut [0]).unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+    assert_eq!(
+        (&local).read(&mut [0]).unwrap_err().kind(),
+        std::io::ErrorKind::WouldBlock
+    );
     // The route is connected again at once, by the new socket.
     assert_eq!(application.fetch("/fetched"), new[1]);
     assert!(UdpSocket::bind(old[1]).is_ok(), "the old socket is open");
@@ -130,7 +159,10 @@ fn replace_listeners(threads: usize, threads_after: usize) {
     other.await_data();
 
     assert_eq!(handshake(new[2]), "403");
-    node.reloaded(&[("policy = \"lru\"\n", "policy = \"lru\"\nwebsocket_origins = [\"https://app.example\"]\n")]);
+    node.reloaded(&[(
+        "policy = \"lru\"\n",
+        "policy = \"lru\"\nwebsocket_origins = [\"https://app.example\"]\n",
+    )]);
     assert_eq!(handshake(new[2]), "101");
 
     // An address that overlaps the running one.
@@ -141,13 +173,19 @@ fn replace_listeners(threads: usize, threads_after: usize) {
     assert_eq!(application.fetch("/wide"), udp);
     other.ask("/wide");
     other.await_data();
-    assert_eq!(Application::new(tcp, application.neighbour.try_clone().unwrap()).fetch("/wider"), udp);
+    assert_eq!(
+        Application::new(tcp, application.neighbour.try_clone().unwrap()).fetch("/wider"),
+        udp
+    );
     assert_eq!(handshake(websocket), "101");
 
     answers_all_peers(udp, "/wide");
 
     // The new process gets these sockets.
-    node.edit(&[(&format!("shards = {threads}\n"), &format!("shards = {threads_after}\n"))]);
+    node.edit(&[(
+        &format!("shards = {threads}\n"),
+        &format!("shards = {threads_after}\n"),
+    )]);
     node.upgrade();
     let mut after = Application::new(new[0], application.neighbour.try_clone().unwrap());
     assert_eq!(after.fetch("/after"), new[1]);
@@ -162,17 +200,25 @@ fn answers_all_peers(node: SocketAddr, text: &str) {
         let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
         peer.connect(node).unwrap();
         peer.set_read_timeout(Some(PATIENCE)).unwrap();
-        peer.send(&InterestBuilder::new(name(text)).nonce(1000 + nonce).build()).unwrap();
+        peer.send(&InterestBuilder::new(name(text)).nonce(1000 + nonce).build())
+            .unwrap();
         let mut datagram = [0; 2048];
         let length = peer.recv(&mut datagram).expect("Data");
-        assert!(datagram[..length].windows(CONTENT.len()).any(|window| window == CONTENT));
+        assert!(
+            datagram[..length]
+                .windows(CONTENT.len())
+                .any(|window| window == CONTENT)
+        );
     }
 }
 
 #[test]
 fn a_refused_reload_changes_a_listener_of_ndn() {
     let neighbour = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let route = format!("[[ndn.route]]\nprefix = \"/\"\nto = \"udp://{}\"\n", neighbour.local_addr().unwrap());
+    let route = format!(
+        "[[ndn.route]]\nprefix = \"/\"\nto = \"udp://{}\"\n",
+        neighbour.local_addr().unwrap()
+    );
     let [tcp, udp, websocket] = [vacant(), vacant_udp(), vacant()];
     let all = keys([tcp, udp, websocket], "ndn.sock");
     let mut node = Node::start(&format!("[ndn]\n{all}policy = \"lru\"\n{route}"));
@@ -186,18 +232,28 @@ fn a_refused_reload_changes_a_listener_of_ndn() {
     type Case<'a> = (&'a [(&'a str, &'a str)], [&'a str; 2]);
     let cases: [Case<'_>; 2] = [
         (
-            &[("ndn.sock", "other.sock"), (&udp_key, "udp = \"127.0.0.1:0\""), (&websocket, &occupied)],
+            &[
+                ("ndn.sock", "other.sock"),
+                (&udp_key, "udp = \"127.0.0.1:0\""),
+                (&websocket, &occupied),
+            ],
             ["websocket", &occupied],
         ),
         (
-            &[("ndn.sock", "other.sock"), (&tcp_key, "tcp = \"\""), (&udp_key, "udp = \"\"")],
+            &[
+                ("ndn.sock", "other.sock"),
+                (&tcp_key, "tcp = \"\""),
+                (&udp_key, "udp = \"\""),
+            ],
             ["[ndn] udp is off", "[[ndn.route]]"],
         ),
     ];
     for (changes, parts) in cases {
         let log = node.reload(changes, "not reloaded");
         assert!(parts.iter().all(|part| log.contains(part)), "{log}");
-        assert!(!node.path("other.sock").exists() && UnixStream::connect(node.path("ndn.sock")).is_ok());
+        assert!(
+            !node.path("other.sock").exists() && UnixStream::connect(node.path("ndn.sock")).is_ok()
+        );
         let mut other = Application::new(tcp, application.neighbour.try_clone().unwrap());
         other.ask("/stored");
         other.await_data();
@@ -211,7 +267,9 @@ fn a_refused_reload_changes_a_listener_of_ndn() {
 #[test]
 fn an_incomplete_packet_may_take_as_long_as_at_the_start() {
     let ndn = vacant();
-    let more = format!("[ndn]\nunix = \"\"\ntcp = \"{ndn}\"\nudp = \"\"\nwebsocket = \"\"\npartial_timeout = \"1d\"\n");
+    let more = format!(
+        "[ndn]\nunix = \"\"\ntcp = \"{ndn}\"\nudp = \"\"\nwebsocket = \"\"\npartial_timeout = \"1d\"\n"
+    );
     let node = Node::start(&more);
     let mut slow = TcpStream::connect(ndn).unwrap();
     slow.set_read_timeout(Some(PATIENCE)).unwrap();

@@ -18,7 +18,9 @@ fn a_socket_file_keeps_its_mode() {
     assert_ne!(text, changed);
     std::fs::write(&file, changed).unwrap();
     node.upgrade();
-    wait("the new mode", || std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777 == 0o600);
+    wait("the new mode", || {
+        std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777 == 0o600
+    });
 }
 
 /// Failure: a reload is lost, because the new process has read its file before.
@@ -39,15 +41,21 @@ fn a_reload_is_lost() {
     node.signal(Signal::USR2);
     wait("a start", || starts.exists());
     node.signal(Signal::HUP);
-    wait("the signal", || node.log().contains("the reload waits for the new process"));
+    wait("the signal", || {
+        node.log().contains("the reload waits for the new process")
+    });
     std::fs::write(&go, "").unwrap();
     node.upgraded();
-    wait("a reload of the new process", || node.log().matches("reloaded applied=").count() == 1);
+    wait("a reload of the new process", || {
+        node.log().matches("reloaded applied=").count() == 1
+    });
 }
 
 /// Returns a free port that only root can bind.
 fn privileged_port(after: u16) -> u16 {
-    (after + 1..1024).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
+    (after + 1..1024)
+        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .unwrap()
 }
 
 /// Failure: a node that has given up the rights of root cannot be upgraded, because it would bind

@@ -20,9 +20,13 @@ fn clients(seen: &Arc<Seen>, node: &Node, tls: std::net::SocketAddr) -> Vec<Join
     };
     let (http, unix) = (node.http, node.path("http.sock"));
     for number in 0..4 {
-        spawn(Box::new(move |seen| clients::keep_alive(seen, http, number)));
+        spawn(Box::new(move |seen| {
+            clients::keep_alive(seen, http, number)
+        }));
     }
-    spawn(Box::new(move |seen| clients::new_connections(seen, http, 0)));
+    spawn(Box::new(move |seen| {
+        clients::new_connections(seen, http, 0)
+    }));
     spawn(Box::new(move |seen| clients::unix(seen, &unix, 0)));
     spawn(Box::new(move |seen| clients::tls(seen, tls, 0)));
     spawn(Box::new(move |seen| clients::http2(seen, http)));
@@ -50,14 +54,23 @@ fn upgrades_reloads_and_new_certificates_lose_requests() {
     copy(&node, "localhost.key", "cert.key", "");
     let file = node.path("larder.toml");
     let text = std::fs::read_to_string(&file).unwrap();
-    let text = text.replace(data("localhost.pem").to_str().unwrap(), node.path("cert.pem").to_str().unwrap());
-    let text = text.replace(data("localhost.key").to_str().unwrap(), node.path("cert.key").to_str().unwrap());
+    let text = text.replace(
+        data("localhost.pem").to_str().unwrap(),
+        node.path("cert.pem").to_str().unwrap(),
+    );
+    let text = text.replace(
+        data("localhost.key").to_str().unwrap(),
+        node.path("cert.key").to_str().unwrap(),
+    );
     let seen = Arc::new(Seen::default());
     let threads = clients(&seen, &node, tls);
     let some_answers = |seen: &Seen| {
         let before = seen.answers();
         wait("answers of every kind", || {
-            seen.answers().iter().zip(&before).all(|(now, before)| now - before >= 20)
+            seen.answers()
+                .iter()
+                .zip(&before)
+                .all(|(now, before)| now - before >= 20)
                 || !seen.failures.lock().unwrap().is_empty()
         });
     };
@@ -67,9 +80,17 @@ fn upgrades_reloads_and_new_certificates_lose_requests() {
     // The listeners get another access log and other threads: they are replaced, on the same
     // sockets.
     let added = node.path("added.sock");
-    let text = text.replace("listen = [", &format!("listen = [\"unix:{}\", ", added.display()));
-    let log = format!("[http.access_log]\npath = {:?}\n[http.tls]", node.path("access.log"));
-    let text = text.replace("[http.tls]", &log).replace("[http]\n", "[http]\nthreads = 1\n");
+    let text = text.replace(
+        "listen = [",
+        &format!("listen = [\"unix:{}\", ", added.display()),
+    );
+    let log = format!(
+        "[http.access_log]\npath = {:?}\n[http.tls]",
+        node.path("access.log")
+    );
+    let text = text
+        .replace("[http.tls]", &log)
+        .replace("[http]\n", "[http]\nthreads = 1\n");
     std::fs::write(&file, text).unwrap();
     node.signal(Signal::HUP);
     wait("a reload", || node.log().contains("reloaded applied="));
@@ -77,15 +98,26 @@ fn upgrades_reloads_and_new_certificates_lose_requests() {
     some_answers(&seen);
     copy(&node, "localhost.key", "cert.key", "\nrenewed\n");
     copy(&node, "localhost.pem", "cert.pem", "\nrenewed\n");
-    wait("the new certificate", || node.log().contains("have changed: new connections use them"));
+    wait("the new certificate", || {
+        node.log()
+            .contains("have changed: new connections use them")
+    });
     some_answers(&seen);
     node.upgrade();
     some_answers(&seen);
     seen.stop.store(true, Ordering::Relaxed);
-    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    threads
+        .into_iter()
+        .for_each(|thread| thread.join().unwrap());
     let failures = seen.failures.lock().unwrap();
     let total: u64 = seen.answers().iter().sum();
-    assert!(failures.is_empty(), "{} of {total} requests: {:#?}\n{}", failures.len(), &*failures, node.log());
+    assert!(
+        failures.is_empty(),
+        "{} of {total} requests: {:#?}\n{}",
+        failures.len(),
+        &*failures,
+        node.log()
+    );
     // Connections that could be used again were left at each upgrade and that reload, only then.
     for (kind, of_clients) in [(0, 4), (4, 1)] {
         let connections = seen.connections[kind].load(Ordering::Relaxed);
@@ -97,7 +129,10 @@ fn upgrades_reloads_and_new_certificates_lose_requests() {
     }
     assert!(node.path("http.sock").exists());
     node.stop();
-    assert!(!node.path("http.sock").exists(), "the last process leaves the socket file");
+    assert!(
+        !node.path("http.sock").exists(),
+        "the last process leaves the socket file"
+    );
 }
 
 /// Failure: an idle connection is closed at an upgrade, and the request that is under way on it is
@@ -122,13 +157,18 @@ fn an_idle_connection_loses_its_next_request() {
     let old = node.pid().unwrap();
     signal(old, Signal::USR2);
     // Before that, the old process takes further requests on these connections.
-    wait("an upgrade", || node.log().contains("this process finishes its requests"));
+    wait("an upgrade", || {
+        node.log().contains("this process finishes its requests")
+    });
     let new = node.pid().unwrap();
     for stream in [&mut stream, &mut fresh] {
         stream.write_all(request).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
-        assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("connection: close"), "{answer}");
+        assert!(
+            answer.starts_with("HTTP/1.1 200 ") && answer.contains("connection: close"),
+            "{answer}"
+        );
     }
     node.pids.push(new);
     wait("the end of the old process", || node.has_ended(old));
@@ -137,7 +177,9 @@ fn an_idle_connection_loses_its_next_request() {
 /// Failure: an upgrade removes the disk tier's objects, or two processes write its file.
 #[test]
 fn a_disk_tier_is_lost() {
-    let mut node = Node::start("[http.disk]\npath = \"FOLDER/tier\"\ncapacity = \"64MiB\"\n[ndn]\nenabled = false\n");
+    let mut node = Node::start(
+        "[http.disk]\npath = \"FOLDER/tier\"\ncapacity = \"64MiB\"\n[ndn]\nenabled = false\n",
+    );
     super::get(node.http, "/1KiB/stored").unwrap();
     for _ in 0..2 {
         node.upgrade();
@@ -155,8 +197,17 @@ fn an_upgraded_forwarder_is_not_reached() {
         node.upgrade();
         let mut ctl = Command::new(env!("CARGO_BIN_EXE_larder"));
         let socket = format!("unix://{}", node.path("nfd.sock").display());
-        let output = ctl.args(["ctl", "status"]).env("NDN_CLIENT_TRANSPORT", socket).output().unwrap();
-        assert!(output.status.success(), "{}\n{}", String::from_utf8_lossy(&output.stderr), node.log());
+        let output = ctl
+            .args(["ctl", "status"])
+            .env("NDN_CLIENT_TRANSPORT", socket)
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{}\n{}",
+            String::from_utf8_lossy(&output.stderr),
+            node.log()
+        );
     }
     node.stop();
     assert!(!node.path("nfd.sock").exists());

@@ -38,14 +38,25 @@ impl<M: Bans> Log<M> {
     pub fn check_invariants(&self) {
         self.index.check_invariants();
         self.superseded.check_invariants();
-        assert!(self.tombstones.len() <= limits::TOMBSTONES, "{} removals wait for room", self.tombstones.len());
+        assert!(
+            self.tombstones.len() <= limits::TOMBSTONES,
+            "{} removals wait for room",
+            self.tombstones.len()
+        );
         if self.has_failed() {
-            assert!(self.index.engine.is_empty(), "a log that has failed has no records");
-            assert!(self.queue.is_empty() && self.tombstones.is_empty(), "a log that has failed queues nothing");
+            assert!(
+                self.index.engine.is_empty(),
+                "a log that has failed has no records"
+            );
+            assert!(
+                self.queue.is_empty() && self.tombstones.is_empty(),
+                "a log that has failed queues nothing"
+            );
             return;
         }
         self.schedule.check_invariants(self.waiting_pieces());
-        self.queue.check_invariants(self.schedule.written, self.schedule.appended);
+        self.queue
+            .check_invariants(self.schedule.written, self.schedule.appended);
         let uses = self.check_regions();
         let records = self.check_records(&uses);
         self.check_places(records);
@@ -57,28 +68,58 @@ impl<M: Bans> Log<M> {
         let open = self.open.as_ref().map(|open| open.region);
         let reclaimed = self.reclaim.as_ref().map(|reclaim| reclaim.region);
         let free = self.free.iter().map(|region| (*region, Use::Free));
-        let sealed = reclaimed.iter().chain(&self.sealed).map(|region| (*region, Use::Sealed));
+        let sealed = reclaimed
+            .iter()
+            .chain(&self.sealed)
+            .map(|region| (*region, Use::Sealed));
         let mut uses = vec![None; self.regions.len()];
-        for (region, usage) in free.chain(sealed).chain(open.map(|region| (region, Use::Open))) {
+        for (region, usage) in free
+            .chain(sealed)
+            .chain(open.map(|region| (region, Use::Open)))
+        {
             let former = uses[region as usize].replace(usage);
-            assert_eq!(former, None, "region {region} is {usage:?} and something else");
+            assert_eq!(
+                former, None,
+                "region {region} is {usage:?} and something else"
+            );
         }
-        let uses: Vec<Use> = uses.into_iter().map(|usage| usage.expect("each region has a use")).collect();
+        let uses: Vec<Use> = uses
+            .into_iter()
+            .map(|usage| usage.expect("each region has a use"))
+            .collect();
 
         let sequence = |region: &u32| self.regions[*region as usize].sequence;
-        assert!(self.free.iter().is_sorted_by_key(sequence), "regions are used in the order in which they were freed");
+        assert!(
+            self.free.iter().is_sorted_by_key(sequence),
+            "regions are used in the order in which they were freed"
+        );
         let used = reclaimed.iter().chain(&self.sealed).chain(&open);
         for (back, region) in used.rev().enumerate() {
             let newer = self.next_sequence - back as u64;
-            assert_eq!(sequence(region) + 1, newer, "region {region}: the sequence numbers have no gaps");
+            assert_eq!(
+                sequence(region) + 1,
+                newer,
+                "region {region}: the sequence numbers have no gaps"
+            );
         }
-        for queued in self.free.iter().map(|region| &self.regions[*region as usize]) {
+        for queued in self
+            .free
+            .iter()
+            .map(|region| &self.regions[*region as usize])
+        {
             assert!(queued.slots.is_empty(), "a free region has no records");
         }
         if let Some(open) = &self.open {
             let has_room = self.geometry.fits(open.end, open.records, 0, 0);
-            assert!(has_room, "the open region has room for its entries: {} bytes, {} records", open.end, open.records);
-            assert!(open.end >= HEADER + open.records * RECORD, "the open region has the headers of its records");
+            assert!(
+                has_room,
+                "the open region has room for its entries: {} bytes, {} records",
+                open.end, open.records
+            );
+            assert!(
+                open.end >= HEADER + open.records * RECORD,
+                "the open region has the headers of its records"
+            );
         }
         uses
     }
@@ -87,18 +128,37 @@ impl<M: Bans> Log<M> {
     /// index. Returns the records by place: region, offset, length.
     fn check_records(&self, uses: &[Use]) -> Vec<(u32, u32, u32)> {
         let mut records = Vec::with_capacity(self.index.engine.len());
-        for (slot, &Entry { hash, tag, region, offset, length }) in self.index.entries() {
-            assert_ne!(uses[region as usize], Use::Free, "{slot:?}: a record is in the free region {region}");
-            assert!(!self.superseded.holds(hash, tag), "{slot:?}: a record of the index has left it");
+        for (
+            slot,
+            &Entry {
+                hash,
+                tag,
+                region,
+                offset,
+                length,
+            },
+        ) in self.index.entries()
+        {
+            assert_ne!(
+                uses[region as usize],
+                Use::Free,
+                "{slot:?}: a record is in the free region {region}"
+            );
+            assert!(
+                !self.superseded.holds(hash, tag),
+                "{slot:?}: a record of the index has left it"
+            );
             let place = (self.regions[region as usize].sequence, offset);
             let is_queued = self.queue.first().is_some_and(|first| first <= place);
             match self.queue.find(place.0, offset) {
                 Some(piece) => {
-                    let is_same =
-                        matches!(piece.content, Content::Record { hash: h, tag: t, .. } if (h, t) == (hash, tag));
+                    let is_same = matches!(piece.content, Content::Record { hash: h, tag: t, .. } if (h, t) == (hash, tag));
                     assert!(is_same, "{slot:?}: another record is queued in its place");
                 }
-                None => assert!(!is_queued, "{slot:?}: a record is neither written nor queued"),
+                None => assert!(
+                    !is_queued,
+                    "{slot:?}: a record is neither written nor queued"
+                ),
             }
             records.push((region, offset, length));
         }
@@ -121,9 +181,16 @@ impl<M: Bans> Log<M> {
             match self.open.as_ref().filter(|open| open.region == region) {
                 Some(open) => {
                     let is_inside = end <= open.end && count <= open.records;
-                    assert!(is_inside, "region {region}: {count} records up to {end}, the region ends at {}", open.end);
+                    assert!(
+                        is_inside,
+                        "region {region}: {count} records up to {end}, the region ends at {}",
+                        open.end
+                    );
                 }
-                None => assert!(end <= self.geometry.footer_at(count), "region {region}: records overlap the entries"),
+                None => assert!(
+                    end <= self.geometry.footer_at(count),
+                    "region {region}: records overlap the entries"
+                ),
             }
         }
     }
@@ -135,7 +202,11 @@ impl<M: Bans> Log<M> {
         let mut is_found = Vec::new();
         let mut find = |region: usize, slots: &[Slot]| {
             for slot in slots {
-                if self.index.get_if_used(*slot).is_none_or(|entry| entry.region as usize != region) {
+                if self
+                    .index
+                    .get_if_used(*slot)
+                    .is_none_or(|entry| entry.region as usize != region)
+                {
                     continue;
                 }
                 is_found.resize(is_found.len().max(slot.index() + 1), false);
@@ -166,12 +237,33 @@ mod tests {
     /// A log with three sealed regions, an open one, and a record that is not on the disk yet.
     fn log() -> Log<()> {
         let geometry = Geometry::new(2048, 8).unwrap();
-        let config = Config { geometry, policy: "fifo".parse().unwrap(), queue_bytes: 1 << 20 };
+        let config = Config {
+            geometry,
+            policy: "fifo".parse().unwrap(),
+            queue_bytes: 1 << 20,
+        };
         let storage = MemoryStorage::default();
-        let identity = Identity { id: 7, hash_key: [3; 16] };
-        let mut log = Log::open(&storage, &config, identity, (), &Streams::new(1), Time::ZERO).unwrap().0;
+        let identity = Identity {
+            id: 7,
+            hash_key: [3; 16],
+        };
+        let mut log = Log::open(
+            &storage,
+            &config,
+            identity,
+            (),
+            &Streams::new(1),
+            Time::ZERO,
+        )
+        .unwrap()
+        .0;
         for number in 0..14 {
-            log.put(&[number], 0, [vec![number; 400].into(), Bytes::new()], Time::ZERO);
+            log.put(
+                &[number],
+                0,
+                [vec![number; 400].into(), Bytes::new()],
+                Time::ZERO,
+            );
             if number < 13 {
                 log.settle(Time::ZERO);
             }
@@ -198,10 +290,16 @@ mod tests {
                 let slot = slot(log, 0);
                 log.index.engine.remove(slot);
             }),
-            ("noted", |log| log.index.left.push(*log.index.get(slot(log, 0)))),
-            ("has left it", |log| log.superseded.tombstone(log.identity.hash(&[0]), 0, 1, 1)),
+            ("noted", |log| {
+                log.index.left.push(*log.index.get(slot(log, 0)))
+            }),
+            ("has left it", |log| {
+                log.superseded.tombstone(log.identity.hash(&[0]), 0, 1, 1)
+            }),
             ("each region has a use", |log| _ = log.free.pop_back()),
-            ("and something else", |log| log.free.push_back(log.sealed[0])),
+            ("and something else", |log| {
+                log.free.push_back(log.sealed[0])
+            }),
             ("have no gaps", |log| log.sealed.swap(0, 1)),
             ("have no gaps", |log| log.next_sequence += 1),
             ("in the free region", |log| {
@@ -213,14 +311,21 @@ mod tests {
                 log.index.relocate(slot(log, 1), region, offset + RECORD);
             }),
             ("the region ends at", |log| {
-                log.open = log.open.take().map(|open| OpenRegion { end: open.end - 1, ..open })
+                log.open = log.open.take().map(|open| OpenRegion {
+                    end: open.end - 1,
+                    ..open
+                })
             }),
             ("reclaiming would miss 1", |log| {
                 let region = log.sealed[0] as usize;
                 log.regions[region].slots.remove(0);
             }),
             ("neither written nor queued", |log| {
-                let (region, end) = log.open.as_ref().map(|open| (open.region, open.end)).unwrap();
+                let (region, end) = log
+                    .open
+                    .as_ref()
+                    .map(|open| (open.region, open.end))
+                    .unwrap();
                 log.index.relocate(slot(log, 13), region, end - RECORD);
             }),
             ("queued or written", |log| log.queue.drop_front(1)),
@@ -232,7 +337,12 @@ mod tests {
             breaks(&mut log);
             let found = catch_unwind(AssertUnwindSafe(|| log.check_invariants()));
             let text = found.expect_err(expected).downcast::<String>().map_or_else(
-                |other| other.downcast::<&str>().map(|text| text.to_string()).unwrap_or_default(),
+                |other| {
+                    other
+                        .downcast::<&str>()
+                        .map(|text| text.to_string())
+                        .unwrap_or_default()
+                },
                 |text| *text,
             );
             assert!(text.contains(expected), "{expected}: {text}");

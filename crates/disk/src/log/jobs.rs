@@ -20,7 +20,11 @@ impl<M: Bans> Log<M> {
     fn next_work(&mut self, now: Time) -> Option<Work> {
         loop {
             self.place_tombstones(now);
-            if self.schedule.unsynced_since.is_some_and(|since| now >= since + limits::SYNC_AFTER) {
+            if self
+                .schedule
+                .unsynced_since
+                .is_some_and(|since| now >= since + limits::SYNC_AFTER)
+            {
                 self.schedule.aim(self.schedule.appended, now);
             }
             if self.schedule.wants_sync() {
@@ -28,12 +32,17 @@ impl<M: Bans> Log<M> {
                 return Some(Work::Sync);
             }
             if !self.queue.is_empty() && self.schedule.wants_write(self.queue.bytes()) {
-                if self.queue.begins_with_trailer() && self.schedule.synced < self.schedule.written {
+                if self.queue.begins_with_trailer() && self.schedule.synced < self.schedule.written
+                {
                     self.schedule.syncing = self.schedule.written;
                     return Some(Work::Sync);
                 }
                 let pieces = self.queue.batch(limits::WRITE_BYTES);
-                return Some(Work::Write { pieces, geometry: self.geometry, identity: self.identity });
+                return Some(Work::Write {
+                    pieces,
+                    geometry: self.geometry,
+                    identity: self.identity,
+                });
             }
             let free = self.free.len();
             if self.queue.bytes() < self.queue_bytes
@@ -54,8 +63,16 @@ impl<M: Bans> Log<M> {
             return;
         }
         match done.0 {
-            Outcome::Written { result: Err(error), .. } | Outcome::Synced(Err(error)) => self.fail(error),
-            Outcome::Written { pieces, last, with_boundary, result: Ok(bytes) } => {
+            Outcome::Written {
+                result: Err(error), ..
+            }
+            | Outcome::Synced(Err(error)) => self.fail(error),
+            Outcome::Written {
+                pieces,
+                last,
+                with_boundary,
+                result: Ok(bytes),
+            } => {
                 self.queue.drop_front(pieces);
                 self.schedule.written = last;
                 self.schedule.must_sync |= with_boundary;
@@ -71,7 +88,10 @@ impl<M: Bans> Log<M> {
 
     /// Returns the time at which [`Log::job`] has to be called again if nothing else happens.
     pub fn next_timeout(&self) -> Option<Time> {
-        self.schedule.unsynced_since.filter(|_| !self.has_failed()).map(|since| since + limits::SYNC_AFTER)
+        self.schedule
+            .unsynced_since
+            .filter(|_| !self.has_failed())
+            .map(|since| since + limits::SYNC_AFTER)
     }
 
     /// Asks for what has been appended so far to be synced at once. Returns a ticket for

@@ -30,16 +30,25 @@ impl<M: Bans> Log<M> {
                 let region = self.sealed.pop_front()?;
                 let slots = std::mem::take(&mut self.regions[region as usize].slots).into_iter();
                 let budget = self.geometry.region_bytes() / limits::REWRITE_SHARE;
-                self.reclaim = Some(Reclaim { region, slots, budget });
+                self.reclaim = Some(Reclaim {
+                    region,
+                    slots,
+                    budget,
+                });
             }
-            let Some(reclaim) = &mut self.reclaim else { return None };
+            let Some(reclaim) = &mut self.reclaim else {
+                return None;
+            };
             let region = reclaim.region;
             let Some(slot) = reclaim.slots.next() else {
                 self.finish_reclaim(region);
                 continue;
             };
-            let Some(length) =
-                self.index.get_if_used(slot).filter(|entry| entry.region == region).map(|entry| entry.length)
+            let Some(length) = self
+                .index
+                .get_if_used(slot)
+                .filter(|entry| entry.region == region)
+                .map(|entry| entry.length)
             else {
                 continue;
             };
@@ -53,12 +62,19 @@ impl<M: Bans> Log<M> {
     }
 
     /// Appends a record that was read again, if it is still current.
-    pub(crate) fn rewrite(&mut self, lookup: &Lookup, found: Result<(Bytes, Bytes), ReadError>, now: Time) {
+    pub(crate) fn rewrite(
+        &mut self,
+        lookup: &Lookup,
+        found: Result<(Bytes, Bytes), ReadError>,
+        now: Time,
+    ) {
         let (key, found) = match found {
             Ok((key, value)) => (key, Ok(value)),
             Err(error) => (Bytes::new(), Err(error)),
         };
-        let Some(value) = self.check(lookup, found) else { return };
+        let Some(value) = self.check(lookup, found) else {
+            return;
+        };
         if self.bans.verdict(lookup.position, &key, &value) != BanVerdict::Untouched {
             self.index.remove(lookup.slot);
             self.counters.removed += 1;
@@ -69,7 +85,14 @@ impl<M: Bans> Log<M> {
             return self.drop_reclaimed(lookup.slot);
         }
         let value = [Bytes::new(), value];
-        let (region, offset) = self.append(Kind::Moved, entry.hash, entry.tag, key[..].into(), value, now);
+        let (region, offset) = self.append(
+            Kind::Moved,
+            entry.hash,
+            entry.tag,
+            key[..].into(),
+            value,
+            now,
+        );
         self.index.relocate(lookup.slot, region, offset);
         self.regions[region as usize].slots.push(lookup.slot);
         self.counters.rewritten += 1;
@@ -85,8 +108,14 @@ impl<M: Bans> Log<M> {
         self.reclaim = None;
         self.counters.regions_reclaimed += 1;
         self.free.push_back(region);
-        let oldest = self.sealed.front().copied().or(self.open.as_ref().map(|open| open.region));
-        let sequence = oldest.map_or(self.next_sequence, |oldest| self.regions[oldest as usize].sequence);
+        let oldest = self
+            .sealed
+            .front()
+            .copied()
+            .or(self.open.as_ref().map(|open| open.region));
+        let sequence = oldest.map_or(self.next_sequence, |oldest| {
+            self.regions[oldest as usize].sequence
+        });
         self.bans.retire(position(sequence, 0));
     }
 }

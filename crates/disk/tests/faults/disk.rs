@@ -26,7 +26,15 @@ impl Disk {
     pub fn new(bytes: u64, stream: Stream) -> Disk {
         let empty = vec![0; bytes as usize];
         let (view, durable, unsynced) = (empty.clone(), empty, Vec::new());
-        Disk(RefCell::new(State { view, durable, unsynced, stream, lies: false, broken: 0..0, writes_left: None }))
+        Disk(RefCell::new(State {
+            view,
+            durable,
+            unsynced,
+            stream,
+            lies: false,
+            broken: 0..0,
+            writes_left: None,
+        }))
     }
 
     pub fn set_lies(&self, lies: bool) {
@@ -74,7 +82,9 @@ impl Disk {
     pub fn crash_but(&self, lost: Range<usize>, and: Range<usize>) {
         let state = &mut *self.0.borrow_mut();
         for (at, bytes) in std::mem::take(&mut state.unsynced) {
-            let written = (at..).zip(bytes).filter(|(at, _)| !lost.contains(at) && !and.contains(at));
+            let written = (at..)
+                .zip(bytes)
+                .filter(|(at, _)| !lost.contains(at) && !and.contains(at));
             written.for_each(|(at, byte)| state.durable[at] = byte);
         }
         state.view = state.durable.clone();
@@ -104,7 +114,10 @@ impl Storage for Disk {
         if state.lies && !into.is_empty() {
             match state.stream.below(4) {
                 0 => return Err(io::Error::other("the disk cannot read")),
-                1 => into[state.stream.below(into.len() as u64) as usize] ^= 1 << state.stream.below(8),
+                1 => {
+                    into[state.stream.below(into.len() as u64) as usize] ^=
+                        1 << state.stream.below(8)
+                }
                 2 => into.rotate_left(1),
                 _ => {}
             }

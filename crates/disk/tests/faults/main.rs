@@ -66,7 +66,10 @@ fn a_disk_that_lies_is_not_believed() {
             if world.stream.chance(0.1) {
                 world.settle();
                 world.disk.set_lies(true);
-                let (number, tag) = (world.stream.below(KEYS) as u8, world.stream.below(TAGS) as u32);
+                let (number, tag) = (
+                    world.stream.below(KEYS) as u8,
+                    world.stream.below(TAGS) as u32,
+                );
                 world.look(number, tag, false);
                 world.disk.set_lies(false);
             }
@@ -76,7 +79,10 @@ fn a_disk_that_lies_is_not_believed() {
         unreadable += counters.unreadable;
         recalled += counters.recalled;
     }
-    assert!(corrupt > 0 && unreadable > 0 && recalled > 0, "{corrupt} {unreadable} {recalled}");
+    assert!(
+        corrupt > 0 && unreadable > 0 && recalled > 0,
+        "{corrupt} {unreadable} {recalled}"
+    );
 }
 
 /// Every write and every sync may be the first that fails.
@@ -91,10 +97,16 @@ fn a_disk_that_fails_ends_the_log_and_nothing_else() {
         }
         assert!(world.log.has_failed(), "{failing}");
         assert!(world.log.engine().is_empty() && world.log.job(world.now).is_none());
-        assert!(world.log.bans().is_empty(), "bans of a log that has failed are kept for ever");
+        assert!(
+            world.log.bans().is_empty(),
+            "bans of a log that has failed are kept for ever"
+        );
         assert!(!world.log.request(&key(1), world.now));
         let ticket = world.log.settle(world.now);
-        assert!(!world.log.is_settled(ticket), "a removal that did not reach the disk is not done");
+        assert!(
+            !world.log.is_settled(ticket),
+            "a removal that did not reach the disk is not done"
+        );
     }
 }
 
@@ -117,7 +129,10 @@ fn one_rotten_bit_costs_more_than_one_value() {
         world.rot();
         world.crash_without_count();
         let after = world.readable();
-        assert!(after + 1 >= before, "seed {seed}: {before} values before, {after} after");
+        assert!(
+            after + 1 >= before,
+            "seed {seed}: {before} values before, {after} after"
+        );
         lost += before - after.min(before);
     }
     assert!(lost > 0, "nothing was tried");
@@ -126,12 +141,22 @@ fn one_rotten_bit_costs_more_than_one_value() {
 /// Failure: a value was evicted long ago, its successor was not stored, and a restart serves it.
 #[test]
 fn what_was_let_go_does_not_come_back_in_the_place_of_what_was_not_stored() {
-    let config =
-        Config { geometry: Geometry::new(2048, 16).unwrap(), policy: "lru".parse().unwrap(), queue_bytes: 1 << 20 };
+    let config = Config {
+        geometry: Geometry::new(2048, 16).unwrap(),
+        policy: "lru".parse().unwrap(),
+        queue_bytes: 1 << 20,
+    };
     let came_back = |replaced: bool| {
         let disk = MemoryStorage::default();
-        let identity = Identity { id: 77, hash_key: [5; 16] };
-        let open = || Log::open(&disk, &config, identity, (), &Streams::new(1), Time::ZERO).unwrap().0;
+        let identity = Identity {
+            id: 77,
+            hash_key: [5; 16],
+        };
+        let open = || {
+            Log::open(&disk, &config, identity, (), &Streams::new(1), Time::ZERO)
+                .unwrap()
+                .0
+        };
         let mut log = open();
         let work = |log: &mut Log<()>| {
             log.settle(Time::ZERO);
@@ -146,12 +171,23 @@ fn what_was_let_go_does_not_come_back_in_the_place_of_what_was_not_stored() {
             // Hits are not on the disk: a restart takes the first for the oldest, and keeps the
             // second.
             log.request(&key(0), Time::ZERO);
-            assert_eq!(log.put(&key(number), 0, [vec![number; 300].into(), Bytes::new()], Time::ZERO), Put::Stored);
+            assert_eq!(
+                log.put(
+                    &key(number),
+                    0,
+                    [vec![number; 300].into(), Bytes::new()],
+                    Time::ZERO
+                ),
+                Put::Stored
+            );
             work(&mut log);
             number += 1;
         }
         if replaced {
-            assert_eq!(log.put(&key(1), 0, [vec![0; 4096].into(), Bytes::new()], Time::ZERO), Put::TooLarge);
+            assert_eq!(
+                log.put(&key(1), 0, [vec![0; 4096].into(), Bytes::new()], Time::ZERO),
+                Put::TooLarge
+            );
             work(&mut log);
         }
         drop(log);
@@ -167,13 +203,22 @@ fn what_was_let_go_does_not_come_back_in_the_place_of_what_was_not_stored() {
 #[test]
 fn a_region_that_never_began_leaves_nothing_behind() {
     let geometry = Geometry::new(2048, 8).unwrap();
-    let config = Config { geometry, policy: "fifo".parse().unwrap(), queue_bytes: 1 << 20 };
+    let config = Config {
+        geometry,
+        policy: "fifo".parse().unwrap(),
+        queue_bytes: 1 << 20,
+    };
     let now = Time::ZERO;
     for (jobs, one_is_left) in (0..8).flat_map(|jobs| [(jobs, false), (jobs, true)]) {
         let disk = Disk::new(geometry.file_bytes(), Streams::new(1).stream("disk"));
         let open = || {
-            let identity = Identity { id: 77, hash_key: [5; 16] };
-            Log::open(&disk, &config, identity, (), &Streams::new(1), now).unwrap().0
+            let identity = Identity {
+                id: 77,
+                hash_key: [5; 16],
+            };
+            Log::open(&disk, &config, identity, (), &Streams::new(1), now)
+                .unwrap()
+                .0
         };
         let work = |log: &mut Log<()>, jobs: usize| {
             log.settle(now);
@@ -186,14 +231,29 @@ fn a_region_that_never_began_leaves_nothing_behind() {
         };
         let mut log = open();
         log.remove(b"other", now);
-        log.put(b"key", 0, [b"value".as_slice().into(), b"".as_slice().into()], now);
+        log.put(
+            b"key",
+            0,
+            [b"value".as_slice().into(), b"".as_slice().into()],
+            now,
+        );
         work(&mut log, jobs);
         // The headers, or one of them, and the first removal.
-        disk.crash_but(4096..4096 + 32 + 40, if one_is_left { 0..0 } else { 4096 + 2048 - 32..4096 + 2048 });
+        disk.crash_but(
+            4096..4096 + 32 + 40,
+            if one_is_left {
+                0..0
+            } else {
+                4096 + 2048 - 32..4096 + 2048
+            },
+        );
         let mut log = open();
         log.remove(b"key", now);
         work(&mut log, usize::MAX);
-        assert!(open().look_up(b"key", None).is_none(), "after {jobs} jobs, {one_is_left}");
+        assert!(
+            open().look_up(b"key", None).is_none(),
+            "after {jobs} jobs, {one_is_left}"
+        );
     }
 }
 
@@ -203,15 +263,24 @@ fn a_region_that_never_began_leaves_nothing_behind() {
 #[test]
 fn a_crash_between_records_and_entries_loses_what_was_moved() {
     let geometry = Geometry::new(2048, 8).unwrap();
-    let config = Config { geometry, policy: "fifo".parse().unwrap(), queue_bytes: 1 << 20 };
+    let config = Config {
+        geometry,
+        policy: "fifo".parse().unwrap(),
+        queue_bytes: 1 << 20,
+    };
     let now = Time::ZERO;
     let region_at = |region: usize| 4096 + 2048 * region;
     let mut moved = 0;
     for (jobs, region) in (20..160).flat_map(|jobs| (0..8).map(move |region| (jobs, region))) {
         let disk = Disk::new(geometry.file_bytes(), Streams::new(1).stream("disk"));
         let open = || {
-            let identity = Identity { id: 77, hash_key: [5; 16] };
-            Log::open(&disk, &config, identity, (), &Streams::new(1), now).unwrap().0
+            let identity = Identity {
+                id: 77,
+                hash_key: [5; 16],
+            };
+            Log::open(&disk, &config, identity, (), &Streams::new(1), now)
+                .unwrap()
+                .0
         };
         let holds = |log: &Log<()>| {
             let lookup = log.look_up(b"kept", None);
@@ -260,11 +329,20 @@ fn a_crash_between_records_and_entries_loses_what_was_moved() {
 fn what_had_left_the_index_and_was_removed_stays_away() {
     let geometry = Geometry::new(2048, 8).unwrap();
     let disk = Disk::new(geometry.file_bytes(), Streams::new(1).stream("disk"));
-    let config = Config { geometry, policy: "lru".parse().unwrap(), queue_bytes: 1 << 20 };
+    let config = Config {
+        geometry,
+        policy: "lru".parse().unwrap(),
+        queue_bytes: 1 << 20,
+    };
     let now = Time::ZERO;
     let open = || {
-        let identity = Identity { id: 77, hash_key: [5; 16] };
-        Log::open(&disk, &config, identity, (), &Streams::new(1), now).unwrap().0
+        let identity = Identity {
+            id: 77,
+            hash_key: [5; 16],
+        };
+        Log::open(&disk, &config, identity, (), &Streams::new(1), now)
+            .unwrap()
+            .0
     };
     let work = |log: &mut Log<()>| {
         log.settle(now);
@@ -286,7 +364,10 @@ fn what_had_left_the_index_and_was_removed_stays_away() {
         log.put(&[number], 0, value(), now);
         work(&mut log);
     }
-    assert!(log.look_up(b"hot", None).is_some() && open().look_up(b"key", None).is_some(), "it is still on the disk");
+    assert!(
+        log.look_up(b"hot", None).is_some() && open().look_up(b"key", None).is_some(),
+        "it is still on the disk"
+    );
     log.remove_variant(b"key", 0, now);
     work(&mut log);
     assert!(open().look_up(b"key", None).is_none());
@@ -296,18 +377,32 @@ fn what_had_left_the_index_and_was_removed_stays_away() {
 /// answered when the region before it ends, and a crash then brings back what was removed.
 #[test]
 fn a_removal_that_waits_for_room_is_settled_before_it_is_written() {
-    let config =
-        Config { geometry: Geometry::new(1024, 16).unwrap(), policy: "fifo".parse().unwrap(), queue_bytes: 1 << 20 };
+    let config = Config {
+        geometry: Geometry::new(1024, 16).unwrap(),
+        policy: "fifo".parse().unwrap(),
+        queue_bytes: 1 << 20,
+    };
     let mut came_back_unsettled = 0;
     for others in 0..40 {
         let disk = MemoryStorage::default();
         let open = || {
-            let identity = Identity { id: 77, hash_key: [5; 16] };
-            Log::open(&disk, &config, identity, (), &Streams::new(1), Time::ZERO).unwrap().0
+            let identity = Identity {
+                id: 77,
+                hash_key: [5; 16],
+            };
+            Log::open(&disk, &config, identity, (), &Streams::new(1), Time::ZERO)
+                .unwrap()
+                .0
         };
         let mut log = open();
         let mut last = 0;
-        while log.put(&[last], 0, [vec![last; 300].into(), Bytes::new()], Time::ZERO) == Put::Stored {
+        while log.put(
+            &[last],
+            0,
+            [vec![last; 300].into(), Bytes::new()],
+            Time::ZERO,
+        ) == Put::Stored
+        {
             last += 1;
         }
         (0..others).for_each(|_| log.remove(b"nobody", Time::ZERO));
@@ -320,7 +415,10 @@ fn a_removal_that_waits_for_room_is_settled_before_it_is_written() {
             log.complete(done, Time::ZERO);
             log.check_invariants();
         }
-        assert!(open().look_up(&[last - 1], None).is_none(), "after {others} others");
+        assert!(
+            open().look_up(&[last - 1], None).is_none(),
+            "after {others} others"
+        );
     }
     assert!(came_back_unsettled > 0, "nothing was tried");
 }
@@ -329,13 +427,21 @@ fn a_removal_that_waits_for_room_is_settled_before_it_is_written() {
 /// forgotten; or a caller waits for one without end.
 #[test]
 fn a_burst_of_removals_costs_the_disk() {
-    let config =
-        Config { geometry: Geometry::new(1024, 16).unwrap(), policy: "fifo".parse().unwrap(), queue_bytes: 1 << 20 };
+    let config = Config {
+        geometry: Geometry::new(1024, 16).unwrap(),
+        policy: "fifo".parse().unwrap(),
+        queue_bytes: 1 << 20,
+    };
     let now = Time::ZERO;
     let disk = MemoryStorage::default();
     let open = || {
-        let identity = Identity { id: 77, hash_key: [5; 16] };
-        Log::open(&disk, &config, identity, (), &Streams::new(1), now).unwrap().0
+        let identity = Identity {
+            id: 77,
+            hash_key: [5; 16],
+        };
+        Log::open(&disk, &config, identity, (), &Streams::new(1), now)
+            .unwrap()
+            .0
     };
     let mut log = open();
     let mut last = 0;
@@ -350,9 +456,18 @@ fn a_burst_of_removals_costs_the_disk() {
         (0..500).for_each(|_| log.remove(b"nobody", now));
         tickets.push(log.settle(now));
     }
-    assert!(log.counters().emptied >= 2, "{:?}: nobody learns of it", log.counters());
-    assert!(tickets.is_sorted(), "who asked first waits longer than who asked last");
-    let [before, .., after] = tickets[..] else { panic!() };
+    assert!(
+        log.counters().emptied >= 2,
+        "{:?}: nobody learns of it",
+        log.counters()
+    );
+    assert!(
+        tickets.is_sorted(),
+        "who asked first waits longer than who asked last"
+    );
+    let [before, .., after] = tickets[..] else {
+        panic!()
+    };
     let mut came_back_unsettled = 0;
     while !log.is_settled(after) {
         came_back_unsettled += u32::from(open().look_up(&[last - 1], None).is_some());
@@ -371,7 +486,10 @@ fn a_burst_of_removals_costs_the_disk() {
         log.complete(done, now);
         log.check_invariants();
     }
-    assert_eq!(log.put(b"new", 0, [vec![1; 300].into(), Bytes::new()], now), Put::Stored);
+    assert_eq!(
+        log.put(b"new", 0, [vec![1; 300].into(), Bytes::new()], now),
+        Put::Stored
+    );
     let ticket = log.settle(now);
     while !log.is_settled(ticket) {
         let done = log.job(now).expect("it lasts at some time").run(&disk);
@@ -386,10 +504,17 @@ fn a_burst_of_removals_costs_the_disk() {
 fn both_ends_of_a_region_that_cannot_be_read_hide_removals() {
     let geometry = Geometry::new(2048, 8).unwrap();
     let disk = Disk::new(geometry.file_bytes(), Streams::new(1).stream("disk"));
-    let config = Config { geometry, policy: "fifo".parse().unwrap(), queue_bytes: 1 << 20 };
+    let config = Config {
+        geometry,
+        policy: "fifo".parse().unwrap(),
+        queue_bytes: 1 << 20,
+    };
     let now = Time::ZERO;
     let open = || {
-        let identity = Identity { id: 77, hash_key: [5; 16] };
+        let identity = Identity {
+            id: 77,
+            hash_key: [5; 16],
+        };
         Log::open(&disk, &config, identity, (), &Streams::new(1), now).unwrap()
     };
     let work = |log: &mut Log<()>| {
@@ -403,10 +528,19 @@ fn both_ends_of_a_region_that_cannot_be_read_hide_removals() {
     // A record and some a region: 0 to 3, in regions of their own.
     let (mut log, _) = open();
     for number in 0..4 {
-        log.put(&[number], 0, [vec![number; 1200].into(), b"".as_slice().into()], now);
+        log.put(
+            &[number],
+            0,
+            [vec![number; 1200].into(), b"".as_slice().into()],
+            now,
+        );
         work(&mut log);
     }
-    let found = |log: &Log<()>| (0..4).filter(|number| log.look_up(&[*number], None).is_some()).collect::<Vec<u8>>();
+    let found = |log: &Log<()>| {
+        (0..4)
+            .filter(|number| log.look_up(&[*number], None).is_some())
+            .collect::<Vec<u8>>()
+    };
     assert_eq!(found(&open().0), [0, 1, 2, 3]);
     // Of the first region the end, with the header of the second; then the second one's end, too.
     let end = |region: usize| 4096 + 2048 * (region + 1);
@@ -416,7 +550,15 @@ fn both_ends_of_a_region_that_cannot_be_read_hide_removals() {
     disk.set_broken(end(0)..end(1));
     let (mut log, opened) = open();
     assert_eq!((found(&log), opened), (vec![], Opened::Replaced));
-    assert_eq!(log.put(b"key", 0, [b"value".as_slice().into(), b"".as_slice().into()], now), Put::Stored);
+    assert_eq!(
+        log.put(
+            b"key",
+            0,
+            [b"value".as_slice().into(), b"".as_slice().into()],
+            now
+        ),
+        Put::Stored
+    );
     work(&mut log);
     assert!(log.failure().is_none());
 }

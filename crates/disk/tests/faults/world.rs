@@ -28,7 +28,11 @@ impl Bans for LastBytes {
 
     fn verdict(&self, position: u64, key: &[u8], _: &[u8]) -> BanVerdict {
         let concerns = |ban: &&(u64, u8)| ban.0 > position && key.last() == Some(&ban.1);
-        if self.0.iter().any(|ban| concerns(&ban)) { BanVerdict::Gone } else { BanVerdict::Untouched }
+        if self.0.iter().any(|ban| concerns(&ban)) {
+            BanVerdict::Gone
+        } else {
+            BanVerdict::Untouched
+        }
     }
 
     fn retire(&mut self, before: u64) {
@@ -85,8 +89,16 @@ fn value(number: u8, tag: u32, version: u64, length: u64) -> [Bytes; 2] {
 impl World {
     pub fn new(seed: u64, policy: &str, longest: u64) -> World {
         let mut stream = Streams::new(seed).stream("world");
-        let geometry = Geometry::new(2048 + 64 * stream.below(20) as u32, 8 + stream.below(4) as u32).unwrap();
-        let config = Config { geometry, policy: policy.parse().unwrap(), queue_bytes: 128 << 20 };
+        let geometry = Geometry::new(
+            2048 + 64 * stream.below(20) as u32,
+            8 + stream.below(4) as u32,
+        )
+        .unwrap();
+        let config = Config {
+            geometry,
+            policy: policy.parse().unwrap(),
+            queue_bytes: 128 << 20,
+        };
         let disk = Disk::new(geometry.file_bytes(), Streams::new(seed).stream("disk"));
         let (log, opened) = open(&disk, &config, Time::ZERO);
         assert_eq!(opened, Opened::New);
@@ -107,7 +119,11 @@ impl World {
     pub fn step(&mut self) {
         self.now += Duration::from_millis(self.stream.below(40));
         // One changes often, so that others are old when their regions are used again.
-        let number = if self.stream.chance(0.6) { 0 } else { self.stream.below(KEYS) as u8 };
+        let number = if self.stream.chance(0.6) {
+            0
+        } else {
+            self.stream.below(KEYS) as u8
+        };
         let tag = self.stream.below(TAGS) as u32;
         match self.stream.below(100) {
             0..45 => self.put(number, tag),
@@ -120,7 +136,10 @@ impl World {
                 self.happened(|name| *name == (number, tag));
             }
             52..55 => {
-                self.log.ban(Bytes::copy_from_slice(key(number).last_chunk::<1>().unwrap()), self.now);
+                self.log.ban(
+                    Bytes::copy_from_slice(key(number).last_chunk::<1>().unwrap()),
+                    self.now,
+                );
                 self.happened(|(key, _)| *key == number);
             }
             55 if self.stream.chance(0.2) => {
@@ -145,7 +164,12 @@ impl World {
         self.versions += 1;
         let length = self.stream.below(self.longest);
         self.log.request(&key(number), self.now);
-        let put = self.log.put(&key(number), tag, value(number, tag, self.versions, length), self.now);
+        let put = self.log.put(
+            &key(number),
+            tag,
+            value(number, tag, self.versions, length),
+            self.now,
+        );
         let history = self.histories.entry((number, tag)).or_default();
         match put {
             Put::Stored => history.events.push(Event::Put(self.versions)),
@@ -161,14 +185,20 @@ impl World {
     }
 
     fn everything_lasts(&mut self) {
-        for history in self.histories.values_mut().filter(|history| history.events.len() > history.unknown) {
+        for history in self
+            .histories
+            .values_mut()
+            .filter(|history| history.events.len() > history.unknown)
+        {
             history.durable = history.events.len();
         }
     }
 
     pub fn work(&mut self, jobs: u32) {
         for _ in 0..jobs {
-            let Some(job) = self.log.job(self.now) else { return };
+            let Some(job) = self.log.job(self.now) else {
+                return;
+            };
             let done = job.run(&self.disk);
             self.log.check_invariants();
             self.log.complete(done, self.now);
@@ -179,7 +209,10 @@ impl World {
         let ticket = self.log.settle(self.now);
         self.work(u32::MAX);
         if !self.log.has_failed() {
-            assert!(self.log.is_settled(ticket), "it was settled, and there is nothing left to do");
+            assert!(
+                self.log.is_settled(ticket),
+                "it was settled, and there is nothing left to do"
+            );
             self.everything_lasts();
         }
     }
@@ -196,9 +229,20 @@ impl World {
             }
             return;
         };
-        let at = history.events.iter().rposition(|event| *event == Event::Put(version)).expect("it was never put");
-        let first = if after_crash { history.durable.saturating_sub(1) } else { history.events.len() - 1 };
-        assert!(at >= first, "version {version} of {number} {tag} is out of date: {history:?}");
+        let at = history
+            .events
+            .iter()
+            .rposition(|event| *event == Event::Put(version))
+            .expect("it was never put");
+        let first = if after_crash {
+            history.durable.saturating_sub(1)
+        } else {
+            history.events.len() - 1
+        };
+        assert!(
+            at >= first,
+            "version {version} of {number} {tag} is out of date: {history:?}"
+        );
         if after_crash {
             history.events.truncate(at + 1);
             (history.durable, history.unknown) = (at + 1, 0);
@@ -211,7 +255,9 @@ impl World {
         let recalled = self.log.finish(&lookup, read)?;
         assert!(self.log.is_current(&key(number), recalled.position));
         let text = String::from_utf8_lossy(&recalled.value).into_owned();
-        let mut words = text.split(' ').map(|word| word.parse::<u64>().unwrap_or(u64::MAX));
+        let mut words = text
+            .split(' ')
+            .map(|word| word.parse::<u64>().unwrap_or(u64::MAX));
         let [_, _, version, length] = std::array::from_fn(|_| words.next().unwrap());
         let whole = value(number, tag, version, length).concat();
         assert!(recalled.value == whole, "torn, or another's");
@@ -234,7 +280,10 @@ impl World {
     /// How many values can be read.
     pub fn readable(&mut self) -> usize {
         let names: Vec<_> = self.histories.keys().copied().collect();
-        names.iter().filter(|(number, tag)| self.read(*number, *tag).is_some()).count()
+        names
+            .iter()
+            .filter(|(number, tag)| self.read(*number, *tag).is_some())
+            .count()
     }
 
     fn reopen(&mut self) {
@@ -267,16 +316,34 @@ impl World {
         self.reclaimed[1] += counters.rewritten;
         self.disk.crash();
         self.reopen();
-        let missing = held.iter().filter(|(number, tag, version)| self.read(*number, *tag) != *version).count() as u64;
+        let missing = held
+            .iter()
+            .filter(|(number, tag, version)| self.read(*number, *tag) != *version)
+            .count() as u64;
         self.survived += held.len() as u64 - missing;
         let counters = self.log.counters();
-        assert_eq!(counters.corrupt + counters.unreadable, 0, "what the index names is there");
+        assert_eq!(
+            counters.corrupt + counters.unreadable,
+            0,
+            "what the index names is there"
+        );
         assert!(missing <= counters.reclaimed, "{missing} values were lost");
         self.look_at_all();
     }
 }
 
 fn open(disk: &Disk, config: &Config, now: Time) -> (Log<LastBytes>, Opened) {
-    let identity = Identity { id: 77, hash_key: [5; 16] };
-    Log::open(disk, config, identity, LastBytes::default(), &Streams::new(1), now).unwrap()
+    let identity = Identity {
+        id: 77,
+        hash_key: [5; 16],
+    };
+    Log::open(
+        disk,
+        config,
+        identity,
+        LastBytes::default(),
+        &Streams::new(1),
+        now,
+    )
+    .unwrap()
 }

@@ -124,7 +124,9 @@ impl Floor {
             self.ask(&mut round);
             let begun = thread_nanos();
             for batch in round.chunks_mut(2 * FRAMES) {
-                batch.chunks_mut(FRAMES).for_each(|batch| self.interests(batch));
+                batch
+                    .chunks_mut(FRAMES)
+                    .for_each(|batch| self.interests(batch));
                 batch.chunks_mut(FRAMES).for_each(|batch| self.data(batch));
                 black_box(&self.wire);
                 self.wire.clear();
@@ -151,8 +153,15 @@ impl Floor {
     fn interests(&mut self, batch: &mut [Exchange]) {
         for Exchange { interest, hash, .. } in batch.iter() {
             read(interest);
-            let tables = [&self.pit_index, &self.store_index, &self.nonces, &self.counters];
-            tables.into_iter().for_each(|table| prefetch(table, place(table, *hash)));
+            let tables = [
+                &self.pit_index,
+                &self.store_index,
+                &self.nonces,
+                &self.counters,
+            ];
+            tables
+                .into_iter()
+                .for_each(|table| prefetch(table, place(table, *hash)));
         }
         for exchange in batch.iter_mut() {
             exchange.entry = value(&self.store_index, exchange.hash);
@@ -182,11 +191,15 @@ impl Floor {
             black_box(value(&self.nonces, exchange.hash));
             if exchange.is_hit {
                 self.entries[exchange.entry].0[1] += 1;
-                self.wire.extend_from_slice(&self.packets[exchange.entry * BUFFER_BYTES..][..DATA_BYTES]);
+                self.wire.extend_from_slice(
+                    &self.packets[exchange.entry * BUFFER_BYTES..][..DATA_BYTES],
+                );
             } else {
                 black_box(self.rows[exchange.row].0[0]);
                 touch(&mut self.pit_index, exchange.hash);
-                self.pending[at * PENDING_LINES..][..PENDING_LINES].iter_mut().for_each(|line| line.0[0] += 1);
+                self.pending[at * PENDING_LINES..][..PENDING_LINES]
+                    .iter_mut()
+                    .for_each(|line| line.0[0] += 1);
                 self.wire.extend_from_slice(&exchange.interest);
             }
         }
@@ -194,15 +207,24 @@ impl Floor {
 
     /// The passes over the Data of misses.
     fn data(&mut self, batch: &[Exchange]) {
-        let misses = || batch.iter().enumerate().filter(|(_, exchange)| !exchange.is_hit);
+        let misses = || {
+            batch
+                .iter()
+                .enumerate()
+                .filter(|(_, exchange)| !exchange.is_hit)
+        };
         for (_, Exchange { data, hash, .. }) in misses() {
             read(&data[..2 * LINE]);
             let tables = [&self.pit_index, &self.nonces, &self.counters];
-            tables.into_iter().for_each(|table| prefetch(table, place(table, *hash)));
+            tables
+                .into_iter()
+                .for_each(|table| prefetch(table, place(table, *hash)));
         }
         for (at, exchange) in misses() {
             touch(&mut self.pit_index, exchange.hash);
-            self.pending[at * PENDING_LINES..][..PENDING_LINES].iter_mut().for_each(|line| line.0[0] += 1);
+            self.pending[at * PENDING_LINES..][..PENDING_LINES]
+                .iter_mut()
+                .for_each(|line| line.0[0] += 1);
             touch(&mut self.nonces, exchange.hash);
             black_box(value(&self.counters, exchange.hash));
             if exchange.is_insertion {
@@ -210,7 +232,8 @@ impl Floor {
                 touch(&mut self.store_index, exchange.prefix);
                 touch(&mut self.store_index, exchange.hash);
                 self.entries[exchange.entry].0[1] += 1;
-                self.packets[exchange.entry * BUFFER_BYTES..][..DATA_BYTES].copy_from_slice(&exchange.data);
+                self.packets[exchange.entry * BUFFER_BYTES..][..DATA_BYTES]
+                    .copy_from_slice(&exchange.data);
             }
             self.wire.extend_from_slice(&exchange.data);
         }
@@ -240,5 +263,10 @@ fn touch(table: &mut [Line], hash: u64) {
 
 /// Reads a byte of each line.
 fn read(bytes: &[u8]) {
-    black_box(bytes.iter().step_by(LINE).fold(0u8, |sum, byte| sum.wrapping_add(*byte)));
+    black_box(
+        bytes
+            .iter()
+            .step_by(LINE)
+            .fold(0u8, |sum, byte| sum.wrapping_add(*byte)),
+    );
 }

@@ -8,7 +8,10 @@
 //! of one thread. A packet is an Interest or a Data that was sent, as in the paper. The allocator
 //! is mimalloc, as in the binary `larder`.
 #![allow(clippy::print_stdout, reason = "it prints tables")]
-#![allow(clippy::disallowed_methods, reason = "a program with arguments and threads")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a program with arguments and threads"
+)]
 
 mod floor;
 mod world;
@@ -30,12 +33,27 @@ struct Scale {
     exchanges: usize,
 }
 
-const WHOLE: Scale = Scale { prefixes: 13_548_815, objects: 10_000_000, capacity: 100_000, exchanges: 500_000 };
-const QUICK: Scale = Scale { prefixes: 135_488, objects: 100_000, capacity: 1_000, exchanges: 50_000 };
+const WHOLE: Scale = Scale {
+    prefixes: 13_548_815,
+    objects: 10_000_000,
+    capacity: 100_000,
+    exchanges: 500_000,
+};
+const QUICK: Scale = Scale {
+    prefixes: 135_488,
+    objects: 100_000,
+    capacity: 1_000,
+    exchanges: 50_000,
+};
 
 /// Each with what the paper measured, in Gb/s.
-const POLICIES: [(&str, Option<f64>); 5] =
-    [("filter", Some(16.1)), ("fifo", Some(13.9)), ("arc", Some(11.2)), ("lru", None), ("agd", None)];
+const POLICIES: [(&str, Option<f64>); 5] = [
+    ("filter", Some(16.1)),
+    ("fifo", Some(13.9)),
+    ("arc", Some(11.2)),
+    ("lru", None),
+    ("agd", None),
+];
 
 /// The names of [`larder_forwarder::stages::Stage`], in its order.
 const STAGE_NAMES: [&str; STAGES] = [
@@ -67,7 +85,10 @@ fn main() {
         );
     }
     let scale = if is_given("--quick") { QUICK } else { WHOLE };
-    let wanted: Vec<_> = POLICIES.into_iter().filter(|(policy, _)| is_given(policy)).collect();
+    let wanted: Vec<_> = POLICIES
+        .into_iter()
+        .filter(|(policy, _)| is_given(policy))
+        .collect();
     match wanted.is_empty() {
         true => everything(&scale, is_given("--stages")),
         false => policies(&scale, &wanted, is_given("--stages")),
@@ -88,12 +109,22 @@ fn everything(scale: &Scale, by_stages: bool) {
     }
     println!("\nFilter as names grow, {} prefixes", scale.prefixes / 100);
     for components in [6, 7, 10, 14, 20] {
-        alone(scale, &format!("{components} components"), scale.prefixes / 100, components);
+        alone(
+            scale,
+            &format!("{components} components"),
+            scale.prefixes / 100,
+            components,
+        );
     }
-    println!("\nFilter as cores are added, each with tables of its own: {} prefixes", scale.prefixes / 100);
+    println!(
+        "\nFilter as cores are added, each with tables of its own: {} prefixes",
+        scale.prefixes / 100
+    );
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let powers = std::iter::successors(Some(1), |threads| Some(threads * 2));
-    powers.take_while(|threads| *threads <= cores).for_each(|threads| together(scale, threads));
+    powers
+        .take_while(|threads| *threads <= cores)
+        .for_each(|threads| together(scale, threads));
     flood(scale);
 }
 
@@ -102,7 +133,10 @@ fn floor(scale: &Scale) {
     let mut floor = Floor::new(scale.objects, scale.prefixes, scale.capacity);
     floor.run(10 * scale.capacity as usize);
     let (nanos, packets) = (floor.run(scale.exchanges), 2.0 - floor::HIT);
-    println!("\nfloor: {nanos:.0} ns an exchange, {:.2} M packets/s", packets * 1e3 / nanos);
+    println!(
+        "\nfloor: {nanos:.0} ns an exchange, {:.2} M packets/s",
+        packets * 1e3 / nanos
+    );
 }
 
 /// Filter in a world of its own.
@@ -126,11 +160,17 @@ fn together(scale: &Scale, threads: usize) {
     };
     let speeds: Vec<Speed> = std::thread::scope(|scope| {
         let spawned: Vec<_> = (0..threads).map(|_| scope.spawn(one)).collect();
-        spawned.into_iter().map(|thread| thread.join().expect("a world")).collect()
+        spawned
+            .into_iter()
+            .map(|thread| thread.join().expect("a world"))
+            .collect()
     });
     let nanos = speeds.iter().map(|speed| speed.nanos).sum::<f64>() / threads as f64;
     let packets = speeds.iter().map(Speed::packets_a_second).sum::<f64>();
-    println!("{threads:>3} cores   {nanos:>6.0} ns an exchange on each   {:>6.2} M packets/s together", packets / 1e6);
+    println!(
+        "{threads:>3} cores   {nanos:>6.0} ns an exchange on each   {:>6.2} M packets/s together",
+        packets / 1e6
+    );
 }
 
 /// What another face loses while one asks for names without end.
@@ -145,7 +185,10 @@ fn flood(scale: &Scale) {
     println!("\nWhile another face asks for as many new names, which nobody answers");
     println!("flood     ns an exchange   Data an Interest");
     for (what, speed) in [("none", quiet), ("on", flooded)] {
-        println!("{what:<8}  {:>14.0}   {:>16.4}", speed.nanos, speed.answered);
+        println!(
+            "{what:<8}  {:>14.0}   {:>16.4}",
+            speed.nanos, speed.answered
+        );
     }
     println!("memory grew by {:.0} MB", grown as f64 / 1e6);
 }
@@ -163,7 +206,9 @@ fn policies(scale: &Scale, policies: &[(&str, Option<f64>)], by_stages: bool) {
         fib as f64 / scale.prefixes as f64,
         world.longest_insertions as f64 / 1e6
     );
-    println!("                     one frame at a time                                in batches of 64");
+    println!(
+        "                     one frame at a time                                in batches of 64"
+    );
     println!(
         "policy    hit    inserted   ns an exchange   packets/s   Gb/s   hit    inserted   ns an exchange   packets/s   Gb/s   published Gb/s"
     );
@@ -174,11 +219,21 @@ fn policies(scale: &Scale, policies: &[(&str, Option<f64>)], by_stages: bool) {
         let one = world.run(scale.exchanges, 1);
         let batch = world.run(scale.exchanges, 64);
         let published = published.map_or(String::from("-"), |published| published.to_string());
-        println!("{policy:<8}  {}   {}   {published:>14}", columns(&one), columns(&batch));
+        println!(
+            "{policy:<8}  {}   {}   {published:>14}",
+            columns(&one),
+            columns(&batch)
+        );
         if by_stages {
             let nanos = world.run_by_stages(scale.exchanges, 64);
-            let stages = STAGE_NAMES.iter().zip(nanos).map(|(name, nanos)| format!("{name} {nanos:.0}"));
-            println!("          ns in each stage: {}", stages.collect::<Vec<_>>().join(", "));
+            let stages = STAGE_NAMES
+                .iter()
+                .zip(nanos)
+                .map(|(name, nanos)| format!("{name} {nanos:.0}"));
+            println!(
+                "          ns in each stage: {}",
+                stages.collect::<Vec<_>>().join(", ")
+            );
         }
     }
 }
@@ -204,5 +259,9 @@ fn spec(policy: &str, scale: &Scale) -> String {
 /// What the process has in memory.
 fn resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    status.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).map_or(0, |pages| pages * 4096)
+    status
+        .split(' ')
+        .nth(1)
+        .and_then(|pages| pages.parse::<u64>().ok())
+        .map_or(0, |pages| pages * 4096)
 }

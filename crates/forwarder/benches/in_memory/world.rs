@@ -107,9 +107,15 @@ impl World {
             blank.push_generic(b"000000000");
         }
         let interest = InterestBuilder::new(blank.clone()).nonce(NO_NONCE).build();
-        let data = DataBuilder::new(blank.as_name()).content(&CONTENT).build(&DigestSigner).expect("a Data");
+        let data = DataBuilder::new(blank.as_name())
+            .content(&CONTENT)
+            .build(&DigestSigner)
+            .expect("a Data");
         let offsets = [
-            Interest::decode(&interest).expect("an Interest").name_range().start,
+            Interest::decode(&interest)
+                .expect("an Interest")
+                .name_range()
+                .start,
             find(&interest, &NO_NONCE.to_be_bytes()),
             Data::decode(&data).expect("a Data").name_range().start,
         ];
@@ -134,7 +140,14 @@ impl World {
             objects,
             prefixes,
             components,
-            round: vec![Exchange { interest, data, is_forwarded: false }; ROUND],
+            round: vec![
+                Exchange {
+                    interest,
+                    data,
+                    is_forwarded: false
+                };
+                ROUND
+            ],
             offsets,
             outbox: Outbox::new(),
             wire: Vec::new(),
@@ -160,7 +173,10 @@ impl World {
         self.stages = Some([0; STAGES]);
         self.run(exchanges, batch);
         let rounds = exchanges.div_ceil(ROUND);
-        self.stages.take().unwrap_or_default().map(|nanos| nanos as f64 / (rounds * ROUND) as f64)
+        self.stages
+            .take()
+            .unwrap_or_default()
+            .map(|nanos| nanos as f64 / (rounds * ROUND) as f64)
     }
 
     /// The same while another face asks for as many names that nobody answers. Its Interests are
@@ -173,12 +189,19 @@ impl World {
                 number += 1;
                 let mut frame = world.round[0].interest.clone();
                 write_components(&mut frame[world.offsets[0]..], 0..world.components, number);
-                let _ = world.forwarder.on_packet(now, flooder, &mut frame, &mut world.outbox);
+                let _ = world
+                    .forwarder
+                    .on_packet(now, flooder, &mut frame, &mut world.outbox);
             }
         })
     }
 
-    fn measure(&mut self, exchanges: usize, batch: usize, mut meanwhile: impl FnMut(&mut World, Time)) -> Speed {
+    fn measure(
+        &mut self,
+        exchanges: usize,
+        batch: usize,
+        mut meanwhile: impl FnMut(&mut World, Time),
+    ) -> Speed {
         let before = self.forwarder.stats();
         let answered = self.answered();
         let rounds = exchanges.div_ceil(ROUND);
@@ -196,7 +219,8 @@ impl World {
         let after = self.forwarder.stats();
         let interests = after.packets.out_interests - before.packets.out_interests;
         let data = after.packets.out_data - before.packets.out_data;
-        let bytes = after.packets.out_bytes - before.packets.out_bytes + (interests + data) * ENCAPSULATION as u64;
+        let bytes = after.packets.out_bytes - before.packets.out_bytes
+            + (interests + data) * ENCAPSULATION as u64;
         let [hits, misses] = [
             after.content_store.hits - before.content_store.hits,
             after.content_store.misses - before.content_store.misses,
@@ -209,13 +233,17 @@ impl World {
             bits: 8.0 * bytes as f64 / all,
             answered: (self.answered() - answered) as f64 / all,
             hit: hits as f64 / (hits + misses) as f64,
-            insertion: (after.content_store.insertions - before.content_store.insertions) as f64 / misses.max(1) as f64,
+            insertion: (after.content_store.insertions - before.content_store.insertions) as f64
+                / misses.max(1) as f64,
         }
     }
 
     fn answered(&self) -> u64 {
         let faces = self.forwarder.face_stats();
-        faces.iter().find(|face| face.id == self.consumer).map_or(0, |face| face.counters.out_data)
+        faces
+            .iter()
+            .find(|face| face.id == self.consumer)
+            .map_or(0, |face| face.counters.out_data)
     }
 
     /// The next requests: names into the frames, and nonces that never came before.
@@ -226,11 +254,15 @@ impl World {
             let prefix = object % self.prefixes;
             let shared = prefix_length(prefix);
             self.exchanges += 1;
-            for name in [&mut exchange.interest[name_at..], &mut exchange.data[data_at..]] {
+            for name in [
+                &mut exchange.interest[name_at..],
+                &mut exchange.data[data_at..],
+            ] {
                 write_components(name, 0..shared, prefix);
                 write_components(name, shared..self.components, object);
             }
-            exchange.interest[nonce_at..nonce_at + 4].copy_from_slice(&(self.exchanges as u32).to_be_bytes());
+            exchange.interest[nonce_at..nonce_at + 4]
+                .copy_from_slice(&(self.exchanges as u32).to_be_bytes());
         }
         Time::from_nanos(self.exchanges * 1000)
     }
@@ -239,25 +271,56 @@ impl World {
     /// of one packet.
     fn exchange(&mut self, now: Time, batch: std::ops::Range<usize>) {
         let batch = &mut self.round[batch];
-        batch.iter_mut().for_each(|exchange| exchange.is_forwarded = false);
+        batch
+            .iter_mut()
+            .for_each(|exchange| exchange.is_forwarded = false);
         if let [exchange] = batch {
-            let _ = self.forwarder.on_packet(now, self.consumer, &mut exchange.interest, &mut self.outbox);
+            let _ = self.forwarder.on_packet(
+                now,
+                self.consumer,
+                &mut exchange.interest,
+                &mut self.outbox,
+            );
             let input = &exchange.interest[self.outbox.input()];
             for send in self.outbox.sends() {
                 exchange.is_forwarded |= matches!(send.body, Body::Input);
                 send.write_stream(input, &mut self.wire);
             }
             if exchange.is_forwarded {
-                let _ = self.forwarder.on_packet(now, self.producer, &mut exchange.data, &mut self.outbox);
+                let _ = self.forwarder.on_packet(
+                    now,
+                    self.producer,
+                    &mut exchange.data,
+                    &mut self.outbox,
+                );
                 let input = &exchange.data[self.outbox.input()];
-                self.outbox.sends().iter().for_each(|send| send.write_stream(input, &mut self.wire));
+                self.outbox
+                    .sends()
+                    .iter()
+                    .for_each(|send| send.write_stream(input, &mut self.wire));
             }
         } else {
-            let World { forwarder, consumer, producer, outbox, wire, stages, .. } = self;
-            let mut pass = Pass { forwarder, now, outbox, wire, stages: stages.as_mut() };
+            let World {
+                forwarder,
+                consumer,
+                producer,
+                outbox,
+                wire,
+                stages,
+                ..
+            } = self;
+            let mut pass = Pass {
+                forwarder,
+                now,
+                outbox,
+                wire,
+                stages: stages.as_mut(),
+            };
             let interests = batch.iter_mut().map(|exchange| &mut exchange.interest);
             let sent_on = pass.run(*consumer, interests);
-            sent_on.into_iter().for_each(|index| batch[index].is_forwarded = true);
+            sent_on
+                .into_iter()
+                .for_each(|index| batch[index].is_forwarded = true);
             let answered = batch.iter_mut().filter(|exchange| exchange.is_forwarded);
             pass.run(*producer, answered.map(|exchange| &mut exchange.data));
         }
@@ -276,24 +339,46 @@ struct Pass<'a> {
 
 impl Pass<'_> {
     /// Hands in frames and encodes what is to be sent; returns which frames were sent on.
-    fn run<'f>(&mut self, face: FaceId, frames: impl Iterator<Item = &'f mut Vec<u8>>) -> Vec<usize> {
-        let Pass { forwarder, now, outbox, wire, stages } = self;
+    fn run<'f>(
+        &mut self,
+        face: FaceId,
+        frames: impl Iterator<Item = &'f mut Vec<u8>>,
+    ) -> Vec<usize> {
+        let Pass {
+            forwarder,
+            now,
+            outbox,
+            wire,
+            stages,
+        } = self;
         let mut batch = Vec::with_capacity(ROUND);
-        batch.extend(frames.map(|frame| Received { face, frame: frame.as_mut_slice() }));
+        batch.extend(frames.map(|frame| Received {
+            face,
+            frame: frame.as_mut_slice(),
+        }));
         match stages {
             None => forwarder.on_packets(*now, &mut batch, outbox),
             Some(stages) => {
                 let begun = Instant::now();
                 let mut clock = || begun.elapsed().as_nanos() as u64;
                 let profile = forwarder.profile(*now, &mut batch, outbox, &mut clock);
-                stages.iter_mut().zip(profile.ticks).for_each(|(all, nanos)| *all += nanos);
+                stages
+                    .iter_mut()
+                    .zip(profile.ticks)
+                    .for_each(|(all, nanos)| *all += nanos);
             }
         }
         for send in outbox.sends() {
             send.write_stream(&batch[send.index].frame[outbox.input_of(send)], wire);
         }
         let mut sent_on = Vec::with_capacity(batch.len());
-        sent_on.extend(outbox.sends().iter().filter(|send| matches!(send.body, Body::Input)).map(|send| send.index));
+        sent_on.extend(
+            outbox
+                .sends()
+                .iter()
+                .filter(|send| matches!(send.body, Body::Input))
+                .map(|send| send.index),
+        );
         sent_on
     }
 }
@@ -323,7 +408,10 @@ fn engine(policy: &str, bytes: u64) -> Engine {
 }
 
 fn find(frame: &[u8], what: &[u8]) -> usize {
-    frame.windows(what.len()).position(|window| window == what).expect("it stands in the template")
+    frame
+        .windows(what.len())
+        .position(|window| window == what)
+        .expect("it stands in the template")
 }
 
 /// Processor time of this thread: others on the machine do not count.

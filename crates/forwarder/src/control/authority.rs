@@ -19,7 +19,9 @@ use crate::limits::{REPLAY_BYTES, REPLAY_COMMANDS, SIGNATURE_TIME_GRACE, SIGNED_
 use crate::tables::name_hash::NameHasher;
 use bytes::Bytes;
 use larder_packet::tlv::Tlv;
-use larder_packet::{Certificate, DigestVerifier, Interest, KeyLocator, SignatureInfo, Verifier, types};
+use larder_packet::{
+    Certificate, DigestVerifier, Interest, KeyLocator, SignatureInfo, Verifier, types,
+};
 use std::collections::{BTreeSet, VecDeque};
 
 /// A rule that allows a signer to use some modules.
@@ -50,7 +52,12 @@ pub(crate) struct Authority {
 
 impl Authority {
     pub(crate) fn new(rules: Vec<Rule>) -> Self {
-        Authority { rules: rules.into_iter().map(|rule| (rule, SignedCommands::default())).collect() }
+        Authority {
+            rules: rules
+                .into_iter()
+                .map(|rule| (rule, SignedCommands::default()))
+                .collect(),
+        }
     }
 
     /// Returns true if a rule lets applications on other machines use a module.
@@ -69,17 +76,27 @@ impl Authority {
     ) -> Result<(), Refusal> {
         let signed = Signed::of(interest)?;
         let mut refusal = None;
-        for (rule, lately) in self.rules.iter_mut().filter(|(rule, _)| rule.localhop == localhop) {
-            if rule.modules.as_ref().is_some_and(|modules| modules.iter().all(|name| name.as_bytes() != module)) {
+        for (rule, lately) in self
+            .rules
+            .iter_mut()
+            .filter(|(rule, _)| rule.localhop == localhop)
+        {
+            if rule
+                .modules
+                .as_ref()
+                .is_some_and(|modules| modules.iter().all(|name| name.as_bytes() != module))
+            {
                 continue;
             }
             match &rule.signer {
                 Authorized::Anybody => return signed.check_digest(),
                 Authorized::Certificate(certificate) => {
-                    let result = signed.check_certificate(certificate, unix_millis / 1000).and_then(|()| {
-                        let hash = hasher.hash(&signed.portions.concat());
-                        lately.accept(unix_millis, signed.time, hash)
-                    });
+                    let result = signed
+                        .check_certificate(certificate, unix_millis / 1000)
+                        .and_then(|()| {
+                            let hash = hasher.hash(&signed.portions.concat());
+                            lately.accept(unix_millis, signed.time, hash)
+                        });
                     match result {
                         Ok(()) => return Ok(()),
                         // An error about the right key is more useful than one about other keys.
@@ -89,7 +106,9 @@ impl Authority {
                 }
             }
         }
-        Err(refusal.unwrap_or_else(|| forbidden("nobody whom this node trusts with that signed the command")))
+        Err(refusal.unwrap_or_else(|| {
+            forbidden("nobody whom this node trusts with that signed the command")
+        }))
     }
 }
 
@@ -113,24 +132,36 @@ struct Signed<'a> {
 impl<'a> Signed<'a> {
     fn of(interest: &Interest<'a>) -> Result<Self, Refusal> {
         if let (Some(info), Some(value)) = (interest.signature_info(), interest.signature_value) {
-            let portions = interest
-                .signed_portion()
-                .ok_or_else(|| forbidden("the digest of the command's parameters is not at the end of its name"))?;
-            return Ok(Signed { time: info.time, info, value, portions: portions.to_vec() });
+            let portions = interest.signed_portion().ok_or_else(|| {
+                forbidden("the digest of the command's parameters is not at the end of its name")
+            })?;
+            return Ok(Signed {
+                time: info.time,
+                info,
+                value,
+                portions: portions.to_vec(),
+            });
         }
         // …/<ControlParameters>/<timestamp>/<nonce>/<SignatureInfo>/<SignatureValue>
         let name = interest.name;
         if name.component_count() > LEGACY_COMPONENTS {
             return Err(forbidden("the command's name goes on behind its signature"));
         }
-        let (Some(time), Some(info), Some(value)) = (name.component(5), name.component(7), name.component(8)) else {
+        let (Some(time), Some(info), Some(value)) =
+            (name.component(5), name.component(7), name.component(8))
+        else {
             return Err(forbidden("the command is not signed"));
         };
-        let info =
-            SignatureInfo::decode(info.value).map_err(|_| forbidden("the command's SignatureInfo is malformed"))?;
+        let info = SignatureInfo::decode(info.value)
+            .map_err(|_| forbidden("the command's SignatureInfo is malformed"))?;
         let value = Tlv::only(value.value, types::SIGNATURE_VALUE)
             .map_err(|_| forbidden("the command's SignatureValue is malformed"))?;
-        Ok(Signed { info, value: value.value, portions: vec![name.prefix(8).as_bytes()], time: time.as_number() })
+        Ok(Signed {
+            info,
+            value: value.value,
+            portions: vec![name.prefix(8).as_bytes()],
+            time: time.as_number(),
+        })
     }
 
     /// A bare digest is right; what other keys signed cannot be known.
@@ -147,7 +178,11 @@ impl<'a> Signed<'a> {
         matches!(self.info.key_locator, Some(KeyLocator::Name(name)) if certificate.is_meant_by(name))
     }
 
-    fn check_certificate(&self, certificate: &Certificate, unix_seconds: u64) -> Result<(), Refusal> {
+    fn check_certificate(
+        &self,
+        certificate: &Certificate,
+        unix_seconds: u64,
+    ) -> Result<(), Refusal> {
         if !self.names(certificate) {
             return Err(forbidden("the command is signed with another key"));
         }
@@ -172,17 +207,25 @@ struct SignedCommands {
 
 impl SignedCommands {
     fn accept(&mut self, now: u64, time: Option<u64>, hash: u64) -> Result<(), Refusal> {
-        let time = time.ok_or_else(|| forbidden("the command does not say its time (SignatureTime)"))?;
+        let time =
+            time.ok_or_else(|| forbidden("the command does not say its time (SignatureTime)"))?;
         let grace = SIGNATURE_TIME_GRACE.as_millis() as u64;
         if now.abs_diff(time) > grace {
-            return Err(forbidden("the command's time is not that of this node: are the clocks right?"));
+            return Err(forbidden(
+                "the command's time is not that of this node: are the clocks right?",
+            ));
         }
         if time <= self.forgotten || !self.seen.insert((time, hash)) {
             return Err(forbidden("the command was sent before"));
         }
         let too_old = now.saturating_sub(grace);
-        while self.seen.first().is_some_and(|(time, _)| *time < too_old) || self.seen.len() > SIGNED_COMMANDS {
-            self.forgotten = self.seen.pop_first().map_or(self.forgotten, |(time, _)| time);
+        while self.seen.first().is_some_and(|(time, _)| *time < too_old)
+            || self.seen.len() > SIGNED_COMMANDS
+        {
+            self.forgotten = self
+                .seen
+                .pop_first()
+                .map_or(self.forgotten, |(time, _)| time);
         }
         Ok(())
     }
@@ -200,14 +243,20 @@ pub(crate) struct Replay {
 impl Replay {
     /// The response to a command that came before.
     pub(crate) fn answer(&self, hash: u64) -> Option<Bytes> {
-        self.seen.iter().find(|(seen, _)| *seen == hash).map(|(_, response)| response.clone())
+        self.seen
+            .iter()
+            .find(|(seen, _)| *seen == hash)
+            .map(|(_, response)| response.clone())
     }
 
     pub(crate) fn remember(&mut self, hash: u64, response: Bytes) {
         self.bytes += response.len();
         self.seen.push_back((hash, response));
         while self.seen.len() > REPLAY_COMMANDS || self.bytes > REPLAY_BYTES {
-            self.bytes -= self.seen.pop_front().map_or(self.bytes, |(_, gone)| gone.len());
+            self.bytes -= self
+                .seen
+                .pop_front()
+                .map_or(self.bytes, |(_, gone)| gone.len());
         }
     }
 }

@@ -22,7 +22,10 @@ impl Content {
     pub(crate) fn push(&mut self, element: &impl Element) -> Result<(), Refusal> {
         element.encode_into(&mut self.bytes);
         match self.bytes.len() > DATASET_BYTES {
-            true => Err((507, format!("the dataset is larger than {DATASET_BYTES} bytes"))),
+            true => Err((
+                507,
+                format!("the dataset is larger than {DATASET_BYTES} bytes"),
+            )),
             false => Ok(()),
         }
     }
@@ -53,13 +56,21 @@ impl Datasets {
     pub(crate) fn keep(&mut self, rendition: Rendition) {
         self.bytes += rendition.content.len();
         self.renditions.push_back(rendition);
-        while self.renditions.len() > DATASETS || (self.bytes > DATASETS_BYTES && self.renditions.len() > 1) {
-            self.bytes -= self.renditions.pop_front().map_or(0, |gone| gone.content.len());
+        while self.renditions.len() > DATASETS
+            || (self.bytes > DATASETS_BYTES && self.renditions.len() > 1)
+        {
+            self.bytes -= self
+                .renditions
+                .pop_front()
+                .map_or(0, |gone| gone.content.len());
         }
     }
 
     pub(crate) fn find(&self, versioned: NameRef<'_>) -> Option<&Rendition> {
-        self.renditions.iter().rev().find(|rendition| rendition.name.as_name() == versioned)
+        self.renditions
+            .iter()
+            .rev()
+            .find(|rendition| rendition.name.as_name() == versioned)
     }
 }
 
@@ -67,14 +78,18 @@ impl Rendition {
     /// The Data of a segment, if there is one of this number.
     pub(crate) fn segment(&self, number: u64) -> Option<Bytes> {
         let last = (self.content.len().max(1) - 1) / self.segment_bytes;
-        let number = usize::try_from(number).ok().filter(|number| *number <= last)?;
+        let number = usize::try_from(number)
+            .ok()
+            .filter(|number| *number <= last)?;
         let from = number * self.segment_bytes;
         let to = self.content.len().min(from + self.segment_bytes);
         let mut name = self.name.clone();
         name.push_segment(number as u64);
         let mut final_name = Name::root();
         final_name.push_segment(last as u64);
-        let mut builder = DataBuilder::new(&name).freshness(FRESHNESS).content(&self.content[from..to]);
+        let mut builder = DataBuilder::new(&name)
+            .freshness(FRESHNESS)
+            .content(&self.content[from..to]);
         if let Some(component) = final_name.as_name().last() {
             builder = builder.final_block_id(component);
         }

@@ -23,7 +23,11 @@ impl Erasure {
     }
 
     pub(crate) fn with(self, erased: usize, more: bool) -> Erasure {
-        Erasure { erased: self.erased + (erased as u64).min(self.left() as u64), more: self.more || more, ..self }
+        Erasure {
+            erased: self.erased + (erased as u64).min(self.left() as u64),
+            more: self.more || more,
+            ..self
+        }
     }
 
     /// Returns true if the response asks the client to repeat the command.

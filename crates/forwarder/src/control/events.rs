@@ -62,11 +62,15 @@ impl Events {
     }
 
     pub(crate) fn data(&self, number: u64) -> Option<Bytes> {
-        let (_, notification) = self.recent.get(usize::try_from(number.checked_sub(self.first)?).ok()?)?;
+        let (_, notification) = self
+            .recent
+            .get(usize::try_from(number.checked_sub(self.first)?).ok()?)?;
         let mut name = stream_name();
         name.push_sequence(number);
         let content = notification.encode();
-        let builder = DataBuilder::new(&name).freshness(FRESHNESS).content(&content);
+        let builder = DataBuilder::new(&name)
+            .freshness(FRESHNESS)
+            .content(&content);
         builder.build(&DigestSigner).ok().map(Bytes::from)
     }
 }

@@ -33,7 +33,11 @@ pub(crate) struct Management {
 
 impl Management {
     pub(crate) fn new() -> Self {
-        let anybody_here = Rule { signer: Authorized::Anybody, localhop: false, modules: None };
+        let anybody_here = Rule {
+            signer: Authorized::Anybody,
+            localhop: false,
+            modules: None,
+        };
         Management {
             authority: Authority::new(vec![anybody_here]),
             datasets: Datasets::default(),

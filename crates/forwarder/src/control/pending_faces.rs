@@ -15,7 +15,9 @@ impl PendingFaces {
     /// Returns true if this face sent the command already and it still waits. The consumer's
     /// Interest may have ended before the host's answer.
     pub(crate) fn contains(&self, from: FaceId, command: NameRef<'_>) -> bool {
-        self.commands.values().any(|pending| pending.from == from && pending.command.as_name() == command)
+        self.commands
+            .values()
+            .any(|pending| pending.from == from && pending.command.as_name() == command)
     }
 }
 

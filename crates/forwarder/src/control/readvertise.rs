@@ -7,7 +7,8 @@
 
 use crate::face::FaceId;
 use crate::limits::{
-    READVERTISE_INTERVAL, READVERTISE_RETRY, READVERTISE_RETRY_MOST, READVERTISE_UNANSWERED, READVERTISE_WITHDRAWN,
+    READVERTISE_INTERVAL, READVERTISE_RETRY, READVERTISE_RETRY_MOST, READVERTISE_UNANSWERED,
+    READVERTISE_WITHDRAWN,
 };
 use larder_packet::Name;
 use larder_units::Time;
@@ -102,8 +103,13 @@ impl Readvertise {
         let has_daemon = !self.daemon.is_empty();
         let Some(prefix) = self.prefixes.get_mut(name) else {
             if wanted.is_some() {
-                let prefix =
-                    Prefix { wanted, sent: None, is_accepted: false, state: State::Idle, retry: READVERTISE_RETRY };
+                let prefix = Prefix {
+                    wanted,
+                    sent: None,
+                    is_accepted: false,
+                    state: State::Idle,
+                    retry: READVERTISE_RETRY,
+                };
                 self.prefixes.insert(name.clone(), prefix);
                 self.schedule(name, now);
             }
@@ -117,7 +123,8 @@ impl Readvertise {
         self.withdrawn -= usize::from(before.is_none());
         prefix.retry = READVERTISE_RETRY;
         let is_unknown = prefix.sent.is_none() && !matches!(prefix.state, State::Unanswered { .. });
-        if wanted.is_none() && (!has_daemon || is_unknown || self.withdrawn > READVERTISE_WITHDRAWN) {
+        if wanted.is_none() && (!has_daemon || is_unknown || self.withdrawn > READVERTISE_WITHDRAWN)
+        {
             self.remove(name);
         } else {
             self.schedule(name, now);
@@ -126,7 +133,13 @@ impl Readvertise {
 
     /// Makes the command of a prefix due, unless it waits for an answer.
     fn schedule(&mut self, name: &Name, at: Time) {
-        let Some(prefix) = self.prefixes.get_mut(name).filter(|_| !self.daemon.is_empty()) else { return };
+        let Some(prefix) = self
+            .prefixes
+            .get_mut(name)
+            .filter(|_| !self.daemon.is_empty())
+        else {
+            return;
+        };
         match prefix.state {
             State::Unanswered { .. } => return,
             State::Due(before) => _ = self.due.remove(&(before, name.clone())),
@@ -137,7 +150,9 @@ impl Readvertise {
     }
 
     fn remove(&mut self, name: &Name) {
-        let Some(prefix) = self.prefixes.remove(name) else { return };
+        let Some(prefix) = self.prefixes.remove(name) else {
+            return;
+        };
         self.withdrawn -= usize::from(prefix.wanted.is_none());
         self.accepted -= usize::from(prefix.is_accepted);
         match prefix.state {
@@ -150,7 +165,12 @@ impl Readvertise {
     /// Returns the next prefix with a command to send now: its cost, or `None` to withdraw it.
     /// [`Readvertise::sent`] has to follow.
     pub(crate) fn next(&mut self, now: Time) -> Option<(Name, Option<u64>)> {
-        while let Some((until, name)) = self.unanswered.first().filter(|(until, _)| *until <= now).cloned() {
+        while let Some((until, name)) = self
+            .unanswered
+            .first()
+            .filter(|(until, _)| *until <= now)
+            .cloned()
+        {
             self.unanswered.remove(&(until, name.clone()));
             if let Some(prefix) = self.prefixes.get_mut(&name) {
                 prefix.state = State::Idle;
@@ -167,7 +187,9 @@ impl Readvertise {
 
     /// Records a command that [`Readvertise::next`] asked for, by the hash of its name.
     pub(crate) fn sent(&mut self, now: Time, name: &Name, command: u64) {
-        let Some(prefix) = self.prefixes.get_mut(name) else { return };
+        let Some(prefix) = self.prefixes.get_mut(name) else {
+            return;
+        };
         if let State::Due(at) = prefix.state {
             self.due.remove(&(at, name.clone()));
         }
@@ -179,8 +201,12 @@ impl Readvertise {
 
     /// Takes the answer to a command.
     pub(crate) fn answered(&mut self, now: Time, name: &Name, answered: u64, is_accepted: bool) {
-        let Some(prefix) = self.prefixes.get_mut(name) else { return };
-        let State::Unanswered { until, command } = prefix.state else { return };
+        let Some(prefix) = self.prefixes.get_mut(name) else {
+            return;
+        };
+        let State::Unanswered { until, command } = prefix.state else {
+            return;
+        };
         if command != answered {
             return;
         }
@@ -214,7 +240,11 @@ impl Readvertise {
     /// Returns the time at which [`Readvertise::next`] may have a command.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         let given_up = self.unanswered.first().map(|(until, _)| *until);
-        let due = self.due.first().filter(|_| self.unanswered.len() < READVERTISE_UNANSWERED).map(|(at, _)| *at);
+        let due = self
+            .due
+            .first()
+            .filter(|_| self.unanswered.len() < READVERTISE_UNANSWERED)
+            .map(|(at, _)| *at);
         [given_up, due].into_iter().flatten().min()
     }
 }

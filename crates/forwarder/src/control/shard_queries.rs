@@ -59,7 +59,9 @@ pub(crate) enum Goal {
 impl ShardQueries {
     /// Returns true if this face sent the command already and it still waits.
     pub(crate) fn contains(&self, from: FaceId, command: NameRef<'_>) -> bool {
-        self.waiting.values().any(|pending_query| pending_query.from == from && pending_query.name.as_name() == command)
+        self.waiting.values().any(|pending_query| {
+            pending_query.from == from && pending_query.name.as_name() == command
+        })
     }
 
     pub(crate) fn add(&mut self, pending_query: PendingQuery) -> u64 {

@@ -58,7 +58,9 @@ impl Forwarder {
         match change {
             Change::Face(id, config) => self.faces.put(id, *config),
             Change::FaceGone(id) => self.remove_face(id),
-            Change::NextHops(prefix, next_hops) => self.update_fib(vec![FibUpdate { prefix, next_hops }]),
+            Change::NextHops(prefix, next_hops) => {
+                self.update_fib(vec![FibUpdate { prefix, next_hops }])
+            }
             // A change that the first shard accepted fits the others: they have the same tables and
             // bounds.
             Change::Strategy(prefix, Some(strategy)) => drop(self.set_strategy(&prefix, &strategy)),

@@ -80,7 +80,12 @@ pub(super) trait ControlPlane {
     /// Returns hits and misses of the most requested prefixes, or `None` if they are not counted.
     fn figures_by_prefix(&self) -> Option<Vec<PrefixFigures>>;
     /// Replaces the policy, with this capacity over all shards or the present one.
-    fn set_policy(&mut self, now: Time, policy: &Spec, capacity: Option<ByteSize>) -> Result<(), SpecError>;
+    fn set_policy(
+        &mut self,
+        now: Time,
+        policy: &Spec,
+        capacity: Option<ByteSize>,
+    ) -> Result<(), SpecError>;
     /// Sets the capacity, over all shards.
     fn set_capacity(&mut self, now: Time, capacity: ByteSize);
     /// Sets whether the store admits new Data, and whether it answers Interests.
@@ -101,7 +106,8 @@ pub(super) trait ControlPlane {
 pub(super) type Visit<'a, T> = dyn FnMut(Name, &T) -> Result<(), Refusal> + 'a;
 
 /// The function of a dataset. It adds the entries to the content.
-pub(super) type DatasetFn = fn(&dyn ControlPlane, Time, NameRef<'_>, &mut Content) -> Result<(), Refusal>;
+pub(super) type DatasetFn =
+    fn(&dyn ControlPlane, Time, NameRef<'_>, &mut Content) -> Result<(), Refusal>;
 
 impl ControlPlane for Forwarder {
     fn unix_millis(&self, now: Time) -> u64 {
@@ -142,11 +148,15 @@ impl ControlPlane for Forwarder {
     }
 
     fn next_hops(&self, visit: &mut Visit<'_, [NextHop]>) -> Result<(), Refusal> {
-        self.fib.iter().try_for_each(|(prefix, next_hops)| visit(prefix, next_hops))
+        self.fib
+            .iter()
+            .try_for_each(|(prefix, next_hops)| visit(prefix, next_hops))
     }
 
     fn routes(&self, visit: &mut Visit<'_, [Route]>) -> Result<(), Refusal> {
-        self.rib.iter().try_for_each(|(prefix, routes)| visit(prefix.clone(), routes))
+        self.rib
+            .iter()
+            .try_for_each(|(prefix, routes)| visit(prefix.clone(), routes))
     }
 
     fn add_route(&mut self, prefix: &Name, route: Route) -> Result<(), RouteError> {
@@ -158,7 +168,9 @@ impl ControlPlane for Forwarder {
     }
 
     fn strategies(&self, visit: &mut Visit<'_, Name>) -> Result<(), Refusal> {
-        self.strategies.iter().try_for_each(|(prefix, choice)| visit(prefix, choice.instance()))
+        self.strategies
+            .iter()
+            .try_for_each(|(prefix, choice)| visit(prefix, choice.instance()))
     }
 
     fn set_strategy(&mut self, prefix: &Name, strategy: &Name) -> Result<Name, StrategyError> {
@@ -192,10 +204,17 @@ impl ControlPlane for Forwarder {
     }
 
     fn figures_by_prefix(&self) -> Option<Vec<PrefixFigures>> {
-        self.figures_by_prefix.as_ref().map(|_| self.figures_by_prefix_of_all())
+        self.figures_by_prefix
+            .as_ref()
+            .map(|_| self.figures_by_prefix_of_all())
     }
 
-    fn set_policy(&mut self, now: Time, policy: &Spec, capacity: Option<ByteSize>) -> Result<(), SpecError> {
+    fn set_policy(
+        &mut self,
+        now: Time,
+        policy: &Spec,
+        capacity: Option<ByteSize>,
+    ) -> Result<(), SpecError> {
         Forwarder::set_policy(self, now, policy, capacity)
     }
 
@@ -220,7 +239,9 @@ impl ControlPlane for Forwarder {
             // The tier is first: records that it reads while the shards erase are then refused.
             tier.host.erase(erasure.prefix.as_name());
         }
-        let (erased, more) = self.content_store.erase(now, from, erasure.prefix.as_name(), erasure.left());
+        let (erased, more) =
+            self.content_store
+                .erase(now, from, erasure.prefix.as_name(), erasure.left());
         let erasure = erasure.with(erased, more);
         let done = self.ask_next_to_erase(from, command, 0, erasure, out);
         Ok(done.and_then(|done| self.settle(from, command, done, out)))

@@ -21,18 +21,31 @@ use larder_packet::{ControlParameters, DecodeError, Name, NameRef, types};
 use larder_policy::SpecError;
 use larder_units::{ByteSize, Time};
 
-pub(super) fn config(control: &mut dyn ControlPlane, request: &Request<'_>, _: &mut Outbox) -> Result<Reply, Refusal> {
+pub(super) fn config(
+    control: &mut dyn ControlPlane,
+    request: &Request<'_>,
+    _: &mut Outbox,
+) -> Result<Reply, Refusal> {
     request.check_mask()?;
     let parameters = &request.parameters;
-    let of_packets = parameters.capacity.map(|packets| packets.saturating_mul(NOMINAL_PACKET_BYTES));
-    let capacity = parameters.capacity_bytes.or(of_packets).map(ByteSize::from_bytes);
+    let of_packets = parameters
+        .capacity
+        .map(|packets| packets.saturating_mul(NOMINAL_PACKET_BYTES));
+    let capacity = parameters
+        .capacity_bytes
+        .or(of_packets)
+        .map(ByteSize::from_bytes);
     match &parameters.policy {
         Some(text) => {
             let refused = |error: SpecError| (406, format!("policy {text}: {error}"));
             let spec = text.parse().map_err(refused)?;
-            control.set_policy(request.now, &spec, capacity).map_err(refused)?;
+            control
+                .set_policy(request.now, &spec, capacity)
+                .map_err(refused)?;
         }
-        None => capacity.into_iter().for_each(|capacity| control.set_capacity(request.now, capacity)),
+        None => capacity
+            .into_iter()
+            .for_each(|capacity| control.set_capacity(request.now, capacity)),
     }
     let (admits, serves) = control.serving();
     let admits = parameters.flag(FLAG_CS_ADMIT).unwrap_or(admits);
@@ -48,18 +61,38 @@ pub(super) fn config(control: &mut dyn ControlPlane, request: &Request<'_>, _: &
     }))
 }
 
-pub(super) fn erase(control: &mut dyn ControlPlane, request: &Request<'_>, out: &mut Outbox) -> Result<Reply, Refusal> {
+pub(super) fn erase(
+    control: &mut dyn ControlPlane,
+    request: &Request<'_>,
+    out: &mut Outbox,
+) -> Result<Reply, Refusal> {
     let prefix = require(request.parameters.name.clone(), "Name")?;
     let most = request.parameters.count.unwrap_or(u64::MAX);
     if most == 0 {
         return Err((400, "the Count must be positive".to_owned()));
     }
-    let erasure = Erasure { prefix, most, erased: 0, more: false };
-    let done = control.erase(request.now, request.from, request.interest.name, erasure, out)?;
+    let erasure = Erasure {
+        prefix,
+        most,
+        erased: 0,
+        more: false,
+    };
+    let done = control.erase(
+        request.now,
+        request.from,
+        request.interest.name,
+        erasure,
+        out,
+    )?;
     Ok(done.map_or(Reply::Later, |done| Reply::Done(done.answer())))
 }
 
-pub(super) fn info(control: &dyn ControlPlane, _: Time, _: NameRef<'_>, content: &mut Content) -> Result<(), Refusal> {
+pub(super) fn info(
+    control: &dyn ControlPlane,
+    _: Time,
+    _: NameRef<'_>,
+    content: &mut Content,
+) -> Result<(), Refusal> {
     content.push(&information(control))
 }
 
@@ -83,7 +116,9 @@ pub(super) fn stored(name: NameRef<'_>) -> Option<ShardQuery> {
 }
 
 fn queried(name: NameRef<'_>) -> Result<Name, DecodeError> {
-    let Some(argument) = name.component(super::PREFIX_COMPONENTS) else { return Ok(Name::root()) };
+    let Some(argument) = name.component(super::PREFIX_COMPONENTS) else {
+        return Ok(Name::root());
+    };
     let element = Tlv::only(argument.value, types::NAME)?;
     NameRef::from_value(element.value).map(|name| name.to_name())
 }
@@ -97,7 +132,10 @@ pub(super) fn prefixes(
     content: &mut Content,
 ) -> Result<(), Refusal> {
     let Some(prefixes) = control.figures_by_prefix() else {
-        return Err((404, "nothing is counted by prefix: set [ndn] count_by in the configuration".to_owned()));
+        return Err((
+            404,
+            "nothing is counted by prefix: set [ndn] count_by in the configuration".to_owned(),
+        ));
     };
     prefixes.iter().try_for_each(|figures| {
         content.push(&CsPrefix {

@@ -16,15 +16,27 @@ use larder_units::Time;
 const SEGMENT_OVERHEAD_BYTES: usize = 128;
 
 impl Forwarder {
-    pub(super) fn on_dataset(&mut self, now: Time, interest: &Interest<'_>, function: DatasetFn) -> Outcome {
+    pub(super) fn on_dataset(
+        &mut self,
+        now: Time,
+        interest: &Interest<'_>,
+        function: DatasetFn,
+    ) -> Outcome {
         let segment = match place(interest.name) {
             Place::Whole if !interest.can_be_prefix => None,
             Place::Whole => self.render(now, interest.name, function),
             Place::Version if !interest.can_be_prefix => None,
-            Place::Version => self.management.datasets.find(interest.name).and_then(|found| found.segment(0)),
+            Place::Version => self
+                .management
+                .datasets
+                .find(interest.name)
+                .and_then(|found| found.segment(0)),
             Place::Segment(number) => {
                 let versioned = interest.name.without_last();
-                self.management.datasets.find(versioned).and_then(|found| found.segment(number))
+                self.management
+                    .datasets
+                    .find(versioned)
+                    .and_then(|found| found.segment(number))
             }
         };
         segment.map_or(Outcome::Unknown, Outcome::Answer)
@@ -36,10 +48,16 @@ impl Forwarder {
     }
 
     /// Creates a version of the dataset, and returns its first segment.
-    pub(super) fn render(&mut self, now: Time, name: NameRef<'_>, function: DatasetFn) -> Option<Bytes> {
+    pub(super) fn render(
+        &mut self,
+        now: Time,
+        name: NameRef<'_>,
+        function: DatasetFn,
+    ) -> Option<Bytes> {
         let (name, _) = name.strip_implicit_digest();
         // Version and segment number take up to 20 more bytes.
-        let room = MAX_PACKET_BYTES.checked_sub(SEGMENT_OVERHEAD_BYTES + 20 + name.as_bytes().len())?;
+        let room =
+            MAX_PACKET_BYTES.checked_sub(SEGMENT_OVERHEAD_BYTES + 20 + name.as_bytes().len())?;
         let segment_bytes = room.min(DATASET_SEGMENT_BYTES);
         if segment_bytes == 0 {
             return None;
@@ -50,11 +68,18 @@ impl Forwarder {
             // As in NFD, the content of a refused dataset is a ControlResponse.
             Err(refused) => (refusal(refused).encode(), Some(types::CONTENT_NACK)),
         };
-        let version = self.unix_millis(now).max(self.management.datasets.last_version + 1);
+        let version = self
+            .unix_millis(now)
+            .max(self.management.datasets.last_version + 1);
         self.management.datasets.last_version = version;
         let mut name = name.to_name();
         name.push_version(version);
-        let rendition = Rendition { name, content: bytes.into(), segment_bytes, content_type };
+        let rendition = Rendition {
+            name,
+            content: bytes.into(),
+            segment_bytes,
+            content_type,
+        };
         let first = rendition.segment(0);
         self.management.datasets.keep(rendition);
         first
@@ -71,8 +96,13 @@ enum Place {
 fn place(name: NameRef<'_>) -> Place {
     let last = name.last();
     let before = name.without_last().last();
-    match (before.as_ref().and_then(Component::as_version), last.as_ref()) {
-        (Some(_), Some(last)) if last.as_segment().is_some() => Place::Segment(last.as_segment().unwrap_or_default()),
+    match (
+        before.as_ref().and_then(Component::as_version),
+        last.as_ref(),
+    ) {
+        (Some(_), Some(last)) if last.as_segment().is_some() => {
+            Place::Segment(last.as_segment().unwrap_or_default())
+        }
         (_, Some(last)) if last.as_version().is_some() => Place::Version,
         _ => Place::Whole,
     }

@@ -33,7 +33,9 @@ impl Forwarder {
             Some(_) => return Outcome::Unknown,
         };
         match number {
-            Some(number) if number < next => events.data(number).map_or(Outcome::Unknown, Outcome::Answer),
+            Some(number) if number < next => events
+                .data(number)
+                .map_or(Outcome::Unknown, Outcome::Answer),
             _ => {
                 if !std::mem::replace(&mut events.awaited, true) {
                     // Events before the first subscription are not published.

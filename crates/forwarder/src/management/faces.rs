@@ -10,7 +10,9 @@ use crate::forwarder::Forwarder;
 use crate::limits::{FACES_BEING_CREATED, LEAST_MTU, MAX_PACKET_BYTES};
 use crate::outbox::{FaceAnswer, FaceRequest, HostRequest, Outbox};
 use crate::stats::FaceStats;
-use larder_packet::mgmt::{ChannelStatus, Element, FaceQueryFilter, FaceStatus, NewFace, NewFaceResponse};
+use larder_packet::mgmt::{
+    ChannelStatus, Element, FaceQueryFilter, FaceStatus, NewFace, NewFaceResponse,
+};
 use larder_packet::types::nfd::{FLAG_CONGESTION_MARKING, FLAG_LOCAL_FIELDS, FLAG_LP_RELIABILITY};
 use larder_packet::{ControlParameters, ControlResponse, NameRef};
 use larder_units::Time;
@@ -34,7 +36,13 @@ pub(super) fn create(
     }
     let ticket = pending.next_ticket;
     pending.next_ticket += 1;
-    pending.commands.insert(ticket, Pending { from: request.from, command: request.interest.name.to_name() });
+    pending.commands.insert(
+        ticket,
+        Pending {
+            from: request.from,
+            command: request.interest.name.to_name(),
+        },
+    );
     out.requests.push(HostRequest::CreateFace(FaceRequest {
         ticket,
         uri,
@@ -55,15 +63,31 @@ impl Forwarder {
     pub fn on_face_answer(&mut self, now: Time, ticket: u64, answer: FaceAnswer, out: &mut Outbox) {
         out.clear();
         self.clock = now;
-        let Some(Pending { from, command }) = self.management.pending_faces.commands.remove(&ticket) else { return };
+        let Some(Pending { from, command }) =
+            self.management.pending_faces.commands.remove(&ticket)
+        else {
+            return;
+        };
         let made = |face: FaceId, status_code: u64, status_text: &str| {
-            let body = self.faces.get(face).map(|made| new_face(face, &made.config, self.max_packet_bytes))?;
-            Some(NewFaceResponse { status_code, status_text: status_text.to_owned(), body }.encode())
+            let body = self
+                .faces
+                .get(face)
+                .map(|made| new_face(face, &made.config, self.max_packet_bytes))?;
+            Some(
+                NewFaceResponse {
+                    status_code,
+                    status_text: status_text.to_owned(),
+                    body,
+                }
+                .encode(),
+            )
         };
         let (code, text, content) = match answer {
-            FaceAnswer::Created(face) => {
-                (504, "the face was lost as soon as it was made".to_owned(), made(face, 200, "OK"))
-            }
+            FaceAnswer::Created(face) => (
+                504,
+                "the face was lost as soon as it was made".to_owned(),
+                made(face, 200, "OK"),
+            ),
             FaceAnswer::Exists(face) => {
                 let text = "a face to that peer is there already";
                 (409, text.to_owned(), made(face, 409, text))
@@ -105,12 +129,16 @@ pub(super) fn update(
             None => wrong.mtu = Some(bytes),
         }
     }
-    let local_fields = parameters.flag(FLAG_LOCAL_FIELDS).unwrap_or(config.local_fields);
+    let local_fields = parameters
+        .flag(FLAG_LOCAL_FIELDS)
+        .unwrap_or(config.local_fields);
     let mut wrong_flags = 0;
     if local_fields && config.scope != Scope::Local {
         wrong_flags |= FLAG_LOCAL_FIELDS;
     }
-    let link_reliability = parameters.flag(FLAG_LP_RELIABILITY).unwrap_or(config.link_reliability);
+    let link_reliability = parameters
+        .flag(FLAG_LP_RELIABILITY)
+        .unwrap_or(config.link_reliability);
     // An Ack would come from one of a group's many receivers.
     if link_reliability && !config.is_point_to_point() {
         wrong_flags |= FLAG_LP_RELIABILITY;
@@ -120,11 +148,17 @@ pub(super) fn update(
     }
     if wrong != ControlParameters::default() {
         let status_text = "these properties cannot be set on this face".to_owned();
-        return Ok(Reply::Response(ControlResponse { status_code: 409, status_text, body: Some(wrong) }));
+        return Ok(Reply::Response(ControlResponse {
+            status_code: 409,
+            status_text,
+            body: Some(wrong),
+        }));
     }
     config.local_fields = local_fields;
     config.link_reliability = link_reliability;
-    config.congestion_marking = parameters.flag(FLAG_CONGESTION_MARKING).unwrap_or(config.congestion_marking);
+    config.congestion_marking = parameters
+        .flag(FLAG_CONGESTION_MARKING)
+        .unwrap_or(config.congestion_marking);
     if let Some(interval) = parameters.base_congestion_marking_interval {
         config.base_congestion_marking_interval = interval;
     }
@@ -142,17 +176,31 @@ pub(super) fn destroy(
     request: &Request<'_>,
     out: &mut Outbox,
 ) -> Result<Reply, Refusal> {
-    let id = FaceId(require(request.parameters.face_id.filter(|id| *id != 0), "FaceId")?);
+    let id = FaceId(require(
+        request.parameters.face_id.filter(|id| *id != 0),
+        "FaceId",
+    )?);
     // As in NFD, the command succeeds if the face does not exist.
     if control.face(id).is_some() {
         out.requests.push(HostRequest::DestroyFace(id));
     }
-    Ok(Reply::Done(ControlParameters { face_id: Some(id.0), ..ControlParameters::default() }))
+    Ok(Reply::Done(ControlParameters {
+        face_id: Some(id.0),
+        ..ControlParameters::default()
+    }))
 }
 
-pub(super) fn list(control: &dyn ControlPlane, _: Time, _: NameRef<'_>, content: &mut Content) -> Result<(), Refusal> {
+pub(super) fn list(
+    control: &dyn ControlPlane,
+    _: Time,
+    _: NameRef<'_>,
+    content: &mut Content,
+) -> Result<(), Refusal> {
     let max_packet_bytes = control.max_packet_bytes();
-    control.faces().iter().try_for_each(|face| content.push(&status(face, max_packet_bytes)))
+    control
+        .faces()
+        .iter()
+        .try_for_each(|face| content.push(&status(face, max_packet_bytes)))
 }
 
 pub(super) fn query(
@@ -162,11 +210,14 @@ pub(super) fn query(
     content: &mut Content,
 ) -> Result<(), Refusal> {
     let filter = require(name.component(super::PREFIX_COMPONENTS), "FaceQueryFilter")?;
-    let filter = FaceQueryFilter::decode(filter.value).map_err(|error| (400, format!("malformed filter: {error}")))?;
+    let filter = FaceQueryFilter::decode(filter.value)
+        .map_err(|error| (400, format!("malformed filter: {error}")))?;
     let max_packet_bytes = control.max_packet_bytes();
     let faces = control.faces();
     let statuses = faces.iter().map(|face| status(face, max_packet_bytes));
-    statuses.filter(|status| matches(&filter, status)).try_for_each(|status| content.push(&status))
+    statuses
+        .filter(|status| matches(&filter, status))
+        .try_for_each(|status| content.push(&status))
 }
 
 pub(super) fn channels(
@@ -176,11 +227,19 @@ pub(super) fn channels(
     content: &mut Content,
 ) -> Result<(), Refusal> {
     let channels = control.channels().iter();
-    channels.into_iter().try_for_each(|uri| content.push(&ChannelStatus { local_uri: uri.clone() }))
+    channels.into_iter().try_for_each(|uri| {
+        content.push(&ChannelStatus {
+            local_uri: uri.clone(),
+        })
+    })
 }
 
 fn status(face: &FaceStats, max_packet_bytes: usize) -> FaceStatus {
-    let FaceStats { id, config, counters } = face;
+    let FaceStats {
+        id,
+        config,
+        counters,
+    } = face;
     FaceStatus {
         face_id: id.0,
         uri: config.uri.clone(),
@@ -237,34 +296,54 @@ fn matches(filter: &FaceQueryFilter, face: &FaceStatus) -> bool {
     filter.face_id.is_none_or(|wanted| wanted == face.face_id)
         && (filter.uri_scheme.is_none() || schemes.contains(&filter.uri_scheme))
         && filter.uri.as_ref().is_none_or(|wanted| *wanted == face.uri)
-        && filter.local_uri.as_ref().is_none_or(|wanted| *wanted == face.local_uri)
+        && filter
+            .local_uri
+            .as_ref()
+            .is_none_or(|wanted| *wanted == face.local_uri)
         && filter.scope.is_none_or(|wanted| wanted == face.scope)
-        && filter.persistency.is_none_or(|wanted| wanted == face.persistency)
-        && filter.link_type.is_none_or(|wanted| wanted == face.link_type)
+        && filter
+            .persistency
+            .is_none_or(|wanted| wanted == face.persistency)
+        && filter
+            .link_type
+            .is_none_or(|wanted| wanted == face.link_type)
 }
 
 /// Returns true if the host can give a face this persistency. The peer decides when a stream ends;
 /// a datagram face is only memory.
 fn may_be(config: &FaceConfig, wanted: Persistency) -> bool {
-    let scheme = config.uri.split_once("://").map_or("", |(scheme, _)| scheme);
+    let scheme = config
+        .uri
+        .split_once("://")
+        .map_or("", |(scheme, _)| scheme);
     wanted == config.persistency
         || match scheme {
             _ if !config.is_point_to_point() => false,
             "udp4" | "udp6" | "ether" => true,
             // This end cannot open an accepted connection again.
-            "tcp4" | "tcp6" => config.persistency != Persistency::OnDemand || wanted != Persistency::Permanent,
+            "tcp4" | "tcp6" => {
+                config.persistency != Persistency::OnDemand || wanted != Persistency::Permanent
+            }
             _ => false,
         }
 }
 
 fn persistency(parameters: &ControlParameters) -> Result<Option<Persistency>, Refusal> {
-    let Some(code) = parameters.face_persistency else { return Ok(None) };
-    Persistency::from_code(code).map(Some).ok_or_else(|| (400, format!("{code} is no FacePersistency")))
+    let Some(code) = parameters.face_persistency else {
+        return Ok(None);
+    };
+    Persistency::from_code(code)
+        .map(Some)
+        .ok_or_else(|| (400, format!("{code} is no FacePersistency")))
 }
 
 fn mtu(parameters: &ControlParameters) -> Result<Option<usize>, Refusal> {
-    let Some(bytes) = parameters.mtu else { return Ok(None) };
-    usable_mtu(bytes).map(Some).ok_or_else(|| (406, format!("an MTU has at least {LEAST_MTU} bytes")))
+    let Some(bytes) = parameters.mtu else {
+        return Ok(None);
+    };
+    usable_mtu(bytes)
+        .map(Some)
+        .ok_or_else(|| (406, format!("an MTU has at least {LEAST_MTU} bytes")))
 }
 
 /// Returns the MTU for a requested one, or `None` if it is too small. No frame is larger than the

@@ -19,7 +19,13 @@ pub(super) fn add_next_hop(
 ) -> Result<Reply, Refusal> {
     let prefix = require(request.parameters.name.clone(), "Name")?;
     let (face, cost) = (request.face(), request.parameters.cost.unwrap_or(0));
-    let route = Route { face, origin: ORIGIN_FIB, cost, flags: 0, expires: None };
+    let route = Route {
+        face,
+        origin: ORIGIN_FIB,
+        cost,
+        flags: 0,
+        expires: None,
+    };
     control.add_route(&prefix, route).map_err(rib::refused)?;
     Ok(Reply::Done(ControlParameters {
         name: Some(prefix),
@@ -37,12 +43,27 @@ pub(super) fn remove_next_hop(
     let prefix = require(request.parameters.name.clone(), "Name")?;
     let face = request.face();
     control.remove_route(&prefix, face, ORIGIN_FIB);
-    Ok(Reply::Done(ControlParameters { name: Some(prefix), face_id: Some(face.0), ..ControlParameters::default() }))
+    Ok(Reply::Done(ControlParameters {
+        name: Some(prefix),
+        face_id: Some(face.0),
+        ..ControlParameters::default()
+    }))
 }
 
-pub(super) fn list(control: &dyn ControlPlane, _: Time, _: NameRef<'_>, content: &mut Content) -> Result<(), Refusal> {
+pub(super) fn list(
+    control: &dyn ControlPlane,
+    _: Time,
+    _: NameRef<'_>,
+    content: &mut Content,
+) -> Result<(), Refusal> {
     control.next_hops(&mut |name, next_hops| {
-        let records = next_hops.iter().map(|hop| NextHopRecord { face_id: hop.face.0, cost: hop.cost });
-        content.push(&FibEntry { name, next_hops: records.collect() })
+        let records = next_hops.iter().map(|hop| NextHopRecord {
+            face_id: hop.face.0,
+            cost: hop.cost,
+        });
+        content.push(&FibEntry {
+            name,
+            next_hops: records.collect(),
+        })
     })
 }

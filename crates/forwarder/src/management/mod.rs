@@ -44,7 +44,8 @@ use crate::tables::pit::OutRecord;
 use bytes::Bytes;
 use control_plane::{ControlPlane, DatasetFn};
 use larder_packet::{
-    ControlParameters, ControlResponse, Data, DataBuilder, DigestSigner, Interest, LpHeader, NackReason, NameRef, types,
+    ControlParameters, ControlResponse, Data, DataBuilder, DigestSigner, Interest, LpHeader,
+    NackReason, NameRef, types,
 };
 use larder_units::Time;
 
@@ -89,22 +90,38 @@ struct Verb {
 }
 
 const fn command(module: &'static str, verb: &'static str, function: CommandFn) -> Verb {
-    Verb { module, verb, kind: Kind::Command(function), localhop: false }
+    Verb {
+        module,
+        verb,
+        kind: Kind::Command(function),
+        localhop: false,
+    }
 }
 
 const fn dataset(module: &'static str, verb: &'static str, function: DatasetFn) -> Verb {
-    Verb { module, verb, kind: Kind::Dataset(function), localhop: false }
+    Verb {
+        module,
+        verb,
+        kind: Kind::Dataset(function),
+        localhop: false,
+    }
 }
 
 const fn of_all(verb: Verb, question: fn(NameRef<'_>) -> Option<ShardQuery>) -> Verb {
     match verb.kind {
-        Kind::Dataset(function) => Verb { kind: Kind::DatasetOfAll(function, question), ..verb },
+        Kind::Dataset(function) => Verb {
+            kind: Kind::DatasetOfAll(function, question),
+            ..verb
+        },
         _ => verb,
     }
 }
 
 const fn also_localhop(verb: Verb) -> Verb {
-    Verb { localhop: true, ..verb }
+    Verb {
+        localhop: true,
+        ..verb
+    }
 }
 
 /// The whole protocol.
@@ -113,9 +130,17 @@ static VERBS: &[Verb] = &[
     command("faces", "update", faces::update),
     command("faces", "destroy", faces::destroy),
     of_all(dataset("faces", "list", faces::list), shard_query::figures),
-    of_all(dataset("faces", "query", faces::query), shard_query::figures),
+    of_all(
+        dataset("faces", "query", faces::query),
+        shard_query::figures,
+    ),
     dataset("faces", "channels", faces::channels),
-    Verb { module: "faces", verb: "events", kind: Kind::Events, localhop: false },
+    Verb {
+        module: "faces",
+        verb: "events",
+        kind: Kind::Events,
+        localhop: false,
+    },
     command("fib", "add-nexthop", fib::add_next_hop),
     command("fib", "remove-nexthop", fib::remove_next_hop),
     dataset("fib", "list", fib::list),
@@ -127,11 +152,17 @@ static VERBS: &[Verb] = &[
     command("cs", "erase", cs::erase),
     of_all(dataset("cs", "info", cs::info), shard_query::figures),
     of_all(dataset("cs", "query", cs::query), cs::stored),
-    of_all(dataset("cs", "prefixes", cs::prefixes), shard_query::figures),
+    of_all(
+        dataset("cs", "prefixes", cs::prefixes),
+        shard_query::figures,
+    ),
     command("strategy-choice", "set", strategy_choice::set),
     command("strategy-choice", "unset", strategy_choice::unset),
     dataset("strategy-choice", "list", strategy_choice::list),
-    of_all(dataset("status", "general", status::general), shard_query::figures),
+    of_all(
+        dataset("status", "general", status::general),
+        shard_query::figures,
+    ),
 ];
 
 /// Returns the module and the verb of a name.
@@ -141,7 +172,9 @@ fn words(name: NameRef<'_>) -> [&[u8]; 2] {
 
 fn verb_of(name: NameRef<'_>) -> Option<&'static Verb> {
     let [module, verb] = words(name);
-    VERBS.iter().find(|row| row.module.as_bytes() == module && row.verb.as_bytes() == verb)
+    VERBS
+        .iter()
+        .find(|row| row.module.as_bytes() == module && row.verb.as_bytes() == verb)
 }
 
 /// Returns the function of the dataset of this name.
@@ -200,19 +233,26 @@ impl Forwarder {
         out: &mut Outbox,
     ) -> Result<Outcome, Dropped> {
         let name = interest.name;
-        let localhop = name.component(0).is_some_and(|first| first.value == b"localhop");
+        let localhop = name
+            .component(0)
+            .is_some_and(|first| first.value == b"localhop");
         let [module, verb] = words(name);
         let found = verb_of(name).filter(|row| row.localhop || !localhop);
         Ok(match found.map(|row| &row.kind) {
-            Some(Kind::Command(function)) => self.on_command(arrival, interest, hash, *function, out)?,
+            Some(Kind::Command(function)) => {
+                self.on_command(arrival, interest, hash, *function, out)?
+            }
             Some(Kind::Dataset(function)) => self.on_dataset(arrival.now, interest, *function),
             Some(Kind::DatasetOfAll(function, question)) => {
                 self.on_dataset_of_all(arrival, interest, *function, *question, out)?
             }
             Some(Kind::Events) => self.on_events(arrival.now, interest),
             None if is_command(name) => {
-                let text =
-                    format!("no verb {:?} of {:?}", String::from_utf8_lossy(verb), String::from_utf8_lossy(module));
+                let text = format!(
+                    "no verb {:?} of {:?}",
+                    String::from_utf8_lossy(verb),
+                    String::from_utf8_lossy(module)
+                );
                 Outcome::Answer(response_data(name, &refusal((501, text)))?)
             }
             None => Outcome::Unknown,
@@ -227,26 +267,63 @@ impl Forwarder {
         function: CommandFn,
         out: &mut Outbox,
     ) -> Result<Outcome, Dropped> {
-        let Arrival { now, face: from, local, .. } = *arrival;
-        let face = self.faces.get(from).ok_or(Dropped::new(DropReason::NoFace))?;
+        let Arrival {
+            now,
+            face: from,
+            local,
+            ..
+        } = *arrival;
+        let face = self
+            .faces
+            .get(from)
+            .ok_or(Dropped::new(DropReason::NoFace))?;
         if let Some(response) = face.replay.answer(hash) {
             return Ok(Outcome::Answer(response));
         }
-        let Management { pending_faces, shard_queries, .. } = &self.management;
-        if pending_faces.contains(from, interest.name) || shard_queries.contains(from, interest.name) {
+        let Management {
+            pending_faces,
+            shard_queries,
+            ..
+        } = &self.management;
+        if pending_faces.contains(from, interest.name)
+            || shard_queries.contains(from, interest.name)
+        {
             return Ok(Outcome::Wait);
         }
         let unix_millis = self.unix_millis(now);
-        let module = interest.name.component(2).map(|module| module.value).unwrap_or_default();
-        let localhop = interest.name.component(0).is_some_and(|first| first.value == b"localhop");
+        let module = interest
+            .name
+            .component(2)
+            .map(|module| module.value)
+            .unwrap_or_default();
+        let localhop = interest
+            .name
+            .component(0)
+            .is_some_and(|first| first.value == b"localhop");
         let authority = &mut self.management.authority;
-        if let Err(refused) = authority.authorize(unix_millis, interest, &self.hasher, module, localhop) {
+        if let Err(refused) =
+            authority.authorize(unix_millis, interest, &self.hasher, module, localhop)
+        {
             // The response is not remembered: the command changed nothing, and an unauthorized
             // sender must not take memory.
-            return Ok(Outcome::Answer(response_data(interest.name, &refusal(refused))?));
+            return Ok(Outcome::Answer(response_data(
+                interest.name,
+                &refusal(refused),
+            )?));
         }
-        let reply = parameters(interest)
-            .and_then(|parameters| function(self, &Request { now, from, local, interest, parameters }, out));
+        let reply = parameters(interest).and_then(|parameters| {
+            function(
+                self,
+                &Request {
+                    now,
+                    from,
+                    local,
+                    interest,
+                    parameters,
+                },
+                out,
+            )
+        });
         let response = match reply {
             Ok(Reply::Later) => return Ok(Outcome::Wait),
             Ok(Reply::Done(body)) => ok(body),
@@ -271,7 +348,9 @@ impl Forwarder {
         interest: &Interest<'_>,
         hash: u64,
     ) -> Result<(), Dropped> {
-        let Arrival { now, face, header, .. } = *arrival;
+        let Arrival {
+            now, face, header, ..
+        } = *arrival;
         let pending = self.pit.find(hash, interest);
         let (slot, lifetime) = self.pend(now, face, interest, hash, pending, header.pit_token)?;
         let (nonce, expires) = (interest.nonce.unwrap_or_default(), now + lifetime);
@@ -292,7 +371,10 @@ impl Forwarder {
 
     /// Sends management's Data to the Interests that wait for it. If none waits, it is dropped.
     pub(crate) fn publish(&mut self, now: Time, wire: Bytes, out: &mut Outbox) {
-        let header = LpHeader { no_cache: true, ..LpHeader::EMPTY };
+        let header = LpHeader {
+            no_cache: true,
+            ..LpHeader::EMPTY
+        };
         let arrival = Arrival::internal(now, &header, wire.clone());
         if let Ok(data) = Data::decode(&wire) {
             let hash = self.hasher.hash(data.name.as_bytes());
@@ -303,25 +385,36 @@ impl Forwarder {
 
 /// Returns true if the name is a command: it has a ControlParameters element as a component.
 fn is_command(name: NameRef<'_>) -> bool {
-    name.component(PREFIX_COMPONENTS)
-        .is_some_and(|parameters| parameters.value.first() == Some(&(types::nfd::CONTROL_PARAMETERS as u8)))
+    name.component(PREFIX_COMPONENTS).is_some_and(|parameters| {
+        parameters.value.first() == Some(&(types::nfd::CONTROL_PARAMETERS as u8))
+    })
 }
 
 fn parameters(interest: &Interest<'_>) -> Result<ControlParameters, Refusal> {
     match interest.name.component(PREFIX_COMPONENTS) {
-        Some(component) if component.typ == types::GENERIC_NAME_COMPONENT => ControlParameters::decode(component.value)
-            .map_err(|error| (400, format!("malformed ControlParameters: {error}"))),
+        Some(component) if component.typ == types::GENERIC_NAME_COMPONENT => {
+            ControlParameters::decode(component.value)
+                .map_err(|error| (400, format!("malformed ControlParameters: {error}")))
+        }
         // rib/announce has its parameters elsewhere.
         _ => Ok(ControlParameters::default()),
     }
 }
 
 fn ok(body: ControlParameters) -> ControlResponse {
-    ControlResponse { status_code: 200, status_text: "OK".to_owned(), body: Some(body) }
+    ControlResponse {
+        status_code: 200,
+        status_text: "OK".to_owned(),
+        body: Some(body),
+    }
 }
 
 fn refusal((status_code, status_text): Refusal) -> ControlResponse {
-    ControlResponse { status_code, status_text, body: None }
+    ControlResponse {
+        status_code,
+        status_text,
+        body: None,
+    }
 }
 
 fn response_data(name: NameRef<'_>, response: &ControlResponse) -> Result<Bytes, Dropped> {
@@ -331,7 +424,8 @@ fn response_data(name: NameRef<'_>, response: &ControlResponse) -> Result<Bytes,
 /// Returns the Data with this content that answers a command.
 fn content_data(name: NameRef<'_>, content: &[u8]) -> Result<Bytes, Dropped> {
     let data = DataBuilder::new(name).content(content).build(&DigestSigner);
-    data.map(Bytes::from).map_err(|_| Dropped::new(DropReason::Malformed))
+    data.map(Bytes::from)
+        .map_err(|_| Dropped::new(DropReason::Malformed))
 }
 
 /// Returns a parameter that must be present.
@@ -351,6 +445,9 @@ impl Request<'_> {
 
     /// Returns the face that the command names, or the one that the command came from.
     fn face(&self) -> FaceId {
-        self.parameters.face_id.filter(|id| *id != 0).map_or(self.from, FaceId)
+        self.parameters
+            .face_id
+            .filter(|id| *id != 0)
+            .map_or(self.from, FaceId)
     }
 }

@@ -19,8 +19,8 @@ use crate::tables::name_hash::Hashed;
 use crate::tables::rib::{FibUpdate, Route};
 use bytes::Bytes;
 use larder_packet::{
-    ControlParameters, ControlResponse, Data, DigestSigner, Interest, InterestBuilder, LpHeader, Name, NameRef,
-    SignatureFreshness, types,
+    ControlParameters, ControlResponse, Data, DigestSigner, Interest, InterestBuilder, LpHeader,
+    Name, NameRef, SignatureFreshness, types,
 };
 use larder_units::Time;
 
@@ -48,7 +48,11 @@ impl Forwarder {
         if self.management.readvertise.is_unused() {
             return;
         }
-        if updates.iter().any(|update| is_routing_daemon(update.prefix.as_name())) && self.find_routing_daemon() {
+        if updates
+            .iter()
+            .any(|update| is_routing_daemon(update.prefix.as_name()))
+            && self.find_routing_daemon()
+        {
             // Routes to the daemon itself are not advertised.
             self.readvertise_all();
             return;
@@ -95,7 +99,12 @@ impl Forwarder {
         for components in (DAEMON_COMPONENTS..=PARAMETERS).rev() {
             // The prefix's own routes: a default route that it inherits is not the daemon's.
             for route in self.rib.of(&name.as_name().prefix(components).to_name()) {
-                if !faces.contains(&route.face) && self.faces.get(route.face).is_some_and(|face| face.is_local()) {
+                if !faces.contains(&route.face)
+                    && self
+                        .faces
+                        .get(route.face)
+                        .is_some_and(|face| face.is_local())
+                {
                     faces.push(route.face);
                 }
             }
@@ -110,24 +119,40 @@ impl Forwarder {
     pub(crate) fn readvertise(&mut self, now: Time, out: &mut Outbox) {
         while let Some((prefix, cost)) = self.management.readvertise.next(now) {
             let packet = Bytes::from(self.readvertise_command(now, &prefix, cost));
-            let Ok(interest) = Interest::decode(&packet) else { return };
+            let Ok(interest) = Interest::decode(&packet) else {
+                return;
+            };
             let hash = self.hash_of(interest.name);
             self.management.readvertise.sent(now, &prefix, hash);
             let arrival = Arrival::internal(now, &LpHeader::EMPTY, packet.clone());
             // A drop is counted below. The command is repeated as if it had got no answer.
-            if let Err(dropped) = self.on_interest(&arrival, &interest, hash, Hashed::default(), out) {
+            if let Err(dropped) =
+                self.on_interest(&arrival, &interest, hash, Hashed::default(), out)
+            {
                 self.count_drop(FaceId::INTERNAL, dropped.reason);
             }
         }
     }
 
     fn readvertise_command(&mut self, now: Time, prefix: &Name, cost: Option<u64>) -> Vec<u8> {
-        let mut name = command_name(if cost.is_some() { "register" } else { "unregister" });
-        let parameters = ControlParameters { name: Some(prefix.clone()), cost, ..ControlParameters::default() };
+        let mut name = command_name(if cost.is_some() {
+            "register"
+        } else {
+            "unregister"
+        });
+        let parameters = ControlParameters {
+            name: Some(prefix.clone()),
+            cost,
+            ..ControlParameters::default()
+        };
         name.push_generic(&parameters.encode());
         let signature_nonce = self.nonces.bits().to_be_bytes();
         let time = Some(self.unix_millis(now));
-        let freshness = SignatureFreshness { nonce: Some(&signature_nonce), time, seq_num: None };
+        let freshness = SignatureFreshness {
+            nonce: Some(&signature_nonce),
+            time,
+            seq_num: None,
+        };
         InterestBuilder::new(name)
             .must_be_fresh(true)
             .nonce(self.nonces.bits() as u32)
@@ -140,13 +165,24 @@ impl Forwarder {
     /// Takes Data for management: the daemon's answer to a command.
     #[cold]
     pub(crate) fn on_readvertise_answer(&mut self, now: Time, data: &Data<'_>) {
-        let parameters = data.name.component(PARAMETERS).filter(|part| part.typ == types::GENERIC_NAME_COMPONENT);
-        let Some(Ok(parameters)) = parameters.map(|part| ControlParameters::decode(part.value)) else { return };
-        let Some(prefix) = parameters.name else { return };
+        let parameters = data
+            .name
+            .component(PARAMETERS)
+            .filter(|part| part.typ == types::GENERIC_NAME_COMPONENT);
+        let Some(Ok(parameters)) = parameters.map(|part| ControlParameters::decode(part.value))
+        else {
+            return;
+        };
+        let Some(prefix) = parameters.name else {
+            return;
+        };
         // Codes below 400 are no errors: NLSR says 204 for a prefix that it advertises already.
-        let is_accepted = ControlResponse::decode(data.content).is_ok_and(|response| response.status_code < 400);
+        let is_accepted =
+            ControlResponse::decode(data.content).is_ok_and(|response| response.status_code < 400);
         let hash = self.hash_of(data.name);
-        self.management.readvertise.answered(now, &prefix, hash, is_accepted);
+        self.management
+            .readvertise
+            .answered(now, &prefix, hash, is_accepted);
     }
 }
 

@@ -27,7 +27,13 @@ pub(super) fn register(
     _: &mut Outbox,
 ) -> Result<Reply, Refusal> {
     let (prefix, face) = prefix_and_face(request)?;
-    let ControlParameters { origin, cost, flags, expiration, .. } = request.parameters;
+    let ControlParameters {
+        origin,
+        cost,
+        flags,
+        expiration,
+        ..
+    } = request.parameters;
     let route = Route {
         face,
         origin: origin_of(origin)?,
@@ -61,10 +67,16 @@ pub(super) fn announce(
     request: &Request<'_>,
     _: &mut Outbox,
 ) -> Result<Reply, Refusal> {
-    let malformed = |error: larder_packet::DecodeError| (400, format!("malformed prefix announcement: {error}"));
-    let wire = require(request.interest.application_parameters, "prefix announcement")?;
+    let malformed = |error: larder_packet::DecodeError| {
+        (400, format!("malformed prefix announcement: {error}"))
+    };
+    let wire = require(
+        request.interest.application_parameters,
+        "prefix announcement",
+    )?;
     let data = Data::decode(wire).map_err(malformed)?;
-    let PrefixAnnouncement { prefix, expiration } = PrefixAnnouncement::of_data(&data).map_err(malformed)?;
+    let PrefixAnnouncement { prefix, expiration } =
+        PrefixAnnouncement::of_data(&data).map_err(malformed)?;
     check_prefix(request, &prefix)?;
     let route = Route {
         face: request.from,
@@ -82,7 +94,12 @@ fn expiry(now: Time, period: Duration) -> Option<Time> {
     Some(now + period).filter(|end| period < NEVER && *end < Time::MAX)
 }
 
-fn add(control: &mut dyn ControlPlane, now: Time, prefix: Name, route: Route) -> Result<Reply, Refusal> {
+fn add(
+    control: &mut dyn ControlPlane,
+    now: Time,
+    prefix: Name,
+    route: Route,
+) -> Result<Reply, Refusal> {
     let body = ControlParameters {
         face_id: Some(route.face.0),
         origin: Some(route.origin),
@@ -92,7 +109,10 @@ fn add(control: &mut dyn ControlPlane, now: Time, prefix: Name, route: Route) ->
         ..ControlParameters::default()
     };
     control.add_route(&prefix, route).map_err(refused)?;
-    Ok(Reply::Done(ControlParameters { name: Some(prefix), ..body }))
+    Ok(Reply::Done(ControlParameters {
+        name: Some(prefix),
+        ..body
+    }))
 }
 
 /// Returns the prefix and the next hop of a command, if its sender may use them.
@@ -102,7 +122,10 @@ fn prefix_and_face(request: &Request<'_>) -> Result<(Name, FaceId), Refusal> {
     let face = request.face();
     match request.local || face == request.from {
         true => Ok((prefix, face)),
-        false => Err((403, "a remote application registers for its own face only".to_owned())),
+        false => Err((
+            403,
+            "a remote application registers for its own face only".to_owned(),
+        )),
     }
 }
 
@@ -110,9 +133,13 @@ fn prefix_and_face(request: &Request<'_>) -> Result<(Name, FaceId), Refusal> {
 /// or traffic that must stay on this machine or link.
 fn check_prefix(request: &Request<'_>, prefix: &Name) -> Result<(), Refusal> {
     let first = prefix.as_name().component(0);
-    let reserved = first.is_none_or(|first| first.value == b"localhost" || first.value == b"localhop");
+    let reserved =
+        first.is_none_or(|first| first.value == b"localhost" || first.value == b"localhop");
     match reserved && !request.local {
-        true => Err((403, "a remote application registers neither / nor a local prefix".to_owned())),
+        true => Err((
+            403,
+            "a remote application registers neither / nor a local prefix".to_owned(),
+        )),
         false => Ok(()),
     }
 }
@@ -148,7 +175,11 @@ pub(super) fn list(
             flags: route.flags,
             expiration: route.expires.map(|at| at.since(now)),
         };
-        let routes: Vec<_> = routes.iter().filter(|route| route.origin != ORIGIN_FIB).map(record).collect();
+        let routes: Vec<_> = routes
+            .iter()
+            .filter(|route| route.origin != ORIGIN_FIB)
+            .map(record)
+            .collect();
         match routes.is_empty() {
             true => Ok(()),
             false => content.push(&RibEntry { name, routes }),

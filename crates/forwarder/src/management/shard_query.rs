@@ -47,9 +47,20 @@ impl Forwarder {
             return Err(Dropped::new(DropReason::PitFull));
         }
         let others = 1..self.shard.of();
-        let goal = Goal::Dataset { said: Vec::new(), left: others.len() };
-        let ticket = shard_queries.add(PendingQuery { from: arrival.face, name: interest.name.to_name(), goal });
-        let ask = |shard| HostRequest::Ask { ticket, shard, question: question.clone() };
+        let goal = Goal::Dataset {
+            said: Vec::new(),
+            left: others.len(),
+        };
+        let ticket = shard_queries.add(PendingQuery {
+            from: arrival.face,
+            name: interest.name.to_name(),
+            goal,
+        });
+        let ask = |shard| HostRequest::Ask {
+            ticket,
+            shard,
+            question: question.clone(),
+        };
         out.requests.extend(others.map(ask));
         Ok(Outcome::Wait)
     }
@@ -80,9 +91,20 @@ impl Forwarder {
         }
         // If nothing is left to erase, the shard still reports whether it has more.
         let question = ShardQuery::Erase(so_far.prefix.clone(), so_far.left(), from);
-        let goal = Goal::Erase { shard: next, so_far };
-        let ticket = self.management.shard_queries.add(PendingQuery { from, name: command.to_name(), goal });
-        out.requests.push(HostRequest::Ask { ticket, shard: next, question });
+        let goal = Goal::Erase {
+            shard: next,
+            so_far,
+        };
+        let ticket = self.management.shard_queries.add(PendingQuery {
+            from,
+            name: command.to_name(),
+            goal,
+        });
+        out.requests.push(HostRequest::Ask {
+            ticket,
+            shard: next,
+            question,
+        });
         None
     }
 
@@ -111,12 +133,22 @@ impl Forwarder {
     pub fn report(&mut self, now: Time, question: ShardQuery) -> Report {
         match question {
             ShardQuery::Figures => {
-                let faces = self.face_stats().into_iter().map(|face| (face.id, face.counters)).collect();
-                Report::Figures(Box::new(self.stats()), faces, self.figures_by_prefix(usize::MAX))
+                let faces = self
+                    .face_stats()
+                    .into_iter()
+                    .map(|face| (face.id, face.counters))
+                    .collect();
+                Report::Figures(
+                    Box::new(self.stats()),
+                    faces,
+                    self.figures_by_prefix(usize::MAX),
+                )
             }
             ShardQuery::Stored(prefix) => Report::Stored(self.stored_under(now, prefix.as_name())),
             ShardQuery::Erase(prefix, most, client) => {
-                let (erased, more) = self.content_store.erase(now, client, prefix.as_name(), most);
+                let (erased, more) = self
+                    .content_store
+                    .erase(now, client, prefix.as_name(), most);
                 Report::Erased(erased, more)
             }
         }
@@ -127,14 +159,21 @@ impl Forwarder {
     pub fn on_report(&mut self, now: Time, ticket: u64, report: Report, out: &mut Outbox) {
         out.clear();
         self.clock = now;
-        let Some(PendingQuery { from, name, goal }) = self.management.shard_queries.waiting.remove(&ticket) else {
+        let Some(PendingQuery { from, name, goal }) =
+            self.management.shard_queries.waiting.remove(&ticket)
+        else {
             return;
         };
         match (goal, report) {
             (Goal::Erase { shard, so_far }, Report::Erased(erased, more)) => {
                 let so_far = so_far.with(erased, more);
-                let Some(done) = self.ask_next_to_erase(from, name.as_name(), shard, so_far, out) else { return };
-                let Some(done) = self.settle(from, name.as_name(), done, out) else { return };
+                let Some(done) = self.ask_next_to_erase(from, name.as_name(), shard, so_far, out)
+                else {
+                    return;
+                };
+                let Some(done) = self.settle(from, name.as_name(), done, out) else {
+                    return;
+                };
                 self.respond(now, from, name.as_name(), &ok(done.answer()), out);
             }
             (Goal::Settle { done }, Report::Settled(result)) => {
@@ -147,12 +186,19 @@ impl Forwarder {
             (Goal::Dataset { mut said, left }, report) => {
                 said.push(report);
                 if left > 1 {
-                    let goal = Goal::Dataset { said, left: left - 1 };
-                    self.management.shard_queries.waiting.insert(ticket, PendingQuery { from, name, goal });
+                    let goal = Goal::Dataset {
+                        said,
+                        left: left - 1,
+                    };
+                    self.management
+                        .shard_queries
+                        .waiting
+                        .insert(ticket, PendingQuery { from, name, goal });
                     return;
                 }
                 self.management.shard_queries.said = said;
-                let first = dataset_of(name.as_name()).and_then(|function| self.render(now, name.as_name(), function));
+                let first = dataset_of(name.as_name())
+                    .and_then(|function| self.render(now, name.as_name(), function));
                 self.management.shard_queries.said.clear();
                 if let Some(data) = first {
                     self.publish(now, data, out);
@@ -163,7 +209,14 @@ impl Forwarder {
         self.count_made_sends(out);
     }
 
-    fn respond(&mut self, now: Time, to: FaceId, command: NameRef<'_>, response: &ControlResponse, out: &mut Outbox) {
+    fn respond(
+        &mut self,
+        now: Time,
+        to: FaceId,
+        command: NameRef<'_>,
+        response: &ControlResponse,
+        out: &mut Outbox,
+    ) {
         if let Ok(data) = response_data(command, response) {
             self.remember_command(to, self.hash_of(command), &data);
             self.publish(now, data, out);
@@ -174,34 +227,51 @@ impl Forwarder {
 
     pub(super) fn stats_of_all(&self) -> Stats {
         let mut stats = self.stats();
-        self.figures_of_others().for_each(|(others, _, _)| stats.add_shard(others));
+        self.figures_of_others()
+            .for_each(|(others, _, _)| stats.add_shard(others));
         stats
     }
 
     pub(super) fn face_stats_of_all(&self) -> Vec<FaceStats> {
         let mut faces = self.face_stats();
-        self.figures_of_others().for_each(|(_, others, _)| add_face_counters(&mut faces, others));
+        self.figures_of_others()
+            .for_each(|(_, others, _)| add_face_counters(&mut faces, others));
         faces
     }
 
     pub(super) fn figures_by_prefix_of_all(&self) -> Vec<PrefixFigures> {
         let own = self.figures_by_prefix(usize::MAX);
-        let others = self.figures_of_others().flat_map(|(_, _, by_prefix)| by_prefix.iter().cloned());
+        let others = self
+            .figures_of_others()
+            .flat_map(|(_, _, by_prefix)| by_prefix.iter().cloned());
         PrefixFigures::merged(own.into_iter().chain(others).collect())
     }
 
-    fn figures_of_others(&self) -> impl Iterator<Item = (&Stats, &[(FaceId, FaceCounters)], &[PrefixFigures])> {
-        self.management.shard_queries.said.iter().filter_map(|report| match report {
-            Report::Figures(stats, faces, by_prefix) => Some((&**stats, &faces[..], &by_prefix[..])),
-            _ => None,
-        })
+    fn figures_of_others(
+        &self,
+    ) -> impl Iterator<Item = (&Stats, &[(FaceId, FaceCounters)], &[PrefixFigures])> {
+        self.management
+            .shard_queries
+            .said
+            .iter()
+            .filter_map(|report| match report {
+                Report::Figures(stats, faces, by_prefix) => {
+                    Some((&**stats, &faces[..], &by_prefix[..]))
+                }
+                _ => None,
+            })
     }
 
     pub(super) fn stored_by_others(&self) -> impl Iterator<Item = CsObject> {
-        let stored = self.management.shard_queries.said.iter().filter_map(|report| match report {
-            Report::Stored(objects) => Some(objects),
-            _ => None,
-        });
+        let stored = self
+            .management
+            .shard_queries
+            .said
+            .iter()
+            .filter_map(|report| match report {
+                Report::Stored(objects) => Some(objects),
+                _ => None,
+            });
         stored.flatten().cloned()
     }
 

@@ -8,31 +8,61 @@ use larder_packet::mgmt::StrategyChoice;
 use larder_packet::{ControlParameters, NameRef};
 use larder_units::Time;
 
-pub(super) fn set(control: &mut dyn ControlPlane, request: &Request<'_>, _: &mut Outbox) -> Result<Reply, Refusal> {
+pub(super) fn set(
+    control: &mut dyn ControlPlane,
+    request: &Request<'_>,
+    _: &mut Outbox,
+) -> Result<Reply, Refusal> {
     let prefix = require(request.parameters.name.clone(), "Name")?;
     let asked = require(request.parameters.strategy.as_ref(), "Strategy")?;
     let instance = control.set_strategy(&prefix, asked).map_err(|error| {
         let code = match error {
             // NFD finds the next version that it has, which refuses the older one.
             StrategyError::Version { is_older: true, .. } | StrategyError::Parameters { .. } => 409,
-            StrategyError::Unknown { .. } | StrategyError::NotRegistered { .. } | StrategyError::Version { .. } => 404,
+            StrategyError::Unknown { .. }
+            | StrategyError::NotRegistered { .. }
+            | StrategyError::Version { .. } => 404,
             StrategyError::PrefixTooLong => 414,
             StrategyError::Full => 507,
         };
         (code, error.to_string())
     })?;
-    Ok(Reply::Done(ControlParameters { name: Some(prefix), strategy: Some(instance), ..ControlParameters::default() }))
+    Ok(Reply::Done(ControlParameters {
+        name: Some(prefix),
+        strategy: Some(instance),
+        ..ControlParameters::default()
+    }))
 }
 
-pub(super) fn unset(control: &mut dyn ControlPlane, request: &Request<'_>, _: &mut Outbox) -> Result<Reply, Refusal> {
+pub(super) fn unset(
+    control: &mut dyn ControlPlane,
+    request: &Request<'_>,
+    _: &mut Outbox,
+) -> Result<Reply, Refusal> {
     let prefix = require(request.parameters.name.clone(), "Name")?;
     if prefix.as_name().is_empty() {
-        return Err((400, "the strategy of / cannot be unset, only set".to_owned()));
+        return Err((
+            400,
+            "the strategy of / cannot be unset, only set".to_owned(),
+        ));
     }
     control.unset_strategy(&prefix);
-    Ok(Reply::Done(ControlParameters { name: Some(prefix), ..ControlParameters::default() }))
+    Ok(Reply::Done(ControlParameters {
+        name: Some(prefix),
+        ..ControlParameters::default()
+    }))
 }
 
-pub(super) fn list(control: &dyn ControlPlane, _: Time, _: NameRef<'_>, content: &mut Content) -> Result<(), Refusal> {
-    control.strategies(&mut |name, strategy| content.push(&StrategyChoice { name, strategy: strategy.clone() }))
+pub(super) fn list(
+    control: &dyn ControlPlane,
+    _: Time,
+    _: NameRef<'_>,
+    content: &mut Content,
+) -> Result<(), Refusal> {
+    control.strategies(&mut |name, strategy| {
+        content.push(&StrategyChoice {
+            name,
+            strategy: strategy.clone(),
+        })
+    })
 }

@@ -69,7 +69,12 @@ struct Ahead<'a> {
 }
 
 impl Ahead<'_> {
-    const NOTHING: Ahead<'static> = Ahead { frame: Frame::NOTHING, stored: None, places: 0..0, state: State::Arrived };
+    const NOTHING: Ahead<'static> = Ahead {
+        frame: Frame::NOTHING,
+        stored: None,
+        places: 0..0,
+        state: State::Arrived,
+    };
 }
 
 /// How far a packet has come.
@@ -128,7 +133,13 @@ impl Forwarder {
         meter.profile()
     }
 
-    fn on_batch(&mut self, now: Time, batch: &mut [Received<'_>], out: &mut Outbox, meter: &mut Meter<'_>) {
+    fn on_batch(
+        &mut self,
+        now: Time,
+        batch: &mut [Received<'_>],
+        out: &mut Outbox,
+        meter: &mut Meter<'_>,
+    ) {
         out.clear();
         self.clock = now;
         let mut prefixes = std::mem::take(&mut self.scratch.ahead);
@@ -139,22 +150,39 @@ impl Forwarder {
             let ahead = &mut places[..batch.len()];
             meter.start();
             for (Ahead { frame, .. }, received) in ahead.iter_mut().zip(batch) {
-                frame.read(&self.hasher, self.max_packet_bytes, received.face, received.frame);
+                frame.read(
+                    &self.hasher,
+                    self.max_packet_bytes,
+                    received.face,
+                    received.frame,
+                );
                 self.ask_for_indexes(frame);
             }
             meter.end(Stage::Decode, ahead.len());
-            ahead.iter_mut().for_each(|ahead| self.ask_for_entries(ahead, lengths, &mut prefixes));
-            let data = ahead.iter().filter(|ahead| matches!(ahead.frame.packet, Packet::Data(..))).count();
+            ahead
+                .iter_mut()
+                .for_each(|ahead| self.ask_for_entries(ahead, lengths, &mut prefixes));
+            let data = ahead
+                .iter()
+                .filter(|ahead| matches!(ahead.frame.packet, Packet::Data(..)))
+                .count();
             if data > 0 {
                 self.content_store.prefetch_victims(data);
             }
-            ahead.iter().for_each(|ahead| self.fib.prefetch_index(&prefixes[ahead.places.clone()]));
-            ahead.iter().for_each(|ahead| self.ask_for_the_rest(ahead, &prefixes));
+            ahead
+                .iter()
+                .for_each(|ahead| self.fib.prefetch_index(&prefixes[ahead.places.clone()]));
+            ahead
+                .iter()
+                .for_each(|ahead| self.ask_for_the_rest(ahead, &prefixes));
             if data > 0 {
                 self.content_store.prefetch_victims_further();
             }
             meter.end(Stage::Prefetch, ahead.len());
-            let hashed = Hashed { prefixes: &prefixes, lengths };
+            let hashed = Hashed {
+                prefixes: &prefixes,
+                lengths,
+            };
             let mut rest = ahead;
             while !rest.is_empty() {
                 let (run, others) = rest.split_at_mut(self.length_of_run(rest));
@@ -175,7 +203,8 @@ impl Forwarder {
             Packet::Interest(interest, hash) => {
                 self.pit.prefetch(*hash);
                 self.content_store.prefetch(*hash);
-                self.dead_nonces.prefetch(*hash, interest.nonce.unwrap_or_default());
+                self.dead_nonces
+                    .prefetch(*hash, interest.nonce.unwrap_or_default());
             }
             Packet::Data(_, hash) => self.pit.prefetch(*hash),
             _ => {}
@@ -189,7 +218,8 @@ impl Forwarder {
                 self.pit.prefetch_entry(*hash);
                 if stored.is_none() {
                     let from = prefixes.len();
-                    self.hasher.append_prefixes(interest.name, lengths, prefixes);
+                    self.hasher
+                        .append_prefixes(interest.name, lengths, prefixes);
                     self.fib.prefetch(&prefixes[from..]);
                     ahead.places = from..prefixes.len();
                 }
@@ -214,7 +244,9 @@ impl Forwarder {
         let of_data = matches!(frames[0].frame.packet, Packet::Data(..));
         let may_be_long = match of_data {
             true => self.pit.prefix_lengths() == Lengths::default(),
-            false => self.pit.has_room_for(frames.len(), frames.len() * self.max_packet_bytes),
+            false => self
+                .pit
+                .has_room_for(frames.len(), frames.len() * self.max_packet_bytes),
         };
         if !may_be_long || self.paths.is_some() {
             return 1;
@@ -273,7 +305,11 @@ impl Forwarder {
             if let State::Passed { pending } = *state {
                 missed += 1;
                 let pended = self.pend(now, frame.face, interest, hash, pending, None);
-                let pends = |(slot, lifetime)| State::Pending { slot, lifetime, routes: None };
+                let pends = |(slot, lifetime)| State::Pending {
+                    slot,
+                    lifetime,
+                    routes: None,
+                };
                 *state = pended.map_or_else(State::Refused, pends);
             }
         }
@@ -286,19 +322,38 @@ impl Forwarder {
         meter.end(Stage::FibLookup, missed);
         for (interest, _, frame, places, state) in interests(run) {
             let first = out.sends.len();
-            let result = arrivals.of(&mut self.faces, frame.face).and_then(|arrival| {
-                match *state {
-                    State::Refused(dropped) => return self.refused(arrival, interest, dropped, out),
-                    State::Stored(stored) => self.send_stored(arrival, stored, out),
-                    State::Pending { slot, lifetime, routes } => {
-                        let nonce = interest.nonce.unwrap_or_default();
-                        let hashed = hashed.at(places);
-                        self.forward(arrival, &Asked { slot, interest, hashed, routes, nonce, lifetime }, out);
+            let result = arrivals
+                .of(&mut self.faces, frame.face)
+                .and_then(|arrival| {
+                    match *state {
+                        State::Refused(dropped) => {
+                            return self.refused(arrival, interest, dropped, out);
+                        }
+                        State::Stored(stored) => self.send_stored(arrival, stored, out),
+                        State::Pending {
+                            slot,
+                            lifetime,
+                            routes,
+                        } => {
+                            let nonce = interest.nonce.unwrap_or_default();
+                            let hashed = hashed.at(places);
+                            self.forward(
+                                arrival,
+                                &Asked {
+                                    slot,
+                                    interest,
+                                    hashed,
+                                    routes,
+                                    nonce,
+                                    lifetime,
+                                },
+                                out,
+                            );
+                        }
+                        State::Arrived | State::Passed { .. } => {}
                     }
-                    State::Arrived | State::Passed { .. } => {}
-                }
-                Ok(())
-            });
+                    Ok(())
+                });
             self.end_of_frame(first, frame, &result, out);
             out.end_of_frame(result);
         }
@@ -306,7 +361,13 @@ impl Forwarder {
     }
 
     /// Takes Data through their stages.
-    fn run_of_data(&mut self, now: Time, run: &mut [Ahead<'_>], out: &mut Outbox, meter: &mut Meter<'_>) {
+    fn run_of_data(
+        &mut self,
+        now: Time,
+        run: &mut [Ahead<'_>],
+        out: &mut Outbox,
+        meter: &mut Meter<'_>,
+    ) {
         meter.start();
         let all = run.len();
         let mut found = std::mem::take(&mut self.scratch.found);
@@ -316,7 +377,8 @@ impl Forwarder {
         for (data, hash, frame, places, state) in all_data(run) {
             let from = found.len();
             let arrival = arrivals.count(&mut self.faces, frame);
-            let waiting = arrival.and_then(|arrival| self.waiting_for(arrival, data, hash, &mut found));
+            let waiting =
+                arrival.and_then(|arrival| self.waiting_for(arrival, data, hash, &mut found));
             if let Err(dropped) = waiting {
                 found.truncate(from);
                 *state = State::Refused(dropped);
@@ -328,7 +390,9 @@ impl Forwarder {
         let mut matched = 0;
         for (data, hash, frame, places, _) in all_data(run) {
             let slots = &found[places.clone()];
-            if let (false, Ok(arrival)) = (slots.is_empty(), arrivals.of(&mut self.faces, frame.face)) {
+            if let (false, Ok(arrival)) =
+                (slots.is_empty(), arrivals.of(&mut self.faces, frame.face))
+            {
                 matched += 1;
                 self.keep(arrival, data, hash, slots, None);
             }
@@ -340,7 +404,9 @@ impl Forwarder {
                 State::Refused(dropped) => Err(dropped),
                 _ => arrivals.of(&mut self.faces, frame.face).map(|arrival| {
                     let slots = &found[places.clone()];
-                    slots.iter().for_each(|slot| self.outgoing_data(arrival, data, *slot, None, first, out));
+                    slots.iter().for_each(|slot| {
+                        self.outgoing_data(arrival, data, *slot, None, first, out)
+                    });
                 }),
             };
             self.end_of_frame(first, frame, &result, out);
@@ -359,20 +425,42 @@ fn is_ordinary(interest: &Interest<'_>) -> bool {
     interest.nonce.is_some() && !is_management(interest.name)
 }
 
-type Place<'r, 'a, P> = (&'r P, u64, &'r Frame<'a>, &'r mut Range<usize>, &'r mut State);
+type Place<'r, 'a, P> = (
+    &'r P,
+    u64,
+    &'r Frame<'a>,
+    &'r mut Range<usize>,
+    &'r mut State,
+);
 
 #[inline]
-fn interests<'r, 'a>(run: &'r mut [Ahead<'a>]) -> impl Iterator<Item = Place<'r, 'a, Interest<'a>>> {
-    run.iter_mut().filter_map(|Ahead { frame, places, state, .. }| match &frame.packet {
-        Packet::Interest(interest, hash) => Some((interest, *hash, &*frame, places, state)),
-        _ => None,
-    })
+fn interests<'r, 'a>(
+    run: &'r mut [Ahead<'a>],
+) -> impl Iterator<Item = Place<'r, 'a, Interest<'a>>> {
+    run.iter_mut().filter_map(
+        |Ahead {
+             frame,
+             places,
+             state,
+             ..
+         }| match &frame.packet {
+            Packet::Interest(interest, hash) => Some((interest, *hash, &*frame, places, state)),
+            _ => None,
+        },
+    )
 }
 
 #[inline]
 fn all_data<'r, 'a>(run: &'r mut [Ahead<'a>]) -> impl Iterator<Item = Place<'r, 'a, Data<'a>>> {
-    run.iter_mut().filter_map(|Ahead { frame, places, state, .. }| match &frame.packet {
-        Packet::Data(data, hash) => Some((data, *hash, &*frame, places, state)),
-        _ => None,
-    })
+    run.iter_mut().filter_map(
+        |Ahead {
+             frame,
+             places,
+             state,
+             ..
+         }| match &frame.packet {
+            Packet::Data(data, hash) => Some((data, *hash, &*frame, places, state)),
+            _ => None,
+        },
+    )
 }

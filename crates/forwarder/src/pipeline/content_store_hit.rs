@@ -11,7 +11,9 @@ impl Forwarder {
     /// Sends the Data in a slot back.
     #[inline]
     pub(super) fn send_stored(&mut self, arrival: &Arrival<'_>, slot: Slot, out: &mut Outbox) {
-        let Some(data) = self.content_store.wire(slot) else { return };
+        let Some(data) = self.content_store.wire(slot) else {
+            return;
+        };
         let Arrival { face, header, .. } = *arrival;
         self.satisfied += 1;
         let to_send = out.push(face, Body::Cached(data));

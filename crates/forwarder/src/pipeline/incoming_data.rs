@@ -27,7 +27,10 @@ impl Forwarder {
         let waiting = self.waiting_for(arrival, data, hash, &mut found);
         if waiting.is_ok() {
             let first_found = found.first().copied();
-            let place = self.paths.as_ref().and_then(|paths| Some(paths.of_data(arrival.header.path, first_found?)));
+            let place = self
+                .paths
+                .as_ref()
+                .and_then(|paths| Some(paths.of_data(arrival.header.path, first_found?)));
             self.keep(arrival, data, hash, &found, place.as_ref());
             let first = out.sends.len();
             for slot in &found {
@@ -55,11 +58,17 @@ impl Forwarder {
             return Err(Dropped::new(DropReason::Scope));
         }
         let from = found.len();
-        self.pit.matches(&self.hasher, hash, data, &mut self.scratch.prefixes, found);
+        self.pit
+            .matches(&self.hasher, hash, data, &mut self.scratch.prefixes, found);
         // Only an upstream that was asked may answer. The answer is then for all consumers of this
         // name.
-        let asked_here =
-            |slot: &u32| self.pit.entry(*slot).out_records.iter().any(|record| record.face == arrival.face);
+        let asked_here = |slot: &u32| {
+            self.pit
+                .entry(*slot)
+                .out_records
+                .iter()
+                .any(|record| record.face == arrival.face)
+        };
         if !found[from..].iter().any(asked_here) {
             return Err(Dropped::new(DropReason::Unsolicited));
         }
@@ -110,8 +119,10 @@ impl Forwarder {
         let judge = || verdict.unwrap_or_else(judge);
         let pit = &self.pit;
         let must_be_fresh = found.iter().all(|slot| pit.entry(*slot).must_be_fresh());
-        self.content_store.observe_fetched(now, hash, data, must_be_fresh);
+        self.content_store
+            .observe_fetched(now, hash, data, must_be_fresh);
         let asked = found.iter().map(|slot| pit.entry(*slot).name_hash());
-        self.content_store.insert(now, hash, data, asked, path, judge);
+        self.content_store
+            .insert(now, hash, data, asked, path, judge);
     }
 }

@@ -45,14 +45,18 @@ impl Forwarder {
             return self.on_interest(&arrival.made(packet.clone()), &interest, hash, hashed, out);
         }
         self.check(arrival, interest)?;
-        if is_management(interest.name) && (arrival.local || self.management.authority.allows_localhop()) {
+        if is_management(interest.name)
+            && (arrival.local || self.management.authority.allows_localhop())
+        {
             return self.on_management(arrival, interest, hash, out);
         }
         let pending = match self.pending(arrival, interest, hash) {
             Ok(pending) => pending,
             Err(dropped) => return self.refused(arrival, interest, dropped, out),
         };
-        let Arrival { now, face, header, .. } = *arrival;
+        let Arrival {
+            now, face, header, ..
+        } = *arrival;
         if let Some(stored) = self.stored(now, interest, hash, pending) {
             self.send_stored(arrival, stored, out);
             return Ok(());
@@ -61,13 +65,28 @@ impl Forwarder {
         if let Some(paths) = self.paths.as_mut().filter(|_| pending.is_none()) {
             paths.remember(slot, header.path);
         }
-        self.forward(arrival, &Asked { slot, interest, hashed, routes: None, nonce, lifetime }, out);
+        self.forward(
+            arrival,
+            &Asked {
+                slot,
+                interest,
+                hashed,
+                routes: None,
+                nonce,
+                lifetime,
+            },
+            out,
+        );
         Ok(())
     }
 
     /// Checks that an Interest may pass.
     #[inline]
-    pub(crate) fn check(&self, arrival: &Arrival<'_>, interest: &Interest<'_>) -> Result<(), Dropped> {
+    pub(crate) fn check(
+        &self,
+        arrival: &Arrival<'_>,
+        interest: &Interest<'_>,
+    ) -> Result<(), Dropped> {
         let name = interest.name;
         if !arrival.local && is_localhost(name) {
             return Err(Dropped::new(DropReason::Scope));
@@ -94,7 +113,13 @@ impl Forwarder {
     ) -> Result<Option<u32>, Dropped> {
         let pending = self.pit.find(hash, interest);
         let peer = arrival.point_to_point.then_some(arrival.face);
-        match self.is_duplicate(arrival.now, hash, interest.nonce.unwrap_or_default(), peer, pending) {
+        match self.is_duplicate(
+            arrival.now,
+            hash,
+            interest.nonce.unwrap_or_default(),
+            peer,
+            pending,
+        ) {
             true => Err(Dropped::new(DropReason::DuplicateNonce)),
             false => Ok(pending),
         }
@@ -152,12 +177,26 @@ impl Forwarder {
             Some(slot) => slot,
             None => {
                 self.make_room(now, face, interest);
-                self.pit.insert(face, hash, interest).ok_or(Dropped::new(DropReason::PitFull))?
+                self.pit
+                    .insert(face, hash, interest)
+                    .ok_or(Dropped::new(DropReason::PitFull))?
             }
         };
-        let lifetime = interest.lifetime_or_default().min(limits::INTEREST_LIFETIME);
-        let (nonce, hop_limit) = (interest.nonce.unwrap_or_default(), received_hop_limit(interest));
-        let record = InRecord { face, nonce, hop_limit, expires: now + lifetime, token, repeated: false };
+        let lifetime = interest
+            .lifetime_or_default()
+            .min(limits::INTEREST_LIFETIME);
+        let (nonce, hop_limit) = (
+            interest.nonce.unwrap_or_default(),
+            received_hop_limit(interest),
+        );
+        let record = InRecord {
+            face,
+            nonce,
+            hop_limit,
+            expires: now + lifetime,
+            token,
+            repeated: false,
+        };
         self.add_consumer(slot, record)?;
         Ok((slot, lifetime))
     }
@@ -171,8 +210,12 @@ impl Forwarder {
         match arrival.next_hop {
             // The application has chosen: no strategy is asked (NDNLPv2, "Consumer Controlled
             // Forwarding").
-            Some(chosen) => self.decide(arrival, asked, out, |_, decision| decision.send_to_chosen(chosen)),
-            None => self.decide(arrival, asked, out, |strategy, decision| strategy.on_interest(decision)),
+            Some(chosen) => self.decide(arrival, asked, out, |_, decision| {
+                decision.send_to_chosen(chosen)
+            }),
+            None => self.decide(arrival, asked, out, |strategy, decision| {
+                strategy.on_interest(decision)
+            }),
         }
     }
 
@@ -180,7 +223,9 @@ impl Forwarder {
     fn make_room(&mut self, now: Time, face: FaceId, interest: &Interest<'_>) {
         let mut shared = 0;
         while self.pit.is_full_for(interest) && shared < limits::SHARED_ENTRIES_TO_MAKE_ROOM {
-            let Some((from, slot)) = self.pit.take_from(face) else { return };
+            let Some((from, slot)) = self.pit.take_from(face) else {
+                return;
+            };
             self.count_drop(from, DropReason::PitFull);
             self.unsatisfied += 1;
             match slot {
@@ -214,16 +259,33 @@ impl Forwarder {
         let entry = self.pit.entry(slot);
         // From the same peer it is a retransmission (NFD, "DUPLICATE_NONCE_IN_SAME"); on a link
         // with several peers, another node has relayed it.
-        let repeated = entry.in_records.iter().any(|record| record.nonce == nonce && peer == Some(record.face));
+        let repeated = entry
+            .in_records
+            .iter()
+            .any(|record| record.nonce == nonce && peer == Some(record.face));
         let carried = entry.in_records.iter().map(|record| record.nonce);
-        !repeated && carried.chain(entry.out_records.iter().map(|record| record.nonce)).any(|carried| carried == nonce)
+        !repeated
+            && carried
+                .chain(entry.out_records.iter().map(|record| record.nonce))
+                .any(|carried| carried == nonce)
     }
 
     fn add_consumer(&mut self, slot: u32, record: InRecord) -> Result<(), Dropped> {
         let entry = self.pit.entry_mut(slot);
-        match entry.in_records.iter().position(|old| old.face == record.face) {
-            Some(known) => entry.in_records[known] = InRecord { repeated: true, ..record },
-            None if entry.in_records.len() < limits::RECORDS_PER_ENTRY => entry.in_records.push(record),
+        match entry
+            .in_records
+            .iter()
+            .position(|old| old.face == record.face)
+        {
+            Some(known) => {
+                entry.in_records[known] = InRecord {
+                    repeated: true,
+                    ..record
+                }
+            }
+            None if entry.in_records.len() < limits::RECORDS_PER_ENTRY => {
+                entry.in_records.push(record)
+            }
             None => return Err(Dropped::new(DropReason::PitFull)),
         }
         let last = self.pit.entry(slot).last_expiry();
@@ -235,13 +297,21 @@ impl Forwarder {
     pub(crate) fn finish(&mut self, now: Time, slot: u32) {
         let entry = self.pit.entry(slot);
         // A request to the second tier left no node, and cannot come back.
-        for record in entry.out_records.iter().filter(|record| record.face != FaceId::CONTENT_STORE) {
-            self.dead_nonces.insert(now, entry.name_hash(), record.nonce);
+        for record in entry
+            .out_records
+            .iter()
+            .filter(|record| record.face != FaceId::CONTENT_STORE)
+        {
+            self.dead_nonces
+                .insert(now, entry.name_hash(), record.nonce);
         }
         self.pit.remove(slot);
     }
 }
 
 pub(crate) fn is_waiting(now: Time, entry: &PitEntry) -> bool {
-    entry.in_records.iter().any(|record| !record.expires.has_passed(now))
+    entry
+        .in_records
+        .iter()
+        .any(|record| !record.expires.has_passed(now))
 }

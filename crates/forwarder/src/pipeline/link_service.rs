@@ -9,7 +9,9 @@ use crate::tables::name_hash::{Hashed, NameHasher};
 use crate::tables::stored_packet::StoredPacket;
 use bytes::Bytes;
 use larder_packet::limits::REASSEMBLY_TIMEOUT;
-use larder_packet::{Data, Interest, LpHeader, LpPacket, NackReason, Reassembled, Reassembler, encode_lp, types};
+use larder_packet::{
+    Data, Interest, LpHeader, LpPacket, NackReason, Reassembled, Reassembler, encode_lp, types,
+};
 use larder_units::Time;
 use std::ops::Range;
 
@@ -38,15 +40,26 @@ pub(crate) enum Packet<'a> {
 
 impl<'a> Frame<'a> {
     /// An empty frame.
-    pub(crate) const NOTHING: Frame<'static> =
-        Frame { face: FaceId::INTERNAL, bytes: &[], range: 0..0, is_bare: true, packet: Packet::Nothing };
+    pub(crate) const NOTHING: Frame<'static> = Frame {
+        face: FaceId::INTERNAL,
+        bytes: &[],
+        range: 0..0,
+        is_bare: true,
+        packet: Packet::Nothing,
+    };
 
     /// Reads a frame with a packet of at most `largest` bytes. Decrements an Interest's HopLimit in
     /// place.
     // The frame is large: with the decoders inlined into the batch, it is written in its final
     // place.
     #[inline(always)]
-    pub(crate) fn read(&mut self, hasher: &NameHasher, largest: usize, face: FaceId, bytes: &'a mut [u8]) {
+    pub(crate) fn read(
+        &mut self,
+        hasher: &NameHasher,
+        largest: usize,
+        face: FaceId,
+        bytes: &'a mut [u8],
+    ) {
         // Most have no link header, which the first byte tells.
         let [5 | 6, ..] = bytes else {
             *self = Frame::read_with_header(hasher, largest, face, bytes);
@@ -61,7 +74,12 @@ impl<'a> Frame<'a> {
         }
     }
 
-    fn read_with_header(hasher: &NameHasher, largest: usize, face: FaceId, bytes: &'a mut [u8]) -> Frame<'a> {
+    fn read_with_header(
+        hasher: &NameHasher,
+        largest: usize,
+        face: FaceId,
+        bytes: &'a mut [u8],
+    ) -> Frame<'a> {
         let opened = open(bytes, largest);
         let bytes: &'a [u8] = bytes;
         let (packet, range) = match opened {
@@ -70,11 +88,22 @@ impl<'a> Frame<'a> {
             Opened::Empty => (Packet::Nothing, 0..0),
             Opened::Bad(dropped) => (Packet::Bad(dropped), 0..0),
         };
-        Frame { face, bytes, range, is_bare: false, packet }
+        Frame {
+            face,
+            bytes,
+            range,
+            is_bare: false,
+            packet,
+        }
     }
 
     /// Reads a bare Data in bytes that must not change.
-    fn read_shared(hasher: &NameHasher, largest: usize, face: FaceId, bytes: &'a [u8]) -> Frame<'a> {
+    fn read_shared(
+        hasher: &NameHasher,
+        largest: usize,
+        face: FaceId,
+        bytes: &'a [u8],
+    ) -> Frame<'a> {
         let packet = match check_size(bytes, largest) {
             Err(dropped) => Packet::Bad(dropped),
             Ok(()) => match Packet::decode(hasher, bytes) {
@@ -82,7 +111,13 @@ impl<'a> Frame<'a> {
                 packet => packet,
             },
         };
-        Frame { face, bytes, range: 0..bytes.len(), is_bare: true, packet }
+        Frame {
+            face,
+            bytes,
+            range: 0..bytes.len(),
+            is_bare: true,
+            packet,
+        }
     }
 
     /// Reads the link header again: a batch would otherwise carry all of them.
@@ -140,7 +175,13 @@ pub(crate) fn open(frame: &mut [u8], largest: usize) -> Opened {
 #[inline]
 pub(crate) fn check_size(packet: &[u8], largest: usize) -> Result<(), Dropped> {
     match packet.len() > largest {
-        true => Err(Dropped { reason: DropReason::Oversized, detail: Detail::Bytes { found: packet.len(), largest } }),
+        true => Err(Dropped {
+            reason: DropReason::Oversized,
+            detail: Detail::Bytes {
+                found: packet.len(),
+                largest,
+            },
+        }),
         false => Ok(()),
     }
 }
@@ -148,7 +189,11 @@ pub(crate) fn check_size(packet: &[u8], largest: usize) -> Result<(), Dropped> {
 /// Refuses a packet that is too large, and decrements an Interest's HopLimit (packet specification
 /// 0.3, "HopLimit"). The Interest of a Nack goes back, and keeps its HopLimit.
 #[inline]
-fn check_and_age(packet: &mut [u8], nack: Option<NackReason>, largest: usize) -> Result<(), Dropped> {
+fn check_and_age(
+    packet: &mut [u8],
+    nack: Option<NackReason>,
+    largest: usize,
+) -> Result<(), Dropped> {
     check_size(packet, largest)?;
     match nack.is_none() && may_have_hop_limit(packet) {
         true => age(packet),
@@ -165,10 +210,12 @@ fn may_have_hop_limit(packet: &[u8]) -> bool {
     const HOP_LIMIT: u8 = types::HOP_LIMIT as u8;
     let mut rest = match packet {
         [INTEREST, 0..=252, NAME, name @ 0..=252, rest @ ..]
-        | [INTEREST, 0xFD, _, _, NAME, name @ 0..=252, rest @ ..] => match rest.get(usize::from(*name)..) {
-            Some(rest) => rest,
-            None => return false,
-        },
+        | [INTEREST, 0xFD, _, _, NAME, name @ 0..=252, rest @ ..] => {
+            match rest.get(usize::from(*name)..) {
+                Some(rest) => rest,
+                None => return false,
+            }
+        }
         [INTEREST, ..] => return true,
         _ => return false,
     };
@@ -183,8 +230,12 @@ fn may_have_hop_limit(packet: &[u8]) -> bool {
 
 fn age(packet: &mut [u8]) -> Result<(), Dropped> {
     let interest = Interest::decode(packet)?;
-    let Some((limit, at)) = interest.hop_limit.zip(interest.hop_limit_offset) else { return Ok(()) };
-    packet[at] = limit.checked_sub(1).ok_or(Dropped::new(DropReason::HopLimit))?;
+    let Some((limit, at)) = interest.hop_limit.zip(interest.hop_limit_offset) else {
+        return Ok(());
+    };
+    packet[at] = limit
+        .checked_sub(1)
+        .ok_or(Dropped::new(DropReason::HopLimit))?;
     Ok(())
 }
 
@@ -227,14 +278,23 @@ pub(crate) struct Arrival<'a> {
 
 impl<'a> Arrival<'a> {
     #[inline]
-    fn new(now: Time, id: FaceId, face: &Face, header: &'a LpHeader, source: Source) -> Arrival<'a> {
+    fn new(
+        now: Time,
+        id: FaceId,
+        face: &Face,
+        header: &'a LpHeader,
+        source: Source,
+    ) -> Arrival<'a> {
         Arrival {
             now,
             face: id,
             local: face.is_local(),
             point_to_point: face.config.is_point_to_point(),
             header,
-            next_hop: header.next_hop_face.filter(|_| face.config.local_fields).map(FaceId),
+            next_hop: header
+                .next_hop_face
+                .filter(|_| face.config.local_fields)
+                .map(FaceId),
             source,
         }
     }
@@ -254,7 +314,10 @@ impl<'a> Arrival<'a> {
 
     /// Returns the arrival of a packet that was reassembled or changed, with its new bytes.
     pub(crate) fn made(&self, bytes: Bytes) -> Arrival<'a> {
-        Arrival { source: Source::Made(bytes), ..self.clone() }
+        Arrival {
+            source: Source::Made(bytes),
+            ..self.clone()
+        }
     }
 }
 
@@ -269,12 +332,20 @@ pub(crate) struct Arrivals {
 
 impl Arrivals {
     pub(crate) fn new(now: Time) -> Arrivals {
-        Arrivals { now, latest: None, counted: FaceCounters::default() }
+        Arrivals {
+            now,
+            latest: None,
+            counted: FaceCounters::default(),
+        }
     }
 
     /// Returns the arrival of a packet of this face.
     #[inline]
-    pub(crate) fn of(&mut self, faces: &mut Faces, id: FaceId) -> Result<&Arrival<'static>, Dropped> {
+    pub(crate) fn of(
+        &mut self,
+        faces: &mut Faces,
+        id: FaceId,
+    ) -> Result<&Arrival<'static>, Dropped> {
         if self.latest.as_ref().is_none_or(|latest| latest.face != id) {
             self.change_face(faces, id);
         }
@@ -285,12 +356,17 @@ impl Arrivals {
     fn change_face(&mut self, faces: &mut Faces, id: FaceId) {
         self.add_counts(faces);
         let face = faces.get(id);
-        self.latest = face.map(|face| Arrival::new(self.now, id, face, &LpHeader::EMPTY, Source::Input));
+        self.latest =
+            face.map(|face| Arrival::new(self.now, id, face, &LpHeader::EMPTY, Source::Input));
     }
 
     /// Counts a packet, and returns its arrival.
     #[inline]
-    pub(crate) fn count(&mut self, faces: &mut Faces, frame: &Frame<'_>) -> Result<&Arrival<'static>, Dropped> {
+    pub(crate) fn count(
+        &mut self,
+        faces: &mut Faces,
+        frame: &Frame<'_>,
+    ) -> Result<&Arrival<'static>, Dropped> {
         self.of(faces, frame.face)?;
         self.counted.in_bytes += frame.bytes.len() as u64;
         self.counted.count_arrival(&frame.packet, None);
@@ -304,7 +380,11 @@ impl Arrivals {
             return;
         }
         let counted = std::mem::take(&mut self.counted);
-        if let Some(face) = self.latest.as_ref().and_then(|latest| faces.get_mut(latest.face)) {
+        if let Some(face) = self
+            .latest
+            .as_ref()
+            .and_then(|latest| faces.get_mut(latest.face))
+        {
             face.counters.add(&counted);
         }
     }
@@ -316,7 +396,13 @@ impl Forwarder {
     ///
     /// `Err` has the reason of a drop, for the host's log. The drop was counted, and the face
     /// stays.
-    pub fn on_packet(&mut self, now: Time, face: FaceId, frame: &mut [u8], out: &mut Outbox) -> Result<(), Dropped> {
+    pub fn on_packet(
+        &mut self,
+        now: Time,
+        face: FaceId,
+        frame: &mut [u8],
+        out: &mut Outbox,
+    ) -> Result<(), Dropped> {
         out.clear();
         self.clock = now;
         let mut read = Frame::NOTHING;
@@ -365,16 +451,36 @@ impl Forwarder {
 
     /// Counts what the frame has caused: its drop, and the sends from number `first` on.
     #[inline]
-    pub(crate) fn end_of_frame(&mut self, first: usize, frame: &Frame<'_>, result: &Result<(), Dropped>, out: &Outbox) {
+    pub(crate) fn end_of_frame(
+        &mut self,
+        first: usize,
+        frame: &Frame<'_>,
+        result: &Result<(), Dropped>,
+        out: &Outbox,
+    ) {
         if let Err(dropped) = result {
             self.count_drop(frame.face, dropped.reason);
         }
-        self.count_sends(first, frame.range.len(), matches!(frame.packet, Packet::Interest(..)), out);
+        self.count_sends(
+            first,
+            frame.range.len(),
+            matches!(frame.packet, Packet::Interest(..)),
+            out,
+        );
     }
 
     #[inline]
-    fn receive(&mut self, now: Time, frame: &Frame<'_>, hashed: Hashed<'_>, out: &mut Outbox) -> Result<(), Dropped> {
-        let face = self.faces.get_mut(frame.face).ok_or(Dropped::new(DropReason::NoFace))?;
+    fn receive(
+        &mut self,
+        now: Time,
+        frame: &Frame<'_>,
+        hashed: Hashed<'_>,
+        out: &mut Outbox,
+    ) -> Result<(), Dropped> {
+        let face = self
+            .faces
+            .get_mut(frame.face)
+            .ok_or(Dropped::new(DropReason::NoFace))?;
         face.counters.in_bytes += frame.bytes.len() as u64;
         match &frame.packet {
             Packet::Nothing => Ok(()),
@@ -404,13 +510,20 @@ impl Forwarder {
         piece: &[u8],
         out: &mut Outbox,
     ) -> Result<(), Dropped> {
-        let face = self.faces.get_mut(id).ok_or(Dropped::new(DropReason::NoFace))?;
+        let face = self
+            .faces
+            .get_mut(id)
+            .ok_or(Dropped::new(DropReason::NoFace))?;
         self.next_sweep.get_or_insert(now + REASSEMBLY_TIMEOUT);
         let largest = self.max_packet_bytes;
         let is_reliable = face.config.link_reliability;
         let reassembler = face.reassembler.get_or_insert_with(|| {
             let reassembler = Reassembler::for_packets_of(largest);
-            Box::new(if is_reliable { reassembler.of_reliable_link() } else { reassembler })
+            Box::new(if is_reliable {
+                reassembler.of_reliable_link()
+            } else {
+                reassembler
+            })
         });
         let before = reassembler.counters().incomplete_packets();
         let held = reassembler.held_bytes();
@@ -423,11 +536,17 @@ impl Forwarder {
         if self.partial_bytes > self.most_partial_bytes {
             self.reclaim_partial();
         }
-        let face = self.faces.get_mut(id).ok_or(Dropped::new(DropReason::NoFace))?;
+        let face = self
+            .faces
+            .get_mut(id)
+            .ok_or(Dropped::new(DropReason::NoFace))?;
         match outcome {
             Reassembled::Done(packet, header) if !self.shard.is_only() => {
                 // A link packet in a link packet would make fragments of fragments.
-                if !matches!(packet.first().map(|first| u32::from(*first)), Some(types::INTEREST | types::DATA)) {
+                if !matches!(
+                    packet.first().map(|first| u32::from(*first)),
+                    Some(types::INTEREST | types::DATA)
+                ) {
                     return Err(Dropped::new(DropReason::Malformed));
                 }
                 let mut frame = Vec::new();
@@ -461,8 +580,12 @@ impl Forwarder {
     ) -> Result<(), Dropped> {
         match (packet, arrival.header.nack) {
             (Packet::Bad(dropped), _) => Err(*dropped),
-            (Packet::Interest(interest, hash), None) => self.on_interest(arrival, interest, *hash, hashed, out),
-            (Packet::Interest(interest, hash), Some(reason)) => self.on_nack(arrival, reason, interest, *hash, out),
+            (Packet::Interest(interest, hash), None) => {
+                self.on_interest(arrival, interest, *hash, hashed, out)
+            }
+            (Packet::Interest(interest, hash), Some(reason)) => {
+                self.on_nack(arrival, reason, interest, *hash, out)
+            }
             (Packet::Data(data, hash), None) => self.on_data(arrival, data, *hash, out),
             _ => Err(Dropped::new(DropReason::Malformed)),
         }
@@ -476,13 +599,24 @@ impl Forwarder {
     /// Counts the sends from number `first` on. The packet that caused them has so many bytes, and
     /// is an Interest or not.
     #[inline]
-    pub(crate) fn count_sends(&mut self, first: usize, bytes: usize, is_interest: bool, out: &Outbox) {
+    pub(crate) fn count_sends(
+        &mut self,
+        first: usize,
+        bytes: usize,
+        is_interest: bool,
+        out: &Outbox,
+    ) {
         for send in &out.sends[first..] {
-            let Some(face) = self.faces.get_mut(send.face) else { continue };
+            let Some(face) = self.faces.get_mut(send.face) else {
+                continue;
+            };
             let counters = &mut face.counters;
             let (bytes, is_interest) = match &send.body {
                 Body::Input => (bytes as u64, is_interest),
-                Body::Stored(bytes) => (bytes.len() as u64, bytes.first() == Some(&(types::INTEREST as u8))),
+                Body::Stored(bytes) => (
+                    bytes.len() as u64,
+                    bytes.first() == Some(&(types::INTEREST as u8)),
+                ),
                 Body::Cached(packet) => (packet.len() as u64, false),
             };
             counters.out_bytes += bytes;

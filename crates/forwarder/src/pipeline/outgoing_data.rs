@@ -26,17 +26,25 @@ impl Forwarder {
         let from_tier = arrival.face == FaceId::CONTENT_STORE;
         let told = match from_tier || self.pit.entry(slot).waits_for_tier() {
             true => None,
-            false => self.measure(slot, |strategy, entry| strategy.on_data(now, arrival.face, entry)),
+            false => self.measure(slot, |strategy, entry| {
+                strategy.on_data(now, arrival.face, entry)
+            }),
         };
         let told = told.unwrap_or_default();
         let mark = arrival.header.congestion_mark.or(told.mark.then_some(1));
-        let rate = [arrival.header.interest_rate, told.rate].into_iter().flatten().min();
+        let rate = [arrival.header.interest_rate, told.rate]
+            .into_iter()
+            .flatten()
+            .min();
         let before = out.sends.len();
         let mut is_for_management = false;
         for consumer in &self.pit.entry(slot).in_records {
             let again = before > first
-                && (out.sends[first..].iter().rev().take(limits::REPEATS_LOOKED_FOR))
-                    .any(|sent| sent.face == consumer.face && sent.header.pit_token == consumer.token);
+                && (out.sends[first..]
+                    .iter()
+                    .rev()
+                    .take(limits::REPEATS_LOOKED_FOR))
+                .any(|sent| sent.face == consumer.face && sent.header.pit_token == consumer.token);
             // The sender does not need the Data back, except on a multicast face, where other
             // listeners may have missed it.
             let has_it = consumer.face == arrival.face && !self.faces.is_ad_hoc(consumer.face);
@@ -49,7 +57,11 @@ impl Forwarder {
                 is_for_management = true;
             } else if !again {
                 let header = out.push(consumer.face, arrival.source.body());
-                (header.pit_token, header.congestion_mark, header.interest_rate) = (consumer.token, mark, rate);
+                (
+                    header.pit_token,
+                    header.congestion_mark,
+                    header.interest_rate,
+                ) = (consumer.token, mark, rate);
                 self.tell_incoming(header, consumer.face, arrival.face);
                 if let Some(place) = place {
                     header.path = self.path_to(consumer.face, Some(place.told));

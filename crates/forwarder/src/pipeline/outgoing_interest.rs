@@ -45,7 +45,13 @@ impl Forwarder {
     #[inline]
     pub(crate) fn routes(&mut self, interest: &Interest<'_>, hashed: Hashed<'_>) -> Option<Routes> {
         let prefixes = hashed.of(self.prefix_lengths())?;
-        Some(routes(&self.hasher, &self.fib, interest, prefixes, &mut self.scratch.hinted))
+        Some(routes(
+            &self.hasher,
+            &self.fib,
+            interest,
+            prefixes,
+            &mut self.scratch.hinted,
+        ))
     }
 
     /// Asks the strategy of the name, and carries out its decision.
@@ -56,9 +62,21 @@ impl Forwarder {
         out: &mut Outbox,
         ask: impl FnOnce(&mut dyn Strategy, &mut Decision<'_>),
     ) {
-        let Asked { slot, interest, hashed, routes: known, nonce, lifetime } = *asked;
+        let Asked {
+            slot,
+            interest,
+            hashed,
+            routes: known,
+            nonce,
+            lifetime,
+        } = *asked;
         let lengths = self.prefix_lengths();
-        let Scratch { prefixes, hinted, send_to, .. } = &mut self.scratch;
+        let Scratch {
+            prefixes,
+            hinted,
+            send_to,
+            ..
+        } = &mut self.scratch;
         send_to.clear();
         let prefixes = match hashed.of(lengths) {
             Some(prefixes) => prefixes,
@@ -68,16 +86,21 @@ impl Forwarder {
             }
         };
         // The root always has one.
-        let Some(instance) = self.strategies.longest_match_mut(interest.name, prefixes) else { return };
-        let Routes { namespace, next_hops } =
-            known.unwrap_or_else(|| routes(&self.hasher, &self.fib, interest, prefixes, hinted));
+        let Some(instance) = self.strategies.longest_match_mut(interest.name, prefixes) else {
+            return;
+        };
+        let Routes {
+            namespace,
+            next_hops,
+        } = known.unwrap_or_else(|| routes(&self.hasher, &self.fib, interest, prefixes, hinted));
         let next_hops = next_hops.map_or(&[][..], |set| self.fib.next_hops(set));
         let faces = &self.faces;
-        let is_local = |record: &InRecord| faces.get(record.face).is_some_and(|face| face.is_local());
+        let is_local =
+            |record: &InRecord| faces.get(record.face).is_some_and(|face| face.is_local());
         let entry = self.pit.entry_mut(slot);
         entry.namespace = namespace;
-        let stays_here =
-            is_localhost(interest.name) || (is_localhop(interest.name) && !entry.in_records.iter().any(is_local));
+        let stays_here = is_localhost(interest.name)
+            || (is_localhop(interest.name) && !entry.in_records.iter().any(is_local));
         let mut refused = None;
         let mut decision = Decision {
             now: arrival.now,
@@ -108,7 +131,8 @@ impl Forwarder {
             header.congestion_mark = arrival.header.congestion_mark;
             header.non_discovery = arrival.header.non_discovery;
             if self.faces.local_fields(face) {
-                header.incoming_face = Some(asker(self.pit.entry(slot), asked.nonce, arrival.face).0);
+                header.incoming_face =
+                    Some(asker(self.pit.entry(slot), asked.nonce, arrival.face).0);
             }
             if let Some(paths) = &self.paths {
                 header.path = self.path_to(face, Some(paths.of_interest(slot)));
@@ -125,28 +149,46 @@ impl Forwarder {
             return;
         }
         let (pit, faces, paths, hasher) = (&mut self.pit, &self.faces, &self.paths, &self.hasher);
-        let mut send = |held: HeldInterest| {
-            let Some(upstream) = faces.get(held.to) else { return false };
-            let Some((slot, entry)) = entry_of(pit, hasher, &held) else { return false };
-            // A removed face waits for nothing.
-            if !entry
-                .in_records
-                .iter()
-                .any(|record| !record.expires.has_passed(now) && faces.get(record.face).is_some())
-            {
-                entry.out_records.retain(|record| record.face != held.to);
-                return false;
-            }
-            let HeldInterest { packet, from, to, mark, non_discovery } = held;
-            let Some(record) = entry.out_records.iter_mut().find(|record| record.face == to) else { return false };
-            (record.held, record.sent) = (false, now);
-            let nonce = record.nonce;
-            let header = out.push(to, Body::Stored(packet));
-            (header.congestion_mark, header.non_discovery) = (mark, non_discovery);
-            header.path = paths.as_ref().filter(|_| !upstream.is_local()).map(|paths| paths.of_interest(slot));
-            header.incoming_face = faces.local_fields(to).then(|| asker(entry, nonce, from).0);
-            true
-        };
+        let mut send =
+            |held: HeldInterest| {
+                let Some(upstream) = faces.get(held.to) else {
+                    return false;
+                };
+                let Some((slot, entry)) = entry_of(pit, hasher, &held) else {
+                    return false;
+                };
+                // A removed face waits for nothing.
+                if !entry.in_records.iter().any(|record| {
+                    !record.expires.has_passed(now) && faces.get(record.face).is_some()
+                }) {
+                    entry.out_records.retain(|record| record.face != held.to);
+                    return false;
+                }
+                let HeldInterest {
+                    packet,
+                    from,
+                    to,
+                    mark,
+                    non_discovery,
+                } = held;
+                let Some(record) = entry
+                    .out_records
+                    .iter_mut()
+                    .find(|record| record.face == to)
+                else {
+                    return false;
+                };
+                (record.held, record.sent) = (false, now);
+                let nonce = record.nonce;
+                let header = out.push(to, Body::Stored(packet));
+                (header.congestion_mark, header.non_discovery) = (mark, non_discovery);
+                header.path = paths
+                    .as_ref()
+                    .filter(|_| !upstream.is_local())
+                    .map(|paths| paths.of_interest(slot));
+                header.incoming_face = faces.local_fields(to).then(|| asker(entry, nonce, from).0);
+                true
+            };
         for instance in self.strategies.values_mut() {
             instance.strategy.release(now, &mut send);
         }
@@ -158,7 +200,9 @@ impl Forwarder {
         let (pit, hasher) = (&mut self.pit, &self.hasher);
         let mut forget = |held: HeldInterest| {
             if let Some((_, entry)) = entry_of(pit, hasher, &held) {
-                entry.out_records.retain(|record| !(record.face == held.to && record.held));
+                entry
+                    .out_records
+                    .retain(|record| !(record.face == held.to && record.held));
             }
             false
         };
@@ -175,20 +219,37 @@ impl Forwarder {
 
     /// Sends every consumer of the entry a Nack with the Interest that it sent, and removes the
     /// entry.
-    fn refuse(&mut self, arrival: &Arrival<'_>, asked: &Asked<'_>, reason: NackReason, out: &mut Outbox) {
+    fn refuse(
+        &mut self,
+        arrival: &Arrival<'_>,
+        asked: &Asked<'_>,
+        reason: NackReason,
+        out: &mut Outbox,
+    ) {
         let Asked { slot, interest, .. } = *asked;
         let entry = self.pit.entry(slot);
         if reason == NackReason::NoRoute && entry.out_records.is_empty() {
             self.drops.count(DropReason::NoRoute);
         }
-        for consumer in entry.in_records.iter().filter(|consumer| !consumer.expires.has_passed(arrival.now)) {
-            if !self.faces.get(consumer.face).is_some_and(|face| face.config.is_point_to_point()) {
+        for consumer in entry
+            .in_records
+            .iter()
+            .filter(|consumer| !consumer.expires.has_passed(arrival.now))
+        {
+            if !self
+                .faces
+                .get(consumer.face)
+                .is_some_and(|face| face.config.is_point_to_point())
+            {
                 continue;
             }
-            let is_his = interest.nonce == Some(consumer.nonce) && interest.hop_limit == consumer.hop_limit;
+            let is_his =
+                interest.nonce == Some(consumer.nonce) && interest.hop_limit == consumer.hop_limit;
             let body = match is_his {
                 true => arrival.source.body(),
-                false => Body::Stored(rewritten(interest, consumer.nonce, consumer.hop_limit).into()),
+                false => {
+                    Body::Stored(rewritten(interest, consumer.nonce, consumer.hop_limit).into())
+                }
             };
             let header = out.push(consumer.face, body);
             (header.pit_token, header.nack) = (consumer.token, Some(reason));
@@ -210,7 +271,9 @@ impl Forwarder {
         }
         let body = match received_hop_limit(interest) {
             None => arrival.source.body(),
-            hop_limit => Body::Stored(rewritten(interest, interest.nonce.unwrap_or_default(), hop_limit).into()),
+            hop_limit => Body::Stored(
+                rewritten(interest, interest.nonce.unwrap_or_default(), hop_limit).into(),
+            ),
         };
         let header = out.push(arrival.face, body);
         (header.pit_token, header.nack) = (arrival.header.pit_token, Some(reason));
@@ -218,14 +281,19 @@ impl Forwarder {
 
     /// Informs the strategy of a pending Interest about its result, if it measures, and returns its
     /// answer.
-    pub(crate) fn measure<R>(&mut self, slot: u32, tell: impl FnOnce(&mut dyn Strategy, &PitEntry) -> R) -> Option<R> {
+    pub(crate) fn measure<R>(
+        &mut self,
+        slot: u32,
+        tell: impl FnOnce(&mut dyn Strategy, &PitEntry) -> R,
+    ) -> Option<R> {
         if self.measuring == 0 {
             return None;
         }
         let entry = self.pit.entry(slot);
         let name = entry.name();
         let prefixes = &mut self.scratch.prefixes;
-        self.hasher.prefixes(name, self.strategies.lengths(), prefixes);
+        self.hasher
+            .prefixes(name, self.strategies.lengths(), prefixes);
         let instance = self.strategies.longest_match_mut(name, prefixes)?;
         Some(tell(&mut *instance.strategy, entry))
     }
@@ -240,16 +308,32 @@ impl Forwarder {
         out: &mut Outbox,
     ) -> Result<(), Dropped> {
         let unexpected = Dropped::new(DropReason::UnexpectedNack);
-        let nonce = interest.nonce.filter(|_| arrival.point_to_point).ok_or(unexpected)?;
+        let nonce = interest
+            .nonce
+            .filter(|_| arrival.point_to_point)
+            .ok_or(unexpected)?;
         interest.check_parameters_digest().map_err(|_| unexpected)?;
-        let (slot, hop_limit) = self.pit.find_asked(hash, interest, arrival.face, nonce).ok_or(unexpected)?;
+        let (slot, hop_limit) = self
+            .pit
+            .find_asked(hash, interest, arrival.face, nonce)
+            .ok_or(unexpected)?;
         if interest.hop_limit != hop_limit {
             // The HopLimit that this upstream has spent counts for it alone, as in NFD.
             let packet = Bytes::from(rewritten(interest, nonce, hop_limit));
-            return self.on_nack(&arrival.made(packet.clone()), reason, &Interest::decode(&packet)?, hash, out);
+            return self.on_nack(
+                &arrival.made(packet.clone()),
+                reason,
+                &Interest::decode(&packet)?,
+                hash,
+                out,
+            );
         }
         let entry = self.pit.entry_mut(slot);
-        for record in entry.out_records.iter_mut().filter(|record| record.face == arrival.face) {
+        for record in entry
+            .out_records
+            .iter_mut()
+            .filter(|record| record.face == arrival.face)
+        {
             record.nacked = Some(reason);
         }
         if entry.waits_for_tier() {
@@ -258,19 +342,35 @@ impl Forwarder {
             return Ok(());
         }
         let lifetime = entry.last_expiry().since(arrival.now);
-        let asked = Asked { slot, interest, hashed: Hashed::default(), routes: None, nonce, lifetime };
-        self.decide(arrival, &asked, out, |strategy, decision| strategy.on_nack(decision));
+        let asked = Asked {
+            slot,
+            interest,
+            hashed: Hashed::default(),
+            routes: None,
+            nonce,
+            lifetime,
+        };
+        self.decide(arrival, &asked, out, |strategy, decision| {
+            strategy.on_nack(decision)
+        });
         Ok(())
     }
 }
 
 /// Returns the pending entry of an Interest that is still held back.
-fn entry_of<'a>(pit: &'a mut Pit, hasher: &NameHasher, held: &HeldInterest) -> Option<(u32, &'a mut PitEntry)> {
+fn entry_of<'a>(
+    pit: &'a mut Pit,
+    hasher: &NameHasher,
+    held: &HeldInterest,
+) -> Option<(u32, &'a mut PitEntry)> {
     let interest = Interest::decode(&held.packet).ok()?;
     let hash = hasher.hash(interest.name.strip_implicit_digest().0.as_bytes());
     let slot = pit.find(hash, &interest)?;
     let entry = pit.entry_mut(slot);
-    let is_held = entry.out_records.iter().any(|record| record.face == held.to && record.held);
+    let is_held = entry
+        .out_records
+        .iter()
+        .any(|record| record.face == held.to && record.held);
     is_held.then_some((slot, entry))
 }
 
@@ -291,7 +391,10 @@ fn routes(
             fib.longest_match(delegation, hinted)
         }),
     };
-    Routes { namespace: found.map_or(0, |(hash, _)| hash), next_hops: found.map(|(_, set)| set) }
+    Routes {
+        namespace: found.map_or(0, |(hash, _)| hash),
+        next_hops: found.map(|(_, set)| set),
+    }
 }
 
 /// Returns the consumer whose Interest goes upstream with this nonce, which may be the strategy's
@@ -299,7 +402,9 @@ fn routes(
 fn asker(entry: &PitEntry, nonce: u32, from: FaceId) -> FaceId {
     let records = &entry.in_records;
     let of_nonce = records.iter().find(|record| record.nonce == nonce);
-    let asker = of_nonce.or_else(|| records.iter().find(|record| record.face == from)).or(records.first());
+    let asker = of_nonce
+        .or_else(|| records.iter().find(|record| record.face == from))
+        .or(records.first());
     asker.map_or(from, |record| record.face)
 }
 
@@ -309,7 +414,8 @@ pub(crate) fn rewritten(interest: &Interest<'_>, nonce: u32, hop_limit: Option<u
     let element = Tlv::only(interest.wire, types::INTEREST).ok();
     // Another element of this type, in another place, is no HopLimit. After the parameters, their
     // digest covers it.
-    let is_hop_limit = |element: &Tlv<'_>| interest.hop_limit_offset == Some(element.value_offset());
+    let is_hop_limit =
+        |element: &Tlv<'_>| interest.hop_limit_offset == Some(element.value_offset());
     let mut hop_limit = hop_limit;
     let mut value = Vec::with_capacity(interest.wire.len() + 3);
     let mut limit_hops = |value: &mut Vec<u8>| {
@@ -317,7 +423,10 @@ pub(crate) fn rewritten(interest: &Interest<'_>, nonce: u32, hop_limit: Option<u
             write_tlv(value, types::HOP_LIMIT, &[hops]);
         }
     };
-    for child in element.iter().flat_map(|element| element.children().flatten()) {
+    for child in element
+        .iter()
+        .flat_map(|element| element.children().flatten())
+    {
         match child.typ {
             types::NONCE => write_tlv(&mut value, types::NONCE, &nonce.to_be_bytes()),
             types::HOP_LIMIT if is_hop_limit(&child) => {}

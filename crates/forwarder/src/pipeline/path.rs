@@ -24,7 +24,11 @@ impl Forwarder {
     /// share. After this, room in the Content Store is no reason to admit.
     pub fn set_centrality(&mut self, centrality: u64) {
         let capacity = self.content_store.engine().capacity().bytes();
-        self.paths = Some(Box::new(Paths { centrality, capacity, behind: Vec::new() }));
+        self.paths = Some(Box::new(Paths {
+            centrality,
+            capacity,
+            behind: Vec::new(),
+        }));
     }
 
     /// Enables paths for a policy that needs its place, if the host has set no centrality: all

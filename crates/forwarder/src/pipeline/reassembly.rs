@@ -19,8 +19,12 @@ impl Forwarder {
 
     /// Drops every incomplete packet of the face, to make room for others.
     pub fn give_up_partial(&mut self, face: FaceId) {
-        let Some(found) = self.faces.get_mut(face) else { return };
-        let Some(reassembler) = &mut found.reassembler else { return };
+        let Some(found) = self.faces.get_mut(face) else {
+            return;
+        };
+        let Some(reassembler) = &mut found.reassembler else {
+            return;
+        };
         self.partial_bytes -= reassembler.held_bytes();
         let packets = reassembler.give_up();
         (0..packets).for_each(|_| self.count_drop(face, DropReason::PartialReclaimed));

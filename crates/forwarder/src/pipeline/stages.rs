@@ -57,12 +57,17 @@ pub(super) struct Measurement<'a> {
 impl<'a> Meter<'a> {
     /// Measures with this clock.
     pub(super) fn new(clock: &'a mut dyn FnMut() -> u64) -> Meter<'a> {
-        Meter(Some(Measurement { clock, profile: StageProfile::default(), since: 0 }))
+        Meter(Some(Measurement {
+            clock,
+            profile: StageProfile::default(),
+            since: 0,
+        }))
     }
 
     /// Returns what was measured.
     pub(super) fn profile(self) -> StageProfile {
-        self.0.map_or_else(StageProfile::default, |measurement| measurement.profile)
+        self.0
+            .map_or_else(StageProfile::default, |measurement| measurement.profile)
     }
 
     /// Starts to measure here: what came before belongs to no stage.
@@ -76,7 +81,12 @@ impl<'a> Meter<'a> {
     /// Ends a stage that `packets` have passed. The next one begins.
     #[inline]
     pub(super) fn end(&mut self, stage: Stage, packets: usize) {
-        if let Some(Measurement { clock, profile, since }) = &mut self.0 {
+        if let Some(Measurement {
+            clock,
+            profile,
+            since,
+        }) = &mut self.0
+        {
             let now = clock();
             profile.ticks[stage as usize] += now.saturating_sub(*since);
             profile.packets[stage as usize] += packets as u32;

@@ -32,17 +32,37 @@ impl Forwarder {
     pub fn set_tier(&mut self, host: Box<dyn SecondTier>) {
         let most = (RECALLED_BYTES / self.max_packet_bytes).clamp(1, TIER_LOOKUPS);
         let (reads, counters) = (BTreeMap::new(), TierCounters::default());
-        self.tier = Some(Box::new(Tier { host, reads, next_ticket: 0, most, counters }));
+        self.tier = Some(Box::new(Tier {
+            host,
+            reads,
+            next_ticket: 0,
+            most,
+            counters,
+        }));
     }
 
     /// Looks a pending Interest up in the tier. Returns true if it waits for the tier now, and no
     /// strategy has to be asked.
     pub(crate) fn tier_lookup(&mut self, arrival: &Arrival<'_>, asked: &Asked<'_>) -> bool {
-        let Some(tier) = &mut self.tier else { return false };
-        let Asked { slot, interest, nonce, .. } = *asked;
+        let Some(tier) = &mut self.tier else {
+            return false;
+        };
+        let Asked {
+            slot,
+            interest,
+            nonce,
+            ..
+        } = *asked;
         let entry = self.pit.entry_mut(slot);
-        if let Some(read) = entry.out_records.iter_mut().find(|record| record.face == FaceId::CONTENT_STORE) {
-            read.hop_limit = read.hop_limit.zip(interest.hop_limit).map(|(one, other)| one.max(other));
+        if let Some(read) = entry
+            .out_records
+            .iter_mut()
+            .find(|record| record.face == FaceId::CONTENT_STORE)
+        {
+            read.hop_limit = read
+                .hop_limit
+                .zip(interest.hop_limit)
+                .map(|(one, other)| one.max(other));
             return arrival.next_hop.is_none();
         }
         if !entry.out_records.is_empty() {
@@ -50,15 +70,19 @@ impl Forwarder {
         }
         let (name, _) = interest.name.strip_implicit_digest();
         let hash = entry.name_hash();
-        let is_asked = self.content_store.serves && arrival.next_hop.is_none() && !is_localhost(name);
+        let is_asked =
+            self.content_store.serves && arrival.next_hop.is_none() && !is_localhost(name);
         // If memory has Data of the name that was not fresh enough or had another digest, the tier
         // has the same.
         if !is_asked || self.content_store.exact(hash, name).is_some() {
             return false;
         }
         let ticket = tier.next_ticket;
-        let tier_lookup =
-            if tier.reads.len() < tier.most { tier.host.tier_lookup(name, ticket) } else { TierLookup::Busy };
+        let tier_lookup = if tier.reads.len() < tier.most {
+            tier.host.tier_lookup(name, ticket)
+        } else {
+            TierLookup::Busy
+        };
         match tier_lookup {
             TierLookup::Absent => tier.counters.misses += 1,
             TierLookup::Busy => tier.counters.busy += 1,
@@ -68,7 +92,17 @@ impl Forwarder {
                 let until = now + TIER_PATIENCE;
                 let packet = Bytes::copy_from_slice(interest.wire);
                 tier.next_ticket += 1;
-                tier.reads.insert(ticket, Read { packet, hash, nonce, mark, non_discovery, until });
+                tier.reads.insert(
+                    ticket,
+                    Read {
+                        packet,
+                        hash,
+                        nonce,
+                        mark,
+                        non_discovery,
+                        until,
+                    },
+                );
                 entry.out_records.push(OutRecord {
                     face: FaceId::CONTENT_STORE,
                     nonce,
@@ -84,10 +118,22 @@ impl Forwarder {
     }
 
     /// Processes the result of a [`SecondTier::tier_lookup`]; `None` if the read failed.
-    pub fn on_tier_lookup(&mut self, now: Time, ticket: u64, found: Option<TierRecord>, out: &mut Outbox) {
+    pub fn on_tier_lookup(
+        &mut self,
+        now: Time,
+        ticket: u64,
+        found: Option<TierRecord>,
+        out: &mut Outbox,
+    ) {
         out.clear();
         self.clock = now;
-        let Some(read) = self.tier.as_mut().and_then(|tier| tier.reads.remove(&ticket)) else { return };
+        let Some(read) = self
+            .tier
+            .as_mut()
+            .and_then(|tier| tier.reads.remove(&ticket))
+        else {
+            return;
+        };
         if self.answer_from_tier(now, &read, found, out).is_none() {
             self.go_on(now, &read, out);
         }
@@ -97,7 +143,10 @@ impl Forwarder {
     /// Gives up reads that are not finished in time.
     pub(crate) fn give_up_reads(&mut self, now: Time, out: &mut Outbox) {
         while let Some(tier) = &mut self.tier
-            && let Some(first) = tier.reads.first_entry().filter(|first| first.get().until <= now)
+            && let Some(first) = tier
+                .reads
+                .first_entry()
+                .filter(|first| first.get().until <= now)
         {
             let read = first.remove();
             tier.counters.late += 1;
@@ -106,14 +155,25 @@ impl Forwarder {
     }
 
     /// `None` if the record is no answer.
-    fn answer_from_tier(&mut self, now: Time, read: &Read, found: Option<TierRecord>, out: &mut Outbox) -> Option<()> {
+    fn answer_from_tier(
+        &mut self,
+        now: Time,
+        read: &Read,
+        found: Option<TierRecord>,
+        out: &mut Outbox,
+    ) -> Option<()> {
         let unix_millis = self.unix_millis(now);
         let interest = Interest::decode(&read.packet).ok()?;
         let (name, digest) = interest.name.strip_implicit_digest();
         let tier = self.tier.as_mut()?;
         let still_there = |found: &TierRecord| tier.host.holds(name, found.position);
-        let record = found.filter(still_there).and_then(|found| Record::decode(&found.record));
-        let data = record.as_ref().and_then(|record| Data::decode(&record.wire).ok()).filter(|data| data.name == name);
+        let record = found
+            .filter(still_there)
+            .and_then(|found| Record::decode(&found.record));
+        let data = record
+            .as_ref()
+            .and_then(|record| Data::decode(&record.wire).ok())
+            .filter(|data| data.name == name);
         let (Some(record), Some(mut data)) = (record.as_ref(), data) else {
             tier.counters.failed += 1;
             return None;
@@ -134,39 +194,74 @@ impl Forwarder {
             tier.counters.unfit += 1;
             return None;
         }
-        let arrival =
-            Arrival { face: FaceId::CONTENT_STORE, ..Arrival::internal(now, &LpHeader::EMPTY, record.wire.clone()) };
+        let arrival = Arrival {
+            face: FaceId::CONTENT_STORE,
+            ..Arrival::internal(now, &LpHeader::EMPTY, record.wire.clone())
+        };
         // If no consumer waits any more, another read may have answered them.
         let is_answer = self.on_data(&arrival, &data, read.hash, out).is_ok();
         if let Some(figures) = self.figures_by_prefix.as_mut().filter(|_| is_answer) {
             figures.note_tier_hit(&self.hasher, interest.name);
         }
         let counters = &mut self.tier.as_mut()?.counters;
-        *(if is_answer { &mut counters.hits } else { &mut counters.late }) += 1;
+        *(if is_answer {
+            &mut counters.hits
+        } else {
+            &mut counters.late
+        }) += 1;
         Some(())
     }
 
     /// The tier does not answer: if a consumer still waits, the Interest takes the path without it.
     fn go_on(&mut self, now: Time, read: &Read, out: &mut Outbox) {
-        let Ok(interest) = Interest::decode(&read.packet) else { return };
-        let Some(slot) = self.pit.find(read.hash, &interest) else { return };
+        let Ok(interest) = Interest::decode(&read.packet) else {
+            return;
+        };
+        let Some(slot) = self.pit.find(read.hash, &interest) else {
+            return;
+        };
         let entry = self.pit.entry_mut(slot);
         // It may be another Interest for the same name, which came after the first was over.
-        let of_read = |record: &OutRecord| record.face == FaceId::CONTENT_STORE && record.nonce == read.nonce;
-        let Some(at) = entry.out_records.iter().position(of_read) else { return };
+        let of_read =
+            |record: &OutRecord| record.face == FaceId::CONTENT_STORE && record.nonce == read.nonce;
+        let Some(at) = entry.out_records.iter().position(of_read) else {
+            return;
+        };
         let hop_limit = entry.out_records.remove(at).hop_limit;
         // A removed face waits for nothing.
-        let is_there = |record: &&InRecord| !record.expires.has_passed(now) && self.faces.get(record.face).is_some();
+        let is_there = |record: &&InRecord| {
+            !record.expires.has_passed(now) && self.faces.get(record.face).is_some()
+        };
         let mut waiting = entry.in_records.iter().filter(is_there);
-        let Some(InRecord { face, nonce, .. }) = waiting.next() else { return };
+        let Some(InRecord { face, nonce, .. }) = waiting.next() else {
+            return;
+        };
         // If several consumers wait, the Interest may go to one of them.
         let face = waiting.next().map_or(*face, |_| FaceId::CONTENT_STORE);
         let packet = Bytes::from(rewritten(&interest, *nonce, hop_limit));
-        let Ok(interest) = Interest::decode(&packet) else { return };
+        let Ok(interest) = Interest::decode(&packet) else {
+            return;
+        };
         let (nonce, lifetime) = (*nonce, entry.last_expiry().since(now));
-        let header = LpHeader { congestion_mark: read.mark, non_discovery: read.non_discovery, ..LpHeader::EMPTY };
-        let arrival = Arrival { face, ..Arrival::internal(now, &header, packet.clone()) };
-        let asked = Asked { slot, interest: &interest, hashed: Hashed::default(), routes: None, nonce, lifetime };
-        self.decide(&arrival, &asked, out, |strategy, decision| strategy.on_interest(decision));
+        let header = LpHeader {
+            congestion_mark: read.mark,
+            non_discovery: read.non_discovery,
+            ..LpHeader::EMPTY
+        };
+        let arrival = Arrival {
+            face,
+            ..Arrival::internal(now, &header, packet.clone())
+        };
+        let asked = Asked {
+            slot,
+            interest: &interest,
+            hashed: Hashed::default(),
+            routes: None,
+            nonce,
+            lifetime,
+        };
+        self.decide(&arrival, &asked, out, |strategy, decision| {
+            strategy.on_interest(decision)
+        });
     }
 }

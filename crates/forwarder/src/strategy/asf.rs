@@ -29,8 +29,11 @@ use hashbrown::HashMap;
 use larder_units::{Stream, Time};
 use std::time::Duration;
 
-pub(super) const ENTRY: StrategyEntry =
-    StrategyEntry { name: "asf", version: 5, build: |parameters, chance| Ok(Box::new(Asf::new(parameters, chance)?)) };
+pub(super) const ENTRY: StrategyEntry = StrategyEntry {
+    name: "asf",
+    version: 5,
+    build: |parameters, chance| Ok(Box::new(Asf::new(parameters, chance)?)),
+};
 
 /// The first probe of a FIB entry comes within this time, the others at `probing-interval`.
 const FIRST_PROBE_MS: u64 = 5000;
@@ -71,15 +74,28 @@ impl Asf {
             return Err("max-timeouts is at least 1".to_owned());
         }
         let suppression = Suppression::new(parameters)?;
-        Ok(Asf { suppression, probing_interval, max_timeouts, chance, namespaces: HashMap::default() })
+        Ok(Asf {
+            suppression,
+            probing_interval,
+            max_timeouts,
+            chance,
+            namespaces: HashMap::default(),
+        })
     }
 
     /// The smaller, the better: class, RTT, cost.
     fn rank(&self, namespace: u64, hop: &NextHop) -> (u8, Duration, u64) {
-        let measured = self.namespaces.get(&namespace).and_then(|known| known.of(hop.face));
+        let measured = self
+            .namespaces
+            .get(&namespace)
+            .and_then(|known| known.of(hop.face));
         match measured {
-            Some(measured) if measured.timeouts >= self.max_timeouts => (2, Duration::ZERO, hop.cost),
-            Some(Measured { srtt: Some(srtt), .. }) => (0, *srtt, hop.cost),
+            Some(measured) if measured.timeouts >= self.max_timeouts => {
+                (2, Duration::ZERO, hop.cost)
+            }
+            Some(Measured {
+                srtt: Some(srtt), ..
+            }) => (0, *srtt, hop.cost),
             _ => (1, Duration::ZERO, hop.cost),
         }
     }
@@ -88,11 +104,16 @@ impl Asf {
     fn probe(&mut self, decision: &mut Decision<'_>, chosen: FaceId) {
         let (namespace, now) = (decision.namespace(), decision.now());
         let first = Duration::from_millis(self.chance.below(FIRST_PROBE_MS));
-        let Some(known) = remembered(&mut self.namespaces, namespace, now, first) else { return };
+        let Some(known) = remembered(&mut self.namespaces, namespace, now, first) else {
+            return;
+        };
         if now < known.next_probe {
             return;
         }
-        let mut others: Vec<_> = decision.next_hops().filter(|hop| hop.face != chosen).collect();
+        let mut others: Vec<_> = decision
+            .next_hops()
+            .filter(|hop| hop.face != chosen)
+            .collect();
         if others.is_empty() {
             return;
         }
@@ -132,16 +153,23 @@ impl Strategy for Asf {
         }
         let namespace = decision.namespace();
         let best = |asf: &Asf, untried: bool| {
-            let hops = decision.next_hops().filter(|hop| !untried || decision.tried(hop.face).is_none());
+            let hops = decision
+                .next_hops()
+                .filter(|hop| !untried || decision.tried(hop.face).is_none());
             hops.min_by_key(|hop| asf.rank(namespace, hop))
         };
         let is_new = decision.is_new();
         let chosen = match is_new {
             true => best(self, false),
-            false => best(self, true)
-                .or_else(|| decision.next_hops().min_by_key(|hop| decision.tried(hop.face).map(|out| out.sent))),
+            false => best(self, true).or_else(|| {
+                decision
+                    .next_hops()
+                    .min_by_key(|hop| decision.tried(hop.face).map(|out| out.sent))
+            }),
         };
-        let Some(chosen) = chosen else { return decision.refuse_if_all_refused() };
+        let Some(chosen) = chosen else {
+            return decision.refuse_if_all_refused();
+        };
         decision.send(chosen.face);
         if is_new {
             self.probe(decision, chosen.face);
@@ -151,7 +179,9 @@ impl Strategy for Asf {
     fn on_nack(&mut self, decision: &mut Decision<'_>) {
         let (namespace, now) = (decision.namespace(), decision.now());
         self.timed_out(now, namespace, decision.from());
-        let untried = decision.next_hops().filter(|hop| decision.tried(hop.face).is_none());
+        let untried = decision
+            .next_hops()
+            .filter(|hop| decision.tried(hop.face).is_none());
         match untried.min_by_key(|hop| self.rank(namespace, hop)) {
             Some(hop) => decision.send(hop.face),
             None => decision.refuse_if_all_refused(),
@@ -164,18 +194,30 @@ impl Strategy for Asf {
 
     fn on_data(&mut self, now: Time, from: FaceId, entry: &PitEntry) -> Feedback {
         let told = Feedback::default();
-        let Some(out) = entry.out_records.iter().find(|out| out.face == from) else { return told };
+        let Some(out) = entry.out_records.iter().find(|out| out.face == from) else {
+            return told;
+        };
         let rtt = now.since(out.sent);
-        let Some(known) = remembered(&mut self.namespaces, entry.namespace, now, Duration::ZERO) else { return told };
+        let Some(known) = remembered(&mut self.namespaces, entry.namespace, now, Duration::ZERO)
+        else {
+            return told;
+        };
         let measured = known.entry(from);
         measured.timeouts = 0;
         // RFC 6298, equation 2.3: the new sample has a weight of 1/8.
         measured.srtt = Some(measured.srtt.map_or(rtt, |srtt| (srtt * 7 + rtt) / 8));
         // An upstream that was asked too, and took much longer than ever, did not answer: the
         // pending Interest will not end to tell.
-        for out in entry.out_records.iter().filter(|out| out.face != from && out.nacked.is_none()) {
+        for out in entry
+            .out_records
+            .iter()
+            .filter(|out| out.face != from && out.nacked.is_none())
+        {
             let late = known.entry(out.face);
-            if late.srtt.is_some_and(|srtt| now.since(out.sent) > srtt * LATE) {
+            if late
+                .srtt
+                .is_some_and(|srtt| now.since(out.sent) > srtt * LATE)
+            {
                 late.timeouts += 1;
             }
         }
@@ -195,13 +237,21 @@ impl Namespace {
     }
 
     fn entry(&mut self, face: FaceId) -> &mut Measured {
-        let at = self.next_hops.iter().position(|measured| measured.face == face).unwrap_or_else(|| {
-            if self.next_hops.len() >= MEASURED_NEXT_HOPS {
-                self.next_hops.remove(0);
-            }
-            self.next_hops.push(Measured { face, srtt: None, timeouts: 0 });
-            self.next_hops.len() - 1
-        });
+        let at = self
+            .next_hops
+            .iter()
+            .position(|measured| measured.face == face)
+            .unwrap_or_else(|| {
+                if self.next_hops.len() >= MEASURED_NEXT_HOPS {
+                    self.next_hops.remove(0);
+                }
+                self.next_hops.push(Measured {
+                    face,
+                    srtt: None,
+                    timeouts: 0,
+                });
+                self.next_hops.len() - 1
+            });
         &mut self.next_hops[at]
     }
 }
@@ -220,7 +270,11 @@ fn remembered(
             return None;
         }
     }
-    let new = || Namespace { next_probe: now + first, used: now, next_hops: Vec::new() };
+    let new = || Namespace {
+        next_probe: now + first,
+        used: now,
+        next_hops: Vec::new(),
+    };
     let known = namespaces.entry(namespace).or_insert_with(new);
     known.used = now;
     Some(known)

@@ -11,7 +11,11 @@ use super::{Decision, Strategy, StrategyEntry};
 pub(super) const ENTRY: StrategyEntry = StrategyEntry {
     name: "best-route",
     version: 5,
-    build: |parameters, _| Ok(Box::new(BestRoute { suppression: Suppression::new(parameters)? })),
+    build: |parameters, _| {
+        Ok(Box::new(BestRoute {
+            suppression: Suppression::new(parameters)?,
+        }))
+    },
 };
 
 struct BestRoute {
@@ -23,9 +27,14 @@ impl Strategy for BestRoute {
         if self.suppression.suppresses(decision) {
             return;
         }
-        let untried = decision.next_hops().find(|hop| decision.tried(hop.face).is_none());
-        let hop =
-            untried.or_else(|| decision.next_hops().min_by_key(|hop| decision.tried(hop.face).map(|out| out.sent)));
+        let untried = decision
+            .next_hops()
+            .find(|hop| decision.tried(hop.face).is_none());
+        let hop = untried.or_else(|| {
+            decision
+                .next_hops()
+                .min_by_key(|hop| decision.tried(hop.face).map(|out| out.sent))
+        });
         match hop {
             Some(hop) => decision.send(hop.face),
             None => decision.refuse_if_all_refused(),
@@ -33,7 +42,9 @@ impl Strategy for BestRoute {
     }
 
     fn on_nack(&mut self, decision: &mut Decision<'_>) {
-        let untried = decision.next_hops().find(|hop| decision.tried(hop.face).is_none());
+        let untried = decision
+            .next_hops()
+            .find(|hop| decision.tried(hop.face).is_none());
         match untried {
             Some(hop) => decision.send(hop.face),
             None => decision.refuse_if_all_refused(),

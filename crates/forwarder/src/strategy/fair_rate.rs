@@ -46,7 +46,13 @@ impl FairRate {
     /// Creates the state of a link that takes `capacity` Interests per second. The first flow is
     /// granted the whole target rate.
     pub(super) fn new(capacity: f64, now: Time) -> Self {
-        FairRate { capacity, rate: ETA * capacity, offered: 0, changed: now, rtt: None }
+        FairRate {
+            capacity,
+            rate: ETA * capacity,
+            offered: 0,
+            changed: now,
+            rtt: None,
+        }
     }
 
     /// An Interest came for this link.
@@ -63,9 +69,11 @@ impl FairRate {
         let elapsed = now.since(self.changed);
         if elapsed >= interval {
             let load = self.offered as f64 / elapsed.as_secs_f64();
-            let spare = ALPHA * (ETA * self.capacity - load) - BETA * queue / interval.as_secs_f64();
+            let spare =
+                ALPHA * (ETA * self.capacity - load) - BETA * queue / interval.as_secs_f64();
             // Half at the least, so that one burst does not starve everyone for many round trips.
-            self.rate = (self.rate * (1.0 + spare / self.capacity).max(0.5)).clamp(1.0, self.capacity);
+            self.rate =
+                (self.rate * (1.0 + spare / self.capacity).max(0.5)).clamp(1.0, self.capacity);
             self.offered = 0;
             self.changed = now;
         }
@@ -90,7 +98,8 @@ mod tests {
                 queue += 1.0;
             }
             queue = (queue - 1.0).max(0.0);
-            granted = link.on_data(Time::from_millis(millis), Duration::from_millis(100), queue) as f64;
+            granted =
+                link.on_data(Time::from_millis(millis), Duration::from_millis(100), queue) as f64;
             if millis > 9000 {
                 most = most.max(granted);
             }

@@ -50,8 +50,11 @@ use larder_units::Time;
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-pub(super) const ENTRY: StrategyEntry =
-    StrategyEntry { name: "hobhis", version: 1, build: |parameters, _| Ok(Box::new(Hobhis::new(parameters)?)) };
+pub(super) const ENTRY: StrategyEntry = StrategyEntry {
+    name: "hobhis",
+    version: 1,
+    build: |parameters, _| Ok(Box::new(Hobhis::new(parameters)?)),
+};
 
 /// h.
 const GAIN: f64 = 0.1;
@@ -157,12 +160,21 @@ impl Hobhis {
             return Verdict::Goes;
         }
         let is_busy = |shaper: &Shaper| shaper.waiting > 0 || shaper.backlog.level(now) > 0.0;
-        let Some(shaper) = remembered(&mut self.links, link, is_busy, || Shaper::new(self.rate, now)) else {
+        let Some(shaper) = remembered(&mut self.links, link, is_busy, || {
+            Shaper::new(self.rate, now)
+        }) else {
             return Verdict::Goes;
         };
         let is_waiting = |conversation: &Conversation| !conversation.queue.is_empty();
-        let known = remembered(&mut self.conversations, (link, namespace), is_waiting, Conversation::default);
-        let Some(conversation) = known else { return Verdict::Goes };
+        let known = remembered(
+            &mut self.conversations,
+            (link, namespace),
+            is_waiting,
+            Conversation::default,
+        );
+        let Some(conversation) = known else {
+            return Verdict::Goes;
+        };
         shaper.census.count(&mut conversation.counted_in, now);
         if shaper.waiting == 0 && shaper.next_at <= now {
             shaper.next_at = now + shaper.interval(self.rate, self.target, now);
@@ -173,16 +185,22 @@ impl Hobhis {
         // 6(2), 1998): whoever floods leaves them room.
         let is_full = conversation.queue.len() >= self.queue
             || shaper.waiting >= HELD_INTERESTS - self.held
-            || shaper.waiting_bytes + decision.packet.len() > HELD_BYTES.saturating_sub(self.held_bytes);
-        if is_full { Verdict::TooMany } else { Verdict::Waits }
+            || shaper.waiting_bytes + decision.packet.len()
+                > HELD_BYTES.saturating_sub(self.held_bytes);
+        if is_full {
+            Verdict::TooMany
+        } else {
+            Verdict::Waits
+        }
     }
 
     /// Puts an Interest into the queue of its conversation, which [`Hobhis::judge`] has made.
     fn keep(&mut self, namespace: u64, held: HeldInterest) {
         let link = held.from;
-        let (Some(shaper), Some(conversation)) =
-            (self.links.get_mut(&link), self.conversations.get_mut(&(link, namespace)))
-        else {
+        let (Some(shaper), Some(conversation)) = (
+            self.links.get_mut(&link),
+            self.conversations.get_mut(&(link, namespace)),
+        ) else {
             return;
         };
         if conversation.queue.is_empty() {
@@ -225,7 +243,9 @@ impl Strategy for Hobhis {
         if self.suppression.suppresses(decision) {
             return;
         }
-        let Some(hop) = next_hop(decision) else { return decision.refuse_if_all_refused() };
+        let Some(hop) = next_hop(decision) else {
+            return decision.refuse_if_all_refused();
+        };
         if decision.tried(hop).is_some_and(|out| out.held) {
             return;
         }
@@ -244,7 +264,9 @@ impl Strategy for Hobhis {
 
     fn on_nack(&mut self, decision: &mut Decision<'_>) {
         // It has had its turn.
-        let untried = decision.next_hops().find(|hop| decision.tried(hop.face).is_none());
+        let untried = decision
+            .next_hops()
+            .find(|hop| decision.tried(hop.face).is_none());
         match untried {
             Some(hop) => decision.send(hop.face),
             None => decision.refuse_if_all_refused(),
@@ -256,15 +278,27 @@ impl Strategy for Hobhis {
     }
 
     fn on_data(&mut self, now: Time, from: FaceId, entry: &PitEntry) -> Feedback {
-        let asked = entry.out_records.iter().find(|out| out.face == from && !out.held);
+        let asked = entry
+            .out_records
+            .iter()
+            .find(|out| out.face == from && !out.held);
         let mut rate = None;
-        for record in entry.in_records.iter().filter(|record| !record.expires.has_passed(now)) {
-            let Some(shaper) = self.links.get_mut(&record.face) else { continue };
+        for record in entry
+            .in_records
+            .iter()
+            .filter(|record| !record.expires.has_passed(now))
+        {
+            let Some(shaper) = self.links.get_mut(&record.face) else {
+                continue;
+            };
             shaper.on_data(now, asked.map(|out| now.since(out.sent)));
             let share = shaper.share(self.rate, self.target, now);
             rate = Some(rate.map_or(share, |other: u64| other.min(share)));
         }
-        Feedback { mark: false, rate: rate.filter(|_| self.reports) }
+        Feedback {
+            mark: false,
+            rate: rate.filter(|_| self.reports),
+        }
     }
 
     fn holds(&self) -> bool {
@@ -279,9 +313,13 @@ impl Strategy for Hobhis {
         while let Some((at, link)) = self.due.first().copied().filter(|(at, _)| *at <= now) {
             self.due.pop_first();
             let went = std::iter::from_fn(|| self.take(link)).any(&mut *send);
-            let Some(shaper) = self.links.get_mut(&link) else { continue };
+            let Some(shaper) = self.links.get_mut(&link) else {
+                continue;
+            };
             if went {
-                let began = at.max(Time::from_nanos(now.nanos().saturating_sub(LATENESS.as_nanos() as u64)));
+                let began = at.max(Time::from_nanos(
+                    now.nanos().saturating_sub(LATENESS.as_nanos() as u64),
+                ));
                 shaper.next_at = began + shaper.interval(self.rate, self.target, now);
             }
             if shaper.waiting > 0 {
@@ -295,7 +333,11 @@ impl Strategy for Hobhis {
     fn forget(&mut self, face: FaceId) {
         // Interests that wait for a removed upstream are not sent. Interests of a removed
         // downstream are not sent either, unless other faces wait for the same Data.
-        match self.links.get_mut(&face).filter(|shaper| shaper.waiting > 0) {
+        match self
+            .links
+            .get_mut(&face)
+            .filter(|shaper| shaper.waiting > 0)
+        {
             Some(shaper) => shaper.is_gone = true,
             None => self.forget_link(face),
         }
@@ -304,8 +346,15 @@ impl Strategy for Hobhis {
     fn gauges(&self, now: Time) -> Vec<StrategyGauge> {
         let mut gauges: Vec<_> = (self.links.iter())
             .flat_map(|(face, shaper)| {
-                let gauge = |name, value| StrategyGauge { name, face: *face, value };
-                [gauge("held, Interests", shaper.waiting as f64), gauge("backlog, Data", shaper.backlog.level(now))]
+                let gauge = |name, value| StrategyGauge {
+                    name,
+                    face: *face,
+                    value,
+                };
+                [
+                    gauge("held, Interests", shaper.waiting as f64),
+                    gauge("backlog, Data", shaper.backlog.level(now)),
+                ]
             })
             .collect();
         gauges.sort_by_key(|gauge| gauge.face);
@@ -315,9 +364,18 @@ impl Strategy for Hobhis {
 
 /// The cheapest that has not been tried, or the one that was tried the longest ago.
 fn next_hop(decision: &Decision<'_>) -> Option<FaceId> {
-    let untried = decision.next_hops().find(|hop| decision.tried(hop.face).is_none());
-    let tried = || decision.next_hops().filter_map(|hop| decision.tried(hop.face)).min_by_key(|out| out.sent);
-    untried.map(|hop| hop.face).or_else(|| tried().map(|out| out.face))
+    let untried = decision
+        .next_hops()
+        .find(|hop| decision.tried(hop.face).is_none());
+    let tried = || {
+        decision
+            .next_hops()
+            .filter_map(|hop| decision.tried(hop.face))
+            .min_by_key(|out| out.sent)
+    };
+    untried
+        .map(|hop| hop.face)
+        .or_else(|| tried().map(|out| out.face))
 }
 
 impl Shaper {
@@ -330,7 +388,12 @@ impl Shaper {
             waiting: 0,
             waiting_bytes: 0,
             is_gone: false,
-            census: Census { number: 1, began: now, seen: 0, before: 0 },
+            census: Census {
+                number: 1,
+                began: now,
+                seen: 0,
+                before: 0,
+            },
         }
     }
 
@@ -339,21 +402,29 @@ impl Shaper {
         self.backlog.settle(now);
         self.backlog.borrow();
         if let Some(response) = response {
-            self.response = Some(self.response.map_or(response, |old| (old * 7 + response) / 8));
+            self.response = Some(
+                self.response
+                    .map_or(response, |old| (old * 7 + response) / 8),
+            );
         }
     }
 
     /// 1 / γ.
     fn interval(&self, rate: f64, target: f64, now: Time) -> Duration {
-        let correction =
-            |response: Duration| GAIN * (target - self.backlog.level(now)) / response.max(LEAST_RESPONSE).as_secs_f64();
+        let correction = |response: Duration| {
+            GAIN * (target - self.backlog.level(now)) / response.max(LEAST_RESPONSE).as_secs_f64()
+        };
         let shaping_rate = rate + self.response.map_or(0.0, correction);
         Duration::from_secs_f64(1.0 / shaping_rate.max(LEAST_SHARE * rate))
     }
 
     /// Returns the rate of each conversation, in Interests per second.
     fn share(&self, rate: f64, target: f64, now: Time) -> u64 {
-        let response = self.response.unwrap_or_default().max(LEAST_REPORTED).as_secs_f64();
+        let response = self
+            .response
+            .unwrap_or_default()
+            .max(LEAST_REPORTED)
+            .as_secs_f64();
         let excess = self.backlog.level(now) + self.waiting as f64 - target;
         let all = (rate - GAIN * excess / response).max(LEAST_SHARE * rate);
         (all / f64::from(self.census.conversations())).max(1.0) as u64

@@ -130,8 +130,14 @@ pub struct StrategyEntry {
 pub type Build = fn(&mut Parameters<'_>, Stream) -> Result<Box<dyn Strategy>, String>;
 
 /// The built-in strategies. The first is the default of `/`.
-pub(crate) static STRATEGIES: &[StrategyEntry] =
-    &[best_route::ENTRY, multicast::ENTRY, asf::ENTRY, random::ENTRY, stateful::ENTRY, hobhis::ENTRY];
+pub(crate) static STRATEGIES: &[StrategyEntry] = &[
+    best_route::ENTRY,
+    multicast::ENTRY,
+    asf::ENTRY,
+    random::ENTRY,
+    stateful::ENTRY,
+    hobhis::ENTRY,
+];
 
 /// The parameters in a strategy's name: components `KEY~VALUE` after the version.
 ///
@@ -147,9 +153,13 @@ impl Parameters<'_> {
     /// # Errors
     /// The value is not a whole number.
     pub fn number(&mut self, key: &str, default: u64) -> Result<u64, String> {
-        let Some(at) = self.left.iter().position(|(name, _)| *name == key) else { return Ok(default) };
+        let Some(at) = self.left.iter().position(|(name, _)| *name == key) else {
+            return Ok(default);
+        };
         let (_, value) = self.left.remove(at);
-        value.parse().map_err(|_| format!("{key}~{value}: the value is no whole number"))
+        value
+            .parse()
+            .map_err(|_| format!("{key}~{value}: the value is no whole number"))
     }
 
     /// Returns the position of the value of `key` among `words`, or 0 if it is absent.
@@ -157,7 +167,9 @@ impl Parameters<'_> {
     /// # Errors
     /// The value is none of the words.
     pub fn choice(&mut self, key: &str, words: &[&str]) -> Result<usize, String> {
-        let Some(at) = self.left.iter().position(|(name, _)| *name == key) else { return Ok(0) };
+        let Some(at) = self.left.iter().position(|(name, _)| *name == key) else {
+            return Ok(0);
+        };
         let (_, value) = self.left.remove(at);
         let found = words.iter().position(|word| *word == value);
         found.ok_or_else(|| format!("{key}~{value}: the value is one of {}", words.join(", ")))
@@ -168,7 +180,8 @@ impl Parameters<'_> {
     /// # Errors
     /// The value is not a whole number.
     pub fn millis(&mut self, key: &str, default: Duration) -> Result<Duration, String> {
-        self.number(key, default.as_millis() as u64).map(Duration::from_millis)
+        self.number(key, default.as_millis() as u64)
+            .map(Duration::from_millis)
     }
 }
 
@@ -217,20 +230,24 @@ impl Decision<'_> {
     /// of the name, the face that the packet came from, and the only face that waits for the Data.
     /// An ad-hoc link has several peers: an Interest from one of them may go to the others.
     pub fn next_hops(&self) -> impl Iterator<Item = NextHop> + '_ {
-        self.next_hops.iter().copied().filter(|hop| self.may_use(hop.face))
+        self.next_hops
+            .iter()
+            .copied()
+            .filter(|hop| self.may_use(hop.face))
     }
 
     fn may_use(&self, face: FaceId) -> bool {
-        let Some(config) = self.faces.get(face) else { return false };
+        let Some(config) = self.faces.get(face) else {
+            return false;
+        };
         let is_ad_hoc = config.config.link_type == LinkType::AdHoc;
         if (face == self.from && !is_ad_hoc) || (self.local_only && !config.is_local()) {
             return false;
         }
         // Another face than this next hop waits for the Data.
-        self.entry
-            .in_records
-            .iter()
-            .any(|record| (record.face != face || is_ad_hoc) && !record.expires.has_passed(self.now))
+        self.entry.in_records.iter().any(|record| {
+            (record.face != face || is_ad_hoc) && !record.expires.has_passed(self.now)
+        })
     }
 
     /// Returns the out-record of this face.
@@ -245,7 +262,10 @@ impl Decision<'_> {
 
     /// Returns true if no upstream was asked, or the time to answer is over for all of them.
     pub fn is_new(&self) -> bool {
-        self.entry.out_records.iter().all(|out| out.expires.has_passed(self.now))
+        self.entry
+            .out_records
+            .iter()
+            .all(|out| out.expires.has_passed(self.now))
     }
 
     /// Returns true if this next hop is an application, and not a link.
@@ -256,10 +276,9 @@ impl Decision<'_> {
     /// Returns true if an upstream that was asked may still answer.
     pub fn is_waiting(&self) -> bool {
         let is_there = |face| face == FaceId::CONTENT_STORE || self.faces.get(face).is_some();
-        self.entry
-            .out_records
-            .iter()
-            .any(|out| out.nacked.is_none() && !out.expires.has_passed(self.now) && is_there(out.face))
+        self.entry.out_records.iter().any(|out| {
+            out.nacked.is_none() && !out.expires.has_passed(self.now) && is_there(out.face)
+        })
     }
 
     /// Sends the Interest to this next hop. Has no effect beyond [`RECORDS_PER_ENTRY`] next hops.
@@ -275,11 +294,26 @@ impl Decision<'_> {
         if !self.note(face, self.nonce) {
             return None;
         }
-        let record = self.entry.out_records.iter_mut().find(|out| out.face == face)?;
+        let record = self
+            .entry
+            .out_records
+            .iter_mut()
+            .find(|out| out.face == face)?;
         record.held = true;
         let packet = Bytes::copy_from_slice(self.packet);
-        let Decision { from, mark, non_discovery, .. } = *self;
-        Some(HeldInterest { packet, from, to: face, mark, non_discovery })
+        let Decision {
+            from,
+            mark,
+            non_discovery,
+            ..
+        } = *self;
+        Some(HeldInterest {
+            packet,
+            from,
+            to: face,
+            mark,
+            non_discovery,
+        })
     }
 
     /// Sends the Interest to this next hop with another nonce, so that it is not detected as a
@@ -332,7 +366,9 @@ impl Decision<'_> {
             return;
         }
         let reasons = self.entry.out_records.iter().filter_map(|out| out.nacked);
-        let reason = reasons.min_by_key(|reason| severity(*reason)).unwrap_or(NackReason::NoRoute);
+        let reason = reasons
+            .min_by_key(|reason| severity(*reason))
+            .unwrap_or(NackReason::NoRoute);
         self.refuse(reason);
     }
 }

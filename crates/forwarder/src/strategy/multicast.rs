@@ -10,7 +10,11 @@ use super::{Decision, Strategy, StrategyEntry};
 pub(super) const ENTRY: StrategyEntry = StrategyEntry {
     name: "multicast",
     version: 5,
-    build: |parameters, _| Ok(Box::new(Multicast { suppression: Suppression::new(parameters)? })),
+    build: |parameters, _| {
+        Ok(Box::new(Multicast {
+            suppression: Suppression::new(parameters)?,
+        }))
+    },
 };
 
 struct Multicast {
@@ -21,8 +25,15 @@ impl Strategy for Multicast {
     fn on_interest(&mut self, decision: &mut Decision<'_>) {
         let waits = self.suppression.suppresses(decision);
         let now = decision.now();
-        let may_answer = |face| decision.tried(face).is_some_and(|out| !out.expires.has_passed(now));
-        let hops = decision.next_hops().map(|hop| hop.face).filter(|face| !waits || !may_answer(*face));
+        let may_answer = |face| {
+            decision
+                .tried(face)
+                .is_some_and(|out| !out.expires.has_passed(now))
+        };
+        let hops = decision
+            .next_hops()
+            .map(|hop| hop.face)
+            .filter(|face| !waits || !may_answer(*face));
         let hops: Vec<_> = hops.collect();
         if hops.is_empty() && !waits {
             decision.refuse_if_all_refused();

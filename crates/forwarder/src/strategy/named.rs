@@ -24,24 +24,51 @@ pub(crate) struct Instance {
 impl Instance {
     /// Makes the strategy of this name. `streams` supply its random numbers. Parameters that
     /// it does not have are ignored, as in NFD.
-    pub(crate) fn new(registry: &StrategyRegistry, name: &Name, streams: &Streams) -> Result<Instance, StrategyError> {
+    pub(crate) fn new(
+        registry: &StrategyRegistry,
+        name: &Name,
+        streams: &Streams,
+    ) -> Result<Instance, StrategyError> {
         let (entry, parameters) = registry.read(name.as_name())?;
-        let wrong = |problem| StrategyError::Parameters { strategy: entry.name, problem };
-        let pairs: Option<Vec<(&str, &str)>> = parameters.iter().map(|text| text.split_once('~')).collect();
+        let wrong = |problem| StrategyError::Parameters {
+            strategy: entry.name,
+            problem,
+        };
+        let pairs: Option<Vec<(&str, &str)>> =
+            parameters.iter().map(|text| text.split_once('~')).collect();
         let pairs = pairs.ok_or_else(|| wrong("a parameter reads KEY~VALUE".to_owned()))?;
         let mut left = Parameters { left: pairs };
-        let strategy = (entry.build)(&mut left, streams.stream(&format!("strategy {}", entry.name))).map_err(wrong)?;
-        let unknown = left.left.first().map(|(key, _)| wrong(format!("there is no parameter {key:?}")));
-        Ok(Instance { name: full_name(entry, &parameters), strategy, unknown })
+        let strategy = (entry.build)(
+            &mut left,
+            streams.stream(&format!("strategy {}", entry.name)),
+        )
+        .map_err(wrong)?;
+        let unknown = left
+            .left
+            .first()
+            .map(|(key, _)| wrong(format!("there is no parameter {key:?}")));
+        Ok(Instance {
+            name: full_name(entry, &parameters),
+            strategy,
+            unknown,
+        })
     }
 
     /// The default of `/`.
     pub(crate) fn default_of_root(streams: &Streams) -> Instance {
         let mut none = Parameters { left: Vec::new() };
         let entry = &STRATEGIES[0];
-        #[allow(clippy::expect_used, reason = "a strategy can be made without parameters: a test makes all of them so")]
-        let strategy = (entry.build)(&mut none, streams.stream("strategy of /")).expect("a strategy with its defaults");
-        Instance { name: full_name(entry, &[]), strategy, unknown: None }
+        #[allow(
+            clippy::expect_used,
+            reason = "a strategy can be made without parameters: a test makes all of them so"
+        )]
+        let strategy = (entry.build)(&mut none, streams.stream("strategy of /"))
+            .expect("a strategy with its defaults");
+        Instance {
+            name: full_name(entry, &[]),
+            strategy,
+            unknown: None,
+        }
     }
 
     /// Returns the name with version and parameters.
@@ -91,12 +118,18 @@ impl fmt::Display for StrategyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StrategyError::Unknown { name, known } => {
-                write!(f, "there is no strategy {name}; there are {}", known.join(", "))
+                write!(
+                    f,
+                    "there is no strategy {name}; there are {}",
+                    known.join(", ")
+                )
             }
             StrategyError::NotRegistered { name, problem } => {
                 write!(f, "the strategy {name:?} cannot be registered: {problem}")
             }
-            StrategyError::Version { strategy, .. } => write!(f, "the strategy has another version: {strategy}"),
+            StrategyError::Version { strategy, .. } => {
+                write!(f, "the strategy has another version: {strategy}")
+            }
             StrategyError::Parameters { strategy, problem } => write!(f, "{strategy}: {problem}"),
             StrategyError::PrefixTooLong => {
                 write!(
@@ -107,7 +140,11 @@ impl fmt::Display for StrategyError {
                 )
             }
             StrategyError::Full => {
-                write!(f, "at most {} prefixes have a strategy of their own: unset some", limits::STRATEGY_CHOICES)
+                write!(
+                    f,
+                    "at most {} prefixes have a strategy of their own: unset some",
+                    limits::STRATEGY_CHOICES
+                )
             }
         }
     }
@@ -135,8 +172,14 @@ impl StrategyRegistry {
     /// [`StrategyError::NotRegistered`] if the name is taken, or has other characters than
     /// lower-case letters, digits and hyphens.
     pub fn register(&mut self, entry: StrategyEntry) -> Result<(), StrategyError> {
-        let refused = |problem| Err(StrategyError::NotRegistered { name: entry.name, problem });
-        let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        let refused = |problem| {
+            Err(StrategyError::NotRegistered {
+                name: entry.name,
+                problem,
+            })
+        };
+        let is_plain =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         if entry.name.is_empty() || !entry.name.bytes().all(is_plain) {
             return refused("a name has lower-case letters, digits and hyphens only");
         }
@@ -181,7 +224,9 @@ impl StrategyRegistry {
             true => named(text)?,
             false => {
                 let mut name = Name::root();
-                PREFIX.iter().for_each(|component| _ = name.push_generic(component.as_bytes()));
+                PREFIX
+                    .iter()
+                    .for_each(|component| _ = name.push_generic(component.as_bytes()));
                 name.append(named(&format!("/{text}"))?.as_name());
                 name
             }
@@ -198,7 +243,10 @@ impl StrategyRegistry {
     }
 
     fn unknown(&self, name: Name) -> StrategyError {
-        StrategyError::Unknown { name, known: self.names().collect() }
+        StrategyError::Unknown {
+            name,
+            known: self.names().collect(),
+        }
     }
 
     /// Returns the strategy that a name means, and the parameters in the name.
@@ -206,19 +254,36 @@ impl StrategyRegistry {
         let unknown = || self.unknown(name.to_name());
         let mut components = name.components();
         for expected in PREFIX {
-            components.next().filter(|component| component.value == expected.as_bytes()).ok_or_else(unknown)?;
+            components
+                .next()
+                .filter(|component| component.value == expected.as_bytes())
+                .ok_or_else(unknown)?;
         }
         let short = components.next().ok_or_else(unknown)?;
-        let entry = self.entries().find(|entry| entry.name.as_bytes() == short.value).ok_or_else(unknown)?;
+        let entry = self
+            .entries()
+            .find(|entry| entry.name.as_bytes() == short.value)
+            .ok_or_else(unknown)?;
         let mut components = components.peekable();
-        if let Some(version) = components.peek().and_then(|component| component.as_version()) {
+        if let Some(version) = components
+            .peek()
+            .and_then(|component| component.as_version())
+        {
             components.next();
             if version != entry.version {
                 let is_older = version < entry.version;
-                return Err(StrategyError::Version { strategy: full_name(entry, &[]), is_older });
+                return Err(StrategyError::Version {
+                    strategy: full_name(entry, &[]),
+                    is_older,
+                });
             }
         }
-        Ok((entry, components.map(|component| String::from_utf8_lossy(component.value).into_owned()).collect()))
+        Ok((
+            entry,
+            components
+                .map(|component| String::from_utf8_lossy(component.value).into_owned())
+                .collect(),
+        ))
     }
 }
 
@@ -238,9 +303,14 @@ pub fn strategy_names() -> impl Iterator<Item = &'static str> {
 
 fn full_name(entry: &StrategyEntry, parameters: &[String]) -> Name {
     let mut name = Name::root();
-    PREFIX.iter().chain([&entry.name]).for_each(|component| _ = name.push_generic(component.as_bytes()));
+    PREFIX
+        .iter()
+        .chain([&entry.name])
+        .for_each(|component| _ = name.push_generic(component.as_bytes()));
     name.push_version(entry.version);
-    parameters.iter().for_each(|parameter| _ = name.push_generic(parameter.as_bytes()));
+    parameters
+        .iter()
+        .for_each(|parameter| _ = name.push_generic(parameter.as_bytes()));
     name
 }
 
@@ -252,7 +322,11 @@ mod tests {
     fn every_strategy_is_made_by_its_short_name_and_by_its_whole_one() {
         for short in strategy_names() {
             let whole = strategy_by_name(short).unwrap();
-            assert_eq!(strategy_by_name(&whole.to_string()), Ok(whole.clone()), "{short}");
+            assert_eq!(
+                strategy_by_name(&whole.to_string()),
+                Ok(whole.clone()),
+                "{short}"
+            );
             let mut unversioned = whole.clone();
             unversioned.truncate(4);
             assert_eq!(strategy_by_name(&unversioned.to_string()), Ok(whole));
@@ -262,7 +336,11 @@ mod tests {
     #[test]
     fn what_is_no_strategy_says_what_there_is() {
         let error = |text: &str| strategy_by_name(text).unwrap_err().to_string();
-        assert!(error("best").contains("best-route, multicast, asf, random, stateful, hobhis"), "{}", error("best"));
+        assert!(
+            error("best").contains("best-route, multicast, asf, random, stateful, hobhis"),
+            "{}",
+            error("best")
+        );
         assert!(error("/localhost/nfd/strategy/best-route/v=99").contains("best-route/v=5"));
         assert!(error("best-route/v=5/no-such~1").contains("no-such"));
         assert!(error("best-route/v=5/retx-suppression-max~fast").contains("fast"));
@@ -277,6 +355,9 @@ mod tests {
     #[test]
     fn parameters_are_kept_in_the_name() {
         let name = strategy_by_name("best-route/v=5/retx-suppression-max~500").unwrap();
-        assert_eq!(name.to_string(), "/localhost/nfd/strategy/best-route/v=5/retx-suppression-max~500");
+        assert_eq!(
+            name.to_string(),
+            "/localhost/nfd/strategy/best-route/v=5/retx-suppression-max~500"
+        );
     }
 }

@@ -9,7 +9,12 @@ use larder_units::Stream;
 pub(super) const ENTRY: StrategyEntry = StrategyEntry {
     name: "random",
     version: 1,
-    build: |parameters, chance| Ok(Box::new(Random { suppression: Suppression::new(parameters)?, chance })),
+    build: |parameters, chance| {
+        Ok(Box::new(Random {
+            suppression: Suppression::new(parameters)?,
+            chance,
+        }))
+    },
 };
 
 struct Random {
@@ -20,7 +25,9 @@ struct Random {
 impl Random {
     /// One of the next hops that have not been tried, else, with `again`, of all.
     fn draw(&mut self, decision: &Decision<'_>, again: bool) -> Option<FaceId> {
-        let untried = decision.next_hops().filter(|hop| decision.tried(hop.face).is_none());
+        let untried = decision
+            .next_hops()
+            .filter(|hop| decision.tried(hop.face).is_none());
         let mut hops: Vec<FaceId> = untried.map(|hop| hop.face).collect();
         if hops.is_empty() && again {
             hops.extend(decision.next_hops().map(|hop| hop.face));

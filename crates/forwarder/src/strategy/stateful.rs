@@ -89,9 +89,15 @@ impl Stateful {
         let leak = [Leak::Fluid, Leak::Quanta][parameters.choice("leak", &["fluid", "quanta"])?];
         let mark = parameters.number("mark", 0)?;
         Ok(Stateful {
-            limit: Limit { rate: rate as f64, depth: depth as f64, leak, chance },
+            limit: Limit {
+                rate: rate as f64,
+                depth: depth as f64,
+                leak,
+                chance,
+            },
             limits_fib: parameters.choice("fib", &["none", "each"])? == 1,
-            aimd: [Aimd::Off, Aimd::Halve, Aimd::Step][parameters.choice("aimd", &["off", "halve", "step"])?],
+            aimd: [Aimd::Off, Aimd::Halve, Aimd::Step]
+                [parameters.choice("aimd", &["off", "halve", "step"])?],
             mark_above: (mark > 0).then_some(mark as f64),
             reports: parameters.choice("report", &["off", "fair"])? == 1,
             suppression: Suppression::new(parameters)?,
@@ -135,12 +141,18 @@ impl Stateful {
 
     /// The cheapest next hop that has not been tried and has room, which is taken.
     fn untried(&mut self, decision: &Decision<'_>) -> Option<FaceId> {
-        let mut untried = decision.next_hops().filter(|hop| decision.tried(hop.face).is_none());
-        untried.find(|hop| self.admits(decision, hop.face)).map(|hop| hop.face)
+        let mut untried = decision
+            .next_hops()
+            .filter(|hop| decision.tried(hop.face).is_none());
+        untried
+            .find(|hop| self.admits(decision, hop.face))
+            .map(|hop| hop.face)
     }
 
     fn tried_longest_ago(&mut self, decision: &Decision<'_>) -> Option<FaceId> {
-        let tried = decision.next_hops().filter_map(|hop| decision.tried(hop.face));
+        let tried = decision
+            .next_hops()
+            .filter_map(|hop| decision.tried(hop.face));
         let oldest = tried.min_by_key(|out| out.sent)?.face;
         self.admits(decision, oldest).then_some(oldest)
     }
@@ -159,7 +171,10 @@ impl Strategy for Stateful {
         if self.suppression.suppresses(decision) {
             return;
         }
-        match self.untried(decision).or_else(|| self.tried_longest_ago(decision)) {
+        match self
+            .untried(decision)
+            .or_else(|| self.tried_longest_ago(decision))
+        {
             Some(face) => decision.send(face),
             None if decision.next_hops().next().is_none() => decision.refuse_if_all_refused(),
             // A repetition that finds no room has lost nothing.
@@ -170,7 +185,9 @@ impl Strategy for Stateful {
 
     fn on_nack(&mut self, decision: &mut Decision<'_>) {
         let (now, from, namespace) = (decision.now(), decision.from(), decision.namespace());
-        let congested = decision.tried(from).is_some_and(|out| out.nacked == Some(NackReason::Congestion));
+        let congested = decision
+            .tried(from)
+            .is_some_and(|out| out.nacked == Some(NackReason::Congestion));
         match self.aimd {
             Aimd::Halve if congested => self.adapt(now, from, namespace, |rate| rate / 2.0),
             Aimd::Step if congested => self.adapt(now, from, namespace, |rate| rate - 1.0),
@@ -191,11 +208,15 @@ impl Strategy for Stateful {
             self.adapt(now, from, entry.namespace, |rate| rate + 1.0);
         }
         let asked = entry.out_records.iter().find(|out| out.face == from);
-        let Some((link, asked)) = self.links.get_mut(&from).zip(asked) else { return Feedback::default() };
+        let Some((link, asked)) = self.links.get_mut(&from).zip(asked) else {
+            return Feedback::default();
+        };
         let level = link.bucket.level(now);
         Feedback {
             mark: self.mark_above.is_some_and(|above| level > above),
-            rate: self.reports.then(|| link.fair.on_data(now, now.since(asked.sent), level)),
+            rate: self
+                .reports
+                .then(|| link.fair.on_data(now, now.since(asked.sent), level)),
         }
     }
 
@@ -205,7 +226,11 @@ impl Strategy for Stateful {
 
     fn gauges(&self, now: Time) -> Vec<StrategyGauge> {
         let mut gauges: Vec<_> = (self.links.iter())
-            .map(|(face, link)| StrategyGauge { name: "bucket, Interests", face: *face, value: link.bucket.level(now) })
+            .map(|(face, link)| StrategyGauge {
+                name: "bucket, Interests",
+                face: *face,
+                value: link.bucket.level(now),
+            })
             .collect();
         gauges.sort_by_key(|gauge| gauge.face);
         gauges
@@ -219,7 +244,10 @@ impl Limit {
     }
 
     fn link(&mut self, now: Time) -> Link {
-        Link { bucket: self.bucket(now), fair: FairRate::new(self.rate, now) }
+        Link {
+            bucket: self.bucket(now),
+            fair: FairRate::new(self.rate, now),
+        }
     }
 }
 

@@ -43,8 +43,14 @@ impl Suppression {
         let max = parameters.millis("retx-suppression-max", Duration::from_millis(250))?;
         let multiplier = parameters.number("retx-suppression-multiplier", 2)?;
         match multiplier.try_into() {
-            Ok(multiplier @ 1..=1000) if initial <= max => Ok(Suppression { initial, max, multiplier }),
-            Ok(1..=1000) => Err("retx-suppression-max is less than retx-suppression-initial".to_owned()),
+            Ok(multiplier @ 1..=1000) if initial <= max => Ok(Suppression {
+                initial,
+                max,
+                multiplier,
+            }),
+            Ok(1..=1000) => {
+                Err("retx-suppression-max is less than retx-suppression-initial".to_owned())
+            }
             _ => Err("retx-suppression-multiplier is 1 to 1000".to_owned()),
         }
     }
@@ -56,21 +62,35 @@ impl Suppression {
             return false;
         }
         let now = decision.now;
-        let is_one = |face: &FaceId| decision.faces.get(*face).is_some_and(|face| face.config.is_point_to_point());
+        let is_one = |face: &FaceId| {
+            decision
+                .faces
+                .get(*face)
+                .is_some_and(|face| face.config.is_point_to_point())
+        };
         let from = Some(decision.from).filter(is_one);
         let entry = &mut *decision.entry;
-        let elsewhere = entry.out_records.iter().filter(|out| !out.expires.has_passed(now) && Some(out.face) != from);
+        let elsewhere = entry
+            .out_records
+            .iter()
+            .filter(|out| !out.expires.has_passed(now) && Some(out.face) != from);
         let last = elsewhere.map(|out| out.sent).max();
         let Some(last) = last else {
             entry.suppression = self.initial;
             return false;
         };
-        let repeats = entry.in_records.iter().any(|record| record.face == decision.from && record.repeated);
+        let repeats = entry
+            .in_records
+            .iter()
+            .any(|record| record.face == decision.from && record.repeated);
         let interval = if repeats { entry.suppression } else { self.max };
         if now.since(last) < interval {
             return true;
         }
-        entry.suppression = entry.suppression.saturating_mul(self.multiplier).min(self.max);
+        entry.suppression = entry
+            .suppression
+            .saturating_mul(self.multiplier)
+            .min(self.max);
         false
     }
 }

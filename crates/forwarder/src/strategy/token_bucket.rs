@@ -56,7 +56,15 @@ impl TokenBucket {
             Leak::Fluid => now,
             Leak::Quanta => Time::ZERO + phase,
         };
-        let mut bucket = TokenBucket { leak, depth, level: 0.0, rate, most_rate: rate, at, interval: Duration::ZERO };
+        let mut bucket = TokenBucket {
+            leak,
+            depth,
+            level: 0.0,
+            rate,
+            most_rate: rate,
+            at,
+            interval: Duration::ZERO,
+        };
         bucket.settle(now);
         bucket
     }
@@ -81,7 +89,11 @@ impl TokenBucket {
             Leak::Quanta if now >= self.at => {
                 self.drain(self.rate * self.interval.as_secs_f64());
                 // Where the rate falls so low, ndnSIM looks again in a second.
-                self.interval = Duration::from_secs_f64(if self.rate > 1.0 { QUANTUM / self.rate } else { 1.0 });
+                self.interval = Duration::from_secs_f64(if self.rate > 1.0 {
+                    QUANTUM / self.rate
+                } else {
+                    1.0
+                });
                 // At 2^32 Interests a second and more an interval would be no nanosecond.
                 let interval = self.interval.as_nanos().max(1) as u64;
                 let further = now.since(self.at).as_nanos() as u64 / interval;
@@ -144,13 +156,20 @@ mod tests {
     #[test]
     fn fifty_every_fifty_milliseconds_pass_a_fluid_bucket_and_not_always_quanta() {
         let refused = |leak, phase| {
-            let mut bucket = TokenBucket::new(leak, 1000.0, 50.0, Time::ZERO, Duration::from_micros(phase));
-            (0..200).map(|tick| 50 - pass(&mut bucket, Time::from_millis(50 * tick), 50)).sum::<u32>()
+            let mut bucket =
+                TokenBucket::new(leak, 1000.0, 50.0, Time::ZERO, Duration::from_micros(phase));
+            (0..200)
+                .map(|tick| 50 - pass(&mut bucket, Time::from_millis(50 * tick), 50))
+                .sum::<u32>()
         };
         assert_eq!(refused(Leak::Fluid, 0), 0);
         // 50 quanta are 50.05 ms: about every twentieth tick is short of one.
         for phase in [1, 300, 999] {
-            assert!((8..=11).contains(&refused(Leak::Quanta, phase)), "{phase}: {}", refused(Leak::Quanta, phase));
+            assert!(
+                (8..=11).contains(&refused(Leak::Quanta, phase)),
+                "{phase}: {}",
+                refused(Leak::Quanta, phase)
+            );
         }
     }
 
@@ -158,7 +177,8 @@ mod tests {
     fn looking_more_often_changes_what_has_leaked() {
         for leak in [Leak::Fluid, Leak::Quanta] {
             let start = || {
-                let mut bucket = TokenBucket::new(leak, 700.0, 500.0, Time::ZERO, Duration::from_micros(137));
+                let mut bucket =
+                    TokenBucket::new(leak, 700.0, 500.0, Time::ZERO, Duration::from_micros(137));
                 pass(&mut bucket, Time::ZERO, 500);
                 bucket
             };
@@ -167,7 +187,10 @@ mod tests {
                 often.settle(Time::from_nanos(nanos));
             }
             let now = Time::from_millis(400);
-            assert!((often.level(now) - start().level(now)).abs() < 1e-6, "{leak:?}");
+            assert!(
+                (often.level(now) - start().level(now)).abs() < 1e-6,
+                "{leak:?}"
+            );
         }
     }
 

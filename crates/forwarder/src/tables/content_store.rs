@@ -12,8 +12,9 @@
 
 use crate::face::FaceId;
 use crate::limits::{
-    CONTENT_STORE_ENTRY_BYTES, ERASURE_GOES_ON, ERASURES_GOING_ON, LOOK_UPS_THAT_ENTER, NAMES_ENTERED_A_LOOK_UP,
-    NAMES_ENTERED_AT_ONCE, NAMES_ENTERED_TO_ERASE, NAMES_PASSED_TO_ERASE, OBSERVATIONS,
+    CONTENT_STORE_ENTRY_BYTES, ERASURE_GOES_ON, ERASURES_GOING_ON, LOOK_UPS_THAT_ENTER,
+    NAMES_ENTERED_A_LOOK_UP, NAMES_ENTERED_AT_ONCE, NAMES_ENTERED_TO_ERASE, NAMES_PASSED_TO_ERASE,
+    OBSERVATIONS,
 };
 use crate::tables::name_hash::NameHasher;
 use crate::tables::name_tree::{Key, NameTree};
@@ -179,7 +180,12 @@ impl ContentStore {
 
     /// Returns the slot of the Data that answers this Interest, and reports the request to the
     /// policy. `hash` is of the Interest's name without an implicit digest.
-    pub(crate) fn look_up(&mut self, now: Time, hash: u64, interest: &Interest<'_>) -> Option<Slot> {
+    pub(crate) fn look_up(
+        &mut self,
+        now: Time,
+        hash: u64,
+        interest: &Interest<'_>,
+    ) -> Option<Slot> {
         if self.look_ups_that_enter > 0 {
             self.look_ups_that_enter -= 1;
             self.enter_names(NAMES_ENTERED_A_LOOK_UP);
@@ -189,15 +195,17 @@ impl ContentStore {
             // Unlike other deadlines, the end of freshness is not fresh: Data without
             // FreshnessPeriod never is.
             (!interest.must_be_fresh || now < entry.fresh_until)
-                && digest
-                    .is_none_or(|digest| Data::decode(&entry.wire).is_ok_and(|data| data.implicit_digest() == digest))
+                && digest.is_none_or(|digest| {
+                    Data::decode(&entry.wire).is_ok_and(|data| data.implicit_digest() == digest)
+                })
         };
         let found = if !self.serves {
             None
         } else if interest.can_be_prefix && digest.is_none() {
             self.under_prefix(name, fits)
         } else {
-            self.exact(hash, name).filter(|slot| self.entry(*slot).is_some_and(fits))
+            self.exact(hash, name)
+                .filter(|slot| self.entry(*slot).is_some_and(fits))
         };
         match found {
             Some(slot) => {
@@ -214,7 +222,10 @@ impl ContentStore {
                     size,
                     bytes,
                     outcome: Outcome::Hit,
-                    lifetime: Data::decode(&entry.wire).ok().and_then(|data| data.freshness).unwrap_or_default(),
+                    lifetime: Data::decode(&entry.wire)
+                        .ok()
+                        .and_then(|data| data.freshness)
+                        .unwrap_or_default(),
                     any_age: !interest.must_be_fresh,
                     validates: false,
                     label: None,
@@ -241,18 +252,25 @@ impl ContentStore {
     /// The Data of exactly this name.
     #[inline]
     pub(crate) fn exact(&self, hash: u64, name: NameRef<'_>) -> Option<Slot> {
-        self.by_hash(hash, |entry| entry.hash == hash && entry.name_bytes() == name.as_bytes())
+        self.by_hash(hash, |entry| {
+            entry.hash == hash && entry.name_bytes() == name.as_bytes()
+        })
     }
 
     /// The Data that `is` recognises among those that the index has for this hash.
     #[inline]
     pub(crate) fn by_hash(&self, hash: u64, is: impl Fn(&Entry) -> bool) -> Option<Slot> {
-        self.index.find(hash, |slot| self.entry(slot).is_some_and(&is))
+        self.index
+            .find(hash, |slot| self.entry(slot).is_some_and(&is))
     }
 
     /// Every Data, in no order.
     pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> {
-        let used = self.entries.iter().enumerate().filter(|(_, entry)| entry.is_some());
+        let used = self
+            .entries
+            .iter()
+            .enumerate()
+            .filter(|(_, entry)| entry.is_some());
         used.map(|(index, _)| Slot::new(index as u32))
     }
 
@@ -260,7 +278,8 @@ impl ContentStore {
         self.enter_names(NAMES_ENTERED_AT_ONCE);
         self.look_ups_that_enter = LOOK_UPS_THAT_ENTER;
         let entries = &self.entries;
-        let is_under = |entry: &Entry| entry.name_bytes().starts_with(prefix.as_bytes()) && fits(entry);
+        let is_under =
+            |entry: &Entry| entry.name_bytes().starts_with(prefix.as_bytes()) && fits(entry);
         let mut near = self.tree.near(&self.hasher, prefix).take(MOST_UNDER_PREFIX);
         near.find(|slot| entries[slot.index()].as_ref().is_some_and(is_under))
     }
@@ -268,7 +287,11 @@ impl ContentStore {
     /// Enters up to `most` of the names that wait for it into the tree.
     fn enter_names(&mut self, most: usize) {
         let entries = &self.entries;
-        let named = |slot: Slot| entries[slot.index()].as_ref().map(|entry| (entry.name(), entry.hash));
+        let named = |slot: Slot| {
+            entries[slot.index()]
+                .as_ref()
+                .map(|entry| (entry.name(), entry.hash))
+        };
         self.tree.enter(&self.hasher, most, named);
     }
 
@@ -304,9 +327,11 @@ impl ContentStore {
     /// Prefetches the entries that will probably leave for `data` new ones: as many as left for the
     /// last batch, because the policy may want few of them.
     pub(crate) fn prefetch_victims(&mut self, data: usize) {
-        let left = self.counters.evictions - std::mem::replace(&mut self.evictions_before, self.counters.evictions);
+        let left = self.counters.evictions
+            - std::mem::replace(&mut self.evictions_before, self.counters.evictions);
         self.leaving.clear();
-        self.leaving.extend(self.engine.expected_victims().take(data.min(left as usize)));
+        self.leaving
+            .extend(self.engine.expected_victims().take(data.min(left as usize)));
         for slot in &self.leaving {
             prefetch(&self.entries, slot.index());
         }
@@ -342,22 +367,57 @@ impl ContentStore {
             self.remove(slot);
             return self.is_wanted(now, data, asked, path) && self.store(now, hash, data);
         }
-        self.is_wanted(now, data, asked, path) && self.trusts(judge()) && self.store(now, hash, data)
+        self.is_wanted(now, data, asked, path)
+            && self.trusts(judge())
+            && self.store(now, hash, data)
     }
 
     /// Reports Data that came for an Interest, before it is inserted. `must_be_fresh` is that of
     /// the Interest.
-    pub(crate) fn observe_fetched(&mut self, now: Time, hash: u64, data: &Data<'_>, must_be_fresh: bool) {
+    pub(crate) fn observe_fetched(
+        &mut self,
+        now: Time,
+        hash: u64,
+        data: &Data<'_>,
+        must_be_fresh: bool,
+    ) {
         let (bytes, size) = (data.wire.len() as u64, self.weight(data.wire));
-        let ContentStore { observer, index, entries, .. } = self;
+        let ContentStore {
+            observer,
+            index,
+            entries,
+            ..
+        } = self;
         observer.fetched(hash, bytes, |place| {
             // It did not answer the Interest, though it is stored: another one would not, either.
-            let is_name =
-                |slot: Slot| entries.get(slot.index()).and_then(Option::as_ref).is_some_and(|entry| entry.hash == hash);
-            let outcome = if index.find(hash, is_name).is_some() { Outcome::Reloaded } else { Outcome::Fetched };
-            let label = Some(Box::new(Label { key: data.name.as_bytes().into(), tags: [].into() }));
+            let is_name = |slot: Slot| {
+                entries
+                    .get(slot.index())
+                    .and_then(Option::as_ref)
+                    .is_some_and(|entry| entry.hash == hash)
+            };
+            let outcome = if index.find(hash, is_name).is_some() {
+                Outcome::Reloaded
+            } else {
+                Outcome::Fetched
+            };
+            let label = Some(Box::new(Label {
+                key: data.name.as_bytes().into(),
+                tags: [].into(),
+            }));
             let (lifetime, any_age) = (data.freshness.unwrap_or_default(), !must_be_fresh);
-            Observed { now, place, variant: 0, size, bytes, outcome, lifetime, any_age, validates: false, label }
+            Observed {
+                now,
+                place,
+                variant: 0,
+                size,
+                bytes,
+                outcome,
+                lifetime,
+                any_age,
+                validates: false,
+                label,
+            }
         });
     }
 
@@ -417,7 +477,9 @@ impl ContentStore {
     /// Makes the entry fresh again if the same packet came again. Returns false if the name now has
     /// other Data.
     fn refresh(&mut self, now: Time, slot: Slot, data: &Data<'_>) -> bool {
-        let Some(entry) = self.entries[slot.index()].as_mut() else { return false };
+        let Some(entry) = self.entries[slot.index()].as_mut() else {
+            return false;
+        };
         if *entry.wire != *data.wire {
             return false;
         }
@@ -475,7 +537,10 @@ impl ContentStore {
 
     /// Returns the entries under a prefix, in no order.
     pub(crate) fn under<'a>(&'a self, prefix: NameRef<'a>) -> impl Iterator<Item = &'a Entry> + 'a {
-        let near = self.tree.under(&self.hasher, prefix).filter_map(|slot| self.entry(slot));
+        let near = self
+            .tree
+            .under(&self.hasher, prefix)
+            .filter_map(|slot| self.entry(slot));
         near.filter(move |entry| entry.name_bytes().starts_with(prefix.as_bytes()))
     }
 
@@ -490,13 +555,25 @@ impl ContentStore {
     /// may be among the names that it has not looked at: those that wait for the tree, and a deep
     /// prefix's siblings beyond [`NAMES_PASSED_TO_ERASE`], where the client's next erasure of this
     /// prefix goes on.
-    pub(crate) fn erase(&mut self, now: Time, client: FaceId, prefix: NameRef<'_>, most: usize) -> (usize, bool) {
-        self.observer.removed_all(Scope::Prefix(prefix.as_bytes().into()), false, now);
+    pub(crate) fn erase(
+        &mut self,
+        now: Time,
+        client: FaceId,
+        prefix: NameRef<'_>,
+        most: usize,
+    ) -> (usize, bool) {
+        self.observer
+            .removed_all(Scope::Prefix(prefix.as_bytes().into()), false, now);
         self.enter_names(NAMES_ENTERED_TO_ERASE);
         self.look_ups_that_enter = LOOK_UPS_THAT_ENTER;
         self.erasing.retain(|erasing| now < erasing.until);
-        let is_same = |erasing: &Erasing| erasing.client == client && *erasing.prefix == *prefix.as_bytes();
-        let stopped = self.erasing.iter().position(is_same).map(|at| self.erasing.remove(at));
+        let is_same =
+            |erasing: &Erasing| erasing.client == client && *erasing.prefix == *prefix.as_bytes();
+        let stopped = self
+            .erasing
+            .iter()
+            .position(is_same)
+            .map(|at| self.erasing.remove(at));
         let mut last = stopped.map(|erasing| erasing.last);
         let mut is_long = last.is_some();
         let entries = &self.entries;
@@ -522,7 +599,12 @@ impl ContentStore {
                 self.erasing.remove(0);
             }
             let until = now + ERASURE_GOES_ON;
-            self.erasing.push(Erasing { client, prefix: prefix.as_bytes().into(), last, until });
+            self.erasing.push(Erasing {
+                client,
+                prefix: prefix.as_bytes().into(),
+                last,
+                until,
+            });
         }
         (found.len(), more || !is_whole)
     }
@@ -535,20 +617,53 @@ impl ContentStore {
     pub(crate) fn check_invariants(&self) {
         let (mut packets, mut used) = (0, 0);
         for slot in self.slots() {
-            let Some(entry) = self.entry(slot) else { continue };
+            let Some(entry) = self.entry(slot) else {
+                continue;
+            };
             let weight = self.weight(&entry.wire);
-            assert_eq!(self.hasher.hash(entry.name_bytes()), entry.hash, "an entry has the hash of its name");
-            assert_eq!(self.exact(entry.hash, entry.name()), Some(slot), "the index has each packet, once");
-            let object = self.engine.object(slot).map(|(id, size)| (id, size.bytes()));
-            assert_eq!(object, Some((entry.hash, weight)), "the engine has each packet");
+            assert_eq!(
+                self.hasher.hash(entry.name_bytes()),
+                entry.hash,
+                "an entry has the hash of its name"
+            );
+            assert_eq!(
+                self.exact(entry.hash, entry.name()),
+                Some(slot),
+                "the index has each packet, once"
+            );
+            let object = self
+                .engine
+                .object(slot)
+                .map(|(id, size)| (id, size.bytes()));
+            assert_eq!(
+                object,
+                Some((entry.hash, weight)),
+                "the engine has each packet"
+            );
             (packets, used) = (packets + 1, used + weight);
         }
-        assert_eq!(self.index.len(), packets, "the index has no packet but these");
-        assert_eq!(self.engine.len(), packets, "the engine has no packet but these");
-        assert_eq!(self.engine.used().bytes(), used, "the used bytes are those of all packets");
-        assert!(used <= self.engine.capacity().bytes(), "the Content Store keeps its capacity");
+        assert_eq!(
+            self.index.len(),
+            packets,
+            "the index has no packet but these"
+        );
+        assert_eq!(
+            self.engine.len(),
+            packets,
+            "the engine has no packet but these"
+        );
+        assert_eq!(
+            self.engine.used().bytes(),
+            used,
+            "the used bytes are those of all packets"
+        );
+        assert!(
+            used <= self.engine.capacity().bytes(),
+            "the Content Store keeps its capacity"
+        );
         self.engine.check_invariants();
-        self.tree.check_invariants(|slot| self.entry(slot).is_some());
+        self.tree
+            .check_invariants(|slot| self.entry(slot).is_some());
     }
 
     fn remove(&mut self, slot: Slot) {
@@ -563,14 +678,18 @@ impl ContentStore {
 
     /// Returns the age of each entry.
     pub(crate) fn ages(&self, now: Time) -> impl Iterator<Item = Duration> {
-        self.entries.iter().flatten().map(move |entry| now.since(entry.stored))
+        self.entries
+            .iter()
+            .flatten()
+            .map(move |entry| now.since(entry.stored))
     }
 
     /// Takes out of the indexes what the engine has given up; returns when it was stored.
     fn forget(&mut self, slot: Slot) -> Option<Time> {
         let entry = self.entries[slot.index()].take()?;
         self.index.remove(entry.hash, slot);
-        self.tree.remove(&self.hasher, entry.name(), entry.hash, slot);
+        self.tree
+            .remove(&self.hasher, entry.name(), entry.hash, slot);
         self.spare.put(entry.wire);
         Some(entry.stored)
     }
@@ -582,7 +701,11 @@ const MOST_UNDER_PREFIX: usize = 256;
 
 /// Returns what a packet takes of the capacity.
 fn weight(counts_packets: bool, packet: &[u8]) -> u64 {
-    if counts_packets { 1 } else { packet.len() as u64 + CONTENT_STORE_ENTRY_BYTES }
+    if counts_packets {
+        1
+    } else {
+        packet.len() as u64 + CONTENT_STORE_ENTRY_BYTES
+    }
 }
 
 #[cfg(test)]

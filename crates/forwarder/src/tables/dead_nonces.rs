@@ -42,7 +42,13 @@ fn key(name_hash: u64, nonce: u32) -> u64 {
 
 impl DeadNonces {
     pub(crate) fn new() -> Self {
-        DeadNonces { buckets: vec![EMPTY; FEWEST_BUCKETS], tick: 0, inserted: 0, since: 0, swept: 0 }
+        DeadNonces {
+            buckets: vec![EMPTY; FEWEST_BUCKETS],
+            tick: 0,
+            inserted: 0,
+            since: 0,
+            swept: 0,
+        }
     }
 
     pub(crate) fn insert(&mut self, now: Time, name_hash: u64, nonce: u32) {
@@ -67,7 +73,9 @@ impl DeadNonces {
         if !bucket.iter().fold(false, |any, found| any | is_same(found)) {
             return false;
         }
-        bucket.iter().any(|found| is_same(found) && *found != 0 && age(*found, self.tick) <= AGE)
+        bucket
+            .iter()
+            .any(|found| is_same(found) && *found != 0 && age(*found, self.tick) <= AGE)
     }
 
     /// Prefetches the nonce's bucket.
@@ -117,7 +125,11 @@ impl DeadNonces {
     fn grow(&mut self) {
         let larger = vec![EMPTY; self.buckets.len() * 2];
         let old = std::mem::replace(&mut self.buckets, larger);
-        for entry in old.iter().flat_map(|bucket| bucket.0).filter(|entry| *entry != 0) {
+        for entry in old
+            .iter()
+            .flat_map(|bucket| bucket.0)
+            .filter(|entry| *entry != 0)
+        {
             let place = self.place(entry);
             if let Some(free) = self.buckets[place].0.iter_mut().find(|place| **place == 0) {
                 *free = entry;
@@ -153,7 +165,11 @@ mod tests {
         let mut dead = DeadNonces::new();
         let start = Time::from_secs(100);
         dead.insert(start, hash(7), 1);
-        assert!(dead.contains(start + (DEAD_NONCE_AGE - Duration::from_millis(1)), hash(7), 1));
+        assert!(dead.contains(
+            start + (DEAD_NONCE_AGE - Duration::from_millis(1)),
+            hash(7),
+            1
+        ));
         assert!(!dead.contains(start, hash(7), 2));
         assert!(!dead.contains(start, hash(8), 1));
         assert!(!dead.contains(start + 2 * DEAD_NONCE_AGE, hash(7), 1));
@@ -167,7 +183,10 @@ mod tests {
         for second in 0..7200 {
             now += Duration::from_secs(1);
             dead.insert(now, hash(second), 2);
-            assert!(second < 4 || !dead.contains(now, hash(7), 1), "after {second} s");
+            assert!(
+                second < 4 || !dead.contains(now, hash(7), 1),
+                "after {second} s"
+            );
         }
     }
 
@@ -177,7 +196,10 @@ mod tests {
         for i in 0..DEAD_NONCES as u64 / 4 {
             dead.insert(Time::ZERO, hash(i), 1);
             let recent = i.saturating_sub(100);
-            assert!(dead.contains(Time::ZERO, hash(recent), 1), "{recent} at {i}");
+            assert!(
+                dead.contains(Time::ZERO, hash(recent), 1),
+                "{recent} at {i}"
+            );
         }
     }
 
@@ -201,7 +223,10 @@ mod tests {
         let mut dead = DeadNonces::new();
         for load in 1..10_000u64 {
             dead.insert(Time::ZERO, hash(load), 1);
-            let expected = load.div_ceil(4).next_power_of_two().max(FEWEST_BUCKETS as u64);
+            let expected = load
+                .div_ceil(4)
+                .next_power_of_two()
+                .max(FEWEST_BUCKETS as u64);
             assert_eq!(dead.buckets.len() as u64, expected, "{load} nonces");
         }
         // As many nonces in a longer time are a smaller load.
@@ -212,12 +237,18 @@ mod tests {
         assert_eq!(dead.buckets.len(), FEWEST_BUCKETS);
         // But those of one age count together.
         let starts = [Time::ZERO, Time::from_secs(3000)];
-        for (start, later) in starts.into_iter().flat_map(|start| [1, AGE as u32 / 2, AGE as u32].map(|at| (start, at)))
+        for (start, later) in starts
+            .into_iter()
+            .flat_map(|start| [1, AGE as u32 / 2, AGE as u32].map(|at| (start, at)))
         {
             let mut dead = DeadNonces::new();
             (0..40).for_each(|number| dead.insert(start, hash(number), 1));
             (40..80).for_each(|number| dead.insert(start + tick() * later, hash(number), 1));
-            assert_eq!(dead.buckets.len(), 2 * FEWEST_BUCKETS, "{later} ticks later");
+            assert_eq!(
+                dead.buckets.len(),
+                2 * FEWEST_BUCKETS,
+                "{later} ticks later"
+            );
         }
     }
 
@@ -232,7 +263,11 @@ mod tests {
                 let now = start + tick() * ticks;
                 for number in 0..40 {
                     let is_young = u64::from(ticks) <= AGE;
-                    assert_eq!(dead.contains(now, hash(number), 1), is_young, "after {ticks} ticks");
+                    assert_eq!(
+                        dead.contains(now, hash(number), 1),
+                        is_young,
+                        "after {ticks} ticks"
+                    );
                 }
             }
         }
@@ -253,7 +288,9 @@ mod tests {
             let ticks = (0..1 << TICK_BITS).step_by(ticks_at_once);
             ticks.for_each(|ticks| _ = dead.contains(Time::ZERO + tick() * ticks, 0, 0));
             let now = Time::ZERO + tick() * (1 << TICK_BITS);
-            let back = (0..nonces).filter(|number| dead.contains(now, hash(*number), 1)).count();
+            let back = (0..nonces)
+                .filter(|number| dead.contains(now, hash(*number), 1))
+                .count();
             assert_eq!(back, 0, "of {nonces}");
         }
     }

@@ -29,7 +29,11 @@ impl EraseBans {
 
     /// Returns true if the record of this name at `position` is erased; `name` is a TLV-VALUE.
     pub fn erased(&self, position: u64, name: &[u8]) -> bool {
-        position < self.end && self.prefixes.iter().any(|(prefix, at)| position < *at && name.starts_with(prefix))
+        position < self.end
+            && self
+                .prefixes
+                .iter()
+                .any(|(prefix, at)| position < *at && name.starts_with(prefix))
     }
 
     /// Forgets the marks before a position. No record before it exists any more.
@@ -66,7 +70,11 @@ mod tests {
             (19, "/c/d", true),
             (20, "/c/d", false),
         ] {
-            assert_eq!(marks.erased(position, &bytes(name)), erased, "{position} {name}");
+            assert_eq!(
+                marks.erased(position, &bytes(name)),
+                erased,
+                "{position} {name}"
+            );
         }
         marks.retire(11);
         assert!(!marks.erased(9, &bytes("/a/b")) && marks.erased(19, &bytes("/c")));

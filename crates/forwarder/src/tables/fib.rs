@@ -23,7 +23,10 @@ pub(crate) struct NextHopSet(u32);
 
 impl Fib {
     pub(crate) fn new() -> Self {
-        Fib { prefixes: PrefixTable::new(), sets: Sets::default() }
+        Fib {
+            prefixes: PrefixTable::new(),
+            sets: Sets::default(),
+        }
     }
 
     /// Returns the number of prefixes.
@@ -40,7 +43,11 @@ impl Fib {
     /// Returns the hash of the longest prefix of `name`, and its next hops.
     /// `prefixes` are the prefixes of the name with the lengths of [`Fib::lengths`], or with more.
     #[inline]
-    pub(crate) fn longest_match(&self, name: NameRef<'_>, prefixes: &[Prefix]) -> Option<(u64, NextHopSet)> {
+    pub(crate) fn longest_match(
+        &self,
+        name: NameRef<'_>,
+        prefixes: &[Prefix],
+    ) -> Option<(u64, NextHopSet)> {
         let (hash, number) = self.prefixes.longest_match(name, prefixes)?;
         Some((hash, NextHopSet(*number)))
     }
@@ -71,12 +78,16 @@ impl Fib {
 
     /// Returns every prefix with its next hops, in no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Name, &[NextHop])> {
-        self.prefixes.iter().map(|(name, number)| (name, self.sets.get(*number)))
+        self.prefixes
+            .iter()
+            .map(|(name, number)| (name, self.sets.get(*number)))
     }
 
     /// Returns the next hops of exactly `prefix`.
     pub(crate) fn get(&self, hasher: &NameHasher, prefix: NameRef<'_>) -> Option<&[NextHop]> {
-        self.prefixes.get(hasher, prefix).map(|number| self.sets.get(*number))
+        self.prefixes
+            .get(hasher, prefix)
+            .map(|number| self.sets.get(*number))
     }
 
     /// Checks that every prefix has a set of next hops, and that every set counts its prefixes.
@@ -87,14 +98,27 @@ impl Fib {
     pub(crate) fn check_invariants(&self, hasher: &NameHasher) {
         self.prefixes.check_invariants(hasher);
         let mut counts = vec![0; self.sets.sets.len()];
-        self.prefixes.values().for_each(|number| counts[*number as usize] += 1);
+        self.prefixes
+            .values()
+            .for_each(|number| counts[*number as usize] += 1);
         for (set, count) in self.sets.sets.iter().zip(&counts) {
-            assert_eq!(set.prefixes, *count, "a set counts the prefixes that refer to it");
-            assert_eq!(set.next_hops.is_empty(), *count == 0, "only a free set is empty");
+            assert_eq!(
+                set.prefixes, *count,
+                "a set counts the prefixes that refer to it"
+            );
+            assert_eq!(
+                set.next_hops.is_empty(),
+                *count == 0,
+                "only a free set is empty"
+            );
         }
         let used = counts.iter().filter(|count| **count > 0).count();
         assert_eq!(self.sets.index.len(), used, "the index has each set in use");
-        assert_eq!(self.sets.free.len() + used, counts.len(), "a set is in use or free");
+        assert_eq!(
+            self.sets.free.len() + used,
+            counts.len(),
+            "a set is in use or free"
+        );
     }
 
     /// Sets the next hops of exactly `prefix`. An empty list removes the prefix. The caller has
@@ -102,7 +126,9 @@ impl Fib {
     pub(crate) fn set(&mut self, hasher: &NameHasher, prefix: NameRef<'_>, next_hops: &[NextHop]) {
         let before = match next_hops {
             [] => self.prefixes.remove(hasher, prefix),
-            _ => self.prefixes.insert(hasher, prefix, self.sets.take(next_hops)),
+            _ => self
+                .prefixes
+                .insert(hasher, prefix, self.sets.take(next_hops)),
         };
         if let Some(number) = before {
             self.sets.release(number);
@@ -137,11 +163,18 @@ impl Sets {
     /// Returns the number of the set, and counts one more prefix that refers to it.
     fn take(&mut self, next_hops: &[NextHop]) -> u32 {
         let hash_of_set = hash(next_hops);
-        if let Some(number) = self.index.find(hash_of_set, |number| *self.get(*number) == *next_hops).copied() {
+        if let Some(number) = self
+            .index
+            .find(hash_of_set, |number| *self.get(*number) == *next_hops)
+            .copied()
+        {
             self.sets[number as usize].prefixes += 1;
             return number;
         }
-        let set = Set { next_hops: next_hops.into(), prefixes: 1 };
+        let set = Set {
+            next_hops: next_hops.into(),
+            prefixes: 1,
+        };
         let number = match self.free.pop() {
             Some(number) => {
                 self.sets[number as usize] = set;
@@ -153,7 +186,9 @@ impl Sets {
             }
         };
         let sets = &self.sets;
-        self.index.insert_unique(hash_of_set, number, |number| hash(&sets[*number as usize].next_hops));
+        self.index.insert_unique(hash_of_set, number, |number| {
+            hash(&sets[*number as usize].next_hops)
+        });
         number
     }
 
@@ -165,7 +200,10 @@ impl Sets {
             return;
         }
         let next_hops = std::mem::take(&mut set.next_hops);
-        if let Ok(found) = self.index.find_entry(hash(&next_hops), |other| *other == number) {
+        if let Ok(found) = self
+            .index
+            .find_entry(hash(&next_hops), |other| *other == number)
+        {
             found.remove();
         }
         self.free.push(number);
@@ -224,7 +262,12 @@ mod tests {
     #[test]
     fn a_broken_fib_passes_its_check() {
         let hasher = NameHasher::new([5, 6]);
-        let hops = |face| [NextHop { face: FaceId(face), cost: 1 }];
+        let hops = |face| {
+            [NextHop {
+                face: FaceId(face),
+                cost: 1,
+            }]
+        };
         let breakages: [fn(&mut Fib); 4] = [
             |fib| fib.sets.sets[0].prefixes += 1,
             |fib| fib.sets.sets[0].next_hops = Box::new([]),
@@ -241,7 +284,10 @@ mod tests {
             fib.check_invariants(&hasher);
             breakage(&mut fib);
             let check = std::panic::AssertUnwindSafe(|| fib.check_invariants(&hasher));
-            assert!(std::panic::catch_unwind(check).is_err(), "breakage {number}");
+            assert!(
+                std::panic::catch_unwind(check).is_err(),
+                "breakage {number}"
+            );
         }
     }
 }

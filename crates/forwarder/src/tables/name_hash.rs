@@ -96,7 +96,11 @@ impl Lengths {
 
     /// All up to `most`.
     pub const fn up_to(most: usize) -> Lengths {
-        if most < Lengths::MOST { Lengths((1 << most) - 1) } else { Lengths(u64::MAX) }
+        if most < Lengths::MOST {
+            Lengths((1 << most) - 1)
+        } else {
+            Lengths(u64::MAX)
+        }
     }
 
     /// Returns the set as bits: bit n - 1 stands for n.
@@ -158,7 +162,10 @@ impl<'a> Hashed<'a> {
     /// Those of one name, where these are the prefixes of many.
     #[inline]
     pub(crate) fn at(self, places: &Range<usize>) -> Hashed<'a> {
-        Hashed { prefixes: &self.prefixes[places.clone()], ..self }
+        Hashed {
+            prefixes: &self.prefixes[places.clone()],
+            ..self
+        }
     }
 
     /// The prefixes, where they are all of these lengths that the name has.
@@ -204,7 +211,11 @@ impl NameHasher {
     /// Like [`NameHasher::prefixes`], and appends to `out`.
     #[inline]
     pub fn append_prefixes(&self, name: NameRef<'_>, lengths: Lengths, out: &mut Vec<Prefix>) {
-        out.push(Prefix { end: 0, components: 0, hash: self.root });
+        out.push(Prefix {
+            end: 0,
+            components: 0,
+            hash: self.root,
+        });
         let mut state = self.begin();
         let bytes = name.as_bytes();
         let (blocks, _) = bytes.as_chunks();
@@ -221,13 +232,23 @@ impl NameHasher {
             }
             self.absorb(&mut state, &blocks[absorbed..end / BLOCK_BYTES]);
             absorbed = end / BLOCK_BYTES;
-            out.push(Prefix { end, components, hash: self.finish(&state, bytes, end) });
+            out.push(Prefix {
+                end,
+                components,
+                hash: self.finish(&state, bytes, end),
+            });
         }
     }
 
     #[inline(always)]
     fn begin(&self) -> State {
-        State { weighed: self.constant, sum: 0, blocks: 0, sums: 0, factors: self.factors }
+        State {
+            weighed: self.constant,
+            sum: 0,
+            blocks: 0,
+            sums: 0,
+            factors: self.factors,
+        }
     }
 
     /// Whole blocks, behind those that were absorbed.
@@ -236,7 +257,9 @@ impl NameHasher {
         loop {
             let keys = &self.blocks[state.blocks..];
             for (block, key) in blocks.iter().zip(keys) {
-                state.sum = state.sum.wrapping_add(product(u128::from_le_bytes(*block), key));
+                state.sum = state
+                    .sum
+                    .wrapping_add(product(u128::from_le_bytes(*block), key));
             }
             if blocks.len() < keys.len() {
                 state.blocks += blocks.len();
@@ -275,7 +298,13 @@ impl State {
     fn end_sum(self, words: &SipHasher13) -> State {
         let weighed = self.weighed.wrapping_add(self.factors.weigh(self.sum));
         let sums = self.sums + 1;
-        State { weighed, sum: 0, blocks: 0, sums, factors: Factors::of(words, sums) }
+        State {
+            weighed,
+            sum: 0,
+            blocks: 0,
+            sums,
+            factors: Factors::of(words, sums),
+        }
     }
 }
 
@@ -294,7 +323,10 @@ fn wide(words: &SipHasher13, number: u64) -> u128 {
 impl Factors {
     fn of(words: &SipHasher13, sum: u64) -> Factors {
         let number = FACTORS + 4 * sum;
-        Factors { low: wide(words, number), high: wide(words, number + 2) }
+        Factors {
+            low: wide(words, number),
+            high: wide(words, number + 2),
+        }
     }
 
     #[inline]
@@ -306,7 +338,10 @@ impl Factors {
 
 #[inline]
 fn product(block: u128, key: &[u64; 2]) -> u128 {
-    let [first, second] = [(block as u64).wrapping_add(key[0]), ((block >> 64) as u64).wrapping_add(key[1])];
+    let [first, second] = [
+        (block as u64).wrapping_add(key[0]),
+        ((block >> 64) as u64).wrapping_add(key[1]),
+    ];
     u128::from(first) * u128::from(second)
 }
 
@@ -321,7 +356,10 @@ fn last_block(name: &[u8], end: usize) -> u128 {
     match name[..end].last_chunk() {
         // They are the last of these sixteen; there are some.
         Some(block) => u128::from_le_bytes(*block) >> (128 - bits),
-        None => name[..end].iter().rev().fold(0, |tail, byte| tail << 8 | u128::from(*byte)),
+        None => name[..end]
+            .iter()
+            .rev()
+            .fold(0, |tail, byte| tail << 8 | u128::from(*byte)),
     }
 }
 
@@ -334,15 +372,19 @@ mod tests {
     /// As the head of this file has it, a sum and a prefix at a time.
     fn by_definition(hasher: &NameHasher, name: &[u8]) -> u64 {
         let wide = |number: u64| {
-            let [high, low] = [number, number + 1].map(|number| u128::from(word(&hasher.words, number)));
+            let [high, low] =
+                [number, number + 1].map(|number| u128::from(word(&hasher.words, number)));
             (high << 64) + low
         };
-        let mut blocks: Vec<[u8; 16]> =
-            name.chunks(16).map(|chunk| std::array::from_fn(|at| *chunk.get(at).unwrap_or(&0))).collect();
+        let mut blocks: Vec<[u8; 16]> = name
+            .chunks(16)
+            .map(|chunk| std::array::from_fn(|at| *chunk.get(at).unwrap_or(&0)))
+            .collect();
         blocks.resize(blocks.len().max(1), [0; 16]);
         let sums = blocks.chunks(32).enumerate().map(|(number, blocks)| {
             let products = blocks.iter().enumerate().map(|(place, block)| {
-                let words = [0, 8].map(|at| u64::from_le_bytes(block[at..at + 8].try_into().unwrap()));
+                let words =
+                    [0, 8].map(|at| u64::from_le_bytes(block[at..at + 8].try_into().unwrap()));
                 let keys = [0, 1].map(|half| word(&hasher.words, 2 * place as u64 + half));
                 let is_there = 512 * number + 16 * place < name.len();
                 u128::from(is_there)
@@ -352,7 +394,8 @@ mod tests {
             let sum = products.fold(0, u128::wrapping_add);
             let at = 67 + 4 * number as u64;
             let [low, high] = [at, at + 2].map(wide);
-            low.wrapping_mul(sum & u128::from(u64::MAX)).wrapping_add(high.wrapping_mul(sum >> 64))
+            low.wrapping_mul(sum & u128::from(u64::MAX))
+                .wrapping_add(high.wrapping_mul(sum >> 64))
         });
         let sum = (sums.fold(wide(64), u128::wrapping_add) >> 64) as u64;
         let mixed = (sum ^ sum >> 32).wrapping_mul(word(&hasher.words, 66) | 1);
@@ -362,9 +405,19 @@ mod tests {
     /// Failure: a set of all lengths up to some number has one more or less.
     #[test]
     fn lengths_up_to_a_number_end_elsewhere() {
-        for most in [0, 1, 12, Lengths::MOST - 1, Lengths::MOST, Lengths::MOST + 1] {
+        for most in [
+            0,
+            1,
+            12,
+            Lengths::MOST - 1,
+            Lengths::MOST,
+            Lengths::MOST + 1,
+        ] {
             let lengths = Lengths::up_to(most);
-            assert!((1..=Lengths::MOST).all(|length| lengths.contains(length) == (length <= most)), "{most}");
+            assert!(
+                (1..=Lengths::MOST).all(|length| lengths.contains(length) == (length <= most)),
+                "{most}"
+            );
         }
     }
 
@@ -444,7 +497,10 @@ mod tests {
                     .for_each(|(shift, same)| *same += u32::from((differ >> shift) as u8 == 0));
             }
             // 8 of 2,048 are expected of each eight bits; 32 are more than eight deviations off.
-            assert!(same.iter().all(|same| *same < 32), "{same:?} of {one:?} {other:?}");
+            assert!(
+                same.iter().all(|same| *same < 32),
+                "{same:?} of {one:?} {other:?}"
+            );
         }
     }
 }

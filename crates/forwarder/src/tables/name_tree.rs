@@ -81,7 +81,9 @@ impl NameTree {
         named: impl Fn(Slot) -> Option<(NameRef<'a>, u64)>,
     ) {
         for _ in 0..most.min(self.waiting.len()) {
-            let Some(slot) = self.waiting.pop() else { return };
+            let Some(slot) = self.waiting.pop() else {
+                return;
+            };
             self.places[slot.index()] = ENTERED;
             if let Some((name, hash)) = named(slot) {
                 let key = self.key(hasher, name, hash);
@@ -91,9 +93,15 @@ impl NameTree {
     }
 
     /// Returns the entered slots that may be under `prefix`: all that are, and perhaps others.
-    pub(crate) fn near(&mut self, hasher: &NameHasher, prefix: NameRef<'_>) -> impl Iterator<Item = Slot> {
+    pub(crate) fn near(
+        &mut self,
+        hasher: &NameHasher,
+        prefix: NameRef<'_>,
+    ) -> impl Iterator<Item = Slot> {
         hasher.prefixes(prefix, HASHED, &mut self.prefixes);
-        self.tree.range(range(&self.prefixes)).map(|(_, slot)| *slot)
+        self.tree
+            .range(range(&self.prefixes))
+            .map(|(_, slot)| *slot)
     }
 
     /// Like [`NameTree::near`], from the key after this one, and with the keys.
@@ -106,14 +114,23 @@ impl NameTree {
         hasher.prefixes(prefix, HASHED, &mut self.prefixes);
         let (first, last) = range(&self.prefixes).into_inner();
         let first = behind.map_or(Bound::Included(first), Bound::Excluded);
-        self.tree.range((first, Bound::Included(last))).map(|(key, slot)| (*key, *slot))
+        self.tree
+            .range((first, Bound::Included(last)))
+            .map(|(key, slot)| (*key, *slot))
     }
 
     /// Like [`NameTree::near`], with all waiting names. It needs no `&mut self`, and allocates.
-    pub(crate) fn under(&self, hasher: &NameHasher, prefix: NameRef<'_>) -> impl Iterator<Item = Slot> {
+    pub(crate) fn under(
+        &self,
+        hasher: &NameHasher,
+        prefix: NameRef<'_>,
+    ) -> impl Iterator<Item = Slot> {
         let mut prefixes = Vec::new();
         hasher.prefixes(prefix, HASHED, &mut prefixes);
-        self.tree.range(range(&prefixes)).map(|(_, slot)| *slot).chain(self.waiting.iter().copied())
+        self.tree
+            .range(range(&prefixes))
+            .map(|(_, slot)| *slot)
+            .chain(self.waiting.iter().copied())
     }
 
     /// Returns true if all names are in the tree.
@@ -128,13 +145,25 @@ impl NameTree {
     /// If they do not.
     pub(crate) fn check_invariants(&self, is_stored: impl Fn(Slot) -> bool) {
         for (place, slot) in self.waiting.iter().enumerate() {
-            assert_eq!(self.places[slot.index()] as usize, place, "a waiting name knows its place");
+            assert_eq!(
+                self.places[slot.index()] as usize,
+                place,
+                "a waiting name knows its place"
+            );
             assert!(is_stored(*slot), "a waiting name is stored");
         }
-        let waiting = self.places.iter().filter(|place| **place != ENTERED).count();
+        let waiting = self
+            .places
+            .iter()
+            .filter(|place| **place != ENTERED)
+            .count();
         assert_eq!(waiting, self.waiting.len(), "a name waits once");
         for slot in self.tree.values() {
-            assert_eq!(self.places[slot.index()], ENTERED, "a name in the tree does not wait");
+            assert_eq!(
+                self.places[slot.index()],
+                ENTERED,
+                "a name in the tree does not wait"
+            );
             assert!(is_stored(*slot), "a name in the tree is stored");
         }
     }
@@ -157,7 +186,10 @@ impl NameTree {
 fn range(prefixes: &[Prefix]) -> RangeInclusive<Key> {
     let (mut first, mut last) = ([0; HASH + 1], [u64::MAX; HASH + 1]);
     for (level, prefix) in prefixes[1..].iter().enumerate() {
-        let (word, shift) = (level / LEVELS_A_WORD, 16 * (LEVELS_A_WORD - 1 - level % LEVELS_A_WORD));
+        let (word, shift) = (
+            level / LEVELS_A_WORD,
+            16 * (LEVELS_A_WORD - 1 - level % LEVELS_A_WORD),
+        );
         let bits = prefix.hash & 0xffff;
         first[word] |= bits << shift;
         last[word] ^= (bits ^ 0xffff) << shift;
@@ -220,9 +252,16 @@ mod tests {
     fn a_look_under_a_prefix_passes_its_neighbours() {
         let hasher = NameHasher::new([7, 8]);
         let mut tree = NameTree::default();
-        let names: Vec<Name> = (0..2000).map(|i| format!("/a/{}/{i}", i % 100).parse().unwrap()).collect();
+        let names: Vec<Name> = (0..2000)
+            .map(|i| format!("/a/{}/{i}", i % 100).parse().unwrap())
+            .collect();
         (0..2000).for_each(|i| tree.add(Slot::new(i)));
-        let named = |slot: Slot| Some((names[slot.index()].as_name(), hasher.hash(names[slot.index()].as_bytes())));
+        let named = |slot: Slot| {
+            Some((
+                names[slot.index()].as_name(),
+                hasher.hash(names[slot.index()].as_bytes()),
+            ))
+        };
         tree.enter(&hasher, 2000, named);
         let prefix: Name = "/a/7".parse().unwrap();
         assert!((20..60).contains(&tree.near(&hasher, prefix.as_name()).count()));
@@ -232,15 +271,28 @@ mod tests {
     fn one_who_asks_for_a_prefix_pays_for_all_that_was_stored() {
         let hasher = NameHasher::new([7, 8]);
         let mut tree = NameTree::default();
-        let names: Vec<Name> = (0..100).map(|i| format!("/a/{i}").parse().unwrap()).collect();
+        let names: Vec<Name> = (0..100)
+            .map(|i| format!("/a/{i}").parse().unwrap())
+            .collect();
         (0..100).for_each(|i| tree.add(Slot::new(i)));
-        let named = |slot: Slot| Some((names[slot.index()].as_name(), hasher.hash(names[slot.index()].as_bytes())));
+        let named = |slot: Slot| {
+            Some((
+                names[slot.index()].as_name(),
+                hasher.hash(names[slot.index()].as_bytes()),
+            ))
+        };
         let prefix: Name = "/a".parse().unwrap();
         for entered in [30, 60, 90, 100] {
             tree.enter(&hasher, 30, named);
-            let near: Vec<usize> = tree.near(&hasher, prefix.as_name()).map(Slot::index).collect();
+            let near: Vec<usize> = tree
+                .near(&hasher, prefix.as_name())
+                .map(Slot::index)
+                .collect();
             assert_eq!((near.len(), tree.is_whole()), (entered, entered == 100));
-            assert!(near.iter().all(|slot| *slot >= 100 - entered), "the latest first");
+            assert!(
+                near.iter().all(|slot| *slot >= 100 - entered),
+                "the latest first"
+            );
         }
         tree.add(Slot::new(100));
         tree.clear();
@@ -265,12 +317,21 @@ mod tests {
             (0..4).for_each(|slot| tree.add(Slot::new(slot)));
             // Slot 9 is known, and not stored.
             tree.places.resize(10, ENTERED);
-            let named = |slot: Slot| Some((names[slot.index()].as_name(), hasher.hash(names[slot.index()].as_bytes())));
+            let named = |slot: Slot| {
+                Some((
+                    names[slot.index()].as_name(),
+                    hasher.hash(names[slot.index()].as_bytes()),
+                ))
+            };
             tree.enter(&hasher, 1, named);
             tree.check_invariants(|slot| slot.index() < 4);
             breakage(&mut tree);
-            let check = std::panic::AssertUnwindSafe(|| tree.check_invariants(|slot| slot.index() < 4));
-            assert!(std::panic::catch_unwind(check).is_err(), "breakage {number}");
+            let check =
+                std::panic::AssertUnwindSafe(|| tree.check_invariants(|slot| slot.index() < 4));
+            assert!(
+                std::panic::catch_unwind(check).is_err(),
+                "breakage {number}"
+            );
         }
     }
 }

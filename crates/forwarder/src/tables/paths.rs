@@ -47,7 +47,10 @@ impl Paths {
         let behind = self.behind.get(slot as usize).copied().unwrap_or_default();
         let through = self.joined(behind);
         // An application sends none: the path begins here.
-        let told = told.unwrap_or(PathRecord { centrality: through.centrality, ..PathRecord::default() });
+        let told = told.unwrap_or(PathRecord {
+            centrality: through.centrality,
+            ..PathRecord::default()
+        });
         let hops_from_source = told.caches.saturating_add(1);
         let path = Path {
             hops_from_source,
@@ -56,8 +59,18 @@ impl Paths {
             betweenness: self.centrality as f64,
             greatest_betweenness: told.centrality.max(through.centrality) as f64,
         };
-        let passed = if self.capacity > 0 { hops_from_source } else { told.caches };
-        Place { path, told: PathRecord { caches: passed, ..told } }
+        let passed = if self.capacity > 0 {
+            hops_from_source
+        } else {
+            told.caches
+        };
+        Place {
+            path,
+            told: PathRecord {
+                caches: passed,
+                ..told
+            },
+        }
     }
 }
 
@@ -69,5 +82,8 @@ pub(crate) struct Place {
 
 /// Returns the record of a Data from the Content Store that answers an Interest with this record.
 pub(crate) fn answered(path: Option<PathRecord>) -> PathRecord {
-    PathRecord { centrality: path.unwrap_or_default().centrality, ..PathRecord::default() }
+    PathRecord {
+        centrality: path.unwrap_or_default().centrality,
+        ..PathRecord::default()
+    }
 }

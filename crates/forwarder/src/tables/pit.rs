@@ -94,13 +94,19 @@ impl PitEntry {
 
     /// Returns the time at which the last consumer stops waiting.
     pub(crate) fn last_expiry(&self) -> Time {
-        self.in_records.iter().map(|record| record.expires).max().unwrap_or(Time::ZERO)
+        self.in_records
+            .iter()
+            .map(|record| record.expires)
+            .max()
+            .unwrap_or(Time::ZERO)
     }
 
     /// Returns true if the Content Store's second tier is reading the Data. The strategy has not
     /// seen such an Interest.
     pub(crate) fn waits_for_tier(&self) -> bool {
-        self.out_records.iter().any(|record| record.face == FaceId::CONTENT_STORE)
+        self.out_records
+            .iter()
+            .any(|record| record.face == FaceId::CONTENT_STORE)
     }
 
     fn matches(&self, hash: u64, interest: &Interest<'_>) -> bool {
@@ -115,9 +121,14 @@ impl PitEntry {
         self.hash = hash;
         self.name.clear();
         self.name.extend_from_slice(interest.name.as_bytes());
-        self.components = if interest.can_be_prefix { interest.name.component_count() } else { 0 };
+        self.components = if interest.can_be_prefix {
+            interest.name.component_count()
+        } else {
+            0
+        };
         self.hint.clear();
-        self.hint.extend_from_slice(interest.forwarding_hint.unwrap_or_default());
+        self.hint
+            .extend_from_slice(interest.forwarding_hint.unwrap_or_default());
         self.can_be_prefix = interest.can_be_prefix;
         self.must_be_fresh = interest.must_be_fresh;
         self.has_digest = interest.name.strip_implicit_digest().1.is_some();
@@ -194,7 +205,10 @@ impl Pit {
 
     /// Returns the number of consumers over all entries.
     pub(crate) fn waiting(&self) -> u64 {
-        self.entries.iter().map(|entry| entry.in_records.len() as u64).sum()
+        self.entries
+            .iter()
+            .map(|entry| entry.in_records.len() as u64)
+            .sum()
     }
 
     pub(crate) fn entry(&self, slot: u32) -> &PitEntry {
@@ -224,7 +238,11 @@ impl Pit {
         let slot = self.holders.oldest_of_the_greatest(face)?;
         let holder = self.holders.face_of(slot);
         let waiting = &mut self.entries[slot as usize].in_records;
-        let Some(heir) = waiting.iter().map(|record| record.face).find(|face| *face != holder) else {
+        let Some(heir) = waiting
+            .iter()
+            .map(|record| record.face)
+            .find(|face| *face != holder)
+        else {
             return Some((holder, Some(slot)));
         };
         waiting.retain(|record| record.face != holder);
@@ -235,7 +253,12 @@ impl Pit {
 
     /// Makes an entry for an Interest of `face` that [`Pit::find`] did not find. Returns `None` if
     /// the table, or the limit of entries per name, is full.
-    pub(crate) fn insert(&mut self, face: FaceId, hash: u64, interest: &Interest<'_>) -> Option<u32> {
+    pub(crate) fn insert(
+        &mut self,
+        face: FaceId,
+        hash: u64,
+        interest: &Interest<'_>,
+    ) -> Option<u32> {
         let mut same_name = 0;
         self.index.find(hash, |slot| {
             same_name += usize::from(self.entries[slot.index()].hash == hash);
@@ -298,7 +321,11 @@ impl Pit {
         let name = data.name.as_bytes();
         let mut digest = None;
         let full_name = |entry: &PitEntry, digest: &[u8; 32]| {
-            entry.name.strip_prefix(name).and_then(|rest| rest.strip_prefix(DIGEST_HEADER)) == Some(&digest[..])
+            entry
+                .name
+                .strip_prefix(name)
+                .and_then(|rest| rest.strip_prefix(DIGEST_HEADER))
+                == Some(&digest[..])
         };
         self.collect(hash, found, |entry| match entry.has_digest {
             false => entry.name == name,
@@ -307,7 +334,10 @@ impl Pit {
         if self.prefix_lengths != Lengths::default() {
             hasher.prefixes(data.name, self.prefix_lengths, prefixes);
             // Interests for the whole name were found above. No Interest has an empty name.
-            for prefix in prefixes.iter().filter(|prefix| (1..name.len()).contains(&prefix.end)) {
+            for prefix in prefixes
+                .iter()
+                .filter(|prefix| (1..name.len()).contains(&prefix.end))
+            {
                 self.collect(prefix.hash, found, |entry| {
                     entry.can_be_prefix && !entry.has_digest && entry.name == name[..prefix.end]
                 });
@@ -356,7 +386,11 @@ impl Pit {
                 && out.hop_limit.is_some() == interest.hop_limit.is_some()
                 && interest.hop_limit <= out.hop_limit
         };
-        self.entries[slot as usize].out_records.iter().find(sent).map(|out| (slot, out.hop_limit))
+        self.entries[slot as usize]
+            .out_records
+            .iter()
+            .find(sent)
+            .map(|out| (slot, out.hop_limit))
     }
 
     /// Checks that the index, the free list, the counts and the quota describe the same entries,
@@ -367,28 +401,68 @@ impl Pit {
     pub(crate) fn check_invariants(&self) {
         let mut is_free = vec![false; self.entries.len()];
         for slot in &self.free {
-            assert!(!std::mem::replace(&mut is_free[*slot as usize], true), "a slot is free once");
+            assert!(
+                !std::mem::replace(&mut is_free[*slot as usize], true),
+                "a slot is free once"
+            );
             let entry = &self.entries[*slot as usize];
-            assert!(entry.in_records.is_empty() && entry.out_records.is_empty(), "a free entry has no records");
+            assert!(
+                entry.in_records.is_empty() && entry.out_records.is_empty(),
+                "a free entry has no records"
+            );
         }
-        assert_eq!(self.index.len() + self.free.len(), self.entries.len(), "an entry is pending or free");
+        assert_eq!(
+            self.index.len() + self.free.len(),
+            self.entries.len(),
+            "an entry is pending or free"
+        );
         let (mut bytes, mut counts) = (0, [0; limits::CAN_BE_PREFIX_COMPONENTS + 1]);
-        for (slot, entry) in self.entries.iter().enumerate().filter(|(slot, _)| !is_free[*slot]) {
-            assert!(self.index.find(entry.hash, |other| other.index() == slot).is_some(), "the index has each entry");
-            assert!(entry.in_records.len() <= limits::RECORDS_PER_ENTRY, "the consumers of an entry are limited");
-            assert!(entry.out_records.len() <= limits::RECORDS_PER_ENTRY, "the upstreams of an entry are limited");
+        for (slot, entry) in self
+            .entries
+            .iter()
+            .enumerate()
+            .filter(|(slot, _)| !is_free[*slot])
+        {
+            assert!(
+                self.index
+                    .find(entry.hash, |other| other.index() == slot)
+                    .is_some(),
+                "the index has each entry"
+            );
+            assert!(
+                entry.in_records.len() <= limits::RECORDS_PER_ENTRY,
+                "the consumers of an entry are limited"
+            );
+            assert!(
+                entry.out_records.len() <= limits::RECORDS_PER_ENTRY,
+                "the upstreams of an entry are limited"
+            );
             bytes += entry.name.len() + entry.hint.len();
             if entry.can_be_prefix {
                 counts[entry.components] += 1;
             }
         }
-        assert_eq!(self.bytes, bytes, "the bytes are those of all names and hints");
-        assert_eq!(*self.prefix_counts, counts, "CanBePrefix Interests are counted by their components");
+        assert_eq!(
+            self.bytes, bytes,
+            "the bytes are those of all names and hints"
+        );
+        assert_eq!(
+            *self.prefix_counts, counts,
+            "CanBePrefix Interests are counted by their components"
+        );
         for (components, count) in counts.iter().enumerate().skip(1) {
-            assert_eq!(self.prefix_lengths.contains(components), *count > 0, "a length in use is looked up");
+            assert_eq!(
+                self.prefix_lengths.contains(components),
+                *count > 0,
+                "a length in use is looked up"
+            );
         }
-        assert!(self.len() <= self.limit && self.bytes <= self.most_bytes, "the PIT keeps its limits");
-        self.holders.check_invariants(self.len(), |slot| !is_free[slot as usize]);
+        assert!(
+            self.len() <= self.limit && self.bytes <= self.most_bytes,
+            "the PIT keeps its limits"
+        );
+        self.holders
+            .check_invariants(self.len(), |slot| !is_free[slot as usize]);
     }
 
     pub(crate) fn set_timer(&mut self, slot: u32, deadline: Time) {
@@ -432,7 +506,13 @@ mod tests {
     }
 
     fn step() -> impl Strategy<Value = Step> {
-        let wish = (0..NAMES.len(), any::<bool>(), any::<bool>(), any::<bool>(), any::<Option<bool>>());
+        let wish = (
+            0..NAMES.len(),
+            any::<bool>(),
+            any::<bool>(),
+            any::<bool>(),
+            any::<Option<bool>>(),
+        );
         let wish = wish.prop_map(|(name, can_be_prefix, must_be_fresh, hint, digest)| Wish {
             name,
             can_be_prefix,
@@ -448,38 +528,72 @@ mod tests {
     }
 
     fn consumer(face: u64, expires: Time) -> InRecord {
-        InRecord { face: FaceId(face), nonce: 1, hop_limit: None, expires, token: None, repeated: false }
+        InRecord {
+            face: FaceId(face),
+            nonce: 1,
+            hop_limit: None,
+            expires,
+            token: None,
+            repeated: false,
+        }
     }
 
     fn data(name: usize) -> Vec<u8> {
         let name: Name = NAMES[name].parse().unwrap();
-        DataBuilder::new(name.as_name()).content(b"x").build(&DigestSigner).unwrap()
+        DataBuilder::new(name.as_name())
+            .content(b"x")
+            .build(&DigestSigner)
+            .unwrap()
     }
 
     fn frame(wish: Wish, hop_limit: Option<u8>) -> Vec<u8> {
         let mut name: Name = NAMES[wish.name].parse().unwrap();
         let right = Data::decode(&data(wish.name)).unwrap().implicit_digest();
         if let Some(is_right) = wish.digest {
-            name.push(types::IMPLICIT_SHA256_DIGEST, if is_right { &right } else { &[7; 32] });
+            name.push(
+                types::IMPLICIT_SHA256_DIGEST,
+                if is_right { &right } else { &[7; 32] },
+            );
         }
-        let builder = InterestBuilder::new(name).can_be_prefix(wish.can_be_prefix).must_be_fresh(wish.must_be_fresh);
-        let builder = if wish.hint { builder.forwarding_hint(&["/hint".parse().unwrap()]) } else { builder };
+        let builder = InterestBuilder::new(name)
+            .can_be_prefix(wish.can_be_prefix)
+            .must_be_fresh(wish.must_be_fresh);
+        let builder = if wish.hint {
+            builder.forwarding_hint(&["/hint".parse().unwrap()])
+        } else {
+            builder
+        };
         let builder = hop_limit.map_or(builder.clone(), |hops| builder.hop_limit(hops));
         builder.nonce(1).build()
     }
 
     /// Compares what the table says of each possible Interest with the pending ones.
-    fn look_for(pit: &Pit, hasher: &NameHasher, pending: &[(u32, Wish)], wish: Wish, sent: Option<u8>) {
-        let slot = pending.iter().find(|(_, other)| *other == wish).map(|(slot, _)| *slot);
+    fn look_for(
+        pit: &Pit,
+        hasher: &NameHasher,
+        pending: &[(u32, Wish)],
+        wish: Wish,
+        sent: Option<u8>,
+    ) {
+        let slot = pending
+            .iter()
+            .find(|(_, other)| *other == wish)
+            .map(|(slot, _)| *slot);
         for hops in [None, Some(4), Some(5), Some(6)] {
             let wire = frame(wish, hops);
             let interest = Interest::decode(&wire).unwrap();
             let hash = hasher.hash(interest.name.strip_implicit_digest().0.as_bytes());
             assert_eq!(pit.find(hash, &interest), slot, "{wish:?}");
             for (face, nonce) in [(UPSTREAM, 1), (FaceId(1), 1), (UPSTREAM, 2)] {
-                let may = (face, nonce) == (UPSTREAM, 1) && hops.is_some() == sent.is_some() && hops <= sent;
+                let may = (face, nonce) == (UPSTREAM, 1)
+                    && hops.is_some() == sent.is_some()
+                    && hops <= sent;
                 let expected = slot.filter(|_| may).map(|slot| (slot, sent));
-                assert_eq!(pit.find_asked(hash, &interest, face, nonce), expected, "{wish:?} {hops:?}");
+                assert_eq!(
+                    pit.find_asked(hash, &interest, face, nonce),
+                    expected,
+                    "{wish:?} {hops:?}"
+                );
             }
         }
     }
@@ -563,11 +677,20 @@ mod tests {
     fn a_burst_of_interests_keeps_its_entries_or_a_steady_load_loses_them() {
         for (interests, kept) in [(4096, 4096), (4097, 0)] {
             let mut pit = Pit::new(1 << 16, 1 << 20);
-            let wire = InterestBuilder::new("/a".parse::<Name>().unwrap()).nonce(1).build();
+            let wire = InterestBuilder::new("/a".parse::<Name>().unwrap())
+                .nonce(1)
+                .build();
             let interest = Interest::decode(&wire).unwrap();
             // As many names: their hashes differ.
             let slots: Vec<u32> = (0..interests)
-                .map(|hash: u64| pit.insert(FaceId(1), hash.wrapping_mul(0x9e37_79b9_7f4a_7c15), &interest).unwrap())
+                .map(|hash: u64| {
+                    pit.insert(
+                        FaceId(1),
+                        hash.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+                        &interest,
+                    )
+                    .unwrap()
+                })
                 .collect();
             slots.into_iter().for_each(|slot| pit.remove(slot));
             assert_eq!((pit.len(), pit.entries.len()), (0, kept), "{interests}");
@@ -596,7 +719,10 @@ mod tests {
             let mut pit = Pit::new(10, 1000);
             for uri in ["/a", "/b"] {
                 let name: Name = uri.parse().unwrap();
-                let frame = InterestBuilder::new(name).can_be_prefix(uri == "/a").nonce(1).build();
+                let frame = InterestBuilder::new(name)
+                    .can_be_prefix(uri == "/a")
+                    .nonce(1)
+                    .build();
                 let interest = Interest::decode(&frame).unwrap();
                 pit.insert(FaceId(1), hasher.hash(interest.name.as_bytes()), &interest);
             }
@@ -604,7 +730,10 @@ mod tests {
             pit.check_invariants();
             breakage(&mut pit, record.clone());
             let check = std::panic::AssertUnwindSafe(|| pit.check_invariants());
-            assert!(std::panic::catch_unwind(check).is_err(), "breakage {number}");
+            assert!(
+                std::panic::catch_unwind(check).is_err(),
+                "breakage {number}"
+            );
         }
     }
 
@@ -615,12 +744,24 @@ mod tests {
         let mut pit = Pit::new(1000, 1 << 20);
         for number in 0..=limits::ENTRIES_PER_NAME {
             let hint = format!("/{number}").parse().unwrap();
-            let wire = InterestBuilder::new("/a".parse::<Name>().unwrap()).forwarding_hint(&[hint]).nonce(1).build();
+            let wire = InterestBuilder::new("/a".parse::<Name>().unwrap())
+                .forwarding_hint(&[hint])
+                .nonce(1)
+                .build();
             let slot = pit.insert(FaceId(1), 5, &Interest::decode(&wire).unwrap());
-            assert_eq!(slot.is_some(), number < limits::ENTRIES_PER_NAME, "{number}");
+            assert_eq!(
+                slot.is_some(),
+                number < limits::ENTRIES_PER_NAME,
+                "{number}"
+            );
         }
-        let wire = InterestBuilder::new("/b".parse::<Name>().unwrap()).nonce(1).build();
-        assert!(pit.insert(FaceId(1), 6, &Interest::decode(&wire).unwrap()).is_some());
+        let wire = InterestBuilder::new("/b".parse::<Name>().unwrap())
+            .nonce(1)
+            .build();
+        assert!(
+            pit.insert(FaceId(1), 6, &Interest::decode(&wire).unwrap())
+                .is_some()
+        );
         pit.check_invariants();
     }
 
@@ -630,14 +771,30 @@ mod tests {
     fn a_shared_entry_is_lost_with_the_face_that_made_it() {
         let mut pit = Pit::new(10, 1000);
         for (number, name) in ["/a", "/b", "/c"].into_iter().enumerate() {
-            let wire = InterestBuilder::new(name.parse::<Name>().unwrap()).nonce(1).build();
-            let slot = pit.insert(FaceId(1), number as u64, &Interest::decode(&wire).unwrap()).unwrap();
+            let wire = InterestBuilder::new(name.parse::<Name>().unwrap())
+                .nonce(1)
+                .build();
+            let slot = pit
+                .insert(FaceId(1), number as u64, &Interest::decode(&wire).unwrap())
+                .unwrap();
             pit.entry_mut(slot).in_records.push(consumer(1, Time::ZERO));
         }
         pit.entry_mut(0).in_records.push(consumer(2, Time::ZERO));
-        assert_eq!(pit.take_from(FaceId(3)), Some((FaceId(1), None)), "another waits for it");
-        let waiting: Vec<FaceId> = pit.entry(0).in_records.iter().map(|record| record.face).collect();
-        assert_eq!((waiting, pit.holders.face_of(0)), (vec![FaceId(2)], FaceId(2)));
+        assert_eq!(
+            pit.take_from(FaceId(3)),
+            Some((FaceId(1), None)),
+            "another waits for it"
+        );
+        let waiting: Vec<FaceId> = pit
+            .entry(0)
+            .in_records
+            .iter()
+            .map(|record| record.face)
+            .collect();
+        assert_eq!(
+            (waiting, pit.holders.face_of(0)),
+            (vec![FaceId(2)], FaceId(2))
+        );
         assert_eq!(pit.take_from(FaceId(3)), Some((FaceId(1), Some(1))));
         pit.check_invariants();
     }

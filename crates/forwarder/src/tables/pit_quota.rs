@@ -58,7 +58,11 @@ impl PitQuota {
             _ => self.change_latest(face),
         };
         let holder = &mut self.holders[number as usize];
-        let link = Link { holder: number, older: holder.newest, newer: NONE };
+        let link = Link {
+            holder: number,
+            older: holder.newest,
+            newer: NONE,
+        };
         if holder.entries == 0 {
             holder.oldest = entry;
         }
@@ -67,27 +71,45 @@ impl PitQuota {
         match self.links.get_mut(entry as usize) {
             Some(place) => *place = link,
             None => {
-                self.links.resize(entry as usize, Link { holder: number, older: NONE, newer: NONE });
+                self.links.resize(
+                    entry as usize,
+                    Link {
+                        holder: number,
+                        older: NONE,
+                        newer: NONE,
+                    },
+                );
                 self.links.push(link);
             }
         }
         if link.older != NONE {
             self.links[link.older as usize].newer = entry;
         }
-        if self.greatest.is_none_or(|greatest| greatest != face && entries > self.held(greatest)) {
+        if self
+            .greatest
+            .is_none_or(|greatest| greatest != face && entries > self.held(greatest))
+        {
             self.greatest = Some(face);
         }
     }
 
     /// Makes `face` the latest one, and returns its number.
     fn change_latest(&mut self, face: FaceId) -> u32 {
-        if let Some(latest) = self.latest.filter(|latest| self.holders[*latest as usize].entries == 0) {
+        if let Some(latest) = self
+            .latest
+            .filter(|latest| self.holders[*latest as usize].entries == 0)
+        {
             self.forget(latest);
         }
         let number = match self.faces.get(&face) {
             Some(number) => *number,
             None => {
-                let holder = Holder { face, entries: 0, oldest: NONE, newest: NONE };
+                let holder = Holder {
+                    face,
+                    entries: 0,
+                    oldest: NONE,
+                    newest: NONE,
+                };
                 let number = self.free.pop().unwrap_or(self.holders.len() as u32);
                 match self.holders.get_mut(number as usize) {
                     Some(place) => *place = holder,
@@ -108,7 +130,11 @@ impl PitQuota {
 
     /// Removes the entry.
     pub(crate) fn remove(&mut self, entry: u32) {
-        let Link { holder: number, older, newer } = self.links[entry as usize];
+        let Link {
+            holder: number,
+            older,
+            newer,
+        } = self.links[entry as usize];
         let holder = &mut self.holders[number as usize];
         holder.entries -= 1;
         match older {
@@ -128,17 +154,26 @@ impl PitQuota {
     /// if that is another face and holds at least two entries more than `face`.
     pub(crate) fn oldest_of_the_greatest(&mut self, face: FaceId) -> Option<u32> {
         let own = self.held(face);
-        let mut greatest = self.greatest.filter(|greatest| self.held(*greatest) > own + 1);
+        let mut greatest = self
+            .greatest
+            .filter(|greatest| self.held(*greatest) > own + 1);
         if greatest.is_none() {
             self.refusals += 1;
             if self.refusals > self.faces.len() {
                 self.refusals = 0;
-                let most = self.faces.iter().max_by_key(|(_, number)| self.holders[**number as usize].entries);
+                let most = self
+                    .faces
+                    .iter()
+                    .max_by_key(|(_, number)| self.holders[**number as usize].entries);
                 self.greatest = most.map(|(face, _)| *face);
-                greatest = self.greatest.filter(|greatest| self.held(*greatest) > own + 1);
+                greatest = self
+                    .greatest
+                    .filter(|greatest| self.held(*greatest) > own + 1);
             }
         }
-        greatest.and_then(|greatest| self.holder(greatest)).map(|holder| holder.oldest)
+        greatest
+            .and_then(|greatest| self.holder(greatest))
+            .map(|holder| holder.oldest)
     }
 
     /// Returns the face that holds the entry.
@@ -156,21 +191,41 @@ impl PitQuota {
         for (face, number) in &self.faces {
             let holder = &self.holders[*number as usize];
             assert_eq!(holder.face, *face, "a face leads to its holder");
-            assert!(holder.entries > 0 || self.latest == Some(*number), "only the latest holder may be empty");
+            assert!(
+                holder.entries > 0 || self.latest == Some(*number),
+                "only the latest holder may be empty"
+            );
             let (mut older, mut entry, mut entries) = (NONE, holder.oldest, 0);
             while holder.entries > 0 && entry != NONE {
                 let link = self.links[entry as usize];
-                assert_eq!((link.holder, link.older), (*number, older), "an entry is linked to its holder");
+                assert_eq!(
+                    (link.holder, link.older),
+                    (*number, older),
+                    "an entry is linked to its holder"
+                );
                 assert!(is_pending(entry), "an entry that a face holds is pending");
                 (older, entry, entries) = (entry, link.newer, entries + 1);
-                assert!(entries <= holder.entries, "a chain has as many entries as its holder counts");
+                assert!(
+                    entries <= holder.entries,
+                    "a chain has as many entries as its holder counts"
+                );
             }
-            assert_eq!(entries, holder.entries, "a chain has as many entries as its holder counts");
-            assert!(entries == 0 || older == holder.newest, "a chain ends with its newest entry");
+            assert_eq!(
+                entries, holder.entries,
+                "a chain has as many entries as its holder counts"
+            );
+            assert!(
+                entries == 0 || older == holder.newest,
+                "a chain ends with its newest entry"
+            );
             total += entries;
         }
         assert_eq!(total, pending, "every pending entry belongs to one face");
-        assert_eq!(self.faces.len() + self.free.len(), self.holders.len(), "every holder is in use or free");
+        assert_eq!(
+            self.faces.len() + self.free.len(),
+            self.holders.len(),
+            "every holder is in use or free"
+        );
     }
 
     fn held(&self, face: FaceId) -> usize {
@@ -178,7 +233,9 @@ impl PitQuota {
     }
 
     fn holder(&self, face: FaceId) -> Option<&Holder> {
-        self.faces.get(&face).map(|number| &self.holders[*number as usize])
+        self.faces
+            .get(&face)
+            .map(|number| &self.holders[*number as usize])
     }
 }
 
@@ -243,14 +300,22 @@ mod tests {
             quota.remove(3);
             quota.check_invariants(3, |entry| entry < 3);
             breakage(&mut quota);
-            let check = std::panic::AssertUnwindSafe(|| quota.check_invariants(3, |entry| entry < 3));
-            assert!(std::panic::catch_unwind(check).is_err(), "breakage {number}");
+            let check =
+                std::panic::AssertUnwindSafe(|| quota.check_invariants(3, |entry| entry < 3));
+            assert!(
+                std::panic::catch_unwind(check).is_err(),
+                "breakage {number}"
+            );
         }
         let mut quota = PitQuota::default();
         quota.insert(FaceId(1), 0);
         for (pending, is_pending) in [(0, true), (2, true), (1, false)] {
-            let check = std::panic::AssertUnwindSafe(|| quota.check_invariants(pending, |_| is_pending));
-            assert!(std::panic::catch_unwind(check).is_err(), "{pending} pending");
+            let check =
+                std::panic::AssertUnwindSafe(|| quota.check_invariants(pending, |_| is_pending));
+            assert!(
+                std::panic::catch_unwind(check).is_err(),
+                "{pending} pending"
+            );
         }
     }
 
@@ -261,20 +326,35 @@ mod tests {
         let mut quota = PitQuota::default();
         let mut entries = 0..;
         let mut insert = |quota: &mut PitQuota, face: u64, count: usize| {
-            entries.by_ref().take(count).for_each(|entry| quota.insert(FaceId(face), entry));
+            entries
+                .by_ref()
+                .take(count)
+                .for_each(|entry| quota.insert(FaceId(face), entry));
         };
         insert(&mut quota, 1, 3);
         assert_eq!(quota.oldest_of_the_greatest(FaceId(3)), Some(0));
         insert(&mut quota, 2, 5);
-        assert_eq!(quota.oldest_of_the_greatest(FaceId(3)), Some(3), "another holds more now");
+        assert_eq!(
+            quota.oldest_of_the_greatest(FaceId(3)),
+            Some(3),
+            "another holds more now"
+        );
         insert(&mut quota, 1, 1);
-        assert_eq!(quota.oldest_of_the_greatest(FaceId(3)), Some(3), "this one still holds less");
+        assert_eq!(
+            quota.oldest_of_the_greatest(FaceId(3)),
+            Some(3),
+            "this one still holds less"
+        );
         insert(&mut quota, 2, 1);
         insert(&mut quota, 3, 1);
         assert_eq!(quota.oldest_of_the_greatest(FaceId(3)), Some(3));
         (3..7).for_each(|entry| quota.remove(entry));
         insert(&mut quota, 1, 1);
-        assert_eq!(quota.oldest_of_the_greatest(FaceId(3)), Some(0), "the other has lost most of its own");
+        assert_eq!(
+            quota.oldest_of_the_greatest(FaceId(3)),
+            Some(0),
+            "the other has lost most of its own"
+        );
         assert_eq!(quota.refusals, 0);
     }
 }

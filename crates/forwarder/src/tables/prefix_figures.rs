@@ -75,7 +75,12 @@ pub(crate) struct FiguresByPrefix {
 impl FiguresByPrefix {
     /// Counts by the first `components` components.
     pub(crate) fn new(components: usize) -> Self {
-        FiguresByPrefix { components, places: Vec::new(), index: HashTable::new(), hand: 0 }
+        FiguresByPrefix {
+            components,
+            places: Vec::new(),
+            index: HashTable::new(),
+            hand: 0,
+        }
     }
 
     pub(crate) fn note(&mut self, hasher: &NameHasher, name: NameRef<'_>, hit: bool) {
@@ -85,9 +90,15 @@ impl FiguresByPrefix {
             return;
         }
         let hash = hasher.hash(bytes);
-        let at = self.find(hash, bytes).unwrap_or_else(|| self.place(hash, bytes));
+        let at = self
+            .find(hash, bytes)
+            .unwrap_or_else(|| self.place(hash, bytes));
         let figures = &mut self.places[at];
-        *(if hit { &mut figures.hits } else { &mut figures.misses }) += 1;
+        *(if hit {
+            &mut figures.hits
+        } else {
+            &mut figures.misses
+        }) += 1;
     }
 
     /// Corrects the figures when the second tier answers: the Interest was counted as a miss of
@@ -96,7 +107,10 @@ impl FiguresByPrefix {
         let prefix = self.prefix_of(name);
         let found = self.find(hasher.hash(prefix.as_bytes()), prefix.as_bytes());
         // Another may have taken its place meanwhile, and it that one's.
-        if let Some(figures) = found.map(|at| &mut self.places[at]).filter(|figures| figures.misses > 0) {
+        if let Some(figures) = found
+            .map(|at| &mut self.places[at])
+            .filter(|figures| figures.misses > 0)
+        {
             figures.misses -= 1;
             figures.hits += 1;
         }
@@ -107,29 +121,43 @@ impl FiguresByPrefix {
     }
 
     fn find(&self, hash: u64, prefix: &[u8]) -> Option<usize> {
-        let found = self.index.find(hash, |at| self.places[*at as usize].prefix == prefix);
+        let found = self
+            .index
+            .find(hash, |at| self.places[*at as usize].prefix == prefix);
         found.map(|at| *at as usize)
     }
 
     /// A place for a prefix that has none.
     fn place(&mut self, hash: u64, bytes: &[u8]) -> usize {
-        let mut new = PrefixFigures { prefix: bytes.to_vec(), hash, hits: 0, misses: 0, overcount: 0 };
+        let mut new = PrefixFigures {
+            prefix: bytes.to_vec(),
+            hash,
+            hits: 0,
+            misses: 0,
+            overcount: 0,
+        };
         let at = if self.places.len() < COUNTED_PREFIXES {
             self.places.push(new);
             self.places.len() - 1
         } else {
             let sample = (0..SAMPLE).map(|step| (self.hand + step) % COUNTED_PREFIXES);
-            let at = sample.min_by_key(|at| self.places[*at].weight()).unwrap_or_default();
+            let at = sample
+                .min_by_key(|at| self.places[*at].weight())
+                .unwrap_or_default();
             self.hand = (self.hand + SAMPLE) % COUNTED_PREFIXES;
             new.overcount = self.places[at].weight();
             let old = std::mem::replace(&mut self.places[at], new);
-            if let Ok(entry) = self.index.find_entry(old.hash, |place| *place as usize == at) {
+            if let Ok(entry) = self
+                .index
+                .find_entry(old.hash, |place| *place as usize == at)
+            {
                 entry.remove();
             }
             at
         };
         let places = &self.places;
-        self.index.insert_unique(hash, at as u32, |at| places[*at as usize].hash);
+        self.index
+            .insert_unique(hash, at as u32, |at| places[*at as usize].hash);
         at
     }
 
@@ -163,11 +191,17 @@ mod tests {
             figures.note(&hasher, name.as_name(), draws.bits().is_multiple_of(4));
             *exact.entry(often).or_default() += 1;
         }
-        assert!(figures.places.len() == COUNTED_PREFIXES && figures.index.len() == COUNTED_PREFIXES);
+        assert!(
+            figures.places.len() == COUNTED_PREFIXES && figures.index.len() == COUNTED_PREFIXES
+        );
         for found in &figures.top()[..20] {
             let asked = exact[&found.name().to_string()];
             let counted = found.hits + found.misses;
-            assert!(counted <= asked && asked <= counted + found.overcount, "{}: {asked} {found:?}", found.name());
+            assert!(
+                counted <= asked && asked <= counted + found.overcount,
+                "{}: {asked} {found:?}",
+                found.name()
+            );
             let ratio = found.hits as f64 / counted as f64;
             assert!((0.23..0.27).contains(&ratio), "{}: {ratio}", found.name());
         }
@@ -184,7 +218,13 @@ mod tests {
     fn figures_of_shards_are_lost() {
         let of = |uri: &str, hits, misses, overcount| {
             let name: Name = uri.parse().unwrap();
-            PrefixFigures { prefix: name.as_bytes().to_vec(), hash: 0, hits, misses, overcount }
+            PrefixFigures {
+                prefix: name.as_bytes().to_vec(),
+                hash: 0,
+                hits,
+                misses,
+                overcount,
+            }
         };
         let merged = PrefixFigures::merged(vec![
             of("/a", 1, 2, 3),
@@ -192,8 +232,18 @@ mod tests {
             of("/c", 7, 0, 40),
             of("/a", 4, 8, 16),
         ]);
-        let told: Vec<_> = merged.iter().map(|of| (of.name().to_string(), of.hits, of.misses, of.overcount)).collect();
-        assert_eq!(told, [("/b".into(), 10, 20, 30), ("/c".into(), 7, 0, 40), ("/a".to_string(), 5, 10, 19)]);
+        let told: Vec<_> = merged
+            .iter()
+            .map(|of| (of.name().to_string(), of.hits, of.misses, of.overcount))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("/b".into(), 10, 20, 30),
+                ("/c".into(), 7, 0, 40),
+                ("/a".to_string(), 5, 10, 19)
+            ]
+        );
     }
 
     /// Failure: new prefixes displace each other in a few places, and what was requested once long
@@ -202,13 +252,17 @@ mod tests {
     fn old_prefixes_keep_their_places() {
         let hasher = NameHasher::new([3, 4]);
         let mut figures = FiguresByPrefix::new(1);
-        (0..COUNTED_PREFIXES).for_each(|number| note(&mut figures, &hasher, &format!("/old{number}"), false));
+        (0..COUNTED_PREFIXES)
+            .for_each(|number| note(&mut figures, &hasher, &format!("/old{number}"), false));
         for round in 1..=3 {
             // As many as there are samples: each takes the place of another sample's prefix.
             let new = (0..COUNTED_PREFIXES / SAMPLE).map(|number| format!("/new{round}-{number}"));
             new.for_each(|uri| note(&mut figures, &hasher, &uri, false));
             for sample in figures.places.chunks(SAMPLE) {
-                let displaced = sample.iter().filter(|figures| figures.overcount > 0).count();
+                let displaced = sample
+                    .iter()
+                    .filter(|figures| figures.overcount > 0)
+                    .count();
                 assert_eq!(displaced, round);
             }
         }
@@ -218,7 +272,11 @@ mod tests {
     #[test]
     fn a_long_prefix_takes_memory() {
         let hasher = NameHasher::new([3, 4]);
-        for (bytes, counted) in [(PREFIX_BYTES - 1, 1), (PREFIX_BYTES, 1), (PREFIX_BYTES + 1, 0)] {
+        for (bytes, counted) in [
+            (PREFIX_BYTES - 1, 1),
+            (PREFIX_BYTES, 1),
+            (PREFIX_BYTES + 1, 0),
+        ] {
             let mut figures = FiguresByPrefix::new(1);
             let mut name = Name::root();
             // One byte of type and three of length.

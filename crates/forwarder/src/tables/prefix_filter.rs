@@ -45,13 +45,20 @@ impl PrefixFilter {
         let length = (prefixes / PREFIXES_A_LINE).max(1).next_power_of_two();
         let mut lines = Vec::new();
         grow(&mut lines, length);
-        PrefixFilter { lines, length, added: 0 }
+        PrefixFilter {
+            lines,
+            length,
+            added: 0,
+        }
     }
 
     /// Makes some of the lines that are missing; true where none are.
     pub(crate) fn lengthen(&mut self) -> bool {
         let is_whole = self.lines.len() == self.length;
-        self.lines.resize(self.length.min(self.lines.len() + FILTER_LINES_AT_ONCE), Line::default());
+        self.lines.resize(
+            self.length.min(self.lines.len() + FILTER_LINES_AT_ONCE),
+            Line::default(),
+        );
         is_whole
     }
 
@@ -113,7 +120,11 @@ impl Line {
 #[inline]
 fn anchor(prefixes: &[Prefix]) -> Option<u64> {
     let of_length = |prefix: &&Prefix| usize::from(prefix.components) == ANCHOR;
-    prefixes.iter().take(ANCHOR + 1).find(of_length).map(|prefix| prefix.hash)
+    prefixes
+        .iter()
+        .take(ANCHOR + 1)
+        .find(of_length)
+        .map(|prefix| prefix.hash)
 }
 
 /// By the low bits of the hash: the index has the high ones, and the lowest four choose its part.
@@ -132,7 +143,9 @@ mod tests {
 
     fn prefixes(hasher: &NameHasher, components: &[usize]) -> Vec<Prefix> {
         let mut name = Name::root();
-        components.iter().for_each(|component| _ = name.push_generic(&component.to_be_bytes()));
+        components
+            .iter()
+            .for_each(|component| _ = name.push_generic(&component.to_be_bytes()));
         let mut prefixes = Vec::new();
         hasher.prefixes(name.as_name(), Lengths::up_to(8), &mut prefixes);
         prefixes
@@ -148,11 +161,20 @@ mod tests {
         while !filter.lengthen() {
             insertions += 1;
         }
-        assert_eq!((filter.lines(), filter.length), (PREFIXES / PREFIXES_A_LINE, PREFIXES / PREFIXES_A_LINE));
-        assert_eq!(insertions, 1 + filter.lines() / FILTER_LINES_AT_ONCE, "a page at a time");
+        assert_eq!(
+            (filter.lines(), filter.length),
+            (PREFIXES / PREFIXES_A_LINE, PREFIXES / PREFIXES_A_LINE)
+        );
+        assert_eq!(
+            insertions,
+            1 + filter.lines() / FILTER_LINES_AT_ONCE,
+            "a page at a time"
+        );
         // Each site has a prefix of the anchor's length, and one below.
         let site = |number: usize| prefixes(&hasher, &[number % 3, number % 50, number]);
-        let below = |number: usize, below: usize| prefixes(&hasher, &[number % 3, number % 50, number, below]);
+        let below = |number: usize, below: usize| {
+            prefixes(&hasher, &[number % 3, number % 50, number, below])
+        };
         for number in 0..PREFIXES {
             assert!(!filter.is_full(), "prefix {number}");
             let [site, below] = [site(number), below(number, 0)];
@@ -161,15 +183,37 @@ mod tests {
             filter.add(anchor, anchor);
             filter.add(anchor, below[ANCHOR + 1].hash);
         }
-        assert!(filter.is_full(), "as many again have come as it was made for");
-        let passes = |prefixes: &[Prefix]| filter.line(prefixes).unwrap().may_have(prefixes.last().unwrap());
+        assert!(
+            filter.is_full(),
+            "as many again have come as it was made for"
+        );
+        let passes = |prefixes: &[Prefix]| {
+            filter
+                .line(prefixes)
+                .unwrap()
+                .may_have(prefixes.last().unwrap())
+        };
         assert!((0..PREFIXES).all(|number| passes(&site(number)) && passes(&below(number, 0))));
         let share = |passed: usize| passed as f64 / PREFIXES as f64;
         // 64 bits of 512 on average. The lines of more prefixes let more pass.
-        let others = share((PREFIXES..2 * PREFIXES).filter(|number| passes(&site(*number))).count());
-        assert!((0.09..0.14).contains(&others), "{others} of the absent sites pass");
-        let siblings = share((0..PREFIXES).filter(|number| passes(&below(*number, 1))).count());
-        assert!((0.09..0.15).contains(&siblings), "{siblings} of the absent prefixes of a site pass");
+        let others = share(
+            (PREFIXES..2 * PREFIXES)
+                .filter(|number| passes(&site(*number)))
+                .count(),
+        );
+        assert!(
+            (0.09..0.14).contains(&others),
+            "{others} of the absent sites pass"
+        );
+        let siblings = share(
+            (0..PREFIXES)
+                .filter(|number| passes(&below(*number, 1)))
+                .count(),
+        );
+        assert!(
+            (0.09..0.15).contains(&siblings),
+            "{siblings} of the absent prefixes of a site pass"
+        );
     }
 
     /// Failure: a prefix above the anchor, which is never in the filter, is taken for absent; or a
@@ -184,13 +228,21 @@ mod tests {
         let may_have: Vec<bool> = all.iter().map(|prefix| line.may_have(prefix)).collect();
         assert_eq!(may_have, [true, true, true, false, false]);
         assert!(filter.line(&all[..ANCHOR]).is_none());
-        assert!(filter.line(&[all[0], all[ANCHOR]]).is_some(), "where no other length is in use");
+        assert!(
+            filter.line(&[all[0], all[ANCHOR]]).is_some(),
+            "where no other length is in use"
+        );
     }
 
     /// Failure: a filter for few prefixes has no line.
     #[test]
     fn a_small_filter_has_no_line() {
-        for (prefixes, lines) in [(0, 1), (1, 1), (PREFIXES_A_LINE, 1), (3 * PREFIXES_A_LINE, 4)] {
+        for (prefixes, lines) in [
+            (0, 1),
+            (1, 1),
+            (PREFIXES_A_LINE, 1),
+            (3 * PREFIXES_A_LINE, 4),
+        ] {
             let mut filter = PrefixFilter::for_prefixes(prefixes);
             while !filter.lengthen() {}
             assert_eq!(filter.lines(), lines, "{prefixes} prefixes");

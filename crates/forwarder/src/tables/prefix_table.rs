@@ -87,8 +87,15 @@ const INLINE_BYTES: usize = 56;
 #[repr(align(64))]
 enum Row<T> {
     Free,
-    Short { length: u8, value: T, name: [u8; INLINE_BYTES] },
-    Long { value: T, name: Box<[u8]> },
+    Short {
+        length: u8,
+        value: T,
+        name: [u8; INLINE_BYTES],
+    },
+    Long {
+        value: T,
+        name: Box<[u8]>,
+    },
 }
 
 impl<T> Row<T> {
@@ -97,9 +104,16 @@ impl<T> Row<T> {
             length @ 0..=INLINE_BYTES => {
                 let mut name = [0; INLINE_BYTES];
                 name[..length].copy_from_slice(bytes);
-                Row::Short { length: length as u8, value, name }
+                Row::Short {
+                    length: length as u8,
+                    value,
+                    name,
+                }
             }
-            _ => Row::Long { value, name: bytes.into() },
+            _ => Row::Long {
+                value,
+                name: bytes.into(),
+            },
         }
     }
 
@@ -107,7 +121,11 @@ impl<T> Row<T> {
     fn get(&self) -> Option<(&[u8], &T)> {
         match self {
             Row::Free => None,
-            Row::Short { length, value, name } => Some((&name[..usize::from(*length)], value)),
+            Row::Short {
+                length,
+                value,
+                name,
+            } => Some((&name[..usize::from(*length)], value)),
             Row::Long { value, name } => Some((name, value)),
         }
     }
@@ -158,13 +176,21 @@ impl<T> PrefixTable<T> {
     /// The value of the longest prefix of `name` in the table, and that prefix's hash; `prefixes`
     /// are the name's of [`PrefixTable::lengths`], or of more.
     #[inline]
-    pub(crate) fn longest_match(&self, name: NameRef<'_>, prefixes: &[Prefix]) -> Option<(u64, &T)> {
+    pub(crate) fn longest_match(
+        &self,
+        name: NameRef<'_>,
+        prefixes: &[Prefix],
+    ) -> Option<(u64, &T)> {
         let (slot, hash) = self.longest_slot(name, prefixes)?;
         self.rows.get(slot).get().map(|(_, value)| (hash, value))
     }
 
     /// Like [`PrefixTable::longest_match`], with a mutable value.
-    pub(crate) fn longest_match_mut(&mut self, name: NameRef<'_>, prefixes: &[Prefix]) -> Option<&mut T> {
+    pub(crate) fn longest_match_mut(
+        &mut self,
+        name: NameRef<'_>,
+        prefixes: &[Prefix],
+    ) -> Option<&mut T> {
         let (slot, _) = self.longest_slot(name, prefixes)?;
         self.rows.get_mut(slot).value_mut()
     }
@@ -175,7 +201,8 @@ impl<T> PrefixTable<T> {
             return Some((self.root?, prefixes.first()?.hash));
         }
         let bytes = name.as_bytes();
-        let find = |Prefix { end, hash, .. }: &Prefix| Some((self.find(*hash, &bytes[..*end])?, *hash));
+        let find =
+            |Prefix { end, hash, .. }: &Prefix| Some((self.find(*hash, &bytes[..*end])?, *hash));
         let found = self.candidates(prefixes).find_map(find);
         found.or_else(|| Some((self.root?, prefixes.first()?.hash)))
     }
@@ -183,15 +210,22 @@ impl<T> PrefixTable<T> {
     /// The prefixes that may be in the table, from the longest on, without the root.
     #[inline]
     fn candidates<'a>(&'a self, prefixes: &'a [Prefix]) -> impl Iterator<Item = &'a Prefix> {
-        let line = self.filter.as_ref().and_then(|filter| filter.line(prefixes));
-        let of_length_in_use =
-            prefixes.iter().rev().filter(|prefix| self.lengths.contains(usize::from(prefix.components)));
+        let line = self
+            .filter
+            .as_ref()
+            .and_then(|filter| filter.line(prefixes));
+        let of_length_in_use = prefixes
+            .iter()
+            .rev()
+            .filter(|prefix| self.lengths.contains(usize::from(prefix.components)));
         of_length_in_use.filter(move |prefix| line.is_none_or(|line| line.may_have(prefix)))
     }
 
     #[inline]
     fn find(&self, hash: u64, name: &[u8]) -> Option<Slot> {
-        self.index.part(hash).find(hash, |slot| self.rows.get(slot).is(name))
+        self.index
+            .part(hash)
+            .find(hash, |slot| self.rows.get(slot).is(name))
     }
 
     /// Names with these prefixes will be looked up soon: begins to load the filter's line.
@@ -205,26 +239,38 @@ impl<T> PrefixTable<T> {
     /// Prefetches the lines of the index, when the filter's line is in the processor's cache.
     #[inline]
     pub(crate) fn prefetch_index(&self, prefixes: &[Prefix]) {
-        self.candidates(prefixes).for_each(|prefix| self.index.part(prefix.hash).prefetch(prefix.hash));
+        self.candidates(prefixes)
+            .for_each(|prefix| self.index.part(prefix.hash).prefetch(prefix.hash));
     }
 
     /// Prefetches the rows, when the lines of the index are in the processor's cache.
     #[inline]
     pub(crate) fn prefetch_rows(&self, prefixes: &[Prefix]) {
-        let guessed = self.candidates(prefixes).filter_map(|prefix| self.index.part(prefix.hash).guess(prefix.hash));
+        let guessed = self
+            .candidates(prefixes)
+            .filter_map(|prefix| self.index.part(prefix.hash).guess(prefix.hash));
         guessed.for_each(|slot| self.rows.prefetch(slot));
     }
 
     /// Every prefix with its value, in no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Name, &T)> {
         // Every row was inserted from a valid name.
-        let named = |bytes| NameRef::from_value(bytes).map(|name| name.to_name()).unwrap_or_default();
-        self.rows.iter().filter_map(Row::get).map(move |(bytes, value)| (named(bytes), value))
+        let named = |bytes| {
+            NameRef::from_value(bytes)
+                .map(|name| name.to_name())
+                .unwrap_or_default()
+        };
+        self.rows
+            .iter()
+            .filter_map(Row::get)
+            .map(move |(bytes, value)| (named(bytes), value))
     }
 
     /// Every value, in no order.
     pub(crate) fn values(&self) -> impl Iterator<Item = &T> {
-        self.rows.iter().filter_map(|row| row.get().map(|(_, value)| value))
+        self.rows
+            .iter()
+            .filter_map(|row| row.get().map(|(_, value)| value))
     }
 
     /// Every value, in no order, to change it.
@@ -241,10 +287,18 @@ impl<T> PrefixTable<T> {
 
     /// Sets the value of exactly `prefix`; returns the one that it had. The caller has checked its
     /// length.
-    pub(crate) fn insert(&mut self, hasher: &NameHasher, prefix: NameRef<'_>, value: T) -> Option<T> {
+    pub(crate) fn insert(
+        &mut self,
+        hasher: &NameHasher,
+        prefix: NameRef<'_>,
+        value: T,
+    ) -> Option<T> {
         let name = prefix.as_bytes();
         let hash = hasher.hash(name);
-        if let Some(old) = self.find(hash, name).and_then(|slot| self.rows.get_mut(slot).value_mut()) {
+        if let Some(old) = self
+            .find(hash, name)
+            .and_then(|slot| self.rows.get_mut(slot).value_mut())
+        {
             return Some(std::mem::replace(old, value));
         }
         let length = prefix.component_count();
@@ -276,7 +330,9 @@ impl<T> PrefixTable<T> {
             let filter = PrefixFilter::for_prefixes(self.index.len().max(self.rows.len() / 2));
             self.coming = Some(Coming { filter, passed: 0 });
         }
-        let Some(Coming { filter, passed }) = &mut self.coming else { return };
+        let Some(Coming { filter, passed }) = &mut self.coming else {
+            return;
+        };
         if !filter.lengthen() {
             return;
         }
@@ -325,17 +381,39 @@ impl<T> PrefixTable<T> {
     pub(crate) fn check_invariants(&self, hasher: &NameHasher) {
         let mut counts = [0; PREFIX_COMPONENTS + 1];
         for (bytes, _) in self.rows.iter().filter_map(Row::get) {
-            assert!(self.find(hasher.hash(bytes), bytes).is_some(), "the index has each prefix");
+            assert!(
+                self.find(hasher.hash(bytes), bytes).is_some(),
+                "the index has each prefix"
+            );
             let name = NameRef::from_value(bytes).unwrap_or_default();
             counts[name.component_count()] += 1;
         }
-        assert_eq!(self.counts, counts, "prefixes are counted by their components");
-        assert_eq!(self.len(), counts.iter().sum::<usize>(), "the index has no prefix but these");
-        assert_eq!(self.len() + self.free.len(), self.rows.len(), "a row is in use or free");
+        assert_eq!(
+            self.counts, counts,
+            "prefixes are counted by their components"
+        );
+        assert_eq!(
+            self.len(),
+            counts.iter().sum::<usize>(),
+            "the index has no prefix but these"
+        );
+        assert_eq!(
+            self.len() + self.free.len(),
+            self.rows.len(),
+            "a row is in use or free"
+        );
         for (components, count) in counts.iter().enumerate().skip(1) {
-            assert_eq!(self.lengths.contains(components), *count > 0, "a length in use is looked up");
+            assert_eq!(
+                self.lengths.contains(components),
+                *count > 0,
+                "a length in use is looked up"
+            );
         }
-        assert_eq!(self.root.is_some(), counts[0] > 0, "the root is known if it is in the table");
+        assert_eq!(
+            self.root.is_some(),
+            counts[0] > 0,
+            "the root is known if it is in the table"
+        );
     }
 }
 
@@ -383,7 +461,10 @@ mod tests {
             table.index.insert(hash, Slot::new(number));
             assert!(table.index.part(hash).guess(hash).is_some());
             assert_eq!(table.get(&hasher, other.as_name()), None);
-            assert_eq!(table.get(&hasher, numbered(number).as_name()), Some(&number));
+            assert_eq!(
+                table.get(&hasher, numbered(number).as_name()),
+                Some(&number)
+            );
         }
     }
 
@@ -395,8 +476,16 @@ mod tests {
         // fills up.
         let numbered = |number: usize| {
             let mut name = Name::root();
-            let components = [number % 7, number % 5, number * (number / 4 % 2), number, number % 11];
-            components[..2 + number % 4].iter().for_each(|component| _ = name.push_generic(&component.to_be_bytes()));
+            let components = [
+                number % 7,
+                number % 5,
+                number * (number / 4 % 2),
+                number,
+                number % 11,
+            ];
+            components[..2 + number % 4]
+                .iter()
+                .for_each(|component| _ = name.push_generic(&component.to_be_bytes()));
             name
         };
         let mut model = BTreeMap::new();
@@ -406,20 +495,34 @@ mod tests {
                 let mut longer = name.clone();
                 longer.push_generic(b"more");
                 hasher.prefixes(longer.as_name(), table.lengths(), &mut prefixes);
-                let expected = (0..=5).rev().find_map(|n| model.get(&longer.as_name().prefix(n).to_name()));
-                assert_eq!(table.longest_match(longer.as_name(), &prefixes).map(|(_, value)| value), expected);
+                let expected = (0..=5)
+                    .rev()
+                    .find_map(|n| model.get(&longer.as_name().prefix(n).to_name()));
+                assert_eq!(
+                    table
+                        .longest_match(longer.as_name(), &prefixes)
+                        .map(|(_, value)| value),
+                    expected
+                );
             }
         };
         for number in 0..3 * FILTERED_PREFIXES {
             let name = numbered(number);
-            assert_eq!(table.insert(&hasher, name.as_name(), number), model.insert(name, number));
+            assert_eq!(
+                table.insert(&hasher, name.as_name(), number),
+                model.insert(name, number)
+            );
             if table.len() == FILTERED_PREFIXES + 1 {
                 check(&table, &model, 97);
             }
         }
-        assert!(table.filter.is_some() && table.coming.is_none(), "nothing was tried");
+        assert!(
+            table.filter.is_some() && table.coming.is_none(),
+            "nothing was tried"
+        );
         check(&table, &model, 31);
-        let lines = |table: &PrefixTable<usize>| table.filter.as_ref().map_or(0, PrefixFilter::lines);
+        let lines =
+            |table: &PrefixTable<usize>| table.filter.as_ref().map_or(0, PrefixFilter::lines);
         let before = lines(&table);
         for first in [0, 1] {
             for name in (first..3 * FILTERED_PREFIXES).step_by(2).map(numbered) {
@@ -427,15 +530,24 @@ mod tests {
             }
             for _ in 0..12 {
                 // Of four and five components, which no other has.
-                for name in (3 * FILTERED_PREFIXES + 2..4 * FILTERED_PREFIXES).step_by(4).map(numbered) {
+                for name in (3 * FILTERED_PREFIXES + 2..4 * FILTERED_PREFIXES)
+                    .step_by(4)
+                    .map(numbered)
+                {
                     assert_eq!(table.insert(&hasher, name.as_name(), 1), None);
                     assert_eq!(table.remove(&hasher, name.as_name()), Some(1));
                 }
             }
             check(&table, &model, 31);
             let lines = lines(&table);
-            assert!(lines <= 2 * before, "what comes and goes makes it grow: {before} lines, {lines}");
-            assert!(lines >= before, "a table that has shrunk passes all its rows too often: {before} lines, {lines}");
+            assert!(
+                lines <= 2 * before,
+                "what comes and goes makes it grow: {before} lines, {lines}"
+            );
+            assert!(
+                lines >= before,
+                "a table that has shrunk passes all its rows too often: {before} lines, {lines}"
+            );
         }
     }
 
@@ -447,14 +559,19 @@ mod tests {
         let mut table = PrefixTable::new();
         let numbered = |number: usize| {
             let mut name = Name::root();
-            [number / 50, number, 1, 2].iter().for_each(|component| _ = name.push_generic(&component.to_be_bytes()));
+            [number / 50, number, 1, 2]
+                .iter()
+                .for_each(|component| _ = name.push_generic(&component.to_be_bytes()));
             name
         };
         let most = FILTER_LINES_AT_ONCE + PREFIXES_FILTERED_AT_ONCE + 1;
         let (mut filters, mut prefixes) = (0, Vec::new());
         for number in 0..5 * FILTERED_PREFIXES {
             let before = table.coming.as_ref().map(|coming| coming.filter.steps());
-            let (is_coming, old) = (before.is_some(), table.filter.as_ref().map_or(0, PrefixFilter::steps));
+            let (is_coming, old) = (
+                before.is_some(),
+                table.filter.as_ref().map_or(0, PrefixFilter::steps),
+            );
             let name = numbered(number);
             table.insert(&hasher, name.as_name(), number);
             // Every seventh leaves, and its row is another's soon: one that was passed, or one that
@@ -467,7 +584,11 @@ mod tests {
             filters += usize::from(is_coming && after.is_none());
             if filters == 1 && is_coming && after.is_none() {
                 let bytes = 64 * table.filter.as_ref().map_or(0, PrefixFilter::lines);
-                assert_eq!(bytes, 2 * FILTERED_PREFIXES, "the first filter takes two bytes a prefix");
+                assert_eq!(
+                    bytes,
+                    2 * FILTERED_PREFIXES,
+                    "the first filter takes two bytes a prefix"
+                );
             }
             let steps = match (before, after) {
                 (Some(before), None) => now - before,
@@ -480,7 +601,12 @@ mod tests {
                     let name = numbered(number);
                     hasher.prefixes(name.as_name(), table.lengths(), &mut prefixes);
                     let expected = table.get(&hasher, name.as_name());
-                    assert_eq!(table.longest_match(name.as_name(), &prefixes).map(|(_, value)| value), expected);
+                    assert_eq!(
+                        table
+                            .longest_match(name.as_name(), &prefixes)
+                            .map(|(_, value)| value),
+                        expected
+                    );
                 }
             }
         }
@@ -546,7 +672,10 @@ mod tests {
             table.check_invariants(&hasher);
             breakage(&mut table);
             let check = std::panic::AssertUnwindSafe(|| table.check_invariants(&hasher));
-            assert!(std::panic::catch_unwind(check).is_err(), "breakage {number}");
+            assert!(
+                std::panic::catch_unwind(check).is_err(),
+                "breakage {number}"
+            );
         }
     }
 }

@@ -115,14 +115,19 @@ impl Rib {
 
     /// Returns every prefix with its routes, in canonical order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Name, &[Route])> {
-        self.prefixes.iter().map(|(name, routes)| (name, routes.as_slice()))
+        self.prefixes
+            .iter()
+            .map(|(name, routes)| (name, routes.as_slice()))
     }
 
     /// Adds a route, or replaces the one with the same face and origin.
     pub(crate) fn add(&mut self, prefix: &Name, route: Route) -> Vec<FibUpdate> {
         self.soonest = [self.soonest, route.expires].into_iter().flatten().min();
         let routes = self.prefixes.entry(prefix.clone()).or_default();
-        match routes.iter_mut().find(|old| old.face == route.face && old.origin == route.origin) {
+        match routes
+            .iter_mut()
+            .find(|old| old.face == route.face && old.origin == route.origin)
+        {
             Some(old) => {
                 let same = (old.cost, old.flags) == (route.cost, route.flags);
                 *old = route;
@@ -142,8 +147,13 @@ impl Rib {
 
     /// Removes the route with this face and origin.
     pub(crate) fn remove(&mut self, prefix: &Name, face: FaceId, origin: u64) -> Vec<FibUpdate> {
-        let Some(routes) = self.prefixes.get_mut(prefix) else { return Vec::new() };
-        let Some(at) = routes.iter().position(|route| route.face == face && route.origin == origin) else {
+        let Some(routes) = self.prefixes.get_mut(prefix) else {
+            return Vec::new();
+        };
+        let Some(at) = routes
+            .iter()
+            .position(|route| route.face == face && route.origin == origin)
+        else {
             return Vec::new();
         };
         routes.remove(at);
@@ -152,7 +162,10 @@ impl Rib {
         let mut updates = Vec::new();
         if is_empty {
             self.prefixes.remove(prefix);
-            updates.push(FibUpdate { prefix: prefix.clone(), next_hops: Vec::new() });
+            updates.push(FibUpdate {
+                prefix: prefix.clone(),
+                next_hops: Vec::new(),
+            });
         }
         updates.extend(self.updates_under(prefix));
         updates
@@ -182,7 +195,12 @@ impl Rib {
             return Vec::new();
         }
         let updates = self.remove_everywhere(|route| route.expires.is_some_and(|at| at <= now));
-        self.soonest = self.prefixes.values().flatten().filter_map(|route| route.expires).min();
+        self.soonest = self
+            .prefixes
+            .values()
+            .flatten()
+            .filter_map(|route| route.expires)
+            .min();
         updates
     }
 
@@ -190,12 +208,19 @@ impl Rib {
         let (mut updates, mut affected, mut removed) = (Vec::new(), Vec::new(), Vec::new());
         self.prefixes.retain(|prefix, routes| {
             let before = removed.len();
-            removed.extend(routes.extract_if(.., |route| gone(route)).map(|route| route.face));
+            removed.extend(
+                routes
+                    .extract_if(.., |route| gone(route))
+                    .map(|route| route.face),
+            );
             if removed.len() > before {
                 affected.push(prefix.clone());
             }
             if routes.is_empty() {
-                updates.push(FibUpdate { prefix: prefix.clone(), next_hops: Vec::new() });
+                updates.push(FibUpdate {
+                    prefix: prefix.clone(),
+                    next_hops: Vec::new(),
+                });
             }
             !routes.is_empty()
         });
@@ -219,10 +244,15 @@ impl Rib {
 
     /// Returns the next hops of every prefix at or under `prefix`.
     fn updates_under(&self, prefix: &Name) -> Vec<FibUpdate> {
-        let under = self.prefixes.range::<Name, _>((Bound::Included(prefix), Bound::Unbounded));
+        let under = self
+            .prefixes
+            .range::<Name, _>((Bound::Included(prefix), Bound::Unbounded));
         under
             .take_while(|(name, _)| name.as_name().starts_with(prefix.as_name()))
-            .map(|(name, _)| FibUpdate { prefix: name.clone(), next_hops: self.next_hops(name.as_name()) })
+            .map(|(name, _)| FibUpdate {
+                prefix: name.clone(),
+                next_hops: self.next_hops(name.as_name()),
+            })
             .collect()
     }
 
@@ -240,29 +270,60 @@ impl Rib {
         let mut of_face: HashMap<FaceId, usize> = HashMap::new();
         for (prefix, routes) in &self.prefixes {
             assert!(!routes.is_empty(), "{prefix} has a route");
-            routes.iter().for_each(|route| *of_face.entry(route.face).or_default() += 1);
+            routes
+                .iter()
+                .for_each(|route| *of_face.entry(route.face).or_default() += 1);
             let expected = self.next_hops(prefix.as_name());
-            assert_eq!(next_hops(prefix.as_name()), Some(&expected[..]), "the FIB follows the routes of {prefix}");
+            assert_eq!(
+                next_hops(prefix.as_name()),
+                Some(&expected[..]),
+                "the FIB follows the routes of {prefix}"
+            );
         }
-        assert_eq!(fib_prefixes, self.prefixes.len(), "the FIB has the prefixes of the RIB");
+        assert_eq!(
+            fib_prefixes,
+            self.prefixes.len(),
+            "the FIB has the prefixes of the RIB"
+        );
         assert_eq!(self.of_face, of_face, "routes are counted by their faces");
-        assert_eq!(self.routes, of_face.values().sum::<usize>(), "routes are counted");
-        let first = self.prefixes.values().flatten().filter_map(|route| route.expires).min();
-        assert!(first.is_none_or(|first| self.soonest.is_some_and(|soonest| soonest <= first)), "expiry is not missed");
+        assert_eq!(
+            self.routes,
+            of_face.values().sum::<usize>(),
+            "routes are counted"
+        );
+        let first = self
+            .prefixes
+            .values()
+            .flatten()
+            .filter_map(|route| route.expires)
+            .min();
+        assert!(
+            first.is_none_or(|first| self.soonest.is_some_and(|soonest| soonest <= first)),
+            "expiry is not missed"
+        );
     }
 
     fn next_hops(&self, prefix: NameRef<'_>) -> Vec<NextHop> {
         let mut hops: Vec<NextHop> = Vec::new();
         let length = prefix.component_count();
-        let inherits = self.of(&prefix.to_name()).iter().any(|route| route.origin != ORIGIN_FIB);
+        let inherits = self
+            .of(&prefix.to_name())
+            .iter()
+            .any(|route| route.origin != ORIGIN_FIB);
         let shortest = if inherits { 0 } else { length };
         for n in (shortest..=length).rev() {
             let routes = self.of(&prefix.prefix(n).to_name());
             // The hops before are those of longer prefixes.
             let nearer = hops.len();
-            for route in routes.iter().filter(|route| n == length || route.flags & CHILD_INHERIT != 0) {
+            for route in routes
+                .iter()
+                .filter(|route| n == length || route.flags & CHILD_INHERIT != 0)
+            {
                 match hops.iter().position(|hop| hop.face == route.face) {
-                    None => hops.push(NextHop { face: route.face, cost: route.cost }),
+                    None => hops.push(NextHop {
+                        face: route.face,
+                        cost: route.cost,
+                    }),
                     Some(at) if at >= nearer => hops[at].cost = hops[at].cost.min(route.cost),
                     Some(_) => {}
                 }
@@ -312,15 +373,25 @@ mod tests {
     /// route of its own.
     fn by_definition(routes: &[(Name, Route)], prefix: &Name) -> Option<Vec<NextHop>> {
         let of = |name: NameRef<'_>| -> Vec<&Route> {
-            routes.iter().filter(|(other, _)| other.as_name() == name).map(|(_, route)| route).collect()
+            routes
+                .iter()
+                .filter(|(other, _)| other.as_name() == name)
+                .map(|(_, route)| route)
+                .collect()
         };
         // Each face once, at its lowest cost, in the order of registration.
         let cheapest = |routes: Vec<&Route>| {
             let mut hops: Vec<NextHop> = Vec::new();
             for route in &routes {
-                let costs = routes.iter().filter(|other| other.face == route.face).map(|other| other.cost);
+                let costs = routes
+                    .iter()
+                    .filter(|other| other.face == route.face)
+                    .map(|other| other.cost);
                 if !hops.iter().any(|hop| hop.face == route.face) {
-                    hops.push(NextHop { face: route.face, cost: costs.min().unwrap() });
+                    hops.push(NextHop {
+                        face: route.face,
+                        cost: costs.min().unwrap(),
+                    });
                 }
             }
             hops
@@ -337,7 +408,9 @@ mod tests {
             }
             let ancestor = of(prefix.as_name().prefix(length));
             ends = captures(&ancestor);
-            let inherited = ancestor.into_iter().filter(|route| route.flags & CHILD_INHERIT != 0);
+            let inherited = ancestor
+                .into_iter()
+                .filter(|route| route.flags & CHILD_INHERIT != 0);
             for hop in cheapest(inherited.collect()) {
                 // A route of a nearer prefix hides those of the same face.
                 if !hops.iter().any(|nearer| nearer.face == hop.face) {
@@ -356,24 +429,34 @@ mod tests {
         match step {
             Step::Add(at, route) => {
                 let name: Name = NAMES[*at].parse().unwrap();
-                let of_same =
-                    |(other, old): &(Name, Route)| (other, old.face, old.origin) == (&name, route.face, route.origin);
-                let old =
-                    routes.iter_mut().find(|old| of_same(old)).map(|old| std::mem::replace(&mut old.1, route.clone()));
+                let of_same = |(other, old): &(Name, Route)| {
+                    (other, old.face, old.origin) == (&name, route.face, route.origin)
+                };
+                let old = routes
+                    .iter_mut()
+                    .find(|old| of_same(old))
+                    .map(|old| std::mem::replace(&mut old.1, route.clone()));
                 if old.is_none() {
                     routes.push((name.clone(), route.clone()));
                 }
-                let is_refresh = old.is_some_and(|old| (old.cost, old.flags) == (route.cost, route.flags));
+                let is_refresh =
+                    old.is_some_and(|old| (old.cost, old.flags) == (route.cost, route.flags));
                 return if is_refresh { Vec::new() } else { vec![name] };
             }
             Step::Remove(at, face, origin) => {
                 let name: Name = NAMES[*at].parse().unwrap();
-                routes.retain(|(other, old)| (other, old.face, old.origin) != (&name, FaceId(*face), *origin));
+                routes.retain(|(other, old)| {
+                    (other, old.face, old.origin) != (&name, FaceId(*face), *origin)
+                });
             }
             Step::RemoveFace(face) => routes.retain(|(_, route)| route.face != FaceId(*face)),
             Step::Pass(_) => routes.retain(|(_, route)| route.expires.is_none_or(|at| at > now)),
         }
-        before.into_iter().filter(|old| !routes.contains(old)).map(|(name, _)| name).collect()
+        before
+            .into_iter()
+            .filter(|old| !routes.contains(old))
+            .map(|(name, _)| name)
+            .collect()
     }
 
     proptest! {
@@ -425,12 +508,25 @@ mod tests {
     }
 
     fn route(face: u64, cost: u64, flags: u64) -> Route {
-        Route { face: FaceId(face), origin: 0, cost, flags, expires: None }
+        Route {
+            face: FaceId(face),
+            origin: 0,
+            cost,
+            flags,
+            expires: None,
+        }
     }
 
     fn hops(updates: &[FibUpdate], prefix: &str) -> Vec<(u64, u64)> {
-        let update = updates.iter().find(|update| update.prefix.to_string() == prefix).expect("an update");
-        update.next_hops.iter().map(|hop| (hop.face.0, hop.cost)).collect()
+        let update = updates
+            .iter()
+            .find(|update| update.prefix.to_string() == prefix)
+            .expect("an update");
+        update
+            .next_hops
+            .iter()
+            .map(|hop| (hop.face.0, hop.cost))
+            .collect()
     }
 
     #[test]
@@ -457,7 +553,13 @@ mod tests {
     fn a_route_ends_at_its_time() {
         let mut rib = Rib::default();
         let name: Name = "/a".parse().unwrap();
-        rib.add(&name, Route { expires: Some(Time::from_secs(5)), ..route(1, 0, 0) });
+        rib.add(
+            &name,
+            Route {
+                expires: Some(Time::from_secs(5)),
+                ..route(1, 0, 0)
+            },
+        );
         assert_eq!(rib.next_timeout(), Some(Time::from_secs(5)));
         assert!(rib.expire(Time::from_secs(4)).is_empty());
         assert_eq!(hops(&rib.expire(Time::from_secs(5)), "/a"), []);
@@ -469,9 +571,13 @@ mod tests {
     #[test]
     fn a_broken_rib_passes_its_check() {
         let name: Name = "/a".parse().unwrap();
-        let hops = [NextHop { face: FaceId(1), cost: 10 }];
+        let hops = [NextHop {
+            face: FaceId(1),
+            cost: 10,
+        }];
         let check = |rib: &Rib, prefixes: usize, hops: &[NextHop]| {
-            let check = std::panic::AssertUnwindSafe(|| rib.check_invariants(prefixes, |_| Some(hops)));
+            let check =
+                std::panic::AssertUnwindSafe(|| rib.check_invariants(prefixes, |_| Some(hops)));
             std::panic::catch_unwind(check).is_ok()
         };
         let breakages: [fn(&mut Rib); 4] = [
@@ -482,7 +588,13 @@ mod tests {
         ];
         for (number, breakage) in breakages.into_iter().enumerate() {
             let mut rib = Rib::default();
-            rib.add(&name, Route { expires: Some(Time::from_secs(5)), ..route(1, 10, 0) });
+            rib.add(
+                &name,
+                Route {
+                    expires: Some(Time::from_secs(5)),
+                    ..route(1, 10, 0)
+                },
+            );
             assert!(check(&rib, 1, &hops));
             assert!(!check(&rib, 2, &hops), "the FIB has another prefix");
             assert!(!check(&rib, 1, &[]), "the FIB has other next hops");

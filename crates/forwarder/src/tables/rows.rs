@@ -26,7 +26,9 @@ impl<R> Rows<R> {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.chunks.last().map_or(0, |last| (self.chunks.len() - 1) * CHUNK + last.len())
+        self.chunks
+            .last()
+            .map_or(0, |last| (self.chunks.len() - 1) * CHUNK + last.len())
     }
 
     #[inline]
@@ -56,7 +58,11 @@ impl<R> Rows<R> {
         let is_first = self.chunks.len() == 1;
         if let Some(last) = self.chunks.last_mut() {
             if last.len() == last.capacity() {
-                let length = if is_first && last.len() < DOUBLED { (2 * last.len()).max(4) } else { CHUNK };
+                let length = if is_first && last.len() < DOUBLED {
+                    (2 * last.len()).max(4)
+                } else {
+                    CHUNK
+                };
                 grow(last, length);
             }
             last.push(row);
@@ -86,12 +92,19 @@ mod tests {
         for number in 0..2 * CHUNK + 5 {
             assert_eq!((rows.len(), rows.push(number).index()), (number, number));
             if number >= DOUBLED && number.is_multiple_of(CHUNK / 4) {
-                places.push((number, std::ptr::from_ref(rows.get(Slot::new(number as u32)))));
+                places.push((
+                    number,
+                    std::ptr::from_ref(rows.get(Slot::new(number as u32))),
+                ));
             }
         }
         assert!(places.len() > 3, "nothing was tried");
         for (number, place) in places {
-            assert_eq!(std::ptr::from_ref(rows.get(Slot::new(number as u32))), place, "row {number} has moved");
+            assert_eq!(
+                std::ptr::from_ref(rows.get(Slot::new(number as u32))),
+                place,
+                "row {number} has moved"
+            );
         }
         *rows.get_mut(Slot::new(CHUNK as u32)) = 0;
         rows.iter_mut().for_each(|row| *row += 1);

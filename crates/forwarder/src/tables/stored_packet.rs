@@ -27,7 +27,11 @@ impl StoredPacket {
     /// Copies a packet into shared bytes, for [`crate::Forwarder::on_shared`]. All holders share
     /// the one copy.
     pub fn share(packet: &[u8]) -> StoredPacket {
-        StoredPacket { buffer: Arc::from(packet), length: packet.len() as u32, is_shared: true }
+        StoredPacket {
+            buffer: Arc::from(packet),
+            length: packet.len() as u32,
+            is_shared: true,
+        }
     }
 
     /// The packet will be sent soon: begins to load both its ends, for a copy of this length reads
@@ -80,12 +84,19 @@ pub(crate) struct Spare {
 impl Spare {
     /// Until it is taken back, storing these bytes takes no copy.
     pub(crate) fn offer(&mut self, packet: Option<StoredPacket>) {
-        self.offered = packet.map(|packet| StoredPacket { is_shared: true, ..packet });
+        self.offered = packet.map(|packet| StoredPacket {
+            is_shared: true,
+            ..packet
+        });
     }
 
     /// Returns the shared packet itself, or a copy in a spare or new buffer.
     pub(crate) fn store(&mut self, packet: &[u8]) -> StoredPacket {
-        if let Some(offered) = self.offered.as_ref().filter(|offered| std::ptr::eq::<[u8]>(&***offered, packet)) {
+        if let Some(offered) = self
+            .offered
+            .as_ref()
+            .filter(|offered| std::ptr::eq::<[u8]>(&***offered, packet))
+        {
             return offered.clone();
         }
         let class = packet.len().div_ceil(CLASS_BYTES);
@@ -95,14 +106,22 @@ impl Spare {
             // A copy that is still in use keeps the buffer.
             if let Some(bytes) = Arc::get_mut(&mut buffer) {
                 bytes[..packet.len()].copy_from_slice(packet);
-                return StoredPacket { buffer, length, is_shared: false };
+                return StoredPacket {
+                    buffer,
+                    length,
+                    is_shared: false,
+                };
             }
         }
         let mut buffer = Arc::<[u8]>::from_iter(std::iter::repeat_n(0, class * CLASS_BYTES));
         if let Some(bytes) = Arc::get_mut(&mut buffer) {
             bytes[..packet.len()].copy_from_slice(packet);
         }
-        StoredPacket { buffer, length, is_shared: false }
+        StoredPacket {
+            buffer,
+            length,
+            is_shared: false,
+        }
     }
 
     /// The packet is not needed any more.
@@ -140,7 +159,11 @@ mod tests {
         assert_eq!(spare.bytes, CLASS_BYTES);
         let fourth = spare.store(b"4");
         assert_eq!(spare.bytes, 0);
-        assert_eq!((&*fourth, fourth.as_ptr()), (&b"4"[..], freed), "used again");
+        assert_eq!(
+            (&*fourth, fourth.as_ptr()),
+            (&b"4"[..], freed),
+            "used again"
+        );
         assert_ne!(where_it_stands, freed);
     }
 
@@ -159,7 +182,11 @@ mod tests {
         let own = here.store(&[9; 1000]);
         there.offer(Some(own.clone()));
         let shared = there.store(&own);
-        assert_ne!(there.store(&[9; 1000]).as_ptr(), own.as_ptr(), "other bytes that look alike");
+        assert_ne!(
+            there.store(&[9; 1000]).as_ptr(),
+            own.as_ptr(),
+            "other bytes that look alike"
+        );
         there.put(shared.clone());
         assert_eq!(there.bytes, 0, "it may be in other stores");
         here.put(own);

@@ -33,7 +33,11 @@ struct Link {
     due: u64,
 }
 
-const IDLE: Link = Link { prev: NONE, next: NONE, due: u64::MAX };
+const IDLE: Link = Link {
+    prev: NONE,
+    next: NONE,
+    due: u64::MAX,
+};
 
 impl TimerWheel {
     pub(crate) fn new() -> Self {
@@ -61,7 +65,11 @@ impl TimerWheel {
         self.cancel(slot);
         let bucket = due as usize % BUCKETS;
         let head = self.heads[bucket];
-        self.links[slot as usize] = Link { prev: NONE, next: head, due };
+        self.links[slot as usize] = Link {
+            prev: NONE,
+            next: head,
+            due,
+        };
         if head != NONE {
             self.links[head as usize].prev = slot;
         }
@@ -73,7 +81,9 @@ impl TimerWheel {
 
     /// Takes the deadline of `slot` away, if it has one.
     pub(crate) fn cancel(&mut self, slot: u32) {
-        let Some(&Link { prev, next, due }) = self.links.get(slot as usize) else { return };
+        let Some(&Link { prev, next, due }) = self.links.get(slot as usize) else {
+            return;
+        };
         if due == u64::MAX {
             return;
         }
@@ -136,7 +146,9 @@ impl TimerWheel {
             bits => start / 64 * 64 + bits.trailing_zeros() as usize,
         };
         let ahead = (bucket + BUCKETS - start) % BUCKETS;
-        Some(Time::from_nanos((self.tick + ahead as u64).saturating_mul(TICK_NANOS)))
+        Some(Time::from_nanos(
+            (self.tick + ahead as u64).saturating_mul(TICK_NANOS),
+        ))
     }
 }
 

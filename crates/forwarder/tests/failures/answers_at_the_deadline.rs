@@ -27,7 +27,11 @@ fn answers(late: Duration, ticks: bool) -> usize {
 fn data_at_the_last_instant_is_refused() {
     for ticks in [false, true] {
         assert_eq!(answers(Duration::ZERO, ticks), 1, "timer first: {ticks}");
-        assert_eq!(answers(Duration::from_nanos(1), ticks), 0, "timer first: {ticks}");
+        assert_eq!(
+            answers(Duration::from_nanos(1), ticks),
+            0,
+            "timer first: {ticks}"
+        );
     }
 }
 
@@ -52,10 +56,16 @@ fn an_interest_without_a_lifetime_is_not_answered_from_the_store() {
     world.route("/a", producer, 0);
     world.interest(consumer, "/a/b", 1);
     world.data(producer, "/a/b");
-    let sent = world.sent(consumer, interest("/a/b", 2).lifetime(Duration::ZERO).build());
+    let sent = world.sent(
+        consumer,
+        interest("/a/b", 2).lifetime(Duration::ZERO).build(),
+    );
     assert_eq!(sent.len(), 1);
     // Nor does the one that reaches the producer and comes back at the same instant go unanswered.
-    let asked = world.sent(consumer, interest("/a/c", 3).lifetime(Duration::ZERO).build());
+    let asked = world.sent(
+        consumer,
+        interest("/a/c", 3).lifetime(Duration::ZERO).build(),
+    );
     assert_eq!(asked.len(), 1);
     let sent = world.sent(producer, data("/a/c", b"x", None));
     assert!(matches!(&sent[..], [sent] if sent.face == consumer));
@@ -73,11 +83,23 @@ fn an_expired_interest_keeps_others_from_the_store() {
     // Stored Data does not answer until the operator says so again.
     let serve = |world: &mut World, serves: bool| {
         let flags = Some(if serves { 2 } else { 0 });
-        let parameters = ControlParameters { flags, mask: Some(2), ..ControlParameters::default() };
-        assert_eq!(world.command(producer, "cs", "config", &parameters).status_code, 200);
+        let parameters = ControlParameters {
+            flags,
+            mask: Some(2),
+            ..ControlParameters::default()
+        };
+        assert_eq!(
+            world
+                .command(producer, "cs", "config", &parameters)
+                .status_code,
+            200
+        );
     };
     serve(&mut world, false);
-    assert_eq!(faces(&world.sent(consumer, interest("/a/b", 2).lifetime(LIFETIME).build())), [producer]);
+    assert_eq!(
+        faces(&world.sent(consumer, interest("/a/b", 2).lifetime(LIFETIME).build())),
+        [producer]
+    );
     serve(&mut world, true);
     world.now = world.now + LIFETIME + Duration::from_nanos(1);
     assert_eq!(faces(&world.interest(consumer, "/a/b", 3)), [consumer]);

@@ -13,7 +13,13 @@ fn an_inner_length_past_the_end_is_dropped_and_counted() {
     let frame = vec![0x05, 0x08, 0x24, 0x7f, 0, 0, 0, 0, 0, 0];
     assert_eq!(world.frame(face, frame), Err(DropReason::Malformed));
     let stats = world.forwarder.stats();
-    assert_eq!((stats.drops.get(DropReason::Malformed), stats.packets.dropped), (1, 1));
+    assert_eq!(
+        (
+            stats.drops.get(DropReason::Malformed),
+            stats.packets.dropped
+        ),
+        (1, 1)
+    );
 }
 
 #[test]
@@ -28,7 +34,10 @@ fn a_frame_from_a_face_that_is_gone_is_dropped() {
     let mut world = World::new();
     let face = world.remote();
     world.forwarder.remove_face(face);
-    assert_eq!(world.frame(face, interest("/a", 1).build()), Err(DropReason::NoFace));
+    assert_eq!(
+        world.frame(face, interest("/a", 1).build()),
+        Err(DropReason::NoFace)
+    );
 }
 
 /// Failure: the log does not say what was wrong with a packet that came in pieces.
@@ -40,14 +49,29 @@ fn a_broken_packet_in_pieces_is_dropped_without_a_reason() {
     broken[3] = 0x7f;
     let mut frames = Vec::new();
     let mut fragmenter = Fragmenter::new(7);
-    fragmenter.fragment(&LpHeader::default(), &broken, 30, |frame| frames.push(frame.to_vec())).unwrap();
+    fragmenter
+        .fragment(&LpHeader::default(), &broken, 30, |frame| {
+            frames.push(frame.to_vec())
+        })
+        .unwrap();
     let mut last = Ok(());
     for mut frame in frames {
         assert_eq!(last, Ok(()));
-        last = world.forwarder.on_packet(world.now, face, &mut frame, &mut world.outbox);
+        last = world
+            .forwarder
+            .on_packet(world.now, face, &mut frame, &mut world.outbox);
     }
     let dropped = last.unwrap_err();
-    assert!(matches!(dropped, Dropped { reason: DropReason::Malformed, detail: Detail::Decode(_) }), "{dropped:?}");
+    assert!(
+        matches!(
+            dropped,
+            Dropped {
+                reason: DropReason::Malformed,
+                detail: Detail::Decode(_)
+            }
+        ),
+        "{dropped:?}"
+    );
 }
 
 /// Failure: Data in shared bytes is lost, or an Interest there goes on with its HopLimit.
@@ -60,15 +84,27 @@ fn shared_bytes_are_not_read() {
     world.sent(consumer, asked.clone());
     let mut share = |packet: &[u8]| {
         let shared = StoredPacket::share(packet);
-        let result = world.forwarder.on_shared(world.now, producer, &shared, &mut world.outbox);
-        (result.map_err(|dropped| dropped.reason), faces(&world.collect(packet)))
+        let result = world
+            .forwarder
+            .on_shared(world.now, producer, &shared, &mut world.outbox);
+        (
+            result.map_err(|dropped| dropped.reason),
+            faces(&world.collect(packet)),
+        )
     };
     assert_eq!(share(&asked), (Err(DropReason::Malformed), vec![]));
     let answer = data("/a", b"content", None);
     assert_eq!(share(&answer), (Ok(()), vec![consumer]));
     assert_eq!(share(&answer), (Err(DropReason::Unsolicited), vec![]));
-    assert_eq!(share(&data("/a", &[0; 8800], None)), (Err(DropReason::Oversized), vec![]));
-    assert_eq!(faces(&world.interest(consumer, "/a", 2)), [consumer], "it is stored");
+    assert_eq!(
+        share(&data("/a", &[0; 8800], None)),
+        (Err(DropReason::Oversized), vec![])
+    );
+    assert_eq!(
+        faces(&world.interest(consumer, "/a", 2)),
+        [consumer],
+        "it is stored"
+    );
 }
 
 proptest! {
@@ -123,8 +159,14 @@ proptest! {
 }
 
 pub fn hex(fixture: &str) -> Vec<u8> {
-    let path = format!("{}/tests/fixtures/{fixture}.hex", env!("CARGO_MANIFEST_DIR"));
+    let path = format!(
+        "{}/tests/fixtures/{fixture}.hex",
+        env!("CARGO_MANIFEST_DIR")
+    );
     let text = std::fs::read_to_string(path).unwrap();
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
-    digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+    digits
+        .chunks(2)
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+        .collect()
 }

@@ -3,7 +3,8 @@
 use super::world::{Sent, World, command, data, interest, nack, name as name_of};
 use larder_forwarder::stages::{STAGES, Stage};
 use larder_forwarder::{
-    Config, FaceId, Forwarder, Outbox, Received, SecondTier, Send, TierFigures, TierLookup, TierRecord,
+    Config, FaceId, Forwarder, Outbox, Received, SecondTier, Send, TierFigures, TierLookup,
+    TierRecord,
 };
 use larder_packet::{ControlParameters, LpHeader, NackReason, NameRef, PitToken, encode_lp};
 use larder_policy::Engine;
@@ -13,22 +14,37 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-const NAMES: [&str; 7] = ["/a", "/a/b", "/a/b/c", "/a/d/e/f", "/g", "/localhost/x", "/localhost/nfd/status/general"];
+const NAMES: [&str; 7] = [
+    "/a",
+    "/a/b",
+    "/a/b/c",
+    "/a/d/e/f",
+    "/g",
+    "/localhost/x",
+    "/localhost/nfd/status/general",
+];
 
 fn name() -> impl Strategy<Value = &'static str> {
     prop::sample::select(NAMES.as_slice())
 }
 
 fn frame() -> impl Strategy<Value = Vec<u8>> {
-    let asked = (name(), any::<bool>(), any::<bool>(), 0u32..40, prop::option::of(0u8..3)).prop_map(
-        |(name, prefix, fresh, nonce, hops)| {
-            let builder = interest(name, nonce).can_be_prefix(prefix).must_be_fresh(fresh);
+    let asked = (
+        name(),
+        any::<bool>(),
+        any::<bool>(),
+        0u32..40,
+        prop::option::of(0u8..3),
+    )
+        .prop_map(|(name, prefix, fresh, nonce, hops)| {
+            let builder = interest(name, nonce)
+                .can_be_prefix(prefix)
+                .must_be_fresh(fresh);
             match hops {
                 Some(hops) => builder.hop_limit(hops).build(),
                 None => builder.build(),
             }
-        },
-    );
+        });
     let bare = prop_oneof![
         6 => asked,
         4 => (name(), any::<bool>()).prop_map(|(name, fresh)| data(name, b"x", fresh.then_some(Duration::from_secs(9)))),
@@ -43,12 +59,35 @@ fn frame() -> impl Strategy<Value = Vec<u8>> {
 fn under_header(bare: Vec<u8>, link: u8) -> Vec<u8> {
     let empty = LpHeader::default();
     let header = match link {
-        0..3 => LpHeader { pit_token: PitToken::new(&[link; 4]), ..empty },
-        3 => LpHeader { pit_token: PitToken::new(&[7; 32]), congestion_mark: Some(1), ..empty },
-        4 => LpHeader { no_cache: true, interest_rate: Some(5), ..empty },
-        5 => LpHeader { next_hop_face: Some(2), sequence: Some(9), ..empty },
-        6 => LpHeader { sequence: Some(7), frag_count: 2, ..empty },
-        7 => LpHeader { pit_token: PitToken::new(&[7; 4]), nack: Some(NackReason::Congestion), ..empty },
+        0..3 => LpHeader {
+            pit_token: PitToken::new(&[link; 4]),
+            ..empty
+        },
+        3 => LpHeader {
+            pit_token: PitToken::new(&[7; 32]),
+            congestion_mark: Some(1),
+            ..empty
+        },
+        4 => LpHeader {
+            no_cache: true,
+            interest_rate: Some(5),
+            ..empty
+        },
+        5 => LpHeader {
+            next_hop_face: Some(2),
+            sequence: Some(9),
+            ..empty
+        },
+        6 => LpHeader {
+            sequence: Some(7),
+            frag_count: 2,
+            ..empty
+        },
+        7 => LpHeader {
+            pit_token: PitToken::new(&[7; 4]),
+            nack: Some(NackReason::Congestion),
+            ..empty
+        },
         _ => return bare,
     };
     let mut wire = Vec::new();
@@ -57,7 +96,10 @@ fn under_header(bare: Vec<u8>, link: u8) -> Vec<u8> {
 }
 
 fn world() -> (World, [FaceId; 3]) {
-    let mut world = World::with("filter(theta=2,window=16,table=1024)+lru", ByteSize::from_bytes(1500));
+    let mut world = World::with(
+        "filter(theta=2,window=16,table=1024)+lru",
+        ByteSize::from_bytes(1500),
+    );
     let faces = [world.local(), world.local(), world.remote()];
     world.route("/a", faces[1], 1);
     world.route("/a/b", faces[2], 1);
@@ -95,16 +137,31 @@ fn compare_worlds<const FACES: usize>(
     for mut batch in batches {
         let (mut expected, mut dropped) = (Vec::new(), Vec::new());
         for (index, (face, frame)) in batch.clone().iter_mut().enumerate() {
-            if let Err(why) = one.forwarder.on_packet(one.now, faces[*face], frame, &mut out) {
+            if let Err(why) = one
+                .forwarder
+                .on_packet(one.now, faces[*face], frame, &mut out)
+            {
                 dropped.push((index, why));
             }
             let input = out.input();
-            expected.extend(out.drain().map(|send| encoded(index, &send, &frame[input.clone()])));
+            expected.extend(
+                out.drain()
+                    .map(|send| encoded(index, &send, &frame[input.clone()])),
+            );
         }
-        let frames = batch.iter_mut().map(|(face, frame)| Received { face: faces[*face], frame });
+        let frames = batch.iter_mut().map(|(face, frame)| Received {
+            face: faces[*face],
+            frame,
+        });
         let mut frames: Vec<Received<'_>> = frames.collect();
         many.forwarder.on_packets(many.now, &mut frames, &mut out);
-        let encoded = |send: &Send| encoded(send.index, send, &frames[send.index].frame[out.input_of(send)]);
+        let encoded = |send: &Send| {
+            encoded(
+                send.index,
+                send,
+                &frames[send.index].frame[out.input_of(send)],
+            )
+        };
         let mut sent: Vec<_> = out.sends().iter().map(encoded).collect();
         prop_assert!(sent.is_sorted_by_key(|(index, ..)| *index));
         sent.sort();
@@ -112,12 +169,19 @@ fn compare_worlds<const FACES: usize>(
         prop_assert_eq!(sent, expected);
         prop_assert_eq!(format!("{:?}", out.drops()), format!("{dropped:?}"));
         after_each(&mut one, &mut many)?;
-        let [mut expected, mut sent] = [&mut one, &mut many].map(|world| world.pass(Duration::from_millis(900)));
+        let [mut expected, mut sent] =
+            [&mut one, &mut many].map(|world| world.pass(Duration::from_millis(900)));
         sort(&mut expected);
         sort(&mut sent);
         prop_assert_eq!(sent, expected);
         many.forwarder.check_invariants();
-        let figures = |world: &World| format!("{:?} {:?}", world.forwarder.stats(), world.forwarder.face_stats());
+        let figures = |world: &World| {
+            format!(
+                "{:?} {:?}",
+                world.forwarder.stats(),
+                world.forwarder.face_stats()
+            )
+        };
         prop_assert_eq!(figures(&one), figures(&many));
     }
     Ok(())
@@ -130,22 +194,37 @@ fn sort(sent: &mut [Sent]) {
 /// Frames that come in runs of one kind and from one face, as from a neighbour: names that repeat,
 /// names without a route, a few Interests with CanBePrefix.
 fn run() -> impl Strategy<Value = Batch> {
-    let name = (0u8..30).prop_map(|number| format!("/{}/{number}", if number % 5 == 0 { "none" } else { "a" }));
+    let name = (0u8..30)
+        .prop_map(|number| format!("/{}/{number}", if number % 5 == 0 { "none" } else { "a" }));
     let asked = (name.clone(), 0u32..200, 0u8..20).prop_map(|(name, nonce, kind)| {
         let name = if kind == 0 { "/a" } else { &name };
-        interest(name, nonce).can_be_prefix(kind == 0).must_be_fresh(kind == 1).build()
+        interest(name, nonce)
+            .can_be_prefix(kind == 0)
+            .must_be_fresh(kind == 1)
+            .build()
     });
-    let answer =
-        (name, any::<bool>()).prop_map(|(name, fresh)| data(&name, b"x", fresh.then_some(Duration::from_secs(9))));
-    prop_oneof![(0usize..2, prop::collection::vec(asked, 1..50)), (Just(2), prop::collection::vec(answer, 1..50)),]
-        .prop_map(|(face, frames)| frames.into_iter().map(|frame| (face, frame)).collect())
+    let answer = (name, any::<bool>())
+        .prop_map(|(name, fresh)| data(&name, b"x", fresh.then_some(Duration::from_secs(9))));
+    prop_oneof![
+        (0usize..2, prop::collection::vec(asked, 1..50)),
+        (Just(2), prop::collection::vec(answer, 1..50)),
+    ]
+    .prop_map(|(face, frames)| frames.into_iter().map(|frame| (face, frame)).collect())
 }
 
 /// A node whose PIT has as many entries, with a route for `/a`.
 fn small_world(policy: &str, pit_entries: usize) -> (World, [FaceId; 3]) {
     let streams = Streams::new(1);
-    let engine = Engine::new(&policy.parse().unwrap(), ByteSize::from_bytes(1500), &streams).unwrap();
-    let config = Config { pit_entries, ..Config::new([1, 2], streams) };
+    let engine = Engine::new(
+        &policy.parse().unwrap(),
+        ByteSize::from_bytes(1500),
+        &streams,
+    )
+    .unwrap();
+    let config = Config {
+        pit_entries,
+        ..Config::new([1, 2], streams)
+    };
     let mut world = World::of(Forwarder::new(config, engine));
     let faces = [world.local(), world.remote(), world.remote()];
     world.route("/a", faces[2], 1);
@@ -178,7 +257,10 @@ impl SecondTier for Shelf {
     fn put(&mut self, name: NameRef<'_>, record: bytes::Bytes) {
         let mut shelved = self.0.lock().unwrap();
         shelved.puts += 1;
-        let record = TierRecord { record, position: shelved.puts };
+        let record = TierRecord {
+            record,
+            position: shelved.puts,
+        };
         shelved.records.insert(name.as_bytes().to_vec(), record);
     }
 
@@ -186,11 +268,17 @@ impl SecondTier for Shelf {
 
     fn holds(&self, name: NameRef<'_>, position: u64) -> bool {
         let shelved = self.0.lock().unwrap();
-        shelved.records.get(name.as_bytes()).is_some_and(|record| record.position == position)
+        shelved
+            .records
+            .get(name.as_bytes())
+            .is_some_and(|record| record.position == position)
     }
 
     fn figures(&self) -> TierFigures {
-        TierFigures { entries: self.0.lock().unwrap().records.len(), ..TierFigures::default() }
+        TierFigures {
+            entries: self.0.lock().unwrap().records.len(),
+            ..TierFigures::default()
+        }
     }
 }
 
@@ -201,7 +289,9 @@ impl Shelf {
         let mut sent = Vec::new();
         for (ticket, name) in reads {
             let found = self.0.lock().unwrap().records.get(&name).cloned();
-            world.forwarder.on_tier_lookup(world.now, ticket, found, &mut world.outbox);
+            world
+                .forwarder
+                .on_tier_lookup(world.now, ticket, found, &mut world.outbox);
             sent.extend(world.collect(&[]));
         }
         sent
@@ -211,11 +301,26 @@ impl Shelf {
 /// A node with two upstreams, for names below `/a` and for the delegations of forwarding hints.
 fn wide_world(policy: &str, strategy: &str, tier: Option<&Shelf>) -> (World, [FaceId; 5]) {
     let mut world = World::with(policy, ByteSize::from_bytes(1500));
-    let faces = [world.local(), world.remote(), world.remote(), world.remote(), world.remote()];
-    for (prefix, face, cost) in [("/a", 3, 1), ("/a", 4, 2), ("/a/3", 4, 1), ("/hint/3", 3, 0), ("/hint/4/x", 4, 0)] {
+    let faces = [
+        world.local(),
+        world.remote(),
+        world.remote(),
+        world.remote(),
+        world.remote(),
+    ];
+    for (prefix, face, cost) in [
+        ("/a", 3, 1),
+        ("/a", 4, 2),
+        ("/a/3", 4, 1),
+        ("/hint/3", 3, 0),
+        ("/hint/4/x", 4, 0),
+    ] {
         world.route(prefix, faces[face], cost);
     }
-    world.forwarder.set_strategy(&name_of("/a"), &name_of(strategy)).unwrap();
+    world
+        .forwarder
+        .set_strategy(&name_of("/a"), &name_of(strategy))
+        .unwrap();
     if let Some(tier) = tier {
         world.forwarder.set_tier(Box::new(tier.clone()));
     }
@@ -225,29 +330,74 @@ fn wide_world(policy: &str, strategy: &str, tier: Option<&Shelf>) -> (World, [Fa
 /// Interests from three faces and Data from two, mixed: forwarding hints, link headers, names that
 /// repeat.
 fn wide() -> impl Strategy<Value = Batch> {
-    const HINTS: [&[&str]; 4] = [&[], &["/hint/3"], &["/hint/4/x/y", "/hint/3"], &["/nowhere", "/hint/4"]];
-    let named =
-        |number: u8| format!("/{}/{}/{number}", if number.is_multiple_of(5) { "none" } else { "a" }, number % 4);
-    let asked = (0usize..3, 0u8..30, 0u32..300, prop::sample::select(HINTS.as_slice()), 0u8..30, 0u8..40);
+    const HINTS: [&[&str]; 4] = [
+        &[],
+        &["/hint/3"],
+        &["/hint/4/x/y", "/hint/3"],
+        &["/nowhere", "/hint/4"],
+    ];
+    let named = |number: u8| {
+        format!(
+            "/{}/{}/{number}",
+            if number.is_multiple_of(5) {
+                "none"
+            } else {
+                "a"
+            },
+            number % 4
+        )
+    };
+    let asked = (
+        0usize..3,
+        0u8..30,
+        0u32..300,
+        prop::sample::select(HINTS.as_slice()),
+        0u8..30,
+        0u8..40,
+    );
     let asked = asked.prop_map(move |(face, number, nonce, hints, selectors, link)| {
-        let builder = interest(&named(number), nonce).can_be_prefix(selectors == 0).must_be_fresh(selectors == 1);
+        let builder = interest(&named(number), nonce)
+            .can_be_prefix(selectors == 0)
+            .must_be_fresh(selectors == 1);
         let hints: Vec<_> = hints.iter().map(|hint| name_of(hint)).collect();
-        let builder = if hints.is_empty() { builder } else { builder.forwarding_hint(&hints) };
+        let builder = if hints.is_empty() {
+            builder
+        } else {
+            builder.forwarding_hint(&hints)
+        };
         (face, under_header(builder.build(), link))
     });
-    let answer = (3usize..5, 0u8..30, any::<bool>(), 0u8..40).prop_map(move |(face, number, fresh, link)| {
-        let data = data(&named(number), b"x", fresh.then_some(Duration::from_secs(9)));
-        (face, under_header(data, link))
-    });
+    let answer = (3usize..5, 0u8..30, any::<bool>(), 0u8..40).prop_map(
+        move |(face, number, fresh, link)| {
+            let data = data(
+                &named(number),
+                b"x",
+                fresh.then_some(Duration::from_secs(9)),
+            );
+            (face, under_header(data, link))
+        },
+    );
     let asked = prop::collection::vec(asked, 1..40);
     let answers = prop::collection::vec(answer, 1..40);
     let mixed = prop::collection::vec(prop_oneof![asked, answers], 1..4);
     mixed.prop_map(|runs| runs.concat())
 }
 
-const STRATEGIES: [&str; 6] = ["best-route", "multicast", "asf", "hobhis", "random", "stateful"];
+const STRATEGIES: [&str; 6] = [
+    "best-route",
+    "multicast",
+    "asf",
+    "hobhis",
+    "random",
+    "stateful",
+];
 
-const POLICIES: [&str; 4] = ["fifo", "arc", "filter(theta=2,window=16,table=1024)+lru", "tinylfu(window=640)+random"];
+const POLICIES: [&str; 4] = [
+    "fifo",
+    "arc",
+    "filter(theta=2,window=16,table=1024)+lru",
+    "tinylfu(window=640)+random",
+];
 
 proptest! {
     #[test]
@@ -302,17 +452,28 @@ fn a_stage_has_the_cost_of_other_packets() {
         time
     };
     let mut profile = |world: &mut World, face: usize, mut frames: Vec<Vec<u8>>| {
-        let mut batch: Vec<_> = frames.iter_mut().map(|frame| Received { face: faces[face], frame }).collect();
-        let profile = world.forwarder.profile(world.now, &mut batch, &mut out, &mut clock);
+        let mut batch: Vec<_> = frames
+            .iter_mut()
+            .map(|frame| Received {
+                face: faces[face],
+                frame,
+            })
+            .collect();
+        let profile = world
+            .forwarder
+            .profile(world.now, &mut batch, &mut out, &mut clock);
         let passed = profile.ticks.into_iter().zip(profile.packets);
         (passed.collect::<Vec<_>>(), out.drain().count())
     };
     let stages = |of: &[(Stage, u32)]| {
         let mut all = vec![(0, 0); STAGES];
-        of.iter().for_each(|(stage, packets)| all[*stage as usize] = (10, *packets));
+        of.iter()
+            .for_each(|(stage, packets)| all[*stage as usize] = (10, *packets));
         all
     };
-    use Stage::{Answer, DataSend, Decode, FibLookup, PitDelete, PitInsert, PitLookup, PitMatch, Prefetch};
+    use Stage::{
+        Answer, DataSend, Decode, FibLookup, PitDelete, PitInsert, PitLookup, PitMatch, Prefetch,
+    };
     use Stage::{StoreInsert, StoreLookup};
     let misses = stages(&[
         (Decode, 9),
@@ -323,11 +484,23 @@ fn a_stage_has_the_cost_of_other_packets() {
         (FibLookup, 9),
         (Answer, 9),
     ]);
-    assert_eq!(profile(&mut world, 0, (0..9).map(asked).collect()), (misses, 9));
+    assert_eq!(
+        profile(&mut world, 0, (0..9).map(asked).collect()),
+        (misses, 9)
+    );
     // One of them was not asked for.
-    let answered =
-        stages(&[(Decode, 10), (Prefetch, 10), (PitMatch, 10), (StoreInsert, 9), (DataSend, 9), (PitDelete, 9)]);
-    assert_eq!(profile(&mut world, 2, (0..10).map(answer).collect()), (answered, 9));
+    let answered = stages(&[
+        (Decode, 10),
+        (Prefetch, 10),
+        (PitMatch, 10),
+        (StoreInsert, 9),
+        (DataSend, 9),
+        (PitDelete, 9),
+    ]);
+    assert_eq!(
+        profile(&mut world, 2, (0..10).map(answer).collect()),
+        (answered, 9)
+    );
     assert_eq!(world.forwarder.stats().pit_entries, 0);
 }
 
@@ -344,14 +517,29 @@ fn a_route_is_missed_by_the_batch_that_registered_it() {
             1 => world.route("/x", other, 0),
             _ => world.route("/x/y", other, 0),
         }
-        let parameters = ControlParameters { name: Some("/a".parse().unwrap()), ..ControlParameters::default() };
+        let parameters = ControlParameters {
+            name: Some("/a".parse().unwrap()),
+            ..ControlParameters::default()
+        };
         let mut register = command("rib", "register", &parameters, 1);
         let mut asked = interest("/a/b", 2).build();
-        let mut frames =
-            [Received { face: application, frame: &mut register }, Received { face: consumer, frame: &mut asked }];
+        let mut frames = [
+            Received {
+                face: application,
+                frame: &mut register,
+            },
+            Received {
+                face: consumer,
+                frame: &mut asked,
+            },
+        ];
         let mut out = Outbox::new();
         world.forwarder.on_packets(world.now, &mut frames, &mut out);
-        let sent: Vec<_> = out.sends().iter().map(|send| (send.index, send.face)).collect();
+        let sent: Vec<_> = out
+            .sends()
+            .iter()
+            .map(|send| (send.index, send.face))
+            .collect();
         assert_eq!(sent, [(0, application), (1, application)], "{number}");
     }
 }

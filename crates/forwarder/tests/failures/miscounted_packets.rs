@@ -7,7 +7,13 @@ use larder_policy::Engine;
 use larder_units::{ByteSize, Streams};
 
 fn counters(world: &World, face: FaceId) -> FaceCounters {
-    world.forwarder.face_stats().into_iter().find(|stats| stats.id == face).unwrap().counters
+    world
+        .forwarder
+        .face_stats()
+        .into_iter()
+        .find(|stats| stats.id == face)
+        .unwrap()
+        .counters
 }
 
 fn len(packet: &[u8]) -> u64 {
@@ -20,13 +26,24 @@ fn a_face_counts_other_packets_than_it_had() {
     let mut world = World::new();
     let (consumer, producer) = (world.remote(), world.remote());
     world.route("/a", producer, 0);
-    let (asked, again, answer) = (interest("/a/1", 1).build(), interest("/a/1", 2).build(), data("/a/1", b"1", None));
+    let (asked, again, answer) = (
+        interest("/a/1", 1).build(),
+        interest("/a/1", 2).build(),
+        data("/a/1", b"1", None),
+    );
     let mut framed = Vec::new();
-    let header = LpHeader { pit_token: PitToken::new(&[1; 4]), ..LpHeader::default() };
+    let header = LpHeader {
+        pit_token: PitToken::new(&[1; 4]),
+        ..LpHeader::default()
+    };
     encode_lp(&header, &asked, &mut framed);
     assert_eq!(faces(&world.sent(consumer, framed.clone())), [producer]);
     assert_eq!(faces(&world.sent(producer, answer.clone())), [consumer]);
-    assert_eq!(faces(&world.sent(consumer, again.clone())), [consumer], "from the Content Store");
+    assert_eq!(
+        faces(&world.sent(consumer, again.clone())),
+        [consumer],
+        "from the Content Store"
+    );
     let mut of_consumer = FaceCounters {
         in_interests: 2,
         in_bytes: len(&framed) + len(&again),
@@ -45,15 +62,25 @@ fn a_face_counts_other_packets_than_it_had() {
         out_interest_bytes: len(&asked),
         ..FaceCounters::default()
     };
-    assert_eq!((counters(&world, consumer), counters(&world, producer)), (of_consumer, of_producer));
+    assert_eq!(
+        (counters(&world, consumer), counters(&world, producer)),
+        (of_consumer, of_producer)
+    );
     // Refused by the upstream, and by this forwarder.
     let refused = interest("/a/2", 3).build();
     let refusal = nack(&refused, NackReason::NoRoute);
     assert_eq!(faces(&world.sent(consumer, refused.clone())), [producer]);
     assert_eq!(faces(&world.sent(producer, refusal.clone())), [consumer]);
-    assert_eq!(world.forwarder.stats().drops.get(DropReason::NoRoute), 0, "this forwarder has a route");
+    assert_eq!(
+        world.forwarder.stats().drops.get(DropReason::NoRoute),
+        0,
+        "this forwarder has a route"
+    );
     let without_route = interest("/b", 4).build();
-    assert_eq!(faces(&world.sent(consumer, without_route.clone())), [consumer]);
+    assert_eq!(
+        faces(&world.sent(consumer, without_route.clone())),
+        [consumer]
+    );
     assert_eq!(world.forwarder.stats().drops.get(DropReason::NoRoute), 1);
     of_consumer.in_interests += 2;
     of_consumer.in_bytes += len(&refused) + len(&without_route);
@@ -65,7 +92,10 @@ fn a_face_counts_other_packets_than_it_had() {
     of_producer.out_interests += 1;
     of_producer.out_bytes += len(&refused);
     of_producer.out_interest_bytes += len(&refused);
-    assert_eq!((counters(&world, consumer), counters(&world, producer)), (of_consumer, of_producer));
+    assert_eq!(
+        (counters(&world, consumer), counters(&world, producer)),
+        (of_consumer, of_producer)
+    );
 }
 
 /// Failure: each piece of a packet counts as a packet, or none does; a packet that younger ones
@@ -78,16 +108,30 @@ fn a_packet_in_pieces_counts_otherwise_than_a_whole_one() {
     let packet = interest(&format!("/{}", "x".repeat(500)), 1).build();
     let mut frames = Vec::new();
     let mut fragmenter = Fragmenter::new(7);
-    fragmenter.fragment(&LpHeader::default(), &packet, 200, |frame| frames.push(frame.to_vec())).unwrap();
+    fragmenter
+        .fragment(&LpHeader::default(), &packet, 200, |frame| {
+            frames.push(frame.to_vec())
+        })
+        .unwrap();
     let bytes = frames.iter().map(|frame| len(frame)).sum();
-    frames.into_iter().for_each(|frame| assert!(world.frame(consumer, frame).is_ok()));
-    let expected =
-        FaceCounters { in_interests: 1, in_bytes: bytes, in_interest_bytes: len(&packet), ..FaceCounters::default() };
+    frames
+        .into_iter()
+        .for_each(|frame| assert!(world.frame(consumer, frame).is_ok()));
+    let expected = FaceCounters {
+        in_interests: 1,
+        in_bytes: bytes,
+        in_interest_bytes: len(&packet),
+        ..FaceCounters::default()
+    };
     assert_eq!(counters(&world, consumer), expected);
     // One of two pieces of each.
     let most = larder_packet::limits::MAX_PARTIAL_PACKETS as u64;
     for number in 0..most + 6 {
-        let header = LpHeader { sequence: Some(1000 + 2 * number), frag_count: 2, ..LpHeader::default() };
+        let header = LpHeader {
+            sequence: Some(1000 + 2 * number),
+            frag_count: 2,
+            ..LpHeader::default()
+        };
         let mut frame = Vec::new();
         encode_lp(&header, b"the first half", &mut frame);
         assert!(world.frame(consumer, frame).is_ok());
@@ -103,7 +147,12 @@ fn an_interest_is_neither_satisfied_nor_unsatisfied() {
     let mut world = World::new();
     let (consumer, upstream) = (world.remote(), world.remote());
     world.route("/", upstream, 0);
-    let ended = |world: &World| (world.forwarder.stats().satisfied, world.forwarder.stats().unsatisfied);
+    let ended = |world: &World| {
+        (
+            world.forwarder.stats().satisfied,
+            world.forwarder.stats().unsatisfied,
+        )
+    };
     world.interest(consumer, "/a", 1);
     world.data(upstream, "/a");
     assert_eq!(faces(&world.interest(consumer, "/a", 2)), [consumer]);
@@ -114,7 +163,11 @@ fn an_interest_is_neither_satisfied_nor_unsatisfied() {
     assert_eq!(faces(&world.data(upstream, "/b")), [consumer]);
     assert_eq!(ended(&world), (3, 1));
     let store = world.forwarder.stats().content_store;
-    assert_eq!((store.hits, store.misses), (1, 2), "an Interest for a pending name is not looked up");
+    assert_eq!(
+        (store.hits, store.misses),
+        (1, 2),
+        "an Interest for a pending name is not looked up"
+    );
 }
 
 /// Failure: Interests that a full PIT took from their face count as nothing, or one new Interest
@@ -124,17 +177,37 @@ fn an_interest_takes_more_entries_than_it_may() {
     let streams = Streams::new(1);
     let engine = Engine::new(&"fifo".parse().unwrap(), ByteSize::from_mib(1), &streams).unwrap();
     let most = limits::SHARED_ENTRIES_TO_MAKE_ROOM as u64;
-    let config = Config { pit_entries: 3 * most as usize, ..Config::new([1, 2], streams) };
+    let config = Config {
+        pit_entries: 3 * most as usize,
+        ..Config::new([1, 2], streams)
+    };
     let mut world = World::of(Forwarder::new(config, engine));
-    let (flooder, other, third, producer) = (world.remote(), world.remote(), world.remote(), world.local());
+    let (flooder, other, third, producer) = (
+        world.remote(),
+        world.remote(),
+        world.remote(),
+        world.local(),
+    );
     world.route("/", producer, 0);
     for number in 0..3 * most as u32 {
         world.interest(flooder, &format!("/{number}"), number);
         world.interest(other, &format!("/{number}"), 1000 + number);
     }
     // All are shared: they stay for the other face, and there is no room in the end.
-    assert_eq!(world.frame(third, interest("/new", 2000).build()), Err(DropReason::PitFull));
+    assert_eq!(
+        world.frame(third, interest("/new", 2000).build()),
+        Err(DropReason::PitFull)
+    );
     let stats = world.forwarder.stats();
-    assert_eq!((stats.unsatisfied, stats.drops.get(DropReason::PitFull)), (most, most + 1));
-    assert_eq!((counters(&world, flooder).dropped, counters(&world, third).dropped), (most, 1));
+    assert_eq!(
+        (stats.unsatisfied, stats.drops.get(DropReason::PitFull)),
+        (most, most + 1)
+    );
+    assert_eq!(
+        (
+            counters(&world, flooder).dropped,
+            counters(&world, third).dropped
+        ),
+        (most, 1)
+    );
 }

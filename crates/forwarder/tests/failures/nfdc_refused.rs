@@ -15,8 +15,10 @@ fn every_message_of_nfdc_is_answered() {
     let mut commands = 0;
     for line in messages.lines() {
         let (what, digits) = line.split_once('\t').unwrap();
-        let frame: Vec<u8> =
-            (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap()).collect();
+        let frame: Vec<u8> = (0..digits.len())
+            .step_by(2)
+            .map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap())
+            .collect();
         let interest = Interest::decode(&frame).unwrap();
         if interest.can_be_prefix {
             let (content, segments) = world.dataset(application, &interest.name.to_name());
@@ -32,17 +34,28 @@ fn every_message_of_nfdc_is_answered() {
         let mut sent = world.sent(application, frame);
         match world.requests.pop() {
             Some(HostRequest::CreateFace(request)) => {
-                let made =
-                    world.forwarder.add_face(FaceConfig::remote(request.uri).with_persistency(request.persistency));
+                let made = world.forwarder.add_face(
+                    FaceConfig::remote(request.uri).with_persistency(request.persistency),
+                );
                 assert_eq!(made.0, 257, "the number that the recorded commands name");
-                world.forwarder.on_face_answer(world.now, request.ticket, FaceAnswer::Created(made), &mut world.outbox);
+                world.forwarder.on_face_answer(
+                    world.now,
+                    request.ticket,
+                    FaceAnswer::Created(made),
+                    &mut world.outbox,
+                );
                 sent = world.collect(&[]);
             }
             Some(HostRequest::DestroyFace(face)) => world.forwarder.remove_face(face),
             _ => {}
         }
         let answer = response(&sent, application);
-        assert_eq!((answer.status_code, what), (200, what), "{}", answer.status_text);
+        assert_eq!(
+            (answer.status_code, what),
+            (200, what),
+            "{}",
+            answer.status_text
+        );
         assert!(answer.body.is_some(), "{what}");
         commands += 1;
     }

@@ -12,14 +12,19 @@ fn an_interest_that_nobody_answers_is_gone_after_its_lifetime() {
     let mut world = World::new();
     let (consumer, producer) = (world.local(), world.local());
     world.route("/a", producer, 0);
-    let frame = interest("/a/b", 1).lifetime(Duration::from_millis(700)).build();
+    let frame = interest("/a/b", 1)
+        .lifetime(Duration::from_millis(700))
+        .build();
     assert_eq!(faces(&world.sent(consumer, frame)), [producer]);
     world.pass(Duration::from_millis(699));
     assert_eq!(world.forwarder.stats().pit_entries, 1);
     world.pass(Duration::from_millis(2));
     let stats = world.forwarder.stats();
     assert_eq!((stats.pit_entries, stats.unsatisfied), (0, 1));
-    assert!(world.data(producer, "/a/b").is_empty(), "Data after its Interest's end is unsolicited");
+    assert!(
+        world.data(producer, "/a/b").is_empty(),
+        "Data after its Interest's end is unsolicited"
+    );
 }
 
 #[test]
@@ -27,7 +32,12 @@ fn a_year_long_lifetime_is_cut() {
     let mut world = World::new();
     let (consumer, producer) = (world.local(), world.local());
     world.route("/", producer, 0);
-    world.sent(consumer, interest("/a", 1).lifetime(Duration::from_secs(365 * 86_400)).build());
+    world.sent(
+        consumer,
+        interest("/a", 1)
+            .lifetime(Duration::from_secs(365 * 86_400))
+            .build(),
+    );
     world.pass(Duration::from_secs(601));
     assert_eq!(world.forwarder.stats().pit_entries, 0);
 }
@@ -57,9 +67,25 @@ fn a_consumer_that_went_away_gets_nothing_and_the_others_do() {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Interest { face: usize, name: usize, nonce: u32, can_be_prefix: bool, must_be_fresh: bool, lifetime_ms: u64 },
-    Data { face: usize, name: usize, fresh: bool },
-    Nack { face: usize, name: usize, nonce: u32, reason: u64 },
+    Interest {
+        face: usize,
+        name: usize,
+        nonce: u32,
+        can_be_prefix: bool,
+        must_be_fresh: bool,
+        lifetime_ms: u64,
+    },
+    Data {
+        face: usize,
+        name: usize,
+        fresh: bool,
+    },
+    Nack {
+        face: usize,
+        name: usize,
+        nonce: u32,
+        reason: u64,
+    },
     Pass(u64),
     Reconnect(usize),
 }

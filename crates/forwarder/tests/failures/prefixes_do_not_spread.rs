@@ -2,7 +2,9 @@
 //! to advertise prefixes that nobody serves.
 
 use super::world::{Packet, Sent, World, faces, name};
-use larder_forwarder::limits::{READVERTISE_INTERVAL, READVERTISE_RETRY_MOST, READVERTISE_UNANSWERED};
+use larder_forwarder::limits::{
+    READVERTISE_INTERVAL, READVERTISE_RETRY_MOST, READVERTISE_UNANSWERED,
+};
 use larder_forwarder::{FaceId, Route};
 use larder_packet::{ControlParameters, ControlResponse, DataBuilder, DigestSigner, Name};
 use proptest::prelude::*;
@@ -12,7 +14,10 @@ use std::time::Duration;
 const SOON: Duration = Duration::from_millis(1);
 
 fn parameters(prefix: &str) -> ControlParameters {
-    ControlParameters { name: Some(name(prefix)), ..ControlParameters::default() }
+    ControlParameters {
+        name: Some(name(prefix)),
+        ..ControlParameters::default()
+    }
 }
 
 /// A routing daemon as NLSR and `ndnd dv` are to the forwarder.
@@ -28,20 +33,42 @@ impl Daemon {
     /// Connects, and registers its prefix with the origin that routing uses.
     fn start(world: &mut World) -> Daemon {
         let face = world.local();
-        let register = ControlParameters { origin: Some(128), ..parameters("/localhost/nlsr") };
-        assert_eq!(world.command(face, "rib", "register", &register).status_code, 200);
-        Daemon { face, advertised: BTreeMap::new(), status: Some(200), commands: 0 }
+        let register = ControlParameters {
+            origin: Some(128),
+            ..parameters("/localhost/nlsr")
+        };
+        assert_eq!(
+            world
+                .command(face, "rib", "register", &register)
+                .status_code,
+            200
+        );
+        Daemon {
+            face,
+            advertised: BTreeMap::new(),
+            status: Some(200),
+            commands: 0,
+        }
     }
 
     /// Carries out the commands among the packets, and answers them.
     fn receive(&mut self, world: &mut World, sent: Vec<Sent>) {
         for packet in sent {
-            let Packet::Interest { name, .. } = &packet.packet else { panic!("{packet:?}") };
+            let Packet::Interest { name, .. } = &packet.packet else {
+                panic!("{packet:?}")
+            };
             assert_eq!(packet.face, self.face, "{name}");
-            assert_eq!(name.as_name().component_count(), 6, "a signed Interest of {name}");
-            let part = |at: usize| String::from_utf8(name.as_name().component(at).unwrap().value.to_vec()).unwrap();
+            assert_eq!(
+                name.as_name().component_count(),
+                6,
+                "a signed Interest of {name}"
+            );
+            let part = |at: usize| {
+                String::from_utf8(name.as_name().component(at).unwrap().value.to_vec()).unwrap()
+            };
             assert_eq!([part(0), part(1), part(2)], ["localhost", "nlsr", "rib"]);
-            let parameters = ControlParameters::decode(name.as_name().component(4).unwrap().value).unwrap();
+            let parameters =
+                ControlParameters::decode(name.as_name().component(4).unwrap().value).unwrap();
             self.commands += 1;
             if self.status == Some(200) {
                 let prefix = parameters.name.unwrap().to_string();
@@ -52,7 +79,11 @@ impl Daemon {
                 }
             }
             if let Some(status) = self.status {
-                assert_eq!(world.sent(self.face, answer(name, status)), [], "nobody else asked");
+                assert_eq!(
+                    world.sent(self.face, answer(name, status)),
+                    [],
+                    "nobody else asked"
+                );
             }
         }
     }
@@ -77,8 +108,16 @@ impl Daemon {
 }
 
 fn answer(command: &Name, status_code: u64) -> Vec<u8> {
-    let content = ControlResponse { status_code, status_text: String::new(), body: None }.encode();
-    DataBuilder::new(command.as_name()).content(&content).build(&DigestSigner).unwrap()
+    let content = ControlResponse {
+        status_code,
+        status_text: String::new(),
+        body: None,
+    }
+    .encode();
+    DataBuilder::new(command.as_name())
+        .content(&content)
+        .build(&DigestSigner)
+        .unwrap()
 }
 
 fn readvertising() -> World {
@@ -92,26 +131,57 @@ fn a_registered_prefix_is_not_advertised_or_stays_after_its_route() {
     let mut world = readvertising();
     let mut daemon = Daemon::start(&mut world);
     let (one, two) = (world.local(), world.local());
-    let client = ControlParameters { origin: Some(65), cost: Some(7), ..parameters("/client") };
-    let short = ControlParameters { expiration: Some(Duration::from_secs(5)), ..parameters("/short") };
+    let client = ControlParameters {
+        origin: Some(65),
+        cost: Some(7),
+        ..parameters("/client")
+    };
+    let short = ControlParameters {
+        expiration: Some(Duration::from_secs(5)),
+        ..parameters("/short")
+    };
     for parameters in [parameters("/app"), client, short] {
-        assert_eq!(world.command(one, "rib", "register", &parameters).status_code, 200);
+        assert_eq!(
+            world
+                .command(one, "rib", "register", &parameters)
+                .status_code,
+            200
+        );
     }
-    world.command(two, "rib", "register", &ControlParameters { cost: Some(3), ..parameters("/app") });
+    world.command(
+        two,
+        "rib",
+        "register",
+        &ControlParameters {
+            cost: Some(3),
+            ..parameters("/app")
+        },
+    );
     daemon.run(&mut world, SOON);
     let expected = [("/app", 0), ("/client", 7), ("/short", 0)];
     assert!(
-        daemon.advertised.iter().map(|(name, cost)| (name.as_str(), *cost)).eq(expected),
+        daemon
+            .advertised
+            .iter()
+            .map(|(name, cost)| (name.as_str(), *cost))
+            .eq(expected),
         "{:?}",
         daemon.advertised
     );
     assert_eq!(daemon.commands, 3, "one command for two routes of a prefix");
 
     daemon.run(&mut world, Duration::from_secs(5));
-    assert_eq!(daemon.prefixes(), ["/app", "/client"], "a route that has expired");
+    assert_eq!(
+        daemon.prefixes(),
+        ["/app", "/client"],
+        "a route that has expired"
+    );
     world.command(one, "rib", "unregister", &parameters("/app"));
     daemon.run(&mut world, SOON);
-    assert_eq!(daemon.advertised["/app"], 3, "the other application still serves it");
+    assert_eq!(
+        daemon.advertised["/app"], 3,
+        "the other application still serves it"
+    );
     world.forwarder.remove_face(two);
     daemon.run(&mut world, SOON);
     assert_eq!(daemon.prefixes(), ["/client"]);
@@ -125,15 +195,41 @@ fn routes_that_are_no_applications_are_advertised() {
     let mut world = readvertising();
     let mut daemon = Daemon::start(&mut world);
     let app = world.local();
-    for (prefix, origin) in [("/static", 255), ("/routed", 128), ("/announced", 129), ("/auto", 64)] {
-        world.command(app, "rib", "register", &ControlParameters { origin: Some(origin), ..parameters(prefix) });
+    for (prefix, origin) in [
+        ("/static", 255),
+        ("/routed", 128),
+        ("/announced", 129),
+        ("/auto", 64),
+    ] {
+        world.command(
+            app,
+            "rib",
+            "register",
+            &ControlParameters {
+                origin: Some(origin),
+                ..parameters(prefix)
+            },
+        );
     }
     for prefix in ["/localhost/app", "/localhop/app"] {
         world.command(app, "rib", "register", &parameters(prefix));
     }
-    world.command(app, "fib", "add-nexthop", &ControlParameters { cost: Some(1), ..parameters("/fib") });
+    world.command(
+        app,
+        "fib",
+        "add-nexthop",
+        &ControlParameters {
+            cost: Some(1),
+            ..parameters("/fib")
+        },
+    );
     // The daemon's own prefixes: it knows them.
-    world.command(daemon.face, "rib", "register", &parameters("/net/router/nlsr"));
+    world.command(
+        daemon.face,
+        "rib",
+        "register",
+        &parameters("/net/router/nlsr"),
+    );
     daemon.run(&mut world, Duration::from_secs(1));
     assert_eq!(daemon.commands, 0);
 }
@@ -158,11 +254,24 @@ fn a_node_without_the_setting_sends_commands_or_a_reload_leaves_prefixes_behind(
 fn a_daemon_that_starts_later_or_again_knows_no_prefix() {
     let mut world = readvertising();
     let app = world.local();
-    let route = Route { face: app, origin: 0, cost: 0, flags: 1, expires: None };
+    let route = Route {
+        face: app,
+        origin: 0,
+        cost: 0,
+        flags: 1,
+        expires: None,
+    };
     for number in 0..3 * READVERTISE_UNANSWERED {
-        world.forwarder.add_route(&name(&format!("/app/{number}")), route.clone()).unwrap();
+        world
+            .forwarder
+            .add_route(&name(&format!("/app/{number}")), route.clone())
+            .unwrap();
     }
-    assert_eq!(world.pass(Duration::from_secs(100)), [], "there is no daemon");
+    assert_eq!(
+        world.pass(Duration::from_secs(100)),
+        [],
+        "there is no daemon"
+    );
     let mut first = Daemon::start(&mut world);
     first.run(&mut world, SOON);
     assert_eq!(first.advertised.len(), 3 * READVERTISE_UNANSWERED);
@@ -190,7 +299,10 @@ fn a_command_that_is_lost_or_refused_is_never_repeated() {
         daemon.status = status;
         world.command(app, "rib", "register", &parameters("/app"));
         daemon.run(&mut world, READVERTISE_RETRY_MOST * 5);
-        assert!((5..20).contains(&std::mem::take(&mut daemon.commands)), "{status:?}");
+        assert!(
+            (5..20).contains(&std::mem::take(&mut daemon.commands)),
+            "{status:?}"
+        );
         daemon.status = Some(200);
         daemon.run(&mut world, READVERTISE_RETRY_MOST);
         assert_eq!(daemon.prefixes(), ["/app"], "{status:?}");
@@ -225,7 +337,12 @@ fn a_daemon_that_hangs_gets_all_commands_at_once() {
     daemon.status = None;
     let app = world.local();
     for number in 0..3 * READVERTISE_UNANSWERED {
-        world.command(app, "rib", "register", &parameters(&format!("/app/{number}")));
+        world.command(
+            app,
+            "rib",
+            "register",
+            &parameters(&format!("/app/{number}")),
+        );
     }
     let sent = world.pass(SOON);
     assert_eq!(sent.len(), READVERTISE_UNANSWERED);
@@ -242,13 +359,23 @@ fn another_application_answers_for_the_daemon_or_a_neighbour_gets_the_commands()
     world.route("/", uplink, 0);
     world.route("/", relay, 0);
     world.command(stranger, "rib", "register", &parameters("/app"));
-    assert_eq!(world.pass(Duration::from_secs(10)), [], "a default route does not lead to a daemon");
+    assert_eq!(
+        world.pass(Duration::from_secs(10)),
+        [],
+        "a default route does not lead to a daemon"
+    );
     let daemon = Daemon::start(&mut world);
     let sent = world.pass(SOON);
     assert_eq!(faces(&sent), [daemon.face]);
-    let Packet::Interest { name, .. } = &sent[0].packet else { panic!("{sent:?}") };
+    let Packet::Interest { name, .. } = &sent[0].packet else {
+        panic!("{sent:?}")
+    };
     assert!(world.frame(stranger, answer(name, 200)).is_err());
-    assert_eq!(faces(&world.pass(Duration::from_secs(2))), [daemon.face], "the command is repeated");
+    assert_eq!(
+        faces(&world.pass(Duration::from_secs(2))),
+        [daemon.face],
+        "the command is repeated"
+    );
     // A route through the program that the default route leads to is none of the daemon's.
     world.command(relay, "rib", "register", &parameters("/relayed"));
     assert_eq!(faces(&world.pass(SOON)), [daemon.face]);
@@ -256,8 +383,17 @@ fn another_application_answers_for_the_daemon_or_a_neighbour_gets_the_commands()
 
 #[derive(Clone, Debug)]
 enum Step {
-    Register { app: usize, prefix: usize, client: bool, lives: Option<u64> },
-    Unregister { app: usize, prefix: usize, client: bool },
+    Register {
+        app: usize,
+        prefix: usize,
+        client: bool,
+        lives: Option<u64>,
+    },
+    Unregister {
+        app: usize,
+        prefix: usize,
+        client: bool,
+    },
     AppEnds(usize),
     DaemonRestarts,
     DaemonHangs(bool),

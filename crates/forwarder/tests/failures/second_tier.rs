@@ -12,10 +12,12 @@ use crate::local_fields::{to_chosen, with_local_fields};
 use crate::world::{Packet, Sent, World, command, data, faces, interest, nack, response};
 use larder_disk::{BanVerdict, Geometry, Identity, Log, Lookup, MemoryStorage};
 use larder_forwarder::{
-    Config, EraseBans, FaceId, Forwarder, HostRequest, Report, SecondTier, TierCounters, TierFigures, TierLookup,
-    TierRecord, VerifyRule,
+    Config, EraseBans, FaceId, Forwarder, HostRequest, Report, SecondTier, TierCounters,
+    TierFigures, TierLookup, TierRecord, VerifyRule,
 };
-use larder_packet::{ControlParameters, ControlResponse, Data, LpHeader, NackReason, Name, NameRef, encode_lp};
+use larder_packet::{
+    ControlParameters, ControlResponse, Data, LpHeader, NackReason, Name, NameRef, encode_lp,
+};
 use larder_policy::Engine;
 use larder_units::{ByteSize, Stream, Streams, Time};
 use std::collections::{BTreeMap, VecDeque};
@@ -31,7 +33,11 @@ impl larder_disk::Bans for TierBans {
     }
 
     fn verdict(&self, position: u64, key: &[u8], _: &[u8]) -> BanVerdict {
-        if self.0.erased(position, key) { BanVerdict::Gone } else { BanVerdict::Untouched }
+        if self.0.erased(position, key) {
+            BanVerdict::Gone
+        } else {
+            BanVerdict::Untouched
+        }
     }
 
     fn retire(&mut self, before: u64) {
@@ -54,11 +60,30 @@ struct Shelf {
 impl Shelf {
     fn on(storage: &Arc<MemoryStorage>) -> Arc<Mutex<Shelf>> {
         let geometry = Geometry::new(1 << 16, 16).unwrap();
-        let config = larder_disk::Config { geometry, policy: "fifo".parse().unwrap(), queue_bytes: 1 << 18 };
-        let identity = Identity { id: 7, hash_key: [7; 16] };
-        let (log, _) =
-            Log::open(&**storage, &config, identity, TierBans::default(), &Streams::new(1), Time::ZERO).unwrap();
-        Arc::new(Mutex::new(Shelf { log, storage: storage.clone(), reads: VecDeque::new(), now: Time::ZERO }))
+        let config = larder_disk::Config {
+            geometry,
+            policy: "fifo".parse().unwrap(),
+            queue_bytes: 1 << 18,
+        };
+        let identity = Identity {
+            id: 7,
+            hash_key: [7; 16],
+        };
+        let (log, _) = Log::open(
+            &**storage,
+            &config,
+            identity,
+            TierBans::default(),
+            &Streams::new(1),
+            Time::ZERO,
+        )
+        .unwrap();
+        Arc::new(Mutex::new(Shelf {
+            log,
+            storage: storage.clone(),
+            reads: VecDeque::new(),
+            now: Time::ZERO,
+        }))
     }
 
     /// Everything goes to the disk.
@@ -77,7 +102,10 @@ impl Shelf {
         let found = self.log.finish(lookup, found);
         self.log.check_invariants();
         let found = found?;
-        Some(TierRecord { record: found.value, position: found.position })
+        Some(TierRecord {
+            record: found.value,
+            position: found.position,
+        })
     }
 }
 
@@ -99,7 +127,9 @@ impl SecondTier for Side {
     fn put(&mut self, name: NameRef<'_>, record: bytes::Bytes) {
         let mut shelf = lock(&self.0);
         let now = shelf.now;
-        shelf.log.put(name.as_bytes(), 0, [record, bytes::Bytes::new()], now);
+        shelf
+            .log
+            .put(name.as_bytes(), 0, [record, bytes::Bytes::new()], now);
         shelf.log.check_invariants();
     }
 
@@ -119,7 +149,10 @@ impl SecondTier for Side {
     }
 
     fn figures(&self) -> TierFigures {
-        TierFigures { entries: lock(&self.0).log.engine().len(), ..TierFigures::default() }
+        TierFigures {
+            entries: lock(&self.0).log.engine().len(),
+            ..TierFigures::default()
+        }
     }
 }
 
@@ -155,7 +188,13 @@ impl Place {
         world.forwarder.set_tier(Box::new(Side(shelf.clone())));
         let (consumer, producer) = (world.local(), world.local());
         world.route("/a", producer, 1);
-        Place { world, storage, shelf, consumer, producer }
+        Place {
+            world,
+            storage,
+            shelf,
+            consumer,
+            producer,
+        }
     }
 
     /// After a crash: what the disk has not been given is lost.
@@ -171,7 +210,9 @@ impl Place {
     fn fetch(&mut self, name: &str, content: &[u8], freshness: Option<Duration>) {
         let sent = self.world.interest(self.consumer, name, nonce());
         assert_eq!(faces(&sent), [self.producer], "{name} {sent:?}");
-        let sent = self.world.sent(self.producer, data(name, content, freshness));
+        let sent = self
+            .world
+            .sent(self.producer, data(name, content, freshness));
         assert_eq!(faces(&sent), [self.consumer]);
     }
 
@@ -193,14 +234,20 @@ impl Place {
     }
 
     fn tier_record(&mut self, ticket: u64, found: Option<TierRecord>) -> Vec<Sent> {
-        self.world.forwarder.on_tier_lookup(self.world.now, ticket, found, &mut self.world.outbox);
+        self.world
+            .forwarder
+            .on_tier_lookup(self.world.now, ticket, found, &mut self.world.outbox);
         self.world.collect(&[])
     }
 
     /// Asks, and the tier reads what it is asked for.
     fn ask(&mut self, name: &str) -> Vec<Sent> {
         let sent = self.world.interest(self.consumer, name, nonce());
-        if sent.is_empty() { self.deliver() } else { sent }
+        if sent.is_empty() {
+            self.deliver()
+        } else {
+            sent
+        }
     }
 
     fn is_reading(&self) -> bool {
@@ -208,12 +255,24 @@ impl Place {
     }
 
     fn erase(&mut self, prefix: &str) -> ControlResponse {
-        let parameters = ControlParameters { name: Some(prefix.parse().unwrap()), ..Default::default() };
-        let sent = self.world.sent(self.consumer, command("cs", "erase", &parameters, nonce()));
+        let parameters = ControlParameters {
+            name: Some(prefix.parse().unwrap()),
+            ..Default::default()
+        };
+        let sent = self
+            .world
+            .sent(self.consumer, command("cs", "erase", &parameters, nonce()));
         assert!(sent.is_empty(), "answered before it lasts");
-        let Some(HostRequest::SettleTier { ticket }) = self.world.requests.pop() else { panic!("not settled") };
+        let Some(HostRequest::SettleTier { ticket }) = self.world.requests.pop() else {
+            panic!("not settled")
+        };
         lock(&self.shelf).write();
-        let World { forwarder, now, outbox, .. } = &mut self.world;
+        let World {
+            forwarder,
+            now,
+            outbox,
+            ..
+        } = &mut self.world;
         forwarder.on_report(*now, ticket, Report::Settled(Ok(())), outbox);
         response(&self.world.collect(&[]), self.consumer)
     }
@@ -239,13 +298,29 @@ fn what_memory_let_go_or_a_restart_took_is_fetched_again() {
     let mut place = Place::new();
     place.fetch("/a/b", b"kept", None);
     place.fill_memory();
-    assert_eq!(contents(&place.ask("/a/b")), [(place.consumer, b"kept".to_vec())]);
+    assert_eq!(
+        contents(&place.ask("/a/b")),
+        [(place.consumer, b"kept".to_vec())]
+    );
     // From memory now.
-    assert_eq!(contents(&place.world.interest(place.consumer, "/a/b", nonce())), [(place.consumer, b"kept".to_vec())]);
-    assert_eq!(place.counters(), TierCounters { hits: 1, misses: 5, ..TierCounters::default() });
+    assert_eq!(
+        contents(&place.world.interest(place.consumer, "/a/b", nonce())),
+        [(place.consumer, b"kept".to_vec())]
+    );
+    assert_eq!(
+        place.counters(),
+        TierCounters {
+            hits: 1,
+            misses: 5,
+            ..TierCounters::default()
+        }
+    );
     lock(&place.shelf).write();
     let mut place = place.restarted(Duration::from_secs(1_000_060));
-    assert_eq!(contents(&place.ask("/a/b")), [(place.consumer, b"kept".to_vec())]);
+    assert_eq!(
+        contents(&place.ask("/a/b")),
+        [(place.consumer, b"kept".to_vec())]
+    );
     assert_eq!(place.world.forwarder.waiting(), 0);
 }
 
@@ -262,8 +337,20 @@ fn somebody_of_those_who_wait_gets_nothing_or_is_sent_upstream() {
     assert_eq!(lock(&place.shelf).reads.len(), 1);
     let mut got = contents(&place.deliver());
     got.sort();
-    assert_eq!(got, [(place.consumer, b"kept".to_vec()), (other, b"kept".to_vec())]);
-    assert_eq!((place.world.forwarder.waiting(), place.world.forwarder.stats().pit_entries), (0, 0));
+    assert_eq!(
+        got,
+        [
+            (place.consumer, b"kept".to_vec()),
+            (other, b"kept".to_vec())
+        ]
+    );
+    assert_eq!(
+        (
+            place.world.forwarder.waiting(),
+            place.world.forwarder.stats().pit_entries
+        ),
+        (0, 0)
+    );
 }
 
 /// Failure: an application that measures a path, or looks for a neighbour, waits for a disk; or an
@@ -276,12 +363,23 @@ fn an_interest_with_a_next_hop_of_its_own_waits_for_a_read() {
         place.fill_memory();
         let (chooser, chosen) = (with_local_fields(&mut place.world), place.world.remote());
         assert!(place.world.interest(place.consumer, "/a/b", 1).is_empty());
-        assert_eq!(faces(&place.world.sent(chooser, to_chosen("/a/b", 2, chosen))), [chosen]);
+        assert_eq!(
+            faces(&place.world.sent(chooser, to_chosen("/a/b", 2, chosen))),
+            [chosen]
+        );
         // Nobody is refused for one who chose what is not there.
-        assert!(place.world.sent(chooser, to_chosen("/a/b", 3, FaceId(99_999))).is_empty());
+        assert!(
+            place
+                .world
+                .sent(chooser, to_chosen("/a/b", 3, FaceId(99_999)))
+                .is_empty()
+        );
         if is_refused {
             let refusal = nack(&interest("/a/b", 2).build(), NackReason::NoRoute);
-            assert!(place.world.sent(chosen, refusal).is_empty(), "those who wait for the disk are sent elsewhere");
+            assert!(
+                place.world.sent(chosen, refusal).is_empty(),
+                "those who wait for the disk are sent elsewhere"
+            );
         }
         let (ticket, found) = {
             let mut shelf = lock(&place.shelf);
@@ -299,7 +397,13 @@ fn an_interest_with_a_next_hop_of_its_own_waits_for_a_read() {
         let mut got = faces(&sent);
         got.sort();
         assert_eq!(got, [place.consumer, chooser]);
-        assert_eq!((place.world.forwarder.waiting(), place.world.forwarder.stats().pit_entries), (0, 0));
+        assert_eq!(
+            (
+                place.world.forwarder.waiting(),
+                place.world.forwarder.stats().pit_entries
+            ),
+            (0, 0)
+        );
     }
 }
 
@@ -308,7 +412,10 @@ fn waiting() -> Place {
     let mut place = Place::new();
     place.fetch("/a/b", b"kept", None);
     place.fill_memory();
-    place.world.forwarder.remove_route(&"/a".parse().unwrap(), place.producer, 255);
+    place
+        .world
+        .forwarder
+        .remove_route(&"/a".parse().unwrap(), place.producer, 255);
     place
 }
 
@@ -333,7 +440,10 @@ fn who_asked_first_decides_for_all() {
         let (far, other) = (place.world.remote(), place.world.remote());
         place.world.route("/a", far, 1);
         assert!(place.world.sent(place.consumer, nearly_there(1)).is_empty());
-        let joining = joins.into_iter().fold(interest("/a/b", 2), |joining, hops| joining.hop_limit(hops)).build();
+        let joining = joins
+            .into_iter()
+            .fold(interest("/a/b", 2), |joining, hops| joining.hop_limit(hops))
+            .build();
         assert!(place.world.sent(other, joining).is_empty());
         let sent = fail_read(&mut place);
         assert!(
@@ -346,9 +456,16 @@ fn who_asked_first_decides_for_all() {
     let mut place = waiting();
     let other = place.world.remote();
     assert!(place.world.sent(place.consumer, nearly_there(1)).is_empty());
-    assert!(place.world.sent(other, interest("/a/b", 2).hop_limit(9).build()).is_empty());
+    assert!(
+        place
+            .world
+            .sent(other, interest("/a/b", 2).hop_limit(9).build())
+            .is_empty()
+    );
     let refused = |sent: &Sent| match sent.packet {
-        Packet::Nack { nonce, hop_limit, .. } => (sent.face, nonce, hop_limit),
+        Packet::Nack {
+            nonce, hop_limit, ..
+        } => (sent.face, nonce, hop_limit),
         ref other => panic!("{other:?}"),
     };
     let sent: Vec<_> = fail_read(&mut place).iter().map(refused).collect();
@@ -359,13 +476,22 @@ fn who_asked_first_decides_for_all() {
     place.world.route("/a", application, 1);
     assert!(place.world.sent(place.consumer, nearly_there(1)).is_empty());
     assert!(place.world.interest(other, "/a/b", 2).is_empty());
-    assert_eq!(fail_read(&mut place)[0].incoming_face, Some(place.consumer.0));
+    assert_eq!(
+        fail_read(&mut place)[0].incoming_face,
+        Some(place.consumer.0)
+    );
     // Alone, he goes no farther.
     let mut place = waiting();
     let far = place.world.remote();
     place.world.route("/a", far, 1);
     assert!(place.world.sent(place.consumer, nearly_there(1)).is_empty());
-    assert!(matches!(fail_read(&mut place)[..], [Sent { packet: Packet::Nack { nonce: 1, .. }, .. }]));
+    assert!(matches!(
+        fail_read(&mut place)[..],
+        [Sent {
+            packet: Packet::Nack { nonce: 1, .. },
+            ..
+        }]
+    ));
 }
 
 /// Failure: a consumer is asked for its own Interest, or one whose face is gone is waited for.
@@ -377,7 +503,12 @@ fn a_consumer_is_its_own_next_hop() {
         let (first, second) = (place.world.remote(), place.world.remote());
         place.world.route("/a", first, 1);
         let lifetime = Duration::from_millis(if gone { 20 } else { 4000 });
-        assert!(place.world.sent(first, interest("/a/b", 1).lifetime(lifetime).build()).is_empty());
+        assert!(
+            place
+                .world
+                .sent(first, interest("/a/b", 1).lifetime(lifetime).build())
+                .is_empty()
+        );
         assert!(place.world.interest(second, "/a/b", 2).is_empty());
         place.world.pass(Duration::from_millis(30));
         assert_eq!(faces(&fail_read(&mut place)), [first], "gone: {gone}");
@@ -393,7 +524,11 @@ fn a_consumer_is_its_own_next_hop() {
         (0..others).for_each(|_| assert!(place.world.interest(second, "/a/b", 2).is_empty()));
         place.world.forwarder.remove_face(first);
         let sent = fail_read(&mut place);
-        assert!(sent.iter().all(|sent| !matches!(sent.packet, Packet::Interest { .. })), "{sent:?}");
+        assert!(
+            sent.iter()
+                .all(|sent| !matches!(sent.packet, Packet::Interest { .. })),
+            "{sent:?}"
+        );
         assert_eq!(faces(&sent), vec![second; others]);
     }
     // A single consumer is not asked itself.
@@ -401,7 +536,13 @@ fn a_consumer_is_its_own_next_hop() {
     let first = place.world.remote();
     place.world.route("/a", first, 1);
     assert!(place.world.interest(first, "/a/b", 1).is_empty());
-    assert!(matches!(fail_read(&mut place)[..], [Sent { packet: Packet::Nack { nonce: 1, .. }, .. }]));
+    assert!(matches!(
+        fail_read(&mut place)[..],
+        [Sent {
+            packet: Packet::Nack { nonce: 1, .. },
+            ..
+        }]
+    ));
 }
 
 #[test]
@@ -412,11 +553,19 @@ fn an_operator_takes_the_disks_answers_for_misses() {
     place.fill_memory();
     let figures = |place: &Place| {
         let all = place.world.forwarder.figures_by_prefix(10);
-        let found = all.iter().find(|figures| figures.name().to_string() == "/a/b").unwrap();
+        let found = all
+            .iter()
+            .find(|figures| figures.name().to_string() == "/a/b")
+            .unwrap();
         (found.hits, found.misses)
     };
     assert_eq!(figures(&place), (0, 1));
-    assert!(place.world.interest(place.consumer, "/a/b", nonce()).is_empty());
+    assert!(
+        place
+            .world
+            .interest(place.consumer, "/a/b", nonce())
+            .is_empty()
+    );
     assert_eq!(figures(&place), (0, 2));
     assert_eq!(faces(&place.deliver()), [place.consumer]);
     assert_eq!(figures(&place), (1, 1));
@@ -436,20 +585,44 @@ fn a_read_that_fails_is_the_end_of_it() {
     let sent = place.tier_record(ticket, None);
     assert_eq!(faces(&sent), [place.producer]);
     assert!(matches!(sent[0].packet, Packet::Interest { nonce: 1, .. }));
-    assert_eq!(contents(&place.world.data(place.producer, "/a/b")), [(place.consumer, b"content".to_vec())]);
+    assert_eq!(
+        contents(&place.world.data(place.producer, "/a/b")),
+        [(place.consumer, b"content".to_vec())]
+    );
     assert_eq!(place.counters().failed, 1);
     // Without a route, it is refused.
     place.fill_memory();
-    place.world.forwarder.remove_route(&"/a".parse().unwrap(), place.producer, 255);
+    place
+        .world
+        .forwarder
+        .remove_route(&"/a".parse().unwrap(), place.producer, 255);
     assert!(place.world.interest(place.consumer, "/a/b", 2).is_empty());
     let (ticket, _) = lock(&place.shelf).reads.pop_front().unwrap();
-    assert!(matches!(place.tier_record(ticket, None)[..], [Sent { packet: Packet::Nack { nonce: 2, .. }, .. }]));
+    assert!(matches!(
+        place.tier_record(ticket, None)[..],
+        [Sent {
+            packet: Packet::Nack { nonce: 2, .. },
+            ..
+        }]
+    ));
     // Bytes that are none of what was put.
     let (rotten, position) = (vec![0xff; 40].into(), 0);
     assert!(place.world.interest(place.consumer, "/a/b", 4).is_empty());
     let (ticket, _) = lock(&place.shelf).reads.pop_front().unwrap();
-    let sent = place.tier_record(ticket, Some(TierRecord { record: rotten, position }));
-    assert!(matches!(sent[..], [Sent { packet: Packet::Nack { nonce: 4, .. }, .. }]));
+    let sent = place.tier_record(
+        ticket,
+        Some(TierRecord {
+            record: rotten,
+            position,
+        }),
+    );
+    assert!(matches!(
+        sent[..],
+        [Sent {
+            packet: Packet::Nack { nonce: 4, .. },
+            ..
+        }]
+    ));
 }
 
 #[test]
@@ -459,14 +632,22 @@ fn a_slow_disk_stops_somebody() {
     place.fill_memory();
     assert!(place.world.interest(place.consumer, "/a/b", 1).is_empty());
     assert!(place.world.pass(Duration::from_millis(99)).is_empty());
-    assert_eq!(faces(&place.world.pass(Duration::from_millis(1))), [place.producer]);
+    assert_eq!(
+        faces(&place.world.pass(Duration::from_millis(1))),
+        [place.producer]
+    );
     // Too late, and for another Interest of the same name.
     assert!(place.deliver().is_empty());
-    assert_eq!(contents(&place.world.data(place.producer, "/a/b")), [(place.consumer, b"content".to_vec())]);
+    assert_eq!(
+        contents(&place.world.data(place.producer, "/a/b")),
+        [(place.consumer, b"content".to_vec())]
+    );
     assert_eq!(place.counters().late, 1);
     // A short life ends in time too, and no strategy takes the tier for a next hop.
     place.fill_memory();
-    let short = interest("/a/b", 5).lifetime(Duration::from_millis(20)).build();
+    let short = interest("/a/b", 5)
+        .lifetime(Duration::from_millis(20))
+        .build();
     assert!(place.world.sent(place.consumer, short).is_empty());
     assert!(place.world.pass(Duration::from_millis(30)).is_empty());
     assert_eq!(place.world.forwarder.waiting(), 0);
@@ -478,7 +659,8 @@ fn a_slow_disk_stops_somebody() {
 #[test]
 fn reads_pile_up() {
     let mut place = Place::new();
-    let most = larder_forwarder::limits::RECALLED_BYTES / larder_forwarder::limits::MAX_PACKET_BYTES;
+    let most =
+        larder_forwarder::limits::RECALLED_BYTES / larder_forwarder::limits::MAX_PACKET_BYTES;
     let numbered = |number: usize| format!("/a/{number}");
     for number in 0..=most {
         place.fetch(&numbered(number), b"kept", None);
@@ -486,20 +668,48 @@ fn reads_pile_up() {
     }
     place.fill_memory();
     for number in 0..most {
-        assert!(place.world.interest(place.consumer, &numbered(number), nonce()).is_empty(), "{number}");
+        assert!(
+            place
+                .world
+                .interest(place.consumer, &numbered(number), nonce())
+                .is_empty(),
+            "{number}"
+        );
     }
     assert_eq!(lock(&place.shelf).reads.len(), most);
-    assert_eq!(faces(&place.world.interest(place.consumer, &numbered(most), nonce())), [place.producer]);
+    assert_eq!(
+        faces(
+            &place
+                .world
+                .interest(place.consumer, &numbered(most), nonce())
+        ),
+        [place.producer]
+    );
     assert_eq!(place.counters().busy, 1);
     while place.is_reading() {
         assert_eq!(faces(&place.deliver()), [place.consumer]);
     }
-    assert!(place.world.interest(place.consumer, &numbered(0), nonce()).is_empty(), "there is room again");
+    assert!(
+        place
+            .world
+            .interest(place.consumer, &numbered(0), nonce())
+            .is_empty(),
+        "there is room again"
+    );
     // Interests of one name, each for another digest, are as many reads: none of them is what was
     // asked for.
     let before = place.counters().unfit;
     for number in 0..8 {
-        assert!(place.world.interest(place.consumer, &format!("/a/1/sha256digest={number:064x}"), nonce()).is_empty());
+        assert!(
+            place
+                .world
+                .interest(
+                    place.consumer,
+                    &format!("/a/1/sha256digest={number:064x}"),
+                    nonce()
+                )
+                .is_empty()
+        );
     }
     assert_eq!(faces(&place.deliver()), [place.consumer]);
     while place.is_reading() {
@@ -516,7 +726,10 @@ fn a_restart_with_a_rule_serves_what_came_before_it() {
     place.fetch("/a/b", b"poison", None);
     lock(&place.shelf).write();
     let mut place = place.restarted(Duration::from_secs(1_000_060));
-    let rule = VerifyRule { prefix: "/a".parse().unwrap(), certificates: Vec::new() };
+    let rule = VerifyRule {
+        prefix: "/a".parse().unwrap(),
+        certificates: Vec::new(),
+    };
     place.world.forwarder.set_verification(vec![rule]);
     assert_eq!(faces(&place.ask("/a/b")), [place.producer]);
     assert_eq!(place.counters().unfit, 1);
@@ -530,8 +743,14 @@ fn who_hears_of_an_interest_twice_is_refused() {
     place.fill_memory();
     let other = place.world.remote();
     assert!(place.world.interest(place.consumer, "/a/b", 1).is_empty());
-    assert_eq!(contents(&place.deliver()), [(place.consumer, b"kept".to_vec())]);
-    assert_eq!(contents(&place.world.interest(other, "/a/b", 1)), [(other, b"kept".to_vec())]);
+    assert_eq!(
+        contents(&place.deliver()),
+        [(place.consumer, b"kept".to_vec())]
+    );
+    assert_eq!(
+        contents(&place.world.interest(other, "/a/b", 1)),
+        [(other, b"kept".to_vec())]
+    );
 }
 
 #[test]
@@ -545,16 +764,25 @@ fn another_digest_or_stale_data_is_served() {
         let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         format!("/a/b/sha256digest={digits}")
     };
-    assert_eq!(contents(&place.ask(&with_digest(&digest))), [(place.consumer, b"kept".to_vec())]);
+    assert_eq!(
+        contents(&place.ask(&with_digest(&digest))),
+        [(place.consumer, b"kept".to_vec())]
+    );
     place.fill_memory();
     assert_eq!(faces(&place.ask(&with_digest(&[9; 32]))), [place.producer]);
     place.world.pass(Duration::from_secs(5));
     let fresh = || interest("/a/b", nonce()).must_be_fresh(true).build();
     assert!(place.world.sent(place.consumer, fresh()).is_empty());
-    assert_eq!(contents(&place.deliver()), [(place.consumer, b"kept".to_vec())]);
+    assert_eq!(
+        contents(&place.deliver()),
+        [(place.consumer, b"kept".to_vec())]
+    );
     // It has not become fresher by that, in memory or there.
     place.world.pass(Duration::from_secs(6));
-    assert_eq!(faces(&place.world.sent(place.consumer, fresh())), [place.producer]);
+    assert_eq!(
+        faces(&place.world.sent(place.consumer, fresh())),
+        [place.producer]
+    );
     place.world.pass(Duration::from_secs(5));
     place.fill_memory();
     assert!(place.world.sent(place.consumer, fresh()).is_empty());
@@ -564,7 +792,10 @@ fn another_digest_or_stale_data_is_served() {
     assert!(place.world.interest(other, "/a/b", nonce()).is_empty());
     assert_eq!(contents(&place.deliver()), [(other, b"kept".to_vec())]);
     assert_eq!(place.world.forwarder.waiting(), 1);
-    assert_eq!(contents(&place.world.data(place.producer, "/a/b")), [(place.consumer, b"content".to_vec())]);
+    assert_eq!(
+        contents(&place.world.data(place.producer, "/a/b")),
+        [(place.consumer, b"content".to_vec())]
+    );
 }
 
 #[test]
@@ -572,13 +803,33 @@ fn a_restart_makes_data_fresh() {
     let mut place = Place::new();
     place.fetch("/a/b", b"kept", Some(Duration::from_secs(10)));
     lock(&place.shelf).write();
-    for (since_1970, fresh) in [(1_000_009, true), (1_000_010, false), (999_999, false), (0, false)] {
+    for (since_1970, fresh) in [
+        (1_000_009, true),
+        (1_000_010, false),
+        (999_999, false),
+        (0, false),
+    ] {
         let mut place = place.restarted(Duration::from_secs(since_1970));
-        assert!(place.world.sent(place.consumer, interest("/a/b", nonce()).must_be_fresh(true).build()).is_empty());
-        let to = if fresh { place.consumer } else { place.producer };
+        assert!(
+            place
+                .world
+                .sent(
+                    place.consumer,
+                    interest("/a/b", nonce()).must_be_fresh(true).build()
+                )
+                .is_empty()
+        );
+        let to = if fresh {
+            place.consumer
+        } else {
+            place.producer
+        };
         assert_eq!(faces(&place.deliver()), [to], "{since_1970}");
         // Fresh or not, it is what others asked for.
-        assert_eq!(contents(&place.ask("/a/b")), [(place.consumer, b"kept".to_vec())]);
+        assert_eq!(
+            contents(&place.ask("/a/b")),
+            [(place.consumer, b"kept".to_vec())]
+        );
     }
 }
 
@@ -589,7 +840,12 @@ fn an_erased_name_comes_back() {
         place.fetch("/a/b", b"kept", None);
         place.fill_memory();
         // Being read meanwhile.
-        assert!(place.world.interest(place.consumer, "/a/b", nonce()).is_empty());
+        assert!(
+            place
+                .world
+                .interest(place.consumer, "/a/b", nonce())
+                .is_empty()
+        );
         let (ticket, found) = {
             let mut shelf = lock(&place.shelf);
             let (ticket, lookup) = shelf.reads.pop_front().unwrap();
@@ -597,28 +853,45 @@ fn an_erased_name_comes_back() {
         };
         assert!(found.is_some());
         assert_eq!(place.erase(prefix).status_code, 200);
-        assert_eq!(faces(&place.tier_record(ticket, found)), [place.producer], "{prefix}");
+        assert_eq!(
+            faces(&place.tier_record(ticket, found)),
+            [place.producer],
+            "{prefix}"
+        );
         let mut place = place.restarted(Duration::from_secs(1_000_060));
         // It is still in the index, and is judged when it is read; or is not there at all.
         assert_eq!(faces(&place.ask("/a/b")), [place.producer], "{prefix}");
         // What comes after it stays.
         place.world.sent(place.producer, data("/a/b", b"new", None));
         place.fill_memory();
-        assert_eq!(contents(&place.ask("/a/b")), [(place.consumer, b"new".to_vec())]);
+        assert_eq!(
+            contents(&place.ask("/a/b")),
+            [(place.consumer, b"new".to_vec())]
+        );
     }
 }
 
 #[test]
 fn a_disk_that_does_not_know_of_an_erasure_is_silent() {
     let mut place = Place::new();
-    let parameters = ControlParameters { name: Some("/a".parse().unwrap()), ..Default::default() };
+    let parameters = ControlParameters {
+        name: Some("/a".parse().unwrap()),
+        ..Default::default()
+    };
     let erase = command("cs", "erase", &parameters, nonce());
     assert!(place.world.sent(place.consumer, erase.clone()).is_empty());
     // Repeated meanwhile, it is not done twice.
     assert!(place.world.sent(place.consumer, erase).is_empty());
-    let [HostRequest::SettleTier { ticket }] = place.world.requests[..] else { panic!() };
+    let [HostRequest::SettleTier { ticket }] = place.world.requests[..] else {
+        panic!()
+    };
     let why = "/x has failed: remove it";
-    let World { forwarder, now, outbox, .. } = &mut place.world;
+    let World {
+        forwarder,
+        now,
+        outbox,
+        ..
+    } = &mut place.world;
     forwarder.on_report(*now, ticket, Report::Settled(Err(why.to_owned())), outbox);
     let told = response(&place.world.collect(&[]), place.consumer);
     assert_eq!((told.status_code, told.status_text.as_str()), (504, why));
@@ -630,17 +903,36 @@ fn what_nobody_may_keep_is_kept() {
     place.world.route("/localhost/a", place.producer, 1);
     place.fetch("/localhost/a/b", b"mine", None);
     // The producer says so.
-    assert_eq!(faces(&place.world.interest(place.consumer, "/a/c", nonce())), [place.producer]);
+    assert_eq!(
+        faces(&place.world.interest(place.consumer, "/a/c", nonce())),
+        [place.producer]
+    );
     let mut frame = Vec::new();
-    encode_lp(&LpHeader { no_cache: true, ..LpHeader::default() }, &data("/a/c", b"not to be kept", None), &mut frame);
-    assert_eq!(faces(&place.world.sent(place.producer, frame)), [place.consumer]);
+    encode_lp(
+        &LpHeader {
+            no_cache: true,
+            ..LpHeader::default()
+        },
+        &data("/a/c", b"not to be kept", None),
+        &mut frame,
+    );
+    assert_eq!(
+        faces(&place.world.sent(place.producer, frame)),
+        [place.consumer]
+    );
     // Unsolicited.
     place.world.data(place.producer, "/a/d");
     assert_eq!(lock(&place.shelf).log.engine().len(), 0);
     // The operator says so.
     let switch = |place: &mut Place, flags| {
-        let parameters = ControlParameters { flags: Some(flags), mask: Some(3), ..Default::default() };
-        let told = place.world.command(place.consumer, "cs", "config", &parameters);
+        let parameters = ControlParameters {
+            flags: Some(flags),
+            mask: Some(3),
+            ..Default::default()
+        };
+        let told = place
+            .world
+            .command(place.consumer, "cs", "config", &parameters);
         assert_eq!(told.status_code, 200, "{told:?}");
     };
     switch(&mut place, 2);
@@ -652,7 +944,10 @@ fn what_nobody_may_keep_is_kept() {
     place.fetch("/a/e", b"x", None);
     switch(&mut place, 3);
     place.fill_memory();
-    assert_eq!(contents(&place.ask("/a/e")), [(place.consumer, b"x".to_vec())]);
+    assert_eq!(
+        contents(&place.ask("/a/e")),
+        [(place.consumer, b"x".to_vec())]
+    );
 }
 
 // ---- By seed ----
@@ -665,10 +960,24 @@ fn the_tier_is_read_for_what_it_may_not_answer() {
     place.fetch("/a/b", b"kept", None);
     place.fill_memory();
     let (chooser, chosen) = (with_local_fields(&mut place.world), place.world.remote());
-    assert_eq!(faces(&place.world.sent(chooser, to_chosen("/a/b", nonce(), chosen))), [chosen]);
+    assert_eq!(
+        faces(
+            &place
+                .world
+                .sent(chooser, to_chosen("/a/b", nonce(), chosen))
+        ),
+        [chosen]
+    );
     assert!(!place.is_reading());
     let before = place.counters();
     place.world.route("/localhost/a", place.producer, 1);
-    assert_eq!(faces(&place.world.interest(place.consumer, "/localhost/a/b", nonce())), [place.producer]);
+    assert_eq!(
+        faces(
+            &place
+                .world
+                .interest(place.consumer, "/localhost/a/b", nonce())
+        ),
+        [place.producer]
+    );
     assert_eq!(place.counters(), before, "no lookup");
 }

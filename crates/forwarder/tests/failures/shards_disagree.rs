@@ -4,14 +4,14 @@
 
 use super::world::{command, name};
 use larder_forwarder::{
-    Body, Change, Config, Dispatch, DropReason, FaceConfig, FaceId, Forwarder, HostRequest, Outbox, Report, Shard,
-    ShardQuery,
+    Body, Change, Config, Dispatch, DropReason, FaceConfig, FaceId, Forwarder, HostRequest, Outbox,
+    Report, Shard, ShardQuery,
 };
 use larder_packet::mgmt::{CsInfo, Element};
 use larder_packet::tlv::TlvReader;
 use larder_packet::{
-    ControlParameters, ControlResponse, Data, DataBuilder, DigestSigner, Fragmenter, Interest, InterestBuilder,
-    LpHeader, LpPacket, Name, encode_lp,
+    ControlParameters, ControlResponse, Data, DataBuilder, DigestSigner, Fragmenter, Interest,
+    InterestBuilder, LpHeader, LpPacket, Name, encode_lp,
 };
 use larder_policy::Engine;
 use larder_units::{ByteSize, Stream, Streams, Time};
@@ -85,14 +85,24 @@ impl Shards {
         for queue in &mut self.queues[1..] {
             queue.extend(changes.iter().cloned().map(Message::Change));
         }
-        assert!(self.forwarders.iter().all(|forwarder| !forwarder.has_changes()), "only the first has a say");
+        assert!(
+            self.forwarders
+                .iter()
+                .all(|forwarder| !forwarder.has_changes()),
+            "only the first has a say"
+        );
     }
 
     /// A frame comes to the socket of its face.
     fn arrive(&mut self, face: FaceId, frame: Vec<u8>) {
-        let Some(home) = self.home.get(&face).copied() else { return };
+        let Some(home) = self.home.get(&face).copied() else {
+            return;
+        };
         let forwarders = &self.forwarders;
-        match self.dispatch.homes(&frame, |shard| forwarders[shard].pending_prefixes()) {
+        match self
+            .dispatch
+            .homes(&frame, |shard| forwarders[shard].pending_prefixes())
+        {
             None => self.handle(home, face, frame),
             Some(homes) => {
                 for shard in homes.iter().filter(|shard| *shard != home) {
@@ -116,7 +126,14 @@ impl Shards {
     fn post(&mut self, shard: usize, frame: &[u8]) {
         self.tell();
         for request in self.outbox.drain_requests() {
-            let HostRequest::Ask { ticket, shard, question } = request else { continue };
+            let HostRequest::Ask {
+                ticket,
+                shard,
+                question,
+            } = request
+            else {
+                continue;
+            };
             self.queues[shard].push_back(Message::Ask(ticket, question));
         }
         let input = frame.get(self.outbox.input()).unwrap_or_default();
@@ -125,7 +142,9 @@ impl Shards {
             assert!(!matches!(send.body, Body::Input) || !input.is_empty());
             send.write_stream(input, &mut wire);
             match self.home.get(&send.face).copied() {
-                Some(home) if home == shard => self.out.entry(send.face).or_default().push_back(wire),
+                Some(home) if home == shard => {
+                    self.out.entry(send.face).or_default().push_back(wire)
+                }
                 Some(home) => self.queues[home].push_back(Message::Send(send.face, wire)),
                 None => {}
             }
@@ -134,7 +153,9 @@ impl Shards {
 
     /// One message of some queue is taken out; false where there is none.
     fn deliver(&mut self) -> bool {
-        let waiting: Vec<usize> = (0..self.queues.len()).filter(|shard| !self.queues[*shard].is_empty()).collect();
+        let waiting: Vec<usize> = (0..self.queues.len())
+            .filter(|shard| !self.queues[*shard].is_empty())
+            .collect();
         if waiting.is_empty() {
             return false;
         }
@@ -161,7 +182,10 @@ impl Shards {
     fn pass(&mut self, span: Duration) {
         self.now += span;
         for shard in 0..self.forwarders.len() {
-            if self.forwarders[shard].next_timeout().is_some_and(|at| at <= self.now) {
+            if self.forwarders[shard]
+                .next_timeout()
+                .is_some_and(|at| at <= self.now)
+            {
                 self.forwarders[shard].on_timeout(self.now, &mut self.outbox);
                 self.post(shard, &[]);
             }
@@ -182,10 +206,13 @@ impl Shards {
             return self.arrive(face, packet.to_vec());
         }
         let (mut frames, sequence) = (Vec::new(), self.draws.bits());
-        let cut =
-            Fragmenter::new(sequence).fragment(&LpHeader::default(), packet, 60, |frame| frames.push(frame.to_vec()));
+        let cut = Fragmenter::new(sequence).fragment(&LpHeader::default(), packet, 60, |frame| {
+            frames.push(frame.to_vec())
+        });
         assert!(cut.is_ok());
-        frames.into_iter().for_each(|frame| self.arrive(face, frame));
+        frames
+            .into_iter()
+            .for_each(|frame| self.arrive(face, frame));
     }
 
     /// Everything is delivered; the answer to a command or dataset of this face.
@@ -194,11 +221,25 @@ impl Shards {
         self.out.get_mut(&face).unwrap().clear();
         self.arrive(face, packet.to_vec());
         while self.deliver() {}
-        let frame = self.out.get_mut(&face).unwrap().pop_front().expect("an answer");
-        Data::decode(LpPacket::decode(&frame).unwrap().fragment.unwrap()).unwrap().content.to_vec()
+        let frame = self
+            .out
+            .get_mut(&face)
+            .unwrap()
+            .pop_front()
+            .expect("an answer");
+        Data::decode(LpPacket::decode(&frame).unwrap().fragment.unwrap())
+            .unwrap()
+            .content
+            .to_vec()
     }
 
-    fn command(&mut self, face: FaceId, module: &str, verb: &str, parameters: &ControlParameters) -> ControlParameters {
+    fn command(
+        &mut self,
+        face: FaceId,
+        module: &str,
+        verb: &str,
+        parameters: &ControlParameters,
+    ) -> ControlParameters {
         self.nonce += 1;
         let response = self.answer_to(face, &command(module, verb, parameters, self.nonce));
         let response = ControlResponse::decode(&response).unwrap();
@@ -209,13 +250,20 @@ impl Shards {
     fn info(&mut self, face: FaceId) -> CsInfo {
         self.nonce += 1;
         let dataset = name("/localhost/nfd/cs/info");
-        let interest = InterestBuilder::new(dataset).can_be_prefix(true).must_be_fresh(true).nonce(self.nonce).build();
+        let interest = InterestBuilder::new(dataset)
+            .can_be_prefix(true)
+            .must_be_fresh(true)
+            .nonce(self.nonce)
+            .build();
         let content = self.answer_to(face, &interest);
         CsInfo::decode(TlvReader::new(&content).next().unwrap().unwrap().wire).unwrap()
     }
 
     fn stored(&self) -> u64 {
-        self.forwarders.iter().map(|forwarder| forwarder.stats().content_store_entries as u64).sum()
+        self.forwarders
+            .iter()
+            .map(|forwarder| forwarder.stats().content_store_entries as u64)
+            .sum()
     }
 }
 
@@ -246,9 +294,19 @@ impl Run {
         let mut shards = Shards::new(seed);
         let producer = shards.face();
         let consumers: Vec<FaceId> = (0..3).map(|_| shards.face()).collect();
-        let root = ControlParameters { name: Some(Name::root()), ..Default::default() };
+        let root = ControlParameters {
+            name: Some(Name::root()),
+            ..Default::default()
+        };
         shards.command(producer, "rib", "register", &root);
-        Run { shards, consumers, producer, asked: HashMap::new(), to_answer: Vec::new(), kind }
+        Run {
+            shards,
+            consumers,
+            producer,
+            asked: HashMap::new(),
+            to_answer: Vec::new(),
+            kind,
+        }
     }
 
     fn ask(&mut self) {
@@ -258,13 +316,22 @@ impl Run {
             name.push_generic(format!("{}", draws.below(3)).as_bytes());
         }
         if draws.chance(0.3) {
-            name.push_version(draws.below(2)).push_segment(draws.below(3));
+            name.push_version(draws.below(2))
+                .push_segment(draws.below(3));
         }
         let can_be_prefix = draws.chance(0.4);
         let consumer = self.consumers[draws.below(3) as usize];
         self.shards.nonce += 1;
-        let interest = InterestBuilder::new(&name).can_be_prefix(can_be_prefix).nonce(self.shards.nonce).build();
-        self.asked.entry(consumer).or_default().push(Asked { name, can_be_prefix, answered: false, spent: false });
+        let interest = InterestBuilder::new(&name)
+            .can_be_prefix(can_be_prefix)
+            .nonce(self.shards.nonce)
+            .build();
+        self.asked.entry(consumer).or_default().push(Asked {
+            name,
+            can_be_prefix,
+            answered: false,
+            spent: false,
+        });
         self.shards.send(consumer, &interest);
         self.look();
     }
@@ -286,7 +353,10 @@ impl Run {
             }
         }
         if self.kind || self.shards.draws.chance(0.7) {
-            let data = DataBuilder::new(name.as_name()).content(b"content").build(&DigestSigner).unwrap();
+            let data = DataBuilder::new(name.as_name())
+                .content(b"content")
+                .build(&DigestSigner)
+                .unwrap();
             self.shards.send(self.producer, &data);
             self.look();
         }
@@ -299,12 +369,16 @@ impl Run {
             while let Some(frame) = self.shards.out.get_mut(&face).and_then(VecDeque::pop_front) {
                 let lp = LpPacket::decode(&frame).unwrap();
                 let packet = lp.fragment.unwrap();
-                assert_eq!(lp.header.nack, None, "there is a route, and no nonce comes twice");
+                assert_eq!(
+                    lp.header.nack, None,
+                    "there is a route, and no nonce comes twice"
+                );
                 match packet[0] {
                     5 => {
                         assert_eq!(face, self.producer);
                         let interest = Interest::decode(packet).unwrap();
-                        self.to_answer.push((interest.name.to_name(), interest.can_be_prefix));
+                        self.to_answer
+                            .push((interest.name.to_name(), interest.can_be_prefix));
                     }
                     _ => self.data_came(face, Data::decode(packet).unwrap().name.to_name()),
                 }
@@ -314,11 +388,23 @@ impl Run {
 
     fn data_came(&mut self, face: FaceId, name: Name) {
         let fits = |asked: &&mut Asked| {
-            asked.name == name || (asked.can_be_prefix && name.as_name().starts_with(asked.name.as_name()))
+            asked.name == name
+                || (asked.can_be_prefix && name.as_name().starts_with(asked.name.as_name()))
         };
-        let mut asked: Vec<&mut Asked> = self.asked.get_mut(&face).into_iter().flatten().filter(fits).collect();
+        let mut asked: Vec<&mut Asked> = self
+            .asked
+            .get_mut(&face)
+            .into_iter()
+            .flatten()
+            .filter(fits)
+            .collect();
         // The closest first: others fit more.
-        asked.sort_by_key(|asked| (std::cmp::Reverse(asked.name.as_bytes().len()), asked.can_be_prefix));
+        asked.sort_by_key(|asked| {
+            (
+                std::cmp::Reverse(asked.name.as_bytes().len()),
+                asked.can_be_prefix,
+            )
+        });
         // One Data may be for several Interests, but each of them is answered once at most.
         asked.iter_mut().for_each(|asked| asked.answered = true);
         match asked.into_iter().find(|asked| !asked.spent) {
@@ -360,7 +446,11 @@ impl Run {
         }
         self.shards.pass(Duration::from_secs(10));
         for forwarder in &self.shards.forwarders {
-            assert_eq!((forwarder.stats().pit_entries, forwarder.waiting()), (0, 0), "it waits for ever");
+            assert_eq!(
+                (forwarder.stats().pit_entries, forwarder.waiting()),
+                (0, 0),
+                "it waits for ever"
+            );
             assert_eq!(forwarder.pending_prefixes(), 0);
         }
         self.all_shards_are_counted();
@@ -370,9 +460,16 @@ impl Run {
         assert!(self.asked.values().flatten().all(|asked| asked.answered));
         for forwarder in &self.shards.forwarders {
             let stats = forwarder.stats();
-            assert_eq!((stats.pit_entries, stats.unsatisfied), (0, 0), "something waits that was answered");
+            assert_eq!(
+                (stats.pit_entries, stats.unsatisfied),
+                (0, 0),
+                "something waits that was answered"
+            );
             // Data for a prefix passes its own home too.
-            let drops = stats.drops.iter().filter(|(reason, count)| *count > 0 && *reason != DropReason::Unsolicited);
+            let drops = stats
+                .drops
+                .iter()
+                .filter(|(reason, count)| *count > 0 && *reason != DropReason::Unsolicited);
             assert_eq!(drops.count(), 0);
         }
     }
@@ -381,12 +478,23 @@ impl Run {
     fn all_shards_are_counted(mut self) {
         let (face, stored) = (self.producer, self.shards.stored());
         let info = self.shards.info(face);
-        assert_eq!((info.entries, info.capacity_bytes), (stored, Some(64 << 10)));
-        let erase = ControlParameters { name: Some(Name::root()), ..Default::default() };
+        assert_eq!(
+            (info.entries, info.capacity_bytes),
+            (stored, Some(64 << 10))
+        );
+        let erase = ControlParameters {
+            name: Some(Name::root()),
+            ..Default::default()
+        };
         let erased = self.shards.command(face, "cs", "erase", &erase);
         assert_eq!((erased.count, self.shards.stored()), (Some(stored), 0));
         let faces = self.shards.forwarders[0].face_stats().len();
-        assert!(self.shards.forwarders.iter().all(|shard| shard.face_stats().len() == faces));
+        assert!(
+            self.shards
+                .forwarders
+                .iter()
+                .all(|shard| shard.face_stats().len() == faces)
+        );
     }
 }
 
@@ -407,13 +515,30 @@ fn pieces_of_pieces_are_put_together_for_ever() {
     let face = shards.face();
     while shards.deliver() {}
     let mut inner = Vec::new();
-    encode_lp(&LpHeader { sequence: Some(9), frag_index: 1, frag_count: 2, ..LpHeader::default() }, b"x", &mut inner);
+    encode_lp(
+        &LpHeader {
+            sequence: Some(9),
+            frag_index: 1,
+            frag_count: 2,
+            ..LpHeader::default()
+        },
+        b"x",
+        &mut inner,
+    );
     let mut frames = Vec::new();
     Fragmenter::new(3)
-        .fragment(&LpHeader::default(), &inner.repeat(40), 200, |frame| frames.push(frame.to_vec()))
+        .fragment(&LpHeader::default(), &inner.repeat(40), 200, |frame| {
+            frames.push(frame.to_vec())
+        })
         .unwrap();
-    frames.into_iter().for_each(|frame| shards.arrive(face, frame));
+    frames
+        .into_iter()
+        .for_each(|frame| shards.arrive(face, frame));
     assert!(shards.queues.iter().all(VecDeque::is_empty));
-    let drops: u64 = shards.forwarders.iter().map(|shard| shard.stats().drops.get(DropReason::Malformed)).sum();
+    let drops: u64 = shards
+        .forwarders
+        .iter()
+        .map(|shard| shard.stats().drops.get(DropReason::Malformed))
+        .sum();
     assert_eq!(drops, 1);
 }

@@ -12,8 +12,14 @@ use std::time::Duration;
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Ask,
-    Arrive { node: usize, face: FaceId, frame: Vec<u8> },
-    Produce { frame: Vec<u8> },
+    Arrive {
+        node: usize,
+        face: FaceId,
+        frame: Vec<u8>,
+    },
+    Produce {
+        frame: Vec<u8>,
+    },
 }
 
 const LINK: Duration = Duration::from_millis(20);
@@ -47,12 +53,20 @@ impl Network {
             if sent.face == self.link[node] {
                 match self.loss.chance(LOSS) {
                     true => self.lost += 1,
-                    false => {
-                        self.at(now + LINK, Event::Arrive { node: 1 - node, face: self.link[1 - node], frame: wire })
-                    }
+                    false => self.at(
+                        now + LINK,
+                        Event::Arrive {
+                            node: 1 - node,
+                            face: self.link[1 - node],
+                            frame: wire,
+                        },
+                    ),
                 }
             } else if node == 1 && sent.face == self.producer {
-                self.at(now + Duration::from_millis(1), Event::Produce { frame: wire });
+                self.at(
+                    now + Duration::from_millis(1),
+                    Event::Produce { frame: wire },
+                );
             } else if let Packet::Data { name, .. } = sent.packet {
                 *self.answered.entry(name.to_string()).or_default() += 1;
             }
@@ -62,7 +76,9 @@ impl Network {
 
 fn encode(packet: &Packet) -> Vec<u8> {
     match packet {
-        Packet::Interest { name, nonce, .. } => larder_packet::InterestBuilder::new(name.clone()).nonce(*nonce).build(),
+        Packet::Interest { name, nonce, .. } => larder_packet::InterestBuilder::new(name.clone())
+            .nonce(*nonce)
+            .build(),
         Packet::Data { name, content } => super::world::data(&name.to_string(), content, None),
         Packet::Nack { .. } => panic!("nobody refuses here"),
     }
@@ -80,8 +96,18 @@ fn hour(seed: u64) -> (u64, u64, u64, u64) {
     worlds[1].route("/", producer, 0);
     let loss = streams.stream("loss");
     let (events, answered) = (BinaryHeap::new(), BTreeMap::new());
-    let mut network =
-        Network { worlds, consumer, producer, link, events, number: 0, loss, asked: 0, answered, lost: 0 };
+    let mut network = Network {
+        worlds,
+        consumer,
+        producer,
+        link,
+        events,
+        number: 0,
+        loss,
+        asked: 0,
+        answered,
+        lost: 0,
+    };
     let mut draws = streams.stream("consumer");
     network.at(Time::ZERO, Event::Ask);
     while let Some(Reverse((now, _, event))) = network.events.pop() {
@@ -89,7 +115,8 @@ fn hour(seed: u64) -> (u64, u64, u64, u64) {
             Event::Ask => {
                 // Poisson, two a second; names by a power law.
                 let rank = (1000.0_f64.powf(draws.unit()) - 1.0) as u64;
-                let frame = super::world::interest(&format!("/hour/{rank}"), draws.bits() as u32).build();
+                let frame =
+                    super::world::interest(&format!("/hour/{rank}"), draws.bits() as u32).build();
                 network.asked += 1;
                 let consumer = network.consumer;
                 network.deliver(now, 0, consumer, frame);
@@ -116,7 +143,10 @@ fn hour(seed: u64) -> (u64, u64, u64, u64) {
         hits += stats.content_store.hits;
     }
     let end = network.worlds[0].now;
-    assert!(end >= HOUR, "an hour has passed, and the last answers came: {end}");
+    assert!(
+        end >= HOUR,
+        "an hour has passed, and the last answers came: {end}"
+    );
     let answered: u64 = network.answered.values().sum();
     (network.asked, answered, hits, network.lost)
 }
@@ -127,8 +157,18 @@ fn an_hour_passes_and_everything_adds_up() {
     assert!((6_900..7_500).contains(&asked), "two a second: {asked}");
     // Retransmission is the consumer's; here every answer that is missing was lost on the link (or
     // aggregated with one that was).
-    assert!(answered <= asked && asked - answered <= 3 * lost, "{asked} asked, {answered} answered, {lost} lost");
-    assert!(hits > asked / 3, "the popular names stay close: {hits} of {asked}");
-    assert_eq!(hour(1), (asked, answered, hits, lost), "the same seed gives the same hour");
+    assert!(
+        answered <= asked && asked - answered <= 3 * lost,
+        "{asked} asked, {answered} answered, {lost} lost"
+    );
+    assert!(
+        hits > asked / 3,
+        "the popular names stay close: {hits} of {asked}"
+    );
+    assert_eq!(
+        hour(1),
+        (asked, answered, hits, lost),
+        "the same seed gives the same hour"
+    );
     assert_ne!(hour(2), (asked, answered, hits, lost));
 }

@@ -13,7 +13,12 @@ fn choose(world: &mut World, strategy: &str) {
 
 /// One exchange: who was asked, the first as it is and others as probes; each answers after its own
 /// delay, or never.
-fn exchange(world: &mut World, consumer: FaceId, i: u32, delays: &[(FaceId, Option<u64>)]) -> Vec<FaceId> {
+fn exchange(
+    world: &mut World,
+    consumer: FaceId,
+    i: u32,
+    delays: &[(FaceId, Option<u64>)],
+) -> Vec<FaceId> {
     let uri = format!("/a/{i}");
     let sent = world.interest(consumer, &uri, i * 2 + 1_000_000);
     let asked = faces(&sent);
@@ -24,9 +29,15 @@ fn exchange(world: &mut World, consumer: FaceId, i: u32, delays: &[(FaceId, Opti
             ref other => panic!("{other:?}"),
         })
         .collect();
-    assert!(nonces.windows(2).all(|pair| pair[0] != pair[1]), "a probe has a nonce of its own");
+    assert!(
+        nonces.windows(2).all(|pair| pair[0] != pair[1]),
+        "a probe has a nonce of its own"
+    );
     let answers = delays.iter().filter(|(face, _)| asked.contains(face));
-    match answers.filter_map(|(face, delay)| delay.map(|delay| (delay, *face))).min() {
+    match answers
+        .filter_map(|(face, delay)| delay.map(|delay| (delay, *face)))
+        .min()
+    {
         Some((delay, face)) => {
             world.pass(Duration::from_millis(delay));
             assert_eq!(faces(&world.data(face, &uri)), [consumer]);
@@ -45,14 +56,24 @@ fn asf_finds_the_faster_next_hop_and_leaves_it_when_it_dies() {
     world.route("/a", fast, 100);
     choose(&mut world, "asf/v=5/probing-interval~2000");
     let alive = [(cheap, Some(200)), (fast, Some(5))];
-    assert_eq!(exchange(&mut world, consumer, 0, &alive)[0], cheap, "nothing is known: by cost");
-    let first: Vec<FaceId> = (1..30).map(|i| exchange(&mut world, consumer, i, &alive)[0]).collect();
+    assert_eq!(
+        exchange(&mut world, consumer, 0, &alive)[0],
+        cheap,
+        "nothing is known: by cost"
+    );
+    let first: Vec<FaceId> = (1..30)
+        .map(|i| exchange(&mut world, consumer, i, &alive)[0])
+        .collect();
     assert!(first[15..].iter().all(|face| *face == fast), "{first:?}");
     let dead = [(cheap, Some(200)), (fast, None)];
-    let first: Vec<FaceId> = (30..45).map(|i| exchange(&mut world, consumer, i, &dead)[0]).collect();
+    let first: Vec<FaceId> = (30..45)
+        .map(|i| exchange(&mut world, consumer, i, &dead)[0])
+        .collect();
     assert!(first[4..].iter().all(|face| *face == cheap), "{first:?}");
     // And back: probes find out that it answers again.
-    let first: Vec<FaceId> = (45..90).map(|i| exchange(&mut world, consumer, i, &alive)[0]).collect();
+    let first: Vec<FaceId> = (45..90)
+        .map(|i| exchange(&mut world, consumer, i, &alive)[0])
+        .collect();
     assert!(first[30..].iter().all(|face| *face == fast), "{first:?}");
 }
 
@@ -64,7 +85,9 @@ fn asf_asks_one_next_hop_between_probes() {
     world.route("/a", two, 2);
     choose(&mut world, "asf");
     let delays = [(one, Some(10)), (two, Some(20))];
-    let probes = (0..300).filter(|i| exchange(&mut world, consumer, *i, &delays).len() > 1).count();
+    let probes = (0..300)
+        .filter(|i| exchange(&mut world, consumer, *i, &delays).len() > 1)
+        .count();
     // 300 s and a bit, a probe each minute after the first within 5 s.
     assert!((5..=6).contains(&probes), "{probes}");
 }
@@ -74,7 +97,9 @@ fn random_spreads_over_all_next_hops_and_retries_another() {
     let mut world = World::new();
     let consumer = world.local();
     let hops: Vec<FaceId> = (0..3).map(|_| world.remote()).collect();
-    hops.iter().enumerate().for_each(|(cost, face)| world.route("/a", *face, cost as u64));
+    hops.iter()
+        .enumerate()
+        .for_each(|(cost, face)| world.route("/a", *face, cost as u64));
     choose(&mut world, "random");
     let delays: Vec<_> = hops.iter().map(|face| (*face, Some(1))).collect();
     let mut counts: HashMap<FaceId, u32> = HashMap::new();
@@ -83,7 +108,10 @@ fn random_spreads_over_all_next_hops_and_retries_another() {
         assert_eq!(asked.len(), 1);
         *counts.entry(asked[0]).or_default() += 1;
     }
-    assert!(hops.iter().all(|face| (150..250).contains(&counts[face])), "{counts:?}");
+    assert!(
+        hops.iter().all(|face| (150..250).contains(&counts[face])),
+        "{counts:?}"
+    );
     let frame = super::world::interest("/a/refused", 7).build();
     let mut asked = faces(&world.sent(consumer, frame.clone()));
     for _ in 0..2 {
@@ -100,7 +128,13 @@ fn every_strategy_refuses_where_there_is_nobody() {
         let mut world = World::new();
         let consumer = world.local();
         choose(&mut world, strategy);
-        assert!(matches!(world.interest(consumer, "/a", 1)[0].packet, Packet::Nack { .. }), "{strategy}");
+        assert!(
+            matches!(
+                world.interest(consumer, "/a", 1)[0].packet,
+                Packet::Nack { .. }
+            ),
+            "{strategy}"
+        );
         assert_eq!(world.forwarder.stats().pit_entries, 0);
     }
 }

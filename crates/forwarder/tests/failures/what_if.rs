@@ -23,16 +23,28 @@ impl Stage {
         let mut world = World::with("lru", capacity);
         let (consumer, producer) = (world.local(), world.remote());
         world.route("/", producer, 1);
-        let policies: Vec<_> = policies.iter().map(|policy| policy.parse().unwrap()).collect();
+        let policies: Vec<_> = policies
+            .iter()
+            .map(|policy| policy.parse().unwrap())
+            .collect();
         let what_if = WhatIf::new(&policies, capacity, 1).unwrap();
-        let mut stage = Stage { world, what_if, consumer, producer, nonce: 0 };
+        let mut stage = Stage {
+            world,
+            what_if,
+            consumer,
+            producer,
+            nonce: 0,
+        };
         stage.observe();
         stage
     }
 
     fn observe(&mut self) {
         let mut taken = Vec::new();
-        let totals = self.world.forwarder.take_observations(self.what_if.sample(), &mut taken);
+        let totals = self
+            .world
+            .forwarder
+            .take_observations(self.what_if.sample(), &mut taken);
         self.what_if.observe(&mut taken, totals, self.world.now);
     }
 
@@ -43,7 +55,9 @@ impl Stage {
             self.observe();
         }
         self.world.now += Duration::from_millis(1);
-        let frame = interest(uri, self.nonce).must_be_fresh(fresh.is_some()).build();
+        let frame = interest(uri, self.nonce)
+            .must_be_fresh(fresh.is_some())
+            .build();
         let sent = self.world.sent(self.consumer, frame);
         let is_hit = matches!(&sent[..], [Sent { face, .. }] if *face == self.consumer);
         if !is_hit {
@@ -56,7 +70,11 @@ impl Stage {
     fn cells(&mut self, policy: &str) -> (Vec<WhatIfCell>, f64) {
         self.observe();
         let report = self.what_if.report();
-        let cells = report.cells.into_iter().filter(|cell| cell.policy == policy).collect();
+        let cells = report
+            .cells
+            .into_iter()
+            .filter(|cell| cell.policy == policy)
+            .collect();
         (cells, report.measured.object_hit_ratio)
     }
 }
@@ -68,14 +86,22 @@ const PRESENT: usize = 4;
 #[test]
 fn estimates_are_off_the_replay_of_the_same_requests() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../replay/tests/data/web07.trace.xz");
-    let accesses: Vec<Access> = Trace::open(&path, None).unwrap().map(Result::unwrap).collect();
+    let accesses: Vec<Access> = Trace::open(&path, None)
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
     let mut stage = Stage::new(&WHAT_IF_POLICIES, 500_000);
     let (mut sizes, mut hits) = (HashMap::new(), 0);
     for access in &accesses {
         let before = stage.world.forwarder.stats().content_store_bytes;
         let is_hit = stage.ask(&format!("/web/{:08}", access.id), &[7; 100], None);
         hits += u32::from(is_hit);
-        let grown = stage.world.forwarder.stats().content_store_bytes.saturating_sub(before);
+        let grown = stage
+            .world
+            .forwarder
+            .stats()
+            .content_store_bytes
+            .saturating_sub(before);
         if !is_hit && grown > 0 {
             sizes.entry(access.id).or_insert(grown);
         }
@@ -83,22 +109,35 @@ fn estimates_are_off_the_replay_of_the_same_requests() {
     // All have the same size.
     let size = *sizes.values().max().unwrap();
     let (_, own) = stage.cells("lru");
-    assert_eq!(own, f64::from(hits) / accesses.len() as f64, "the analysis counts as the consumers do");
+    assert_eq!(
+        own,
+        f64::from(hits) / accesses.len() as f64,
+        "the analysis counts as the consumers do"
+    );
     for policy in WHAT_IF_POLICIES {
         for cell in stage.cells(policy).0 {
             let capacity = ByteSize::from_bytes(cell.capacity);
-            let mut replay = Replay::new(&policy.parse().unwrap(), capacity, 1).unwrap().filling();
+            let mut replay = Replay::new(&policy.parse().unwrap(), capacity, 1)
+                .unwrap()
+                .filling();
             accesses.iter().for_each(|access| {
                 replay.request(&Access { size, ..*access });
             });
             let exact = replay.row("").object_hit_ratio;
             let off = (cell.object_hit_ratio - exact).abs();
-            assert!(off <= 0.01_f64.max(cell.object_error), "{cell:?}: exact {exact}");
+            assert!(
+                off <= 0.01_f64.max(cell.object_error),
+                "{cell:?}: exact {exact}"
+            );
         }
     }
     let (cells, _) = stage.cells("lru");
     let off = (cells[PRESENT].object_hit_ratio - own).abs();
-    assert!(off <= 0.005_f64.max(cells[PRESENT].object_error), "{:?}: measured {own}", cells[PRESENT]);
+    assert!(
+        off <= 0.005_f64.max(cells[PRESENT].object_error),
+        "{:?}: measured {own}",
+        cells[PRESENT]
+    );
 }
 
 /// Failure: stale Data answers Interests with MustBeFresh in the miniature caches.
@@ -118,7 +157,11 @@ fn stale_data_hits() {
     }
     let (cells, own) = stage.cells("lru");
     assert!((own - 1.0 / 2.0).abs() < 1e-9, "{own}");
-    assert!((cells[PRESENT].object_hit_ratio - own).abs() < 1e-9, "{own} {:?}", cells[PRESENT]);
+    assert!(
+        (cells[PRESENT].object_hit_ratio - own).abs() < 1e-9,
+        "{own} {:?}",
+        cells[PRESENT]
+    );
 }
 
 /// Failure: erased Data hits in a larger cache.
@@ -130,11 +173,17 @@ fn erased_data_hits() {
             stage.ask(&format!("/a/{number}"), &[7; 100], None);
         }
         if round == 0 {
-            let erased = ControlParameters { name: Some(name("/a")), ..ControlParameters::default() };
+            let erased = ControlParameters {
+                name: Some(name("/a")),
+                ..ControlParameters::default()
+            };
             let response = stage.world.command(stage.consumer, "cs", "erase", &erased);
             assert_eq!(response.status_code, 200);
         }
     }
     let (cells, _) = stage.cells("lru");
-    assert!(cells.iter().all(|cell| cell.object_hit_ratio < 1e-9), "{cells:?}");
+    assert!(
+        cells.iter().all(|cell| cell.object_hit_ratio < 1e-9),
+        "{cells:?}"
+    );
 }

@@ -1,9 +1,11 @@
 //! One forwarder with its faces, and packets as the tests see them.
 
-use larder_forwarder::{Config, DropReason, FaceConfig, FaceId, Forwarder, HostRequest, Outbox, Route};
+use larder_forwarder::{
+    Config, DropReason, FaceConfig, FaceId, Forwarder, HostRequest, Outbox, Route,
+};
 use larder_packet::{
-    ControlParameters, ControlResponse, Data, DataBuilder, DigestSigner, Interest, InterestBuilder, LpHeader, LpPacket,
-    NackReason, Name, SignatureFreshness, encode_lp,
+    ControlParameters, ControlResponse, Data, DataBuilder, DigestSigner, Interest, InterestBuilder,
+    LpHeader, LpPacket, NackReason, Name, SignatureFreshness, encode_lp,
 };
 use larder_policy::Engine;
 use larder_units::{ByteSize, Streams, Time};
@@ -21,9 +23,21 @@ pub struct World {
 /// A packet that the forwarder sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Packet {
-    Interest { name: Name, nonce: u32, hop_limit: Option<u8> },
-    Data { name: Name, content: Vec<u8> },
-    Nack { name: Name, nonce: u32, hop_limit: Option<u8>, reason: NackReason },
+    Interest {
+        name: Name,
+        nonce: u32,
+        hop_limit: Option<u8>,
+    },
+    Data {
+        name: Name,
+        content: Vec<u8>,
+    },
+    Nack {
+        name: Name,
+        nonce: u32,
+        hop_limit: Option<u8>,
+        reason: NackReason,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +62,13 @@ impl World {
     }
 
     pub fn of(forwarder: Forwarder) -> Self {
-        World { forwarder, now: Time::ZERO, outbox: Outbox::new(), requests: Vec::new(), commands: 0 }
+        World {
+            forwarder,
+            now: Time::ZERO,
+            outbox: Outbox::new(),
+            requests: Vec::new(),
+            commands: 0,
+        }
     }
 
     pub fn local(&mut self) -> FaceId {
@@ -60,20 +80,32 @@ impl World {
     }
 
     pub fn route(&mut self, prefix: &str, face: FaceId, cost: u64) {
-        let route = Route { face, origin: 255, cost, flags: 1, expires: None };
-        self.forwarder.add_route(&prefix.parse().unwrap(), route).unwrap();
+        let route = Route {
+            face,
+            origin: 255,
+            cost,
+            flags: 1,
+            expires: None,
+        };
+        self.forwarder
+            .add_route(&prefix.parse().unwrap(), route)
+            .unwrap();
     }
 
     /// Hands in a frame; what was sent, or why it was dropped (what was sent besides is lost then).
     pub fn frame(&mut self, face: FaceId, mut frame: Vec<u8>) -> Result<Vec<Sent>, DropReason> {
-        let result = self.forwarder.on_packet(self.now, face, &mut frame, &mut self.outbox);
+        let result = self
+            .forwarder
+            .on_packet(self.now, face, &mut frame, &mut self.outbox);
         let sent = self.collect(&frame);
         result.map(|()| sent).map_err(|dropped| dropped.reason)
     }
 
     /// Hands in a frame, whatever becomes of it.
     pub fn sent(&mut self, face: FaceId, mut frame: Vec<u8>) -> Vec<Sent> {
-        let _ = self.forwarder.on_packet(self.now, face, &mut frame, &mut self.outbox);
+        let _ = self
+            .forwarder
+            .on_packet(self.now, face, &mut frame, &mut self.outbox);
         self.collect(&frame)
     }
 
@@ -101,10 +133,19 @@ impl World {
     /// Fetches a whole dataset: its content, and how many segments it took.
     pub fn dataset(&mut self, face: FaceId, name: &Name) -> (Vec<u8>, u64) {
         let fetch = |world: &mut World, name: &Name, prefix: bool| {
-            let frame = InterestBuilder::new(name).can_be_prefix(prefix).must_be_fresh(true).nonce(1).build();
+            let frame = InterestBuilder::new(name)
+                .can_be_prefix(prefix)
+                .must_be_fresh(true)
+                .nonce(1)
+                .build();
             let sent = world.sent(face, frame);
             match &sent[..] {
-                [Sent { packet: Packet::Data { name, content }, .. }] => (name.clone(), content.clone()),
+                [
+                    Sent {
+                        packet: Packet::Data { name, content },
+                        ..
+                    },
+                ] => (name.clone(), content.clone()),
                 other => panic!("{name}: {other:?}"),
             }
         };
@@ -125,11 +166,20 @@ impl World {
     fn final_block(&mut self, name: &Name) -> u64 {
         let face = self.local();
         let mut frame = InterestBuilder::new(name).nonce(2).build();
-        let _ = self.forwarder.on_packet(self.now, face, &mut frame, &mut self.outbox);
+        let _ = self
+            .forwarder
+            .on_packet(self.now, face, &mut frame, &mut self.outbox);
         let mut wire = Vec::new();
-        self.outbox.drain().for_each(|send| send.write_stream(&[], &mut wire));
+        self.outbox
+            .drain()
+            .for_each(|send| send.write_stream(&[], &mut wire));
         self.forwarder.remove_face(face);
-        Data::decode(&wire).unwrap().final_block_id.unwrap().as_segment().unwrap()
+        Data::decode(&wire)
+            .unwrap()
+            .final_block_id
+            .unwrap()
+            .as_segment()
+            .unwrap()
     }
 
     /// Lets time pass, as a host does: waking when the forwarder asked for it.
@@ -155,8 +205,20 @@ impl World {
             send.write_stream(input, &mut wire);
             let (packet, header) = decode(&wire);
             let token = header.pit_token.map(|token| token.as_bytes().to_vec());
-            let LpHeader { congestion_mark: ban, interest_rate: rate, incoming_face, .. } = header;
-            Sent { face: send.face, packet, token, ban, rate, incoming_face }
+            let LpHeader {
+                congestion_mark: ban,
+                interest_rate: rate,
+                incoming_face,
+                ..
+            } = header;
+            Sent {
+                face: send.face,
+                packet,
+                token,
+                ban,
+                rate,
+                incoming_face,
+            }
         };
         self.outbox.drain().map(decode).collect()
     }
@@ -181,13 +243,25 @@ fn decode(wire: &[u8]) -> (Packet, LpHeader) {
             let (name, nonce) = (interest.name.to_name(), interest.nonce.expect("a nonce"));
             let hop_limit = interest.hop_limit;
             match nack {
-                Some(reason) => Packet::Nack { name, nonce, hop_limit, reason },
-                None => Packet::Interest { name, nonce, hop_limit },
+                Some(reason) => Packet::Nack {
+                    name,
+                    nonce,
+                    hop_limit,
+                    reason,
+                },
+                None => Packet::Interest {
+                    name,
+                    nonce,
+                    hop_limit,
+                },
             }
         }
         (6, None) => {
             let data = Data::decode(packet).expect("well-formed Data");
-            Packet::Data { name: data.name.to_name(), content: data.content.to_vec() }
+            Packet::Data {
+                name: data.name.to_name(),
+                content: data.content.to_vec(),
+            }
         }
         other => panic!("the forwarder sent {other:?}"),
     };
@@ -214,16 +288,27 @@ pub fn data(name: &str, content: &[u8], freshness: Option<Duration>) -> Vec<u8> 
 
 pub fn nack(interest: &[u8], reason: NackReason) -> Vec<u8> {
     let mut out = Vec::new();
-    encode_lp(&LpHeader { nack: Some(reason), ..LpHeader::default() }, interest, &mut out);
+    encode_lp(
+        &LpHeader {
+            nack: Some(reason),
+            ..LpHeader::default()
+        },
+        interest,
+        &mut out,
+    );
     out
 }
 
 /// The response to a command: the one thing that was sent.
 pub fn response(sent: &[Sent], face: FaceId) -> ControlResponse {
     match sent {
-        [Sent { face: to, packet: Packet::Data { content, .. }, .. }] if *to == face => {
-            ControlResponse::decode(content).unwrap()
-        }
+        [
+            Sent {
+                face: to,
+                packet: Packet::Data { content, .. },
+                ..
+            },
+        ] if *to == face => ControlResponse::decode(content).unwrap(),
         other => panic!("{other:?}"),
     }
 }
@@ -233,8 +318,14 @@ pub fn command(module: &str, verb: &str, parameters: &ControlParameters, nonce: 
     let mut name = name(&format!("/localhost/nfd/{module}/{verb}"));
     name.push_generic(&parameters.encode());
     let signature_nonce = nonce.to_be_bytes();
-    let freshness = SignatureFreshness { nonce: Some(&signature_nonce), ..SignatureFreshness::default() };
-    InterestBuilder::new(name).nonce(nonce).sign(&DigestSigner, freshness).unwrap()
+    let freshness = SignatureFreshness {
+        nonce: Some(&signature_nonce),
+        ..SignatureFreshness::default()
+    };
+    InterestBuilder::new(name)
+        .nonce(nonce)
+        .sign(&DigestSigner, freshness)
+        .unwrap()
 }
 
 /// The faces that got something, in order.

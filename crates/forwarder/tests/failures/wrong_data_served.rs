@@ -21,7 +21,10 @@ fn one_interest_goes_out_and_every_consumer_gets_the_data_with_its_token() {
     world.route("/a", producer, 0);
     let with_token = |token: &[u8], nonce| {
         let mut frame = Vec::new();
-        let header = LpHeader { pit_token: PitToken::new(token), ..LpHeader::default() };
+        let header = LpHeader {
+            pit_token: PitToken::new(token),
+            ..LpHeader::default()
+        };
         encode_lp(&header, &interest("/a/b", nonce).build(), &mut frame);
         frame
     };
@@ -38,10 +41,20 @@ fn unsolicited_data_is_neither_served_nor_stored() {
     let mut world = World::new();
     let (consumer, producer, stranger) = (world.local(), world.local(), world.remote());
     world.route("/a", producer, 0);
-    assert_eq!(world.frame(stranger, data("/a", b"poison", None)), Err(DropReason::Unsolicited));
+    assert_eq!(
+        world.frame(stranger, data("/a", b"poison", None)),
+        Err(DropReason::Unsolicited)
+    );
     world.interest(consumer, "/a", 1);
-    assert_eq!(world.frame(stranger, data("/a", b"poison", None)), Err(DropReason::Unsolicited), "it was not asked");
-    assert_eq!(contents(&world.sent(producer, data("/a", b"true", None))), [b"true"]);
+    assert_eq!(
+        world.frame(stranger, data("/a", b"poison", None)),
+        Err(DropReason::Unsolicited),
+        "it was not asked"
+    );
+    assert_eq!(
+        contents(&world.sent(producer, data("/a", b"true", None))),
+        [b"true"]
+    );
     assert_eq!(contents(&world.interest(consumer, "/a", 2)), [b"true"]);
 }
 
@@ -56,10 +69,16 @@ fn longer_data_answers_only_who_can_be_prefix() {
     assert_eq!(faces(&world.data(producer, "/a")), [exact]);
     // Both from the Content Store now.
     assert_eq!(contents(&world.interest(exact, "/a/b/c", 3)).len(), 1);
-    assert_eq!(contents(&world.sent(exact, interest("/a/b", 4).can_be_prefix(true).build())).len(), 1);
+    assert_eq!(
+        contents(&world.sent(exact, interest("/a/b", 4).can_be_prefix(true).build())).len(),
+        1
+    );
     assert_eq!(contents(&world.interest(exact, "/a/b", 5)).len(), 0);
     // A sibling whose bytes start alike is under no prefix of it.
-    assert_eq!(contents(&world.sent(exact, interest("/a/b/cc", 6).can_be_prefix(true).build())).len(), 0);
+    assert_eq!(
+        contents(&world.sent(exact, interest("/a/b/cc", 6).can_be_prefix(true).build())).len(),
+        0
+    );
 }
 
 #[test]
@@ -74,10 +93,19 @@ fn what_was_stored_long_ago_is_found_by_its_prefix_soon_after_the_first_who_asks
     store(&mut world, "/old/1");
     (0..2000).for_each(|i| store(&mut world, &format!("/newer/{i}")));
     let by_prefix = |nonce| interest("/old", nonce).can_be_prefix(true).build();
-    assert_eq!(faces(&world.sent(consumer, by_prefix(2))), [producer], "a miss: its name waits");
+    assert_eq!(
+        faces(&world.sent(consumer, by_prefix(2))),
+        [producer],
+        "a miss: its name waits"
+    );
     world.pass(Duration::from_secs(5));
     // Looked up, not stored: each enters two names of those that wait.
-    (0..1000).for_each(|i| assert_eq!(contents(&world.interest(consumer, &format!("/newer/{i}"), 3)).len(), 1));
+    (0..1000).for_each(|i| {
+        assert_eq!(
+            contents(&world.interest(consumer, &format!("/newer/{i}"), 3)).len(),
+            1
+        )
+    });
     assert_eq!(contents(&world.sent(consumer, by_prefix(4))).len(), 1);
 }
 
@@ -94,10 +122,21 @@ fn stale_data_does_not_satisfy_must_be_fresh() {
     assert_eq!(contents(&world.sent(consumer, fresh(2))), [b"old"]);
     world.pass(Duration::from_millis(1));
     assert_eq!(faces(&world.sent(consumer, fresh(3))), [producer]);
-    assert_eq!(contents(&world.sent(producer, data("/a", b"new", None))), [b"new"]);
-    assert_eq!(faces(&world.sent(consumer, fresh(4))), [producer], "no FreshnessPeriod is never fresh");
+    assert_eq!(
+        contents(&world.sent(producer, data("/a", b"new", None))),
+        [b"new"]
+    );
+    assert_eq!(
+        faces(&world.sent(consumer, fresh(4))),
+        [producer],
+        "no FreshnessPeriod is never fresh"
+    );
     world.sent(producer, data("/a", b"new", None));
-    assert_eq!(contents(&world.interest(consumer, "/a", 5)), [b"new"], "and the old one is gone");
+    assert_eq!(
+        contents(&world.interest(consumer, "/a", 5)),
+        [b"new"],
+        "and the old one is gone"
+    );
 }
 
 #[test]
@@ -109,12 +148,18 @@ fn an_implicit_digest_is_met_exactly() {
     let asked = |nonce| {
         let mut full = name("/a");
         full.push(1, &Data::decode(&right).unwrap().implicit_digest());
-        larder_packet::InterestBuilder::new(full).nonce(nonce).build()
+        larder_packet::InterestBuilder::new(full)
+            .nonce(nonce)
+            .build()
     };
     assert_eq!(faces(&world.sent(consumer, asked(1))), [producer]);
     assert!(contents(&world.sent(producer, wrong.clone())).is_empty());
     assert_eq!(contents(&world.sent(producer, right.clone())), [b"right"]);
-    assert_eq!(contents(&world.sent(consumer, asked(2))), [b"right"], "from the Content Store");
+    assert_eq!(
+        contents(&world.sent(consumer, asked(2))),
+        [b"right"],
+        "from the Content Store"
+    );
     // Other Data of the name replaces it, and is no answer.
     world.sent(consumer, interest("/a", 3).must_be_fresh(true).build());
     world.sent(producer, wrong);
@@ -128,10 +173,18 @@ fn data_marked_no_cache_is_forwarded_and_not_stored() {
     world.route("/", producer, 0);
     world.interest(consumer, "/a", 1);
     let mut frame = Vec::new();
-    let header = LpHeader { no_cache: true, congestion_mark: Some(1), ..LpHeader::default() };
+    let header = LpHeader {
+        no_cache: true,
+        congestion_mark: Some(1),
+        ..LpHeader::default()
+    };
     encode_lp(&header, &data("/a", b"x", None), &mut frame);
     let sent = world.sent(producer, frame);
-    assert_eq!((faces(&sent), sent[0].ban), (vec![consumer], Some(1)), "the congestion mark goes on downstream");
+    assert_eq!(
+        (faces(&sent), sent[0].ban),
+        (vec![consumer], Some(1)),
+        "the congestion mark goes on downstream"
+    );
     assert_eq!(faces(&world.interest(consumer, "/a", 2)), [producer]);
 }
 
@@ -155,7 +208,10 @@ fn the_default_filter_stores_freely_while_there_is_room_and_then_what_is_asked_f
     let rejected = world.forwarder.stats().content_store.rejections;
     assert!(rejected >= 14, "{rejected}");
     assert!(!fetch(&mut world, "/twice"));
-    assert!(!fetch(&mut world, "/twice"), "the second request is the one that admits");
+    assert!(
+        !fetch(&mut world, "/twice"),
+        "the second request is the one that admits"
+    );
     assert!(fetch(&mut world, "/twice"));
 }
 
@@ -167,18 +223,32 @@ fn fragments_are_put_together_before_they_are_looked_at() {
     let long = format!("/{}", "x".repeat(500));
     let mut frames = Vec::new();
     let mut fragmenter = larder_packet::Fragmenter::new(77);
-    let header = LpHeader { pit_token: PitToken::new(&[9]), ..LpHeader::default() };
+    let header = LpHeader {
+        pit_token: PitToken::new(&[9]),
+        ..LpHeader::default()
+    };
     let packet = interest(&long, 1).hop_limit(9).build();
-    fragmenter.fragment(&header, &packet, 200, |frame| frames.push(frame.to_vec())).unwrap();
+    fragmenter
+        .fragment(&header, &packet, 200, |frame| frames.push(frame.to_vec()))
+        .unwrap();
     assert!(frames.len() > 2);
     let mut sent = Vec::new();
     for frame in frames {
         sent.extend(world.frame(consumer, frame).unwrap());
     }
     assert_eq!(faces(&sent), [producer]);
-    assert!(matches!(sent[0].packet, Packet::Interest { hop_limit: Some(8), .. }));
+    assert!(matches!(
+        sent[0].packet,
+        Packet::Interest {
+            hop_limit: Some(8),
+            ..
+        }
+    ));
     let sent = world.data(producer, &long);
-    assert_eq!((faces(&sent), sent[0].token.as_deref()), (vec![consumer], Some(&[9][..])));
+    assert_eq!(
+        (faces(&sent), sent[0].token.as_deref()),
+        (vec![consumer], Some(&[9][..]))
+    );
 }
 
 #[test]
@@ -186,15 +256,26 @@ fn interests_that_differ_in_selectors_are_told_apart() {
     let mut world = World::new();
     let (consumer, producer) = (world.local(), world.local());
     world.route("/", producer, 0);
-    let build = |nonce, prefix, fresh| interest("/a", nonce).can_be_prefix(prefix).must_be_fresh(fresh).build();
-    for (nonce, (prefix, fresh)) in [(false, false), (true, false), (false, true), (true, true)].into_iter().enumerate()
+    let build = |nonce, prefix, fresh| {
+        interest("/a", nonce)
+            .can_be_prefix(prefix)
+            .must_be_fresh(fresh)
+            .build()
+    };
+    for (nonce, (prefix, fresh)) in [(false, false), (true, false), (false, true), (true, true)]
+        .into_iter()
+        .enumerate()
     {
         let frame = build(nonce as u32, prefix, fresh);
         assert!(Interest::decode(&frame).is_ok());
         assert_eq!(faces(&world.sent(consumer, frame)), [producer]);
     }
     assert_eq!(world.forwarder.stats().pit_entries, 4);
-    assert_eq!(faces(&world.data(producer, "/a")), [consumer], "one Data answers them all");
+    assert_eq!(
+        faces(&world.data(producer, "/a")),
+        [consumer],
+        "one Data answers them all"
+    );
     let stats = world.forwarder.stats();
     assert_eq!((stats.pit_entries, stats.satisfied), (0, 4));
 }
@@ -207,9 +288,15 @@ fn data_that_came_for_another_interest_answers_everyone_who_waits_for_it() {
     world.route("/a", alive, 0);
     world.route("/a/1", dead, 0);
     assert_eq!(faces(&world.interest(one, "/a/1", 1)), [dead]);
-    assert_eq!(faces(&world.sent(two, interest("/a", 2).can_be_prefix(true).build())), [alive]);
+    assert_eq!(
+        faces(&world.sent(two, interest("/a", 2).can_be_prefix(true).build())),
+        [alive]
+    );
     let sent = world.data(alive, "/a/1");
-    assert!(faces(&sent).contains(&one) && faces(&sent).contains(&two), "{sent:?}");
+    assert!(
+        faces(&sent).contains(&one) && faces(&sent).contains(&two),
+        "{sent:?}"
+    );
     assert_eq!(contents(&world.interest(three, "/a/1", 3)).len(), 1);
 }
 

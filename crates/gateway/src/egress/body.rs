@@ -77,7 +77,16 @@ pub(super) enum Found {
 impl Body {
     /// Returns a body of which nothing has arrived. `question` is the name of the Interest for it.
     pub(super) fn new(receipt: Receipt, question: &[u8], now: Time) -> Body {
-        let Receipt { id, requester, name, segment_bytes, length, whole, reserved, fresh_for } = receipt;
+        let Receipt {
+            id,
+            requester,
+            name,
+            segment_bytes,
+            length,
+            whole,
+            reserved,
+            fresh_for,
+        } = receipt;
         Body {
             id,
             requester,
@@ -96,7 +105,8 @@ impl Body {
             asked_to: 0,
             granted: 0,
             reserved,
-            pinned_until: now + fresh_for.map_or(Duration::ZERO, |fresh| fresh + limits::BODY_PINNED),
+            pinned_until: now
+                + fresh_for.map_or(Duration::ZERO, |fresh| fresh + limits::BODY_PINNED),
             is_shared: fresh_for.is_some(),
             last_asked: now,
         }
@@ -105,7 +115,9 @@ impl Body {
     /// Returns the bytes of a body that is kept as a window: what may be requested again, what is
     /// read ahead, and one piece.
     pub(super) fn window_bytes() -> usize {
-        limits::WINDOW_SEGMENTS * limits::SEGMENT_BYTES + limits::AHEAD_BYTES + larder_proxy::limits::BUFFER_BYTES
+        limits::WINDOW_SEGMENTS * limits::SEGMENT_BYTES
+            + limits::AHEAD_BYTES
+            + larder_proxy::limits::BUFFER_BYTES
     }
 
     pub(super) fn id(&self) -> u64 {
@@ -160,7 +172,8 @@ impl Body {
         let segments = self.segments.len();
         let was_empty = self.partial.is_empty();
         while !bytes.is_empty() {
-            let (taken, rest) = bytes.split_at(bytes.len().min(self.segment_bytes - self.partial.len()));
+            let (taken, rest) =
+                bytes.split_at(bytes.len().min(self.segment_bytes - self.partial.len()));
             self.partial.extend_from_slice(taken);
             if self.partial.len() == self.segment_bytes {
                 self.cut();
@@ -183,7 +196,8 @@ impl Body {
     }
 
     fn cut(&mut self) {
-        self.segments.push_back(Bytes::from(std::mem::take(&mut self.partial)));
+        self.segments
+            .push_back(Bytes::from(std::mem::take(&mut self.partial)));
     }
 
     /// Ends it. Returns false if it broke off, also if it is shorter than declared.
@@ -269,7 +283,9 @@ impl Body {
 
     /// Returns the Data of a segment that is kept.
     pub(super) fn data(&self, segment: u64, signer: &dyn Signer) -> Option<Bytes> {
-        let content = self.segments.get(usize::try_from(segment.checked_sub(self.base)?).ok()?)?;
+        let content = self
+            .segments
+            .get(usize::try_from(segment.checked_sub(self.base)?).ok()?)?;
         let mut name = self.name.clone();
         name.push_segment(segment);
         let mut data = DataBuilder::new(&name).content(content);
@@ -279,7 +295,10 @@ impl Body {
         let digits;
         if let Some(last) = self.last_segment() {
             digits = last.to_be_bytes();
-            data = data.final_block_id(Component { typ: types::SEGMENT, value: &digits[8 - tlv::nni_len(last)..] });
+            data = data.final_block_id(Component {
+                typ: types::SEGMENT,
+                value: &digits[8 - tlv::nni_len(last)..],
+            });
         }
         data.build(signer).ok().map(Bytes::from)
     }
@@ -294,8 +313,13 @@ impl Body {
 
     /// Returns how many more bytes may come, if any.
     pub(super) fn grant(&mut self) -> Option<u64> {
-        let asked = self.asked_to.saturating_mul(self.segment_bytes as u64) + limits::AHEAD_BYTES as u64;
-        let wanted = if self.whole { self.length.unwrap_or(asked).max(asked) } else { asked };
+        let asked =
+            self.asked_to.saturating_mul(self.segment_bytes as u64) + limits::AHEAD_BYTES as u64;
+        let wanted = if self.whole {
+            self.length.unwrap_or(asked).max(asked)
+        } else {
+            asked
+        };
         let more = wanted.checked_sub(self.granted).filter(|more| *more > 0)?;
         self.granted = wanted;
         Some(more)
@@ -306,7 +330,9 @@ impl Body {
         if self.whole {
             return;
         }
-        while !self.segments.is_empty() && self.base + (limits::WINDOW_SEGMENTS as u64) < self.asked_to {
+        while !self.segments.is_empty()
+            && self.base + (limits::WINDOW_SEGMENTS as u64) < self.asked_to
+        {
             self.segments.pop_front();
             self.base += 1;
         }

@@ -53,7 +53,8 @@
 //! * **Order.** The numbers of versions say nothing about which one is newer.
 
 use http::header::{
-    CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LOCATION, CONTENT_RANGE, CONTENT_TYPE, DATE, ETAG, LAST_MODIFIED, VARY,
+    CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LOCATION, CONTENT_RANGE, CONTENT_TYPE, DATE, ETAG,
+    LAST_MODIFIED, VARY,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use sha2::{Digest, Sha256};
@@ -103,18 +104,23 @@ impl Known<'_> {
     /// it from other bodies.
     pub(super) fn version(&self, identity: &[u8; 32]) -> Option<u64> {
         let mut hash = Hash(Sha256::new());
-        hash.part(b"larder body 1").part(identity).part(&self.segment_bytes.to_be_bytes());
+        hash.part(b"larder body 1")
+            .part(identity)
+            .part(&self.segment_bytes.to_be_bytes());
         if let Some(bytes) = self.bytes {
             hash.part(b"bytes").part(bytes);
             return Some(hash.end());
         }
         let length = self.length?;
-        let is_one_range = self.status == StatusCode::PARTIAL_CONTENT && self.headers.contains_key(CONTENT_RANGE);
+        let is_one_range =
+            self.status == StatusCode::PARTIAL_CONTENT && self.headers.contains_key(CONTENT_RANGE);
         if !(self.status == StatusCode::OK || is_one_range) || !self.is_change_distinct() {
             return None;
         }
         larder_http::strong_validator(self.headers)?;
-        hash.part(b"validator").part(&self.status.as_u16().to_be_bytes()).part(&length.to_be_bytes());
+        hash.part(b"validator")
+            .part(&self.status.as_u16().to_be_bytes())
+            .part(&length.to_be_bytes());
         for name in &DESCRIBING {
             hash.field(name, self.headers);
         }
@@ -142,9 +148,17 @@ impl Known<'_> {
 
     /// Returns the names in `Vary`, sorted.
     fn varies_by(&self) -> Vec<HeaderName> {
-        let lines = self.headers.get_all(VARY).into_iter().map(HeaderValue::as_bytes);
-        let names = lines.flat_map(|line| line.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
-        let mut names: Vec<_> = names.filter_map(|name| HeaderName::from_bytes(name).ok()).collect();
+        let lines = self
+            .headers
+            .get_all(VARY)
+            .into_iter()
+            .map(HeaderValue::as_bytes);
+        let names = lines
+            .flat_map(|line| line.split(|byte| *byte == b','))
+            .map(<[u8]>::trim_ascii);
+        let mut names: Vec<_> = names
+            .filter_map(|name| HeaderName::from_bytes(name).ok())
+            .collect();
         names.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
         names.dedup();
         names
@@ -163,7 +177,8 @@ impl Hash {
 
     fn field(&mut self, name: &HeaderName, headers: &HeaderMap) {
         let values = headers.get_all(name);
-        self.part(name.as_str().as_bytes()).part(&(values.iter().count() as u64).to_be_bytes());
+        self.part(name.as_str().as_bytes())
+            .part(&(values.iter().count() as u64).to_be_bytes());
         for value in values {
             self.part(value.as_bytes());
         }
@@ -186,12 +201,20 @@ mod tests {
 
     fn map(fields: &[(&'static str, &'static str)]) -> HeaderMap {
         let mut headers = HeaderMap::new();
-        headers.insert(DATE, HeaderValue::from_static("Sun, 06 Nov 1994 08:49:37 GMT"));
-        fields.iter().for_each(|(name, value)| _ = headers.append(*name, HeaderValue::from_static(value)));
+        headers.insert(
+            DATE,
+            HeaderValue::from_static("Sun, 06 Nov 1994 08:49:37 GMT"),
+        );
+        fields
+            .iter()
+            .for_each(|(name, value)| _ = headers.append(*name, HeaderValue::from_static(value)));
         headers
     }
 
-    fn of(fields: &[(&'static str, &'static str)], change: impl FnOnce(&mut Known<'_>)) -> Option<u64> {
+    fn of(
+        fields: &[(&'static str, &'static str)],
+        change: impl FnOnce(&mut Known<'_>),
+    ) -> Option<u64> {
         let (headers, request) = (map(fields), map(&[("accept-language", "de")]));
         let mut known = Known {
             status: StatusCode::OK,
@@ -210,14 +233,21 @@ mod tests {
     fn what_may_make_another_body_makes_another_version() {
         let first = of(&[TAG, OLD], |_| ());
         assert!(first.is_some());
-        assert_eq!(first, of(&[("x-served-by", "b"), OLD, ("age", "7"), TAG], |_| ()), "the same body");
+        assert_eq!(
+            first,
+            of(&[("x-served-by", "b"), OLD, ("age", "7"), TAG], |_| ()),
+            "the same body"
+        );
         let vary = ("vary", "Accept-Language");
         let versions = [
             first,
             of(&[("etag", "\"b\""), OLD], |_| ()),
             of(&[TAG], |_| ()),
             of(&[OLD], |_| ()),
-            of(&[TAG, ("last-modified", "Sun, 06 Nov 1994 08:47:58 GMT")], |_| ()),
+            of(
+                &[TAG, ("last-modified", "Sun, 06 Nov 1994 08:47:58 GMT")],
+                |_| (),
+            ),
             of(&[TAG, OLD, ("content-type", "text/html")], |_| ()),
             of(&[TAG, OLD, ("content-encoding", "gzip")], |_| ()),
             of(&[TAG, OLD, ("repr-digest", "sha-256=:AAA=:")], |_| ()),
@@ -229,31 +259,56 @@ mod tests {
             of(&[TAG, OLD], |known| known.segment_bytes = 7999),
             of(&[TAG, OLD, vary], |_| ()),
             of(&[TAG, OLD, vary], |known| known.request = &FRENCH),
-            of(&[TAG, OLD, ("content-range", "bytes 0-49999/60000")], |known| {
-                known.status = StatusCode::PARTIAL_CONTENT;
-            }),
-            of(&[TAG, OLD, ("content-range", "bytes 1-50000/60000")], |known| {
-                known.status = StatusCode::PARTIAL_CONTENT;
-            }),
+            of(
+                &[TAG, OLD, ("content-range", "bytes 0-49999/60000")],
+                |known| {
+                    known.status = StatusCode::PARTIAL_CONTENT;
+                },
+            ),
+            of(
+                &[TAG, OLD, ("content-range", "bytes 1-50000/60000")],
+                |known| {
+                    known.status = StatusCode::PARTIAL_CONTENT;
+                },
+            ),
             of(&[TAG, OLD], |known| known.bytes = Some(b"one")),
             of(&[TAG, OLD], |known| known.bytes = Some(b"other")),
         ];
         for (at, version) in versions.iter().enumerate() {
-            assert!(version.is_some() && !versions[..at].contains(version), "{at}");
+            assert!(
+                version.is_some() && !versions[..at].contains(version),
+                "{at}"
+            );
         }
         let (headers, request) = (map(&[TAG]), HeaderMap::new());
         let (status, length, segment_bytes) = (StatusCode::OK, Some(1), 8000);
-        let known = Known { status, headers: &headers, request: &request, bytes: None, length, segment_bytes };
-        assert_ne!(known.version(&[1; 32]), known.version(&[2; 32]), "a segment of another key is none of this one");
+        let known = Known {
+            status,
+            headers: &headers,
+            request: &request,
+            bytes: None,
+            length,
+            segment_bytes,
+        };
+        assert_ne!(
+            known.version(&[1; 32]),
+            known.version(&[2; 32]),
+            "a segment of another key is none of this one"
+        );
     }
 
     /// Failure: a body keeps its version although its bytes may have changed.
     #[test]
     fn what_tells_no_body_from_another_gives_no_version() {
         let now = ("last-modified", "Sun, 06 Nov 1994 08:49:00 GMT");
-        for weak in
-            [&[][..], &[("etag", "W/\"a\"")], &[("etag", "W/\"a\""), OLD], &[("etag", "a")], &[now], &[TAG, now]]
-        {
+        for weak in [
+            &[][..],
+            &[("etag", "W/\"a\"")],
+            &[("etag", "W/\"a\""), OLD],
+            &[("etag", "a")],
+            &[now],
+            &[TAG, now],
+        ] {
             assert_eq!(of(weak, |_| ()), None, "{weak:?}");
             assert!(of(weak, |known| known.bytes = Some(b"its bytes do")).is_some());
         }
@@ -270,8 +325,19 @@ mod tests {
             assert_eq!(at(written_by_a_tool), None, "{written_by_a_tool}");
         }
         assert!(at("Tue, 01 Jan 1991 00:00:00 GMT").is_some());
-        assert_eq!(of(&[TAG], |known| known.length = None), None, "its segments end where its pieces do");
-        assert_eq!(of(&[TAG], |known| known.status = StatusCode::NOT_FOUND), None);
-        assert_eq!(of(&[TAG], |known| known.status = StatusCode::PARTIAL_CONTENT), None, "of several ranges");
+        assert_eq!(
+            of(&[TAG], |known| known.length = None),
+            None,
+            "its segments end where its pieces do"
+        );
+        assert_eq!(
+            of(&[TAG], |known| known.status = StatusCode::NOT_FOUND),
+            None
+        );
+        assert_eq!(
+            of(&[TAG], |known| known.status = StatusCode::PARTIAL_CONTENT),
+            None,
+            "of several ranges"
+        );
     }
 }

@@ -15,7 +15,8 @@
 use super::body::{Body, Found, Receipt};
 use super::body_version::Known;
 use super::data::{
-    BAD_NAME, DataSigner, HEAD_TOO_LARGE, NO_ROOM, OwnError, TIMED_OUT, UNREACHABLE, inline_room, segment_bytes,
+    BAD_NAME, DataSigner, HEAD_TOO_LARGE, NO_ROOM, OwnError, TIMED_OUT, UNREACHABLE, inline_room,
+    segment_bytes,
 };
 use super::exchange::{Figures, OriginHead, OriginRequest, Outcome, Reply};
 use super::orders::{Requester, Turn};
@@ -110,12 +111,18 @@ impl EgressCore {
     /// Accepts only requests in full that are signed so: a request that was made up or altered on
     /// the path does not reach the origin.
     pub fn asked_by(self, trust: Option<Trust>) -> EgressCore {
-        EgressCore { asked_by: trust, ..self }
+        EgressCore {
+            asked_by: trust,
+            ..self
+        }
     }
 
     /// Returns the counters.
     pub fn figures(&self) -> Figures {
-        Figures { reserved_bytes: self.reply_cache.reserved, ..self.figures }
+        Figures {
+            reserved_bytes: self.reply_cache.reserved,
+            ..self.figures
+        }
     }
 
     /// Processes an Interest from the network. `face` is the face by which it came to the
@@ -129,14 +136,21 @@ impl EgressCore {
         out: &mut Outcome,
     ) {
         let found = naming::read(self.prefix.as_name(), interest.name);
-        let Some((object, subject)) = found.filter(|(object, _)| object.name.as_bytes().len() <= limits::NAME_BYTES)
+        let Some((object, subject)) =
+            found.filter(|(object, _)| object.name.as_bytes().len() <= limits::NAME_BYTES)
         else {
             self.figures.not_ours += 1;
             return;
         };
-        let waiter = Waiter { token, until: now + interest.lifetime_or_default(), face };
+        let waiter = Waiter {
+            token,
+            until: now + interest.lifetime_or_default(),
+            face,
+        };
         match subject {
-            Subject::Segment { version, segment } => self.on_segment(now, &object, version, segment, waiter, out),
+            Subject::Segment { version, segment } => {
+                self.on_segment(now, &object, version, segment, waiter, out)
+            }
             Subject::Response | Subject::Metadata => {
                 self.figures.questions += 1;
                 let last_id = self.last_id;
@@ -163,9 +177,20 @@ impl EgressCore {
         if let Some(question) = self.reply_cache.questions.get_mut(key) {
             question.last_asked = now;
             match &mut question.state {
-                State::Waiting { token: last, until: end } => (*last, *end) = (token, until),
-                State::Answered { wire, no_cache, until } if *until > now => {
-                    out.replies.push(Reply { token, wire: wire.clone(), no_cache: *no_cache });
+                State::Waiting {
+                    token: last,
+                    until: end,
+                } => (*last, *end) = (token, until),
+                State::Answered {
+                    wire,
+                    no_cache,
+                    until,
+                } if *until > now => {
+                    out.replies.push(Reply {
+                        token,
+                        wire: wire.clone(),
+                        no_cache: *no_cache,
+                    });
                 }
                 State::Answered { .. } => {
                     self.reply_cache.forget_question(&key.to_vec());
@@ -174,12 +199,23 @@ impl EgressCore {
             }
             return;
         }
-        let Some((form, Request { method, mut headers, body, .. })) = self.accepted(subject, interest) else {
+        let Some((
+            form,
+            Request {
+                method,
+                mut headers,
+                body,
+                ..
+            },
+        )) = self.accepted(subject, interest)
+        else {
             self.figures.not_ours += 1;
             return;
         };
         let (is_unsafe, is_head) = (!method.is_safe(), method == Method::HEAD);
-        if !request_form::is_authority(&object.authority) || !request_form::is_target(&object.target) {
+        if !request_form::is_authority(&object.authority)
+            || !request_form::is_target(&object.target)
+        {
             return self.refuse_once(key, BAD_NAME, form, is_head, token, out);
         }
         let is_signed = form == Form::InFull && self.asked_by.is_some();
@@ -198,20 +234,44 @@ impl EgressCore {
         let id = self.last_id;
         let state = State::Waiting { token, until };
         let (authority, target) = (object.authority.clone(), object.target.clone());
-        let fields = if form == Form::Shared { headers.clone() } else { HeaderMap::new() };
-        let question =
-            Question { id, requester, last_asked: now, object, form, is_head, is_unsafe, fields, body: None, state };
+        let fields = if form == Form::Shared {
+            headers.clone()
+        } else {
+            HeaderMap::new()
+        };
+        let question = Question {
+            id,
+            requester,
+            last_asked: now,
+            object,
+            form,
+            is_head,
+            is_unsafe,
+            fields,
+            body: None,
+            state,
+        };
         self.reply_cache.questions.insert(key.to_vec(), question);
-        let request = OriginRequest { id, method, authority, target, headers, body };
+        let request = OriginRequest {
+            id,
+            method,
+            authority,
+            target,
+            headers,
+            body,
+        };
         self.reply_cache.orders.add(now, key, requester, request);
     }
 
     /// Answers a new question that has to wait for a place: an ingress asks again with its
     /// signature, and then it is another requester than the strangers behind its face.
     fn prefer_signed(&mut self, now: Time, key: &[u8], out: &mut Outcome) {
-        let Some(question) = self.reply_cache.questions.get(key) else { return };
+        let Some(question) = self.reply_cache.questions.get(key) else {
+            return;
+        };
         let (id, form) = (question.id, question.form);
-        if form == Form::Shared && self.asked_by.is_some() && self.reply_cache.orders.is_waiting(id) {
+        if form == Form::Shared && self.asked_by.is_some() && self.reply_cache.orders.is_waiting(id)
+        {
             self.ask_in_full(now, id, key, out);
         }
     }
@@ -230,11 +290,16 @@ impl EgressCore {
         let wire = match form {
             Form::Metadata => self.signer.nothing(key, Duration::ZERO),
             Form::Shared if error == NO_ROOM && self.asked_by.is_some() => {
-                self.signer.answer(key, &Answer::InFull.encode(), Duration::ZERO)
+                self.signer
+                    .answer(key, &Answer::InFull.encode(), Duration::ZERO)
             }
             Form::Shared | Form::InFull => self.signer.error(key, error, is_head),
         };
-        out.replies.extend(wire.map(|wire| Reply { token, wire, no_cache: true }));
+        out.replies.extend(wire.map(|wire| Reply {
+            token,
+            wire,
+            no_cache: true,
+        }));
     }
 
     // ---- Shares of the requesters ----
@@ -248,7 +313,9 @@ impl EgressCore {
                     out.orders.push(request);
                 }
                 Turn::Displace(requester) => {
-                    let Some(key) = self.reply_cache.least_wanted_started(requester) else { return };
+                    let Some(key) = self.reply_cache.least_wanted_started(requester) else {
+                        return;
+                    };
                     self.displace(now, &key, out);
                 }
             }
@@ -257,10 +324,20 @@ impl EgressCore {
 
     /// Makes room for a requester, if need be at the cost of a larger one. Returns false if there
     /// is none.
-    fn make_room(&mut self, now: Time, requester: Requester, needed: usize, out: &mut Outcome) -> bool {
+    fn make_room(
+        &mut self,
+        now: Time,
+        requester: Requester,
+        needed: usize,
+        out: &mut Outcome,
+    ) -> bool {
         while !self.reply_cache.make_room(now, needed) {
-            let Some(largest) = self.reply_cache.larger_than(requester, needed) else { return false };
-            let Some(key) = self.reply_cache.least_wanted(largest) else { return false };
+            let Some(largest) = self.reply_cache.larger_than(requester, needed) else {
+                return false;
+            };
+            let Some(key) = self.reply_cache.least_wanted(largest) else {
+                return false;
+            };
             self.displace(now, &key, out);
         }
         true
@@ -291,9 +368,12 @@ impl EgressCore {
     /// Returns the request of an Interest and its form, if the origin may get it.
     fn accepted(&self, subject: Subject, interest: &Interest<'_>) -> Option<(Form, Request)> {
         let request = match subject {
-            Subject::Metadata => {
-                Request { method: Method::GET, headers: HeaderMap::new(), body: Bytes::new(), unique: None }
-            }
+            Subject::Metadata => Request {
+                method: Method::GET,
+                headers: HeaderMap::new(),
+                body: Bytes::new(),
+                unique: None,
+            },
             _ if interest.check_parameters_digest().is_err() => return None,
             _ => Request::decode(interest.application_parameters.unwrap_or_default()).ok()?,
         };
@@ -303,13 +383,22 @@ impl EgressCore {
             // A request without the number gets only what is shared.
             _ => Form::Shared,
         };
-        let Request { method, headers, body, .. } = &request;
+        let Request {
+            method,
+            headers,
+            body,
+            ..
+        } = &request;
         if !request_form::is_method(method) {
             return None;
         }
         let is_accepted = match form {
-            Form::InFull => self.asked_by.as_ref().is_none_or(|trust| interest.verify(trust).is_ok()),
-            _ => form::shared(method, !body.is_empty(), headers).is_some_and(|fields| fields == *headers),
+            Form::InFull => self
+                .asked_by
+                .as_ref()
+                .is_none_or(|trust| interest.verify(trust).is_ok()),
+            _ => form::shared(method, !body.is_empty(), headers)
+                .is_some_and(|fields| fields == *headers),
         };
         // The answer to a repeated unsafe request is gone, and no client waits that long: a node
         // repeats a request that it has read on the path.
@@ -319,16 +408,36 @@ impl EgressCore {
 
     /// Processes the head of the origin's response. The body comes by [`EgressCore::on_piece`], as
     /// far as it is granted.
-    pub fn on_head(&mut self, now: Time, unix_seconds: u64, id: u64, mut head: OriginHead, out: &mut Outcome) {
-        let Some(key) = self.reply_cache.orders.get(id).cloned() else { return };
-        let Some(question) = self.reply_cache.questions.get(&key) else { return };
+    pub fn on_head(
+        &mut self,
+        now: Time,
+        unix_seconds: u64,
+        id: u64,
+        mut head: OriginHead,
+        out: &mut Outcome,
+    ) {
+        let Some(key) = self.reply_cache.orders.get(id).cloned() else {
+            return;
+        };
+        let Some(question) = self.reply_cache.questions.get(&key) else {
+            return;
+        };
         let (form, is_head) = (question.form, question.is_head);
         head.headers.append(VIA, HeaderValue::from_static(VIA_US));
         if !head.headers.contains_key(DATE) {
             let date = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(unix_seconds));
-            head.headers.extend(HeaderValue::try_from(date).ok().map(|date| (DATE, date)));
+            head.headers
+                .extend(HeaderValue::try_from(date).ok().map(|date| (DATE, date)));
         }
-        let sharing = sharing(head.status, &head.headers, &self.options.targets, Now { time: now, unix_seconds });
+        let sharing = sharing(
+            head.status,
+            &head.headers,
+            &self.options.targets,
+            Now {
+                time: now,
+                unix_seconds,
+            },
+        );
         let fresh_for = match (form, sharing) {
             (Form::InFull, _) => None,
             (Form::Metadata, Sharing::Never) => return self.refuse_metadata(now, id, &key, out),
@@ -338,7 +447,11 @@ impl EgressCore {
             (_, Sharing::For(fresh)) if form::is_enough(&head.headers) => {
                 // A body that caches may name has to stay: when room is short, none is promised.
                 let crowded = self.reply_cache.reserved > self.options.memory / 2;
-                Some(if crowded { Duration::ZERO } else { fresh.min(self.options.shared_for) })
+                Some(if crowded {
+                    Duration::ZERO
+                } else {
+                    fresh.min(self.options.shared_for)
+                })
             }
             _ => return self.ask_in_full(now, id, &key, out),
         };
@@ -353,7 +466,8 @@ impl EgressCore {
         if is_head {
             head.body = Some(Bytes::new());
         }
-        let fits = form != Form::Metadata && head.body.as_ref().is_some_and(|body| body.len() <= room);
+        let fits =
+            form != Form::Metadata && head.body.as_ref().is_some_and(|body| body.len() <= room);
         let content = match head.body.take_if(|_| fits) {
             Some(body) => {
                 out.stops.push(id);
@@ -366,21 +480,44 @@ impl EgressCore {
                 Opened::NoRoom => return self.answer_error(now, id, &key, NO_ROOM, out),
             },
         };
-        let OriginHead { status, headers, unframed, .. } = head;
-        self.answer(now, id, &key, Head { status, headers, body: content, unframed }, fresh_for, out);
+        let OriginHead {
+            status,
+            headers,
+            unframed,
+            ..
+        } = head;
+        self.answer(
+            now,
+            id,
+            &key,
+            Head {
+                status,
+                headers,
+                body: content,
+                unframed,
+            },
+            fresh_for,
+            out,
+        );
     }
 
     /// Records that the origin has not answered, or not in HTTP.
     pub fn on_failure(&mut self, now: Time, id: u64, timed_out: bool, out: &mut Outcome) {
-        let Some(key) = self.reply_cache.orders.get(id).cloned() else { return };
+        let Some(key) = self.reply_cache.orders.get(id).cloned() else {
+            return;
+        };
         let error = if timed_out { TIMED_OUT } else { UNREACHABLE };
         self.answer_error(now, id, &key, error, out);
     }
 
     /// Adds bytes of a body.
     pub fn on_piece(&mut self, now: Time, id: u64, bytes: &[u8], out: &mut Outcome) {
-        let Some(key) = self.reply_cache.orders.get(id).cloned() else { return };
-        let Some(body) = self.reply_cache.bodies.get_mut(&key) else { return };
+        let Some(key) = self.reply_cache.orders.get(id).cloned() else {
+            return;
+        };
+        let Some(body) = self.reply_cache.bodies.get_mut(&key) else {
+            return;
+        };
         if let Some(at) = body.push(now, bytes) {
             self.flushes.push_back((at, key.clone()));
         }
@@ -393,8 +530,12 @@ impl EgressCore {
     /// Ends a body, completely or broken off. Its place at the origin is free at the next
     /// [`EgressCore::on_timeout`].
     pub fn on_end(&mut self, id: u64, is_whole: bool, out: &mut Outcome) {
-        let Some(key) = self.reply_cache.orders.remove(id) else { return };
-        let Some(body) = self.reply_cache.bodies.get_mut(&key) else { return };
+        let Some(key) = self.reply_cache.orders.remove(id) else {
+            return;
+        };
+        let Some(body) = self.reply_cache.bodies.get_mut(&key) else {
+            return;
+        };
         let is_whole = body.end(is_whole);
         let (requester, freed) = (body.requester(), body.shrink());
         self.reply_cache.release(requester, freed);
@@ -411,7 +552,10 @@ impl EgressCore {
     pub fn next_timeout(&self) -> Option<Time> {
         let flush = self.flushes.front().map(|(at, _)| *at);
         let idle = self.reply_cache.questions.is_empty() && self.reply_cache.bodies.is_empty();
-        flush.into_iter().chain((!idle).then_some(self.housekeeping)).min()
+        flush
+            .into_iter()
+            .chain((!idle).then_some(self.housekeeping))
+            .min()
     }
 
     /// Processes the passing of time.
@@ -427,7 +571,11 @@ impl EgressCore {
         }
         self.housekeeping = now + limits::HOUSEKEEPING;
         self.reply_cache.sweep(now, out);
-        for id in self.reply_cache.orders.waiting_for_longer_than(now, RESPONSE) {
+        for id in self
+            .reply_cache
+            .orders
+            .waiting_for_longer_than(now, RESPONSE)
+        {
             self.on_failure(now, id, true, out);
         }
         for key in self.reply_cache.unwanted(now) {
@@ -449,13 +597,29 @@ impl EgressCore {
         fresh_for: Option<Duration>,
         out: &mut Outcome,
     ) -> Opened {
-        let Some(question) = self.reply_cache.questions.get_mut(key) else { return Opened::NoRoom };
-        let (object, request) = (question.object.clone(), std::mem::take(&mut question.fields));
+        let Some(question) = self.reply_cache.questions.get_mut(key) else {
+            return Opened::NoRoom;
+        };
+        let (object, request) = (
+            question.object.clone(),
+            std::mem::take(&mut question.fields),
+        );
         let requester = question.requester;
         let segment_bytes = segment_bytes(&object);
-        let length = head.body.as_ref().map(|body| body.len() as u64).or(head.length);
+        let length = head
+            .body
+            .as_ref()
+            .map(|body| body.len() as u64)
+            .or(head.length);
         let (status, headers, bytes) = (head.status, &head.headers, head.body.as_deref());
-        let known = Known { status, headers, request: &request, bytes, length, segment_bytes };
+        let known = Known {
+            status,
+            headers,
+            request: &request,
+            bytes,
+            length,
+            segment_bytes,
+        };
         let version = fresh_for.and_then(|_| known.version(&self.options.identity));
         let version = version.unwrap_or_else(|| self.next_version(fresh_for.is_some()));
         let name = object.versioned(version);
@@ -470,8 +634,16 @@ impl EgressCore {
                 if broken.is_some() {
                     self.reply_cache.forget_body(&versioned, out);
                 }
-                let receipt =
-                    Receipt { id, requester, name, segment_bytes, length, whole: true, reserved: 0, fresh_for };
+                let receipt = Receipt {
+                    id,
+                    requester,
+                    name,
+                    segment_bytes,
+                    length,
+                    whole: true,
+                    reserved: 0,
+                    fresh_for,
+                };
                 if let Err(refused) = self.open_body(now, key, receipt, bytes, out) {
                     return refused;
                 }
@@ -495,7 +667,9 @@ impl EgressCore {
     ) -> Result<(), Opened> {
         let (id, length) = (receipt.id, receipt.length);
         let (window, most) = (Body::window_bytes(), self.options.memory / 8);
-        let whole = length.and_then(|length| usize::try_from(length).ok()).filter(|length| *length <= most);
+        let whole = length
+            .and_then(|length| usize::try_from(length).ok())
+            .filter(|length| *length <= most);
         if receipt.fresh_for.is_some() && whole.is_none() && length.is_some() {
             return Err(Opened::TooLargeToShare);
         }
@@ -506,7 +680,8 @@ impl EgressCore {
             self.figures.no_room += 1;
             return Err(Opened::NoRoom);
         }
-        self.reply_cache.reserve(receipt.requester, receipt.reserved);
+        self.reply_cache
+            .reserve(receipt.requester, receipt.reserved);
         let mut body = Body::new(receipt, key, now);
         let versioned = body.name().as_bytes().to_vec();
         if let Some(bytes) = bytes {
@@ -536,19 +711,36 @@ impl EgressCore {
         hasher.finish()
     }
 
-    fn answer(&mut self, now: Time, id: u64, key: &[u8], head: Head, fresh_for: Option<Duration>, out: &mut Outcome) {
-        let Some(question) = self.reply_cache.questions.get(key) else { return };
+    fn answer(
+        &mut self,
+        now: Time,
+        id: u64,
+        key: &[u8],
+        head: Head,
+        fresh_for: Option<Duration>,
+        out: &mut Outcome,
+    ) {
+        let Some(question) = self.reply_cache.questions.get(key) else {
+            return;
+        };
         let built = if question.form == Form::Metadata {
             self.signer.metadata(&question.object, &head.body)
         } else {
             let content = Answer::Head(head).encode();
-            self.signer.answer(key, &content, fresh_for.unwrap_or_default())
+            self.signer
+                .answer(key, &content, fresh_for.unwrap_or_default())
         };
         match built {
             Some(wire) if wire.len() <= limits::MAX_PACKET_BYTES => {
                 self.figures.answers[usize::from(fresh_for.is_none())] += 1;
-                let kept_for = fresh_for.unwrap_or_default().max(limits::ANSWER_KEPT_SHARED);
-                let kept_for = if fresh_for.is_some() { kept_for } else { limits::ANSWER_KEPT };
+                let kept_for = fresh_for
+                    .unwrap_or_default()
+                    .max(limits::ANSWER_KEPT_SHARED);
+                let kept_for = if fresh_for.is_some() {
+                    kept_for
+                } else {
+                    limits::ANSWER_KEPT
+                };
                 self.settle(now, key, wire, fresh_for.is_none(), kept_for, out);
             }
             _ => {
@@ -565,7 +757,9 @@ impl EgressCore {
     fn answer_error(&mut self, now: Time, id: u64, key: &[u8], error: OwnError, out: &mut Outcome) {
         out.stops.push(id);
         self.reply_cache.orders.remove(id);
-        let Some(question) = self.reply_cache.questions.get(key) else { return };
+        let Some(question) = self.reply_cache.questions.get(key) else {
+            return;
+        };
         if question.form == Form::Metadata {
             return self.refuse_metadata(now, id, key, out);
         }
@@ -582,7 +776,10 @@ impl EgressCore {
         out.stops.push(id);
         self.reply_cache.orders.remove(id);
         self.figures.answers[2] += 1;
-        if let Some(wire) = self.signer.answer(key, &Answer::InFull.encode(), limits::IN_FULL_FRESHNESS) {
+        if let Some(wire) =
+            self.signer
+                .answer(key, &Answer::InFull.encode(), limits::IN_FULL_FRESHNESS)
+        {
             self.settle(now, key, wire, false, limits::ANSWER_KEPT_SHARED, out);
         }
     }
@@ -597,19 +794,44 @@ impl EgressCore {
     }
 
     /// Sends an answer to the Interests that wait, and keeps it.
-    fn settle(&mut self, now: Time, key: &[u8], wire: Bytes, no_cache: bool, kept_for: Duration, out: &mut Outcome) {
-        let Some(question) = self.reply_cache.questions.get_mut(key) else { return };
-        let kept_for = if question.is_unsafe { limits::ANSWER_TO_UNSAFE_KEPT } else { kept_for };
+    fn settle(
+        &mut self,
+        now: Time,
+        key: &[u8],
+        wire: Bytes,
+        no_cache: bool,
+        kept_for: Duration,
+        out: &mut Outcome,
+    ) {
+        let Some(question) = self.reply_cache.questions.get_mut(key) else {
+            return;
+        };
+        let kept_for = if question.is_unsafe {
+            limits::ANSWER_TO_UNSAFE_KEPT
+        } else {
+            kept_for
+        };
         if let State::Waiting { token, until } = question.state
             && until > now
         {
-            out.replies.push(Reply { token, wire: wire.clone(), no_cache });
+            out.replies.push(Reply {
+                token,
+                wire: wire.clone(),
+                no_cache,
+            });
         }
         let until = now + kept_for;
         question.fields = HeaderMap::new();
-        question.state = State::Answered { wire, no_cache, until };
-        let answers =
-            if question.is_unsafe { &mut self.reply_cache.answered_once } else { &mut self.reply_cache.answered };
+        question.state = State::Answered {
+            wire,
+            no_cache,
+            until,
+        };
+        let answers = if question.is_unsafe {
+            &mut self.reply_cache.answered_once
+        } else {
+            &mut self.reply_cache.answered
+        };
         answers.push_back((until, key.to_vec()));
     }
 
@@ -629,7 +851,11 @@ impl EgressCore {
         let Some(body) = self.reply_cache.bodies.get_mut(name.as_bytes()) else {
             self.figures.gone += 1;
             let gone = self.signer.gone(name, segment);
-            return out.replies.extend(gone.map(|wire| Reply { token, wire, no_cache: true }));
+            return out.replies.extend(gone.map(|wire| Reply {
+                token,
+                wire,
+                no_cache: true,
+            }));
         };
         match body.ask(now, segment) {
             Found::Here => {
@@ -646,11 +872,18 @@ impl EgressCore {
             Found::Gone => {
                 self.figures.gone += 1;
                 let gone = self.signer.gone(name.clone(), segment);
-                out.replies.extend(gone.map(|wire| Reply { token, wire, no_cache: true }));
+                out.replies.extend(gone.map(|wire| Reply {
+                    token,
+                    wire,
+                    no_cache: true,
+                }));
             }
         }
-        let Some(body) = self.reply_cache.bodies.get_mut(name.as_bytes()) else { return };
-        out.grants.extend(body.grant().map(|bytes| (body.id(), bytes)));
+        let Some(body) = self.reply_cache.bodies.get_mut(name.as_bytes()) else {
+            return;
+        };
+        out.grants
+            .extend(body.grant().map(|bytes| (body.id(), bytes)));
         if body.is_shared_no_more() {
             let question = body.question().to_vec();
             self.reply_cache.forget_question(&question);
@@ -658,13 +891,19 @@ impl EgressCore {
     }
 
     fn serve_waiting(&mut self, key: &[u8], out: &mut Outcome) {
-        let Some(body) = self.reply_cache.bodies.get_mut(key) else { return };
+        let Some(body) = self.reply_cache.bodies.get_mut(key) else {
+            return;
+        };
         let (mut sent, mut gone) = (0, Vec::new());
         while let Some((segment, token, found)) = body.next_waiting() {
             match found {
                 Found::Here => {
                     let wire = body.data(segment, self.signer.signer());
-                    out.replies.extend(wire.map(|wire| Reply { token, wire, no_cache: body.no_cache() }));
+                    out.replies.extend(wire.map(|wire| Reply {
+                        token,
+                        wire,
+                        no_cache: body.no_cache(),
+                    }));
                     sent += 1;
                 }
                 Found::Gone => gone.push((segment, token)),
@@ -676,7 +915,11 @@ impl EgressCore {
         let name = body.name().clone();
         for (segment, token) in gone {
             let gone = self.signer.gone(name.clone(), segment);
-            out.replies.extend(gone.map(|wire| Reply { token, wire, no_cache: true }));
+            out.replies.extend(gone.map(|wire| Reply {
+                token,
+                wire,
+                no_cache: true,
+            }));
         }
     }
 }

@@ -77,7 +77,11 @@ impl EgressConfig {
     }
 
     fn command_signer(&self) -> Result<Option<Box<dyn Signer>>, Error> {
-        self.command_key.as_ref().map(CommandKey::read).transpose().map_err(Error::CommandKey)
+        self.command_key
+            .as_ref()
+            .map(CommandKey::read)
+            .transpose()
+            .map_err(Error::CommandKey)
     }
 
     /// Returns what distinguishes its bodies from those of egresses with another key or origin.
@@ -94,7 +98,10 @@ impl Egress {
     ///
     /// # Errors
     /// One line that names the setting and the problem.
-    pub fn start(config: &EgressConfig, on_end: impl FnOnce() + Send + 'static) -> Result<Egress, Error> {
+    pub fn start(
+        config: &EgressConfig,
+        on_end: impl FnOnce() + Send + 'static,
+    ) -> Result<Egress, Error> {
         let prefix = &config.prefix;
         let signer = config.key.signer(TABLE, prefix)?;
         let certificates = config.key.certificates(TABLE, prefix)?;
@@ -116,14 +123,36 @@ impl Egress {
             identity: config.identity()?,
         };
         let version = u64::try_from(since_1970().as_micros()).unwrap_or(u64::MAX);
-        let core = EgressCore::new(prefix.clone(), signer, options, version, larder_client::entropy::words())
-            .asked_by(config.key.request_verifier(TABLE)?);
+        let core = EgressCore::new(
+            prefix.clone(),
+            signer,
+            options,
+            version,
+            larder_client::entropy::words(),
+        )
+        .asked_by(config.key.request_verifier(TABLE)?);
         let (events, receiver) = channel();
-        let requests = Requests::start(&config.origin, config.origin_ca.as_deref(), events, Arc::clone(&waker))?;
+        let requests = Requests::start(
+            &config.origin,
+            config.origin_ca.as_deref(),
+            events,
+            Arc::clone(&waker),
+        )?;
         let figures = Shown::default();
-        let worker = Worker { client, core, certificates, requests, events: receiver, figures: figures.clone() };
+        let worker = Worker {
+            client,
+            core,
+            certificates,
+            requests,
+            events: receiver,
+            figures: figures.clone(),
+        };
         let running = Running::start("gateway", TABLE, waker, worker, on_end)?;
-        Ok(Egress { running, figures, prefix: prefix.clone() })
+        Ok(Egress {
+            running,
+            figures,
+            prefix: prefix.clone(),
+        })
     }
 
     /// Returns the prefix.
@@ -143,7 +172,9 @@ impl Egress {
 }
 
 fn since_1970() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
 }
 
 /// The resources of the thread.
@@ -162,8 +193,13 @@ impl Work for Worker {
         let mut out = Outcome::default();
         while let Ok((id, event)) = self.events.try_recv() {
             match event {
-                FromOrigin::Head(head) => self.core.on_head(now, since_1970().as_secs(), id, *head, &mut out),
-                FromOrigin::Failed { timed_out } => self.core.on_failure(now, id, timed_out, &mut out),
+                FromOrigin::Head(head) => {
+                    self.core
+                        .on_head(now, since_1970().as_secs(), id, *head, &mut out)
+                }
+                FromOrigin::Failed { timed_out } => {
+                    self.core.on_failure(now, id, timed_out, &mut out)
+                }
                 FromOrigin::Piece(bytes) => self.core.on_piece(now, id, &bytes, &mut out),
                 FromOrigin::End { is_whole } => {
                     self.core.on_end(id, is_whole, &mut out);
@@ -177,16 +213,22 @@ impl Work for Worker {
         self.requests.obey(&mut out);
         self.figures.set(self.core.figures());
         let (core, certificates) = (&mut self.core, &self.certificates);
-        self.client.receive(core.next_timeout(), |now, received, output| {
-            if let Received::Interest { interest, token, incoming_face } = received {
-                if let Some(certificate) = certificates.answer(&interest) {
-                    output.send(token, |out| out.extend_from_slice(certificate));
-                    return;
+        self.client
+            .receive(core.next_timeout(), |now, received, output| {
+                if let Received::Interest {
+                    interest,
+                    token,
+                    incoming_face,
+                } = received
+                {
+                    if let Some(certificate) = certificates.answer(&interest) {
+                        output.send(token, |out| out.extend_from_slice(certificate));
+                        return;
+                    }
+                    core.on_interest(now, &interest, token, incoming_face, &mut out);
+                    send(&mut out, output);
                 }
-                core.on_interest(now, &interest, token, incoming_face, &mut out);
-                send(&mut out, output);
-            }
-        })?;
+            })?;
         self.requests.obey(&mut out);
         Ok(())
     }
@@ -197,8 +239,17 @@ impl Work for Worker {
 }
 
 fn send(out: &mut Outcome, output: &mut Output) {
-    for Reply { token, wire, no_cache } in out.replies.drain(..) {
-        let header = LpHeader { pit_token: token, no_cache, ..LpHeader::default() };
+    for Reply {
+        token,
+        wire,
+        no_cache,
+    } in out.replies.drain(..)
+    {
+        let header = LpHeader {
+            pit_token: token,
+            no_cache,
+            ..LpHeader::default()
+        };
         output.send_with(&header, |out| out.extend_from_slice(&wire));
     }
 }

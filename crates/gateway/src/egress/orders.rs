@@ -53,23 +53,51 @@ struct Queue {
 
 impl Orders {
     pub(super) fn new(places: usize) -> Orders {
-        Orders { places, by_id: HashMap::new(), queues: HashMap::new(), started: 0 }
+        Orders {
+            places,
+            by_id: HashMap::new(),
+            queues: HashMap::new(),
+            started: 0,
+        }
     }
 
     /// Adds the request of a question. It waits until [`Orders::next_turn`] returns it.
-    pub(super) fn add(&mut self, now: Time, key: &[u8], requester: Requester, request: OriginRequest) {
-        self.by_id.insert(request.id, Order { key: key.to_vec(), requester });
-        self.queues.entry(requester).or_default().waiting.insert(request.id, (now, request));
+    pub(super) fn add(
+        &mut self,
+        now: Time,
+        key: &[u8],
+        requester: Requester,
+        request: OriginRequest,
+    ) {
+        self.by_id.insert(
+            request.id,
+            Order {
+                key: key.to_vec(),
+                requester,
+            },
+        );
+        self.queues
+            .entry(requester)
+            .or_default()
+            .waiting
+            .insert(request.id, (now, request));
     }
 
     /// Returns the next request to start, or to displace; `None` if all places are shared fairly,
     /// or nothing waits.
     pub(super) fn next_turn(&mut self) -> Option<Turn> {
-        let waiting = self.queues.iter().filter(|(_, queue)| !queue.waiting.is_empty());
-        let (next, queue) = waiting.min_by_key(|(_, queue)| (queue.started.len(), queue.waiting.keys().next()))?;
+        let waiting = self
+            .queues
+            .iter()
+            .filter(|(_, queue)| !queue.waiting.is_empty());
+        let (next, queue) =
+            waiting.min_by_key(|(_, queue)| (queue.started.len(), queue.waiting.keys().next()))?;
         let (next, started) = (*next, queue.started.len());
         if self.is_full() {
-            let (largest, queue) = self.queues.iter().max_by_key(|(_, queue)| queue.started.len())?;
+            let (largest, queue) = self
+                .queues
+                .iter()
+                .max_by_key(|(_, queue)| queue.started.len())?;
             return (queue.started.len() > started + 1).then_some(Turn::Displace(*largest));
         }
         let queue = self.queues.get_mut(&next)?;
@@ -86,7 +114,10 @@ impl Orders {
 
     /// Returns true if a request has no place yet.
     pub(super) fn is_waiting(&self, id: u64) -> bool {
-        let queue = self.by_id.get(&id).and_then(|order| self.queues.get(&order.requester));
+        let queue = self
+            .by_id
+            .get(&id)
+            .and_then(|order| self.queues.get(&order.requester));
         queue.is_some_and(|queue| queue.waiting.contains_key(&id))
     }
 
@@ -117,7 +148,10 @@ impl Orders {
 
     /// Returns the requests of a requester that the origin has got.
     pub(super) fn started_of(&self, requester: Requester) -> impl Iterator<Item = u64> {
-        self.queues.get(&requester).into_iter().flat_map(|queue| queue.started.iter().copied())
+        self.queues
+            .get(&requester)
+            .into_iter()
+            .flat_map(|queue| queue.started.iter().copied())
     }
 
     /// Returns all requests of a requester.
@@ -129,6 +163,9 @@ impl Orders {
     /// Returns the requests that have waited longer than `most`.
     pub(super) fn waiting_for_longer_than(&self, now: Time, most: Duration) -> Vec<u64> {
         let waiting = self.queues.values().flat_map(|queue| &queue.waiting);
-        waiting.filter(|(_, (since, _))| now.since(*since) > most).map(|(id, _)| *id).collect()
+        waiting
+            .filter(|(_, (since, _))| now.since(*since) > most)
+            .map(|(id, _)| *id)
+            .collect()
     }
 }

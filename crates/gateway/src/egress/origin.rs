@@ -53,7 +53,10 @@ struct Asker {
 /// As [`Trust::read`].
 pub(super) fn trust_of(origin: &Uri, ca: Option<&Path>) -> Result<Option<Trust>, Error> {
     let is_secret = origin.scheme() == Some(&Scheme::HTTPS);
-    is_secret.then(|| Trust::read(ca)).transpose().map_err(Error::Trust)
+    is_secret
+        .then(|| Trust::read(ca))
+        .transpose()
+        .map_err(Error::Trust)
 }
 
 impl Requests {
@@ -77,7 +80,10 @@ impl Requests {
             HeaderLimits::default(),
         );
         let server = Arc::new(server.ok_or_else(|| Error::Origin(origin.clone()))?);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::Runtime)?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(Error::Runtime)?;
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel();
         let swept = Arc::clone(&server);
@@ -94,15 +100,28 @@ impl Requests {
                 runtime.shutdown_background();
             })
             .map_err(Error::Thread)?;
-        let asker = Arc::new(Asker { server, origin: origin.clone(), events, waker });
-        Ok(Requests { runtime: handle, stop, thread, asker, under_way: HashMap::new() })
+        let asker = Arc::new(Asker {
+            server,
+            origin: origin.clone(),
+            events,
+            waker,
+        });
+        Ok(Requests {
+            runtime: handle,
+            stop,
+            thread,
+            asker,
+            under_way: HashMap::new(),
+        })
     }
 
     /// Starts requests, grants bodies, and cancels those that are no longer needed.
     pub(super) fn obey(&mut self, out: &mut Outcome) {
         for origin_request in out.orders.drain(..) {
             let (id, room) = (origin_request.id, Arc::new(Semaphore::new(0)));
-            let task = self.runtime.spawn(Arc::clone(&self.asker).fetch(origin_request, Arc::clone(&room)));
+            let task = self
+                .runtime
+                .spawn(Arc::clone(&self.asker).fetch(origin_request, Arc::clone(&room)));
             self.under_way.insert(id, (room, task.abort_handle()));
         }
         for (id, bytes) in out.grants.drain(..) {
@@ -150,7 +169,11 @@ impl Asker {
             };
             return self.say(id, FromOrigin::Head(Box::new(head)));
         };
-        let (method, uri, headers) = (request.method().clone(), request.uri().clone(), request.headers().clone());
+        let (method, uri, headers) = (
+            request.method().clone(),
+            request.uri().clone(),
+            request.headers().clone(),
+        );
         let again = || {
             let mut request = Request::new(Upload::empty());
             *request.method_mut() = method.clone();
@@ -162,23 +185,45 @@ impl Asker {
             Ok(response) => response,
             Err(failed) => {
                 tracing::debug!(failed.reason, origin = %self.origin, "[ndn.gateway] origin does not answer");
-                return self.say(id, FromOrigin::Failed { timed_out: failed.failure == UpstreamFailure::TimedOut });
+                return self.say(
+                    id,
+                    FromOrigin::Failed {
+                        timed_out: failed.failure == UpstreamFailure::TimedOut,
+                    },
+                );
             }
         };
         let (head, mut body) = response.into_parts();
         let length = body.size_hint().exact();
         let mut begun = BytesMut::new();
         let is_short = length.is_none_or(|length| length <= limits::SEGMENT_BYTES as u64);
-        let begin = async { if is_short && !is_head { short(&mut body, &mut begun).await } else { Ok(is_head) } };
-        let Ok(came_whole) = timeout(limits::INLINE_WAIT, begin).await.unwrap_or(Ok(false)) else {
+        let begin = async {
+            if is_short && !is_head {
+                short(&mut body, &mut begun).await
+            } else {
+                Ok(is_head)
+            }
+        };
+        let Ok(came_whole) = timeout(limits::INLINE_WAIT, begin)
+            .await
+            .unwrap_or(Ok(false))
+        else {
             // The client has seen nothing yet: an error is better than half a page.
             return self.say(id, FromOrigin::Failed { timed_out: false });
         };
         let mut headers = head.headers;
-        let unframed = length.is_none() && head.version < Version::HTTP_2 && !headers.contains_key(TRANSFER_ENCODING);
+        let unframed = length.is_none()
+            && head.version < Version::HTTP_2
+            && !headers.contains_key(TRANSFER_ENCODING);
         larder_http::strip_hop_by_hop(&mut headers);
         let whole = came_whole.then(|| begun.split().freeze());
-        let head = OriginHead { status: head.status, headers, unframed, body: whole, length };
+        let head = OriginHead {
+            status: head.status,
+            headers,
+            unframed,
+            body: whole,
+            length,
+        };
         self.say(id, FromOrigin::Head(Box::new(head)));
         if !came_whole {
             self.relay(id, begun.freeze(), body, &room).await;
@@ -186,10 +231,14 @@ impl Asker {
     }
 
     fn request(origin_request: OriginRequest) -> Option<Request<Upload>> {
-        let target =
-            PathAndQuery::try_from(origin_request.target).ok().filter(|target| target.as_str().starts_with('/'))?;
-        let sound = !origin_request.authority.contains('@') && origin_request.authority.parse::<Authority>().is_ok();
-        let host = HeaderValue::from_str(&origin_request.authority).ok().filter(|_| sound)?;
+        let target = PathAndQuery::try_from(origin_request.target)
+            .ok()
+            .filter(|target| target.as_str().starts_with('/'))?;
+        let sound = !origin_request.authority.contains('@')
+            && origin_request.authority.parse::<Authority>().is_ok();
+        let host = HeaderValue::from_str(&origin_request.authority)
+            .ok()
+            .filter(|_| sound)?;
         let mut request = Request::new(Upload::whole(origin_request.body));
         *request.method_mut() = origin_request.method;
         *request.uri_mut() = Uri::from(target);
@@ -204,14 +253,21 @@ impl Asker {
         loop {
             while !piece.is_empty() {
                 let now = piece.split_to(piece.len().min(BUFFER_BYTES));
-                let Ok(permit) = room.acquire_many(u32::try_from(now.len()).unwrap_or(u32::MAX)).await else { return };
+                let Ok(permit) = room
+                    .acquire_many(u32::try_from(now.len()).unwrap_or(u32::MAX))
+                    .await
+                else {
+                    return;
+                };
                 permit.forget();
                 self.say(id, FromOrigin::Piece(now));
             }
             piece = match timeout(BODY_STALL, next(&mut body)).await {
                 Ok(Some(Ok(bytes))) => bytes,
                 Ok(None) => return self.say(id, FromOrigin::End { is_whole: true }),
-                Ok(Some(Err(_))) | Err(_) => return self.say(id, FromOrigin::End { is_whole: false }),
+                Ok(Some(Err(_))) | Err(_) => {
+                    return self.say(id, FromOrigin::End { is_whole: false });
+                }
             };
         }
     }

@@ -17,7 +17,11 @@ pub(super) struct ReplayFilter {
 
 impl ReplayFilter {
     pub(super) fn new(key: [u64; 2]) -> ReplayFilter {
-        ReplayFilter { key, hashes: HashSet::new(), order: VecDeque::new() }
+        ReplayFilter {
+            key,
+            hashes: HashSet::new(),
+            order: VecDeque::new(),
+        }
     }
 
     pub(super) fn holds(&self, question: &[u8]) -> bool {

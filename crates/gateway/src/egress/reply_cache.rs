@@ -92,14 +92,22 @@ impl ReplyCache {
     /// Removes what has expired.
     pub(super) fn sweep(&mut self, now: Time, out: &mut Outcome) {
         let past = |question: &Question| matches!(question.state, State::Answered { until, .. } if until <= now);
-        let old: Vec<_> =
-            self.questions.iter().filter(|(_, question)| past(question)).map(|(key, _)| key.clone()).collect();
+        let old: Vec<_> = self
+            .questions
+            .iter()
+            .filter(|(_, question)| past(question))
+            .map(|(key, _)| key.clone())
+            .collect();
         old.iter().for_each(|key| self.forget_question(key));
         for answers in [&mut self.answered, &mut self.answered_once] {
             answers.retain(|(until, key)| is_answered(&self.questions, key, *until));
         }
-        let old: Vec<_> =
-            self.bodies.iter().filter(|(_, body)| body.is_past(now)).map(|(key, _)| key.clone()).collect();
+        let old: Vec<_> = self
+            .bodies
+            .iter()
+            .filter(|(_, body)| body.is_past(now))
+            .map(|(key, _)| key.clone())
+            .collect();
         old.iter().for_each(|key| self.forget_body(key, out));
     }
 
@@ -122,8 +130,13 @@ impl ReplyCache {
             self.forget_body(&key, &mut Outcome::default());
         }
         while !self.has_room(needed) {
-            let oldest = self.answered.pop_front().or_else(|| self.answered_once.pop_front());
-            let Some((until, key)) = oldest else { return false };
+            let oldest = self
+                .answered
+                .pop_front()
+                .or_else(|| self.answered_once.pop_front());
+            let Some((until, key)) = oldest else {
+                return false;
+            };
             if is_answered(&self.questions, &key, until) {
                 self.forget_question(&key);
             }
@@ -157,7 +170,11 @@ impl ReplyCache {
             State::Waiting { until, .. } => !question.is_unsafe && until + limits::LIFETIME <= now,
             State::Answered { .. } => false,
         };
-        self.questions.iter().filter(|(_, question)| is_unwanted(question)).map(|(key, _)| key.clone()).collect()
+        self.questions
+            .iter()
+            .filter(|(_, question)| is_unwanted(question))
+            .map(|(key, _)| key.clone())
+            .collect()
     }
 
     /// Returns the requester with the most bytes, if it has more than another one will have with
@@ -171,24 +188,45 @@ impl ReplyCache {
     /// Returns the name of what is in progress for a requester, and that no Interest has requested
     /// for the longest time: a client that waits repeats its Interests.
     pub(super) fn least_wanted(&self, requester: Requester) -> Option<Vec<u8>> {
-        let in_progress = self.orders.of(requester).filter_map(|id| self.orders.get(id));
-        let ended = self.bodies.iter().filter(|(_, body)| body.requester() == requester).map(|(key, _)| key);
+        let in_progress = self
+            .orders
+            .of(requester)
+            .filter_map(|id| self.orders.get(id));
+        let ended = self
+            .bodies
+            .iter()
+            .filter(|(_, body)| body.requester() == requester)
+            .map(|(key, _)| key);
         self.oldest(in_progress.chain(ended))
     }
 
     /// The same of those that have a place at the origin.
     pub(super) fn least_wanted_started(&self, requester: Requester) -> Option<Vec<u8>> {
         // The client of an unsafe request would not know whether it was executed.
-        let is_safe = |key: &&Vec<u8>| self.questions.get(*key).is_none_or(|question| !question.is_unsafe);
-        self.oldest(self.orders.started_of(requester).filter_map(|id| self.orders.get(id)).filter(is_safe))
+        let is_safe = |key: &&Vec<u8>| {
+            self.questions
+                .get(*key)
+                .is_none_or(|question| !question.is_unsafe)
+        };
+        self.oldest(
+            self.orders
+                .started_of(requester)
+                .filter_map(|id| self.orders.get(id))
+                .filter(is_safe),
+        )
     }
 
     fn oldest<'a>(&self, keys: impl Iterator<Item = &'a Vec<u8>>) -> Option<Vec<u8>> {
         let last_asked = |key: &Vec<u8>| match self.questions.get(key) {
             Some(question) => Some((question.last_asked, question.id)),
-            None => self.bodies.get(key).map(|body| (body.last_asked(), body.id())),
+            None => self
+                .bodies
+                .get(key)
+                .map(|body| (body.last_asked(), body.id())),
         };
-        keys.filter_map(|key| last_asked(key).map(|at| (at, key))).min_by_key(|(at, _)| *at).map(|(_, key)| key.clone())
+        keys.filter_map(|key| last_asked(key).map(|at| (at, key)))
+            .min_by_key(|(at, _)| *at)
+            .map(|(_, key)| key.clone())
     }
 
     fn has_room(&self, needed: usize) -> bool {
@@ -198,11 +236,15 @@ impl ReplyCache {
     /// Gives more room to a body of unknown length that has used its own, or turns it into a
     /// window.
     pub(super) fn widen(&mut self, now: Time, key: &[u8]) {
-        let Some(body) = self.bodies.get(key) else { return };
+        let Some(body) = self.bodies.get(key) else {
+            return;
+        };
         let (reserved, requester) = (body.reserved(), body.requester());
         let more = Body::window_bytes();
         let gets = reserved + more <= self.memory / 8 && self.make_room(now, more);
-        let Some(body) = self.bodies.get_mut(key) else { return };
+        let Some(body) = self.bodies.get_mut(key) else {
+            return;
+        };
         if gets {
             body.widen(more);
             self.reserve(requester, more);
@@ -220,14 +262,21 @@ impl ReplyCache {
 
     /// Removes the answers that name a body, but not those to unsafe requests.
     pub(super) fn forget_answers_with(&mut self, body: &[u8]) {
-        let names = |question: &Question| question.body.as_deref() == Some(body) && !question.is_unsafe;
-        let keys: Vec<_> =
-            self.questions.iter().filter(|(_, question)| names(question)).map(|(key, _)| key.clone()).collect();
+        let names =
+            |question: &Question| question.body.as_deref() == Some(body) && !question.is_unsafe;
+        let keys: Vec<_> = self
+            .questions
+            .iter()
+            .filter(|(_, question)| names(question))
+            .map(|(key, _)| key.clone())
+            .collect();
         keys.iter().for_each(|key| self.forget_question(key));
     }
 
     pub(super) fn forget_body(&mut self, key: &[u8], out: &mut Outcome) {
-        let Some(body) = self.bodies.remove(key) else { return };
+        let Some(body) = self.bodies.remove(key) else {
+            return;
+        };
         self.release(body.requester(), body.reserved());
         if self.orders.remove(body.id()).is_some() {
             out.stops.push(body.id());

@@ -37,14 +37,41 @@ impl StatusSource for FarSource {
 
     fn metrics(&self, metrics: &mut Metrics<'_, '_>) {
         let figures = self.figures();
-        metrics.counter("larder_gateway_questions", "Interests with a question", figures.questions);
-        metrics.counter("larder_gateway_requests", "Requests to the origin", figures.requests);
-        let answers = ["shared", "own", "ask-in-full"].into_iter().zip(figures.answers);
-        metrics.counters("larder_gateway_answers", "Answers to questions", "kind", answers);
+        metrics.counter(
+            "larder_gateway_questions",
+            "Interests with a question",
+            figures.questions,
+        );
+        metrics.counter(
+            "larder_gateway_requests",
+            "Requests to the origin",
+            figures.requests,
+        );
+        let answers = ["shared", "own", "ask-in-full"]
+            .into_iter()
+            .zip(figures.answers);
+        metrics.counters(
+            "larder_gateway_answers",
+            "Answers to questions",
+            "kind",
+            answers,
+        );
         metrics.counter("larder_gateway_segments", "Segments sent", figures.segments);
-        metrics.counter("larder_gateway_gone", "Interests for bodies that are not here any more", figures.gone);
-        metrics.counter("larder_gateway_broken", "Bodies that the origin broke off", figures.broken);
-        metrics.counter("larder_gateway_no_room", "Requests refused for want of room", figures.no_room);
+        metrics.counter(
+            "larder_gateway_gone",
+            "Interests for bodies that are not here any more",
+            figures.gone,
+        );
+        metrics.counter(
+            "larder_gateway_broken",
+            "Bodies that the origin broke off",
+            figures.broken,
+        );
+        metrics.counter(
+            "larder_gateway_no_room",
+            "Requests refused for want of room",
+            figures.no_room,
+        );
         metrics.counter(
             "larder_gateway_displaced",
             "Requests ended because a requester with fewer needed their place",
@@ -55,6 +82,10 @@ impl StatusSource for FarSource {
             "Interests that ask nothing, or what no ingress asks, or in full and not signed with our secret",
             figures.not_ours,
         );
-        metrics.gauge("larder_gateway_reserved_bytes", "Bytes reserved", figures.reserved_bytes as f64);
+        metrics.gauge(
+            "larder_gateway_reserved_bytes",
+            "Bytes reserved",
+            figures.reserved_bytes as f64,
+        );
     }
 }

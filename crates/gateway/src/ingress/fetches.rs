@@ -18,8 +18,8 @@ use foldhash::fast::RandomState;
 use http::header::{IF_MODIFIED_SINCE, IF_NONE_MATCH};
 use http::{HeaderMap, Method};
 use larder_packet::{
-    Data, DigestVerifier, Interest, InterestBuilder, NackReason, Name, NameRef, SignatureFreshness, Signer, Verifier,
-    types,
+    Data, DigestVerifier, Interest, InterestBuilder, NackReason, Name, NameRef, SignatureFreshness,
+    Signer, Verifier, types,
 };
 use larder_transfer::limits::INITIAL_RTO;
 use larder_transfer::{
@@ -78,8 +78,12 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::NoRoute => f.write_str("no route to the far node"),
-            Failure::NoAnswer => write!(f, "no answer from the far node within {:?}", limits::ANSWER),
-            Failure::Forged => f.write_str("the answer is not signed by the key of [http.upstream]"),
+            Failure::NoAnswer => {
+                write!(f, "no answer from the far node within {:?}", limits::ANSWER)
+            }
+            Failure::Forged => {
+                f.write_str("the answer is not signed by the key of [http.upstream]")
+            }
             Failure::Malformed(error) => write!(f, "the answer cannot be read: {error}"),
             Failure::Body(error) => error.fmt(f),
         }
@@ -187,7 +191,10 @@ impl Fetches {
             due: BTreeSet::new(),
             ready: VecDeque::new(),
             rtt: RttEstimator::default(),
-            private: PrivatePages { keys, pages: vec![(0, Time::ZERO); limits::PRIVATE_PAGES] },
+            private: PrivatePages {
+                keys,
+                pages: vec![(0, Time::ZERO); limits::PRIVATE_PAGES],
+            },
             trust,
             signer: None,
             nonces,
@@ -204,7 +211,11 @@ impl Fetches {
     /// Returns the counters.
     pub fn figures(&self) -> Figures {
         let rtt_seconds = self.rtt.smoothed().map(|rtt| rtt.as_secs_f64());
-        Figures { under_way: self.fetches.len(), rtt_seconds, ..self.figures }
+        Figures {
+            under_way: self.fetches.len(),
+            rtt_seconds,
+            ..self.figures
+        }
     }
 
     /// Begins a fetch. `id` must be new.
@@ -215,7 +226,14 @@ impl Fetches {
         let signer = self.signer.clone().filter(|_| in_full);
         let asking = Asking::new(now, ask, in_full, signer, self.rtt.clone());
         self.wait_for(id, asking.name.as_bytes());
-        self.fetches.insert(id, Fetch { phase: Phase::Asking(Box::new(asking)), unread: 0, due: None });
+        self.fetches.insert(
+            id,
+            Fetch {
+                phase: Phase::Asking(Box::new(asking)),
+                unread: 0,
+                due: None,
+            },
+        );
         self.ready.push_back(id);
     }
 
@@ -247,7 +265,9 @@ impl Fetches {
     }
 
     fn poll_one(&mut self, now: Time, id: u64, out: &mut Vec<u8>) -> bool {
-        let Some(fetch) = self.fetches.get_mut(&id) else { return false };
+        let Some(fetch) = self.fetches.get_mut(&id) else {
+            return false;
+        };
         match &mut fetch.phase {
             Phase::Asking(asking) if asking.to_send => {
                 self.figures.retransmissions += u64::from(asking.sends > 0);
@@ -255,21 +275,43 @@ impl Fetches {
                 true
             }
             Phase::Asking(_) => false,
-            Phase::Reading(reading) => fetch.unread < limits::UNREAD_BYTES && reading.fetcher.poll(now, out),
+            Phase::Reading(reading) => {
+                fetch.unread < limits::UNREAD_BYTES && reading.fetcher.poll(now, out)
+            }
         }
     }
 
     /// Processes a Data from the network, with the feedback of its path.
-    pub fn on_data(&mut self, now: Time, data: &Data<'_>, path: PathFeedback, events: &mut Vec<(u64, Event)>) {
+    pub fn on_data(
+        &mut self,
+        now: Time,
+        data: &Data<'_>,
+        path: PathFeedback,
+        events: &mut Vec<(u64, Event)>,
+    ) {
         for name in [data.name, data.name.without_last()] {
-            for id in self.waiting.get(name.as_bytes()).cloned().unwrap_or_default() {
+            for id in self
+                .waiting
+                .get(name.as_bytes())
+                .cloned()
+                .unwrap_or_default()
+            {
                 self.on_data_for(now, id, data, path, events);
             }
         }
     }
 
-    fn on_data_for(&mut self, now: Time, id: u64, data: &Data<'_>, path: PathFeedback, events: &mut Vec<(u64, Event)>) {
-        let Some(fetch) = self.fetches.get_mut(&id) else { return };
+    fn on_data_for(
+        &mut self,
+        now: Time,
+        id: u64,
+        data: &Data<'_>,
+        path: PathFeedback,
+        events: &mut Vec<(u64, Event)>,
+    ) {
+        let Some(fetch) = self.fetches.get_mut(&id) else {
+            return;
+        };
         match &mut fetch.phase {
             Phase::Asking(asking) if data.name == asking.name.as_name() => {
                 if verify(data, self.trust.as_ref()) {
@@ -300,7 +342,13 @@ impl Fetches {
     }
 
     fn on_answer(&mut self, now: Time, id: u64, data: &Data<'_>, events: &mut Vec<(u64, Event)>) {
-        let Some(Fetch { phase: Phase::Asking(asking), .. }) = self.fetches.get_mut(&id) else { return };
+        let Some(Fetch {
+            phase: Phase::Asking(asking),
+            ..
+        }) = self.fetches.get_mut(&id)
+        else {
+            return;
+        };
         // It includes the origin's time: good enough as a first estimate only, and never worse than
         // none, which is three times this.
         if self.rtt.smoothed().is_none() && asking.sends == 1 {
@@ -313,7 +361,9 @@ impl Fetches {
                 self.private.note(now, page);
                 return self.ask_in_full(now, id, false);
             }
-            Ok(Answer::InFull) => return self.fail(id, Failure::Malformed(MessageError::Structure), events),
+            Ok(Answer::InFull) => {
+                return self.fail(id, Failure::Malformed(MessageError::Structure), events);
+            }
             Err(error) => return self.fail(id, Failure::Malformed(error), events),
         };
         self.figures.answers += 1;
@@ -342,22 +392,38 @@ impl Fetches {
             max_window: window_segments(self.fetches.len()),
             naming: Naming::Exact,
             // More than the head has announced, or empty segments without end, break it off.
-            max_bytes: length.map_or(larder_transfer::limits::MAX_OBJECT_BYTES, |length| length.max(1)),
+            max_bytes: length.map_or(larder_transfer::limits::MAX_OBJECT_BYTES, |length| {
+                length.max(1)
+            }),
             ..FetchOptions::default()
         };
-        let trust = self.trust.clone().map(|trust| Box::new(trust) as Box<dyn Verifier>);
+        let trust = self
+            .trust
+            .clone()
+            .map(|trust| Box::new(trust) as Box<dyn Verifier>);
         let nonces = self.streams.stream(&id.to_string());
         let congestion = CongestionSpec::default().build();
-        let fetcher = Fetcher::new(segments.clone(), options, congestion, trust, nonces).with_rtt(self.rtt.clone());
+        let fetcher = Fetcher::new(segments.clone(), options, congestion, trust, nonces)
+            .with_rtt(self.rtt.clone());
         if let Some(fetch) = self.fetches.get_mut(&id) {
-            fetch.phase = Phase::Reading(Box::new(Reading { fetcher, name: segments, page }));
+            fetch.phase = Phase::Reading(Box::new(Reading {
+                fetcher,
+                name: segments,
+                page,
+            }));
         }
         self.ready.push_back(id);
     }
 
     /// Asks again in full.
     fn ask_in_full(&mut self, now: Time, id: u64, was_forged: bool) {
-        let Some(Fetch { phase: Phase::Asking(asking), .. }) = self.fetches.get_mut(&id) else { return };
+        let Some(Fetch {
+            phase: Phase::Asking(asking),
+            ..
+        }) = self.fetches.get_mut(&id)
+        else {
+            return;
+        };
         self.figures.asked_again += 1;
         let (old, ask) = (asking.name.clone(), asking.ask.clone());
         **asking = Asking::new(now, ask, true, self.signer.clone(), self.rtt.clone());
@@ -372,12 +438,27 @@ impl Fetches {
     }
 
     /// Processes a Nack for the Interest of this name.
-    pub fn on_nack(&mut self, now: Time, name: NameRef<'_>, reason: NackReason, events: &mut Vec<(u64, Event)>) {
+    pub fn on_nack(
+        &mut self,
+        now: Time,
+        name: NameRef<'_>,
+        reason: NackReason,
+        events: &mut Vec<(u64, Event)>,
+    ) {
         for waited in [name, name.without_last()] {
-            for id in self.waiting.get(waited.as_bytes()).cloned().unwrap_or_default() {
-                let Some(fetch) = self.fetches.get_mut(&id) else { continue };
+            for id in self
+                .waiting
+                .get(waited.as_bytes())
+                .cloned()
+                .unwrap_or_default()
+            {
+                let Some(fetch) = self.fetches.get_mut(&id) else {
+                    continue;
+                };
                 match (&mut fetch.phase, reason) {
-                    (Phase::Asking(_), NackReason::NoRoute) => self.fail(id, Failure::NoRoute, events),
+                    (Phase::Asking(_), NackReason::NoRoute) => {
+                        self.fail(id, Failure::NoRoute, events)
+                    }
                     (Phase::Asking(asking), NackReason::Duplicate) => {
                         asking.to_send = true;
                         self.ready.push_back(id);
@@ -405,11 +486,17 @@ impl Fetches {
                 return;
             }
             self.due.pop_first();
-            let Some(fetch) = self.fetches.get_mut(&id) else { continue };
+            let Some(fetch) = self.fetches.get_mut(&id) else {
+                continue;
+            };
             fetch.due = None;
             match &mut fetch.phase {
                 Phase::Asking(asking) if now >= asking.until => {
-                    let failure = if asking.is_silence_forgery() { Failure::Forged } else { Failure::NoAnswer };
+                    let failure = if asking.is_silence_forgery() {
+                        Failure::Forged
+                    } else {
+                        Failure::NoAnswer
+                    };
                     self.fail(id, failure, events);
                 }
                 Phase::Asking(asking) => {
@@ -427,7 +514,13 @@ impl Fetches {
 
     /// Checks whether a transfer is complete.
     fn settle(&mut self, now: Time, id: u64, events: &mut Vec<(u64, Event)>) {
-        let Some(Fetch { phase: Phase::Reading(reading), .. }) = self.fetches.get(&id) else { return };
+        let Some(Fetch {
+            phase: Phase::Reading(reading),
+            ..
+        }) = self.fetches.get(&id)
+        else {
+            return;
+        };
         match reading.fetcher.progress() {
             Progress::Running => self.ready.push_back(id),
             Progress::Done => {
@@ -461,7 +554,9 @@ impl Fetches {
     }
 
     fn remove(&mut self, id: u64) {
-        let Some(fetch) = self.fetches.remove(&id) else { return };
+        let Some(fetch) = self.fetches.remove(&id) else {
+            return;
+        };
         if let Some(due) = fetch.due {
             self.due.remove(&(due, id));
         }
@@ -492,7 +587,9 @@ impl Fetches {
     }
 
     fn schedule(&mut self, id: u64) {
-        let Some(fetch) = self.fetches.get_mut(&id) else { return };
+        let Some(fetch) = self.fetches.get_mut(&id) else {
+            return;
+        };
         let due = match &fetch.phase {
             Phase::Asking(asking) => Some((asking.sent + asking.rtt.rto()).min(asking.until)),
             Phase::Reading(reading) => reading.fetcher.next_timeout(),
@@ -507,12 +604,24 @@ impl Fetches {
 impl Asking {
     /// Creates the question. `signer` is for requests in full only: those in the shared form have
     /// equal names for all.
-    fn new(now: Time, ask: Ask, in_full: bool, signer: Option<Arc<dyn Signer>>, rtt: RttEstimator) -> Asking {
+    fn new(
+        now: Time,
+        ask: Ask,
+        in_full: bool,
+        signer: Option<Arc<dyn Signer>>,
+        rtt: RttEstimator,
+    ) -> Asking {
         let shared = ask.shared.clone().filter(|_| !in_full);
         let headers = shared.unwrap_or_else(|| ask.headers.clone());
         let unique = in_full.then_some(ask.unique);
         let body = ask.body.clone();
-        let parameters = Request { method: ask.method.clone(), headers, body, unique }.encode();
+        let parameters = Request {
+            method: ask.method.clone(),
+            headers,
+            body,
+            unique,
+        }
+        .encode();
         let name = ask.object.question();
         let mut asking = Asking {
             ask,
@@ -549,11 +658,16 @@ impl Asking {
     }
 
     fn packet(&self, nonce: u32) -> Vec<u8> {
-        let interest = InterestBuilder::new(&self.name).must_be_fresh(true).nonce(nonce).lifetime(limits::LIFETIME);
+        let interest = InterestBuilder::new(&self.name)
+            .must_be_fresh(true)
+            .nonce(nonce)
+            .lifetime(limits::LIFETIME);
         let interest = interest.application_parameters(&self.parameters);
         match &self.signer {
             // A request that cannot be signed is not sent.
-            Some(signer) => interest.sign(signer.as_ref(), SignatureFreshness::default()).unwrap_or_default(),
+            Some(signer) => interest
+                .sign(signer.as_ref(), SignatureFreshness::default())
+                .unwrap_or_default(),
             None => interest.build(),
         }
     }
@@ -571,7 +685,9 @@ fn window_segments(nth: usize) -> usize {
 fn verify(data: &Data<'_>, trust: Option<&Trust>) -> bool {
     match trust {
         Some(trust) => data.verify(trust).is_ok(),
-        None if data.signature_info().signature_type == types::DIGEST_SHA256 => data.verify(&DigestVerifier).is_ok(),
+        None if data.signature_info().signature_type == types::DIGEST_SHA256 => {
+            data.verify(&DigestVerifier).is_ok()
+        }
         None => true,
     }
 }
@@ -608,7 +724,9 @@ impl PrivatePages {
         hasher.write(ask.object.authority.as_bytes());
         hasher.write(path.as_bytes());
         let conditions = [IF_NONE_MATCH, IF_MODIFIED_SINCE];
-        hasher.write_u8(u8::from(conditions.iter().any(|name| ask.headers.contains_key(name))));
+        hasher.write_u8(u8::from(
+            conditions.iter().any(|name| ask.headers.contains_key(name)),
+        ));
         hasher.finish().max(1)
     }
 }
@@ -644,8 +762,16 @@ mod tests {
         let data = data.build(&larder_packet::DigestSigner).unwrap();
         // Before its time-out: a round trip of a retransmission would mean nothing.
         now += Duration::from_millis(990);
-        fetches.on_data(now, &Data::decode(&data).unwrap(), false.into(), &mut events);
-        assert!(matches!(events[..], [(1, Event::Head(_)), (1, Event::End)]), "{events:?}");
+        fetches.on_data(
+            now,
+            &Data::decode(&data).unwrap(),
+            false.into(),
+            &mut events,
+        );
+        assert!(
+            matches!(events[..], [(1, Event::Head(_)), (1, Event::End)]),
+            "{events:?}"
+        );
         fetches.begin(now, 2, ask("/next"));
         while fetches.poll(now, &mut wire) {}
         assert!(fetches.next_timeout().unwrap() <= now + INITIAL_RTO);
@@ -654,8 +780,15 @@ mod tests {
     #[test]
     fn slow_readers_take_all_memory() {
         let segments: usize = (1..=limits::FETCHES).map(window_segments).sum();
-        assert!(segments * larder_packet::limits::MAX_PACKET_BYTES < 760 << 20, "{segments}");
+        assert!(
+            segments * larder_packet::limits::MAX_PACKET_BYTES < 760 << 20,
+            "{segments}"
+        );
         assert_eq!(window_segments(1), limits::WINDOW_SEGMENTS);
-        assert_eq!(window_segments(limits::FETCHES), 16, "still enough for a window");
+        assert_eq!(
+            window_segments(limits::FETCHES),
+            16,
+            "still enough for a window"
+        );
     }
 }

@@ -108,7 +108,10 @@ impl Ingress {
     ///
     /// # Errors
     /// One line that names the setting and the problem.
-    pub fn start(config: &IngressConfig, on_end: impl FnOnce() + Send + 'static) -> Result<Ingress, Error> {
+    pub fn start(
+        config: &IngressConfig,
+        on_end: impl FnOnce() + Send + 'static,
+    ) -> Result<Ingress, Error> {
         let trust = config.trust.verifier(TABLE)?;
         if trust.is_none() {
             let prefix = &config.prefix;
@@ -118,7 +121,8 @@ impl Ingress {
         let (commands, receiver) = channel();
         let figures = Shown::default();
         let [seed] = entropy::words();
-        let fetches = Fetches::new(trust, Streams::new(seed)).signing(config.trust.request_signer(TABLE)?);
+        let fetches =
+            Fetches::new(trust, Streams::new(seed)).signing(config.trust.request_signer(TABLE)?);
         let handle = Arc::new(Handle {
             prefix: config.prefix.clone(),
             commands: Mutex::new(commands),
@@ -127,7 +131,13 @@ impl Ingress {
             places: Arc::new(Semaphore::new(limits::FETCHES)),
             figures: figures.clone(),
         });
-        let worker = Worker { client, fetches, readers: HashMap::new(), commands: receiver, figures };
+        let worker = Worker {
+            client,
+            fetches,
+            readers: HashMap::new(),
+            commands: receiver,
+            figures,
+        };
         let running = Running::start("edge", TABLE, waker, worker, on_end)?;
         Ok(Ingress { handle, running })
     }
@@ -155,7 +165,9 @@ impl Ingress {
 
 impl fmt::Debug for Handle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Handle").field("prefix", &self.prefix).finish_non_exhaustive()
+        f.debug_struct("Handle")
+            .field("prefix", &self.prefix)
+            .finish_non_exhaustive()
     }
 }
 
@@ -171,11 +183,21 @@ impl Handle {
     /// [`AskError`] if there is no response.
     pub async fn ask(self: &Arc<Self>, request: ClientRequest) -> Result<(Head, Body), AskError> {
         let ask = self.prepare(request)?;
-        let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| AskError::Stopped)?;
+        let place = Arc::clone(&self.places)
+            .acquire_owned()
+            .await
+            .map_err(|_| AskError::Stopped)?;
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (sender, pieces) = pieces::unbounded_channel();
         self.command(Command::Begin(id, Box::new(ask), sender));
-        let mut body = Body { handle: Arc::clone(self), id, pieces, left: None, ended: false, _place: place };
+        let mut body = Body {
+            handle: Arc::clone(self),
+            id,
+            pieces,
+            left: None,
+            ended: false,
+            _place: place,
+        };
         match body.pieces.recv().await {
             Some(Event::Head(head)) => {
                 if let Content::Inline(_) = head.body {
@@ -192,19 +214,37 @@ impl Handle {
     }
 
     fn prepare(&self, request: ClientRequest) -> Result<Ask, AskError> {
-        let ClientRequest { method, authority, target, mut headers, body } = request;
+        let ClientRequest {
+            method,
+            authority,
+            target,
+            mut headers,
+            body,
+        } = request;
         let refused = |status, line| Err(AskError::Refused(status, line));
         if !request_form::is_method(&method) {
-            return refused(StatusCode::NOT_IMPLEMENTED, "larder: this method does not pass over NDN\n");
+            return refused(
+                StatusCode::NOT_IMPLEMENTED,
+                "larder: this method does not pass over NDN\n",
+            );
         }
         let Some(object) = Object::new(self.prefix.as_name(), &authority, &target) else {
-            return refused(StatusCode::NOT_IMPLEMENTED, "larder: only paths can be asked for over NDN\n");
+            return refused(
+                StatusCode::NOT_IMPLEMENTED,
+                "larder: only paths can be asked for over NDN\n",
+            );
         };
         if !request_form::is_authority(&authority) || !request_form::is_target(&target) {
-            return refused(StatusCode::BAD_REQUEST, "larder: this host or path does not pass over NDN\n");
+            return refused(
+                StatusCode::BAD_REQUEST,
+                "larder: this host or path does not pass over NDN\n",
+            );
         }
         if object.name.as_bytes().len() > limits::NAME_BYTES {
-            return refused(StatusCode::URI_TOO_LONG, "larder: the URL is too long for an NDN name\n");
+            return refused(
+                StatusCode::URI_TOO_LONG,
+                "larder: the URL is too long for an NDN name\n",
+            );
         }
         if body.len() > limits::REQUEST_BYTES {
             return refused(StatusCode::PAYLOAD_TOO_LARGE, TOO_LARGE);
@@ -212,8 +252,14 @@ impl Handle {
         let shared = form::shared(&method, !body.is_empty(), &headers);
         super::message::strip_connection(&mut headers);
         let [unique] = entropy::words();
-        let request = Request { method, headers, body, unique: Some(unique) };
-        if request.headers.len() > limits::FIELDS || request.encode().len() > limits::REQUEST_BYTES {
+        let request = Request {
+            method,
+            headers,
+            body,
+            unique: Some(unique),
+        };
+        if request.headers.len() > limits::FIELDS || request.encode().len() > limits::REQUEST_BYTES
+        {
             let body_alone = request.body.len() > limits::REQUEST_BYTES / 2;
             return if body_alone {
                 refused(StatusCode::PAYLOAD_TOO_LARGE, TOO_LARGE)
@@ -222,13 +268,29 @@ impl Handle {
                 refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, line)
             };
         }
-        let Request { method, headers, body, .. } = request;
-        Ok(Ask { object, method, shared, headers, body, unique })
+        let Request {
+            method,
+            headers,
+            body,
+            ..
+        } = request;
+        Ok(Ask {
+            object,
+            method,
+            shared,
+            headers,
+            body,
+            unique,
+        })
     }
 
     fn command(&self, command: Command) {
         // Fails if the thread is gone; then the channels of its fetches have ended, too.
-        let _ = self.commands.lock().unwrap_or_else(PoisonError::into_inner).send(command);
+        let _ = self
+            .commands
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .send(command);
         let _ = self.waker.wake();
     }
 }
@@ -252,10 +314,14 @@ impl Body {
         if self.ended {
             return Poll::Ready(None);
         }
-        let Poll::Ready(event) = self.pieces.poll_recv(cx) else { return Poll::Pending };
+        let Poll::Ready(event) = self.pieces.poll_recv(cx) else {
+            return Poll::Pending;
+        };
         Poll::Ready(match event {
             Some(Event::Piece(bytes)) => {
-                self.left = self.left.map(|left| left.saturating_sub(bytes.len() as u64));
+                self.left = self
+                    .left
+                    .map(|left| left.saturating_sub(bytes.len() as u64));
                 self.handle.command(Command::Taken(self.id, bytes.len()));
                 Some(Ok(bytes))
             }
@@ -312,10 +378,16 @@ impl Work for Worker {
         }
         self.fetches.on_timeout(now, &mut events);
         self.deliver(&mut events);
-        while self.client.output().send(None, |out| self.fetches.poll(now, out)) {}
+        while self
+            .client
+            .output()
+            .send(None, |out| self.fetches.poll(now, out))
+        {}
         self.figures.set(self.fetches.figures());
         let (client, fetches) = (&mut self.client, &mut self.fetches);
-        client.receive(fetches.next_timeout(), |now, received, _| on_packet(now, received, fetches, &mut events))?;
+        client.receive(fetches.next_timeout(), |now, received, _| {
+            on_packet(now, received, fetches, &mut events)
+        })?;
         self.deliver(&mut events);
         Ok(())
     }
@@ -347,7 +419,9 @@ impl Worker {
                 tracing::debug!(%failure, "[http.upstream] a fetch has failed");
             }
             // A reader that has gone has sent that, or is about to.
-            let Some(reader) = self.readers.get(&id) else { continue };
+            let Some(reader) = self.readers.get(&id) else {
+                continue;
+            };
             let _ = reader.send(event);
             if is_last {
                 self.readers.remove(&id);
@@ -356,10 +430,27 @@ impl Worker {
     }
 }
 
-fn on_packet(now: Time, received: Received<'_>, fetches: &mut Fetches, events: &mut Vec<(u64, Event)>) {
+fn on_packet(
+    now: Time,
+    received: Received<'_>,
+    fetches: &mut Fetches,
+    events: &mut Vec<(u64, Event)>,
+) {
     match received {
-        Received::Data { data, marked, granted_rate } => {
-            fetches.on_data(now, &data, PathFeedback { marked, granted_rate }, events);
+        Received::Data {
+            data,
+            marked,
+            granted_rate,
+        } => {
+            fetches.on_data(
+                now,
+                &data,
+                PathFeedback {
+                    marked,
+                    granted_rate,
+                },
+                events,
+            );
         }
         Received::Nack { interest, reason } => fetches.on_nack(now, interest.name, reason, events),
         Received::Interest { .. } => {}

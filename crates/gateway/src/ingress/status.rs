@@ -22,8 +22,11 @@ impl StatusSource for EdgeSource {
 
     fn status(&self) -> Value {
         let figures = self.figures();
-        let failures: Map<String, Value> =
-            FAILURES.iter().zip(figures.failures).map(|(name, count)| ((*name).to_owned(), json!(count))).collect();
+        let failures: Map<String, Value> = FAILURES
+            .iter()
+            .zip(figures.failures)
+            .map(|(name, count)| ((*name).to_owned(), json!(count)))
+            .collect();
         json!({
             "ndn": self.0.prefix.to_string(),
             "requests": figures.requests,
@@ -43,18 +46,67 @@ impl StatusSource for EdgeSource {
 
     fn metrics(&self, metrics: &mut Metrics<'_, '_>) {
         let figures = self.figures();
-        metrics.counter("larder_upstream_requests", "Requests to the far node", figures.requests);
-        metrics.counter("larder_upstream_shared_requests", "Of these, in the shared form", figures.shared);
-        metrics.counter("larder_upstream_asked_again", "Of these, then in full", figures.asked_again);
-        metrics.counter("larder_upstream_answers", "Heads of responses", figures.answers);
+        metrics.counter(
+            "larder_upstream_requests",
+            "Requests to the far node",
+            figures.requests,
+        );
+        metrics.counter(
+            "larder_upstream_shared_requests",
+            "Of these, in the shared form",
+            figures.shared,
+        );
+        metrics.counter(
+            "larder_upstream_asked_again",
+            "Of these, then in full",
+            figures.asked_again,
+        );
+        metrics.counter(
+            "larder_upstream_answers",
+            "Heads of responses",
+            figures.answers,
+        );
         let failures = FAILURES.into_iter().zip(figures.failures);
-        metrics.counters("larder_upstream_failures", "Fetches that failed", "reason", failures);
-        metrics.gauge("larder_upstream_under_way", "Fetches under way", figures.under_way as f64);
-        metrics.counter("larder_upstream_interests", "Interests sent", figures.interests);
-        metrics.counter("larder_upstream_retransmissions", "Interests sent again", figures.retransmissions);
-        metrics.counter("larder_upstream_segments", "Segments received", figures.segments);
-        metrics.counter("larder_upstream_bytes", "Bytes of bodies received", figures.bytes);
-        metrics.counter("larder_upstream_rejected", "Data with a wrong signature", figures.rejected);
-        metrics.gauge("larder_upstream_rtt_seconds", "Smoothed round trip", figures.rtt_seconds.unwrap_or(f64::NAN));
+        metrics.counters(
+            "larder_upstream_failures",
+            "Fetches that failed",
+            "reason",
+            failures,
+        );
+        metrics.gauge(
+            "larder_upstream_under_way",
+            "Fetches under way",
+            figures.under_way as f64,
+        );
+        metrics.counter(
+            "larder_upstream_interests",
+            "Interests sent",
+            figures.interests,
+        );
+        metrics.counter(
+            "larder_upstream_retransmissions",
+            "Interests sent again",
+            figures.retransmissions,
+        );
+        metrics.counter(
+            "larder_upstream_segments",
+            "Segments received",
+            figures.segments,
+        );
+        metrics.counter(
+            "larder_upstream_bytes",
+            "Bytes of bodies received",
+            figures.bytes,
+        );
+        metrics.counter(
+            "larder_upstream_rejected",
+            "Data with a wrong signature",
+            figures.rejected,
+        );
+        metrics.gauge(
+            "larder_upstream_rtt_seconds",
+            "Smoothed round trip",
+            figures.rtt_seconds.unwrap_or(f64::NAN),
+        );
     }
 }

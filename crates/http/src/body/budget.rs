@@ -30,7 +30,12 @@ struct Room {
 
 impl Budget {
     pub(crate) fn new(limit: u64) -> Budget {
-        Budget { room: Arc::new(Room { limit: AtomicU64::new(limit), ..Room::default() }) }
+        Budget {
+            room: Arc::new(Room {
+                limit: AtomicU64::new(limit),
+                ..Room::default()
+            }),
+        }
     }
 
     /// Returns the number of refused reservations so far. The host uses it to recognise slow
@@ -51,12 +56,19 @@ impl Budget {
     pub(crate) fn check_invariants(&self, stored: u64) {
         let used = self.room.used.load(Ordering::Relaxed);
         let reserved = used.saturating_add_unsigned(stored);
-        assert!(reserved >= 0, "{used} bytes of the budget are in use, beside {stored} in the store");
+        assert!(
+            reserved >= 0,
+            "{used} bytes of the budget are in use, beside {stored} in the store"
+        );
     }
 
     /// Returns the reserved bytes.
     pub(crate) fn used(&self) -> u64 {
-        self.room.used.load(Ordering::Relaxed).max(0).cast_unsigned()
+        self.room
+            .used
+            .load(Ordering::Relaxed)
+            .max(0)
+            .cast_unsigned()
     }
 
     pub(crate) fn limit(&self) -> u64 {
@@ -70,7 +82,11 @@ impl Budget {
     }
 
     fn limit_for(&self, bytes: u64) -> u64 {
-        if bytes <= self.limit() / limits::SMALL_FILL { self.limit() } else { self.limit_for_large() }
+        if bytes <= self.limit() / limits::SMALL_FILL {
+            self.limit()
+        } else {
+            self.limit_for_large()
+        }
     }
 
     /// A body with so many bytes is stored.
@@ -90,7 +106,9 @@ impl Budget {
 
     /// Gives up so much of it for another purpose, but never more than half.
     pub(crate) fn cede(&self, bytes: u64) {
-        self.room.limit.fetch_sub(bytes.min(self.limit() / 2), Ordering::Relaxed);
+        self.room
+            .limit
+            .fetch_sub(bytes.min(self.limit() / 2), Ordering::Relaxed);
     }
 
     /// Reserves a part of it; `None` if it is spent.
@@ -105,14 +123,21 @@ impl Budget {
     pub fn reserve_for_tier_hit(&self, bytes: u64) -> Option<Reservation> {
         let is_small = bytes <= self.limit() / limits::SMALL_FILL;
         let is_idle = self.used() <= self.limit() / limits::SMALL_FILLS_SHARE;
-        let limit = if is_small || is_idle { self.limit_for_large() } else { self.limit() / 2 };
+        let limit = if is_small || is_idle {
+            self.limit_for_large()
+        } else {
+            self.limit() / 2
+        };
         let mut reservation = self.reservation();
         reservation.grow_within(bytes, limit).ok()?;
         Some(reservation)
     }
 
     pub(crate) fn reservation(&self) -> Reservation {
-        Reservation { budget: self.clone(), bytes: 0 }
+        Reservation {
+            budget: self.clone(),
+            bytes: 0,
+        }
     }
 }
 
@@ -146,14 +171,18 @@ impl Reservation {
         let fits = |sum: &i64| *sum < 0 || sum.cast_unsigned() <= limit;
         let grown = |used: i64| used.checked_add(more).filter(fits);
         let used = &self.budget.room.used;
-        used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown).map_err(|_| Refusal::Busy)?;
+        used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown)
+            .map_err(|_| Refusal::Busy)?;
         self.bytes += bytes;
         Ok(())
     }
 
     pub(crate) fn shrink_to(&mut self, bytes: u64) {
         let less = self.bytes.saturating_sub(bytes);
-        self.budget.room.used.fetch_sub(less as i64, Ordering::Relaxed);
+        self.budget
+            .room
+            .used
+            .fetch_sub(less as i64, Ordering::Relaxed);
         self.bytes -= less;
     }
 

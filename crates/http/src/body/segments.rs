@@ -31,7 +31,12 @@ impl Segments {
             Some(parts) => {
                 let both = |(lines, range)| [Segment::Lines(lines), Segment::Content(range)];
                 let closing = Segment::Lines(parts.closing);
-                parts.parts.into_iter().flat_map(both).chain([closing]).collect()
+                parts
+                    .parts
+                    .into_iter()
+                    .flat_map(both)
+                    .chain([closing])
+                    .collect()
             }
         };
         let left = queue.iter().map(Segment::length).sum();
@@ -41,7 +46,10 @@ impl Segments {
     /// A part of the body.
     pub(crate) fn of(part: Range<u64>) -> Segments {
         let left = part.end - part.start;
-        Segments { queue: VecDeque::from([Segment::Content(part)]), left }
+        Segments {
+            queue: VecDeque::from([Segment::Content(part)]),
+            left,
+        }
     }
 
     /// Bytes still to come.
@@ -57,7 +65,9 @@ impl Segments {
     pub(crate) fn took(&mut self, bytes: u64) {
         self.left = self.left.saturating_sub(bytes);
         match self.queue.front_mut() {
-            Some(Segment::Content(range)) if range.end - range.start > bytes => range.start += bytes,
+            Some(Segment::Content(range)) if range.end - range.start > bytes => {
+                range.start += bytes
+            }
             _ => {
                 self.queue.pop_front();
             }

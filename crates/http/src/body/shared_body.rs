@@ -44,7 +44,12 @@ pub struct BodyPart {
 impl BodyPart {
     /// Returns the part with these bytes.
     pub(crate) fn range(body: BodyId, first: u64, end: Option<u64>) -> BodyPart {
-        BodyPart { body, first, end, left: end.map(|end| end - first) }
+        BodyPart {
+            body,
+            first,
+            end,
+            left: end.map(|end| end - first),
+        }
     }
 }
 
@@ -180,7 +185,9 @@ impl SharedBody {
 
     /// Returns whether the next piece may be pushed: always while the body is collected.
     pub fn room(&mut self) -> Room {
-        let Some(window) = self.window else { return Room::Ready };
+        let Some(window) = self.window else {
+            return Room::Ready;
+        };
         if !self.has_readers() {
             return Room::NoReader;
         }
@@ -195,7 +202,9 @@ impl SharedBody {
     /// [`Cache::on_complete`](crate::Cache::on_complete); `None` if it only passes. Readers wait
     /// until [`SharedBody::finish`]. The caller may shrink them, which may copy them.
     pub fn take_collected(&mut self) -> Option<Vec<u8>> {
-        self.window.is_none().then(|| std::mem::take(&mut self.bytes))
+        self.window
+            .is_none()
+            .then(|| std::mem::take(&mut self.bytes))
     }
 
     /// Ends the body. Its readers get the rest, then the end or the error.
@@ -217,19 +226,31 @@ impl SharedBody {
         if self.window.is_some() {
             return None;
         }
-        let place = Place::Taken { at: part.first, waits: false };
-        let free = self.readers.iter().position(|place| matches!(place, Place::Free));
+        let place = Place::Taken {
+            at: part.first,
+            waits: false,
+        };
+        let free = self
+            .readers
+            .iter()
+            .position(|place| matches!(place, Place::Free));
         let index = free.unwrap_or(self.readers.len());
         match free {
             Some(index) => self.readers[index] = place,
             None => self.readers.push(place),
         }
-        Some(BodyReader { id: ReaderId(index), end: part.end, left: part.left })
+        Some(BodyReader {
+            id: ReaderId(index),
+            end: part.end,
+            left: part.left,
+        })
     }
 
     /// Returns the next piece for a reader.
     pub fn read(&mut self, reader: &mut BodyReader, wakes: &mut BodyWakes) -> Read {
-        let Place::Taken { at, .. } = self.readers[reader.id.0] else { return Read::End };
+        let Place::Taken { at, .. } = self.readers[reader.id.0] else {
+            return Read::End;
+        };
         if reader.end == Some(at) {
             return Read::End;
         }
@@ -247,7 +268,10 @@ impl SharedBody {
             };
         }
         let read = piece.len() as u64;
-        self.readers[reader.id.0] = Place::Taken { at: at + read, waits: false };
+        self.readers[reader.id.0] = Place::Taken {
+            at: at + read,
+            waits: false,
+        };
         self.trim(wakes);
         reader.left = reader.left.map(|left| left.saturating_sub(read));
         Read::Bytes(piece)
@@ -276,7 +300,9 @@ impl SharedBody {
     }
 
     fn has_readers(&self) -> bool {
-        self.readers.iter().any(|place| matches!(place, Place::Taken { .. }))
+        self.readers
+            .iter()
+            .any(|place| matches!(place, Place::Taken { .. }))
     }
 
     fn has_room(&self, window: usize) -> bool {
@@ -284,7 +310,9 @@ impl SharedBody {
     }
 
     fn trim(&mut self, wakes: &mut BodyWakes) {
-        let Some(window) = self.window.filter(|_| self.end.is_none()) else { return };
+        let Some(window) = self.window.filter(|_| self.end.is_none()) else {
+            return;
+        };
         let held_to = self.base + self.bytes.len() as u64;
         let slowest = self.readers.iter().filter_map(|place| match place {
             Place::Taken { at, .. } => Some(*at),
@@ -329,7 +357,14 @@ mod tests {
     use crate::body::budget::Budget;
 
     fn part(first: u64, end: Option<u64>) -> BodyPart {
-        BodyPart::range(BodyId { shard: 0, number: 0 }, first, end)
+        BodyPart::range(
+            BodyId {
+                shard: 0,
+                number: 0,
+            },
+            first,
+            end,
+        )
     }
 
     fn read(body: &mut SharedBody, reader: &mut BodyReader) -> Read {
@@ -347,24 +382,45 @@ mod tests {
         let mut early = body.reader(&part(0, None)).unwrap();
         assert_eq!(read(&mut body, &mut early), Read::Wait);
         body.push(b"hello ", &mut wakes);
-        assert_eq!((std::mem::take(&mut wakes.readers), wakes.writer), (vec![early.id()], false));
+        assert_eq!(
+            (std::mem::take(&mut wakes.readers), wakes.writer),
+            (vec![early.id()], false)
+        );
         assert_eq!(read(&mut body, &mut early), piece("hello "));
         let mut late = body.reader(&part(0, None)).unwrap();
         let mut middle = body.reader(&part(4, Some(8))).unwrap();
-        assert_eq!((read(&mut body, &mut middle), middle.left()), (piece("o "), Some(2)));
+        assert_eq!(
+            (read(&mut body, &mut middle), middle.left()),
+            (piece("o "), Some(2))
+        );
         body.push(b"world", &mut wakes);
         assert_eq!(wakes, BodyWakes::default(), "nobody waited");
-        assert_eq!((read(&mut body, &mut late), read(&mut body, &mut early)), (piece("hello world"), piece("world")));
-        assert_eq!((read(&mut body, &mut middle), read(&mut body, &mut middle)), (piece("wo"), Read::End));
+        assert_eq!(
+            (read(&mut body, &mut late), read(&mut body, &mut early)),
+            (piece("hello world"), piece("world"))
+        );
+        assert_eq!(
+            (read(&mut body, &mut middle), read(&mut body, &mut middle)),
+            (piece("wo"), Read::End)
+        );
         let mut ahead = body.reader(&part(20, None)).unwrap();
-        assert_eq!((read(&mut body, &mut early), read(&mut body, &mut ahead)), (Read::Wait, Read::Wait));
+        assert_eq!(
+            (read(&mut body, &mut early), read(&mut body, &mut ahead)),
+            (Read::Wait, Read::Wait)
+        );
         let collected = body.take_collected().unwrap();
         assert_eq!(collected, b"hello world");
         let mut last = body.reader(&part(0, None)).unwrap();
-        assert_eq!((read(&mut body, &mut early), read(&mut body, &mut last)), (Read::Wait, Read::Wait));
+        assert_eq!(
+            (read(&mut body, &mut early), read(&mut body, &mut last)),
+            (Read::Wait, Read::Wait)
+        );
         body.finish(BodyEnd(End::Whole(collected.into())), &mut wakes);
         assert_eq!(wakes.readers.len(), 3);
-        assert_eq!((read(&mut body, &mut early), read(&mut body, &mut ahead)), (Read::End, Read::End));
+        assert_eq!(
+            (read(&mut body, &mut early), read(&mut body, &mut ahead)),
+            (Read::End, Read::End)
+        );
         assert_eq!(read(&mut body, &mut last), piece("hello world"));
     }
 
@@ -376,7 +432,10 @@ mod tests {
         let mut reader = body.reader(&part(0, None)).unwrap();
         body.push(b"half", &mut wakes);
         body.finish(BodyEnd(End::Broken(budget.reserve(4).unwrap())), &mut wakes);
-        assert_eq!((read(&mut body, &mut reader), read(&mut body, &mut reader)), (piece("half"), Read::Broken));
+        assert_eq!(
+            (read(&mut body, &mut reader), read(&mut body, &mut reader)),
+            (piece("half"), Read::Broken)
+        );
         assert_eq!(budget.used(), 4);
         body.leave(reader, &mut wakes);
         assert_eq!(budget.used(), 0);
@@ -387,11 +446,17 @@ mod tests {
     #[test]
     fn a_window_holds_no_more_than_its_slowest_reader_needs() {
         let (mut body, mut wakes) = (SharedBody::default(), BodyWakes::default());
-        let (mut fast, slow) = (body.reader(&part(0, None)).unwrap(), body.reader(&part(0, None)).unwrap());
+        let (mut fast, slow) = (
+            body.reader(&part(0, None)).unwrap(),
+            body.reader(&part(0, None)).unwrap(),
+        );
         let chunk = [7; limits::PIECE_BYTES];
         body.push(&chunk, &mut wakes);
         body.become_window(0, &mut wakes);
-        assert!(body.reader(&part(0, None)).is_none(), "nobody joins a window");
+        assert!(
+            body.reader(&part(0, None)).is_none(),
+            "nobody joins a window"
+        );
         assert_eq!(body.room(), Room::Wait, "a piece is ahead already");
         body.become_window(limits::WINDOW_BYTES, &mut wakes);
         assert!(std::mem::take(&mut wakes.writer), "there is room now");

@@ -54,7 +54,10 @@ impl Streamed {
 
     /// A part of a body.
     pub(crate) fn part(body: InTier, part: Range<u64>) -> Streamed {
-        Streamed { body, segments: Segments::of(part) }
+        Streamed {
+            body,
+            segments: Segments::of(part),
+        }
     }
 
     /// The record that it is read from.
@@ -72,9 +75,10 @@ impl Streamed {
         match self.segments.front() {
             None => StreamedPiece::End,
             Some(Segment::Lines(lines)) => StreamedPiece::Lines(lines.clone()),
-            Some(Segment::Content(range)) => {
-                StreamedPiece::Record { at: self.body.start + range.start, most: range.end - range.start }
-            }
+            Some(Segment::Content(range)) => StreamedPiece::Record {
+                at: self.body.start + range.start,
+                most: range.end - range.start,
+            },
         }
     }
 

@@ -47,7 +47,12 @@ impl Assembly {
     /// Returns the assembly of the body that `response` announces.
     pub(crate) fn new(source: Arc<Source>, response: &mut Response) -> Assembly {
         let segments = Segments::new(response, source.sliced().length);
-        Assembly { source, segments, in_progress: None, looked_up: None }
+        Assembly {
+            source,
+            segments,
+            in_progress: None,
+            looked_up: None,
+        }
     }
 
     /// Takes the part that a body in progress has, the fill of

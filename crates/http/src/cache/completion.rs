@@ -53,7 +53,9 @@ impl Cache {
             && !exchange.forbids_storing
             && self.is_page_of_target(exchange, status, headers)
         {
-            let mut fill = self.start_fill(exchange, status, headers, framed, now).map_err(Some)?;
+            let mut fill = self
+                .start_fill(exchange, status, headers, framed, now)
+                .map_err(Some)?;
             // The request has just invalidated earlier responses; this response describes the state
             // after it.
             fill.asked = now.time + Duration::from_nanos(1);
@@ -78,22 +80,35 @@ impl Cache {
 
     /// RFC 9110 §9.3.3: a response to POST answers later GETs if it states its lifetime, and that
     /// it is the representation of its target.
-    fn is_page_of_target(&self, exchange: &Exchange, status: StatusCode, headers: &HeaderMap) -> bool {
-        let named = headers.get(CONTENT_LOCATION).and_then(|value| value.to_str().ok());
+    fn is_page_of_target(
+        &self,
+        exchange: &Exchange,
+        status: StatusCode,
+        headers: &HeaderMap,
+    ) -> bool {
+        let named = headers
+            .get(CONTENT_LOCATION)
+            .and_then(|value| value.to_str().ok());
         let named = named.and_then(|reference| exchange.key.same_origin_reference(reference));
         let explicit = || freshness::is_explicit(headers, &self.says(exchange, status, headers));
         status == StatusCode::OK && named.is_some_and(|key| key == exchange.key) && explicit()
     }
 
     /// Returns the directives of a response, as the host's rules leave them.
-    pub(crate) fn says(&self, exchange: &Exchange, status: StatusCode, headers: &HeaderMap) -> ResponseDirectives {
+    pub(crate) fn says(
+        &self,
+        exchange: &Exchange,
+        status: StatusCode,
+        headers: &HeaderMap,
+    ) -> ResponseDirectives {
         let mut says = targeted::directives(headers, &self.targets);
         says.is_direct = exchange.is_direct;
         if let Some(rules) = &exchange.rules {
             rules.overrides(status, headers).apply(&mut says, headers);
         }
         // RFC 9111 §5.2.2.10.
-        says.proxy_revalidate |= self.strict_s_maxage && says.s_maxage.is_some() && !says.allows_stale;
+        says.proxy_revalidate |=
+            self.strict_s_maxage && says.s_maxage.is_some() && !says.allows_stale;
         says
     }
 
@@ -106,25 +121,45 @@ impl Cache {
         authorized: bool,
         freshness: &Freshness,
     ) -> Result<(), Refusal> {
-        storability::judge(status, headers, says, authorized, freshness.has_lifetime(), self.share_cookies)
+        storability::judge(
+            status,
+            headers,
+            says,
+            authorized,
+            freshness.has_lifetime(),
+            self.share_cookies,
+        )
     }
 
     /// The origin has something else now, and it will not take the old one's place: the old one
     /// goes, whether or not it had validators. Else a reload shows the new one, and the request
     /// after it the old one again.
-    fn discard_outdated(&mut self, exchange: &Exchange, validated: Option<&Stored>, status: StatusCode) {
+    fn discard_outdated(
+        &mut self,
+        exchange: &Exchange,
+        validated: Option<&Stored>,
+        status: StatusCode,
+    ) {
         if let Some(old) = validated {
             return self.discard(old);
         }
         // About a response that was not validated, a 304 to the client's own condition says
         // nothing, and a part not enough.
-        if !exchange.may_store || matches!(status, StatusCode::NOT_MODIFIED | StatusCode::PARTIAL_CONTENT) {
+        if !exchange.may_store
+            || matches!(
+                status,
+                StatusCode::NOT_MODIFIED | StatusCode::PARTIAL_CONTENT
+            )
+        {
             return;
         }
         if let Some(old) = &exchange.held {
             self.remove_variant_from_tier(old);
         }
-        if let Found::Match(slot) = self.store.find(&exchange.key, exchange.hash, &exchange.headers) {
+        if let Found::Match(slot) = self
+            .store
+            .find(&exchange.key, exchange.hash, &exchange.headers)
+        {
             let old = self.store.stored(slot);
             self.discard(&old);
         }
@@ -149,13 +184,26 @@ impl Cache {
         if headers.contains_key(TRAILER) {
             return Err(Refusal::Trailers);
         }
-        let declared = if status == StatusCode::NO_CONTENT { Some(0) } else { content_length(headers) };
+        let declared = if status == StatusCode::NO_CONTENT {
+            Some(0)
+        } else {
+            content_length(headers)
+        };
         if let Some(length) = declared.filter(|length| *length > self.max_object) {
             self.store.miss(hash, now.time);
-            return self.start_slicing(exchange, status, headers, length, now).ok_or(Refusal::TooLarge);
+            return self
+                .start_slicing(exchange, status, headers, length, now)
+                .ok_or(Refusal::TooLarge);
         }
         let selector = Selector::of(headers, &exchange.headers);
-        let stored = Stored::new(exchange.key.to_bytes(), hash, selector, status, headers, freshness);
+        let stored = Stored::new(
+            exchange.key.to_bytes(),
+            hash,
+            selector,
+            status,
+            headers,
+            freshness,
+        );
         let stored = stored.at(exchange.asked_at);
         let size = declared.map(|length| self.store.size_of(&stored, length));
         let admitted = self.store.miss_and_admit(hash, size, now.time);
@@ -165,7 +213,8 @@ impl Cache {
                 true => observe::Outcome::Reloaded,
                 false => observe::Outcome::Fetched,
             };
-            self.store.observe_fetched(&stored, sizes, outcome, now.time);
+            self.store
+                .observe_fetched(&stored, sizes, outcome, now.time);
         }
         // What the policy does not want is collected where others wait for it: better than a
         // request of each of them. And of what came whole for a slice, the client's part is to be
@@ -174,8 +223,13 @@ impl Cache {
             Ask::Slice(asked) => declared.is_some_and(|length| length <= asked.end - asked.start),
             _ => false,
         };
-        let awaited =
-            || exchange.lead.as_ref().is_some_and(|lead| self.in_flight_table.waiting(lead) > 0) || is_slice();
+        let awaited = || {
+            exchange
+                .lead
+                .as_ref()
+                .is_some_and(|lead| self.in_flight_table.waiting(lead) > 0)
+                || is_slice()
+        };
         // What the store does not want, the second tier may.
         if !admitted && !awaited() && self.tier.is_none() {
             return Err(Refusal::NotAdmitted);
@@ -234,7 +288,12 @@ impl Cache {
         fill.broken()
     }
 
-    fn complete_fill(&mut self, mut fill: Fill, collected: Option<Bytes>, now: Now) -> (Completion, BodyEnd) {
+    fn complete_fill(
+        &mut self,
+        mut fill: Fill,
+        collected: Option<Bytes>,
+        now: Now,
+    ) -> (Completion, BodyEnd) {
         let asked = fill.asked;
         if fill.slicer.is_some() {
             self.on_slices_cut(&mut fill, now);
@@ -245,7 +304,8 @@ impl Cache {
             };
             return (completion, fill.into_stored(None).2);
         }
-        if fill.abandoned.is_some() && fill.declared.is_some() || !fill.is_whole(collected.as_ref()) {
+        if fill.abandoned.is_some() && fill.declared.is_some() || !fill.is_whole(collected.as_ref())
+        {
             return (Completion::Truncated, fill.cut_short(collected));
         }
         if let Some(refusal) = fill.abandoned {
@@ -256,14 +316,23 @@ impl Cache {
         }
         let (unwanted, hash) = (fill.unwanted, fill.stored.hash);
         if self.store.is_outdated(&fill.stored, asked) {
-            return (Completion::Refused(Refusal::Invalidated), fill.into_stored(collected).2);
+            return (
+                Completion::Refused(Refusal::Invalidated),
+                fill.into_stored(collected).2,
+            );
         }
         // Of what had no length, the policy is asked now.
         let size = self.store.size_of(&fill.stored, fill.len());
         if fill.declared.is_none() {
-            self.store.observe_fetched(&fill.stored, (size, fill.len()), observe::Outcome::Fetched, now.time);
+            self.store.observe_fetched(
+                &fill.stored,
+                (size, fill.len()),
+                observe::Outcome::Fetched,
+                now.time,
+            );
         }
-        let is_admitted = !unwanted && (fill.declared.is_some() || self.store.admit_or_fill(hash, size, now.time));
+        let is_admitted = !unwanted
+            && (fill.declared.is_some() || self.store.admit_or_fill(hash, size, now.time));
         let is_storable = fill.is_storable;
         let (mut stored, body, end) = fill.into_stored(collected);
         if is_storable {
@@ -295,10 +364,21 @@ impl Cache {
         // A purge that names the response by its former tags, or whose walk has not come to it.
         let was_purged = self.store.purges.verdict(stored) == PurgeVerdict::Purged;
         stored.asked_at = exchange.asked_at;
-        let says = stored.freshen(headers, |status, headers| self.says(exchange, status, headers), exchange.asked, now);
+        let says = stored.freshen(
+            headers,
+            |status, headers| self.says(exchange, status, headers),
+            exchange.asked,
+            now,
+        );
         let authorized = exchange.is_authorized();
         let renewed = stored.headers();
-        let verdict = self.judge(stored.status, &renewed, &says, authorized, &stored.freshness);
+        let verdict = self.judge(
+            stored.status,
+            &renewed,
+            &says,
+            authorized,
+            &stored.freshness,
+        );
         let selector = Selector::of(&renewed, &exchange.headers);
         if verdict.is_err() || selector != stored.selector {
             self.discard(stored);

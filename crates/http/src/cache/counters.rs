@@ -54,7 +54,9 @@ pub struct Counters {
 impl Counters {
     /// Adds the counters of another shard.
     pub fn add(&mut self, other: &Counters) {
-        let Counters { forwarded, refused, .. } = other;
+        let Counters {
+            forwarded, refused, ..
+        } = other;
         let one = |to: &mut u64, from: u64| *to += from;
         one(&mut self.requests, other.requests);
         one(&mut self.hits, other.hits);
@@ -75,8 +77,14 @@ impl Counters {
         one(&mut self.upstream_failures, other.upstream_failures);
         one(&mut self.clocks_behind, other.clocks_behind);
         one(&mut self.heads_too_large, other.heads_too_large);
-        self.forwarded.iter_mut().zip(forwarded).for_each(|(to, from)| *to += from);
-        self.refused.iter_mut().zip(refused).for_each(|(to, from)| *to += from);
+        self.forwarded
+            .iter_mut()
+            .zip(forwarded)
+            .for_each(|(to, from)| *to += from);
+        self.refused
+            .iter_mut()
+            .zip(refused)
+            .for_each(|(to, from)| *to += from);
     }
 
     /// Counts the second tier's hit, with the bytes of a body or a part of it.

@@ -146,9 +146,14 @@ pub(crate) enum TierLookup {
 impl Ask {
     /// Replaces the client's range, and restricts it to the known representation.
     fn set_range(&self, headers: &mut HeaderMap) {
-        let (Ask::Slice(range) | Ask::Next(range, _)) = self else { return };
+        let (Ask::Slice(range) | Ask::Next(range, _)) = self else {
+            return;
+        };
         let text = format!("bytes={}-{}", range.start, range.end - 1);
-        headers.insert(RANGE, HeaderValue::try_from(text).expect("digits and a token"));
+        headers.insert(
+            RANGE,
+            HeaderValue::try_from(text).expect("digits and a token"),
+        );
         if let Ask::Next(_, source) = self {
             headers.insert(IF_RANGE, source.sliced().pin.value.clone());
         }

@@ -33,13 +33,21 @@ pub(crate) struct Failing {
 
 impl FailingKeys {
     pub(crate) fn new(places: usize) -> FailingKeys {
-        FailingKeys { places: vec![Place::default(); places].into_boxed_slice() }
+        FailingKeys {
+            places: vec![Place::default(); places].into_boxed_slice(),
+        }
     }
 
     /// The origin has failed for a key.
     pub(crate) fn note(&mut self, hash: u64, is_disconnected: bool, now: Time) {
         let next_try = now + limits::FAILURE_RETRY;
-        *self.place(hash) = Place { hash, failed: now, next_try, is_disconnected, is_used: true };
+        *self.place(hash) = Place {
+            hash,
+            failed: now,
+            next_try,
+            is_disconnected,
+            is_used: true,
+        };
     }
 
     /// The origin has answered for a key.
@@ -53,14 +61,18 @@ impl FailingKeys {
     /// Returns how the origin fails for a key, if it does. A try that is due is that of the caller.
     pub(crate) fn look_up(&mut self, hash: u64, now: Time) -> Option<Failing> {
         let place = self.place(hash);
-        if !place.is_used || place.hash != hash || place.failed + limits::FAILURE_REMEMBERED <= now {
+        if !place.is_used || place.hash != hash || place.failed + limits::FAILURE_REMEMBERED <= now
+        {
             return None;
         }
         let is_try_due = place.next_try <= now;
         if is_try_due {
             place.next_try = now + limits::FAILURE_RETRY;
         }
-        Some(Failing { is_disconnected: place.is_disconnected, is_try_due })
+        Some(Failing {
+            is_disconnected: place.is_disconnected,
+            is_try_due,
+        })
     }
 
     fn place(&mut self, hash: u64) -> &mut Place {

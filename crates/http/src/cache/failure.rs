@@ -28,7 +28,10 @@ impl Cache {
         // or stale.
         let insists = exchange.insists || exchange.reason != ForwardReason::Stale;
         let stored = exchange.held.as_ref().filter(|_| !insists)?;
-        if !stored.freshness.may_be_stale_on_failure(status.is_none(), now.time) {
+        if !stored
+            .freshness
+            .may_be_stale_on_failure(status.is_none(), now.time)
+        {
             return None;
         }
         // The response was purged, or changed by an unsafe request, during the fetch.
@@ -37,15 +40,33 @@ impl Cache {
         }
         self.failing.note(exchange.hash, status.is_none(), now.time);
         let ttl_seconds = stored.freshness.ttl_seconds(now.time);
-        let cache_status = CacheStatus::Stale { reason: exchange.reason, status, ttl_seconds };
+        let cache_status = CacheStatus::Stale {
+            reason: exchange.reason,
+            status,
+            ttl_seconds,
+        };
         let headers = stored.validated_headers(now.time, cache_status);
-        let response = stored.ready(headers).reply(&exchange.method, &exchange.headers);
+        let response = stored
+            .ready(headers)
+            .reply(&exchange.method, &exchange.headers);
         if stored.sliced().is_some() {
             // Only a range within one stored slice: other slices would have to be fetched.
             // Followers send requests of their own.
-            let (key, stored, request) = (exchange.key.clone(), stored.clone(), exchange.headers.clone());
-            let source = Source { key, version: exchange.version, stored, request, passed: 0 };
-            let Served::AtOnce(answer) = self.serve(source, response, now) else { return None };
+            let (key, stored, request) = (
+                exchange.key.clone(),
+                stored.clone(),
+                exchange.headers.clone(),
+            );
+            let source = Source {
+                key,
+                version: exchange.version,
+                stored,
+                request,
+                passed: 0,
+            };
+            let Served::AtOnce(answer) = self.serve(source, response, now) else {
+                return None;
+            };
             self.counters.stale += 1;
             return Some(answer);
         }
@@ -54,7 +75,8 @@ impl Cache {
         self.counters.hit_bytes += answer.length();
         if let Some(lead) = exchange.lead.take() {
             let stored = Box::new(stored.clone());
-            self.in_flight_table.finish(lead, Outcome::Stale { stored, status }, outbox);
+            self.in_flight_table
+                .finish(lead, Outcome::Stale { stored, status }, outbox);
         }
         Some(answer)
     }
@@ -81,7 +103,9 @@ impl Cache {
         outbox: &mut Outbox,
     ) -> Answer {
         match failure {
-            UpstreamFailure::Upload | UpstreamFailure::UploadTimedOut | UpstreamFailure::UploadTooLarge => {}
+            UpstreamFailure::Upload
+            | UpstreamFailure::UploadTimedOut
+            | UpstreamFailure::UploadTooLarge => {}
             UpstreamFailure::HeadTooLarge => self.counters.heads_too_large += 1,
             _ => self.counters.upstream_failures += 1,
         }
@@ -100,27 +124,51 @@ impl Cache {
         }
         // RFC 9111 §5.2.2.2: with must-revalidate, a cache that cannot reach the origin MUST answer
         // with an error, and SHOULD with 504.
-        let strict = exchange.held.as_ref().is_some_and(|stored| stored.freshness.forbids_stale());
+        let strict = exchange
+            .held
+            .as_ref()
+            .is_some_and(|stored| stored.freshness.forbids_stale());
         let (status, line) = match failure {
-            UpstreamFailure::Upload => (StatusCode::BAD_REQUEST, "larder: the request's body broke off\n"),
-            UpstreamFailure::UploadTimedOut => {
-                (StatusCode::REQUEST_TIMEOUT, "larder: nothing more of the request's body came in time\n")
-            }
-            UpstreamFailure::UploadTooLarge => {
-                (StatusCode::PAYLOAD_TOO_LARGE, "larder: the request's body is too large\n")
-            }
-            UpstreamFailure::Circle => (StatusCode::LOOP_DETECTED, "larder: the request goes round in a circle\n"),
-            UpstreamFailure::TimedOut => (StatusCode::GATEWAY_TIMEOUT, "larder: the origin did not answer in time\n"),
-            _ if strict => (StatusCode::GATEWAY_TIMEOUT, "larder: the origin cannot be reached to validate\n"),
-            UpstreamFailure::Unreachable => (StatusCode::BAD_GATEWAY, "larder: the origin cannot be reached\n"),
-            UpstreamFailure::Malformed => (StatusCode::BAD_GATEWAY, "larder: the origin's response is malformed\n"),
+            UpstreamFailure::Upload => (
+                StatusCode::BAD_REQUEST,
+                "larder: the request's body broke off\n",
+            ),
+            UpstreamFailure::UploadTimedOut => (
+                StatusCode::REQUEST_TIMEOUT,
+                "larder: nothing more of the request's body came in time\n",
+            ),
+            UpstreamFailure::UploadTooLarge => (
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "larder: the request's body is too large\n",
+            ),
+            UpstreamFailure::Circle => (
+                StatusCode::LOOP_DETECTED,
+                "larder: the request goes round in a circle\n",
+            ),
+            UpstreamFailure::TimedOut => (
+                StatusCode::GATEWAY_TIMEOUT,
+                "larder: the origin did not answer in time\n",
+            ),
+            _ if strict => (
+                StatusCode::GATEWAY_TIMEOUT,
+                "larder: the origin cannot be reached to validate\n",
+            ),
+            UpstreamFailure::Unreachable => (
+                StatusCode::BAD_GATEWAY,
+                "larder: the origin cannot be reached\n",
+            ),
+            UpstreamFailure::Malformed => (
+                StatusCode::BAD_GATEWAY,
+                "larder: the origin's response is malformed\n",
+            ),
             UpstreamFailure::HeadTooLarge => (
                 StatusCode::BAD_GATEWAY,
                 "larder: the origin's response has too many header fields, or too large ones\n",
             ),
-            UpstreamFailure::Unavailable { .. } => {
-                (StatusCode::SERVICE_UNAVAILABLE, "larder: no server of the origin is available\n")
-            }
+            UpstreamFailure::Unavailable { .. } => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "larder: no server of the origin is available\n",
+            ),
         };
         let forwarded = CacheStatus::Forwarded {
             reason: exchange.reason,
@@ -130,12 +178,21 @@ impl Cache {
             refusal: None,
         };
         let retry_after = match failure {
-            UpstreamFailure::Unavailable { retry_after } if !strict => Some(HeaderValue::from(retry_after)),
+            UpstreamFailure::Unavailable { retry_after } if !strict => {
+                Some(HeaderValue::from(retry_after))
+            }
             _ => None,
         };
         if let Some(lead) = exchange.lead.take() {
             let retry_after = retry_after.clone();
-            self.in_flight_table.finish(lead, Outcome::Failed { status, retry_after }, outbox);
+            self.in_flight_table.finish(
+                lead,
+                Outcome::Failed {
+                    status,
+                    retry_after,
+                },
+                outbox,
+            );
         }
         let mut answer = Answer::error(status, &exchange.method, line, forwarded, now);
         if let Some(after) = retry_after {

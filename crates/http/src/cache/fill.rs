@@ -138,7 +138,9 @@ impl Fill {
 
     /// Returns true if [`crate::Cache::on_slices_cut`] has to be called.
     pub fn has_slices(&self) -> bool {
-        self.slicer.as_ref().is_some_and(|slicer| slicer.has_slices())
+        self.slicer
+            .as_ref()
+            .is_some_and(|slicer| slicer.has_slices())
     }
 
     /// Stops the storing of the rest of the body.
@@ -152,14 +154,23 @@ impl Fill {
     pub fn part(&self) -> BodyPart {
         let (first, end) = self.part;
         let left = end.or(self.declared).map(|end| end.saturating_sub(first));
-        BodyPart { body: self.body, first, end, left }
+        BodyPart {
+            body: self.body,
+            first,
+            end,
+            left,
+        }
     }
 
     /// Returns the response with its body, and the end for the readers. The store and the readers
     /// hold the body with its room, which is given back when the last of them drops it; a slow
     /// reader may take hours.
     pub(crate) fn into_stored(self, collected: Option<Bytes>) -> (Stored, Bytes, BodyEnd) {
-        let Fill { mut stored, mut room, .. } = self;
+        let Fill {
+            mut stored,
+            mut room,
+            ..
+        } = self;
         let Some(body) = collected.filter(|_| self.abandoned.is_none()) else {
             return (stored, Bytes::new(), BodyEnd(End::Passed(room)));
         };
@@ -189,8 +200,13 @@ impl Fill {
     /// of events (server-sent events).
     pub fn may_be_silent(&self) -> bool {
         let is_of_events = || {
-            let kind = self.stored.fields().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
-            kind.and_then(|kind| kind.get(..EVENTS.len())).is_some_and(|kind| kind.eq_ignore_ascii_case(EVENTS))
+            let kind = self
+                .stored
+                .fields()
+                .get(CONTENT_TYPE)
+                .map(HeaderValue::as_bytes);
+            kind.and_then(|kind| kind.get(..EVENTS.len()))
+                .is_some_and(|kind| kind.eq_ignore_ascii_case(EVENTS))
         };
         self.declared.is_none() && (self.lead.is_none() || is_of_events())
     }
@@ -204,7 +220,9 @@ impl Fill {
     /// was collected, unless it only passes.
     pub(crate) fn is_whole(&self, collected: Option<&Bytes>) -> bool {
         let is_collected = || collected.is_some_and(|bytes| bytes.len() as u64 == self.received);
-        self.declared.is_none_or(|declared| declared == self.received) && (self.abandoned.is_some() || is_collected())
+        self.declared
+            .is_none_or(|declared| declared == self.received)
+            && (self.abandoned.is_some() || is_collected())
     }
 
     fn make_room(&mut self, more: usize, body: &mut SharedBody) -> Result<(), Refusal> {
@@ -212,11 +230,18 @@ impl Fill {
         let needed = (held as u64).saturating_add(more as u64);
         if needed > self.limit {
             // One that only passes does so for want of room.
-            return Err(if self.limit == 0 { Refusal::Busy } else { Refusal::TooLarge });
+            return Err(if self.limit == 0 {
+                Refusal::Busy
+            } else {
+                Refusal::TooLarge
+            });
         }
         let reserved = self.room.bytes;
         if needed > reserved {
-            let wanted = needed.max(reserved * 2).max(limits::FILL_START_BYTES as u64).min(self.limit);
+            let wanted = needed
+                .max(reserved * 2)
+                .max(limits::FILL_START_BYTES as u64)
+                .min(self.limit);
             self.room.grow(wanted - reserved)?;
         }
         let reserved = usize::try_from(self.room.bytes).map_err(|_| Refusal::TooLarge)?;

@@ -40,13 +40,17 @@ impl Cache {
     /// Notes a purge of more than one key: a response that it names and that was requested before
     /// is not stored from now on. The position goes to [`Cache::purge_tier`].
     pub fn note_purge(&mut self, purge: &Purge) -> Position {
-        purge.scope.with_purged(|what| self.store.purges.open(what, purge.soft))
+        purge
+            .scope
+            .with_purged(|what| self.store.purges.open(what, purge.soft))
     }
 
     /// Begins a purge in this shard: no request follows an earlier one for what the purge names.
     /// The requests whose response has not begun are compared with the purge when it begins.
     pub fn begin_purge(&mut self, purge: &Purge) {
-        purge.scope.with_purged(|what| self.in_flight_table.forget_purged(what));
+        purge
+            .scope
+            .with_purged(|what| self.in_flight_table.forget_purged(what));
     }
 
     /// Carries out a purge of more than one key in the second tier, which all shards share. Each
@@ -61,12 +65,17 @@ impl Cache {
     /// One step of a purge of more than one key in this shard: see [`Cache::purge`].
     pub fn continue_purge(&mut self, purge: &Purge, from: usize, now: Now) -> Purged {
         if from == 0 && self.shard == 0 {
-            self.store.observer.removed_all(observed_scope(&purge.scope), purge.soft, now.time);
+            self.store
+                .observer
+                .removed_all(observed_scope(&purge.scope), purge.soft, now.time);
         }
         let purged = match &purge.scope {
             Scope::Exact(url) => return self.purge_url(url, purge, now),
             Scope::Tag(tag) => self.store.purge_tag(tag, from, purge.soft, now.time),
-            Scope::Prefix(url) => self.store.purge_prefix(&url.prefix(), from, purge.soft, now.time),
+            Scope::Prefix(url) => {
+                self.store
+                    .purge_prefix(&url.prefix(), from, purge.soft, now.time)
+            }
             Scope::Everything => self.store.purge(from, purge.soft, now.time, |_| true),
         };
         self.counters.purged += purged.objects;
@@ -91,7 +100,10 @@ impl Cache {
             }
         };
         self.counters.purged += objects;
-        Purged { objects, next: None }
+        Purged {
+            objects,
+            next: None,
+        }
     }
 
     /// RFC 9111 §4.4: a cache MUST invalidate the target of an unsafe method (or one it does not
@@ -105,7 +117,8 @@ impl Cache {
         now: Now,
         outbox: &mut Outbox,
     ) {
-        let safe = [Method::GET, Method::HEAD, Method::OPTIONS, Method::TRACE].contains(&exchange.method);
+        let safe =
+            [Method::GET, Method::HEAD, Method::OPTIONS, Method::TRACE].contains(&exchange.method);
         if safe || !(status.is_success() || status.is_redirection()) {
             return;
         }
@@ -115,7 +128,9 @@ impl Cache {
         self.invalidate(&exchange.key, exchange.hash, now);
         for name in [LOCATION, CONTENT_LOCATION] {
             let reference = headers.get(&name).and_then(|value| value.to_str().ok());
-            if let Some(key) = reference.and_then(|reference| exchange.key.same_origin_reference(reference)) {
+            if let Some(key) =
+                reference.and_then(|reference| exchange.key.same_origin_reference(reference))
+            {
                 let route = self.router.of_key(key);
                 if route.shard() == usize::from(self.shard) {
                     self.invalidate(&route.key, route.hash, now);
@@ -127,13 +142,32 @@ impl Cache {
     }
 
     /// Returns true if a purge since the request names the response to it.
-    fn was_purged_meanwhile(&self, exchange: &Exchange, status: StatusCode, headers: &HeaderMap, now: Now) -> bool {
+    fn was_purged_meanwhile(
+        &self,
+        exchange: &Exchange,
+        status: StatusCode,
+        headers: &HeaderMap,
+        now: Now,
+    ) -> bool {
         if self.store.purges.now() == exchange.asked_at {
             return false;
         }
-        let freshness = Freshness::of(status, headers, &self.says(exchange, status, headers), exchange.asked, now);
+        let freshness = Freshness::of(
+            status,
+            headers,
+            &self.says(exchange, status, headers),
+            exchange.asked,
+            now,
+        );
         let selector = Selector::of(headers, &exchange.headers);
-        let response = Stored::new(exchange.key.to_bytes(), exchange.hash, selector, status, headers, freshness);
+        let response = Stored::new(
+            exchange.key.to_bytes(),
+            exchange.hash,
+            selector,
+            status,
+            headers,
+            freshness,
+        );
         self.store.purges.verdict(&response.at(exchange.asked_at)) != PurgeVerdict::Kept
     }
 

@@ -31,7 +31,9 @@ use crate::outbox::Outbox;
 use crate::rfc::fields::CdnLoop;
 use crate::rfc::route::Router;
 use crate::store::index::Store;
-use crate::store::policy_engine::{EngineAccess, EngineFigures, EngineHandle, Eviction, PolicyEngine};
+use crate::store::policy_engine::{
+    EngineAccess, EngineFigures, EngineHandle, Eviction, PolicyEngine,
+};
 use crate::store::purges::Purges;
 use crate::store::second_tier::SecondTier;
 use http::HeaderName;
@@ -129,7 +131,13 @@ impl Cache {
     pub fn new(config: &Config, streams: &Streams) -> Result<Cache, SpecError> {
         let engine = PolicyEngine::new(Engine::new(&config.policy, config.capacity, streams)?);
         let shared = SharedParts::new(config);
-        Ok(Cache::shard(config, streams, EngineHandle::new(Box::new(RefCell::new(engine))), &shared, (0, 1)))
+        Ok(Cache::shard(
+            config,
+            streams,
+            EngineHandle::new(Box::new(RefCell::new(engine))),
+            &shared,
+            (0, 1),
+        ))
     }
 
     /// Creates the shards of an empty cache, `count` of them (from 1 to [`limits::SHARDS`]). They
@@ -144,7 +152,11 @@ impl Cache {
         count: u16,
         share: impl FnOnce(PolicyEngine) -> A,
     ) -> Result<Vec<Cache>, SpecError> {
-        let engine = share(PolicyEngine::new(Engine::new(&config.policy, config.capacity, streams)?));
+        let engine = share(PolicyEngine::new(Engine::new(
+            &config.policy,
+            config.capacity,
+            streams,
+        )?));
         let shared = SharedParts::new(config);
         let count = count.clamp(1, limits::SHARDS);
         let shard = |number| {
@@ -168,7 +180,14 @@ impl Cache {
         let mut cache = Cache {
             shard,
             router: Router::new(config.hash_key, shards),
-            store: Store::new(engine, observer, budget.clone(), purges.clone(), &config.hash_key, (shard, shards)),
+            store: Store::new(
+                engine,
+                observer,
+                budget.clone(),
+                purges.clone(),
+                &config.hash_key,
+                (shard, shards),
+            ),
             in_flight_table: InFlightTable::new(
                 part(limits::ALONE_PLACES),
                 part(limits::VARY_PLACES),
@@ -192,7 +211,9 @@ impl Cache {
             tier_queue: 0,
             unsettled: false,
         };
-        cache.store.bound_variants_to(config.variants, config.capacity.bytes());
+        cache
+            .store
+            .bound_variants_to(config.variants, config.capacity.bytes());
         cache
     }
 
@@ -211,10 +232,17 @@ impl Cache {
         outbox: &mut Outbox,
     ) -> Result<(), SpecError> {
         let mut evictions = Vec::new();
-        self.store
-            .engine
-            .with(|engine| engine.reconfigure(&config.policy, config.capacity, streams, now.time, &mut evictions))?;
-        self.budget.set_limit(limits::filling(config.capacity.bytes()));
+        self.store.engine.with(|engine| {
+            engine.reconfigure(
+                &config.policy,
+                config.capacity,
+                streams,
+                now.time,
+                &mut evictions,
+            )
+        })?;
+        self.budget
+            .set_limit(limits::filling(config.capacity.bytes()));
         if self.tier.is_some() {
             self.budget.cede(self.tier_queue);
         }
@@ -229,7 +257,8 @@ impl Cache {
         (self.max_object, self.slice_bytes) = sizes(config, &self.budget);
         self.share_cookies = config.share_cookies;
         self.strict_s_maxage = config.strict_s_maxage;
-        self.store.bound_variants_to(config.variants, config.capacity.bytes());
+        self.store
+            .bound_variants_to(config.variants, config.capacity.bytes());
         self.ignores_reloads = config.ignore_reloads;
         self.collapses = config.collapse;
         self.targets = config.targets.clone().into_boxed_slice();
@@ -279,7 +308,10 @@ impl Cache {
     /// Returns the number of the next body in progress.
     pub(crate) fn next_body(&mut self) -> BodyId {
         self.bodies += 1;
-        BodyId { shard: self.shard, number: self.bodies }
+        BodyId {
+            shard: self.shard,
+            number: self.bodies,
+        }
     }
 
     /// Appends the sampled requests of this shard since the last call, and returns the counts of
@@ -290,7 +322,12 @@ impl Cache {
 
     /// Returns the counters of this shard.
     pub fn counters(&self) -> Counters {
-        let Store { evicted, variants_dropped, engine, .. } = &self.store;
+        let Store {
+            evicted,
+            variants_dropped,
+            engine,
+            ..
+        } = &self.store;
         Counters {
             evicted: *evicted,
             variants_dropped: *variants_dropped,
@@ -348,7 +385,10 @@ struct SharedParts {
 impl SharedParts {
     fn new(config: &Config) -> SharedParts {
         let budget = Budget::new(limits::filling(config.capacity.bytes()));
-        SharedParts { budget, purges: Purges::default() }
+        SharedParts {
+            budget,
+            purges: Purges::default(),
+        }
     }
 }
 

@@ -17,7 +17,13 @@ use http::{HeaderMap, StatusCode};
 /// Request fields by which a client requests something other than the stored response, or that the
 /// origin has to evaluate: all fields that [`Cache::on_request`] evaluates, except those of
 /// [`ASK_FOR_LESS`] and those that a stored `Vary` names.
-const PREVENT: [&str; 5] = ["cache-control", "if-match", "if-range", "if-unmodified-since", "pragma"];
+const PREVENT: [&str; 5] = [
+    "cache-control",
+    "if-match",
+    "if-range",
+    "if-unmodified-since",
+    "pragma",
+];
 
 /// Request fields that may turn the stored response into a 304 or a part.
 const ASK_FOR_LESS: [&str; 3] = ["if-modified-since", "if-none-match", "range"];
@@ -82,7 +88,9 @@ impl Cache {
         now: Now,
         start: &mut Vec<u8>,
     ) -> Option<PlainHit> {
-        let route = self.router.route(request.scheme, request.authority, request.target);
+        let route = self
+            .router
+            .route(request.scheme, request.authority, request.target);
         self.plain_hit_at(&route, request.asks_for_less, fields, now, start, |_| ())
     }
 
@@ -111,7 +119,11 @@ impl Cache {
         let view = self.store.view(slot);
         let entry = self.store.entry(slot);
         let is_whole = entry.status == StatusCode::OK && entry.sliced().is_none();
-        if !is_whole || !entry.freshness.satisfies(&RequestDirectives::default(), now.time) {
+        if !is_whole
+            || !entry
+                .freshness
+                .satisfies(&RequestDirectives::default(), now.time)
+        {
             return None;
         }
         let hit = match request.filter(|_| asks_for_less) {
@@ -119,8 +131,11 @@ impl Cache {
             // RFC 9110 §13.2.2: conditions first, then the range.
             Some(request)
                 if conditional::has_condition(&request) && {
-                    let stored = view
-                        .fields(|name| [ETAG, LAST_MODIFIED, DATE].iter().any(|kept| kept.as_str().as_bytes() == name));
+                    let stored = view.fields(|name| {
+                        [ETAG, LAST_MODIFIED, DATE]
+                            .iter()
+                            .any(|kept| kept.as_str().as_bytes() == name)
+                    });
                     conditional::is_not_modified(&request, &stored)
                 } =>
             {
@@ -155,6 +170,10 @@ impl Cache {
         self.counters.requests += 1;
         self.counters.hits += 1;
         self.counters.hit_bytes += part_length;
-        Some(PlainHit { status, body_bytes: part_length, rest })
+        Some(PlainHit {
+            status,
+            body_bytes: part_length,
+            rest,
+        })
     }
 }

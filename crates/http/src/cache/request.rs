@@ -25,18 +25,34 @@ use http::{HeaderMap, Method, StatusCode};
 impl Cache {
     /// Processes a client's request.
     pub fn on_request(&mut self, request: &RequestHead<'_>, now: Now) -> Step {
-        self.on_request_at(&self.router.route(request.scheme, request.authority, request.target), request, now)
+        self.on_request_at(
+            &self
+                .router
+                .route(request.scheme, request.authority, request.target),
+            request,
+            now,
+        )
     }
 
     /// Does what [`Cache::on_request`] does, for a request whose route is known.
-    pub fn on_request_at(&mut self, route: &Route<'_>, request: &RequestHead<'_>, now: Now) -> Step {
+    pub fn on_request_at(
+        &mut self,
+        route: &Route<'_>,
+        request: &RequestHead<'_>,
+        now: Now,
+    ) -> Step {
         self.counters.requests += 1;
         self.step(route, request, None, self.collapses, now)
     }
 
     /// Does what [`Cache::on_request_at`] does, for a request that by the host's decision neither
     /// waits for another one nor lets others wait for it.
-    pub fn on_uncollapsed_request_at(&mut self, route: &Route<'_>, request: &RequestHead<'_>, now: Now) -> Step {
+    pub fn on_uncollapsed_request_at(
+        &mut self,
+        route: &Route<'_>,
+        request: &RequestHead<'_>,
+        now: Now,
+    ) -> Step {
         self.counters.requests += 1;
         self.step(route, request, None, false, now)
     }
@@ -49,7 +65,9 @@ impl Cache {
         if directives.only_if_cached {
             return Step::Answer(self.unsatisfied(request, now));
         }
-        let Route { key, hash, .. } = self.router.route(request.scheme, request.authority, request.target);
+        let Route { key, hash, .. } =
+            self.router
+                .route(request.scheme, request.authority, request.target);
         let reason = match *request.method {
             Method::GET | Method::HEAD => ForwardReason::Bypass,
             _ => ForwardReason::Method,
@@ -63,7 +81,9 @@ impl Cache {
     /// ([`crate::JoinResult::Again`]). A reload accepts a stored response that came since it
     /// `joined` and was not requested before the response that it waited for.
     pub fn on_released(&mut self, request: &RequestHead<'_>, joined: Joined, now: Now) -> Step {
-        let route = self.router.route(request.scheme, request.authority, request.target);
+        let route = self
+            .router
+            .route(request.scheme, request.authority, request.target);
         self.step(&route, request, Some(joined), self.collapses, now)
     }
 
@@ -91,7 +111,11 @@ impl Cache {
     /// Returns the directives of a client, as far as they are obeyed.
     pub(crate) fn directives(&self, headers: &HeaderMap) -> RequestDirectives {
         let directives = RequestDirectives::of(headers);
-        if self.ignores_reloads { directives.without_reload() } else { directives }
+        if self.ignores_reloads {
+            directives.without_reload()
+        } else {
+            directives
+        }
     }
 
     /// `joined` is set if the request waited for another one's response, which did not answer it.
@@ -117,17 +141,23 @@ impl Cache {
             }
             None => {}
         }
-        let (reason, held) = match self.answer_from_store(request, &key, hash, &directives, joined, now) {
-            Ok(step) => return step,
-            Err(miss) => miss,
-        };
+        let (reason, held) =
+            match self.answer_from_store(request, &key, hash, &directives, joined, now) {
+                Ok(step) => return step,
+                Err(miss) => miss,
+            };
         let in_tier = held.is_none() && self.may_be_in_tier(&key);
         if directives.only_if_cached && !in_tier {
             return Step::Answer(self.unsatisfied(request, now));
         }
-        let may_store = request.method == Method::GET && !directives.no_store && !directives.only_if_cached;
+        let may_store =
+            request.method == Method::GET && !directives.no_store && !directives.only_if_cached;
         let held = held.map(|slot| self.store.stored(slot));
-        let opening = if may_store { self.opening(request, hash, held.as_ref(), now) } else { None };
+        let opening = if may_store {
+            self.opening(request, hash, held.as_ref(), now)
+        } else {
+            None
+        };
         let mut lead = None;
         // A request of this cache that comes back in a loop gets an error from the host: no request
         // may follow it.
@@ -138,9 +168,16 @@ impl Cache {
         {
             // A client's own condition or range may bring a 304 or a part, which is useless to
             // others.
-            let may_lead = held.is_some() || opening.is_some() || !conditional::asks_for_less(request.headers);
+            let may_lead =
+                held.is_some() || opening.is_some() || !conditional::asks_for_less(request.headers);
             let passed = fields::cdn_loop_count(request.headers);
-            let asking = JoinRequest { headers: request.headers, directives, reason, passed, now };
+            let asking = JoinRequest {
+                headers: request.headers,
+                directives,
+                reason,
+                passed,
+                now,
+            };
             match self.join_in_flight(&key, hash, &asking, may_lead) {
                 Join::Lead(own) => lead = Some(own),
                 Join::Follow(follower) => {
@@ -155,7 +192,11 @@ impl Cache {
             true => self.exchange(request, key, hash, reason, now),
             false => self.forward(request, key, hash, reason, now),
         };
-        exchange.tier_lookup = if in_tier { TierLookup::Any } else { TierLookup::No };
+        exchange.tier_lookup = if in_tier {
+            TierLookup::Any
+        } else {
+            TierLookup::No
+        };
         exchange.ask = opening.map_or(Ask::Whole, Ask::Slice);
         exchange.insists = directives.no_cache;
         exchange.may_store = may_store;
@@ -167,14 +208,34 @@ impl Cache {
 
     /// Returns the variant that a request gets, as far as it is known by which fields the responses
     /// vary.
-    pub(crate) fn variant_of_request(&self, key: &Key<'_>, hash: u64, request: &HeaderMap, now: Now) -> Selector {
-        let stored = self.store.newest_variant(key, hash).map(|id| self.store.entry(id).selector());
-        self.in_flight_table.variant(hash, stored, request, now.time)
+    pub(crate) fn variant_of_request(
+        &self,
+        key: &Key<'_>,
+        hash: u64,
+        request: &HeaderMap,
+        now: Now,
+    ) -> Selector {
+        let stored = self
+            .store
+            .newest_variant(key, hash)
+            .map(|id| self.store.entry(id).selector());
+        self.in_flight_table
+            .variant(hash, stored, request, now.time)
     }
 
-    fn join_in_flight(&mut self, key: &Key<'_>, hash: u64, asking: &JoinRequest<'_>, may_lead: bool) -> Join {
+    fn join_in_flight(
+        &mut self,
+        key: &Key<'_>,
+        hash: u64,
+        asking: &JoinRequest<'_>,
+        may_lead: bool,
+    ) -> Join {
         let variant = self.variant_of_request(key, hash, asking.headers, asking.now);
-        let sharers = Sharers { key, variant: &variant, hash: self.in_flight_table.hash(hash, &variant) };
+        let sharers = Sharers {
+            key,
+            variant: &variant,
+            hash: self.in_flight_table.hash(hash, &variant),
+        };
         self.in_flight_table.join(sharers, asking, may_lead)
     }
 
@@ -197,11 +258,18 @@ impl Cache {
         let stored = self.store.entry(slot);
         let freshness = stored.freshness;
         let is_reloaded = joined.is_some_and(|joined| joined.is_reloaded_by(&freshness));
-        let directives = if is_reloaded { directives.without_reload() } else { *directives };
+        let directives = if is_reloaded {
+            directives.without_reload()
+        } else {
+            *directives
+        };
         if freshness.satisfies(&directives, now.time) {
             if stored.sliced().is_some() {
-                let requester =
-                    Requester { key: key.clone(), head: request, only_if_cached: directives.only_if_cached };
+                let requester = Requester {
+                    key: key.clone(),
+                    head: request,
+                    only_if_cached: directives.only_if_cached,
+                };
                 return Ok(self.hit_slices(slot, requester, now));
             }
             return Ok(Step::Answer(self.hit(slot, hash, request, now)));
@@ -221,7 +289,11 @@ impl Cache {
                 return Ok(self.hit_stale(slot, key.clone(), hash, request, refreshes, now));
             }
         }
-        let reason = if freshness.is_reusable(now.time) { ForwardReason::Request } else { ForwardReason::Stale };
+        let reason = if freshness.is_reusable(now.time) {
+            ForwardReason::Request
+        } else {
+            ForwardReason::Stale
+        };
         Err((reason, Some(slot)))
     }
 
@@ -240,11 +312,17 @@ impl Cache {
         let answer = self.hit(slot, hash, request, now);
         self.counters.stale += 1;
         let variant = self.variant_of_request(&key, hash, request.headers, now);
-        let sharers = Sharers { key: &key, variant: &variant, hash: self.in_flight_table.hash(hash, &variant) };
+        let sharers = Sharers {
+            key: &key,
+            variant: &variant,
+            hash: self.in_flight_table.hash(hash, &variant),
+        };
         if !refreshes || self.in_flight_table.is_under_way(sharers) {
             return Step::Answer(answer);
         }
-        let lead = self.in_flight_table.lead(sharers, fields::cdn_loop_count(request.headers), now.time);
+        let lead =
+            self.in_flight_table
+                .lead(sharers, fields::cdn_loop_count(request.headers), now.time);
         let mut exchange = self.forward(request, key, hash, ForwardReason::Stale, now);
         // Also if the client used HEAD: the renewed response answers GET.
         exchange.method = Method::GET;
@@ -274,8 +352,15 @@ impl Cache {
             }
         }
         let headers = view.hit_headers(now.time);
-        let ready = Ready { status: entry.status, headers, length: Some(entry.length()), boundary: Some(hash) };
-        ready.reply(request.method, request.headers).with_body(|| entry.body())
+        let ready = Ready {
+            status: entry.status,
+            headers,
+            length: Some(entry.length()),
+            boundary: Some(hash),
+        };
+        ready
+            .reply(request.method, request.headers)
+            .with_body(|| entry.body())
     }
 
     /// RFC 9111 §5.2.1.7.
@@ -308,14 +393,30 @@ impl Cache {
     ) -> Box<Exchange> {
         let (method, version) = (request.method.clone(), request.version);
         let asked = (now.time, self.store.purges.now());
-        Box::new(Exchange::new((key.into_owned(), hash), self.shard, method, version, &self.cdn_loop, reason, asked))
+        Box::new(Exchange::new(
+            (key.into_owned(), hash),
+            self.shard,
+            method,
+            version,
+            &self.cdn_loop,
+            reason,
+            asked,
+        ))
     }
 }
 
 /// Returns true if a request may lead or follow others. A reload that could not share a response is
 /// sent alone: otherwise it would wait for one request after another.
-fn may_share(directives: &RequestDirectives, reason: ForwardReason, joined: Option<Joined>) -> bool {
-    if directives.reload() > Reload::No { joined.is_none() } else { reason != ForwardReason::Request }
+fn may_share(
+    directives: &RequestDirectives,
+    reason: ForwardReason,
+    joined: Option<Joined>,
+) -> bool {
+    if directives.reload() > Reload::No {
+        joined.is_none()
+    } else {
+        reason != ForwardReason::Request
+    }
 }
 
 /// Returns why a request bypasses the cache, if it does.
@@ -324,6 +425,8 @@ fn passes_by(request: &RequestHead<'_>, key: &Key<'_>) -> Option<ForwardReason> 
         return Some(ForwardReason::Method);
     }
     // A body in a GET ("fat GET") is not part of the key, and an origin might answer by it.
-    let odd = request.has_body || key.len() > limits::KEY_BYTES || conditional::asks_the_origin(request.headers);
+    let odd = request.has_body
+        || key.len() > limits::KEY_BYTES
+        || conditional::asks_the_origin(request.headers);
     odd.then_some(ForwardReason::Bypass)
 }

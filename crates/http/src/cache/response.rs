@@ -25,7 +25,13 @@ use std::time::Duration;
 
 impl Cache {
     /// The head of the origin's final response has come (interim ones are not for the cache).
-    pub fn on_response(&mut self, exchange: Box<Exchange>, head: ResponseHead, now: Now, outbox: &mut Outbox) -> Reply {
+    pub fn on_response(
+        &mut self,
+        exchange: Box<Exchange>,
+        head: ResponseHead,
+        now: Now,
+        outbox: &mut Outbox,
+    ) -> Reply {
         let reply = self.reply(exchange, head, now, outbox);
         if let Reply::Retry(exchange) = &reply
             && let Some(lead) = &exchange.lead
@@ -37,8 +43,18 @@ impl Cache {
         reply
     }
 
-    fn reply(&mut self, mut exchange: Box<Exchange>, head: ResponseHead, now: Now, outbox: &mut Outbox) -> Reply {
-        let ResponseHead { mut status, version, mut headers } = head;
+    fn reply(
+        &mut self,
+        mut exchange: Box<Exchange>,
+        head: ResponseHead,
+        now: Now,
+        outbox: &mut Outbox,
+    ) -> Reply {
+        let ResponseHead {
+            mut status,
+            version,
+            mut headers,
+        } = head;
         let framed = is_framed(status, version, &headers);
         fields::strip_hop_by_hop_but_trailer(&mut headers, exchange.takes_trailers);
         self.look_at_date(&mut exchange, &headers, now, outbox);
@@ -60,7 +76,10 @@ impl Cache {
         if status == StatusCode::PARTIAL_CONTENT {
             match self.on_part(exchange, headers, now, outbox) {
                 Ok(reply) => return reply,
-                Err(Whole { exchange: same, headers: fields }) => (exchange, headers) = (same, fields),
+                Err(Whole {
+                    exchange: same,
+                    headers: fields,
+                }) => (exchange, headers) = (same, fields),
             }
             was_part = matches!(exchange.ask, Ask::Slice(_));
             if was_part {
@@ -71,7 +90,10 @@ impl Cache {
         }
         // The requested part or representation is not there; the client's may be.
         let astray = exchange.is_validating() || exchange.headers.contains_key(IF_RANGE);
-        if status == StatusCode::RANGE_NOT_SATISFIABLE && matches!(exchange.ask, Ask::Slice(_)) && astray {
+        if status == StatusCode::RANGE_NOT_SATISFIABLE
+            && matches!(exchange.ask, Ask::Slice(_))
+            && astray
+        {
             return self.ask_as_client(exchange, now, outbox);
         }
         self.invalidate_by(&mut exchange, status, &headers, now, outbox);
@@ -84,7 +106,8 @@ impl Cache {
             // It may not be kept, so the client's part cannot be cut out of it.
             return self.ask_as_client(exchange, now, outbox);
         }
-        let is_observed = fill.is_some() || matches!(refusal, Some(Refusal::NotAdmitted | Refusal::Busy));
+        let is_observed =
+            fill.is_some() || matches!(refusal, Some(Refusal::NotAdmitted | Refusal::Busy));
         if !is_observed && !exchange.in_background {
             self.store.observer.unstorable(content_length(&headers));
         }
@@ -93,23 +116,42 @@ impl Cache {
         }
         // Of unknown length: whether the policy admits it shows at its end.
         let is_sliced = fill.as_ref().is_some_and(|fill| fill.slicer.is_some());
-        let stored = is_sliced || fill.as_ref().is_some_and(|fill| fill.declared.is_some() && !fill.unwanted);
+        let stored = is_sliced
+            || fill
+                .as_ref()
+                .is_some_and(|fill| fill.declared.is_some() && !fill.unwanted);
         if is_sliced {
             // Its head is stored.
             self.release_followers(&mut exchange, outbox);
         }
         self.share(&mut exchange, &mut fill, status, &headers, now, outbox);
-        CacheStatus::Forwarded { reason: exchange.reason, status: Some(status), stored, collapsed: false, refusal }
-            .set(&mut headers);
+        CacheStatus::Forwarded {
+            reason: exchange.reason,
+            status: Some(status),
+            stored,
+            collapsed: false,
+            refusal,
+        }
+        .set(&mut headers);
         if let (Some(fill), Ask::Slice(_)) = (&mut fill, &exchange.ask) {
             (status, headers) = cut(fill, &exchange, status, headers);
         }
-        Reply::Relay { status, headers, fill }
+        Reply::Relay {
+            status,
+            headers,
+            fill,
+        }
     }
 
     /// Notes whether the response comes straight from its origin, and reports an origin whose clock
     /// is behind.
-    pub(crate) fn look_at_date(&mut self, exchange: &mut Exchange, headers: &HeaderMap, now: Now, outbox: &mut Outbox) {
+    pub(crate) fn look_at_date(
+        &mut self,
+        exchange: &mut Exchange,
+        headers: &HeaderMap,
+        now: Now,
+        outbox: &mut Outbox,
+    ) {
         exchange.is_direct = fields::is_direct(headers);
         let date = date::field(headers, &DATE).unwrap_or(now.unix_seconds);
         let behind = Duration::from_secs(now.unix_seconds.saturating_sub(date));
@@ -126,11 +168,13 @@ impl Cache {
 
     /// Remembers by which fields the responses of the URL vary, and so which variant this is.
     fn learn_variant(&mut self, exchange: &mut Exchange, headers: &HeaderMap, now: Now) {
-        self.in_flight_table.learn_vary(exchange.hash, headers, now.time);
+        self.in_flight_table
+            .learn_vary(exchange.hash, headers, now.time);
         let variant = self.variant_of_request(&exchange.key, exchange.hash, &exchange.headers, now);
         exchange.variant_hash = self.in_flight_table.hash(exchange.hash, &variant);
         if let Some(lead) = &exchange.lead {
-            self.in_flight_table.set_variant(lead, variant, exchange.variant_hash);
+            self.in_flight_table
+                .set_variant(lead, variant, exchange.variant_hash);
         }
     }
 
@@ -145,23 +189,36 @@ impl Cache {
         now: Now,
         outbox: &mut Outbox,
     ) {
-        let Some(lead) = exchange.lead.take() else { return };
-        let reusable = fill.as_mut().filter(|fill| fill.stored.freshness.is_reusable(now.time));
+        let Some(lead) = exchange.lead.take() else {
+            return;
+        };
+        let reusable = fill
+            .as_mut()
+            .filter(|fill| fill.stored.freshness.is_reusable(now.time));
         if let Some(fill) = reusable {
             if self.store.purges.verdict(&fill.stored) != PurgeVerdict::Kept {
                 // Some followers may have come after the purge.
                 return self.in_flight_table.finish(lead, Outcome::Again, outbox);
             }
-            self.in_flight_table.set_alone(exchange.variant_hash, false, now.time);
+            self.in_flight_table
+                .set_alone(exchange.variant_hash, false, now.time);
             self.in_flight_table.start(&lead, fill.head(), outbox);
             fill.lead = Some(lead);
             return;
         }
         if is_trouble(status) {
             let retry_after = headers.get(RETRY_AFTER).cloned();
-            return self.in_flight_table.finish(lead, Outcome::Failed { status, retry_after }, outbox);
+            return self.in_flight_table.finish(
+                lead,
+                Outcome::Failed {
+                    status,
+                    retry_after,
+                },
+                outbox,
+            );
         }
-        self.in_flight_table.set_alone(exchange.variant_hash, true, now.time);
+        self.in_flight_table
+            .set_alone(exchange.variant_hash, true, now.time);
         self.in_flight_table.finish(lead, Outcome::Again, outbox);
     }
 
@@ -175,7 +232,9 @@ impl Cache {
         outbox: &mut Outbox,
     ) -> Reply {
         self.failing.clear(exchange.hash);
-        let same = stored.sliced().is_none_or(|sliced| sliced.pin.agrees(headers));
+        let same = stored
+            .sliced()
+            .is_none_or(|sliced| sliced.pin.agrees(headers));
         if !same || !conditional::selects(headers, &stored.headers()) {
             self.discard(&stored);
             self.ask_again(&mut exchange, now);
@@ -190,20 +249,31 @@ impl Cache {
         if exchange.forbids_storing {
             // RFC 9111 §5.2.1.5: nothing of the response to a no-store request is stored, fields of
             // a 304 included.
-            stored.freshen(headers, |status, headers| self.says(&exchange, status, headers), exchange.asked, now);
+            stored.freshen(
+                headers,
+                |status, headers| self.says(&exchange, status, headers),
+                exchange.asked,
+                now,
+            );
             self.counters.refuse(Refusal::NoStore);
         } else if let Err(refusal) = self.renew(&exchange, &mut stored, headers, now) {
             self.counters.refuse(refusal);
         }
         let ttl_seconds = stored.freshness.ttl_seconds(now.time);
-        let status = CacheStatus::Validated { reason: exchange.reason, ttl_seconds };
+        let status = CacheStatus::Validated {
+            reason: exchange.reason,
+            ttl_seconds,
+        };
         let headers = stored.validated_headers(now.time, status);
-        let response = stored.ready(headers).reply(&exchange.method, &exchange.headers);
+        let response = stored
+            .ready(headers)
+            .reply(&exchange.method, &exchange.headers);
         if let Some(lead) = exchange.lead.take() {
             // Followers find the renewed response. If it has to be validated for each request, they
             // need not wait for each other.
             let is_reusable = stored.freshness.is_reusable(now.time);
-            self.in_flight_table.set_alone(exchange.variant_hash, !is_reusable, now.time);
+            self.in_flight_table
+                .set_alone(exchange.variant_hash, !is_reusable, now.time);
             // Left in the second tier, it is renewed nowhere but here.
             let is_current = || self.store.purges.verdict(&stored) == PurgeVerdict::Kept;
             let outcome = match stored.in_tier().is_some() && is_reusable && is_current() {
@@ -218,9 +288,24 @@ impl Cache {
             self.counters.hit_bytes += answer.length();
             return Reply::Answer(answer);
         }
-        let Exchange { key, version, headers: request, .. } = *exchange;
+        let Exchange {
+            key,
+            version,
+            headers: request,
+            ..
+        } = *exchange;
         let passed = fields::cdn_loop_count(&request);
-        match self.serve(Source { key, version, stored, request, passed }, response, now) {
+        match self.serve(
+            Source {
+                key,
+                version,
+                stored,
+                request,
+                passed,
+            },
+            response,
+            now,
+        ) {
             Served::AtOnce(answer) => Reply::Answer(answer),
             Served::Assembled(assembled) => Reply::Assemble(assembled, None),
         }
@@ -241,7 +326,11 @@ impl Cache {
             return;
         }
         let stored = old.headers();
-        let agrees = |name: &HeaderName| headers.get(name).is_none_or(|new| stored.get(name) == Some(new));
+        let agrees = |name: &HeaderName| {
+            headers
+                .get(name)
+                .is_none_or(|new| stored.get(name) == Some(new))
+        };
         if [ETAG, LAST_MODIFIED, CONTENT_LENGTH].iter().all(agrees) {
             // RFC 9111 §5.2.1.5: nor are the fields of a response to a no-store HEAD kept.
             if !exchange.forbids_storing {
@@ -266,9 +355,23 @@ fn is_trouble(status: StatusCode) -> bool {
 }
 
 /// Returns the client's answer when it requested a part and the whole body comes: its part.
-fn cut(fill: &mut Fill, exchange: &Exchange, status: StatusCode, headers: HeaderMap) -> (StatusCode, HeaderMap) {
-    let ready = Ready { status, headers, length: fill.declared, boundary: None };
+fn cut(
+    fill: &mut Fill,
+    exchange: &Exchange,
+    status: StatusCode,
+    headers: HeaderMap,
+) -> (StatusCode, HeaderMap) {
+    let ready = Ready {
+        status,
+        headers,
+        length: fill.declared,
+        boundary: None,
+    };
     let response = ready.reply(&exchange.method, &exchange.headers);
-    fill.part = if response.has_body { (response.first, response.end) } else { (0, Some(0)) };
+    fill.part = if response.has_body {
+        (response.first, response.end)
+    } else {
+        (0, Some(0))
+    };
     (response.status, response.headers)
 }

@@ -56,23 +56,37 @@ impl Cache {
             self.release_followers(&mut exchange, outbox);
             return None;
         };
-        let ResponseHead { status, headers, .. } = head;
+        let ResponseHead {
+            status, headers, ..
+        } = head;
         self.look_at_date(&mut exchange, &headers, now, outbox);
         let sliced = source.sliced();
-        let expected = Place { part: slice.clone(), length: sliced.length };
-        let fits = status == StatusCode::PARTIAL_CONTENT && sliced.pin.is_of(&headers) && is_part(&headers, &expected);
+        let expected = Place {
+            part: slice.clone(),
+            length: sliced.length,
+        };
+        let fits = status == StatusCode::PARTIAL_CONTENT
+            && sliced.pin.is_of(&headers)
+            && is_part(&headers, &expected);
         if !fits {
             if says_it_changed(status) || matches!(status.as_u16(), 412 | 416) {
                 self.discard(&source.stored);
                 // If it has not changed, the origin does not send the ranges that it is asked for.
-                self.in_flight_table.set_alone(unsliced(source.stored.hash), true, now.time);
+                self.in_flight_table
+                    .set_alone(unsliced(source.stored.hash), true, now.time);
             }
             self.fail_followers(&mut exchange, outbox);
             return None;
         }
         let says = self.says(&exchange, StatusCode::OK, &headers);
         let freshness = Freshness::of(StatusCode::OK, &headers, &says, exchange.asked, now);
-        let verdict = self.judge(StatusCode::OK, &headers, &says, exchange.is_authorized(), &freshness);
+        let verdict = self.judge(
+            StatusCode::OK,
+            &headers,
+            &says,
+            exchange.is_authorized(),
+            &freshness,
+        );
         if let Err(refusal) = verdict {
             self.counters.refuse(refusal);
         }
@@ -100,18 +114,29 @@ impl Cache {
         now: Now,
         outbox: &mut Outbox,
     ) -> Result<Reply, Whole> {
-        let Ask::Slice(asked) = exchange.ask.clone() else { return Err(Whole { exchange, headers }) };
+        let Ask::Slice(asked) = exchange.ask.clone() else {
+            return Err(Whole { exchange, headers });
+        };
         let found = range::place(&headers).filter(|found| {
             let part = asked.start..asked.end.min(found.length);
-            is_part(&headers, &Place { part, length: found.length })
+            is_part(
+                &headers,
+                &Place {
+                    part,
+                    length: found.length,
+                },
+            )
         });
-        let Some(Place { part, length }) = found else { return Ok(self.ask_as_client(exchange, now, outbox)) };
+        let Some(Place { part, length }) = found else {
+            return Ok(self.ask_as_client(exchange, now, outbox));
+        };
         headers.remove(CONTENT_RANGE);
         headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
         if part == (0..length) {
             return Err(Whole { exchange, headers });
         }
-        let Some(stored) = self.head_of(&exchange, &headers, length, asked.end - asked.start, now) else {
+        let Some(stored) = self.head_of(&exchange, &headers, length, asked.end - asked.start, now)
+        else {
             return Ok(self.ask_as_client(exchange, now, outbox));
         };
         if !self.store.is_outdated(&stored, exchange.asked) {
@@ -120,32 +145,70 @@ impl Cache {
         }
         self.release_followers(&mut exchange, outbox);
         let asked = exchange.asked();
-        let (key, hash) = self.slice_key(&exchange.key, stored.sliced().expect("it is"), part.start);
+        let (key, hash) =
+            self.slice_key(&exchange.key, stored.sliced().expect("it is"), part.start);
         let request = std::mem::take(&mut exchange.headers);
         let passed = fields::cdn_loop_count(&request);
-        let sharers = Sharers { key: &key, variant: &Selector::default(), hash };
+        let sharers = Sharers {
+            key: &key,
+            variant: &Selector::default(),
+            hash,
+        };
         let lead = self.in_flight_table.lead(sharers, passed, now.time);
         let response = {
             let status = StatusCode::PARTIAL_CONTENT;
             let reason = exchange.reason;
-            let forwarded =
-                CacheStatus::Forwarded { reason, status: Some(status), stored: false, collapsed: false, refusal: None };
+            let forwarded = CacheStatus::Forwarded {
+                reason,
+                status: Some(status),
+                stored: false,
+                collapsed: false,
+                refusal: None,
+            };
             forwarded.set(&mut headers);
-            let ready = Ready { status: StatusCode::OK, headers, length: Some(length), boundary: Some(exchange.hash) };
+            let ready = Ready {
+                status: StatusCode::OK,
+                headers,
+                length: Some(length),
+                boundary: Some(exchange.hash),
+            };
             ready.reply(&Method::GET, &request)
         };
-        let source = Source { key: exchange.key, version: exchange.version, stored, request, passed };
+        let source = Source {
+            key: exchange.key,
+            version: exchange.version,
+            stored,
+            request,
+            passed,
+        };
         let mut response = response;
         let mut body = Assembly::new(Arc::new(source), &mut response);
         let mut fill = self.fill_slice(&body.source, &part, asked, true, now);
         self.share_slice(&mut fill, lead, outbox);
-        let first = body.content().next().filter(|range| part.contains(&range.start)).cloned();
+        let first = body
+            .content()
+            .next()
+            .filter(|range| part.contains(&range.start))
+            .cloned();
         if let (Some(range), Some(Segment::Content(_))) = (first, body.segments.front()) {
             let end = range.end.min(part.end) - part.start;
-            body.in_progress = Some(BodyPart::range(fill.body(), range.start - part.start, Some(end)));
+            body.in_progress = Some(BodyPart::range(
+                fill.body(),
+                range.start - part.start,
+                Some(end),
+            ));
         }
-        let Response { status, headers, .. } = response;
-        Ok(Reply::Assemble(Assembled { status, headers, body }, Some(fill)))
+        let Response {
+            status, headers, ..
+        } = response;
+        Ok(Reply::Assemble(
+            Assembled {
+                status,
+                headers,
+                body,
+            },
+            Some(fill),
+        ))
     }
 
     /// The origin has answered a request for a last part, whose position was unknown, with that
@@ -154,14 +217,19 @@ impl Cache {
         if self.slice_bytes == 0 || !matches!(exchange.ask, Ask::Whole) || exchange.held.is_some() {
             return;
         }
-        let Some(Place { length, .. }) = range::place(headers) else { return };
+        let Some(Place { length, .. }) = range::place(headers) else {
+            return;
+        };
         let mut headers = headers.clone();
         headers.remove(CONTENT_RANGE);
         headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
-        let found = self.store.find(&exchange.key, exchange.hash, &exchange.headers);
-        if let (Found::Nothing | Found::OtherVariants, Some(stored)) =
-            (found, self.head_of(exchange, &headers, length, self.slice_bytes, now))
-            && !self.store.is_outdated(&stored, exchange.asked)
+        let found = self
+            .store
+            .find(&exchange.key, exchange.hash, &exchange.headers);
+        if let (Found::Nothing | Found::OtherVariants, Some(stored)) = (
+            found,
+            self.head_of(exchange, &headers, length, self.slice_bytes, now),
+        ) && !self.store.is_outdated(&stored, exchange.asked)
         {
             self.put_in_tier(&stored, now);
             self.store.put(&stored, now.time);
@@ -169,8 +237,14 @@ impl Cache {
     }
 
     /// The origin is asked again, as the client asked.
-    pub(crate) fn ask_as_client(&mut self, mut exchange: Box<Exchange>, now: Now, outbox: &mut Outbox) -> Reply {
-        self.in_flight_table.set_alone(unsliced(exchange.hash), true, now.time);
+    pub(crate) fn ask_as_client(
+        &mut self,
+        mut exchange: Box<Exchange>,
+        now: Now,
+        outbox: &mut Outbox,
+    ) -> Reply {
+        self.in_flight_table
+            .set_alone(unsliced(exchange.hash), true, now.time);
         // What comes may be a part, of which others have nothing.
         self.release_followers(&mut exchange, outbox);
         if let Some(held) = exchange.held.take() {
@@ -194,8 +268,18 @@ impl Cache {
     ) -> Option<Stored> {
         let says = self.says(exchange, StatusCode::OK, headers);
         let freshness = Freshness::of(StatusCode::OK, headers, &says, exchange.asked, now);
-        let verdict = self.judge(StatusCode::OK, headers, &says, exchange.is_authorized(), &freshness);
-        let verdict = if exchange.may_store { verdict } else { Err(Refusal::NoStore) };
+        let verdict = self.judge(
+            StatusCode::OK,
+            headers,
+            &says,
+            exchange.is_authorized(),
+            &freshness,
+        );
+        let verdict = if exchange.may_store {
+            verdict
+        } else {
+            Err(Refusal::NoStore)
+        };
         if let Err(refusal) = verdict {
             self.counters.refuse(refusal);
             return None;
@@ -203,11 +287,23 @@ impl Cache {
         let pin = Pin::of(headers).filter(|_| length.div_ceil(slice_bytes) <= limits::SLICES)?;
         let selector = Selector::of(headers, &exchange.headers);
         let key = exchange.key.to_bytes();
-        let stored = Stored::new(key, exchange.hash, selector, StatusCode::OK, headers, freshness);
+        let stored = Stored::new(
+            key,
+            exchange.hash,
+            selector,
+            StatusCode::OK,
+            headers,
+            freshness,
+        );
         let mut stored = stored.at(exchange.asked_at);
         self.generations = self.generations.wrapping_add(1);
         let generation = self.generations;
-        stored.elsewhere = Some(Box::new(Elsewhere::Slices(Sliced { generation, length, pin, slice_bytes })));
+        stored.elsewhere = Some(Box::new(Elsewhere::Slices(Sliced {
+            generation,
+            length,
+            pin,
+            slice_bytes,
+        })));
         Some(stored)
     }
 
@@ -224,15 +320,34 @@ impl Cache {
         let (key, hash) = self.slice_key(&source.key, source.sliced(), slice.start);
         let length = slice.end - slice.start;
         let (freshness, status) = (source.stored.freshness, StatusCode::PARTIAL_CONTENT);
-        let stored = Stored::new(key.to_bytes(), hash, Selector::default(), status, &HeaderMap::new(), freshness);
+        let stored = Stored::new(
+            key.to_bytes(),
+            hash,
+            Selector::default(),
+            status,
+            &HeaderMap::new(),
+            freshness,
+        );
         let stored = stored.at(asked_at);
         let size = self.store.size_of(&stored, length);
         let admitted = stores && self.store.miss_and_admit(hash, Some(size), now.time);
         if stores {
-            self.store.observe_fetched(&stored, (size, length), observe::Outcome::Fetched, now.time);
+            self.store.observe_fetched(
+                &stored,
+                (size, length),
+                observe::Outcome::Fetched,
+                now.time,
+            );
         }
         let body = self.next_body();
-        let mut fill = match Fill::new(stored.clone(), asked, Some(length), self.max_object, body, &self.budget) {
+        let mut fill = match Fill::new(
+            stored.clone(),
+            asked,
+            Some(length),
+            self.max_object,
+            body,
+            &self.budget,
+        ) {
             Ok(fill) => fill,
             Err(_) => Fill::passing(stored, asked, body, &self.budget),
         };
@@ -259,13 +374,18 @@ impl Cache {
         now: Now,
     ) -> Option<Fill> {
         let tier = self.tier.as_ref().filter(|_| self.slice_bytes > 0)?;
-        let is_whole = status == StatusCode::OK && matches!(exchange.ask, Ask::Whole | Ask::AsClient);
+        let is_whole =
+            status == StatusCode::OK && matches!(exchange.ask, Ask::Whole | Ask::AsClient);
         let is_too_long = length > tier.capacity() / limits::OBJECT_SHARE_OF_TIER;
-        let has_ranges = fields::list(headers, &ACCEPT_RANGES).any(|unit| unit.eq_ignore_ascii_case(b"bytes"));
+        let has_ranges =
+            fields::list(headers, &ACCEPT_RANGES).any(|unit| unit.eq_ignore_ascii_case(b"bytes"));
         if exchange.method != Method::GET || !is_whole || is_too_long || !has_ranges {
             return None;
         }
-        if self.in_flight_table.is_alone(unsliced(exchange.hash), now.time) {
+        if self
+            .in_flight_table
+            .is_alone(unsliced(exchange.hash), now.time)
+        {
             return None;
         }
         let head = self.head_of(exchange, headers, length, self.slice_bytes, now)?;
@@ -284,17 +404,27 @@ impl Cache {
     /// A [`Fill::has_slices`]: puts them into the second tier. False where half of its queue is
     /// full; call it again in a moment, or [`Fill::stop_slicing`].
     pub fn on_slices_cut(&mut self, fill: &mut Fill, now: Now) -> bool {
-        let Some(slicer) = &mut fill.slicer else { return true };
+        let Some(slicer) = &mut fill.slicer else {
+            return true;
+        };
         while let Some((start, body)) = slicer.next_slice() {
             let waiting = self.tier.as_ref().map_or(0, |tier| tier.waiting());
             if waiting > 0 && waiting + body.len() as u64 > self.tier_queue / 2 {
                 slicer.put_back(start, body);
                 return false;
             }
-            let (key, hash) = self.slice_key(&slicer.key, slicer.head.sliced().expect("it is"), start);
+            let (key, hash) =
+                self.slice_key(&slicer.key, slicer.head.sliced().expect("it is"), start);
             let freshness = slicer.head.freshness;
             let (status, headers) = (StatusCode::PARTIAL_CONTENT, HeaderMap::new());
-            let slice = Stored::new(key.to_bytes(), hash, Selector::default(), status, &headers, freshness);
+            let slice = Stored::new(
+                key.to_bytes(),
+                hash,
+                Selector::default(),
+                status,
+                &headers,
+                freshness,
+            );
             let mut slice = slice.at(slicer.head.asked_at);
             slice.set_body(body);
             if !self.put_in_tier(&slice, now) {
@@ -307,7 +437,10 @@ impl Cache {
     /// Ends the fetch of a slice with an error for its followers.
     fn fail_followers(&mut self, exchange: &mut Exchange, outbox: &mut Outbox) {
         if let Some(lead) = exchange.lead.take() {
-            let outcome = Outcome::Failed { status: StatusCode::BAD_GATEWAY, retry_after: None };
+            let outcome = Outcome::Failed {
+                status: StatusCode::BAD_GATEWAY,
+                retry_after: None,
+            };
             self.in_flight_table.finish(lead, outcome, outbox);
         }
     }

@@ -25,7 +25,15 @@ pub(crate) struct Slicer {
 
 impl Slicer {
     pub(crate) fn new(key: Key<'static>, head: Stored, room: Reservation) -> Slicer {
-        Slicer { key, head, start: 0, collected: Vec::new(), whole: VecDeque::new(), is_stopped: false, _room: room }
+        Slicer {
+            key,
+            head,
+            start: 0,
+            collected: Vec::new(),
+            whole: VecDeque::new(),
+            is_stopped: false,
+            _room: room,
+        }
     }
 
     /// The next piece of the body.
@@ -44,7 +52,8 @@ impl Slicer {
             self.collected.extend_from_slice(taken);
             piece = rest;
             if self.collected.len() == length {
-                self.whole.push_back((self.start, std::mem::take(&mut self.collected).into()));
+                self.whole
+                    .push_back((self.start, std::mem::take(&mut self.collected).into()));
                 self.start += length as u64;
             }
         }
@@ -82,7 +91,9 @@ impl Slicer {
 
     fn slice_length(&self) -> usize {
         let sliced = self.head.sliced().expect("the head is sliced");
-        let end = sliced.length.min(self.start.saturating_add(sliced.slice_bytes));
+        let end = sliced
+            .length
+            .min(self.start.saturating_add(sliced.slice_bytes));
         (end - self.start) as usize
     }
 }
@@ -99,12 +110,33 @@ mod tests {
     use larder_units::{Streams, Time};
 
     fn slicer(length: u64, slice_bytes: u64) -> Slicer {
-        let now = Now { time: Time::ZERO, unix_seconds: 0 };
-        let freshness = Freshness::of(StatusCode::OK, &HeaderMap::new(), &Default::default(), now.time, now);
+        let now = Now {
+            time: Time::ZERO,
+            unix_seconds: 0,
+        };
+        let freshness = Freshness::of(
+            StatusCode::OK,
+            &HeaderMap::new(),
+            &Default::default(),
+            now.time,
+            now,
+        );
         let key = Key::new("http", "a", "/").into_owned();
-        let mut head = Stored::new(key.to_bytes(), 0, Default::default(), StatusCode::OK, &HeaderMap::new(), freshness);
+        let mut head = Stored::new(
+            key.to_bytes(),
+            0,
+            Default::default(),
+            StatusCode::OK,
+            &HeaderMap::new(),
+            freshness,
+        );
         let pin = Pin::from_parts(header::ETAG, HeaderValue::from_static("x"));
-        head.elsewhere = Some(Box::new(Elsewhere::Slices(Sliced { generation: 1, length, pin, slice_bytes })));
+        head.elsewhere = Some(Box::new(Elsewhere::Slices(Sliced {
+            generation: 1,
+            length,
+            pin,
+            slice_bytes,
+        })));
         Slicer::new(key, head, Budget::new(1 << 20).reserve(1).unwrap())
     }
 
@@ -121,7 +153,10 @@ mod tests {
                 let end = body.len().min(at + 1 + stream.below(400) as usize);
                 slicer.push(&body[at..end]);
                 at = end;
-                assert_eq!(slicer.has_slices(), end as u64 / slice > slices.len() as u64 || at == body.len());
+                assert_eq!(
+                    slicer.has_slices(),
+                    end as u64 / slice > slices.len() as u64 || at == body.len()
+                );
                 slices.extend(std::iter::from_fn(|| slicer.next_slice()));
             }
             assert!(slicer.is_done());
@@ -130,7 +165,14 @@ mod tests {
             for (number, (start, _)) in slices.iter().enumerate() {
                 assert_eq!(*start, number as u64 * slice, "seed {seed}");
             }
-            assert_eq!(slices.iter().map(|(_, bytes)| &bytes[..]).collect::<Vec<_>>().concat(), body);
+            assert_eq!(
+                slices
+                    .iter()
+                    .map(|(_, bytes)| &bytes[..])
+                    .collect::<Vec<_>>()
+                    .concat(),
+                body
+            );
         }
     }
 }

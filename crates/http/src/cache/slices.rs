@@ -82,12 +82,19 @@ impl Cache {
         let first = match held {
             Some(stored) => {
                 slice_bytes = stored.sliced()?.slice_bytes;
-                let reply = stored.ready(stored.headers()).reply(request.method, request.headers);
-                reply.parts.map_or(reply.first, |parts| parts.parts[0].1.start)
+                let reply = stored
+                    .ready(stored.headers())
+                    .reply(request.method, request.headers);
+                reply
+                    .parts
+                    .map_or(reply.first, |parts| parts.parts[0].1.start)
             }
             // With a condition of the client's own, a 304 may be all that it needs.
             None if slice_bytes == 0 => return None,
-            None if [IF_NONE_MATCH, IF_MODIFIED_SINCE].iter().any(|name| request.headers.contains_key(name)) => {
+            None if [IF_NONE_MATCH, IF_MODIFIED_SINCE]
+                .iter()
+                .any(|name| request.headers.contains_key(name)) =>
+            {
                 return None;
             }
             None => range::first_byte(request.headers)
@@ -101,12 +108,24 @@ impl Cache {
     pub(crate) fn hit_slices(&mut self, slot: EntryId, requester: Requester<'_>, now: Now) -> Step {
         self.store.hit(slot, now.time);
         let stored = self.store.stored(slot);
-        let Requester { key, head, only_if_cached } = requester;
-        let response = stored.ready(stored.hit_headers(now.time)).reply(head.method, head.headers);
+        let Requester {
+            key,
+            head,
+            only_if_cached,
+        } = requester;
+        let response = stored
+            .ready(stored.hit_headers(now.time))
+            .reply(head.method, head.headers);
         let mut request = head.headers.clone();
         fields::strip_hop_by_hop(&mut request);
         let passed = fields::cdn_loop_count(head.headers);
-        let source = Source { key: key.into_owned(), version: head.version, stored, request, passed };
+        let source = Source {
+            key: key.into_owned(),
+            version: head.version,
+            stored,
+            request,
+            passed,
+        };
         match self.serve(source, response, now) {
             Served::AtOnce(answer) => {
                 self.counters.hits += 1;
@@ -118,7 +137,9 @@ impl Cache {
                 } else if only_if_cached {
                     return Step::Answer(self.unsatisfied(head, now));
                 } else {
-                    assembled.headers.insert(CACHE_STATUS, partial(&assembled.body.source.stored));
+                    assembled
+                        .headers
+                        .insert(CACHE_STATUS, partial(&assembled.body.source.stored));
                 }
                 Step::Assemble(assembled)
             }
@@ -131,16 +152,24 @@ impl Cache {
             return Served::AtOnce(response.without_body());
         }
         let mut body = Assembly::new(Arc::new(source), &mut response);
-        let Response { status, headers, .. } = response;
+        let Response {
+            status, headers, ..
+        } = response;
         let one = {
             let mut content = body.content();
-            let first = content.next().filter(|range| body.source.sliced().slice(range.start).end >= range.end);
+            let first = content
+                .next()
+                .filter(|range| body.source.sliced().slice(range.start).end >= range.end);
             first.is_some() && content.next().is_none()
         };
         if one && let Some(bytes) = self.stored_piece(&mut body, now) {
             return Served::AtOnce(Answer::of(status, headers, bytes));
         }
-        Served::Assembled(Assembled { status, headers, body })
+        Served::Assembled(Assembled {
+            status,
+            headers,
+            body,
+        })
     }
 
     /// Returns the next step of a body.
@@ -185,12 +214,17 @@ impl Cache {
         let slices = assembly.content().flat_map(|range| {
             let slice = |at: &u64| slice_within(*at, source);
             let starts = std::iter::successors(Some(range.start), move |at| Some(slice(at).end));
-            starts.take_while(move |at| *at < range.end).map(move |at| (at, range.end))
+            starts
+                .take_while(move |at| *at < range.end)
+                .map(move |at| (at, range.end))
         });
         let slices: Vec<_> = slices.skip(1).take(ahead).collect();
         let (at, end) = slices.into_iter().find(|(at, _)| {
             let (key, hash) = self.slice_key(&source.key, source.sliced(), *at);
-            let is_stored = matches!(self.store.find(&key, hash, &HeaderMap::new()), Found::Match(_));
+            let is_stored = matches!(
+                self.store.find(&key, hash, &HeaderMap::new()),
+                Found::Match(_)
+            );
             !is_known(*at) && !is_stored && !self.may_be_in_tier(&key)
         })?;
         let slice = slice_within(at, source);
@@ -199,11 +233,27 @@ impl Cache {
     }
 
     /// Fetches a slice, or waits for another request that does.
-    fn fetch_slice(&mut self, source: &Arc<Source>, slice: Range<u64>, part: Range<u64>, now: Now) -> Piece {
+    fn fetch_slice(
+        &mut self,
+        source: &Arc<Source>,
+        slice: Range<u64>,
+        part: Range<u64>,
+        now: Now,
+    ) -> Piece {
         let (key, hash) = self.slice_key(&source.key, source.sliced(), slice.start);
         let (headers, directives) = (&HeaderMap::new(), RequestDirectives::default());
-        let asking = JoinRequest { headers, directives, reason: ForwardReason::Partial, passed: source.passed, now };
-        let sharers = Sharers { key: &key, variant: &Selector::default(), hash };
+        let asking = JoinRequest {
+            headers,
+            directives,
+            reason: ForwardReason::Partial,
+            passed: source.passed,
+            now,
+        };
+        let sharers = Sharers {
+            key: &key,
+            variant: &Selector::default(),
+            hash,
+        };
         let lead = match self.in_flight_table.join(sharers, &asking, true) {
             Join::Lead(own) => Some(own),
             Join::Follow(follower) => {
@@ -238,7 +288,9 @@ impl Cache {
         now: Now,
         outbox: &mut Outbox,
     ) -> Option<TierSlice> {
-        let Some(Segment::Content(range)) = assembly.segments.front() else { return None };
+        let Some(Segment::Content(range)) = assembly.segments.front() else {
+            return None;
+        };
         let source = Arc::clone(&assembly.source);
         let slice = slice_within(range.start, &source);
         let part = range.start - slice.start..range.end.min(slice.end) - slice.start;
@@ -249,7 +301,10 @@ impl Cache {
         }
         self.counters.tier_hit(part.end - part.start);
         if let Some(body) = stored.in_tier() {
-            return Some(TierSlice::Streamed(Box::new(Streamed::part(body.clone(), part))));
+            return Some(TierSlice::Streamed(Box::new(Streamed::part(
+                body.clone(),
+                part,
+            ))));
         }
         let bytes = stored.body.slice(part.start as usize..part.end as usize);
         self.promote(stored, now);
@@ -260,13 +315,22 @@ impl Cache {
 
     /// The next bytes, where they are stored.
     fn stored_piece(&mut self, assembly: &mut Assembly, now: Now) -> Option<Bytes> {
-        let Some(Segment::Content(range)) = assembly.segments.front() else { return None };
+        let Some(Segment::Content(range)) = assembly.segments.front() else {
+            return None;
+        };
         let slice = slice_within(range.start, &assembly.source);
         let part = range.start - slice.start..range.end.min(slice.end) - slice.start;
-        let (key, hash) = self.slice_key(&assembly.source.key, assembly.source.sliced(), slice.start);
-        let Found::Match(slot) = self.store.find(&key, hash, &HeaderMap::new()) else { return None };
+        let (key, hash) =
+            self.slice_key(&assembly.source.key, assembly.source.sliced(), slice.start);
+        let Found::Match(slot) = self.store.find(&key, hash, &HeaderMap::new()) else {
+            return None;
+        };
         self.store.hit(slot, now.time);
-        let bytes = self.store.entry(slot).body().slice(part.start as usize..part.end as usize);
+        let bytes = self
+            .store
+            .entry(slot)
+            .body()
+            .slice(part.start as usize..part.end as usize);
         assembly.took(bytes.len());
         self.counters.hit_bytes += bytes.len() as u64;
         Some(bytes)
@@ -278,12 +342,21 @@ impl Cache {
         let source = &assembly.source;
         let is_stored = |at: u64| {
             let (key, hash) = self.slice_key(&source.key, source.sliced(), at);
-            matches!(self.store.find(&key, hash, &HeaderMap::new()), Found::Match(_))
-                || self.tier.as_ref().is_some_and(|tier| tier.has(&key.to_bytes()))
+            matches!(
+                self.store.find(&key, hash, &HeaderMap::new()),
+                Found::Match(_)
+            ) || self
+                .tier
+                .as_ref()
+                .is_some_and(|tier| tier.has(&key.to_bytes()))
         };
         assembly.content().all(|range| {
-            let starts = std::iter::successors(Some(range.start), |at| Some(source.sliced().slice(*at).end));
-            starts.take_while(|at| *at < range.end).take(most).all(is_stored)
+            let starts =
+                std::iter::successors(Some(range.start), |at| Some(source.sliced().slice(*at).end));
+            starts
+                .take_while(|at| *at < range.end)
+                .take(most)
+                .all(is_stored)
         })
     }
 
@@ -301,13 +374,23 @@ fn slice_within(at: u64, source: &Source) -> Range<u64> {
 
 pub(crate) fn partial(stored: &Stored) -> HeaderValue {
     let (reason, status, refusal) = (ForwardReason::Partial, None, None);
-    stored.cache_status(CacheStatus::Forwarded { reason, status, stored: false, collapsed: false, refusal })
+    stored.cache_status(CacheStatus::Forwarded {
+        reason,
+        status,
+        stored: false,
+        collapsed: false,
+        refusal,
+    })
 }
 
 /// Returns the number of slices that are searched before an answer begins: all, if none may be
 /// fetched.
 pub(crate) fn most_looked_at(only_if_cached: bool) -> usize {
-    if only_if_cached { usize::MAX } else { limits::SLICES_LOOKED_AT }
+    if only_if_cached {
+        usize::MAX
+    } else {
+        limits::SLICES_LOOKED_AT
+    }
 }
 
 /// Returns the hash under which the cache remembers that a key must not be requested in slices.

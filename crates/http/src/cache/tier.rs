@@ -31,7 +31,9 @@ impl Cache {
     }
 
     pub(crate) fn may_be_in_tier(&mut self, key: &Key<'_>) -> bool {
-        self.tier.as_mut().is_some_and(|tier| tier.request(&key.to_bytes()))
+        self.tier
+            .as_mut()
+            .is_some_and(|tier| tier.request(&key.to_bytes()))
     }
 
     /// A renewed response goes there with the body that the store has: it keeps its room until it
@@ -50,8 +52,14 @@ impl Cache {
     /// Stores a response in the tier. Returns true if it is stored there.
     pub(crate) fn put_in_tier(&mut self, stored: &Stored, now: Now) -> bool {
         let variant = stored.selector.variant(&self.hash_key);
-        let Some(tier) = &mut self.tier else { return false };
-        tier.put(&stored.key, variant, [record::encode(stored, now).into(), stored.body.clone()])
+        let Some(tier) = &mut self.tier else {
+            return false;
+        };
+        tier.put(
+            &stored.key,
+            variant,
+            [record::encode(stored, now).into(), stored.body.clone()],
+        )
     }
 
     pub(crate) fn remove_from_tier(&mut self, key: &Key<'_>) {

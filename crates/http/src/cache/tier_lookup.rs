@@ -62,19 +62,36 @@ impl Cache {
                 }
             } else if stored.freshness.satisfies(&directives, now.time) {
                 if stored.sliced().is_none() {
-                    return TierStep::Answer(self.answer_tier_hit(exchange, stored, request, now, outbox));
+                    return TierStep::Answer(
+                        self.answer_tier_hit(exchange, stored, request, now, outbox),
+                    );
                 }
-                match self.tier_hit_slices(exchange, stored, request, directives.only_if_cached, now, outbox) {
+                match self.tier_hit_slices(
+                    exchange,
+                    stored,
+                    request,
+                    directives.only_if_cached,
+                    now,
+                    outbox,
+                ) {
                     Ok(tier_lookup) => return tier_lookup,
                     Err(same) => exchange = same,
                 }
             } else if self.serves_while_failing(&stored, &directives, exchange.hash, now) {
-                return TierStep::Answer(self.answer_tier_hit(exchange, stored, request, now, outbox));
+                return TierStep::Answer(
+                    self.answer_tier_hit(exchange, stored, request, now, outbox),
+                );
             } else {
                 let reusable = stored.freshness.is_reusable(now.time);
-                exchange.reason = if reusable { ForwardReason::Request } else { ForwardReason::Stale };
+                exchange.reason = if reusable {
+                    ForwardReason::Request
+                } else {
+                    ForwardReason::Stale
+                };
                 let opening = self.opening(request, exchange.hash, Some(&stored), now);
-                exchange.ask = opening.filter(|_| exchange.may_store).map_or(Ask::Whole, Ask::Slice);
+                exchange.ask = opening
+                    .filter(|_| exchange.may_store)
+                    .map_or(Ask::Whole, Ask::Slice);
                 exchange.held = Some(stored);
             }
         }
@@ -87,9 +104,16 @@ impl Cache {
     }
 
     /// It is known by which fields the responses vary.
-    fn learn_selector(&mut self, exchange: &Exchange, stored: &Stored, request: &RequestHead<'_>, now: Now) {
+    fn learn_selector(
+        &mut self,
+        exchange: &Exchange,
+        stored: &Stored,
+        request: &RequestHead<'_>,
+        now: Now,
+    ) {
         let Some(lead) = &exchange.lead else { return };
-        self.in_flight_table.learn_selector(exchange.hash, &stored.selector, now.time);
+        self.in_flight_table
+            .learn_selector(exchange.hash, &stored.selector, now.time);
         let variant = self.variant_of_request(&exchange.key, exchange.hash, request.headers, now);
         let hash = self.in_flight_table.hash(exchange.hash, &variant);
         self.in_flight_table.set_variant(lead, variant, hash);
@@ -97,12 +121,25 @@ impl Cache {
 
     /// Returns true if the origin fails, and need not be tried now, and the response may be served
     /// stale meanwhile.
-    fn serves_while_failing(&mut self, stored: &Stored, directives: &RequestDirectives, hash: u64, now: Now) -> bool {
+    fn serves_while_failing(
+        &mut self,
+        stored: &Stored,
+        directives: &RequestDirectives,
+        hash: u64,
+        now: Now,
+    ) -> bool {
         if stored.sliced().is_some() || directives.no_store || directives.says_about_age() {
             return false;
         }
-        let failing = self.failing.look_up(hash, now.time).filter(|failing| !failing.is_try_due);
-        failing.is_some_and(|failing| stored.freshness.may_be_stale_on_failure(failing.is_disconnected, now.time))
+        let failing = self
+            .failing
+            .look_up(hash, now.time)
+            .filter(|failing| !failing.is_try_due);
+        failing.is_some_and(|failing| {
+            stored
+                .freshness
+                .may_be_stale_on_failure(failing.is_disconnected, now.time)
+        })
     }
 
     /// The recalled response, unless the store has something newer, or it was removed meanwhile.
@@ -113,20 +150,33 @@ impl Cache {
         request: &RequestHead<'_>,
         now: Now,
     ) -> Option<Stored> {
-        if let Found::Match(slot) = self.store.find(&exchange.key, exchange.hash, request.headers) {
+        if let Found::Match(slot) = self
+            .store
+            .find(&exchange.key, exchange.hash, request.headers)
+        {
             return Some(self.store.stored(slot));
         }
-        let stored = self.decode_tier_hit(tier_hit?, exchange.key.to_bytes(), exchange.hash, now)?;
+        let stored =
+            self.decode_tier_hit(tier_hit?, exchange.key.to_bytes(), exchange.hash, now)?;
         // With slices of another size, as they were configured before a restart, none would be
         // found.
-        if stored.sliced().is_some_and(|sliced| sliced.slice_bytes != self.slice_bytes) {
+        if stored
+            .sliced()
+            .is_some_and(|sliced| sliced.slice_bytes != self.slice_bytes)
+        {
             return None;
         }
         Some(stored)
     }
 
     /// Returns the response that was read, if it is still in the tier.
-    pub(crate) fn decode_tier_hit(&self, tier_hit: TierHit, key: Box<[u8]>, hash: u64, now: Now) -> Option<Stored> {
+    pub(crate) fn decode_tier_hit(
+        &self,
+        tier_hit: TierHit,
+        key: Box<[u8]>,
+        hash: u64,
+        now: Now,
+    ) -> Option<Stored> {
         let head = match &tier_hit.response {
             TierResponse::Whole { bytes, .. } | TierResponse::First { bytes, .. } => bytes,
         };
@@ -137,12 +187,22 @@ impl Cache {
         }
         let mut stored = match tier_hit.response {
             // The body is a part of it.
-            TierResponse::Whole { bytes, room } => record::decode(&room.lend(bytes), key, hash, now)?,
-            TierResponse::First { bytes, length, record } => {
+            TierResponse::Whole { bytes, room } => {
+                record::decode(&room.lend(bytes), key, hash, now)?
+            }
+            TierResponse::First {
+                bytes,
+                length,
+                record,
+            } => {
                 let (mut stored, start) = record::decode_head(&bytes, key, hash, now)?;
                 let start = start as u64;
                 if stored.sliced().is_none() {
-                    stored.leave_in_tier(InTier { record, start, length: length.checked_sub(start)? });
+                    stored.leave_in_tier(InTier {
+                        record,
+                        start,
+                        length: length.checked_sub(start)?,
+                    });
                 }
                 stored
             }
@@ -168,11 +228,15 @@ impl Cache {
         let ttl_seconds = stored.freshness.ttl_seconds(now.time);
         self.promote(stored.clone(), now);
         let headers = stored.validated_headers(now.time, CacheStatus::TierHit { ttl_seconds });
-        let answer = stored.ready(headers).reply(request.method, request.headers).with_body_of(&stored);
+        let answer = stored
+            .ready(headers)
+            .reply(request.method, request.headers)
+            .with_body_of(&stored);
         self.counters.hits += 1;
         self.counters.tier_hit(answer.length());
         if let Some(lead) = exchange.lead.take() {
-            self.in_flight_table.finish(lead, Outcome::TierHit(Box::new(stored)), outbox);
+            self.in_flight_table
+                .finish(lead, Outcome::TierHit(Box::new(stored)), outbox);
         }
         answer
     }
@@ -197,8 +261,18 @@ impl Cache {
         let response = stored.ready(headers).reply(request.method, request.headers);
         let mut fields = request.headers.clone();
         fields::strip_hop_by_hop(&mut fields);
-        let (key, version, passed) = (exchange.key.clone(), request.version, fields::cdn_loop_count(request.headers));
-        let source = Source { key, version, stored, request: fields, passed };
+        let (key, version, passed) = (
+            exchange.key.clone(),
+            request.version,
+            fields::cdn_loop_count(request.headers),
+        );
+        let source = Source {
+            key,
+            version,
+            stored,
+            request: fields,
+            passed,
+        };
         let mut assembled = match self.serve(source, response, now) {
             Served::AtOnce(answer) => {
                 self.counters.hits += 1;
@@ -211,7 +285,9 @@ impl Cache {
         } else if only_if_cached {
             return Err(exchange);
         } else {
-            assembled.headers.insert(CACHE_STATUS, partial(&assembled.body.source.stored));
+            assembled
+                .headers
+                .insert(CACHE_STATUS, partial(&assembled.body.source.stored));
         }
         Ok(TierStep::Assemble(assembled))
     }
@@ -219,13 +295,22 @@ impl Cache {
     /// Puts the response that was read into the store, if it was read whole and the policy admits
     /// it.
     pub(crate) fn promote(&mut self, stored: Stored, now: Now) {
-        let (hash, size) = (stored.hash, self.store.size_of(&stored, stored.body.len() as u64));
+        let (hash, size) = (
+            stored.hash,
+            self.store.size_of(&stored, stored.body.len() as u64),
+        );
         self.store.miss(hash, now.time);
         if stored.in_tier().is_some() {
             return;
         }
-        self.store.observe_fetched(&stored, (size, stored.body.len() as u64), observe::Outcome::Fetched, now.time);
-        let is_wanted = self.store.position(&stored).is_none() && self.store.admit_or_fill(hash, size, now.time);
+        self.store.observe_fetched(
+            &stored,
+            (size, stored.body.len() as u64),
+            observe::Outcome::Fetched,
+            now.time,
+        );
+        let is_wanted = self.store.position(&stored).is_none()
+            && self.store.admit_or_fill(hash, size, now.time);
         if is_wanted {
             self.store.put(&stored, now.time);
         }

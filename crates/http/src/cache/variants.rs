@@ -6,15 +6,23 @@ use crate::rfc::route::Route;
 use crate::store::second_tier::TierHit;
 use crate::store::stored::Stored;
 use http::header::{
-    ACCEPT, ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE, HeaderName, ORIGIN, UPGRADE_INSECURE_REQUESTS, USER_AGENT,
+    ACCEPT, ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE, HeaderName, ORIGIN,
+    UPGRADE_INSECURE_REQUESTS, USER_AGENT,
 };
 use http::{HeaderMap, StatusCode};
 use std::time::Duration;
 
 /// Request fields whose values are shown: none of them is a credential. Any other may hold a
 /// secret, such as `X-Api-Key`.
-const SHOWN: [HeaderName; 7] =
-    [ACCEPT, ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE, ORIGIN, UPGRADE_INSECURE_REQUESTS, USER_AGENT];
+const SHOWN: [HeaderName; 7] = [
+    ACCEPT,
+    ACCEPT_CHARSET,
+    ACCEPT_ENCODING,
+    ACCEPT_LANGUAGE,
+    ORIGIN,
+    UPGRADE_INSECURE_REQUESTS,
+    USER_AGENT,
+];
 
 /// A stored response, one of those of its URL.
 #[derive(Clone, Debug)]
@@ -43,11 +51,17 @@ impl Cache {
     /// Returns the responses that the store has under a URL, the newest first.
     pub fn variants(&self, route: &Route<'_>, now: Now) -> Vec<StoredVariant> {
         let ids = self.store.variants_of(&route.key, route.hash);
-        ids.map(|id| self.variant(&self.store.stored(id), now)).collect()
+        ids.map(|id| self.variant(&self.store.stored(id), now))
+            .collect()
     }
 
     /// Returns the response that the second tier has returned for a URL, if it is still there.
-    pub fn variant_in_tier(&self, route: &Route<'_>, tier_hit: TierHit, now: Now) -> Option<StoredVariant> {
+    pub fn variant_in_tier(
+        &self,
+        route: &Route<'_>,
+        tier_hit: TierHit,
+        now: Now,
+    ) -> Option<StoredVariant> {
         let stored = self.decode_tier_hit(tier_hit, route.tier_key(), route.hash, now)?;
         Some(self.variant(&stored, now))
     }

@@ -106,9 +106,11 @@ impl SliceFollower {
     pub(super) fn result(&self, in_flight: &InFlight) -> Option<SliceJoin> {
         Some(match &in_flight.phase {
             Phase::Asking => return None,
-            Phase::Streaming(head) if head.is_open => {
-                SliceJoin::Read(BodyPart::range(head.body, self.part.start, Some(self.part.end)))
-            }
+            Phase::Streaming(head) if head.is_open => SliceJoin::Read(BodyPart::range(
+                head.body,
+                self.part.start,
+                Some(self.part.end),
+            )),
             Phase::Finished(Outcome::Failed { .. }) => SliceJoin::Broken,
             Phase::Streaming(_) | Phase::Finished(_) => SliceJoin::Again,
         })
@@ -123,7 +125,10 @@ impl Follower {
 
     /// Returns the time when it began to wait, and the request that it waits for.
     pub fn joined(&self) -> Joined {
-        Joined { at: self.now.time, requested: self.requested }
+        Joined {
+            at: self.now.time,
+            requested: self.requested,
+        }
     }
 
     /// Returns the result, once there is one. `request` are the fields of this follower's own
@@ -140,19 +145,39 @@ impl Follower {
             Phase::Streaming(_) | Phase::Finished(Outcome::Again) => again(),
             // A reload does not accept a stale response; others may.
             Phase::Finished(Outcome::Failed { .. }) if in_flight.reload > self.reload => again(),
-            Phase::Finished(Outcome::Stale { stored, status }) if stored.selector.matches(request) => {
+            Phase::Finished(Outcome::Stale { stored, status })
+                if stored.selector.matches(request) =>
+            {
                 let ttl_seconds = stored.freshness.ttl_seconds(self.now.time);
-                let cache_status = CacheStatus::Stale { reason: self.reason, status: *status, ttl_seconds };
+                let cache_status = CacheStatus::Stale {
+                    reason: self.reason,
+                    status: *status,
+                    ttl_seconds,
+                };
                 let headers = stored.validated_headers(self.now.time, cache_status);
-                JoinResult::Answer(stored.ready(headers).reply(&Method::GET, request).with_body_of(stored))
+                JoinResult::Answer(
+                    stored
+                        .ready(headers)
+                        .reply(&Method::GET, request)
+                        .with_body_of(stored),
+                )
             }
             Phase::Finished(Outcome::TierHit(stored)) if self.suits(stored, request) => {
                 let ttl_seconds = stored.freshness.ttl_seconds(self.now.time);
-                let headers = stored.validated_headers(self.now.time, CacheStatus::TierHit { ttl_seconds });
-                JoinResult::Answer(stored.ready(headers).reply(&Method::GET, request).with_body_of(stored))
+                let headers =
+                    stored.validated_headers(self.now.time, CacheStatus::TierHit { ttl_seconds });
+                JoinResult::Answer(
+                    stored
+                        .ready(headers)
+                        .reply(&Method::GET, request)
+                        .with_body_of(stored),
+                )
             }
             Phase::Finished(Outcome::Stale { .. } | Outcome::TierHit(_)) => again(),
-            Phase::Finished(Outcome::Failed { status, retry_after }) => {
+            Phase::Finished(Outcome::Failed {
+                status,
+                retry_after,
+            }) => {
                 let forwarded = CacheStatus::Forwarded {
                     reason: self.reason,
                     status: Some(*status),
@@ -171,7 +196,8 @@ impl Follower {
     }
 
     fn suits(&self, stored: &Stored, request: &HeaderMap) -> bool {
-        stored.selector.matches(request) && stored.freshness.satisfies(&self.directives, self.now.time)
+        stored.selector.matches(request)
+            && stored.freshness.satisfies(&self.directives, self.now.time)
     }
 
     fn join_streaming(&self, head: &Head, request: &HeaderMap) -> JoinResult {
@@ -186,15 +212,26 @@ impl Follower {
         // RFC 9111 §5.1. A follower that waited for the head gets it with the age that it came
         // with.
         let age = head.freshness.age(self.now.time);
-        let length = head.length.and_then(|length| content_length(head.status, length));
+        let length = head
+            .length
+            .and_then(|length| content_length(head.status, length));
         insert_written_anew(&mut headers, length, age, forwarded.after(&head.earlier));
-        let ready = Ready { status: head.status, headers, length: head.length, boundary: None };
+        let ready = Ready {
+            status: head.status,
+            headers,
+            length: head.length,
+            boundary: None,
+        };
         let reply = ready.reply(&Method::GET, request);
         if !reply.has_body {
             return JoinResult::Answer(reply.without_body());
         }
         let part = BodyPart::range(head.body, reply.first, reply.end);
-        JoinResult::Stream { status: reply.status, headers: reply.headers, part }
+        JoinResult::Stream {
+            status: reply.status,
+            headers: reply.headers,
+            part,
+        }
     }
 }
 
@@ -207,15 +244,36 @@ mod tests {
     /// origin although another reload has brought the response.
     #[test]
     fn a_reload_takes_a_response_of_the_wrong_time() {
-        let joined = Joined { at: Time::from_secs(5), requested: Time::from_secs(3) };
+        let joined = Joined {
+            at: Time::from_secs(5),
+            requested: Time::from_secs(3),
+        };
         let headers = HeaderMap::new();
-        for (requested, received, expected) in
-            [(3, 6, true), (4, 6, true), (2, 6, false), (3, 5, false), (3, 4, false), (4, 7, true)]
-        {
-            let received = Now { time: Time::from_secs(received), unix_seconds: 0 };
+        for (requested, received, expected) in [
+            (3, 6, true),
+            (4, 6, true),
+            (2, 6, false),
+            (3, 5, false),
+            (3, 4, false),
+            (4, 7, true),
+        ] {
+            let received = Now {
+                time: Time::from_secs(received),
+                unix_seconds: 0,
+            };
             let directives = ResponseDirectives::of(&headers);
-            let stored = Freshness::of(StatusCode::OK, &headers, &directives, Time::from_secs(requested), received);
-            assert_eq!(joined.is_reloaded_by(&stored), expected, "{requested}, {received:?}");
+            let stored = Freshness::of(
+                StatusCode::OK,
+                &headers,
+                &directives,
+                Time::from_secs(requested),
+                received,
+            );
+            assert_eq!(
+                joined.is_reloaded_by(&stored),
+                expected,
+                "{requested}, {received:?}"
+            );
         }
     }
 }

@@ -78,7 +78,9 @@ impl Head {
         let mut has_tag = false;
         for name in [SURROGATE_KEY, CACHE_TAG] {
             for line in self.headers.get_all(&name) {
-                each_tag(name.as_str(), line.as_bytes(), &mut |other| has_tag |= other == tag);
+                each_tag(name.as_str(), line.as_bytes(), &mut |other| {
+                    has_tag |= other == tag
+                });
             }
         }
         has_tag
@@ -86,8 +88,15 @@ impl Head {
 
     /// Returns true if a request that came at `now` may be answered with it, as if it were stored
     /// already (RFC 9111 §4).
-    pub(super) fn suits(&self, request: &HeaderMap, directives: &RequestDirectives, now: Now) -> bool {
-        self.is_open && self.selector.matches(request) && self.freshness.satisfies(directives, now.time)
+    pub(super) fn suits(
+        &self,
+        request: &HeaderMap,
+        directives: &RequestDirectives,
+        now: Now,
+    ) -> bool {
+        self.is_open
+            && self.selector.matches(request)
+            && self.freshness.satisfies(directives, now.time)
     }
 }
 
@@ -97,10 +106,16 @@ pub(crate) enum Outcome {
     /// Followers ask the cache again.
     Again,
     /// The origin's failure answers all.
-    Failed { status: StatusCode, retry_after: Option<HeaderValue> },
+    Failed {
+        status: StatusCode,
+        retry_after: Option<HeaderValue>,
+    },
     /// The stale stored response that answered the leader. The status is the origin's, if it sent
     /// one.
-    Stale { stored: Box<Stored>, status: Option<StatusCode> },
+    Stale {
+        stored: Box<Stored>,
+        status: Option<StatusCode>,
+    },
     /// The second tier had it.
     TierHit(Box<Stored>),
 }
@@ -116,7 +131,18 @@ impl InFlight {
         requested: Time,
     ) -> InFlight {
         let (phase, waiting, free) = (Phase::Asking, Vec::new(), Vec::new());
-        InFlight { hash, key, variant, passed, reload, requested, phase, waiting, free, followers: 0 }
+        InFlight {
+            hash,
+            key,
+            variant,
+            passed,
+            reload,
+            requested,
+            phase,
+            waiting,
+            free,
+            followers: 0,
+        }
     }
 
     /// Returns how many followers wait for its head.
@@ -176,7 +202,13 @@ impl InFlight {
 
     /// Returns true if a request may follow it.
     pub(super) fn accepts_follower(&self, asking: &JoinRequest<'_>) -> bool {
-        let JoinRequest { headers, directives, passed, now, .. } = asking;
+        let JoinRequest {
+            headers,
+            directives,
+            passed,
+            now,
+            ..
+        } = asking;
         match &self.phase {
             Phase::Asking => directives.reload() <= self.reload && *passed <= self.passed,
             Phase::Streaming(head) => head.suits(headers, directives, *now),

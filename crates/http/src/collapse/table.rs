@@ -69,8 +69,18 @@ impl InFlightTable {
 
     /// Lets a request lead or follow. A request that must not lead (`may_lead`) follows or
     /// bypasses.
-    pub(crate) fn join(&mut self, sharers: Sharers<'_>, asking: &JoinRequest<'_>, may_lead: bool) -> Join {
-        let JoinRequest { directives, reason, now, .. } = *asking;
+    pub(crate) fn join(
+        &mut self,
+        sharers: Sharers<'_>,
+        asking: &JoinRequest<'_>,
+        may_lead: bool,
+    ) -> Join {
+        let JoinRequest {
+            directives,
+            reason,
+            now,
+            ..
+        } = *asking;
         if self.is_alone(sharers.hash, now.time) {
             return Join::Bypass;
         }
@@ -82,7 +92,16 @@ impl InFlightTable {
                 let id = self.follower_id();
                 let place = self.in_flight_mut(number).add_follower(id);
                 let fetch = FetchId(number);
-                return Join::Follow(Follower { fetch, id, place, reason, directives, reload, now, requested });
+                return Join::Follow(Follower {
+                    fetch,
+                    id,
+                    place,
+                    reason,
+                    directives,
+                    reload,
+                    now,
+                    requested,
+                });
             }
             if !in_flight.yields_to(asking) {
                 return Join::Bypass;
@@ -97,10 +116,20 @@ impl InFlightTable {
 
     /// Returns the variant of a request for the key with this hash: its values of the fields by
     /// which responses vary. `stored` is the selector of the newest stored response.
-    pub(crate) fn variant(&self, hash: u64, stored: Option<&[u8]>, request: &HeaderMap, now: Time) -> Selector {
+    pub(crate) fn variant(
+        &self,
+        hash: u64,
+        stored: Option<&[u8]>,
+        request: &HeaderMap,
+        now: Time,
+    ) -> Selector {
         let mut names: Vec<HeaderName> = self.vary.names(hash, now).cloned().collect();
         names.extend(stored.into_iter().flat_map(vary::names_of));
-        if names.is_empty() { Selector::default() } else { Selector::of_names(names, request) }
+        if names.is_empty() {
+            Selector::default()
+        } else {
+            Selector::of_names(names, request)
+        }
     }
 
     /// Returns the hash of a variant of the key with this hash. Requests choose the values, so it
@@ -119,7 +148,8 @@ impl InFlightTable {
 
     /// Takes the names of the fields that selected a stored response.
     pub(crate) fn learn_selector(&mut self, hash: u64, selector: &Selector, now: Time) {
-        self.vary.learn_names(hash, vary::names_of(selector.as_bytes()), now);
+        self.vary
+            .learn_names(hash, vary::names_of(selector.as_bytes()), now);
     }
 
     /// It has become known which variant a fetch is for. Its followers that get another one ask
@@ -164,14 +194,29 @@ impl InFlightTable {
         self.lead_for(sharers, passed, Reload::No, requested)
     }
 
-    fn lead_for(&mut self, sharers: Sharers<'_>, passed: usize, reload: Reload, requested: Time) -> Lead {
+    fn lead_for(
+        &mut self,
+        sharers: Sharers<'_>,
+        passed: usize,
+        reload: Reload,
+        requested: Time,
+    ) -> Lead {
         if let Some(former) = self.listed(sharers)
-            && let Ok(entry) = self.table.find_entry(sharers.hash, |other| *other == former)
+            && let Ok(entry) = self
+                .table
+                .find_entry(sharers.hash, |other| *other == former)
         {
             entry.remove();
         }
         let Sharers { key, variant, hash } = sharers;
-        let in_flight = InFlight::new(hash, key.to_bytes(), variant.clone(), passed, reload, requested);
+        let in_flight = InFlight::new(
+            hash,
+            key.to_bytes(),
+            variant.clone(),
+            passed,
+            reload,
+            requested,
+        );
         let number = self.free.pop().unwrap_or_else(|| {
             self.fetches.push(None);
             self.fetches.len() - 1
@@ -183,21 +228,31 @@ impl InFlightTable {
 
     fn list(&mut self, number: usize) {
         let (fetches, hash) = (&self.fetches, self.in_flight(number).hash);
-        self.table.insert_unique(hash, number, |number| fetches[*number].as_ref().map_or(0, |other| other.hash));
+        self.table.insert_unique(hash, number, |number| {
+            fetches[*number].as_ref().map_or(0, |other| other.hash)
+        });
     }
 
     /// Removes the key's fetches from the table: no request joins them any more, and their
     /// followers stay.
     pub(crate) fn forget(&mut self, key: &Key<'_>) {
         let fetches = &self.fetches;
-        self.table.retain(|number| fetches[*number].as_ref().is_some_and(|other| !key.is(&other.key)));
+        self.table.retain(|number| {
+            fetches[*number]
+                .as_ref()
+                .is_some_and(|other| !key.is(&other.key))
+        });
     }
 
     /// Removes the fetches that a purge names from the table. The tags of a response are not known
     /// before it begins.
     pub(crate) fn forget_purged(&mut self, what: Purged<'_>) {
         let fetches = &self.fetches;
-        self.table.retain(|number| fetches[*number].as_ref().is_some_and(|other| !other.is_named_by(what)));
+        self.table.retain(|number| {
+            fetches[*number]
+                .as_ref()
+                .is_some_and(|other| !other.is_named_by(what))
+        });
     }
 
     /// Returns how many followers wait for the head.
@@ -207,7 +262,8 @@ impl InFlightTable {
 
     /// The head has arrived: followers read the body while it arrives.
     pub(crate) fn start(&mut self, lead: &Lead, head: Head, outbox: &mut Outbox) {
-        self.in_flight_mut(lead.0.0).change(Phase::Streaming(Box::new(head)), outbox);
+        self.in_flight_mut(lead.0.0)
+            .change(Phase::Streaming(Box::new(head)), outbox);
     }
 
     /// The body is no longer collected: no request may follow any more.
@@ -264,19 +320,36 @@ impl InFlightTable {
         let listed = self.table.iter().map(|number| self.in_flight(*number));
         let mut variants: Vec<(&[u8], &[u8])> = listed
             .map(|in_flight| {
-                assert!(!in_flight.is_finished(), "a finished fetch accepts followers");
+                assert!(
+                    !in_flight.is_finished(),
+                    "a finished fetch accepts followers"
+                );
                 (&*in_flight.key, in_flight.variant.as_bytes())
             })
             .collect();
         variants.sort_unstable();
-        assert!(variants.windows(2).all(|pair| pair[0] != pair[1]), "two fetches of one variant accept followers");
+        assert!(
+            variants.windows(2).all(|pair| pair[0] != pair[1]),
+            "two fetches of one variant accept followers"
+        );
         let fetches = self.fetches.iter().flatten();
         let followers: usize = fetches.clone().map(|in_flight| in_flight.followers).sum();
-        assert_eq!(followers + self.free_followers.len(), self.follower_numbers, "a follower is lost");
-        assert_eq!(fetches.clone().count() + self.free.len(), self.fetches.len(), "a fetch is lost");
+        assert_eq!(
+            followers + self.free_followers.len(),
+            self.follower_numbers,
+            "a follower is lost"
+        );
+        assert_eq!(
+            fetches.clone().count() + self.free.len(),
+            self.fetches.len(),
+            "a fetch is lost"
+        );
         for in_flight in fetches {
             assert!(in_flight.waiting() <= in_flight.followers);
-            assert!(in_flight.followers > 0 || !in_flight.is_finished(), "a fetch that is over stays");
+            assert!(
+                in_flight.followers > 0 || !in_flight.is_finished(),
+                "a fetch that is over stays"
+            );
         }
     }
 
@@ -321,11 +394,15 @@ impl InFlightTable {
     }
 
     fn in_flight(&self, number: usize) -> &InFlight {
-        self.fetches[number].as_ref().expect("whoever has the number keeps the fetch")
+        self.fetches[number]
+            .as_ref()
+            .expect("whoever has the number keeps the fetch")
     }
 
     fn in_flight_mut(&mut self, number: usize) -> &mut InFlight {
-        self.fetches[number].as_mut().expect("whoever has the number keeps the fetch")
+        self.fetches[number]
+            .as_mut()
+            .expect("whoever has the number keeps the fetch")
     }
 }
 
@@ -339,16 +416,33 @@ mod tests {
     const HASH: u64 = 7;
 
     fn join(table: &mut InFlightTable) -> Join {
-        let now = Now { time: Time::ZERO, unix_seconds: 0 };
+        let now = Now {
+            time: Time::ZERO,
+            unix_seconds: 0,
+        };
         let (directives, reason) = (RequestDirectives::default(), ForwardReason::UriMiss);
-        let asking = JoinRequest { headers: &HeaderMap::new(), directives, reason, passed: 0, now };
-        let sharers = Sharers { key: &Key::new("http", "h", "/"), variant: &Selector::default(), hash: HASH };
+        let asking = JoinRequest {
+            headers: &HeaderMap::new(),
+            directives,
+            reason,
+            passed: 0,
+            now,
+        };
+        let sharers = Sharers {
+            key: &Key::new("http", "h", "/"),
+            variant: &Selector::default(),
+            hash: HASH,
+        };
         table.join(sharers, &asking, true)
     }
 
     fn follow(table: &mut InFlightTable) -> Follower {
-        let Join::Follow(follower) = join(table) else { panic!("a fetch is in flight") };
-        let JoinResult::Wait(follower) = table.resolve(follower, &HeaderMap::new()) else { panic!("it is asking") };
+        let Join::Follow(follower) = join(table) else {
+            panic!("a fetch is in flight")
+        };
+        let JoinResult::Wait(follower) = table.resolve(follower, &HeaderMap::new()) else {
+            panic!("it is asking")
+        };
         table.check_invariants();
         follower
     }
@@ -357,7 +451,9 @@ mod tests {
     #[test]
     fn places_of_those_who_have_gone_are_taken_again() {
         let (mut table, mut outbox) = (InFlightTable::new(16, 16, &[7; 16]), Outbox::default());
-        let Join::Lead(lead) = join(&mut table) else { panic!() };
+        let Join::Lead(lead) = join(&mut table) else {
+            panic!()
+        };
         let stays = follow(&mut table);
         for _ in 0..1000 {
             let (one, other) = (follow(&mut table), follow(&mut table));
@@ -368,9 +464,15 @@ mod tests {
         assert_eq!((table.waiting(&lead), table.follower_numbers), (1, 3));
         table.finish(lead, Outcome::Again, &mut outbox);
         assert_eq!(outbox.woken, [stays.id()]);
-        assert!(matches!(table.resolve(stays, &HeaderMap::new()), JoinResult::Again(_)));
+        assert!(matches!(
+            table.resolve(stays, &HeaderMap::new()),
+            JoinResult::Again(_)
+        ));
         table.check_invariants();
-        assert!(table.fetches.iter().all(Option::is_none), "the fetch is over");
+        assert!(
+            table.fetches.iter().all(Option::is_none),
+            "the fetch is over"
+        );
     }
 
     /// Failure: a request joins a fetch whose leader has given up, and waits for ever; or a fetch
@@ -378,11 +480,18 @@ mod tests {
     #[test]
     fn a_fetch_stays_for_its_followers_only() {
         let (mut table, mut outbox) = (InFlightTable::new(16, 16, &[7; 16]), Outbox::default());
-        let Join::Lead(first) = join(&mut table) else { panic!() };
+        let Join::Lead(first) = join(&mut table) else {
+            panic!()
+        };
         let follower = follow(&mut table);
         table.finish(first, Outcome::Again, &mut outbox);
-        let Join::Lead(second) = join(&mut table) else { panic!("nothing is in flight") };
-        assert!(matches!(table.resolve(follower, &HeaderMap::new()), JoinResult::Again(_)));
+        let Join::Lead(second) = join(&mut table) else {
+            panic!("nothing is in flight")
+        };
+        assert!(matches!(
+            table.resolve(follower, &HeaderMap::new()),
+            JoinResult::Again(_)
+        ));
         let other = follow(&mut table);
         assert_eq!(table.fetches.len(), 2);
         table.leave(other);

@@ -24,7 +24,9 @@ struct Place {
 
 impl VaryMemory {
     pub(crate) fn new(places: usize) -> VaryMemory {
-        VaryMemory { places: vec![Place::default(); places].into_boxed_slice() }
+        VaryMemory {
+            places: vec![Place::default(); places].into_boxed_slice(),
+        }
     }
 
     /// Takes the list of a response.
@@ -33,17 +35,33 @@ impl VaryMemory {
     }
 
     /// Takes the names of a list.
-    pub(crate) fn learn_names(&mut self, hash: u64, names: impl IntoIterator<Item = HeaderName>, now: Time) {
+    pub(crate) fn learn_names(
+        &mut self,
+        hash: u64,
+        names: impl IntoIterator<Item = HeaderName>,
+        now: Time,
+    ) {
         let index = hash as usize % self.places.len();
         for name in names {
             let place = &mut self.places[index];
             if place.hash != hash {
-                *place = Place { hash, names: Vec::new() };
+                *place = Place {
+                    hash,
+                    names: Vec::new(),
+                };
             }
             let until = now + limits::VARY_REMEMBERED;
-            place.names.retain(|(other, until)| now < *until && *other != name);
-            let bytes: usize = place.names.iter().map(|(other, _)| other.as_str().len()).sum();
-            if place.names.len() < limits::VARY_NAMES && bytes + name.as_str().len() <= limits::VARY_REMEMBERED_BYTES {
+            place
+                .names
+                .retain(|(other, until)| now < *until && *other != name);
+            let bytes: usize = place
+                .names
+                .iter()
+                .map(|(other, _)| other.as_str().len())
+                .sum();
+            if place.names.len() < limits::VARY_NAMES
+                && bytes + name.as_str().len() <= limits::VARY_REMEMBERED_BYTES
+            {
                 place.names.push((name, until));
             }
         }
@@ -52,8 +70,15 @@ impl VaryMemory {
     /// Returns the names for a key.
     pub(crate) fn names(&self, hash: u64, now: Time) -> impl Iterator<Item = &HeaderName> {
         let place = &self.places[hash as usize % self.places.len()];
-        let names: &[(HeaderName, Time)] = if place.hash == hash { &place.names } else { &[] };
-        names.iter().filter(move |(_, until)| now < *until).map(|(name, _)| name)
+        let names: &[(HeaderName, Time)] = if place.hash == hash {
+            &place.names
+        } else {
+            &[]
+        };
+        names
+            .iter()
+            .filter(move |(_, until)| now < *until)
+            .map(|(name, _)| name)
     }
 }
 
@@ -63,11 +88,15 @@ mod tests {
     use http::HeaderValue;
 
     fn names(memory: &VaryMemory, hash: u64, seconds: u64) -> Vec<&str> {
-        memory.names(hash, Time::from_secs(seconds)).map(HeaderName::as_str).collect()
+        memory
+            .names(hash, Time::from_secs(seconds))
+            .map(HeaderName::as_str)
+            .collect()
     }
 
     fn learn(memory: &mut VaryMemory, hash: u64, list: &str, seconds: u64) {
-        let headers = HeaderMap::from_iter([(http::header::VARY, HeaderValue::from_str(list).unwrap())]);
+        let headers =
+            HeaderMap::from_iter([(http::header::VARY, HeaderValue::from_str(list).unwrap())]);
         memory.learn(hash, &headers, Time::from_secs(seconds));
     }
 
@@ -82,9 +111,17 @@ mod tests {
         let end = limits::VARY_REMEMBERED.as_secs();
         assert_eq!(names(&memory, 1, end), ["accept", "origin"]);
         learn(&mut memory, 5, "x", 300);
-        assert_eq!((names(&memory, 1, 301), names(&memory, 5, 301)), (vec![], vec!["x"]));
+        assert_eq!(
+            (names(&memory, 1, 301), names(&memory, 5, 301)),
+            (vec![], vec!["x"])
+        );
         for number in 0..100 {
-            learn(&mut memory, 2, &format!("x-{number}-{}", "y".repeat(100)), 0);
+            learn(
+                &mut memory,
+                2,
+                &format!("x-{number}-{}", "y".repeat(100)),
+                0,
+            );
         }
         let bytes: usize = names(&memory, 2, 1).iter().map(|name| name.len()).sum();
         assert!(bytes > 0 && bytes <= limits::VARY_REMEMBERED_BYTES);

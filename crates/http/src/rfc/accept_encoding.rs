@@ -21,7 +21,8 @@ pub struct Codings(u8);
 
 /// The field value for each set. Its spelling is canonical.
 static VALUES: LazyLock<Vec<HeaderValue>> = LazyLock::new(|| {
-    let value = |set: u8| HeaderValue::try_from(Codings(set).to_string()).expect("names are visible ASCII");
+    let value =
+        |set: u8| HeaderValue::try_from(Codings(set).to_string()).expect("names are visible ASCII");
     (0..1 << Codings::NAMES.len()).map(value).collect()
 });
 
@@ -47,7 +48,9 @@ impl Codings {
     /// # Errors
     /// The first name that is none of [`Codings::NAMES`].
     pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Codings, &'a str> {
-        names.into_iter().try_fold(Codings(0), |set, name| Ok(Codings(set.0 | bit(name.as_bytes()).ok_or(name)?)))
+        names.into_iter().try_fold(Codings(0), |set, name| {
+            Ok(Codings(set.0 | bit(name.as_bytes()).ok_or(name)?))
+        })
     }
 
     /// Changes `Accept-Encoding` to the codings of this set that the client accepts, or to
@@ -61,7 +64,10 @@ impl Codings {
             return;
         }
         let mut accepted = Accepted::default();
-        request.get_all(ACCEPT_ENCODING).iter().for_each(|line| accepted.read(line.as_bytes()));
+        request
+            .get_all(ACCEPT_ENCODING)
+            .iter()
+            .for_each(|line| accepted.read(line.as_bytes()));
         if let Some(codings) = accepted.of(self) {
             request.insert(ACCEPT_ENCODING, VALUES[usize::from(codings.0)].clone());
         }
@@ -73,7 +79,10 @@ impl fmt::Display for Codings {
         if self.0 == 0 {
             return f.write_str("identity");
         }
-        let named = Codings::NAMES.iter().enumerate().filter(|(number, _)| self.0 & 1 << number != 0);
+        let named = Codings::NAMES
+            .iter()
+            .enumerate()
+            .filter(|(number, _)| self.0 & 1 << number != 0);
         for (count, (_, name)) in named.enumerate() {
             f.write_str(if count > 0 { ", " } else { "" })?;
             f.write_str(name)?;
@@ -83,7 +92,9 @@ impl fmt::Display for Codings {
 }
 
 fn bit(name: &[u8]) -> Option<u8> {
-    let number = Codings::NAMES.iter().position(|known| known.as_bytes().eq_ignore_ascii_case(name))?;
+    let number = Codings::NAMES
+        .iter()
+        .position(|known| known.as_bytes().eq_ignore_ascii_case(name))?;
     Some(1 << number)
 }
 
@@ -109,7 +120,9 @@ impl Accepted {
                 (Some(bit), true) => self.named |= bit,
                 (Some(bit), false) => self.refused |= bit,
                 (None, _) if name == b"*" => self.others = of_name(self.others),
-                (None, _) if name.eq_ignore_ascii_case(b"identity") => self.identity = of_name(self.identity),
+                (None, _) if name.eq_ignore_ascii_case(b"identity") => {
+                    self.identity = of_name(self.identity)
+                }
                 (None, _) => {}
             }
         }
@@ -121,7 +134,11 @@ impl Accepted {
         if !self.identity.or(self.others).unwrap_or(true) {
             return None;
         }
-        let others = if self.others == Some(true) { !self.refused } else { 0 };
+        let others = if self.others == Some(true) {
+            !self.refused
+        } else {
+            0
+        };
         Some(Codings((self.named & !self.refused | others) & set.0))
     }
 }
@@ -138,7 +155,10 @@ impl<'a> Weight<'a> {
             [whole, b'.', digits @ ..] if digits.len() <= 3 => (whole, digits),
             _ => return None,
         };
-        let end = digits.iter().rposition(|digit| *digit != b'0').map_or(0, |last| last + 1);
+        let end = digits
+            .iter()
+            .rposition(|digit| *digit != b'0')
+            .map_or(0, |last| last + 1);
         match (whole, &digits[..end]) {
             (b'1', []) => Some(Weight(None)),
             (b'0', digits) if digits.iter().all(u8::is_ascii_digit) => Some(Weight(Some(digits))),
@@ -153,15 +173,23 @@ impl<'a> Weight<'a> {
 
 /// Returns the members of a list, each with its weight; `None` for a malformed one.
 fn members(line: &[u8]) -> impl Iterator<Item = (&[u8], Option<Weight<'_>>)> {
-    let members = line.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|member| !member.is_empty());
+    let members = line
+        .split(|byte| *byte == b',')
+        .map(<[u8]>::trim_ascii)
+        .filter(|member| !member.is_empty());
     members.map(|member| {
-        let mut parts = member.splitn(2, |byte| *byte == b';').map(<[u8]>::trim_ascii);
+        let mut parts = member
+            .splitn(2, |byte| *byte == b';')
+            .map(<[u8]>::trim_ascii);
         let name = parts.next().unwrap_or_default();
         let weight = match parts.next() {
             None => Some(Weight(None)),
             Some([b'q' | b'Q', rest @ ..]) => {
                 // Spaces around the sign are malformed, and harmless.
-                rest.trim_ascii().strip_prefix(b"=").map(<[u8]>::trim_ascii).and_then(Weight::parse)
+                rest.trim_ascii()
+                    .strip_prefix(b"=")
+                    .map(<[u8]>::trim_ascii)
+                    .and_then(Weight::parse)
             }
             Some(_) => None,
         };
@@ -171,7 +199,9 @@ fn members(line: &[u8]) -> impl Iterator<Item = (&[u8], Option<Weight<'_>>)> {
 
 /// Returns the name without the `x-` of old programs.
 fn current(name: &[u8]) -> &[u8] {
-    let is_old = [&b"x-gzip"[..], b"x-compress"].iter().any(|old| name.eq_ignore_ascii_case(old));
+    let is_old = [&b"x-gzip"[..], b"x-compress"]
+        .iter()
+        .any(|old| name.eq_ignore_ascii_case(old));
     if is_old { &name[2..] } else { name }
 }
 
@@ -183,7 +213,9 @@ pub(crate) fn canonical(value: &[u8]) -> Vec<u8> {
         kept.retain(|byte| !byte.is_ascii_whitespace());
         return kept;
     }
-    let mut all: Vec<Vec<u8>> = members(value).map(|(name, weight)| spell(name, weight)).collect();
+    let mut all: Vec<Vec<u8>> = members(value)
+        .map(|(name, weight)| spell(name, weight))
+        .collect();
     all.sort_unstable();
     all.dedup();
     all.join(&b", "[..])
@@ -211,15 +243,24 @@ mod tests {
     fn request(lines: &[impl AsRef<str>]) -> HeaderMap {
         let mut request = HeaderMap::new();
         for line in lines {
-            request.append(ACCEPT_ENCODING, HeaderValue::from_str(line.as_ref()).unwrap());
+            request.append(
+                ACCEPT_ENCODING,
+                HeaderValue::from_str(line.as_ref()).unwrap(),
+            );
         }
         request
     }
 
     fn reduced(set: &[&str], lines: &[impl AsRef<str>]) -> Vec<String> {
         let mut request = request(lines);
-        Codings::of(set.iter().copied()).unwrap().reduce(&mut request);
-        request.get_all(ACCEPT_ENCODING).iter().map(|line| line.to_str().unwrap().to_owned()).collect()
+        Codings::of(set.iter().copied())
+            .unwrap()
+            .reduce(&mut request);
+        request
+            .get_all(ACCEPT_ENCODING)
+            .iter()
+            .map(|line| line.to_str().unwrap().to_owned())
+            .collect()
     }
 
     const SET: [&str; 3] = ["zstd", "gzip", "br"];
@@ -250,7 +291,10 @@ mod tests {
         }
         assert_eq!(reduced(&SET, &["br", "gzip"]), ["br, gzip"]);
         assert_eq!(reduced(&["gzip"], &["br, gzip"]), ["gzip"]);
-        assert!(reduced(&SET, &[""; 0]).is_empty(), "no field accepts everything");
+        assert!(
+            reduced(&SET, &[""; 0]).is_empty(),
+            "no field accepts everything"
+        );
         assert_eq!(Codings::of(["gzip", "brotli"]), Err("brotli"));
         assert_eq!(Codings::of(SET), Ok(Codings::OF_BROWSERS));
     }
@@ -273,10 +317,15 @@ mod tests {
     fn acceptable(members: &[(&str, usize)]) -> BTreeSet<&'static str> {
         let all = ["br", "compress", "deflate", "gzip", "zstd", "identity"];
         let of = |name: &str| -> Option<bool> {
-            let same = members.iter().filter(|(other, _)| other.to_lowercase().trim_start_matches("x-") == name);
-            same.map(|(_, weight)| WEIGHTS[*weight].1).reduce(|one, other| one && other)
+            let same = members
+                .iter()
+                .filter(|(other, _)| other.to_lowercase().trim_start_matches("x-") == name);
+            same.map(|(_, weight)| WEIGHTS[*weight].1)
+                .reduce(|one, other| one && other)
         };
-        all.into_iter().filter(|name| of(name).or(of("*")).unwrap_or(*name == "identity")).collect()
+        all.into_iter()
+            .filter(|name| of(name).or(of("*")).unwrap_or(*name == "identity"))
+            .collect()
     }
 
     proptest! {
@@ -337,22 +386,31 @@ mod tests {
     /// Failure: spellings multiply the variants of a URL.
     #[test]
     fn a_thousand_spellings_make_many_variants() {
-        let names = ["gzip", "deflate", "br", "zstd", "X-GZIP", "identity", "*", "compress", "exi"];
+        let names = [
+            "gzip", "deflate", "br", "zstd", "X-GZIP", "identity", "*", "compress", "exi",
+        ];
         let spellings: BTreeSet<String> = (0..3000_usize)
             .map(|number| {
-                let member =
-                    |at: usize| format!("{};q=0.{}", names[(number / (at + 1) + at * 5) % names.len()], number % 7);
-                (0..1 + number % 5).map(member).collect::<Vec<_>>().join(if number.is_multiple_of(2) {
-                    ", "
-                } else {
-                    ","
-                })
+                let member = |at: usize| {
+                    format!(
+                        "{};q=0.{}",
+                        names[(number / (at + 1) + at * 5) % names.len()],
+                        number % 7
+                    )
+                };
+                (0..1 + number % 5)
+                    .map(member)
+                    .collect::<Vec<_>>()
+                    .join(if number.is_multiple_of(2) { ", " } else { "," })
             })
             .collect();
         assert!(spellings.len() >= 1000, "{}", spellings.len());
         let kept = |line: &String| !acceptable_identity(line);
-        let variants: BTreeSet<_> =
-            spellings.iter().filter(|line| !kept(line)).flat_map(|line| reduced(&SET, &[line])).collect();
+        let variants: BTreeSet<_> = spellings
+            .iter()
+            .filter(|line| !kept(line))
+            .flat_map(|line| reduced(&SET, &[line]))
+            .collect();
         assert!(variants.len() <= 8, "{variants:?}");
     }
 

@@ -71,9 +71,16 @@ pub(crate) enum CacheStatus {
         refusal: Option<Refusal>,
     },
     /// Answered from the store though it is stale, since the origin could not do better.
-    Stale { reason: ForwardReason, status: Option<StatusCode>, ttl_seconds: i64 },
+    Stale {
+        reason: ForwardReason,
+        status: Option<StatusCode>,
+        ttl_seconds: i64,
+    },
     /// Validated by the origin, then answered from the store.
-    Validated { reason: ForwardReason, ttl_seconds: i64 },
+    Validated {
+        reason: ForwardReason,
+        ttl_seconds: i64,
+    },
     /// Answered by the cache itself: only-if-cached and nothing there.
     Unsatisfied,
 }
@@ -84,19 +91,38 @@ impl CacheStatus {
         // Writing into a String cannot fail.
         let _ = match self {
             CacheStatus::Hit { ttl_seconds } => write!(text, "; hit; ttl={ttl_seconds}"),
-            CacheStatus::TierHit { ttl_seconds } => write!(text, "; hit; ttl={ttl_seconds}; detail=recalled"),
-            CacheStatus::Validated { reason, ttl_seconds } => {
-                write!(text, "; fwd={}; fwd-status=304; ttl={ttl_seconds}", reason.name())
+            CacheStatus::TierHit { ttl_seconds } => {
+                write!(text, "; hit; ttl={ttl_seconds}; detail=recalled")
+            }
+            CacheStatus::Validated {
+                reason,
+                ttl_seconds,
+            } => {
+                write!(
+                    text,
+                    "; fwd={}; fwd-status=304; ttl={ttl_seconds}",
+                    reason.name()
+                )
             }
             CacheStatus::Unsatisfied => write!(text, "; detail=only-if-cached"),
-            CacheStatus::Stale { reason, status, ttl_seconds } => {
+            CacheStatus::Stale {
+                reason,
+                status,
+                ttl_seconds,
+            } => {
                 let _ = write!(text, "; fwd={}", reason.name());
                 if let Some(status) = status {
                     let _ = write!(text, "; fwd-status={}", status.as_u16());
                 }
                 write!(text, "; ttl={ttl_seconds}; detail=stale-if-error")
             }
-            CacheStatus::Forwarded { reason, status, stored, collapsed, refusal } => {
+            CacheStatus::Forwarded {
+                reason,
+                status,
+                stored,
+                collapsed,
+                refusal,
+            } => {
                 let _ = write!(text, "; fwd={}", reason.name());
                 if let Some(status) = status {
                     let _ = write!(text, "; fwd-status={}", status.as_u16());
@@ -107,7 +133,9 @@ impl CacheStatus {
                 if collapsed {
                     text.push_str("; collapsed");
                 }
-                refusal.map_or(Ok(()), |refusal| write!(text, "; detail={}", refusal.name()))
+                refusal.map_or(Ok(()), |refusal| {
+                    write!(text, "; detail={}", refusal.name())
+                })
             }
         };
     }
@@ -151,7 +179,11 @@ pub(crate) fn earlier(headers: &HeaderMap) -> String {
     if !headers.contains_key(CACHE_STATUS) {
         return String::new();
     }
-    let lines: Vec<&str> = headers.get_all(CACHE_STATUS).into_iter().filter_map(|line| line.to_str().ok()).collect();
+    let lines: Vec<&str> = headers
+        .get_all(CACHE_STATUS)
+        .into_iter()
+        .filter_map(|line| line.to_str().ok())
+        .collect();
     lines.join(", ")
 }
 
@@ -177,7 +209,10 @@ mod tests {
             for ttl_seconds in [i64::MIN, -1, 0, 7, 86_400, i64::MAX] {
                 let mut line = Vec::new();
                 append_hit(ttl_seconds, earlier, &mut line);
-                assert_eq!(line, CacheStatus::Hit { ttl_seconds }.after(earlier).as_bytes());
+                assert_eq!(
+                    line,
+                    CacheStatus::Hit { ttl_seconds }.after(earlier).as_bytes()
+                );
             }
         }
     }

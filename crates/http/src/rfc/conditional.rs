@@ -3,7 +3,8 @@
 
 use crate::rfc::date;
 use http::header::{
-    DATE, ETAG, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, LAST_MODIFIED, RANGE,
+    DATE, ETAG, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE,
+    LAST_MODIFIED, RANGE,
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -13,12 +14,19 @@ pub(crate) fn is_not_modified(request: &HeaderMap, stored: &HeaderMap) -> bool {
     if request.contains_key(IF_NONE_MATCH) {
         // RFC 9110 §13.1.3: where If-None-Match is present, If-Modified-Since MUST be ignored.
         let stored = stored.get(ETAG).map(HeaderValue::as_bytes);
-        return request.get_all(IF_NONE_MATCH).into_iter().any(|line| none_match_names(line.as_bytes(), stored));
+        return request
+            .get_all(IF_NONE_MATCH)
+            .into_iter()
+            .any(|line| none_match_names(line.as_bytes(), stored));
     }
     // RFC 9110 §13.1.3: several values or an invalid date MUST be ignored.
     let mut lines = request.get_all(IF_MODIFIED_SINCE).into_iter();
-    let (Some(since), None) = (lines.next(), lines.next()) else { return false };
-    let Some(since) = date::parse(since) else { return false };
+    let (Some(since), None) = (lines.next(), lines.next()) else {
+        return false;
+    };
+    let Some(since) = date::parse(since) else {
+        return false;
+    };
     // RFC 9111 §4.3.2: Date replaces a missing Last-Modified.
     let modified = date::field(stored, &LAST_MODIFIED).or_else(|| date::field(stored, &DATE));
     modified.is_some_and(|modified| modified <= since)
@@ -38,8 +46,12 @@ fn none_match_names(line: &[u8], stored: Option<&[u8]>) -> bool {
             rest = after;
             continue;
         }
-        let Some(start) = opaque(rest).strip_prefix(b"\"") else { return false };
-        let Some(end) = start.iter().position(|b| *b == b'"') else { return false };
+        let Some(start) = opaque(rest).strip_prefix(b"\"") else {
+            return false;
+        };
+        let Some(end) = start.iter().position(|b| *b == b'"') else {
+            return false;
+        };
         let length = rest.len() - start.len() + end + 1;
         if opaque(&rest[..length]) == opaque(stored) {
             return true;
@@ -62,7 +74,9 @@ fn is_same_strong_tag(a: &[u8], b: &[u8]) -> bool {
 /// §13.1.5): it has the same strong entity tag, or exactly its Last-Modified, which must be strong:
 /// a minute older than the Date (§8.8.2.2).
 pub(crate) fn if_range_holds(request: &HeaderMap, stored: &HeaderMap) -> bool {
-    let Some(condition) = request.get(IF_RANGE) else { return true };
+    let Some(condition) = request.get(IF_RANGE) else {
+        return true;
+    };
     if let Some(tag) = stored.get(ETAG)
         && is_same_strong_tag(condition.as_bytes(), tag.as_bytes())
     {
@@ -73,7 +87,9 @@ pub(crate) fn if_range_holds(request: &HeaderMap, stored: &HeaderMap) -> bool {
 
 fn strong_last_modified(headers: &HeaderMap) -> Option<u64> {
     let modified = date::field(headers, &LAST_MODIFIED)?;
-    date::field(headers, &DATE).is_some_and(|date| date >= modified + 60).then_some(modified)
+    date::field(headers, &DATE)
+        .is_some_and(|date| date >= modified + 60)
+        .then_some(modified)
 }
 
 /// Returns the validator that distinguishes this representation from every other of the same
@@ -81,25 +97,32 @@ fn strong_last_modified(headers: &HeaderMap) -> Option<u64> {
 pub fn strong_validator(headers: &HeaderMap) -> Option<(HeaderName, &HeaderValue)> {
     match headers.get(ETAG) {
         Some(tag) => is_same_strong_tag(tag.as_bytes(), tag.as_bytes()).then_some((ETAG, tag)),
-        None => strong_last_modified(headers).and_then(|_| Some((LAST_MODIFIED, headers.get(LAST_MODIFIED)?))),
+        None => strong_last_modified(headers)
+            .and_then(|_| Some((LAST_MODIFIED, headers.get(LAST_MODIFIED)?))),
     }
 }
 
 /// Returns true if the request has preconditions that only the origin can judge (RFC 9110 §13.1.1,
 /// §13.1.4).
 pub(crate) fn asks_the_origin(request: &HeaderMap) -> bool {
-    request.keys().any(|name| [IF_MATCH, IF_UNMODIFIED_SINCE].contains(name))
+    request
+        .keys()
+        .any(|name| [IF_MATCH, IF_UNMODIFIED_SINCE].contains(name))
 }
 
 /// Returns true if the request may be answered with less than the whole current representation.
 pub(crate) fn asks_for_less(request: &HeaderMap) -> bool {
     // Few requests have more than a dozen fields: to go through them costs less than four look-ups.
-    request.keys().any(|name| [RANGE, IF_RANGE, IF_NONE_MATCH, IF_MODIFIED_SINCE].contains(name))
+    request
+        .keys()
+        .any(|name| [RANGE, IF_RANGE, IF_NONE_MATCH, IF_MODIFIED_SINCE].contains(name))
 }
 
 /// Returns true if the request has a condition that a 304 may answer.
 pub(crate) fn has_condition(request: &HeaderMap) -> bool {
-    request.keys().any(|name| [IF_NONE_MATCH, IF_MODIFIED_SINCE].contains(name))
+    request
+        .keys()
+        .any(|name| [IF_NONE_MATCH, IF_MODIFIED_SINCE].contains(name))
 }
 
 /// Replaces the client's conditions by the stored response's validators (RFC 9111 §4.3.1). Removes

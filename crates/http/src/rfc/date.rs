@@ -16,8 +16,13 @@ pub(crate) fn parse(value: &HeaderValue) -> Option<u64> {
         return Some(seconds);
     }
     let text = value.to_str().ok()?.trim();
-    let date = httpdate::parse_http_date(text).or_else(|_| httpdate::parse_http_date(&in_usual_letters(text))).ok()?;
-    Some(date.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
+    let date = httpdate::parse_http_date(text)
+        .or_else(|_| httpdate::parse_http_date(&in_usual_letters(text)))
+        .ok()?;
+    Some(
+        date.duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_secs()),
+    )
 }
 
 /// RFC 9111 §4.2: a date in other letters than those of RFC 9110 is to be understood all the same.
@@ -25,7 +30,11 @@ fn in_usual_letters(text: &str) -> String {
     let mut usual = String::with_capacity(text.len());
     for letter in text.chars() {
         let is_within = usual.ends_with(|before: char| before.is_ascii_alphabetic());
-        usual.push(if is_within { letter.to_ascii_lowercase() } else { letter.to_ascii_uppercase() });
+        usual.push(if is_within {
+            letter.to_ascii_lowercase()
+        } else {
+            letter.to_ascii_uppercase()
+        });
     }
     usual.replace("Gmt", "GMT")
 }
@@ -39,7 +48,15 @@ fn imf_fixdate(text: &[u8; 29]) -> Option<u64> {
         let [tens, ones] = [text[at], text[at + 1]].map(|digit| digit.wrapping_sub(b'0'));
         (tens < 10 && ones < 10).then(|| u64::from(tens * 10 + ones))
     };
-    let between = [(3, b','), (4, b' '), (7, b' '), (11, b' '), (16, b' '), (19, b':'), (22, b':')];
+    let between = [
+        (3, b','),
+        (4, b' '),
+        (7, b' '),
+        (11, b' '),
+        (16, b' '),
+        (19, b':'),
+        (22, b':'),
+    ];
     if between.iter().any(|(at, byte)| text[*at] != *byte) || text[25..] != *b" GMT" {
         return None;
     }
@@ -56,7 +73,11 @@ fn imf_fixdate(text: &[u8; 29]) -> Option<u64> {
     }
     // Of a year that begins in March, so that the leap day is its last (H. Hinnant,
     // "chrono-Compatible Low-Level Date Algorithms").
-    let (year, month) = if month < 2 { (year - 1, month + 10) } else { (year, month - 2) };
+    let (year, month) = if month < 2 {
+        (year - 1, month + 10)
+    } else {
+        (year, month - 2)
+    };
     let days = year * 365 + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
     const DAYS_TO_1970: u64 = 719_468;
     let days = days - DAYS_TO_1970;
@@ -87,7 +108,8 @@ fn month_of(name: &[u8]) -> Option<u64> {
 /// `Sun, 06 Nov 1994 08:49:37 GMT`. Seconds past the year 9999 are printed as its end.
 pub(crate) fn format(unix_seconds: u64) -> HeaderValue {
     const END_OF_9999: u64 = 253_402_300_799;
-    let text = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(unix_seconds.min(END_OF_9999)));
+    let text =
+        httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(unix_seconds.min(END_OF_9999)));
     HeaderValue::try_from(text).expect("an HTTP date is visible ASCII")
 }
 
@@ -98,14 +120,37 @@ mod tests {
 
     #[test]
     fn the_three_forms_of_rfc_9110() {
-        for text in ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"] {
-            assert_eq!(parse(&HeaderValue::from_static(text)), Some(784_111_777), "{text}");
+        for text in [
+            "Sun, 06 Nov 1994 08:49:37 GMT",
+            "Sunday, 06-Nov-94 08:49:37 GMT",
+            "Sun Nov  6 08:49:37 1994",
+        ] {
+            assert_eq!(
+                parse(&HeaderValue::from_static(text)),
+                Some(784_111_777),
+                "{text}"
+            );
         }
-        for text in ["sun, 06 nov 1994 08:49:37 gmt", "SUNDAY, 06-NOV-94 08:49:37 GMT", "sUN nOV  6 08:49:37 1994"] {
-            assert_eq!(parse(&HeaderValue::from_static(text)), Some(784_111_777), "{text}");
+        for text in [
+            "sun, 06 nov 1994 08:49:37 gmt",
+            "SUNDAY, 06-NOV-94 08:49:37 GMT",
+            "sUN nOV  6 08:49:37 1994",
+        ] {
+            assert_eq!(
+                parse(&HeaderValue::from_static(text)),
+                Some(784_111_777),
+                "{text}"
+            );
         }
         assert_eq!(format(784_111_777), "Sun, 06 Nov 1994 08:49:37 GMT");
-        for text in ["0", "-1", "", "soon", "Sun, 06 Nov 1994 08:49:37 PST", "Sun, 32 Nov 1994 08:49:37 GMT"] {
+        for text in [
+            "0",
+            "-1",
+            "",
+            "soon",
+            "Sun, 06 Nov 1994 08:49:37 PST",
+            "Sun, 32 Nov 1994 08:49:37 GMT",
+        ] {
             assert_eq!(parse(&HeaderValue::from_static(text)), None, "{text}");
         }
     }

@@ -113,17 +113,27 @@ impl RequestDirectives {
 
     /// Returns true if the client states which age it accepts.
     pub(crate) fn says_about_age(&self) -> bool {
-        self.no_cache || self.max_age.is_some() || self.min_fresh.is_some() || self.max_stale.is_some()
+        self.no_cache
+            || self.max_age.is_some()
+            || self.min_fresh.is_some()
+            || self.max_stale.is_some()
     }
 
     /// Returns the directives without the reload, because it is being carried out, or is ignored.
     pub(crate) fn without_reload(self) -> Self {
-        RequestDirectives { no_cache: false, max_age: self.max_age.filter(|seconds| *seconds > 0), ..self }
+        RequestDirectives {
+            no_cache: false,
+            max_age: self.max_age.filter(|seconds| *seconds > 0),
+            ..self
+        }
     }
 
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let mut found = RequestDirectives::default();
-        if !headers.keys().any(|name| [CACHE_CONTROL, PRAGMA].contains(name)) {
+        if !headers
+            .keys()
+            .any(|name| [CACHE_CONTROL, PRAGMA].contains(name))
+        {
             return found;
         }
         if !headers.contains_key(CACHE_CONTROL) {
@@ -142,7 +152,11 @@ impl RequestDirectives {
                 found.min_fresh.get_or_insert(wish);
             }
             b"max-stale" => {
-                let wish = if argument == Argument::Absent { u64::MAX } else { argument.seconds().unwrap_or(0) };
+                let wish = if argument == Argument::Absent {
+                    u64::MAX
+                } else {
+                    argument.seconds().unwrap_or(0)
+                };
                 found.max_stale.get_or_insert(wish);
             }
             _ => {}
@@ -189,14 +203,27 @@ fn each_directive(headers: &HeaderMap, mut visit: impl FnMut(&[u8], Argument<'_>
     whole
 }
 
-fn next_directive<'a>(text: &'a [u8], whole: &mut bool) -> Option<(&'a [u8], Argument<'a>, &'a [u8])> {
+fn next_directive<'a>(
+    text: &'a [u8],
+    whole: &mut bool,
+) -> Option<(&'a [u8], Argument<'a>, &'a [u8])> {
     if text.is_empty() {
         return None;
     }
-    let end = text.iter().position(|b| matches!(b, b',' | b'=')).unwrap_or(text.len());
+    let end = text
+        .iter()
+        .position(|b| matches!(b, b',' | b'='))
+        .unwrap_or(text.len());
     let name = text[..end].trim_ascii();
-    let Some((b'=', value)) = text[end..].split_first().map(|(first, rest)| (*first, rest)) else {
-        return Some((name, Argument::Absent, text.get(end + 1..).unwrap_or_default()));
+    let Some((b'=', value)) = text[end..]
+        .split_first()
+        .map(|(first, rest)| (*first, rest))
+    else {
+        return Some((
+            name,
+            Argument::Absent,
+            text.get(end + 1..).unwrap_or_default(),
+        ));
     };
     let (argument, rest) = match value.split_first() {
         Some((b'"', quoted)) => quoted_argument(quoted, whole),
@@ -204,13 +231,25 @@ fn next_directive<'a>(text: &'a [u8], whole: &mut bool) -> Option<(&'a [u8], Arg
             let end = value.iter().position(|b| *b == b',').unwrap_or(value.len());
             let token = value[..end].trim_ascii_end();
             let sound = !token.is_empty() && token.iter().all(u8::is_ascii_graphic);
-            let argument = if sound { Argument::Text(Cow::Borrowed(token)) } else { Argument::Malformed };
+            let argument = if sound {
+                Argument::Text(Cow::Borrowed(token))
+            } else {
+                Argument::Malformed
+            };
             (argument, value.get(end + 1..).unwrap_or_default())
         }
     };
     // `max-age =60`: no space is allowed before the equals sign.
     let spaced = text[..end].last().is_some_and(u8::is_ascii_whitespace);
-    Some((name, if spaced { Argument::Malformed } else { argument }, rest))
+    Some((
+        name,
+        if spaced {
+            Argument::Malformed
+        } else {
+            argument
+        },
+        rest,
+    ))
 }
 
 /// A quoted-string after its opening quote (RFC 9110 §5.6.4), up to and with the next comma.
@@ -223,7 +262,11 @@ fn quoted_argument<'a>(text: &'a [u8], whole: &mut bool) -> (Argument<'a>, &'a [
                 let after = &text[at + 1..];
                 let end = after.iter().position(|b| *b == b',').unwrap_or(after.len());
                 let clean = after[..end].trim_ascii().is_empty();
-                let argument = if clean { Argument::Text(Cow::Owned(content)) } else { Argument::Malformed };
+                let argument = if clean {
+                    Argument::Text(Cow::Owned(content))
+                } else {
+                    Argument::Malformed
+                };
                 return (argument, after.get(end + 1..).unwrap_or_default());
             }
             b'\\' => {
@@ -285,8 +328,18 @@ mod tests {
 
     #[test]
     fn directives_on_several_lines_and_odd_spacing() {
-        let found = response(&["public ,  s-maxage=5", "Must-Revalidate , , NO-CACHE=\"set-cookie\"", "private=\"x\""]);
-        assert!(found.public && found.must_revalidate && found.no_cache && found.private && !found.no_store);
+        let found = response(&[
+            "public ,  s-maxage=5",
+            "Must-Revalidate , , NO-CACHE=\"set-cookie\"",
+            "private=\"x\"",
+        ]);
+        assert!(
+            found.public
+                && found.must_revalidate
+                && found.no_cache
+                && found.private
+                && !found.no_store
+        );
         assert_eq!((found.s_maxage, found.max_age), (Some(5), None));
     }
 
@@ -306,11 +359,20 @@ mod tests {
     fn wishes_of_clients() {
         assert!(request("pragma", "no-cache").no_cache);
         assert!(!request("pragma", "no-cached").no_cache);
-        assert_eq!(request("cache-control", "max-stale").max_stale, Some(u64::MAX));
+        assert_eq!(
+            request("cache-control", "max-stale").max_stale,
+            Some(u64::MAX)
+        );
         assert_eq!(request("cache-control", "max-stale=7").max_stale, Some(7));
         assert_eq!(request("cache-control", "max-stale=x").max_stale, Some(0));
-        assert_eq!(request("cache-control", "min-fresh=x").min_fresh, Some(1 << 31));
-        assert_eq!(request("cache-control", "max-age=0, only-if-cached").max_age, Some(0));
+        assert_eq!(
+            request("cache-control", "min-fresh=x").min_fresh,
+            Some(1 << 31)
+        );
+        assert_eq!(
+            request("cache-control", "max-age=0, only-if-cached").max_age,
+            Some(0)
+        );
     }
 
     /// Failure: a reload that is being carried out, or is ignored, still refuses what is stored, or
@@ -324,14 +386,23 @@ mod tests {
             ("no-cache, max-age=0", ""),
             ("max-age=1", "max-age=1"),
             ("no-cache, max-age=60", "max-age=60"),
-            ("max-age=0, max-stale=7, min-fresh=5", "max-stale=7, min-fresh=5"),
-            ("no-store, no-cache, only-if-cached, max-stale", "no-store, only-if-cached, max-stale"),
+            (
+                "max-age=0, max-stale=7, min-fresh=5",
+                "max-stale=7, min-fresh=5",
+            ),
+            (
+                "no-store, no-cache, only-if-cached, max-stale",
+                "no-store, only-if-cached, max-stale",
+            ),
         ] {
             let without = request("cache-control", text).without_reload();
             assert_eq!(without, request("cache-control", left), "{text}");
             assert_eq!(without.reload(), Reload::No, "{text}");
         }
-        assert_eq!(request("pragma", "no-cache").without_reload(), RequestDirectives::default());
+        assert_eq!(
+            request("pragma", "no-cache").without_reload(),
+            RequestDirectives::default()
+        );
     }
 
     proptest! {

@@ -24,11 +24,20 @@ pub fn cdn_loop_count(headers: &HeaderMap) -> usize {
     }
     // A member is the protocol, the name and perhaps a comment.
     let via = |member: &&[u8]| {
-        member.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).nth(1) == Some(NAME.as_bytes())
+        member
+            .split(u8::is_ascii_whitespace)
+            .filter(|word| !word.is_empty())
+            .nth(1)
+            == Some(NAME.as_bytes())
     };
     // Here it is the name, and perhaps parameters.
-    let in_loop =
-        |member: &&[u8]| member.split(|byte| *byte == b';').next().map(<[u8]>::trim_ascii) == Some(NAME.as_bytes());
+    let in_loop = |member: &&[u8]| {
+        member
+            .split(|byte| *byte == b';')
+            .next()
+            .map(<[u8]>::trim_ascii)
+            == Some(NAME.as_bytes())
+    };
     let passed = list(headers, &VIA).filter(via).count();
     passed.max(list(headers, &CDN_LOOP).filter(in_loop).count())
 }
@@ -52,9 +61,13 @@ pub fn strip_hop_by_hop(headers: &mut HeaderMap) {
         "upgrade",
     ];
     if headers.contains_key(CONNECTION) {
-        let named: Vec<HeaderName> =
-            list(headers, &CONNECTION).filter_map(|name| HeaderName::from_bytes(name).ok()).collect();
-        for name in named.iter().filter(|name| ![&HOST, &CDN_LOOP].contains(name)) {
+        let named: Vec<HeaderName> = list(headers, &CONNECTION)
+            .filter_map(|name| HeaderName::from_bytes(name).ok())
+            .collect();
+        for name in named
+            .iter()
+            .filter(|name| ![&HOST, &CDN_LOOP].contains(name))
+        {
             headers.remove(name);
         }
     }
@@ -63,7 +76,11 @@ pub fn strip_hop_by_hop(headers: &mut HeaderMap) {
         headers.remove(CONTENT_LENGTH);
     }
     // Most messages have none of them: one look at the names costs less than ten look-ups.
-    while let Some(name) = headers.keys().find(|name| ALWAYS.contains(&name.as_str())).cloned() {
+    while let Some(name) = headers
+        .keys()
+        .find(|name| ALWAYS.contains(&name.as_str()))
+        .cloned()
+    {
         headers.remove(name);
     }
 }
@@ -71,7 +88,11 @@ pub fn strip_hop_by_hop(headers: &mut HeaderMap) {
 /// Removes what belongs to one connection; with `keeps_trailer`, all but `Trailer`, which belongs
 /// to the message (RFC 9110 §6.6.2) and is useless without trailers.
 pub(crate) fn strip_hop_by_hop_but_trailer(headers: &mut HeaderMap, keeps_trailer: bool) {
-    let trailer = if keeps_trailer { headers.remove(TRAILER) } else { None };
+    let trailer = if keeps_trailer {
+        headers.remove(TRAILER)
+    } else {
+        None
+    };
     strip_hop_by_hop(headers);
     if let Some(trailer) = trailer {
         headers.insert(TRAILER, trailer);
@@ -80,13 +101,21 @@ pub(crate) fn strip_hop_by_hop_but_trailer(headers: &mut HeaderMap, keeps_traile
 
 /// The members of a comma-separated list over all lines of a field, without surrounding space;
 /// empty ones are skipped (RFC 9110 §5.6.1). For lists of tokens: quoted strings are not seen.
-pub(crate) fn list<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
-    headers.get_all(name).into_iter().flat_map(|line| members(line.as_bytes()))
+pub(crate) fn list<'a>(
+    headers: &'a HeaderMap,
+    name: &HeaderName,
+) -> impl Iterator<Item = &'a [u8]> {
+    headers
+        .get_all(name)
+        .into_iter()
+        .flat_map(|line| members(line.as_bytes()))
 }
 
 /// The members of one line of such a list.
 pub(crate) fn members(line: &[u8]) -> impl Iterator<Item = &[u8]> {
-    line.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|member| !member.is_empty())
+    line.split(|byte| *byte == b',')
+        .map(<[u8]>::trim_ascii)
+        .filter(|member| !member.is_empty())
 }
 
 /// Returns true if a list of tokens contains `token`, in any letter case.
@@ -169,8 +198,12 @@ pub(crate) fn ensure_date(headers: &mut HeaderMap, now: Now) {
 /// `Age` on input (RFC 9111 §5.1), in seconds: the first member, where there are several; 0 where
 /// that is no number.
 pub(crate) fn age(headers: &HeaderMap) -> u64 {
-    let first = headers.get(AGE).and_then(|line| line.as_bytes().split(|byte| *byte == b',').next());
-    first.and_then(|member| delta_seconds(member.trim_ascii())).unwrap_or(0)
+    let first = headers
+        .get(AGE)
+        .and_then(|line| line.as_bytes().split(|byte| *byte == b',').next());
+    first
+        .and_then(|member| delta_seconds(member.trim_ascii()))
+        .unwrap_or(0)
 }
 
 /// Fields that a cache, or a server that may be one, adds to what it passes on.
@@ -192,7 +225,10 @@ pub(crate) fn is_direct(headers: &HeaderMap) -> bool {
 
 /// Bytes of names and values.
 pub(crate) fn bytes(headers: &HeaderMap) -> usize {
-    headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum()
+    headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len())
+        .sum()
 }
 
 /// A non-negative decimal integer, at most 2^31; `None` for anything else.
@@ -200,7 +236,10 @@ pub(crate) fn delta_seconds(text: &[u8]) -> Option<u64> {
     if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    let number = text.iter().fold(0u64, |sum, digit| sum.saturating_mul(10).saturating_add(u64::from(digit - b'0')));
+    let number = text.iter().fold(0u64, |sum, digit| {
+        sum.saturating_mul(10)
+            .saturating_add(u64::from(digit - b'0'))
+    });
     Some(number.min(limits::LIFETIME_SECONDS))
 }
 
@@ -257,7 +296,10 @@ mod tests {
     #[test]
     fn a_request_of_another_cache_of_our_name_is_not_taken_for_our_own() {
         let (own, other) = (CdnLoop::of(&[1; 16]), CdnLoop::of(&[2; 16]));
-        let mut request = headers(&[("via", "1.1 proxy"), ("cdn-loop", "other;id=0000000000000000")]);
+        let mut request = headers(&[
+            ("via", "1.1 proxy"),
+            ("cdn-loop", "other;id=0000000000000000"),
+        ]);
         assert!(!own.is_in(&request));
         other.append(&mut request, Version::HTTP_11);
         append_cdn_loop(&mut request, Version::HTTP_11);
@@ -270,7 +312,11 @@ mod tests {
     /// Failure: a loop over hosts that remove `Via`, or a client that has `Via` removed.
     #[test]
     fn a_request_tells_how_often_it_has_passed() {
-        let mut request = headers(&[("connection", "cdn-loop"), ("cdn-loop", "other; a=b, larder2"), ("via", "1.1 x")]);
+        let mut request = headers(&[
+            ("connection", "cdn-loop"),
+            ("cdn-loop", "other; a=b, larder2"),
+            ("via", "1.1 x"),
+        ]);
         strip_hop_by_hop(&mut request);
         assert_eq!(cdn_loop_count(&request), 0);
         append_cdn_loop(&mut request, Version::HTTP_11);
@@ -281,13 +327,19 @@ mod tests {
             request.remove(gone);
         }
         assert_eq!(cdn_loop_count(&request), 0);
-        assert_eq!(cdn_loop_count(&headers(&[("cdn-loop", "larder ; v=1, a,larder;x")])), 2);
+        assert_eq!(
+            cdn_loop_count(&headers(&[("cdn-loop", "larder ; v=1, a,larder;x")])),
+            2
+        );
     }
 
     #[test]
     fn via_is_appended() {
         let mut found = headers(&[("via", "1.0 other")]);
         append_via(&mut found, Version::HTTP_11);
-        assert_eq!(found, headers(&[("via", "1.0 other"), ("via", "1.1 larder")]));
+        assert_eq!(
+            found,
+            headers(&[("via", "1.0 other"), ("via", "1.1 larder")])
+        );
     }
 }

@@ -13,7 +13,9 @@ pub(crate) fn is_framed(status: StatusCode, version: Version, headers: &HeaderMa
         || status == StatusCode::NO_CONTENT
         || content_length(headers).is_some()
         || !(headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING))
-        || fields::list(headers, &TRANSFER_ENCODING).last().is_some_and(|last| last.eq_ignore_ascii_case(b"chunked"))
+        || fields::list(headers, &TRANSFER_ENCODING)
+            .last()
+            .is_some_and(|last| last.eq_ignore_ascii_case(b"chunked"))
 }
 
 /// The declared length, where all lines agree (RFC 9110 §8.6) and it is not overruled by a transfer
@@ -25,6 +27,8 @@ pub(crate) fn content_length(headers: &HeaderMap) -> Option<u64> {
     let mut values = fields::list(headers, &CONTENT_LENGTH);
     let first = values.next()?;
     let digit = |byte: &u8| byte.is_ascii_digit().then(|| u64::from(byte - b'0'));
-    let length = first.iter().try_fold(0u64, |length, byte| length.checked_mul(10)?.checked_add(digit(byte)?));
+    let length = first.iter().try_fold(0u64, |length, byte| {
+        length.checked_mul(10)?.checked_add(digit(byte)?)
+    });
     length.filter(|_| values.all(|other| other == first))
 }

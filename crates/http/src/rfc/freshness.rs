@@ -52,8 +52,16 @@ impl PackedReuse {
     const SECONDS: u64 = (1 << 30) - 1;
 
     fn new(reuse: Reuse) -> PackedReuse {
-        let flags = [reuse.always_validate, reuse.never_stale, reuse.immutable, reuse.if_error_seconds.is_some()];
-        let flags: u64 = (60..).zip(flags).map(|(bit, flag)| u64::from(flag) << bit).sum();
+        let flags = [
+            reuse.always_validate,
+            reuse.never_stale,
+            reuse.immutable,
+            reuse.if_error_seconds.is_some(),
+        ];
+        let flags: u64 = (60..)
+            .zip(flags)
+            .map(|(bit, flag)| u64::from(flag) << bit)
+            .sum();
         let while_revalidating = reuse.while_revalidating_seconds.min(Self::SECONDS);
         let if_error = reuse.if_error_seconds.unwrap_or(0).min(Self::SECONDS);
         PackedReuse(flags | if_error << 30 | while_revalidating)
@@ -102,9 +110,14 @@ impl Freshness {
         // the error of the origin's clock, and the response has just been made.
         let apparent_age = match says.is_direct {
             true => Duration::ZERO,
-            false => Duration::from_secs(now.unix_seconds.saturating_sub(date).min(limits::LIFETIME_SECONDS)),
+            false => Duration::from_secs(
+                now.unix_seconds
+                    .saturating_sub(date)
+                    .min(limits::LIFETIME_SECONDS),
+            ),
         };
-        let corrected_age = Duration::from_secs(fields::age(headers)).saturating_add(now.time.since(asked));
+        let corrected_age =
+            Duration::from_secs(fields::age(headers)).saturating_add(now.time.since(asked));
         let initial_age = apparent_age.max(corrected_age);
         let lifetime = match says.ttl {
             None => lifetime(status, headers, says, date),
@@ -141,7 +154,10 @@ impl Freshness {
             return Duration::ZERO;
         }
         let stale = self.reuse.get().while_revalidating_seconds;
-        self.lifetime.get().saturating_sub(self.initial_age.get()).saturating_add(Duration::from_secs(stale))
+        self.lifetime
+            .get()
+            .saturating_sub(self.initial_age.get())
+            .saturating_add(Duration::from_secs(stale))
     }
 
     /// Returns true if the response was requested before `time`.
@@ -161,7 +177,9 @@ impl Freshness {
 
     /// current_age (§4.2.3).
     pub(crate) fn age(&self, now: Time) -> Duration {
-        self.initial_age.get().saturating_add(now.since(self.received))
+        self.initial_age
+            .get()
+            .saturating_add(now.since(self.received))
     }
 
     /// Returns the remaining whole seconds; negative if it is stale.
@@ -189,13 +207,18 @@ impl Freshness {
         }
         let age = self.age(now);
         // RFC 8246 §2: a reload gains nothing where the response cannot have changed.
-        let reload = directives.max_age.is_some_and(|seconds| age > Duration::from_secs(seconds));
+        let reload = directives
+            .max_age
+            .is_some_and(|seconds| age > Duration::from_secs(seconds));
         if reload && !(self.reuse.get().immutable && self.lifetime.get() > age) {
             return false;
         }
         // §5.2.1.3: no less than min-fresh left, and that overrules max-stale.
         let needed = |seconds| age.saturating_add(Duration::from_secs(seconds));
-        if directives.min_fresh.is_some_and(|seconds| self.lifetime.get() < needed(seconds)) {
+        if directives
+            .min_fresh
+            .is_some_and(|seconds| self.lifetime.get() < needed(seconds))
+        {
             return false;
         }
         if self.lifetime.get() > age {
@@ -204,34 +227,53 @@ impl Freshness {
         // §5.2.1.2: stale by no more than max-stale.
         let staleness = age.saturating_sub(self.lifetime.get());
         !self.reuse.get().never_stale
-            && directives.max_stale.is_some_and(|seconds| staleness <= Duration::from_secs(seconds))
+            && directives
+                .max_stale
+                .is_some_and(|seconds| staleness <= Duration::from_secs(seconds))
     }
 
     /// RFC 5861 §3: returns true if it has been stale only for a short time, and the client has no
     /// directives of its own.
-    pub(crate) fn may_be_stale_while_revalidating(&self, directives: &RequestDirectives, now: Time) -> bool {
+    pub(crate) fn may_be_stale_while_revalidating(
+        &self,
+        directives: &RequestDirectives,
+        now: Time,
+    ) -> bool {
         // no-store too: what comes in the background is stored, and would be an answer to that
         // request (RFC 9111 §5.2.1.5).
         !directives.no_store
             && !directives.says_about_age()
             && !self.reuse.get().always_validate
-            && self.staleness(now) < Duration::from_secs(self.reuse.get().while_revalidating_seconds)
+            && self.staleness(now)
+                < Duration::from_secs(self.reuse.get().while_revalidating_seconds)
     }
 
     /// Returns true if it may be served after a failure of the origin: for the time that the
     /// response states (RFC 5861 §4), otherwise, if the origin cannot be reached, for
     /// [`limits::STALE_WHILE_DISCONNECTED`] (RFC 9111 §4.2.4).
     pub(crate) fn may_be_stale_on_failure(&self, disconnected: bool, now: Time) -> bool {
-        let default = if disconnected { limits::STALE_WHILE_DISCONNECTED } else { Duration::ZERO };
+        let default = if disconnected {
+            limits::STALE_WHILE_DISCONNECTED
+        } else {
+            Duration::ZERO
+        };
         !self.reuse.get().always_validate
-            && self.staleness(now) < self.reuse.get().if_error_seconds.map_or(default, Duration::from_secs)
+            && self.staleness(now)
+                < self
+                    .reuse
+                    .get()
+                    .if_error_seconds
+                    .map_or(default, Duration::from_secs)
     }
 
     /// Makes it stale now (a soft purge); it can still be validated, and served where the origin
     /// fails.
     pub(crate) fn expire(&mut self, now: Time) {
         self.lifetime = Span::of(self.lifetime.get().min(self.age(now)));
-        self.reuse = PackedReuse::new(Reuse { immutable: false, ..self.reuse.get() });
+        self.reuse = PackedReuse::new(Reuse {
+            immutable: false,
+            ..self.reuse.get()
+        });
     }
 
     /// For another process: the moment of receipt by the wall clock.
@@ -240,12 +282,26 @@ impl Freshness {
         let reuse = self.reuse.get();
         record.u64(self.lifetime.0);
         record.u64(self.initial_age.0);
-        record.u64(now.unix_seconds.saturating_sub(now.time.since(self.received).as_secs()));
+        record.u64(
+            now.unix_seconds
+                .saturating_sub(now.time.since(self.received).as_secs()),
+        );
         record.u64(nanos(reuse.while_revalidating_seconds));
         record.u64(reuse.if_error_seconds.map_or(u64::MAX, nanos));
         // The last one: the times for which it may be stale are those that count.
-        let flags = [reuse.always_validate, reuse.never_stale, reuse.immutable, true];
-        record.byte(flags.iter().enumerate().map(|(bit, flag)| u8::from(*flag) << bit).sum());
+        let flags = [
+            reuse.always_validate,
+            reuse.never_stale,
+            reuse.immutable,
+            true,
+        ];
+        record.byte(
+            flags
+                .iter()
+                .enumerate()
+                .map(|(bit, flag)| u8::from(*flag) << bit)
+                .sum(),
+        );
     }
 
     /// Decodes the output of [`Freshness::encode`]. The wall clock determines the age since then;
@@ -270,7 +326,9 @@ impl Freshness {
         }
         let mut freshness = Freshness {
             lifetime: Span(lifetime),
-            initial_age: Span::of(span(initial_age).saturating_add(Duration::from_secs(since.unwrap_or(0)))),
+            initial_age: Span::of(
+                span(initial_age).saturating_add(Duration::from_secs(since.unwrap_or(0))),
+            ),
             // Unknown, and before every request of this process.
             requested: Time::ZERO,
             received: now.time,
@@ -284,7 +342,14 @@ impl Freshness {
 
     /// Skips the output of [`Freshness::encode`].
     pub(crate) fn skip(record: &mut Reader<'_>) -> Option<()> {
-        Freshness::decode(record, Now { time: Time::ZERO, unix_seconds: 0 }).map(drop)
+        Freshness::decode(
+            record,
+            Now {
+                time: Time::ZERO,
+                unix_seconds: 0,
+            },
+        )
+        .map(drop)
     }
 
     /// Returns the time since it became stale; zero if it is fresh.
@@ -302,7 +367,12 @@ impl Freshness {
 }
 
 /// §4.2.1: s-maxage, else max-age, else Expires less Date, else the heuristic.
-fn lifetime(status: StatusCode, headers: &HeaderMap, says: &ResponseDirectives, date: u64) -> Duration {
+fn lifetime(
+    status: StatusCode,
+    headers: &HeaderMap,
+    says: &ResponseDirectives,
+    date: u64,
+) -> Duration {
     if let Some(seconds) = says.s_maxage.or(says.max_age) {
         return Duration::from_secs(seconds);
     }
@@ -322,7 +392,10 @@ fn lifetime(status: StatusCode, headers: &HeaderMap, says: &ResponseDirectives, 
 /// The statuses that RFC 9110 §15.1 calls heuristically cacheable, less 206 (partial responses are
 /// not stored).
 pub(crate) fn is_heuristically_cacheable(status: StatusCode) -> bool {
-    matches!(status.as_u16(), 200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
+    matches!(
+        status.as_u16(),
+        200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501
+    )
 }
 
 /// Returns true if anything other than the heuristic determines the lifetime (§3, last list).
@@ -338,7 +411,10 @@ mod tests {
     use super::*;
     use http::HeaderValue;
 
-    const RECEIVED: Now = Now { time: Time::from_secs(1000), unix_seconds: 784_111_777 };
+    const RECEIVED: Now = Now {
+        time: Time::from_secs(1000),
+        unix_seconds: 784_111_777,
+    };
     const DATE_THEN: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 
     fn freshness(status: u16, fields: &[(&'static str, &'static str)]) -> Freshness {
@@ -348,7 +424,13 @@ mod tests {
         }
         fields::ensure_date(&mut headers, RECEIVED);
         let says = ResponseDirectives::of(&headers);
-        Freshness::of(StatusCode::from_u16(status).unwrap(), &headers, &says, RECEIVED.time, RECEIVED)
+        Freshness::of(
+            StatusCode::from_u16(status).unwrap(),
+            &headers,
+            &says,
+            RECEIVED.time,
+            RECEIVED,
+        )
     }
 
     /// Failure: what a response says about its reuse changes when it is packed.
@@ -356,7 +438,13 @@ mod tests {
     fn reuse_is_another_after_packing() {
         let most = PackedReuse::SECONDS;
         for bits in 0..32 {
-            for (seconds, kept) in [(0, 0), (5, 5), (most, most), (most + 1, most), (u64::MAX, most)] {
+            for (seconds, kept) in [
+                (0, 0),
+                (5, 5),
+                (most, most),
+                (most + 1, most),
+                (u64::MAX, most),
+            ] {
                 let flag = |bit: u32| bits >> bit & 1 != 0;
                 let reuse = |first: u64, second: u64| Reuse {
                     always_validate: flag(0),
@@ -365,7 +453,11 @@ mod tests {
                     if_error_seconds: flag(2).then_some(second),
                     immutable: flag(3),
                 };
-                assert_eq!(PackedReuse::new(reuse(seconds, seconds)).get(), reuse(kept, kept), "{bits} {seconds}");
+                assert_eq!(
+                    PackedReuse::new(reuse(seconds, seconds)).get(),
+                    reuse(kept, kept),
+                    "{bits} {seconds}"
+                );
             }
         }
     }
@@ -374,38 +466,73 @@ mod tests {
     fn the_order_of_lifetimes() {
         let expires = ("expires", "Sun, 06 Nov 1994 08:50:37 GMT");
         for (fields, seconds) in [
-            (&[("cache-control", "s-maxage=5, max-age=9"), expires][..], 5),
+            (
+                &[("cache-control", "s-maxage=5, max-age=9"), expires][..],
+                5,
+            ),
             (&[("cache-control", "max-age=9"), expires], 9),
             (&[expires], 60),
             (&[("expires", "0")], 0),
             (&[("expires", "Sun, 06 Nov 1994 08:48:37 GMT")], 0),
             (&[("last-modified", "Sun, 06 Nov 1994 08:47:57 GMT")], 10),
-            (&[("last-modified", "Wed, 06 Nov 1974 08:47:57 GMT")], 24 * 3600),
+            (
+                &[("last-modified", "Wed, 06 Nov 1974 08:47:57 GMT")],
+                24 * 3600,
+            ),
             (&[("last-modified", "Sun, 06 Nov 1994 08:49:57 GMT")], 0),
             (&[("last-modified", "yesterday")], 0),
             (&[], 0),
         ] {
-            assert_eq!(freshness(200, fields).ttl_seconds(RECEIVED.time), seconds, "{fields:?}");
+            assert_eq!(
+                freshness(200, fields).ttl_seconds(RECEIVED.time),
+                seconds,
+                "{fields:?}"
+            );
         }
         let modified = ("last-modified", "Sun, 06 Nov 1994 08:47:57 GMT");
         assert_eq!(freshness(302, &[modified]).ttl_seconds(RECEIVED.time), 0);
-        assert_eq!(freshness(302, &[modified, ("cache-control", "public")]).ttl_seconds(RECEIVED.time), 10);
+        assert_eq!(
+            freshness(302, &[modified, ("cache-control", "public")]).ttl_seconds(RECEIVED.time),
+            10
+        );
     }
 
     #[test]
     fn age_is_the_larger_of_what_dates_and_caches_say() {
         let max_age = ("cache-control", "max-age=100");
-        let of = |fields: &[(&'static str, &'static str)]| freshness(200, fields).age(RECEIVED.time).as_secs();
+        let of = |fields: &[(&'static str, &'static str)]| {
+            freshness(200, fields).age(RECEIVED.time).as_secs()
+        };
         assert_eq!(of(&[max_age, ("age", "30")]), 30);
-        assert_eq!(of(&[max_age, ("date", "Sun, 06 Nov 1994 08:49:27 GMT")]), 10);
-        assert_eq!(of(&[max_age, ("date", "Sun, 06 Nov 1994 08:49:27 GMT"), ("age", "3")]), 10);
-        assert_eq!(of(&[max_age, ("date", "Sun, 06 Nov 1994 08:59:27 GMT")]), 0, "a date in the future");
+        assert_eq!(
+            of(&[max_age, ("date", "Sun, 06 Nov 1994 08:49:27 GMT")]),
+            10
+        );
+        assert_eq!(
+            of(&[
+                max_age,
+                ("date", "Sun, 06 Nov 1994 08:49:27 GMT"),
+                ("age", "3")
+            ]),
+            10
+        );
+        assert_eq!(
+            of(&[max_age, ("date", "Sun, 06 Nov 1994 08:59:27 GMT")]),
+            0,
+            "a date in the future"
+        );
         // The time the response was under way counts.
         let mut headers = HeaderMap::new();
         headers.insert("date", HeaderValue::from_static(DATE_THEN));
         headers.insert("age", HeaderValue::from_static("5"));
         let asked = Time::from_secs(998);
-        let slow = Freshness::of(StatusCode::OK, &headers, &ResponseDirectives::default(), asked, RECEIVED);
+        let slow = Freshness::of(
+            StatusCode::OK,
+            &headers,
+            &ResponseDirectives::default(),
+            asked,
+            RECEIVED,
+        );
         assert_eq!(slow.age(Time::from_secs(1010)).as_secs(), 17);
     }
 
@@ -423,24 +550,59 @@ mod tests {
         let immutable = ("cache-control", "immutable, max-age=10");
         for (fields, validated, stale, kept_at_reload) in [
             (&[("cache-control", "max-age=10")][..], false, true, false),
-            (&[("cache-control", "max-age=10, no-cache")], true, false, false),
-            (&[("cache-control", "max-age=10, must-revalidate")], false, false, false),
+            (
+                &[("cache-control", "max-age=10, no-cache")],
+                true,
+                false,
+                false,
+            ),
+            (
+                &[("cache-control", "max-age=10, must-revalidate")],
+                false,
+                false,
+                false,
+            ),
             (&[immutable], false, true, true),
-            (&[immutable, ("cache-control", "no-cache")], true, false, false),
-            (&[immutable, ("cache-control", "must-revalidate")], false, false, true),
-            (&[("cache-control", "max-age=10, no-cache, must-revalidate")], true, false, false),
+            (
+                &[immutable, ("cache-control", "no-cache")],
+                true,
+                false,
+                false,
+            ),
+            (
+                &[immutable, ("cache-control", "must-revalidate")],
+                false,
+                false,
+                true,
+            ),
+            (
+                &[("cache-control", "max-age=10, no-cache, must-revalidate")],
+                true,
+                false,
+                false,
+            ),
         ] {
             let mut record = Writer::after(Vec::new());
             freshness(200, fields).encode(RECEIVED, &mut record);
             let record = record.into_bytes();
             let back = Freshness::decode(&mut Reader::new(&record), RECEIVED).expect("a record");
-            let reload = RequestDirectives { max_age: Some(0), ..RequestDirectives::default() };
-            let lenient = RequestDirectives { max_stale: Some(60), ..RequestDirectives::default() };
+            let reload = RequestDirectives {
+                max_age: Some(0),
+                ..RequestDirectives::default()
+            };
+            let lenient = RequestDirectives {
+                max_stale: Some(60),
+                ..RequestDirectives::default()
+            };
             let at = |seconds| RECEIVED.time + Duration::from_secs(seconds);
             for found in [freshness(200, fields), back] {
                 assert_eq!(found.is_reusable(at(1)), !validated, "{fields:?}");
                 assert_eq!(found.satisfies(&lenient, at(20)), stale, "{fields:?}");
-                assert_eq!(found.satisfies(&reload, at(1)), kept_at_reload, "{fields:?}");
+                assert_eq!(
+                    found.satisfies(&reload, at(1)),
+                    kept_at_reload,
+                    "{fields:?}"
+                );
             }
         }
     }
@@ -449,7 +611,11 @@ mod tests {
     #[test]
     fn a_reload_takes_an_immutable_response_whose_lifetime_is_over() {
         let found = freshness(200, &[("cache-control", "immutable, max-age=10")]);
-        let reload = RequestDirectives { max_age: Some(0), max_stale: Some(60), ..RequestDirectives::default() };
+        let reload = RequestDirectives {
+            max_age: Some(0),
+            max_stale: Some(60),
+            ..RequestDirectives::default()
+        };
         let end = RECEIVED.time + Duration::from_secs(10);
         assert!(found.satisfies(&reload, Time::from_nanos(end.nanos() - 1)));
         assert!(!found.satisfies(&reload, end));
@@ -465,18 +631,42 @@ mod tests {
         let at = |seconds| RECEIVED.time + Duration::from_secs(seconds);
         assert!(lenient.satisfies(&none, at(9)) && !lenient.satisfies(&none, at(10)));
         assert!(!guarded.satisfies(&none, at(0)));
-        let stale = RequestDirectives { max_stale: Some(5), ..none };
+        let stale = RequestDirectives {
+            max_stale: Some(5),
+            ..none
+        };
         assert!(lenient.satisfies(&stale, at(15)) && !lenient.satisfies(&stale, at(16)));
         assert!(!strict.satisfies(&stale, at(11)) && !shared.satisfies(&stale, at(11)));
         assert!(!guarded.satisfies(&stale, at(1)));
-        let young = RequestDirectives { max_age: Some(3), ..none };
+        let young = RequestDirectives {
+            max_age: Some(3),
+            ..none
+        };
         assert!(lenient.satisfies(&young, at(3)) && !lenient.satisfies(&young, at(4)));
-        let lasting = RequestDirectives { min_fresh: Some(4), ..none };
+        let lasting = RequestDirectives {
+            min_fresh: Some(4),
+            ..none
+        };
         assert!(lenient.satisfies(&lasting, at(6)) && !lenient.satisfies(&lasting, at(7)));
-        let both = RequestDirectives { max_stale: Some(100), ..lasting };
+        let both = RequestDirectives {
+            max_stale: Some(100),
+            ..lasting
+        };
         assert!(!lenient.satisfies(&both, at(7)));
-        let any = RequestDirectives { min_fresh: Some(0), ..none };
-        assert!(!lenient.satisfies(&any, at(10)), "fresh is more than none left");
-        assert!(!lenient.satisfies(&RequestDirectives { no_cache: true, ..none }, at(0)));
+        let any = RequestDirectives {
+            min_fresh: Some(0),
+            ..none
+        };
+        assert!(
+            !lenient.satisfies(&any, at(10)),
+            "fresh is more than none left"
+        );
+        assert!(!lenient.satisfies(
+            &RequestDirectives {
+                no_cache: true,
+                ..none
+            },
+            at(0)
+        ));
     }
 }

@@ -30,7 +30,11 @@ impl<'a> Key<'a> {
             }
         }
         let target = if target.is_empty() { "/" } else { target };
-        Key { scheme, authority, target: Cow::Borrowed(target) }
+        Key {
+            scheme,
+            authority,
+            target: Cow::Borrowed(target),
+        }
     }
 
     /// Returns a keyed hash: names come from the network, and no client may choose names that
@@ -54,7 +58,11 @@ impl<'a> Key<'a> {
 
     pub(crate) fn into_owned(self) -> Key<'static> {
         let own = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
-        Key { scheme: own(self.scheme), authority: own(self.authority), target: own(self.target) }
+        Key {
+            scheme: own(self.scheme),
+            authority: own(self.authority),
+            target: own(self.target),
+        }
     }
 
     /// Whom a request is for, as it is keyed.
@@ -78,24 +86,40 @@ impl<'a> Key<'a> {
     /// Returns the key of a slice of the object with this key. A target contains no space, so this
     /// is no request's key.
     pub(crate) fn slice(&self, generation: u64, index: u64) -> Key<'static> {
-        let (scheme, authority) = (self.scheme.to_string().into(), self.authority.to_string().into());
-        Key { scheme, authority, target: format!("{} {generation} {index}", self.target).into() }
+        let (scheme, authority) = (
+            self.scheme.to_string().into(),
+            self.authority.to_string().into(),
+        );
+        Key {
+            scheme,
+            authority,
+            target: format!("{} {generation} {index}", self.target).into(),
+        }
     }
 
     pub(crate) fn is(&self, mut stored: &[u8]) -> bool {
-        self.parts().into_iter().all(|part| match stored.strip_prefix(part) {
-            Some(rest) => {
-                stored = rest;
-                true
-            }
-            None => false,
-        }) && stored.is_empty()
+        self.parts()
+            .into_iter()
+            .all(|part| match stored.strip_prefix(part) {
+                Some(rest) => {
+                    stored = rest;
+                    true
+                }
+                None => false,
+            })
+            && stored.is_empty()
     }
 
     /// A space ends scheme and authority: neither they nor a target can hold one, so no two keys
     /// have the same bytes.
     fn parts(&self) -> [&[u8]; 5] {
-        [self.scheme.as_bytes(), b" ", self.authority.as_bytes(), b" ", self.target.as_bytes()]
+        [
+            self.scheme.as_bytes(),
+            b" ",
+            self.authority.as_bytes(),
+            b" ",
+            self.target.as_bytes(),
+        ]
     }
 
     /// Returns the key of `reference` (of a `Location` or `Content-Location`) in a response of this
@@ -103,13 +127,19 @@ impl<'a> Key<'a> {
     /// RFC 3986 §5.2. Returns `None` for other origins and for an invalid reference.
     pub(crate) fn same_origin_reference(&self, reference: &str) -> Option<Key<'static>> {
         let reference = reference.trim();
-        let reference = reference.split_once('#').map_or(reference, |(before, _)| before);
-        let target = if let Some((scheme, rest)) = reference.split_once("://").filter(|(s, _)| is_scheme(s)) {
+        let reference = reference
+            .split_once('#')
+            .map_or(reference, |(before, _)| before);
+        let target = if let Some((scheme, rest)) =
+            reference.split_once("://").filter(|(s, _)| is_scheme(s))
+        {
             let (authority, target) = split_authority(rest);
-            self.is_origin(scheme, authority).then(|| target.into_owned())?
+            self.is_origin(scheme, authority)
+                .then(|| target.into_owned())?
         } else if let Some(rest) = reference.strip_prefix("//") {
             let (authority, target) = split_authority(rest);
-            self.is_origin(&self.scheme, authority).then(|| target.into_owned())?
+            self.is_origin(&self.scheme, authority)
+                .then(|| target.into_owned())?
         } else if reference.starts_with('/') {
             reference.to_owned()
         } else {
@@ -127,8 +157,15 @@ impl<'a> Key<'a> {
             return None;
         }
         let target = without_dots(&target);
-        let (scheme, authority) = (self.scheme.to_string().into(), self.authority.to_string().into());
-        Some(Key { scheme, authority, target: target.into() })
+        let (scheme, authority) = (
+            self.scheme.to_string().into(),
+            self.authority.to_string().into(),
+        );
+        Some(Key {
+            scheme,
+            authority,
+            target: target.into(),
+        })
     }
 
     fn is_origin(&self, scheme: &str, authority: &str) -> bool {
@@ -144,24 +181,37 @@ pub fn keyed_authority<'a>(scheme: &'a str, authority: &'a str) -> Cow<'a, str> 
 }
 
 fn small(text: &str) -> Cow<'_, str> {
-    if text.bytes().any(|b| b.is_ascii_uppercase()) { text.to_ascii_lowercase().into() } else { text.into() }
+    if text.bytes().any(|b| b.is_ascii_uppercase()) {
+        text.to_ascii_lowercase().into()
+    } else {
+        text.into()
+    }
 }
 
 fn is_scheme(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
+    !text.is_empty()
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
 }
 
 /// Splits `host:port/path?query`; an absent path is `/`.
 fn split_authority(text: &str) -> (&str, Cow<'_, str>) {
     let end = text.find(['/', '?']).unwrap_or(text.len());
     let (authority, target) = text.split_at(end);
-    let target = if target.starts_with('/') { target.into() } else { format!("/{target}").into() };
+    let target = if target.starts_with('/') {
+        target.into()
+    } else {
+        format!("/{target}").into()
+    };
     (authority, target)
 }
 
 /// RFC 3986 §5.2.4.
 fn without_dots(target: &str) -> String {
-    let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+    let (path, query) = target
+        .split_once('?')
+        .map_or((target, None), |(path, query)| (path, Some(query)));
     let mut kept: Vec<&str> = Vec::new();
     let mut segments = path.split('/').skip(1).peekable();
     while let Some(segment) = segments.next() {
@@ -195,7 +245,10 @@ mod tests {
     fn one_resource_has_one_key() {
         let key = Key::new("http", "example.com", "/a?b");
         assert_eq!(key, Key::new("HTTP", "Example.COM:80", "/a?b"));
-        assert_eq!(Key::new("https", "example.com:443", "/"), Key::new("https", "example.com", ""));
+        assert_eq!(
+            Key::new("https", "example.com:443", "/"),
+            Key::new("https", "example.com", "")
+        );
         assert!(key.is(&key.to_bytes()));
         for other in [
             Key::new("https", "example.com", "/a?b"),
@@ -230,7 +283,11 @@ mod tests {
             ("/with space", None),
         ] {
             let expected = target.map(|target| Key::new("http", "h:8080", target));
-            assert_eq!(base.same_origin_reference(reference), expected, "{reference}");
+            assert_eq!(
+                base.same_origin_reference(reference),
+                expected,
+                "{reference}"
+            );
         }
     }
 

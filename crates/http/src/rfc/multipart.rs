@@ -29,22 +29,34 @@ impl Multipart {
                 lines.extend_from_slice(value.as_bytes());
                 lines.extend_from_slice(b"\r\n");
             }
-            let place = format!("Content-Range: bytes {}-{}/{length}\r\n\r\n", range.start, range.end - 1);
+            let place = format!(
+                "Content-Range: bytes {}-{}/{length}\r\n\r\n",
+                range.start,
+                range.end - 1
+            );
             lines.extend_from_slice(place.as_bytes());
             (Bytes::from(lines), range)
         };
         let parts = ranges.into_iter().map(part).collect();
-        Multipart { parts, closing: Bytes::from(format!("\r\n--{boundary}--\r\n")), boundary }
+        Multipart {
+            parts,
+            closing: Bytes::from(format!("\r\n--{boundary}--\r\n")),
+            boundary,
+        }
     }
 
     /// Bytes of all of it.
     pub(crate) fn length(&self) -> u64 {
-        let parts = self.parts.iter().map(|(lines, range)| lines.len() as u64 + range.end - range.start);
+        let parts = self
+            .parts
+            .iter()
+            .map(|(lines, range)| lines.len() as u64 + range.end - range.start);
         parts.sum::<u64>() + self.closing.len() as u64
     }
 
     pub(crate) fn content_type(&self) -> HeaderValue {
-        HeaderValue::try_from(format!("multipart/byteranges; boundary={}", self.boundary)).expect("a token")
+        HeaderValue::try_from(format!("multipart/byteranges; boundary={}", self.boundary))
+            .expect("a token")
     }
 
     /// Returns its pieces over a whole body.

@@ -24,7 +24,9 @@ pub(crate) enum Selection {
 }
 
 pub(crate) fn select(request: &HeaderMap, length: u64) -> Selection {
-    let Some(specs) = specs(request) else { return Selection::Whole };
+    let Some(specs) = specs(request) else {
+        return Selection::Whole;
+    };
     let mut parts: Vec<Range<u64>> = specs.into_iter().map(|spec| spec.within(length)).collect();
     parts.retain(|part| !part.is_empty());
     parts.sort_unstable_by_key(|part| part.start);
@@ -63,13 +65,19 @@ pub(crate) struct Place {
 /// of the whole is unknown.
 pub(crate) fn place(response: &HeaderMap) -> Option<Place> {
     let mut lines = response.get_all(CONTENT_RANGE).into_iter();
-    let (Some(line), None) = (lines.next(), lines.next()) else { return None };
+    let (Some(line), None) = (lines.next(), lines.next()) else {
+        return None;
+    };
     let (unit, rest) = line.to_str().ok()?.trim().split_once(' ')?;
     let (part, length) = rest.split_once('/')?;
     let (first, last) = part.split_once('-')?;
     let (first, last, length) = (number(first)?, number(last)?, number(length)?);
-    let valid = unit.eq_ignore_ascii_case("bytes") && first <= last && last < length && length < u64::MAX;
-    valid.then(|| Place { part: first..last + 1, length })
+    let valid =
+        unit.eq_ignore_ascii_case("bytes") && first <= last && last < length && length < u64::MAX;
+    valid.then(|| Place {
+        part: first..last + 1,
+        length,
+    })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,13 +103,21 @@ impl Spec {
 /// §14.1.1 and §14.2 allow to ignore.
 fn specs(request: &HeaderMap) -> Option<Vec<Spec>> {
     let mut lines = request.get_all(RANGE).into_iter();
-    let (Some(line), None) = (lines.next(), lines.next()) else { return None };
+    let (Some(line), None) = (lines.next(), lines.next()) else {
+        return None;
+    };
     let (unit, set) = line.to_str().ok()?.split_once('=')?;
     if !unit.trim().eq_ignore_ascii_case("bytes") {
         return None;
     }
-    let members = set.split(',').map(str::trim).filter(|member| !member.is_empty());
-    let specs: Vec<Spec> = members.take(limits::RANGES + 1).map(spec).collect::<Option<_>>()?;
+    let members = set
+        .split(',')
+        .map(str::trim)
+        .filter(|member| !member.is_empty());
+    let specs: Vec<Spec> = members
+        .take(limits::RANGES + 1)
+        .map(spec)
+        .collect::<Option<_>>()?;
     (1..=limits::RANGES).contains(&specs.len()).then_some(specs)
 }
 
@@ -111,7 +127,11 @@ fn spec(text: &str) -> Option<Spec> {
         return Some(Spec::Suffix(number(last)?));
     }
     let first = number(first)?;
-    let last = if last.is_empty() { u64::MAX } else { number(last)? };
+    let last = if last.is_empty() {
+        u64::MAX
+    } else {
+        number(last)?
+    };
     (first <= last).then_some(Spec::From { first, last })
 }
 
@@ -164,7 +184,10 @@ mod tests {
         assert_eq!(selected("bytes=0-", 0), Selection::Unsatisfiable);
         let far = Selection::Parts(vec![0..2, 500..510, 990..1000]);
         assert_eq!(selected("bytes=500-509,-10,0-1,995-2000", 1000), far);
-        let (most, more) = ("0-0,".repeat(limits::RANGES), "0-0,".repeat(limits::RANGES + 1));
+        let (most, more) = (
+            "0-0,".repeat(limits::RANGES),
+            "0-0,".repeat(limits::RANGES + 1),
+        );
         assert_eq!(selected(&format!("bytes={most}"), 10), part(0, 1));
         assert_eq!(selected(&format!("bytes={more}"), 10), Selection::Whole);
     }
@@ -172,14 +195,33 @@ mod tests {
     #[test]
     fn places() {
         let found = |text| place(&of(CONTENT_RANGE, text));
-        assert_eq!(found("bytes 0-99/1000"), Some(Place { part: 0..100, length: 1000 }));
-        for text in
-            ["bytes 0-99/*", "bytes */1000", "bytes 5-4/10", "bytes 0-10/10", "bytes=0-1/2", "lines 0-1/2", "bytes 0-1"]
-        {
+        assert_eq!(
+            found("bytes 0-99/1000"),
+            Some(Place {
+                part: 0..100,
+                length: 1000
+            })
+        );
+        for text in [
+            "bytes 0-99/*",
+            "bytes */1000",
+            "bytes 5-4/10",
+            "bytes 0-10/10",
+            "bytes=0-1/2",
+            "lines 0-1/2",
+            "bytes 0-1",
+        ] {
             assert_eq!(found(text), None, "{text}");
         }
-        assert_eq!(found("bytes 0-18446744073709551615/18446744073709551616"), None);
-        assert_eq!(found("bytes 0-9/18446744073709551616"), None, "a length that no number has");
+        assert_eq!(
+            found("bytes 0-18446744073709551615/18446744073709551616"),
+            None
+        );
+        assert_eq!(
+            found("bytes 0-9/18446744073709551616"),
+            None,
+            "a length that no number has"
+        );
     }
 
     proptest! {

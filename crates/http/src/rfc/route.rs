@@ -35,7 +35,11 @@ impl Router {
 
     pub(crate) fn of_key<'a>(&self, key: Key<'a>) -> Route<'a> {
         let hash = key.hash(&self.hash_key);
-        Route { key, hash, shard: self.shard(hash) }
+        Route {
+            key,
+            hash,
+            shard: self.shard(hash),
+        }
     }
 
     /// Returns the shard of a key's hash. Its upper and its lower bits are those that a shard's

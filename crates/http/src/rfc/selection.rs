@@ -5,16 +5,26 @@ use crate::rfc::multipart::Multipart;
 use crate::rfc::range::Selection;
 use crate::rfc::{conditional, range};
 use http::header::{
-    ACCEPT_RANGES, AGE, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_LOCATION, CONTENT_RANGE, CONTENT_TYPE, DATE, ETAG,
-    EXPIRES, LAST_MODIFIED, VARY, VIA,
+    ACCEPT_RANGES, AGE, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_LOCATION, CONTENT_RANGE,
+    CONTENT_TYPE, DATE, ETAG, EXPIRES, LAST_MODIFIED, VARY, VIA,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use std::ops::Range;
 
 /// The fields of a 304. RFC 9110 §15.4.5: those that a 200 would have had and that a cache needs;
 /// no other representation metadata.
-pub(crate) const NOT_MODIFIED_FIELDS: [HeaderName; 10] =
-    [AGE, CACHE_CONTROL, CACHE_STATUS, CONTENT_LOCATION, DATE, ETAG, EXPIRES, LAST_MODIFIED, VARY, VIA];
+pub(crate) const NOT_MODIFIED_FIELDS: [HeaderName; 10] = [
+    AGE,
+    CACHE_CONTROL,
+    CACHE_STATUS,
+    CONTENT_LOCATION,
+    DATE,
+    ETAG,
+    EXPIRES,
+    LAST_MODIFIED,
+    VARY,
+    VIA,
+];
 
 /// A stored response, or one that is being received, ready to be sent.
 pub(crate) struct Ready {
@@ -66,7 +76,14 @@ impl Ready {
             }
         }
         let has_body = method != Method::HEAD;
-        Response { status: self.status, headers: self.headers, has_body, first: 0, end: None, parts: None }
+        Response {
+            status: self.status,
+            headers: self.headers,
+            has_body,
+            first: 0,
+            end: None,
+            parts: None,
+        }
     }
 
     fn not_modified(&self) -> Response {
@@ -76,16 +93,33 @@ impl Ready {
                 headers.append(&name, value.clone());
             }
         }
-        Response { status: StatusCode::NOT_MODIFIED, headers, has_body: false, first: 0, end: None, parts: None }
+        Response {
+            status: StatusCode::NOT_MODIFIED,
+            headers,
+            has_body: false,
+            first: 0,
+            end: None,
+            parts: None,
+        }
     }
 
     fn part(self, part: Range<u64>, length: u64) -> Response {
         let mut headers = self.headers;
         let range = format!("bytes {}-{}/{length}", part.start, part.end - 1);
-        headers.insert(CONTENT_RANGE, HeaderValue::try_from(range).expect("digits and a token"));
+        headers.insert(
+            CONTENT_RANGE,
+            HeaderValue::try_from(range).expect("digits and a token"),
+        );
         headers.insert(CONTENT_LENGTH, HeaderValue::from(part.end - part.start));
         let (first, end) = (part.start, Some(part.end));
-        Response { status: StatusCode::PARTIAL_CONTENT, headers, has_body: true, first, end, parts: None }
+        Response {
+            status: StatusCode::PARTIAL_CONTENT,
+            headers,
+            has_body: true,
+            first,
+            end,
+            parts: None,
+        }
     }
 
     /// RFC 9110 §15.3.7.2: no Content-Range in the head, which would make it look like one part.
@@ -95,7 +129,14 @@ impl Ready {
         headers.insert(CONTENT_TYPE, parts.content_type());
         headers.insert(CONTENT_LENGTH, HeaderValue::from(parts.length()));
         let status = StatusCode::PARTIAL_CONTENT;
-        Response { status, headers, has_body: true, first: 0, end: None, parts: Some(parts) }
+        Response {
+            status,
+            headers,
+            has_body: true,
+            first: 0,
+            end: None,
+            parts: Some(parts),
+        }
     }
 
     fn unsatisfiable(&self, length: u64) -> Response {
@@ -106,7 +147,10 @@ impl Ready {
             }
         }
         let range = format!("bytes */{length}");
-        headers.insert(CONTENT_RANGE, HeaderValue::try_from(range).expect("digits and a token"));
+        headers.insert(
+            CONTENT_RANGE,
+            HeaderValue::try_from(range).expect("digits and a token"),
+        );
         headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
         headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         Response {

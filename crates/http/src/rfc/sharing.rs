@@ -22,21 +22,38 @@ pub enum Sharing {
 /// Judges a response that came `now` to a GET or HEAD without credentials, and without directives
 /// about its age. A 304 is judged by its fields about the whole, a 206 as the whole would be;
 /// `targets` are response fields for this cache (RFC 9213).
-pub fn sharing(status: StatusCode, headers: &HeaderMap, targets: &[HeaderName], now: Now) -> Sharing {
-    let whole = matches!(status, StatusCode::NOT_MODIFIED | StatusCode::PARTIAL_CONTENT);
+pub fn sharing(
+    status: StatusCode,
+    headers: &HeaderMap,
+    targets: &[HeaderName],
+    now: Now,
+) -> Sharing {
+    let whole = matches!(
+        status,
+        StatusCode::NOT_MODIFIED | StatusCode::PARTIAL_CONTENT
+    );
     let status = if whole { StatusCode::OK } else { status };
     let says = targeted::directives(headers, targets);
     let mut dated = headers.clone();
     fields::ensure_date(&mut dated, now);
     let freshness = Freshness::of(status, &dated, &says, now.time, now);
     // A response that could never be reused is not shared, but nothing forbids that it is public.
-    match storability::judge(status, &dated, &says, false, freshness.has_lifetime(), false) {
+    match storability::judge(
+        status,
+        &dated,
+        &says,
+        false,
+        freshness.has_lifetime(),
+        false,
+    ) {
         Err(storability::Refusal::Useless) => return Sharing::WhenValidated,
         Err(_) => return Sharing::Never,
         Ok(()) => {}
     }
     match u64::try_from(freshness.ttl_seconds(now.time)) {
-        Ok(seconds @ 1..) if freshness.is_reusable(now.time) => Sharing::For(Duration::from_secs(seconds)),
+        Ok(seconds @ 1..) if freshness.is_reusable(now.time) => {
+            Sharing::For(Duration::from_secs(seconds))
+        }
         _ => Sharing::WhenValidated,
     }
 }
@@ -50,7 +67,10 @@ mod tests {
     /// Failure: every client beyond an NDN network gets one user's session, or yesterday's page.
     #[test]
     fn only_what_a_shared_cache_may_reuse_is_shared() {
-        let now = Now { time: Time::from_secs(1000), unix_seconds: 784_111_777 };
+        let now = Now {
+            time: Time::from_secs(1000),
+            unix_seconds: 784_111_777,
+        };
         let of = |status: u16, fields: &[(&'static str, &'static str)]| {
             let mut headers = HeaderMap::new();
             fields.iter().for_each(|(name, value)| {
@@ -65,12 +85,35 @@ mod tests {
         };
         let seconds = |seconds| Sharing::For(Duration::from_secs(seconds));
         assert_eq!(of(200, &[("cache-control", "max-age=60")]), seconds(60));
-        assert_eq!(of(206, &[("cache-control", "max-age=60"), ("age", "50")]), seconds(10));
+        assert_eq!(
+            of(206, &[("cache-control", "max-age=60"), ("age", "50")]),
+            seconds(10)
+        );
         assert_eq!(of(304, &[("cache-control", "max-age=60")]), seconds(60));
-        assert_eq!(of(404, &[("cache-control", "s-maxage=5, max-age=60")]), seconds(5));
-        assert_eq!(of(200, &[("cdn-cache-control", "max-age=7"), ("cache-control", "no-store")]), seconds(7));
-        assert_eq!(of(200, &[("last-modified", "Sun, 06 Nov 1994 08:47:57 GMT")]), seconds(10), "by the heuristic");
-        for validated in [&[][..], &[("etag", "\"a\"")], &[("cache-control", "no-cache"), ("etag", "\"a\"")]] {
+        assert_eq!(
+            of(404, &[("cache-control", "s-maxage=5, max-age=60")]),
+            seconds(5)
+        );
+        assert_eq!(
+            of(
+                200,
+                &[
+                    ("cdn-cache-control", "max-age=7"),
+                    ("cache-control", "no-store")
+                ]
+            ),
+            seconds(7)
+        );
+        assert_eq!(
+            of(200, &[("last-modified", "Sun, 06 Nov 1994 08:47:57 GMT")]),
+            seconds(10),
+            "by the heuristic"
+        );
+        for validated in [
+            &[][..],
+            &[("etag", "\"a\"")],
+            &[("cache-control", "no-cache"), ("etag", "\"a\"")],
+        ] {
             assert_eq!(of(200, validated), Sharing::WhenValidated, "{validated:?}");
         }
         for never in [
@@ -79,7 +122,11 @@ mod tests {
             ("vary", "*"),
             ("set-cookie", "session=1"),
         ] {
-            assert_eq!(of(200, &[never, ("etag", "\"a\"")]), Sharing::Never, "{never:?}");
+            assert_eq!(
+                of(200, &[never, ("etag", "\"a\"")]),
+                Sharing::Never,
+                "{never:?}"
+            );
         }
         assert_eq!(of(401, &[("cache-control", "max-age=60")]), Sharing::Never);
     }

@@ -93,7 +93,21 @@ fn is_understood(status: StatusCode) -> bool {
 fn is_of_the_request(status: StatusCode) -> bool {
     matches!(
         status.as_u16(),
-        401 | 407 | 408 | 411 | 412 | 413 | 415 | 416 | 417 | 421 | 425 | 426 | 428 | 429 | 431 | 511
+        401 | 407
+            | 408
+            | 411
+            | 412
+            | 413
+            | 415
+            | 416
+            | 417
+            | 421
+            | 425
+            | 426
+            | 428
+            | 429
+            | 431
+            | 511
     )
 }
 
@@ -114,7 +128,10 @@ fn is_of_the_request(status: StatusCode) -> bool {
 /// the key; 502, 503 and 504, which are about the origin at this time, and which it may want stored
 /// for some seconds.
 fn is_of_some_requests(status: StatusCode) -> bool {
-    matches!(status.as_u16(), 400 | 402 | 403 | 406 | 409 | 422 | 423 | 424 | 451 | 500 | 505 | 506 | 507 | 508 | 510)
+    matches!(
+        status.as_u16(),
+        400 | 402 | 403 | 406 | 409 | 422 | 423 | 424 | 451 | 500 | 505 | 506 | 507 | 508 | 510
+    )
 }
 
 /// Judges the response to a GET that did not itself forbid storage. `authorized`: the request had
@@ -129,7 +146,10 @@ pub(crate) fn judge(
 ) -> Result<(), Refusal> {
     // §3: the status is final; 206 and 304 need rules of their own. A Content-Range elsewhere means
     // nothing (RFC 9110 §14.4).
-    if status.is_informational() || matches!(status.as_u16(), 206 | 304) || is_of_the_request(status) {
+    if status.is_informational()
+        || matches!(status.as_u16(), 206 | 304)
+        || is_of_the_request(status)
+    {
         return Err(Refusal::Status);
     }
     if is_of_some_requests(status) && !says.names_status {
@@ -169,7 +189,10 @@ pub(crate) fn judge(
     // The host writes X-Forwarded-For, after the client's value that a selector would hold: it
     // differs from client to client.
     let unselectable = |name: &[u8]| name == b"*" || name.eq_ignore_ascii_case(b"x-forwarded-for");
-    if vary.enumerate().any(|(position, name)| unselectable(name) || position >= limits::VARY_NAMES) {
+    if vary
+        .enumerate()
+        .any(|(position, name)| unselectable(name) || position >= limits::VARY_NAMES)
+    {
         return Err(Refusal::Vary);
     }
     if !has_lifetime && !headers.contains_key(ETAG) && !headers.contains_key(LAST_MODIFIED) {
@@ -191,10 +214,22 @@ mod tests {
     #[test]
     fn the_longest_header_block() {
         let judged = |excess: usize| {
-            let mut headers = HeaderMap::from_iter([(CACHE_CONTROL, HeaderValue::from_static("max-age=60"))]);
-            let filler = limits::STORED_HEADER_BYTES + excess - fields::bytes(&headers) - "x-filler".len();
-            headers.insert("x-filler", HeaderValue::from_str(&"x".repeat(filler)).unwrap());
-            judge(StatusCode::OK, &headers, &ResponseDirectives::of(&headers), false, true, false)
+            let mut headers =
+                HeaderMap::from_iter([(CACHE_CONTROL, HeaderValue::from_static("max-age=60"))]);
+            let filler =
+                limits::STORED_HEADER_BYTES + excess - fields::bytes(&headers) - "x-filler".len();
+            headers.insert(
+                "x-filler",
+                HeaderValue::from_str(&"x".repeat(filler)).unwrap(),
+            );
+            judge(
+                StatusCode::OK,
+                &headers,
+                &ResponseDirectives::of(&headers),
+                false,
+                true,
+                false,
+            )
         };
         assert_eq!((judged(0), judged(1)), (Ok(()), Err(Refusal::TooLarge)));
     }

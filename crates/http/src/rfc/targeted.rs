@@ -19,26 +19,39 @@ pub(crate) fn directives(headers: &HeaderMap, targets: &[HeaderName]) -> Respons
 }
 
 fn read(headers: &HeaderMap, name: &HeaderName) -> Option<ResponseDirectives> {
-    let mut lines = headers.get_all(name).into_iter().map(|line| line.as_bytes());
+    let mut lines = headers
+        .get_all(name)
+        .into_iter()
+        .map(|line| line.as_bytes());
     let first = lines.next()?;
     // RFC 8941 §4.2: several lines are one, with commas between.
-    let text = lines.fold(first.to_vec(), |text, line| [&text, &b", "[..], line].concat());
-    let dictionary: Dictionary = Parser::new(&text).with_version(sfv::Version::Rfc8941).parse().ok()?;
+    let text = lines.fold(first.to_vec(), |text, line| {
+        [&text, &b", "[..], line].concat()
+    });
+    let dictionary: Dictionary = Parser::new(&text)
+        .with_version(sfv::Version::Rfc8941)
+        .parse()
+        .ok()?;
     if dictionary.is_empty() {
         return None;
     }
-    let mut found = ResponseDirectives { targeted: true, ..ResponseDirectives::default() };
+    let mut found = ResponseDirectives {
+        targeted: true,
+        ..ResponseDirectives::default()
+    };
     for (key, entry) in &dictionary {
         // An inner list is no directive's value.
-        let ListEntry::Item(item) = entry else { continue };
+        let ListEntry::Item(item) = entry else {
+            continue;
+        };
         let is_set = matches!(item.bare_item, BareItem::Boolean(true));
         // RFC 9111 §5.2.2.4 and §5.2.2.7 let `private="x"` and `no-cache="x"` count as the forms
         // without names.
         let is_set_or_named = is_set || matches!(item.bare_item, BareItem::String(_));
         let seconds = match &item.bare_item {
-            BareItem::Integer(seconds) => {
-                u64::try_from(i64::from(*seconds)).ok().map(|s| s.min(limits::LIFETIME_SECONDS))
-            }
+            BareItem::Integer(seconds) => u64::try_from(i64::from(*seconds))
+                .ok()
+                .map(|s| s.min(limits::LIFETIME_SECONDS)),
             _ => None,
         };
         match key.as_str() {
@@ -84,29 +97,60 @@ mod tests {
         let max_age = |fields: &[_]| says(fields).max_age;
         assert_eq!(max_age(&[control.clone(), (CDN, "max-age=60")]), Some(60));
         assert_eq!(max_age(&[(CDN, "max-age=60"), (OWN, "max-age=5")]), Some(5));
-        assert_eq!(max_age(&[(CDN, "max-age=60"), (OWN, "max-age=")]), Some(60), "the first is no dictionary");
+        assert_eq!(
+            max_age(&[(CDN, "max-age=60"), (OWN, "max-age=")]),
+            Some(60),
+            "the first is no dictionary"
+        );
         assert_eq!(
             max_age(&[(CDN, "public"), (CDN, "max-age=60;x=1, max-age=7")]),
             Some(7),
             "the last of a key counts"
         );
         let found = says(&[(CDN, "max-age=60"), control]);
-        assert!(found.targeted && !found.no_store, "Cache-Control is not asked");
-        for ignored in ["", "max-age= 60", "max-age=60,", "MAX-AGE=60", "max-age=\"60", "max-age=60 private"] {
+        assert!(
+            found.targeted && !found.no_store,
+            "Cache-Control is not asked"
+        );
+        for ignored in [
+            "",
+            "max-age= 60",
+            "max-age=60,",
+            "MAX-AGE=60",
+            "max-age=\"60",
+            "max-age=60 private",
+        ] {
             let found = says(&[(CDN, ignored), (CACHE_CONTROL, "max-age=1")]);
-            assert_eq!((found.max_age, found.targeted), (Some(1), false), "{ignored}");
+            assert_eq!(
+                (found.max_age, found.targeted),
+                (Some(1), false),
+                "{ignored}"
+            );
         }
     }
 
     #[test]
     fn values_of_another_type_are_no_directives() {
-        for text in
-            ["max-age=60.0", "max-age=\"60\"", "max-age=-1", "max-age", "max-age=(60)", "no-store=?0", "no-store=1"]
-        {
+        for text in [
+            "max-age=60.0",
+            "max-age=\"60\"",
+            "max-age=-1",
+            "max-age",
+            "max-age=(60)",
+            "no-store=?0",
+            "no-store=1",
+        ] {
             let found = says(&[(CDN, text)]);
-            assert_eq!((found.max_age, found.no_store, found.targeted), (None, false, true), "{text}");
+            assert_eq!(
+                (found.max_age, found.no_store, found.targeted),
+                (None, false, true),
+                "{text}"
+            );
         }
-        let found = says(&[(CDN, "private=\"x\", no-cache, s-maxage=999999999999999, must-revalidate=?1;a")]);
+        let found = says(&[(
+            CDN,
+            "private=\"x\", no-cache, s-maxage=999999999999999, must-revalidate=?1;a",
+        )]);
         assert!(found.private && found.no_cache && found.must_revalidate);
         assert_eq!(found.s_maxage, Some(limits::LIFETIME_SECONDS));
     }

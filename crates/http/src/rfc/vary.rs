@@ -9,7 +9,9 @@
 
 use crate::codec::{Reader, Writer};
 use crate::rfc::{accept_encoding, fields};
-use http::header::{ACCEPT, ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE, AUTHORIZATION, COOKIE, VARY};
+use http::header::{
+    ACCEPT, ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE, AUTHORIZATION, COOKIE, VARY,
+};
 use http::{HeaderMap, HeaderName};
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
@@ -34,7 +36,11 @@ impl Selector {
     pub(crate) fn of_names(mut names: Vec<HeaderName>, request: &HeaderMap) -> Selector {
         names.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
         names.dedup();
-        Selector::from_fields(names.iter().map(|name| (name.as_str(), normalised(request, name.as_str()))))
+        Selector::from_fields(
+            names
+                .iter()
+                .map(|name| (name.as_str(), normalised(request, name.as_str()))),
+        )
     }
 
     fn from_fields<'a>(fields: impl Iterator<Item = (&'a str, Option<Vec<u8>>)>) -> Selector {
@@ -88,7 +94,8 @@ impl Selector {
 
     /// The variant that a request would be answered with, if the same fields selected it.
     pub(crate) fn variant_of(&self, request: &HeaderMap, secret: &[u8; 16]) -> u32 {
-        Selector::from_fields(nominated(&self.0).map(|(name, _)| (name, normalised(request, name)))).variant(secret)
+        Selector::from_fields(nominated(&self.0).map(|(name, _)| (name, normalised(request, name))))
+            .variant(secret)
     }
 
     pub(crate) fn encode(&self, record: &mut Writer) {
@@ -102,7 +109,11 @@ impl Selector {
             let (name, is_present, value) = (record.name()?, record.byte()? != 0, record.value()?);
             fields.push((name, is_present.then(|| value.to_vec())));
         }
-        Some(Selector::from_fields(fields.iter().map(|(name, value)| (name.as_str(), value.clone()))))
+        Some(Selector::from_fields(
+            fields
+                .iter()
+                .map(|(name, value)| (name.as_str(), value.clone())),
+        ))
     }
 }
 
@@ -179,7 +190,10 @@ fn close_up(value: &mut Vec<u8>) {
             }
             b'"' => quoted = !quoted,
             b',' if !quoted => {
-                let end = kept.iter().rposition(|b: &u8| !b.is_ascii_whitespace()).map_or(0, |last| last + 1);
+                let end = kept
+                    .iter()
+                    .rposition(|b: &u8| !b.is_ascii_whitespace())
+                    .map_or(0, |last| last + 1);
                 kept.truncate(end);
                 while bytes.next_if(u8::is_ascii_whitespace).is_some() {}
             }
@@ -224,22 +238,55 @@ mod tests {
 
     #[test]
     fn every_nominated_field_must_match() {
-        let response = headers(&[("vary", "Accept-Encoding, X-Kind"), ("vary", "x-kind , cookie")]);
+        let response = headers(&[
+            ("vary", "Accept-Encoding, X-Kind"),
+            ("vary", "x-kind , cookie"),
+        ]);
         let request = headers(&[("accept-encoding", "gzip, br"), ("x-kind", "a")]);
         let selector = Selector::of(&response, &request);
         assert_eq!(nominated(selector.as_bytes()).count(), 3);
         assert!(selector.matches(&request));
-        assert!(selector.matches(&headers(&[("accept-encoding", "GZIP,br"), ("x-kind", "a"), ("other", "1")])));
-        assert!(selector.matches(&headers(&[("accept-encoding", "gzip"), ("accept-encoding", "br"), ("x-kind", "a")])));
-        assert!(!selector.matches(&headers(&[("accept-encoding", "gzip, br")])), "absent is not any");
-        assert!(!selector.matches(&headers(&[("accept-encoding", "gzip, br"), ("x-kind", "A")])), "case counts");
-        assert!(selector.matches(&headers(&[("accept-encoding", "br;q=1, x-gzip"), ("x-kind", "a")])));
-        assert!(!selector.matches(&headers(&[("accept-encoding", "br;q=0.9, gzip"), ("x-kind", "a")])));
+        assert!(selector.matches(&headers(&[
+            ("accept-encoding", "GZIP,br"),
+            ("x-kind", "a"),
+            ("other", "1")
+        ])));
+        assert!(selector.matches(&headers(&[
+            ("accept-encoding", "gzip"),
+            ("accept-encoding", "br"),
+            ("x-kind", "a")
+        ])));
+        assert!(
+            !selector.matches(&headers(&[("accept-encoding", "gzip, br")])),
+            "absent is not any"
+        );
+        assert!(
+            !selector.matches(&headers(&[
+                ("accept-encoding", "gzip, br"),
+                ("x-kind", "A")
+            ])),
+            "case counts"
+        );
+        assert!(selector.matches(&headers(&[
+            ("accept-encoding", "br;q=1, x-gzip"),
+            ("x-kind", "a")
+        ])));
+        assert!(!selector.matches(&headers(&[
+            ("accept-encoding", "br;q=0.9, gzip"),
+            ("x-kind", "a")
+        ])));
         let quoted = |text| headers(&[("x-kind", text)]);
         let kind = Selector::of(&headers(&[("vary", "x-kind")]), &quoted("1, 2 ,\"a, b\""));
         assert!(kind.matches(&quoted("1,2,\"a, b\"")) && !kind.matches(&quoted("1,2,\"a,b\"")));
-        let cookie = headers(&[("accept-encoding", "gzip, br"), ("x-kind", "a"), ("cookie", "")]);
-        assert!(!selector.matches(&cookie), "present and empty is not absent");
+        let cookie = headers(&[
+            ("accept-encoding", "gzip, br"),
+            ("x-kind", "a"),
+            ("cookie", ""),
+        ]);
+        assert!(
+            !selector.matches(&cookie),
+            "present and empty is not absent"
+        );
     }
 
     /// Failure: an escaped quotation mark ends a quoted string, or a backslash outside of quotes
@@ -247,9 +294,15 @@ mod tests {
     #[test]
     fn the_end_of_a_quoted_string_is_misread() {
         let quoted = |text| headers(&[("x-kind", text)]);
-        for (sent, other) in [(r#""a\" , b""#, r#""a\",b""#), (r#"a\"1 , 2""#, r#"a\"1,2""#)] {
+        for (sent, other) in [
+            (r#""a\" , b""#, r#""a\",b""#),
+            (r#"a\"1 , 2""#, r#"a\"1,2""#),
+        ] {
             let selector = Selector::of(&headers(&[("vary", "x-kind")]), &quoted(sent));
-            assert!(selector.matches(&quoted(sent)) && !selector.matches(&quoted(other)), "{sent}");
+            assert!(
+                selector.matches(&quoted(sent)) && !selector.matches(&quoted(other)),
+                "{sent}"
+            );
         }
     }
 
@@ -259,17 +312,41 @@ mod tests {
     fn variants_that_a_second_tier_mixes_up() {
         let response = headers(&[("vary", "x-kind, x-other")]);
         let requests: Vec<HeaderMap> = (0..64)
-            .map(|number| HeaderMap::from_iter([(HeaderName::from_static("x-kind"), HeaderValue::from(number))]))
-            .chain([headers(&[]), headers(&[("x-kind", "")]), headers(&[("x-other", "1")])])
+            .map(|number| {
+                HeaderMap::from_iter([(
+                    HeaderName::from_static("x-kind"),
+                    HeaderValue::from(number),
+                )])
+            })
+            .chain([
+                headers(&[]),
+                headers(&[("x-kind", "")]),
+                headers(&[("x-other", "1")]),
+            ])
             .collect();
-        let selectors: Vec<Selector> = requests.iter().map(|request| Selector::of(&response, request)).collect();
-        let under = |secret| selectors.iter().map(|selector| selector.variant(&[secret; 16])).collect::<Vec<u32>>();
+        let selectors: Vec<Selector> = requests
+            .iter()
+            .map(|request| Selector::of(&response, request))
+            .collect();
+        let under = |secret| {
+            selectors
+                .iter()
+                .map(|selector| selector.variant(&[secret; 16]))
+                .collect::<Vec<u32>>()
+        };
         let mut variants = under(1);
         assert_ne!(variants, under(2), "a client knows them without the secret");
-        assert!(variants.iter().all(|variant| variant % 2 == 1), "0 is the variant that nothing selects");
+        assert!(
+            variants.iter().all(|variant| variant % 2 == 1),
+            "0 is the variant that nothing selects"
+        );
         assert_eq!(Selector::default().variant(&[1; 16]), 0);
         for (request, variant) in requests.iter().zip(&variants) {
-            assert_eq!(selectors[0].variant_of(request, &[1; 16]), *variant, "{request:?}");
+            assert_eq!(
+                selectors[0].variant_of(request, &[1; 16]),
+                *variant,
+                "{request:?}"
+            );
         }
         variants.sort_unstable();
         variants.dedup();

@@ -37,7 +37,10 @@ impl Response {
         }
         if let Some(in_tier) = stored.in_tier() {
             let streamed = Streamed::new(in_tier.clone(), &mut self);
-            return Answer { streamed: Some(Box::new(streamed)), ..self.without_body() };
+            return Answer {
+                streamed: Some(Box::new(streamed)),
+                ..self.without_body()
+            };
         }
         self.with_body(|| stored.body.clone())
     }
@@ -50,10 +53,17 @@ impl Response {
         let body = body();
         if let Some(parts) = self.parts {
             let more = parts.over(&body);
-            return Answer { more, ..Answer::of(self.status, self.headers, Bytes::new()) };
+            return Answer {
+                more,
+                ..Answer::of(self.status, self.headers, Bytes::new())
+            };
         }
         let end = self.end.map_or(body.len(), |end| end as usize);
-        Answer::of(self.status, self.headers, body.slice(self.first as usize..end))
+        Answer::of(
+            self.status,
+            self.headers,
+            body.slice(self.first as usize..end),
+        )
     }
 }
 
@@ -65,7 +75,13 @@ impl Answer {
     }
 
     pub(crate) fn of(status: StatusCode, headers: HeaderMap, body: Bytes) -> Answer {
-        Answer { status, headers, body, more: Vec::new(), streamed: None }
+        Answer {
+            status,
+            headers,
+            body,
+            more: Vec::new(),
+            streamed: None,
+        }
     }
 
     /// Returns an error of the cache itself, in one line of text, with `no-store` for other caches.
@@ -78,11 +94,18 @@ impl Answer {
     ) -> Answer {
         let mut headers = HeaderMap::with_capacity(5);
         headers.insert(DATE, date::format(now.unix_seconds));
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+        headers.insert(
+            CONTENT_TYPE,
+            HeaderValue::from_static("text/plain; charset=utf-8"),
+        );
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         headers.insert(CONTENT_LENGTH, HeaderValue::from(line.len()));
         cache_status.set(&mut headers);
-        let body = if method == Method::HEAD { Bytes::new() } else { Bytes::from_static(line.as_bytes()) };
+        let body = if method == Method::HEAD {
+            Bytes::new()
+        } else {
+            Bytes::from_static(line.as_bytes())
+        };
         Answer::of(status, headers, body)
     }
 }

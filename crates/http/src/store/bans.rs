@@ -70,7 +70,10 @@ mod tests {
     use http::{HeaderMap, HeaderValue, StatusCode};
     use larder_units::Time;
 
-    const NOW: Now = Now { time: Time::ZERO, unix_seconds: 0 };
+    const NOW: Now = Now {
+        time: Time::ZERO,
+        unix_seconds: 0,
+    };
     const KEY: &[u8] = b"http example.com /a/b";
 
     fn response() -> Vec<u8> {
@@ -78,7 +81,14 @@ mod tests {
         headers.append("surrogate-key", HeaderValue::from_static("one two"));
         headers.append("cache-tag", HeaderValue::from_static("three , four"));
         let freshness = Freshness::of(StatusCode::OK, &headers, &Default::default(), NOW.time, NOW);
-        let stored = Stored::new(KEY.into(), 0, Default::default(), StatusCode::OK, &headers, freshness);
+        let stored = Stored::new(
+            KEY.into(),
+            0,
+            Default::default(),
+            StatusCode::OK,
+            &headers,
+            freshness,
+        );
         record::encode(&stored, NOW)
     }
 
@@ -98,15 +108,41 @@ mod tests {
         ] {
             for soft in [false, true] {
                 let mut bans = PurgeBans::default();
-                bans.add(10, &PurgeBans::encode(&Purge { scope: scope.clone(), soft }).unwrap());
-                let found = if soft { PurgeVerdict::Expired } else { PurgeVerdict::Purged };
+                bans.add(
+                    10,
+                    &PurgeBans::encode(&Purge {
+                        scope: scope.clone(),
+                        soft,
+                    })
+                    .unwrap(),
+                );
+                let found = if soft {
+                    PurgeVerdict::Expired
+                } else {
+                    PurgeVerdict::Purged
+                };
                 let expected = if concerns { found } else { PurgeVerdict::Kept };
-                assert_eq!(bans.judge(9, KEY, &response()), expected, "{scope:?} {soft}");
-                assert_eq!(bans.judge(10, KEY, &response()), PurgeVerdict::Kept, "{scope:?} {soft}");
+                assert_eq!(
+                    bans.judge(9, KEY, &response()),
+                    expected,
+                    "{scope:?} {soft}"
+                );
+                assert_eq!(
+                    bans.judge(10, KEY, &response()),
+                    PurgeVerdict::Kept,
+                    "{scope:?} {soft}"
+                );
             }
         }
         let endless = format!("http://example.com/{}", "x".repeat(limits::KEY_BYTES));
-        let purge = Purge { scope: Scope::Prefix(url(&endless)), soft: false };
-        assert_eq!(PurgeBans::encode(&purge), None, "no stored response has so long a URL");
+        let purge = Purge {
+            scope: Scope::Prefix(url(&endless)),
+            soft: false,
+        };
+        assert_eq!(
+            PurgeBans::encode(&purge),
+            None,
+            "no stored response has so long a URL"
+        );
     }
 }

@@ -72,27 +72,38 @@ impl Entry {
     /// connection's read buffer, and would keep all of it.
     pub(crate) fn new(stored: &Stored, table: &mut LineTable) -> Entry {
         let rest = match stored.elsewhere.as_deref() {
-            Some(Elsewhere::Slices(sliced)) => Some(Box::new(Rest::Slices(Box::new(sliced.clone())))),
-            Some(Elsewhere::Tier(_)) => unreachable!("a body that is left in the second tier is in no store"),
+            Some(Elsewhere::Slices(sliced)) => {
+                Some(Box::new(Rest::Slices(Box::new(sliced.clone()))))
+            }
+            Some(Elsewhere::Tier(_)) => {
+                unreachable!("a body that is left in the second tier is in no store")
+            }
             None if stored.body.len() <= limits::INLINE_BODY_BYTES => None,
             None => Some(Box::new(Rest::Body(stored.body.clone()))),
         };
         let inline: &[u8] = if rest.is_none() { &stored.body } else { &[] };
         let (selector, earlier) = (stored.selector.as_bytes(), stored.earlier());
         let all = stored.fields();
-        let (mut ids, mut sensitive, mut indexable) = (Vec::with_capacity(2 * all.len()), Vec::new(), 0);
+        let (mut ids, mut sensitive, mut indexable) =
+            (Vec::with_capacity(2 * all.len()), Vec::new(), 0);
         let mut lines = Vec::with_capacity(fields::bytes(all) + 4 * all.len());
         let mut fields = all.iter().peekable();
         let mut previous: Option<&HeaderName> = None;
         while let Some((name, value)) = fields.next() {
             // The lines of one field stay together, so that they keep their order.
-            let is_other = |other: Option<&HeaderName>| other.is_none_or(|other| !std::ptr::eq(name, other));
-            let is_alone = is_other(previous.replace(name)) && is_other(fields.peek().map(|(other, _)| *other));
+            let is_other =
+                |other: Option<&HeaderName>| other.is_none_or(|other| !std::ptr::eq(name, other));
+            let is_alone = is_other(previous.replace(name))
+                && is_other(fields.peek().map(|(other, _)| *other));
             let is_sensitive = match is_alone {
                 true => value.is_sensitive(),
                 false => all.get_all(name).iter().any(HeaderValue::is_sensitive),
             };
-            let lines = if is_sensitive { &mut sensitive } else { &mut lines };
+            let lines = if is_sensitive {
+                &mut sensitive
+            } else {
+                &mut lines
+            };
             let start = lines.len();
             append_line(name.as_str().as_bytes(), value.as_bytes(), lines);
             if is_alone && let Some(id) = table.acquire(name, value, &lines[start..]) {
@@ -111,13 +122,22 @@ impl Entry {
                 + earlier.len()
                 + inline.len(),
         );
-        for part in [&stored.key, selector, &ids, &lines, &sensitive, earlier.as_bytes(), inline] {
+        for part in [
+            &stored.key,
+            selector,
+            &ids,
+            &lines,
+            &sensitive,
+            earlier.as_bytes(),
+            inline,
+        ] {
             bytes.extend_from_slice(part);
         }
         Entry {
             bytes: bytes.into(),
             freshness: stored.freshness,
-            asked_at_and_tags: stored.asked_at.0 & ASKED_AT | stored.tags().min(u16::MAX.into()) << ASKED_AT_BITS,
+            asked_at_and_tags: stored.asked_at.0 & ASKED_AT
+                | stored.tags().min(u16::MAX.into()) << ASKED_AT_BITS,
             rest,
             key_bytes: stored.key.len() as u16,
             selector_bytes: selector.len() as u16,
@@ -161,7 +181,9 @@ impl Entry {
 
     /// Returns the body, if it is small: then it is in one piece of memory with the entry.
     pub(crate) fn inline_body(&self) -> Option<&[u8]> {
-        self.rest.is_none().then(|| &self.bytes[self.earlier_end()..])
+        self.rest
+            .is_none()
+            .then(|| &self.bytes[self.earlier_end()..])
     }
 
     /// Returns the body, which is a copy if it is small, and empty if it is in slices.
@@ -185,15 +207,23 @@ impl Entry {
     /// Returns the memory of its bytes and its body. The store adds that of its place.
     pub(crate) fn size(&self) -> u64 {
         let large = match self.rest.as_deref() {
-            Some(Rest::Body(body)) => limits::LARGE_BODY_OVERHEAD_BYTES + allocated(body.len()) as u64,
+            Some(Rest::Body(body)) => {
+                limits::LARGE_BODY_OVERHEAD_BYTES + allocated(body.len()) as u64
+            }
             Some(Rest::Slices(sliced)) => {
                 let (name, value) = sliced.pin.parts();
-                (allocated(size_of::<Rest>()) + allocated(size_of::<Sliced>()) + name.as_str().len() + value.len())
-                    as u64
+                (allocated(size_of::<Rest>())
+                    + allocated(size_of::<Sliced>())
+                    + name.as_str().len()
+                    + value.len()) as u64
             }
             None => 0,
         };
-        let index = if self.selector_bytes > 0 { limits::VARIANT_BYTES } else { 0 };
+        let index = if self.selector_bytes > 0 {
+            limits::VARIANT_BYTES
+        } else {
+            0
+        };
         allocated(self.bytes.len()) as u64 + large + self.tags() * limits::TAG_BYTES + index
     }
 
@@ -257,8 +287,12 @@ impl<'a> View<'a> {
     pub(crate) fn values(&self, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
         let View { entry, table } = *self;
         let is_named = move |other: &[u8]| other == name.as_str().as_bytes();
-        let shared = entry.shared_lines().filter(move |id| table.name(*id) == *name);
-        let own = lines(entry.own_lines()).filter(move |line| is_named(line.name)).map(|line| line.value);
+        let shared = entry
+            .shared_lines()
+            .filter(move |id| table.name(*id) == *name);
+        let own = lines(entry.own_lines())
+            .filter(move |line| is_named(line.name))
+            .map(|line| line.value);
         shared.map(|id| table.value(id).as_bytes()).chain(own)
     }
 
@@ -276,7 +310,9 @@ impl<'a> View<'a> {
         .at(Position(entry.asked_at_and_tags & ASKED_AT));
         stored.set_earlier(entry.earlier());
         stored.set_body(entry.body());
-        stored.elsewhere = entry.sliced().map(|sliced| Box::new(Elsewhere::Slices(sliced.clone())));
+        stored.elsewhere = entry
+            .sliced()
+            .map(|sliced| Box::new(Elsewhere::Slices(sliced.clone())));
         stored
     }
 
@@ -286,7 +322,8 @@ impl<'a> View<'a> {
             return;
         }
         for name in [SURROGATE_KEY, CACHE_TAG] {
-            self.values(&name).for_each(|line| each_tag(name.as_str(), line, &mut look));
+            self.values(&name)
+                .for_each(|line| each_tag(name.as_str(), line, &mut look));
         }
     }
 
@@ -301,11 +338,23 @@ impl<'a> View<'a> {
         self.headers(is_kept_by_304, None, now)
     }
 
-    fn headers(self, is_kept: impl Fn(&[u8]) -> bool, content_length: Option<u64>, now: Time) -> HeaderMap {
+    fn headers(
+        self,
+        is_kept: impl Fn(&[u8]) -> bool,
+        content_length: Option<u64>,
+        now: Time,
+    ) -> HeaderMap {
         let freshness = &self.entry.freshness;
         let mut headers = self.fields(is_kept);
-        let cache_status = CacheStatus::Hit { ttl_seconds: freshness.ttl_seconds(now) };
-        insert_written_anew(&mut headers, content_length, freshness.age(now), cache_status.after(self.entry.earlier()));
+        let cache_status = CacheStatus::Hit {
+            ttl_seconds: freshness.ttl_seconds(now),
+        };
+        insert_written_anew(
+            &mut headers,
+            content_length,
+            freshness.age(now),
+            cache_status.after(self.entry.earlier()),
+        );
         headers
     }
 
@@ -339,7 +388,10 @@ impl<'a> View<'a> {
         let View { entry, table } = self;
         let HitHead::Part(part) = hit else {
             head.extend_from_slice(b"HTTP/1.1 304 Not Modified\r\n");
-            for id in entry.shared_lines().filter(|id| is_kept_by_304(table.name(*id).as_str().as_bytes())) {
+            for id in entry
+                .shared_lines()
+                .filter(|id| is_kept_by_304(table.name(*id).as_str().as_bytes()))
+            {
                 head.extend_from_slice(table.text(id));
             }
             for line in lines(entry.own_lines()).filter(|line| is_kept_by_304(line.name)) {
@@ -349,10 +401,15 @@ impl<'a> View<'a> {
         };
         head.extend_from_slice(b"HTTP/1.1 206 Partial Content\r\n");
         // A 200 may have a Content-Range of its own, which means nothing (RFC 9110 §14.4).
-        for id in entry.shared_lines().filter(|id| *table.name(*id) != CONTENT_RANGE) {
+        for id in entry
+            .shared_lines()
+            .filter(|id| *table.name(*id) != CONTENT_RANGE)
+        {
             head.extend_from_slice(table.text(id));
         }
-        for line in lines(entry.own_lines()).filter(|line| line.name != CONTENT_RANGE.as_str().as_bytes()) {
+        for line in
+            lines(entry.own_lines()).filter(|line| line.name != CONTENT_RANGE.as_str().as_bytes())
+        {
             append_line(line.name, line.value, head);
         }
         let mut digits = itoa::Buffer::new();
@@ -371,13 +428,20 @@ impl<'a> View<'a> {
     /// Returns the fields whose names are kept, with room for those that each answer gets anew.
     pub(crate) fn fields(self, is_kept: impl Fn(&[u8]) -> bool) -> HeaderMap {
         let View { entry, table } = self;
-        let mut map = HeaderMap::with_capacity(usize::from(entry.shared) + usize::from(entry.indexable) + 3);
-        for id in entry.shared_lines().filter(|id| is_kept(table.name(*id).as_str().as_bytes())) {
+        let mut map =
+            HeaderMap::with_capacity(usize::from(entry.shared) + usize::from(entry.indexable) + 3);
+        for id in entry
+            .shared_lines()
+            .filter(|id| is_kept(table.name(*id).as_str().as_bytes()))
+        {
             map.append(table.name(id).clone(), table.value(id).clone());
         }
         // The values share one copy of the lines.
         let own = Bytes::copy_from_slice(entry.own_lines());
-        for (number, line) in lines(&own).enumerate().filter(|(_, line)| is_kept(line.name)) {
+        for (number, line) in lines(&own)
+            .enumerate()
+            .filter(|(_, line)| is_kept(line.name))
+        {
             let name = HeaderName::from_bytes(line.name).expect("was a field's name");
             let value = own.slice(line.start..line.start + line.value.len());
             let mut value = HeaderValue::from_maybe_shared(value).expect("was a field's value");
@@ -400,7 +464,9 @@ pub(crate) enum HitHead {
 }
 
 fn is_kept_by_304(name: &[u8]) -> bool {
-    NOT_MODIFIED_FIELDS.iter().any(|kept| kept.as_str().as_bytes() == name)
+    NOT_MODIFIED_FIELDS
+        .iter()
+        .any(|kept| kept.as_str().as_bytes() == name)
 }
 
 /// A header line, `name: value\r\n`. The name is in lower case. The value has no line break,
@@ -419,7 +485,11 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = Line<'_>> {
         let colon = memchr(b':', rest)?;
         let value = rest.get(colon + 2..)?;
         let length = memchr(b'\r', value)?;
-        let line = Line { name: &rest[..colon], value: &value[..length], start: at + colon + 2 };
+        let line = Line {
+            name: &rest[..colon],
+            value: &value[..length],
+            start: at + colon + 2,
+        };
         at = line.start + length + 2;
         Some(line)
     })

@@ -13,7 +13,10 @@ pub(crate) struct HostCounts {
 
 impl HostCounts {
     pub(crate) fn new(secret: &[u8; 16]) -> HostCounts {
-        HostCounts { entries: HashMap::new(), secret: *secret }
+        HostCounts {
+            entries: HashMap::new(),
+            secret: *secret,
+        }
     }
 
     pub(crate) fn add(&mut self, key: &[u8]) {
@@ -22,7 +25,9 @@ impl HostCounts {
 
     pub(crate) fn remove(&mut self, key: &[u8]) {
         let hash = self.hash(key);
-        let Some(entries) = self.entries.get_mut(&hash) else { return };
+        let Some(entries) = self.entries.get_mut(&hash) else {
+            return;
+        };
         *entries -= 1;
         if *entries == 0 {
             self.entries.remove(&hash);

@@ -78,7 +78,8 @@ impl Indexed {
 /// The memory of the structures around a stored response: its place here, the place in the table (a
 /// number and a byte, and the table is at least 7/16 full), and its object and owner in the engine.
 const STRUCTURES: u64 =
-    (size_of::<Option<Indexed>>() + (size_of::<EntryId>() + 1) * 16 / 7 + 16 + size_of::<Owner>()) as u64;
+    (size_of::<Option<Indexed>>() + (size_of::<EntryId>() + 1) * 16 / 7 + 16 + size_of::<Owner>())
+        as u64;
 
 pub(crate) enum Found {
     Match(EntryId),
@@ -125,23 +126,71 @@ impl Store {
 
     /// Reports a request for a stored response.
     pub(crate) fn hit(&mut self, id: EntryId, now: Time) {
-        let Store { engine, observer, shard, entries, lines, overhead, .. } = self;
-        let Some(Indexed { entry, hash, slot, .. }) = &entries[id.index()] else { return };
-        engine.hit(EngineSlot { slot: *slot, owner: Owner::of_stored(*shard, id) }, *hash, now);
+        let Store {
+            engine,
+            observer,
+            shard,
+            entries,
+            lines,
+            overhead,
+            ..
+        } = self;
+        let Some(Indexed {
+            entry, hash, slot, ..
+        }) = &entries[id.index()]
+        else {
+            return;
+        };
+        engine.hit(
+            EngineSlot {
+                slot: *slot,
+                owner: Owner::of_stored(*shard, id),
+            },
+            *hash,
+            now,
+        );
         let observed = |place| observed::hit(entry, lines, *overhead, Outcome::Hit, place, now);
         observer.hit(*hash, entry.own_length(), observed);
     }
 
     /// Reports that a stored response was validated without a client's request.
     pub(crate) fn hit_in_background(&mut self, id: EntryId, now: Time) {
-        let Store { engine, observer, shard, entries, lines, overhead, .. } = self;
-        let Some(Indexed { entry, hash, slot, .. }) = &entries[id.index()] else { return };
-        engine.hit(EngineSlot { slot: *slot, owner: Owner::of_stored(*shard, id) }, *hash, now);
-        observer.refreshed(*hash, |place| observed::hit(entry, lines, *overhead, Outcome::Refreshed, place, now));
+        let Store {
+            engine,
+            observer,
+            shard,
+            entries,
+            lines,
+            overhead,
+            ..
+        } = self;
+        let Some(Indexed {
+            entry, hash, slot, ..
+        }) = &entries[id.index()]
+        else {
+            return;
+        };
+        engine.hit(
+            EngineSlot {
+                slot: *slot,
+                owner: Owner::of_stored(*shard, id),
+            },
+            *hash,
+            now,
+        );
+        observer.refreshed(*hash, |place| {
+            observed::hit(entry, lines, *overhead, Outcome::Refreshed, place, now)
+        });
     }
 
     /// Reports to the observer what came: see [`observed::fetched`].
-    pub(crate) fn observe_fetched(&mut self, stored: &Stored, sizes: (u64, u64), outcome: Outcome, now: Time) {
+    pub(crate) fn observe_fetched(
+        &mut self,
+        stored: &Stored,
+        sizes: (u64, u64),
+        outcome: Outcome,
+        now: Time,
+    ) {
         let observed = |place| observed::fetched(stored, sizes, outcome, place, now);
         match outcome {
             Outcome::Refreshed => self.observer.refreshed(stored.hash, observed),
@@ -156,7 +205,8 @@ impl Store {
 
     /// Returns true if the policy wants a response of this size, or there is unused room for it.
     pub(crate) fn admit_or_fill(&mut self, hash: u64, size: u64, now: Time) -> bool {
-        self.engine.with(|engine| engine.admit_or_fill(hash, size, now))
+        self.engine
+            .with(|engine| engine.admit_or_fill(hash, size, now))
     }
 
     /// Does what [`Store::miss`] and [`Store::admit_or_fill`] do.
@@ -170,13 +220,17 @@ impl Store {
     /// The newest variant that the request's fields select (RFC 9111 §4.1: of several, the most
     /// recent).
     pub(crate) fn find(&self, key: &Key<'_>, hash: u64, request: &HeaderMap) -> Found {
-        let Some(mut id) = self.newest_variant(key, hash) else { return Found::Nothing };
+        let Some(mut id) = self.newest_variant(key, hash) else {
+            return Found::Nothing;
+        };
         for _ in 0..limits::VARIANTS_WALKED {
             let indexed = self.indexed(id);
             if vary::matches(indexed.entry.selector(), request) {
                 return Found::Match(id);
             }
-            let Some(older) = indexed.older() else { return Found::OtherVariants };
+            let Some(older) = indexed.older() else {
+                return Found::OtherVariants;
+            };
             id = older;
         }
         self.find_by_hash(key, hash, request)
@@ -194,7 +248,9 @@ impl Store {
             }
             let selector = Selector::of_names(names.clone(), request);
             lists.push(names);
-            let is_one = |id: EntryId| key.is(self.entry(id).key()) && self.entry(id).selector() == selector.as_bytes();
+            let is_one = |id: EntryId| {
+                key.is(self.entry(id).key()) && self.entry(id).selector() == selector.as_bytes()
+            };
             if let Some(id) = self.variants.find(hash, selector.as_bytes(), is_one) {
                 return Found::Match(id);
             }
@@ -209,7 +265,9 @@ impl Store {
 
     /// All variants of a key, the newest first.
     pub(crate) fn variants_of(&self, key: &Key<'_>, hash: u64) -> impl Iterator<Item = EntryId> {
-        std::iter::successors(self.newest_variant(key, hash), |id| self.indexed(*id).older())
+        std::iter::successors(self.newest_variant(key, hash), |id| {
+            self.indexed(*id).older()
+        })
     }
 
     pub(crate) fn entry(&self, id: EntryId) -> &Entry {
@@ -235,7 +293,8 @@ impl Store {
     pub(crate) fn position(&self, stored: &Stored) -> Option<EntryId> {
         let (key, selector) = (&*stored.key, stored.selector.as_bytes());
         if !selector.is_empty() {
-            let is_one = |id: EntryId| self.entry(id).key() == key && self.entry(id).selector() == selector;
+            let is_one =
+                |id: EntryId| self.entry(id).key() == key && self.entry(id).selector() == selector;
             return self.variants.find(stored.hash, selector, is_one);
         }
         let newest = self.newest(stored.hash, |entry| entry.key() == key);
@@ -261,7 +320,15 @@ impl Store {
             return false;
         };
         self.budget.on_stored(entry.shared_body_bytes());
-        let Store { entries, table, variants, tags, hosts, lines, .. } = self;
+        let Store {
+            entries,
+            table,
+            variants,
+            tags,
+            hosts,
+            lines,
+            ..
+        } = self;
         variants.add(stored.hash, entry.selector(), id);
         tags.add(id, View::new(&entry, lines));
         hosts.add(entry.key());
@@ -269,19 +336,31 @@ impl Store {
             Some(head) => std::mem::replace(head, id),
             None => {
                 table.insert_unique(stored.hash, id, |head| {
-                    entries[head.index()].as_ref().map_or(0, |indexed| indexed.hash)
+                    entries[head.index()]
+                        .as_ref()
+                        .map_or(0, |indexed| indexed.hash)
                 });
                 NO_ENTRY
             }
         };
-        entries[id.index()] = Some(Indexed { entry, hash: stored.hash, older, slot });
+        entries[id.index()] = Some(Indexed {
+            entry,
+            hash: stored.hash,
+            older,
+            slot,
+        });
         true
     }
 
     /// Inserts an object into the engine, and unlinks what leaves for it. Victims of other shards
     /// stay in `evictions`.
     fn insert(&mut self, hash: u64, size: u64, id: EntryId, now: Time) -> Option<Slot> {
-        let Store { engine, shard, evictions, .. } = self;
+        let Store {
+            engine,
+            shard,
+            evictions,
+            ..
+        } = self;
         let (owner, first) = (Owner::new(*shard, id)?, evictions.len());
         let at = engine.with(|engine| engine.insert(hash, size, owner, now, evictions));
         for index in (first..self.evictions.len()).rev() {
@@ -298,7 +377,10 @@ impl Store {
     /// its number is free, or is that of a response that the engine has.
     pub(crate) fn evict(&mut self, eviction: Eviction) {
         let Eviction(at) = eviction;
-        let indexed = self.entries.get(at.owner.entry().index()).and_then(Option::as_ref);
+        let indexed = self
+            .entries
+            .get(at.owner.entry().index())
+            .and_then(Option::as_ref);
         if indexed.is_some_and(|indexed| indexed.slot == at.slot)
             && self.engine.read(|engine| engine.object(at).is_none())
         {
@@ -316,7 +398,9 @@ impl Store {
         self.free.pop().unwrap_or_else(|| {
             self.entries.push(None);
             // The engine has as many objects at most.
-            EntryId(u32::try_from(self.entries.len() - 1).expect("a shard has fewer than 2^32 entries"))
+            EntryId(
+                u32::try_from(self.entries.len() - 1).expect("a shard has fewer than 2^32 entries"),
+            )
         })
     }
 
@@ -328,14 +412,22 @@ impl Store {
         };
         let entry = Entry::new(stored, &mut self.lines);
         let (at, size) = (self.engine_slot(id), self.overhead + entry.size());
-        let fits = self.engine.read(|engine| engine.object(at).is_some_and(|(_, object)| size <= object));
+        let fits = self
+            .engine
+            .read(|engine| engine.object(at).is_some_and(|(_, object)| size <= object));
         if !fits {
             entry.release(&mut self.lines);
             self.put(stored, now);
             return;
         }
         self.budget.on_stored(entry.shared_body_bytes());
-        let Store { entries, tags, lines, budget, .. } = self;
+        let Store {
+            entries,
+            tags,
+            lines,
+            budget,
+            ..
+        } = self;
         if let Some(indexed) = &mut entries[id.index()] {
             let old = std::mem::replace(&mut indexed.entry, entry);
             budget.on_departed(old.shared_body_bytes());
@@ -385,20 +477,33 @@ impl Store {
         for id in &ids {
             // Two tags may have one hash.
             let mut has_tag = false;
-            self.view(*id).each_tag(|other| has_tag |= other == tag.as_bytes());
+            self.view(*id)
+                .each_tag(|other| has_tag |= other == tag.as_bytes());
             if has_tag {
                 self.purge_entry(*id, soft, now);
                 objects += 1;
             }
         }
         let last = ids.last().filter(|_| ids.len() == limits::PURGE_STEP);
-        Purged { objects, next: last.map(|id| id.index() + 1) }
+        Purged {
+            objects,
+            next: last.map(|id| id.index() + 1),
+        }
     }
 
     /// Removes entries whose keys begin with a prefix, or makes them stale: see [`Store::purge`].
-    pub(crate) fn purge_prefix(&mut self, prefix: &[u8], from: usize, soft: bool, now: Time) -> Purged {
+    pub(crate) fn purge_prefix(
+        &mut self,
+        prefix: &[u8],
+        from: usize,
+        soft: bool,
+        now: Time,
+    ) -> Purged {
         if !self.hosts.has_host_of(prefix) {
-            return Purged { objects: 0, next: None };
+            return Purged {
+                objects: 0,
+                next: None,
+            };
         }
         self.purge(from, soft, now, |stored| stored.key().starts_with(prefix))
     }
@@ -413,8 +518,17 @@ impl Store {
 
     /// Removes, or makes stale, what `takes` says of the entries from `from` on,
     /// [`limits::PURGE_STEP`] of them. Returns how many it took, and where to go on.
-    pub(crate) fn purge(&mut self, from: usize, soft: bool, now: Time, takes: impl Fn(View<'_>) -> bool) -> Purged {
-        let end = self.entries.len().min(from.saturating_add(limits::PURGE_STEP));
+    pub(crate) fn purge(
+        &mut self,
+        from: usize,
+        soft: bool,
+        now: Time,
+        takes: impl Fn(View<'_>) -> bool,
+    ) -> Purged {
+        let end = self
+            .entries
+            .len()
+            .min(from.saturating_add(limits::PURGE_STEP));
         let ids = (from..end).filter_map(|index| u32::try_from(index).ok().map(EntryId));
         let is_taken = |id: &EntryId| {
             let indexed = self.entries[id.index()].as_ref();
@@ -424,18 +538,25 @@ impl Store {
         for id in &taken {
             self.purge_entry(*id, soft, now);
         }
-        Purged { objects: taken.len() as u64, next: (end < self.entries.len()).then_some(end) }
+        Purged {
+            objects: taken.len() as u64,
+            next: (end < self.entries.len()).then_some(end),
+        }
     }
 
     /// Returns true if a response that was requested at `asked` must not be stored: a purge has
     /// named it since then, or the same variant is stored and was requested later.
     pub(crate) fn is_outdated(&self, stored: &Stored, asked: Time) -> bool {
         let is_later = |id| self.entry(id).freshness.is_requested_after(asked);
-        self.purges.verdict(stored) != PurgeVerdict::Kept || self.position(stored).is_some_and(is_later)
+        self.purges.verdict(stored) != PurgeVerdict::Kept
+            || self.position(stored).is_some_and(is_later)
     }
 
     fn engine_slot(&self, id: EntryId) -> EngineSlot {
-        EngineSlot { slot: self.indexed(id).slot, owner: Owner::of_stored(self.shard, id) }
+        EngineSlot {
+            slot: self.indexed(id).slot,
+            owner: Owner::of_stored(self.shard, id),
+        }
     }
 
     /// Returns the size in the engine of a response with a body of `body` bytes, if it shares no
@@ -456,13 +577,16 @@ impl Store {
     }
 
     fn newest(&self, hash: u64, is_key: impl Fn(&Entry) -> bool) -> Option<EntryId> {
-        self.table.find(hash, |head| is_key(self.entry(*head))).copied()
+        self.table
+            .find(hash, |head| is_key(self.entry(*head)))
+            .copied()
     }
 
     /// Sets the bounds of the variants of one key, for a store of this capacity. They count for the
     /// next one that is stored.
     pub(crate) fn bound_variants_to(&mut self, most: usize, capacity: u64) {
-        (self.most_variants, self.variants_bytes) = (most.max(1), capacity / limits::VARIANTS_SHARE);
+        (self.most_variants, self.variants_bytes) =
+            (most.max(1), capacity / limits::VARIANTS_SHARE);
     }
 
     /// Makes room for one more variant of the key, of so many bytes: the oldest go.
@@ -485,7 +609,12 @@ impl Store {
     /// Takes a id that the engine has given up out of the index and drops its response; the body
     /// stays for as long as clients read it.
     fn unlink(&mut self, id: EntryId) {
-        let Some(Indexed { entry, hash, older, .. }) = self.entries[id.index()].take() else { return };
+        let Some(Indexed {
+            entry, hash, older, ..
+        }) = self.entries[id.index()].take()
+        else {
+            return;
+        };
         self.free.push(id);
         self.budget.on_departed(entry.shared_body_bytes());
         self.tags.remove(id, View::new(&entry, &self.lines));
@@ -495,7 +624,9 @@ impl Store {
         let entries = &mut self.entries;
         // The chain's head is either this entry, which has just been emptied, or another variant of
         // the key.
-        let found = self.table.find_entry(hash, |head| *head == id || is_key(entries, *head, entry.key()));
+        let found = self.table.find_entry(hash, |head| {
+            *head == id || is_key(entries, *head, entry.key())
+        });
         let Ok(mut head) = found else { return };
         if *head.get() == id {
             if older == NO_ENTRY {
@@ -536,18 +667,34 @@ impl Store {
                 (seen, bodies) = (seen + 1, bodies + entry.shared_body_bytes() as u64);
                 if !entry.selector().is_empty() {
                     let is_one = |other| other == id;
-                    assert_eq!(self.variants.find(*hash, entry.selector(), is_one), Some(id), "a variant is found");
+                    assert_eq!(
+                        self.variants.find(*hash, entry.selector(), is_one),
+                        Some(id),
+                        "a variant is found"
+                    );
                     variants += 1;
                 }
-                self.view(id).each_tag(|tag| _ = tags.insert((id, tag.to_vec())));
+                self.view(id)
+                    .each_tag(|tag| _ = tags.insert((id, tag.to_vec())));
                 next = indexed.older();
             }
         }
-        assert_eq!(tags.len(), self.tags.len(), "the index of tags has those of the entries");
+        assert_eq!(
+            tags.len(),
+            self.tags.len(),
+            "the index of tags has those of the entries"
+        );
         for (id, tag) in tags {
-            assert!(self.tags.of_tag(&tag, id.index(), 1) == [id], "an entry is found by its tag");
+            assert!(
+                self.tags.of_tag(&tag, id.index(), 1) == [id],
+                "an entry is found by its tag"
+            );
         }
-        assert_eq!(variants, self.variants.len(), "the index of variants has those of the entries");
+        assert_eq!(
+            variants,
+            self.variants.len(),
+            "the index of variants has those of the entries"
+        );
         assert_eq!(seen, self.hosts.len(), "each entry has a host");
         let objects = self.engine.read(|engine| {
             engine.check_invariants();
@@ -555,14 +702,25 @@ impl Store {
         });
         assert_eq!(seen, objects, "the index has the engine's objects");
         assert_eq!(seen, self.entries.iter().flatten().count());
-        assert_eq!(seen + self.free.len(), self.entries.len(), "an entry is in use or free");
-        self.lines.check_invariants(self.entries.iter().flatten().flat_map(|indexed| indexed.entry.shared_lines()));
+        assert_eq!(
+            seen + self.free.len(),
+            self.entries.len(),
+            "an entry is in use or free"
+        );
+        self.lines.check_invariants(
+            self.entries
+                .iter()
+                .flatten()
+                .flat_map(|indexed| indexed.entry.shared_lines()),
+        );
         bodies
     }
 }
 
 fn is_key(entries: &[Option<Indexed>], head: EntryId, key: &[u8]) -> bool {
-    entries[head.index()].as_ref().is_some_and(|indexed| indexed.entry.key() == key)
+    entries[head.index()]
+        .as_ref()
+        .is_some_and(|indexed| indexed.entry.key() == key)
 }
 
 #[cfg(test)]

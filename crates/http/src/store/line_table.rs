@@ -58,8 +58,16 @@ impl LineTable {
     /// Returns the number of a line, with one more reference to it. `text` is the line as HTTP/1.1
     /// sends it. `None` if the line comes for the first time, is not worth a place, or if there is
     /// no place left.
-    pub(crate) fn acquire(&mut self, name: &HeaderName, value: &HeaderValue, text: &[u8]) -> Option<LineId> {
-        if value.is_sensitive() || value.len() > limits::SHARED_LINE_BYTES || NEVER_SHARED.contains(name) {
+    pub(crate) fn acquire(
+        &mut self,
+        name: &HeaderName,
+        value: &HeaderValue,
+        text: &[u8],
+    ) -> Option<LineId> {
+        if value.is_sensitive()
+            || value.len() > limits::SHARED_LINE_BYTES
+            || NEVER_SHARED.contains(name)
+        {
             return None;
         }
         let hash = SipHasher13::new_with_key(&self.secret).hash(text);
@@ -72,14 +80,24 @@ impl LineTable {
             return None;
         }
         let cost = cost(name, text);
-        let id = self.free.last().copied().or_else(|| u16::try_from(self.lines.len()).ok().map(LineId))?;
+        let id = self
+            .free
+            .last()
+            .copied()
+            .or_else(|| u16::try_from(self.lines.len()).ok().map(LineId))?;
         if self.bytes + cost > self.limit {
             return None;
         }
         let start = name.as_str().len() + 2;
         let text = Bytes::copy_from_slice(text);
         let value = HeaderValue::from_maybe_shared(text.slice(start..start + value.len())).ok()?;
-        let line = SharedLine { hash, references: 1, name: name.clone(), value, text };
+        let line = SharedLine {
+            hash,
+            references: 1,
+            name: name.clone(),
+            value,
+            text,
+        };
         self.bytes += cost;
         if self.free.pop().is_some() {
             self.lines[usize::from(id.0)] = Some(line);
@@ -87,7 +105,11 @@ impl LineTable {
             self.lines.push(Some(line));
         }
         let lines = &self.lines;
-        self.ids.insert_unique(hash, id, |id| lines[usize::from(id.0)].as_ref().map_or(0, |line| line.hash));
+        self.ids.insert_unique(hash, id, |id| {
+            lines[usize::from(id.0)]
+                .as_ref()
+                .map_or(0, |line| line.hash)
+        });
         Some(id)
     }
 
@@ -134,13 +156,25 @@ impl LineTable {
         }
         let (mut bytes, mut lines) = (0, 0);
         for (line, counted) in self.lines.iter().zip(counted) {
-            assert_eq!(line.as_ref().map_or(0, |line| line.references), counted, "the references of a line");
+            assert_eq!(
+                line.as_ref().map_or(0, |line| line.references),
+                counted,
+                "the references of a line"
+            );
             if let Some(line) = line {
                 (bytes, lines) = (bytes + cost(&line.name, &line.text), lines + 1);
             }
         }
-        assert_eq!((bytes, lines), (self.bytes, self.ids.len()), "the bytes and the number of lines");
-        assert_eq!(lines + self.free.len(), self.lines.len(), "a place is in use or free");
+        assert_eq!(
+            (bytes, lines),
+            (self.bytes, self.ids.len()),
+            "the bytes and the number of lines"
+        );
+        assert_eq!(
+            lines + self.free.len(),
+            self.lines.len(),
+            "a place is in use or free"
+        );
         assert!(bytes <= self.limit);
     }
 
@@ -156,11 +190,15 @@ impl LineTable {
     }
 
     fn line(&self, id: LineId) -> &SharedLine {
-        self.lines[usize::from(id.0)].as_ref().expect("a line with references")
+        self.lines[usize::from(id.0)]
+            .as_ref()
+            .expect("a line with references")
     }
 
     fn line_mut(&mut self, id: LineId) -> &mut SharedLine {
-        self.lines[usize::from(id.0)].as_mut().expect("a line with references")
+        self.lines[usize::from(id.0)]
+            .as_mut()
+            .expect("a line with references")
     }
 }
 
@@ -204,10 +242,17 @@ mod tests {
     fn a_line_is_shared_from_its_second_time_to_its_last_reference() {
         let mut table = table();
         let (name, value) = (HeaderName::from_static("server"), value("origin"));
-        assert_eq!(acquire(&mut table, &name, &value), None, "it may be the only one");
+        assert_eq!(
+            acquire(&mut table, &name, &value),
+            None,
+            "it may be the only one"
+        );
         let id = acquire(&mut table, &name, &value).expect("it comes again");
         assert_eq!(acquire(&mut table, &name, &value), Some(id));
-        assert_eq!((table.name(id), table.value(id), table.text(id)), (&name, &value, &b"server: origin\r\n"[..]));
+        assert_eq!(
+            (table.name(id), table.value(id), table.text(id)),
+            (&name, &value, &b"server: origin\r\n"[..])
+        );
         table.check_invariants([id, id].into_iter());
         table.release(id);
         table.check_invariants([id].into_iter());
@@ -224,8 +269,14 @@ mod tests {
         secret.set_sensitive(true);
         let long = value(&"x".repeat(limits::SHARED_LINE_BYTES + 1));
         for _ in 0..3 {
-            assert_eq!(acquire(&mut table, &HeaderName::from_static("x-secret"), &secret), None);
-            assert_eq!(acquire(&mut table, &HeaderName::from_static("x-long"), &long), None);
+            assert_eq!(
+                acquire(&mut table, &HeaderName::from_static("x-secret"), &secret),
+                None
+            );
+            assert_eq!(
+                acquire(&mut table, &HeaderName::from_static("x-long"), &long),
+                None
+            );
             for name in NEVER_SHARED {
                 assert_eq!(acquire(&mut table, &name, &value("a")), None);
             }

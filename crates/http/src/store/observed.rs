@@ -28,14 +28,22 @@ pub(crate) fn hit(
         outcome,
         lifetime: entry.freshness.usable(),
         any_age: false,
-        validates: [ETAG, LAST_MODIFIED].iter().any(|name| view.values(name).next().is_some()),
+        validates: [ETAG, LAST_MODIFIED]
+            .iter()
+            .any(|name| view.values(name).next().is_some()),
         label: None,
     }
 }
 
 /// Returns the observation of a response from the origin, or from the second tier, that may be
 /// stored. It takes `size` bytes, and has a body of `bytes`.
-pub(crate) fn fetched(stored: &Stored, (size, bytes): (u64, u64), outcome: Outcome, place: u64, now: Time) -> Observed {
+pub(crate) fn fetched(
+    stored: &Stored,
+    (size, bytes): (u64, u64),
+    outcome: Outcome,
+    place: u64,
+    now: Time,
+) -> Observed {
     Observed {
         now,
         place,
@@ -55,12 +63,21 @@ fn label(stored: &Stored) -> Option<Box<Label>> {
     let mut tags: Vec<Box<[u8]>> = Vec::new();
     stored.each_tag(&mut |tag| tags.push(tag.into()));
     let bytes = stored.key.len() + tags.iter().map(|tag| tag.len()).sum::<usize>();
-    (bytes <= limits::LABEL_BYTES).then(|| Box::new(Label { key: stored.key.clone(), tags: tags.into() }))
+    (bytes <= limits::LABEL_BYTES).then(|| {
+        Box::new(Label {
+            key: stored.key.clone(),
+            tags: tags.into(),
+        })
+    })
 }
 
 /// Numbers the variants of a key: 0 is that of a response without `Vary`.
 fn variant(selector: &[u8]) -> u32 {
     // FNV-1a. A collision makes two variants one object of the sample.
     let hash = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
-    if selector.is_empty() { 0 } else { selector.iter().fold(0x811c_9dc5, hash) }
+    if selector.is_empty() {
+        0
+    } else {
+        selector.iter().fold(0x811c_9dc5, hash)
+    }
 }

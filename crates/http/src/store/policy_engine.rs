@@ -89,7 +89,11 @@ pub struct PolicyEngine {
 
 impl PolicyEngine {
     pub(crate) fn new(engine: Engine) -> PolicyEngine {
-        PolicyEngine { engine, owners: Vec::new(), victims: Vec::new() }
+        PolicyEngine {
+            engine,
+            owners: Vec::new(),
+            victims: Vec::new(),
+        }
     }
 
     /// Counts hits, in their order.
@@ -125,11 +129,20 @@ impl PolicyEngine {
         now: Time,
         evictions: &mut Vec<Eviction>,
     ) -> Option<EngineSlot> {
-        let PolicyEngine { engine, owners, victims } = self;
+        let PolicyEngine {
+            engine,
+            owners,
+            victims,
+        } = self;
         if !engine.make_room(hash, size, now, victims) {
             return None;
         }
-        let leaving = victims.drain(..).map(|slot| Eviction(EngineSlot { slot, owner: owners[slot.index()] }));
+        let leaving = victims.drain(..).map(|slot| {
+            Eviction(EngineSlot {
+                slot,
+                owner: owners[slot.index()],
+            })
+        });
         evictions.extend(leaving);
         let slot = engine.insert(hash, size, now, victims)?;
         match owners.get_mut(slot.index()) {
@@ -148,9 +161,18 @@ impl PolicyEngine {
         now: Time,
         evictions: &mut Vec<Eviction>,
     ) -> Result<(), SpecError> {
-        let PolicyEngine { engine, owners, victims } = self;
+        let PolicyEngine {
+            engine,
+            owners,
+            victims,
+        } = self;
         engine.reconfigure(policy, capacity, streams, now, victims)?;
-        let leaving = victims.drain(..).map(|slot| Eviction(EngineSlot { slot, owner: owners[slot.index()] }));
+        let leaving = victims.drain(..).map(|slot| {
+            Eviction(EngineSlot {
+                slot,
+                owner: owners[slot.index()],
+            })
+        });
         evictions.extend(leaving);
         Ok(())
     }
@@ -164,14 +186,19 @@ impl PolicyEngine {
 
     /// Returns the id and the size of an object, if it has not left.
     pub(crate) fn object(&self, at: EngineSlot) -> Option<(u64, u64)> {
-        let (id, size) = self.engine.object(at.slot).filter(|_| self.owners[at.slot.index()] == at.owner)?;
+        let (id, size) = self
+            .engine
+            .object(at.slot)
+            .filter(|_| self.owners[at.slot.index()] == at.owner)?;
         Some((id, size.bytes()))
     }
 
     /// Returns the number of a shard's objects.
     pub(crate) fn objects_of(&self, shard: u16) -> usize {
         let slots = (0..).map(Slot::new).zip(&self.owners);
-        slots.filter(|(slot, owner)| owner.shard() == shard && self.engine.object(*slot).is_some()).count()
+        slots
+            .filter(|(slot, owner)| owner.shard() == shard && self.engine.object(*slot).is_some())
+            .count()
     }
 
     pub(crate) fn check_invariants(&self) {
@@ -320,7 +347,8 @@ impl EngineHandle {
     /// Reads the engine.
     pub(crate) fn read<T>(&self, read: impl FnOnce(&PolicyEngine) -> T) -> T {
         let (mut read, mut result) = (Some(read), None);
-        self.access.with(&mut |engine| result = read.take().map(|read| read(engine)));
+        self.access
+            .with(&mut |engine| result = read.take().map(|read| read(engine)));
         result.expect("EngineAccess::with runs the work")
     }
 }

@@ -90,12 +90,25 @@ impl FromStr for Url {
         let (scheme, rest) = text.split_once("://").ok_or_else(error)?;
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, target) = rest.split_at(end);
-        let sound = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
-        if !sound || authority.is_empty() || !["http", "https"].contains(&scheme.to_ascii_lowercase().as_str()) {
+        let sound = text
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && byte != b'#');
+        if !sound
+            || authority.is_empty()
+            || !["http", "https"].contains(&scheme.to_ascii_lowercase().as_str())
+        {
             return Err(error());
         }
-        let target = if target.starts_with('/') { target.to_owned() } else { format!("/{target}") };
-        Ok(Url { scheme: scheme.to_owned(), authority: authority.to_owned(), target })
+        let target = if target.starts_with('/') {
+            target.to_owned()
+        } else {
+            format!("/{target}")
+        };
+        Ok(Url {
+            scheme: scheme.to_owned(),
+            authority: authority.to_owned(),
+            target,
+        })
     }
 }
 
@@ -114,7 +127,10 @@ impl Url {
 pub(crate) fn each_tag(name: &str, value: &[u8], look: &mut dyn FnMut(&[u8])) {
     match name {
         "surrogate-key" => {
-            value.split(u8::is_ascii_whitespace).filter(|tag| !tag.is_empty()).for_each(look);
+            value
+                .split(u8::is_ascii_whitespace)
+                .filter(|tag| !tag.is_empty())
+                .for_each(look);
         }
         "cache-tag" => fields::members(value).for_each(look),
         _ => {}
@@ -132,10 +148,22 @@ mod tests {
             ("HTTP://Example.com:80/a?b", "http example.com /a?b"),
             ("https://h:8443?q", "https h:8443 /?q"),
         ] {
-            assert_eq!(&*text.parse::<Url>().unwrap().key().to_bytes(), key.as_bytes(), "{text}");
+            assert_eq!(
+                &*text.parse::<Url>().unwrap().key().to_bytes(),
+                key.as_bytes(),
+                "{text}"
+            );
         }
-        for text in ["", "/a", "example.com/a", "ftp://h/", "http://", "http://h/ a", "http://h/#a", "http://h/\u{e9}"]
-        {
+        for text in [
+            "",
+            "/a",
+            "example.com/a",
+            "ftp://h/",
+            "http://",
+            "http://h/ a",
+            "http://h/#a",
+            "http://h/\u{e9}",
+        ] {
             assert!(text.parse::<Url>().is_err(), "{text}");
         }
     }

@@ -96,7 +96,10 @@ impl PurgeTable {
                 }
                 self.bound_prefixes(prefix.len());
                 self.prefix_bytes += prefix.len();
-                self.prefixes.entry(prefix.into()).or_default().note(position, soft);
+                self.prefixes
+                    .entry(prefix.into())
+                    .or_default()
+                    .note(position, soft);
             }
         }
     }
@@ -163,7 +166,9 @@ impl PurgeTable {
                 || self.prefix_bytes + bytes > limits::PURGED_PREFIX_BYTES)
         {
             let middle = middle(self.prefixes.values());
-            let (older, newer) = std::mem::take(&mut self.prefixes).into_iter().partition(|(_, l)| l.last() <= middle);
+            let (older, newer) = std::mem::take(&mut self.prefixes)
+                .into_iter()
+                .partition(|(_, l)| l.last() <= middle);
             let older: BTreeMap<Box<[u8]>, Latest> = older;
             self.prefixes = newer;
             self.prefix_bytes = self.prefixes.keys().map(|prefix| prefix.len()).sum();
@@ -182,14 +187,22 @@ impl PurgeTable {
         let mut end = key.len();
         loop {
             let up_to = (Bound::Unbounded, Bound::Included(&key[..end]));
-            let Some((prefix, latest)) = self.prefixes.range::<[u8], _>(up_to).next_back() else { return };
-            let common = prefix.iter().zip(key).take_while(|(one, other)| one == other).count();
+            let Some((prefix, latest)) = self.prefixes.range::<[u8], _>(up_to).next_back() else {
+                return;
+            };
+            let common = prefix
+                .iter()
+                .zip(key)
+                .take_while(|(one, other)| one == other)
+                .count();
             if common < prefix.len() {
                 end = common;
                 continue;
             }
             found.merge(*latest);
-            let Some(shorter) = common.checked_sub(1) else { return };
+            let Some(shorter) = common.checked_sub(1) else {
+                return;
+            };
             end = shorter;
         }
     }

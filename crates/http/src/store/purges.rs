@@ -67,7 +67,9 @@ impl Purges {
         if stored.asked_at == self.now() {
             return PurgeVerdict::Kept;
         }
-        self.lock().table.verdict(stored.asked_at.0, &stored.key, |look| stored.each_tag(look))
+        self.lock()
+            .table
+            .verdict(stored.asked_at.0, &stored.key, |look| stored.each_tag(look))
     }
 
     fn note(&self, noted: &mut Noted, what: Purged<'_>, soft: bool) -> Position {

@@ -74,7 +74,12 @@ pub(crate) fn decode(bytes: &Bytes, key: Box<[u8]>, hash: u64, now: Now) -> Opti
 }
 
 /// The response of a record without its body, and where in the record the body begins.
-pub(crate) fn decode_head(bytes: &[u8], key: Box<[u8]>, hash: u64, now: Now) -> Option<(Stored, usize)> {
+pub(crate) fn decode_head(
+    bytes: &[u8],
+    key: Box<[u8]>,
+    hash: u64,
+    now: Now,
+) -> Option<(Stored, usize)> {
     let (mut record, length) = opened(bytes)?;
     let status = StatusCode::from_u16(record.u16()?).ok()?;
     let freshness = Freshness::decode(&mut record, now)?;
@@ -96,8 +101,16 @@ pub(crate) fn decode_head(bytes: &[u8], key: Box<[u8]>, hash: u64, now: Now) -> 
 
 fn sliced(record: &mut Reader<'_>) -> Option<Sliced> {
     let [generation, length, slice_bytes] = [record.u64()?, record.u64()?, record.u64()?];
-    let pin = Pin::from_parts(record.name()?, HeaderValue::from_bytes(record.value()?).ok()?);
-    Some(Sliced { generation, length, pin, slice_bytes })
+    let pin = Pin::from_parts(
+        record.name()?,
+        HeaderValue::from_bytes(record.value()?).ok()?,
+    );
+    Some(Sliced {
+        generation,
+        length,
+        pin,
+        slice_bytes,
+    })
 }
 
 /// Calls `look` with each header field of a record, as far as it can be read.
@@ -130,7 +143,10 @@ mod tests {
     use proptest::prelude::*;
     use std::time::Duration;
 
-    const RECEIVED: Now = Now { time: Time::from_secs(100), unix_seconds: 784_111_777 };
+    const RECEIVED: Now = Now {
+        time: Time::from_secs(100),
+        unix_seconds: 784_111_777,
+    };
 
     fn stored() -> Stored {
         let mut headers = HeaderMap::new();
@@ -152,7 +168,14 @@ mod tests {
         let says = ResponseDirectives::of(&headers);
         let freshness = Freshness::of(StatusCode::OK, &headers, &says, RECEIVED.time, RECEIVED);
         let selector = Selector::of(&headers, &request);
-        let mut stored = Stored::new(b"key"[..].into(), 7, selector, StatusCode::OK, &headers, freshness);
+        let mut stored = Stored::new(
+            b"key"[..].into(),
+            7,
+            selector,
+            StatusCode::OK,
+            &headers,
+            freshness,
+        );
         stored.set_body(Bytes::from_static(b"body"));
         stored
     }
@@ -166,12 +189,17 @@ mod tests {
     #[test]
     fn all_of_it_comes_back() {
         // Another process, 10 seconds later.
-        let later = Now { time: Time::from_secs(2), unix_seconds: RECEIVED.unix_seconds + 10 };
+        let later = Now {
+            time: Time::from_secs(2),
+            unix_seconds: RECEIVED.unix_seconds + 10,
+        };
         let back = decode(&record(), b"key"[..].into(), 7, later).unwrap();
         let same = stored();
         assert_eq!(back.freshness.age(later.time), Duration::from_secs(13));
         assert_eq!(back.freshness.ttl_seconds(later.time), 47);
-        assert!(back.selector == same.selector && back.status == same.status && back.body == same.body);
+        assert!(
+            back.selector == same.selector && back.status == same.status && back.body == same.body
+        );
         let in_this = RECEIVED.time + Duration::from_secs(10);
         assert_eq!(back.hit_headers(later.time), same.hit_headers(in_this));
         assert_eq!(back.size(4), same.size(4));
@@ -183,7 +211,10 @@ mod tests {
 
     #[test]
     fn a_clock_that_went_back_makes_stale() {
-        let earlier = Now { time: Time::from_secs(2), unix_seconds: RECEIVED.unix_seconds - 1 };
+        let earlier = Now {
+            time: Time::from_secs(2),
+            unix_seconds: RECEIVED.unix_seconds - 1,
+        };
         let back = decode(&record(), b"key"[..].into(), 7, earlier).unwrap();
         assert!(!back.freshness.is_fresh(earlier.time));
     }
@@ -192,7 +223,10 @@ mod tests {
     fn cut_or_of_another_version_it_is_none() {
         let whole = record();
         for length in 0..whole.len() - 4 {
-            assert!(decode(&whole.slice(..length), b"key"[..].into(), 7, RECEIVED).is_none(), "{length}");
+            assert!(
+                decode(&whole.slice(..length), b"key"[..].into(), 7, RECEIVED).is_none(),
+                "{length}"
+            );
         }
         let mut other = whole.to_vec();
         other[4] = VERSION + 1;

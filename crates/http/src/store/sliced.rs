@@ -35,7 +35,10 @@ impl Pin {
     pub(crate) fn of(headers: &HeaderMap) -> Option<Pin> {
         let (name, value) = conditional::strong_validator(headers)?;
         // A copy: the value may be a slice of a connection's buffer.
-        Some(Pin { name, value: HeaderValue::from_bytes(value.as_bytes()).ok()? })
+        Some(Pin {
+            name,
+            value: HeaderValue::from_bytes(value.as_bytes()).ok()?,
+        })
     }
 
     /// Returns the pin with the parts that [`Pin::parts`] returned.

@@ -14,7 +14,9 @@ use crate::store::purge::{CACHE_TAG, SURROGATE_KEY, each_tag};
 use crate::store::purge_table::Position;
 use crate::store::sliced::Sliced;
 use bytes::Bytes;
-use http::header::{AGE, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, LAST_MODIFIED, TRANSFER_ENCODING};
+use http::header::{
+    AGE, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, LAST_MODIFIED, TRANSFER_ENCODING,
+};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use larder_units::{Time, allocated};
 use std::sync::Arc;
@@ -65,7 +67,18 @@ impl Stored {
         let earlier = cache_status::earlier(headers).into_boxed_str();
         let headers = Arc::new(without_written_anew(headers.clone()));
         let (asked_at, body, elsewhere) = (Position::default(), Bytes::new(), None);
-        Stored { key, hash, selector, status, freshness, asked_at, body, elsewhere, headers, earlier }
+        Stored {
+            key,
+            hash,
+            selector,
+            status,
+            freshness,
+            asked_at,
+            body,
+            elsewhere,
+            headers,
+            earlier,
+        }
     }
 
     /// Returns all fields but `Age` and `Cache-Status`.
@@ -94,7 +107,8 @@ impl Stored {
 
     /// Returns true if the parts that a 304 does not bound fit into an entry of the store.
     pub(crate) fn fits_an_entry(&self) -> bool {
-        self.selector.as_bytes().len() <= limits::SELECTOR_BYTES && self.earlier.len() <= limits::EARLIER_BYTES
+        self.selector.as_bytes().len() <= limits::SELECTOR_BYTES
+            && self.earlier.len() <= limits::EARLIER_BYTES
     }
 
     /// Returns the `Cache-Status` of other caches.
@@ -114,7 +128,12 @@ impl Stored {
 
     /// Ready to be sent with these headers, which are its own at some moment.
     pub(crate) fn ready(&self, headers: HeaderMap) -> Ready {
-        Ready { status: self.status, headers, length: Some(self.length()), boundary: Some(self.hash) }
+        Ready {
+            status: self.status,
+            headers,
+            length: Some(self.length()),
+            boundary: Some(self.hash),
+        }
     }
 
     /// Bytes of the whole body, wherever it is.
@@ -151,7 +170,10 @@ impl Stored {
     /// Calls `look` with each of its tags.
     pub(crate) fn each_tag(&self, look: &mut dyn FnMut(&[u8])) {
         for name in [SURROGATE_KEY, CACHE_TAG] {
-            self.headers.get_all(&name).iter().for_each(|line| each_tag(name.as_str(), line.as_bytes(), look));
+            self.headers
+                .get_all(&name)
+                .iter()
+                .for_each(|line| each_tag(name.as_str(), line.as_bytes(), look));
         }
     }
 
@@ -163,19 +185,31 @@ impl Stored {
     }
 
     pub(crate) fn has_validator(&self) -> bool {
-        [ETAG, LAST_MODIFIED].iter().any(|name| self.headers.contains_key(name))
+        [ETAG, LAST_MODIFIED]
+            .iter()
+            .any(|name| self.headers.contains_key(name))
     }
 
     /// Returns the headers of a hit at `now`.
     pub(crate) fn hit_headers(&self, now: Time) -> HeaderMap {
-        self.validated_headers(now, CacheStatus::Hit { ttl_seconds: self.freshness.ttl_seconds(now) })
+        self.validated_headers(
+            now,
+            CacheStatus::Hit {
+                ttl_seconds: self.freshness.ttl_seconds(now),
+            },
+        )
     }
 
     /// Returns the headers of an answer at `now` with this `Cache-Status`.
     pub(crate) fn validated_headers(&self, now: Time, status: CacheStatus) -> HeaderMap {
         let mut headers = (*self.headers).clone();
         let age = self.freshness.age(now);
-        insert_written_anew(&mut headers, self.content_length(), age, status.after(&self.earlier));
+        insert_written_anew(
+            &mut headers,
+            self.content_length(),
+            age,
+            status.after(&self.earlier),
+        );
         headers
     }
 
@@ -212,7 +246,9 @@ impl Stored {
             HeaderName::from_static("content-digest"),
             TRANSFER_ENCODING,
         ];
-        let renewed = not_modified.keys().filter(|name| !OF_THE_BODY.contains(name));
+        let renewed = not_modified
+            .keys()
+            .filter(|name| !OF_THE_BODY.contains(name));
         for name in renewed {
             headers.remove(name);
             for value in not_modified.get_all(name) {
@@ -229,10 +265,18 @@ impl Stored {
     /// Returns the memory of its entry with a body of `body` bytes, if it shares no header line
     /// with others: see `Entry::size`.
     pub(crate) fn size(&self, body: u64) -> u64 {
-        let lines: usize = self.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+        let lines: usize = self
+            .headers
+            .iter()
+            .map(|(name, value)| name.as_str().len() + value.len() + 4)
+            .sum();
         let bytes = lines + self.key.len() + self.selector.as_bytes().len() + self.earlier.len();
         let body = usize::try_from(body).unwrap_or(usize::MAX);
-        let variant = if self.selector.as_bytes().is_empty() { 0 } else { limits::VARIANT_BYTES };
+        let variant = if self.selector.as_bytes().is_empty() {
+            0
+        } else {
+            limits::VARIANT_BYTES
+        };
         let indexes = self.tags() * limits::TAG_BYTES + variant;
         if body <= limits::INLINE_BODY_BYTES {
             return allocated(bytes + body) as u64 + indexes;

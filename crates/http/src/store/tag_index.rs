@@ -15,7 +15,10 @@ pub(crate) struct TagIndex {
 }
 
 /// The entries with one tag. Most tags are those of one article or product, and have one entry.
-#[expect(clippy::box_collection, reason = "the few large sets do not make the many places larger")]
+#[expect(
+    clippy::box_collection,
+    reason = "the few large sets do not make the many places larger"
+)]
 enum Tagged {
     One(EntryId),
     Several(Box<BTreeSet<EntryId>>),
@@ -23,16 +26,24 @@ enum Tagged {
 
 impl TagIndex {
     pub(crate) fn new(secret: &[u8; 16]) -> TagIndex {
-        TagIndex { entries: HashMap::new(), secret: *secret }
+        TagIndex {
+            entries: HashMap::new(),
+            secret: *secret,
+        }
     }
 
     /// Adds an entry under each of its tags.
     pub(crate) fn add(&mut self, id: EntryId, view: View<'_>) {
         view.each_tag(|tag| {
-            let tagged = self.entries.entry(hash(&self.secret, tag)).or_insert(Tagged::One(id));
+            let tagged = self
+                .entries
+                .entry(hash(&self.secret, tag))
+                .or_insert(Tagged::One(id));
             match tagged {
                 Tagged::One(other) if *other == id => {}
-                Tagged::One(other) => *tagged = Tagged::Several(Box::new(BTreeSet::from([*other, id]))),
+                Tagged::One(other) => {
+                    *tagged = Tagged::Several(Box::new(BTreeSet::from([*other, id])))
+                }
                 Tagged::Several(ids) => _ = ids.insert(id),
             }
         });

@@ -20,29 +20,42 @@ struct Variant {
 
 impl VariantIndex {
     pub(crate) fn new(secret: &[u8; 16]) -> VariantIndex {
-        VariantIndex { table: HashTable::new(), secret: *secret }
+        VariantIndex {
+            table: HashTable::new(),
+            secret: *secret,
+        }
     }
 
     /// Adds an entry, by the hash of its key and the bytes of its selector.
     pub(crate) fn add(&mut self, key: u64, selector: &[u8], id: EntryId) {
         if !selector.is_empty() {
             let hash = self.hash(key, selector);
-            self.table.insert_unique(hash, Variant { hash, id }, |variant| variant.hash);
+            self.table
+                .insert_unique(hash, Variant { hash, id }, |variant| variant.hash);
         }
     }
 
     pub(crate) fn remove(&mut self, key: u64, selector: &[u8], id: EntryId) {
         if !selector.is_empty()
-            && let Ok(entry) = self.table.find_entry(self.hash(key, selector), |variant| variant.id == id)
+            && let Ok(entry) = self
+                .table
+                .find_entry(self.hash(key, selector), |variant| variant.id == id)
         {
             entry.remove();
         }
     }
 
     /// Returns the entry with this key and selector. `is_one` compares them with an entry's.
-    pub(crate) fn find(&self, key: u64, selector: &[u8], is_one: impl Fn(EntryId) -> bool) -> Option<EntryId> {
+    pub(crate) fn find(
+        &self,
+        key: u64,
+        selector: &[u8],
+        is_one: impl Fn(EntryId) -> bool,
+    ) -> Option<EntryId> {
         let hash = self.hash(key, selector);
-        self.table.find(hash, |variant| variant.hash == hash && is_one(variant.id)).map(|variant| variant.id)
+        self.table
+            .find(hash, |variant| variant.hash == hash && is_one(variant.id))
+            .map(|variant| variant.id)
     }
 
     /// Returns the number of entries, for checks.

@@ -40,28 +40,48 @@ fn what_leaves_the_store_is_counted_until_its_last_reader_has_it() {
             reading.push(bytes.slice(BODY - 1..));
         }
         let read = (reading.len() * BODY) as u64;
-        assert!(read <= CAPACITY + limit && held(&stage) <= CAPACITY + limit + BODY as u64, "{read}");
+        assert!(
+            read <= CAPACITY + limit && held(&stage) <= CAPACITY + limit + BODY as u64,
+            "{read}"
+        );
     }
     let departed = stage.cache.filling().bytes();
     // An eighth is kept for small ones.
     let room = limit / 8 * 7;
-    assert!(departed + BODY as u64 > room && departed.is_multiple_of(BODY as u64), "{departed}");
+    assert!(
+        departed + BODY as u64 > room && departed.is_multiple_of(BODY as u64),
+        "{departed}"
+    );
     // What comes meanwhile passes by the store, and what is stored goes on to be served.
     let seen = stage.ask(&get("/new"), 200, MAX_AGE, &body);
-    assert!(seen.header("cache-status").ends_with("detail=busy"), "{seen:?}");
+    assert!(
+        seen.header("cache-status").ends_with("detail=busy"),
+        "{seen:?}"
+    );
     assert!((0..1000).any(|number| hit(&mut stage, &format!("/{number}")).is_some()));
     // A purge gives back nothing that is read.
     let before = held(&stage);
-    let purge = Purge { scope: Scope::Everything, soft: false };
+    let purge = Purge {
+        scope: Scope::Everything,
+        soft: false,
+    };
     let purged = stage.cache.purge(&purge, 0, stage.now);
-    assert!(purged.objects > 10 && purged.next.is_none() && stage.cache.engine().used().bytes() == 0);
+    assert!(
+        purged.objects > 10 && purged.next.is_none() && stage.cache.engine().used().bytes() == 0
+    );
     assert_eq!(stage.cache.filling().bytes(), (reading.len() * BODY) as u64);
     assert!(held(&stage) <= before);
-    assert_eq!(stage.ask(&get("/new"), 200, MAX_AGE, &body).completion, None);
+    assert_eq!(
+        stage.ask(&get("/new"), 200, MAX_AGE, &body).completion,
+        None
+    );
     drop(reading);
     stage.wait(1);
     assert_eq!(stage.cache.filling().bytes(), 0);
-    assert_eq!(stage.ask(&get("/new"), 200, MAX_AGE, &body).completion, Some(Completion::Stored));
+    assert_eq!(
+        stage.ask(&get("/new"), 200, MAX_AGE, &body).completion,
+        Some(Completion::Stored)
+    );
 }
 
 /// Failure: two requests validate the same response at the same time, and each answer has another
@@ -72,18 +92,34 @@ fn one_body_of_two_variants_is_given_back_twice() {
     let mut stage = Stage::with(CAPACITY, "lru");
     let body = "x".repeat(BODY);
     let tagged: crate::stage::Fields<'_> = &[MAX_AGE[0], ("etag", "\"1\"")];
-    assert_eq!(stage.ask(&get("/"), 200, tagged, &body).completion, Some(Completion::Stored));
+    assert_eq!(
+        stage.ask(&get("/"), 200, tagged, &body).completion,
+        Some(Completion::Stored)
+    );
     // Wishes that no other request's response fulfils: neither waits for the other.
-    let wish = |origin| get("/").with("cache-control", "min-fresh=100000").with("origin", origin);
+    let wish = |origin| {
+        get("/")
+            .with("cache-control", "min-fresh=100000")
+            .with("origin", origin)
+    };
     let [first, second] = ["http://a", "http://b"].map(|origin| stage.open(&wish(origin)));
     for exchange in [first, second] {
         let varied: crate::stage::Fields<'_> = &[tagged[0], tagged[1], ("vary", "origin")];
         assert_eq!(stage.reply(exchange, 304, varied, "").body.len(), BODY);
     }
-    assert_eq!((stage.cache.engine().len(), stage.cache.filling().bytes()), (2, 0));
-    assert_eq!(stage.ask(&get("/new"), 200, MAX_AGE, &body).completion, Some(Completion::Stored));
+    assert_eq!(
+        (stage.cache.engine().len(), stage.cache.filling().bytes()),
+        (2, 0)
+    );
+    assert_eq!(
+        stage.ask(&get("/new"), 200, MAX_AGE, &body).completion,
+        Some(Completion::Stored)
+    );
     assert_eq!(stage.cache.filling().bytes(), 0);
-    let purge = Purge { scope: Scope::Everything, soft: false };
+    let purge = Purge {
+        scope: Scope::Everything,
+        soft: false,
+    };
     assert_eq!(stage.cache.purge(&purge, 0, stage.now).objects, 3);
     assert_eq!(held(&stage), 0);
 }

@@ -13,8 +13,14 @@ fn left(method: &str, status: u16, fields: Fields<'_>) -> String {
     }
     let method = Method::from_bytes(method.as_bytes()).unwrap();
     let seen = stage.ask(&request(method, "/a"), status, fields, "done");
-    assert_eq!(seen.header("cache-status"), format!("larder; fwd=method; fwd-status={status}"));
-    ["a", "b", "c"].into_iter().filter(|name| stage.is_hit(&get(&format!("/{name}")))).collect()
+    assert_eq!(
+        seen.header("cache-status"),
+        format!("larder; fwd=method; fwd-status={status}")
+    );
+    ["a", "b", "c"]
+        .into_iter()
+        .filter(|name| stage.is_hit(&get(&format!("/{name}"))))
+        .collect()
 }
 
 #[test]
@@ -33,10 +39,27 @@ fn unsafe_and_unknown_methods_that_succeed() {
 #[test]
 fn location_and_content_location_of_the_same_origin() {
     assert_eq!(left("POST", 201, &[("location", "/b")]), "c");
-    assert_eq!(left("POST", 201, &[("location", "http://EXAMPLE.com:80/b"), ("content-location", "c")]), "");
+    assert_eq!(
+        left(
+            "POST",
+            201,
+            &[
+                ("location", "http://EXAMPLE.com:80/b"),
+                ("content-location", "c")
+            ]
+        ),
+        ""
+    );
     // Another origin's pages are not ours to remove.
     assert_eq!(
-        left("POST", 201, &[("location", "http://other/b"), ("content-location", "https://example.com/c")]),
+        left(
+            "POST",
+            201,
+            &[
+                ("location", "http://other/b"),
+                ("content-location", "https://example.com/c")
+            ]
+        ),
         "bc"
     );
     assert_eq!(left("POST", 500, &[("location", "/b")]), "abc");
@@ -47,7 +70,12 @@ fn all_variants_go() {
     let mut stage = Stage::new();
     for language in ["fr", "de"] {
         let request = get("/").with("accept-language", language);
-        stage.ask(&request, 200, &[PAGE, ("vary", "accept-language")], language);
+        stage.ask(
+            &request,
+            200,
+            &[PAGE, ("vary", "accept-language")],
+            language,
+        );
     }
     stage.ask(&request(Method::DELETE, "/"), 204, &[], "");
     assert_eq!(stage.cache.engine().len(), 0);
@@ -61,11 +89,23 @@ fn a_post_that_brings_the_page() {
     let own = ("content-location", "/a");
     for (status, fields, stored) in [
         (200, &[PAGE, own][..], true),
-        (200, &[PAGE, ("content-location", "http://EXAMPLE.com:80/a")], true),
+        (
+            200,
+            &[PAGE, ("content-location", "http://EXAMPLE.com:80/a")],
+            true,
+        ),
         (200, &[PAGE], false),
         (200, &[PAGE, ("content-location", "/b")], false),
-        (200, &[PAGE, ("content-location", "http://other.com/a")], false),
-        (200, &[own, ("last-modified", crate::stage::TEN_DAYS_BEFORE)], false),
+        (
+            200,
+            &[PAGE, ("content-location", "http://other.com/a")],
+            false,
+        ),
+        (
+            200,
+            &[own, ("last-modified", crate::stage::TEN_DAYS_BEFORE)],
+            false,
+        ),
         (200, &[own, ("cache-control", "private, max-age=60")], false),
         (201, &[PAGE, own], false),
         (404, &[PAGE, own], false),
@@ -74,12 +114,21 @@ fn a_post_that_brings_the_page() {
         stage.ask(&get("/a"), 200, &[PAGE], "before");
         stage.wait(1);
         stage.ask(&request(Method::POST, "/a"), status, fields, "after");
-        assert_eq!(stage.is_hit(&get("/a")), stored || status == 404, "{status} {fields:?}");
+        assert_eq!(
+            stage.is_hit(&get("/a")),
+            stored || status == 404,
+            "{status} {fields:?}"
+        );
         if stored {
             assert_eq!(stage.ask_store(&get("/a")).body, b"after");
         }
         let mut stage = Stage::new();
-        stage.ask(&request(Method::POST, "/a").with("cache-control", "no-store"), status, fields, "after");
+        stage.ask(
+            &request(Method::POST, "/a").with("cache-control", "no-store"),
+            status,
+            fields,
+            "after",
+        );
         assert!(!stage.is_hit(&get("/a")), "{status} {fields:?}");
     }
 }

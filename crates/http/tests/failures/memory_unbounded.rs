@@ -11,7 +11,12 @@ fn the_store_stays_within_its_capacity() {
     let mut stage = Stage::with(100_000, "lru");
     for number in 0..1000 {
         let body = "x".repeat(number * 7 % 5000);
-        stage.ask(&get(&format!("/{number}")), 200, &[PAGE, ("x-long", &"h".repeat(number % 300))], &body);
+        stage.ask(
+            &get(&format!("/{number}")),
+            200,
+            &[PAGE, ("x-long", &"h".repeat(number % 300))],
+            &body,
+        );
         let engine = stage.cache.engine();
         assert!(engine.used() <= engine.capacity());
     }
@@ -26,16 +31,31 @@ fn empty_bodies_are_not_free() {
     for number in 0..1000 {
         stage.ask(&get(&format!("/{number}")), 200, &[PAGE], "");
     }
-    assert!(stage.cache.engine().len() < 500, "{}", stage.cache.engine().len());
+    assert!(
+        stage.cache.engine().len() < 500,
+        "{}",
+        stage.cache.engine().len()
+    );
 }
 
 #[test]
 fn what_is_too_large_is_not_even_collected() {
     let mut stage = Stage::with(100_000, "lru");
     let seen = stage.ask(&get("/"), 200, &[PAGE, ("content-length", "25001")], "");
-    assert_eq!(seen.header("cache-status"), "larder; fwd=uri-miss; fwd-status=200; detail=too-large");
-    let seen = stage.ask(&get("/"), 200, &[PAGE, ("content-length", "18446744073709551616")], "");
-    assert!(seen.header("cache-status").ends_with("detail=unframed"), "{seen:?}");
+    assert_eq!(
+        seen.header("cache-status"),
+        "larder; fwd=uri-miss; fwd-status=200; detail=too-large"
+    );
+    let seen = stage.ask(
+        &get("/"),
+        200,
+        &[PAGE, ("content-length", "18446744073709551616")],
+        "",
+    );
+    assert!(
+        seen.header("cache-status").ends_with("detail=unframed"),
+        "{seen:?}"
+    );
 }
 
 /// The limit of one object, well below what the budget would take.
@@ -48,7 +68,11 @@ fn the_limit_of_one_object_holds_with_and_without_a_length() {
     for (length, stored) in [(100, true), (101, false)] {
         let body = "x".repeat(length);
         let seen = stage.ask(&get(&format!("/{length}")), 200, &[PAGE], &body);
-        assert_eq!(seen.completion, stored.then_some(Completion::Stored), "{seen:?}");
+        assert_eq!(
+            seen.completion,
+            stored.then_some(Completion::Stored),
+            "{seen:?}"
+        );
         let chunked: crate::stage::Fields<'_> = &[PAGE, ("transfer-encoding", "chunked")];
         stage.ask(&get(&format!("/c{length}")), 200, chunked, &body);
         assert_eq!(stage.is_hit(&get(&format!("/c{length}"))), stored);
@@ -68,15 +92,24 @@ fn what_the_policy_refuses_is_not_collected() {
     fill(&mut stage, 0, &"f".repeat(2000));
     fill(&mut stage, 100, "");
     let seen = stage.ask(&get("/"), 200, &[PAGE], "once");
-    assert_eq!(seen.header("cache-status"), "larder; fwd=uri-miss; fwd-status=200; detail=not-admitted");
+    assert_eq!(
+        seen.header("cache-status"),
+        "larder; fwd=uri-miss; fwd-status=200; detail=not-admitted"
+    );
     assert_eq!(seen.completion, None);
-    assert_eq!(stage.ask(&get("/"), 200, &[PAGE], "twice").completion, Some(Completion::Stored));
+    assert_eq!(
+        stage.ask(&get("/"), 200, &[PAGE], "twice").completion,
+        Some(Completion::Stored)
+    );
     assert_eq!(stage.ask_store(&get("/")).body, b"twice");
     // Of unknown length: it is asked at the end.
     fill(&mut stage, 200, "");
     let chunked: crate::stage::Fields<'_> = &[PAGE, ("transfer-encoding", "chunked")];
     let seen = stage.ask(&get("/c"), 200, chunked, "once");
-    assert_eq!(seen.completion, Some(Completion::Refused(Refusal::NotAdmitted)));
+    assert_eq!(
+        seen.completion,
+        Some(Completion::Refused(Refusal::NotAdmitted))
+    );
 }
 
 /// A page whose length nobody knows begins.
@@ -87,7 +120,12 @@ fn chunked(stage: &mut Stage, target: &str) -> Box<Fill> {
         version: Version::HTTP_11,
         headers: headers(&[PAGE, ("transfer-encoding", "chunked")]),
     };
-    let Reply::Relay { fill: Some(fill), .. } = stage.respond(exchange, head) else { panic!() };
+    let Reply::Relay {
+        fill: Some(fill), ..
+    } = stage.respond(exchange, head)
+    else {
+        panic!()
+    };
     fill
 }
 
@@ -150,10 +188,21 @@ fn what_only_passes_is_counted_and_leaves_room() {
         ahead += own;
         passing.push((fill, reader));
     }
-    let (counted, limit) = (stage.cache.filling().bytes() as usize, stage.cache.filling_limit().bytes() as usize);
-    assert!(wide > 2 && counted == wide * limits::WINDOW_BYTES && counted <= limit / 2, "{wide}: {counted}");
+    let (counted, limit) = (
+        stage.cache.filling().bytes() as usize,
+        stage.cache.filling_limit().bytes() as usize,
+    );
+    assert!(
+        wide > 2 && counted == wide * limits::WINDOW_BYTES && counted <= limit / 2,
+        "{wide}: {counted}"
+    );
     assert_eq!(ahead - counted, (100 - wide) * piece.len());
-    assert_eq!(stage.ask(&get("/page"), 200, &[PAGE], &"x".repeat(90_000)).completion, Some(Completion::Stored));
+    assert_eq!(
+        stage
+            .ask(&get("/page"), 200, &[PAGE], &"x".repeat(90_000))
+            .completion,
+        Some(Completion::Stored)
+    );
     // Half of them end, the others break off; he has read neither.
     let (fills, readers): (Vec<_>, Vec<_>) = passing.into_iter().unzip();
     for (number, fill) in fills.into_iter().enumerate() {
@@ -193,8 +242,12 @@ fn many_bodies_at_once_share_one_budget() {
             headers: headers(&[PAGE, ("content-length", "10000")]),
         };
         match stage.respond(exchange, head) {
-            Reply::Relay { fill: Some(fill), .. } => fills.push(fill),
-            Reply::Relay { headers, .. } => assert!(headers["cache-status"].as_bytes().ends_with(b"detail=busy")),
+            Reply::Relay {
+                fill: Some(fill), ..
+            } => fills.push(fill),
+            Reply::Relay { headers, .. } => {
+                assert!(headers["cache-status"].as_bytes().ends_with(b"detail=busy"))
+            }
             reply => panic!("{reply:?}"),
         }
         assert!(stage.cache.filling() <= stage.cache.filling_limit());
@@ -202,7 +255,11 @@ fn many_bodies_at_once_share_one_budget() {
     assert_eq!(fills.len(), 2, "two of 10 kB fit into a quarter of 100 kB");
     let chunked: crate::stage::Fields<'_> = &[PAGE, ("transfer-encoding", "chunked")];
     let seen = stage.ask(&get("/c"), 200, chunked, "x");
-    assert_eq!(seen.completion, Some(Completion::Refused(Refusal::Busy)), "its first buffer finds no room");
+    assert_eq!(
+        seen.completion,
+        Some(Completion::Refused(Refusal::Busy)),
+        "its first buffer finds no room"
+    );
     fills.into_iter().for_each(|fill| stage.abort(fill));
     assert_eq!(stage.cache.filling().bytes(), 0);
 }
@@ -219,15 +276,30 @@ fn a_part_of_the_budget_is_kept_for_small_bodies() {
             version: Version::HTTP_11,
             headers: headers(&[PAGE, ("content-length", &length.to_string())]),
         };
-        let Reply::Relay { fill: Some(fill), .. } = stage.respond(exchange, head) else {
+        let Reply::Relay {
+            fill: Some(fill), ..
+        } = stage.respond(exchange, head)
+        else {
             panic!("{length} found no room")
         };
         held.push(fill);
     }
-    assert_eq!(stage.cache.filling().bytes(), 218_750, "seven eighths of a quarter of 1 MB");
+    assert_eq!(
+        stage.cache.filling().bytes(),
+        218_750,
+        "seven eighths of a quarter of 1 MB"
+    );
     let large = stage.ask(&get("/large"), 200, &[PAGE], &"x".repeat(4000));
-    assert!(large.header("cache-status").ends_with("detail=busy"), "{large:?}");
-    assert_eq!(stage.ask(&get("/small"), 200, &[PAGE], &"x".repeat(3900)).completion, Some(Completion::Stored));
+    assert!(
+        large.header("cache-status").ends_with("detail=busy"),
+        "{large:?}"
+    );
+    assert_eq!(
+        stage
+            .ask(&get("/small"), 200, &[PAGE], &"x".repeat(3900))
+            .completion,
+        Some(Completion::Stored)
+    );
 }
 
 #[test]
@@ -235,8 +307,16 @@ fn long_names_pass_by() {
     let mut stage = Stage::new();
     let long = format!("/{}", "x".repeat(larder_http::limits::KEY_BYTES));
     let seen = stage.ask(&get(&long), 200, &[PAGE], "x");
-    assert!(seen.header("cache-status").starts_with("larder; fwd=bypass"));
-    let seen = stage.ask(&get("/"), 200, &[PAGE, ("x-long", &"h".repeat(70_000))], "x");
+    assert!(
+        seen.header("cache-status")
+            .starts_with("larder; fwd=bypass")
+    );
+    let seen = stage.ask(
+        &get("/"),
+        200,
+        &[PAGE, ("x-long", &"h".repeat(70_000))],
+        "x",
+    );
     assert!(seen.header("cache-status").ends_with("detail=too-large"));
     assert!(stage.cache.engine().is_empty());
 }

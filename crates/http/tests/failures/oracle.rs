@@ -58,23 +58,47 @@ fn maybe(text: &'static str) -> impl Strategy<Value = Option<String>> {
 fn directives() -> impl Strategy<Value = Vec<String>> {
     let max_age = prop::option::of(tens(20).prop_map(|n| format!("max-age={n}")));
     let s_maxage = prop::option::weighted(0.3, tens(20).prop_map(|n| format!("s-maxage={n}")));
-    let odd = prop::option::weighted(0.05, prop::sample::select(vec!["max-age=abc", "max-age=-1", "max-age=1.5"]));
-    let rest = (maybe("public"), maybe("private"), maybe("no-store"), maybe("no-cache"), maybe("must-revalidate"));
-    (max_age, s_maxage, odd, rest, maybe("extension=1")).prop_map(|(max_age, s_maxage, odd, rest, extension)| {
-        let max_age = odd.map(str::to_owned).or(max_age);
-        [max_age, s_maxage, rest.0, rest.1, rest.2, rest.3, rest.4, extension].into_iter().flatten().collect()
-    })
+    let odd = prop::option::weighted(
+        0.05,
+        prop::sample::select(vec!["max-age=abc", "max-age=-1", "max-age=1.5"]),
+    );
+    let rest = (
+        maybe("public"),
+        maybe("private"),
+        maybe("no-store"),
+        maybe("no-cache"),
+        maybe("must-revalidate"),
+    );
+    (max_age, s_maxage, odd, rest, maybe("extension=1")).prop_map(
+        |(max_age, s_maxage, odd, rest, extension)| {
+            let max_age = odd.map(str::to_owned).or(max_age);
+            [
+                max_age, s_maxage, rest.0, rest.1, rest.2, rest.3, rest.4, extension,
+            ]
+            .into_iter()
+            .flatten()
+            .collect()
+        },
+    )
 }
 
 fn request_directives() -> impl Strategy<Value = Vec<String>> {
-    let five =
-        |name: &'static str| prop::option::weighted(0.2, tens(20).prop_map(move |n| format!("{name}={}", n + 5)));
-    (five("max-age"), five("min-fresh"), five("max-stale"), maybe("no-cache"))
+    let five = |name: &'static str| {
+        prop::option::weighted(0.2, tens(20).prop_map(move |n| format!("{name}={}", n + 5)))
+    };
+    (
+        five("max-age"),
+        five("min-fresh"),
+        five("max-stale"),
+        maybe("no-cache"),
+    )
         .prop_map(|(a, b, c, d)| [a, b, c, d].into_iter().flatten().collect())
 }
 
 fn case() -> impl Strategy<Value = Case> {
-    let status = prop::sample::select(vec![200u16, 200, 200, 203, 204, 300, 301, 302, 307, 308, 404, 410]);
+    let status = prop::sample::select(vec![
+        200u16, 200, 200, 203, 204, 300, 301, 302, 307, 308, 404, 410,
+    ]);
     let expires = prop::option::weighted(
         0.3,
         prop_oneof![
@@ -83,14 +107,38 @@ fn case() -> impl Strategy<Value = Case> {
             1 => Just("0".to_owned()),
         ],
     );
-    let response = (status, directives(), prop::option::of(tens(10)), expires, prop::option::of(0u64..10));
-    let request = (any::<bool>(), prop::bool::weighted(0.2), request_directives(), tens(25));
+    let response = (
+        status,
+        directives(),
+        prop::option::of(tens(10)),
+        expires,
+        prop::option::of(0u64..10),
+    );
+    let request = (
+        any::<bool>(),
+        prop::bool::weighted(0.2),
+        request_directives(),
+        tens(25),
+    );
     (response, request).prop_map(|(response, (etag, authorized, mut directives, wait))| {
         let (status, cache_control, age, expires, last_modified_days) = response;
-        if cache_control.iter().any(|directive| directive.starts_with("s-maxage") || directive == "no-cache") {
+        if cache_control
+            .iter()
+            .any(|directive| directive.starts_with("s-maxage") || directive == "no-cache")
+        {
             directives.retain(|directive| !directive.starts_with("max-stale"));
         }
-        Case { status, cache_control, age, expires, last_modified_days, etag, authorized, directives, wait }
+        Case {
+            status,
+            cache_control,
+            age,
+            expires,
+            last_modified_days,
+            etag,
+            authorized,
+            directives,
+            wait,
+        }
     })
 }
 
@@ -102,7 +150,10 @@ impl Case {
         }
         fields.extend(self.age.map(|age| ("age", age.to_string())));
         fields.extend(self.expires.clone().map(|expires| ("expires", expires)));
-        fields.extend(self.last_modified_days.map(|days| ("last-modified", date(THEN - days * 86_400))));
+        fields.extend(
+            self.last_modified_days
+                .map(|days| ("last-modified", date(THEN - days * 86_400))),
+        );
         fields.extend(self.etag.then(|| ("etag", "\"1\"".to_owned())));
         fields
     }

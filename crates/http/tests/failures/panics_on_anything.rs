@@ -32,8 +32,8 @@ const NAMES: [&str; 22] = [
 ];
 
 fn value() -> impl Strategy<Value = HeaderValue> {
-    let bytes =
-        prop::collection::vec(any::<u8>(), 0..30).prop_filter_map("a value", |b| HeaderValue::from_bytes(&b).ok());
+    let bytes = prop::collection::vec(any::<u8>(), 0..30)
+        .prop_filter_map("a value", |b| HeaderValue::from_bytes(&b).ok());
     let telling = prop::sample::select(vec![
         "",
         "*",
@@ -78,17 +78,26 @@ fn value() -> impl Strategy<Value = HeaderValue> {
 }
 
 fn fields() -> impl Strategy<Value = HeaderMap> {
-    prop::collection::vec((prop::sample::select(NAMES.to_vec()), value()), 0..8).prop_map(|fields| {
-        let mut headers = HeaderMap::new();
-        for (name, value) in fields {
-            headers.append(HeaderName::from_static(name), value);
-        }
-        headers
-    })
+    prop::collection::vec((prop::sample::select(NAMES.to_vec()), value()), 0..8).prop_map(
+        |fields| {
+            let mut headers = HeaderMap::new();
+            for (name, value) in fields {
+                headers.append(HeaderName::from_static(name), value);
+            }
+            headers
+        },
+    )
 }
 
 fn method() -> impl Strategy<Value = Method> {
-    prop::sample::select(vec![Method::GET, Method::GET, Method::GET, Method::HEAD, Method::POST, Method::OPTIONS])
+    prop::sample::select(vec![
+        Method::GET,
+        Method::GET,
+        Method::GET,
+        Method::HEAD,
+        Method::POST,
+        Method::OPTIONS,
+    ])
 }
 
 proptest! {
@@ -158,7 +167,13 @@ proptest! {
     }
 }
 
-fn assemble(stage: &mut Stage, mut assembly: Assembly, status: u16, answered: &HeaderMap, length: usize) {
+fn assemble(
+    stage: &mut Stage,
+    mut assembly: Assembly,
+    status: u16,
+    answered: &HeaderMap,
+    length: usize,
+) {
     if assembly.take_in_progress().is_some() {
         return;
     }
@@ -171,8 +186,14 @@ fn assemble(stage: &mut Stage, mut assembly: Assembly, status: u16, answered: &H
             Piece::Ask(exchange) => {
                 let _ = exchange.retry_headers();
                 let status = StatusCode::from_u16(status).unwrap();
-                let head = ResponseHead { status, version: Version::HTTP_11, headers: answered.clone() };
-                let Some(mut fill) = stage.respond_with_slice(exchange, head) else { return };
+                let head = ResponseHead {
+                    status,
+                    version: Version::HTTP_11,
+                    headers: answered.clone(),
+                };
+                let Some(mut fill) = stage.respond_with_slice(exchange, head) else {
+                    return;
+                };
                 stage.push(&mut fill, &vec![1; length]);
                 stage.complete(fill);
                 if length == 0 {

@@ -8,17 +8,47 @@ use proptest::prelude::*;
 
 /// What is stored: a status, and fields beside a body.
 const STORED: [(u16, crate::stage::Fields<'static>); 10] = [
-    (200, &[("cache-control", "max-age=60"), ("etag", "\"a\""), ("x-two", "1"), ("x-two", "2")]),
-    (200, &[("cache-control", "max-age=60"), ("vary", "accept-language")]),
-    (200, &[("cache-control", "max-age=60"), ("age", "30"), ("cache-status", "other; hit")]),
-    (200, &[("cache-control", "max-age=10, stale-while-revalidate=60")]),
-    (200, &[("cache-control", "max-age=60, no-cache"), ("etag", "\"a\"")]),
+    (
+        200,
+        &[
+            ("cache-control", "max-age=60"),
+            ("etag", "\"a\""),
+            ("x-two", "1"),
+            ("x-two", "2"),
+        ],
+    ),
+    (
+        200,
+        &[("cache-control", "max-age=60"), ("vary", "accept-language")],
+    ),
+    (
+        200,
+        &[
+            ("cache-control", "max-age=60"),
+            ("age", "30"),
+            ("cache-status", "other; hit"),
+        ],
+    ),
+    (
+        200,
+        &[("cache-control", "max-age=10, stale-while-revalidate=60")],
+    ),
+    (
+        200,
+        &[("cache-control", "max-age=60, no-cache"), ("etag", "\"a\"")],
+    ),
     (200, &[("cache-control", "max-age=60, must-revalidate")]),
     (404, &[("cache-control", "max-age=60")]),
     (204, &[("cache-control", "max-age=60")]),
     (200, &[("cache-control", "no-store")]),
     // Of a 200 it means nothing.
-    (200, &[("cache-control", "max-age=60"), ("content-range", "bytes 0-9/1000")]),
+    (
+        200,
+        &[
+            ("cache-control", "max-age=60"),
+            ("content-range", "bytes 0-9/1000"),
+        ],
+    ),
 ];
 
 /// A stage on which each of them lies under its number, that of `Vary` in two languages.
@@ -34,7 +64,12 @@ fn stocked() -> Stage {
         };
         let request = get(&format!("/{number}"));
         stage.ask(&request, *status, fields, body);
-        stage.ask(&request.with("accept-language", "de"), *status, fields, body);
+        stage.ask(
+            &request.with("accept-language", "de"),
+            *status,
+            fields,
+            body,
+        );
     }
     stage
 }
@@ -42,7 +77,9 @@ fn stocked() -> Stage {
 /// The lines of the head as it is sent, in the order of their names: the fields of a part and of a
 /// 304 stand elsewhere, but those of one name keep their order.
 fn written(status: StatusCode, headers: &HeaderMap) -> Vec<String> {
-    let lines = headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()));
+    let lines = headers
+        .iter()
+        .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()));
     sorted([format!("HTTP/1.1 {status}")].into_iter().chain(lines))
 }
 
@@ -53,18 +90,39 @@ fn sorted(lines: impl Iterator<Item = String>) -> Vec<String> {
 }
 
 fn lines(head: &str) -> Vec<String> {
-    sorted(head.strip_suffix("\r\n\r\n").unwrap().split("\r\n").map(str::to_owned))
+    sorted(
+        head.strip_suffix("\r\n\r\n")
+            .unwrap()
+            .split("\r\n")
+            .map(str::to_owned),
+    )
 }
 
 fn short_way(stage: &mut Stage, request: &Request) -> Option<(String, Vec<u8>)> {
-    let has = |kind| request.headers.keys().any(|name| PlainField::of(name.as_str()) == kind);
+    let has = |kind| {
+        request
+            .headers
+            .keys()
+            .any(|name| PlainField::of(name.as_str()) == kind)
+    };
     if has(PlainField::Prevents) {
         return None;
     }
-    let (authority, target, asks_for_less) = (&request.authority, &request.target, has(PlainField::AsksForLess));
-    let plain = PlainRequest { scheme: "http", authority, target, asks_for_less };
+    let (authority, target, asks_for_less) = (
+        &request.authority,
+        &request.target,
+        has(PlainField::AsksForLess),
+    );
+    let plain = PlainRequest {
+        scheme: "http",
+        authority,
+        target,
+        asks_for_less,
+    };
     let mut start = b"before".to_vec();
-    let hit = stage.cache.plain_hit(plain, || request.headers.clone(), stage.now, &mut start);
+    let hit = stage
+        .cache
+        .plain_hit(plain, || request.headers.clone(), stage.now, &mut start);
     let start = String::from_utf8(start).unwrap();
     let start = start.strip_prefix("before").unwrap();
     assert_eq!(hit.is_none(), start.is_empty());
@@ -72,7 +130,10 @@ fn short_way(stage: &mut Stage, request: &Request) -> Option<(String, Vec<u8>)> 
     let (head, body) = start.split_at(end);
     hit.map(|hit| {
         let whole = [body.as_bytes(), &hit.rest].concat();
-        assert!(head.starts_with(&format!("HTTP/1.1 {}", hit.status)) && hit.body_bytes == whole.len() as u64);
+        assert!(
+            head.starts_with(&format!("HTTP/1.1 {}", hit.status))
+                && hit.body_bytes == whole.len() as u64
+        );
         (head.to_owned(), whole)
     })
 }
@@ -142,7 +203,9 @@ fn fresh_pages_are_plain_hits_in_their_language() {
     let mut stage = stocked();
     let taken = |stage: &mut Stage, language: &str| -> Vec<usize> {
         let request = |number: &usize| get(&format!("/{number}")).with("accept-language", language);
-        (0..STORED.len()).filter(|number| short_way(stage, &request(number)).is_some()).collect()
+        (0..STORED.len())
+            .filter(|number| short_way(stage, &request(number)).is_some())
+            .collect()
     };
     assert_eq!(taken(&mut stage, "de"), [0, 1, 2, 3, 5, 9]);
     assert_eq!(taken(&mut stage, "fr"), [0, 2, 3, 5, 9]);
@@ -161,7 +224,10 @@ fn conditions_and_one_range_are_plain() {
         let status: u16 = head.split(' ').nth(1).unwrap().parse().unwrap();
         Some((status, String::from_utf8(body).unwrap()))
     };
-    let found: Vec<_> = LESS.iter().map(|(name, value)| status(name, value)).collect();
+    let found: Vec<_> = LESS
+        .iter()
+        .map(|(name, value)| status(name, value))
+        .collect();
     let whole = || Some((200, "a body".to_owned()));
     let confirmed = || Some((304, String::new()));
     let part = |text: &str| Some((206, text.to_owned()));
@@ -191,13 +257,26 @@ fn conditions_and_one_range_are_plain() {
 #[test]
 fn what_was_purged_or_changed_is_no_plain_hit() {
     let url = || "http://example.com/0".parse().unwrap();
-    let scopes = [Scope::Exact(url()), Scope::Prefix(url()), Scope::Tag("a".to_owned()), Scope::Everything];
-    let purges = scopes.into_iter().flat_map(|scope| [false, true].map(|soft| Purge { scope: scope.clone(), soft }));
+    let scopes = [
+        Scope::Exact(url()),
+        Scope::Prefix(url()),
+        Scope::Tag("a".to_owned()),
+        Scope::Everything,
+    ];
+    let purges = scopes.into_iter().flat_map(|scope| {
+        [false, true].map(|soft| Purge {
+            scope: scope.clone(),
+            soft,
+        })
+    });
     for purge in purges.map(Some).chain([None]) {
         let mut stage = Stage::new();
         // What may be served stale is no plain hit all the same: its validation in the background
         // hangs on it.
-        let fields = [("cache-control", "max-age=60, stale-while-revalidate=60"), ("surrogate-key", "a")];
+        let fields = [
+            ("cache-control", "max-age=60, stale-while-revalidate=60"),
+            ("surrogate-key", "a"),
+        ];
         stage.ask(&get("/0"), 200, &fields, "old");
         assert_eq!(short_way(&mut stage, &get("/0")).unwrap().1, b"old");
         match &purge {
@@ -211,7 +290,11 @@ fn what_was_purged_or_changed_is_no_plain_hit() {
             step => panic!("{step:?}"),
         };
         stage.reply(exchange, 200, &fields, "new");
-        assert_eq!(short_way(&mut stage, &get("/0")).unwrap().1, b"new", "{purge:?}");
+        assert_eq!(
+            short_way(&mut stage, &get("/0")).unwrap().1,
+            b"new",
+            "{purge:?}"
+        );
     }
 }
 
@@ -225,7 +308,10 @@ fn the_policy_hears_of_it() {
         for number in 0..100 {
             stage.ask(&get(&format!("/{number}")), 200, fields, "a body");
             if short {
-                assert!(short_way(&mut stage, &get("/a")).is_some(), "after {number}");
+                assert!(
+                    short_way(&mut stage, &get("/a")).is_some(),
+                    "after {number}"
+                );
             } else {
                 stage.ask_store(&get("/a"));
             }
@@ -268,7 +354,10 @@ fn what_the_cache_judges_is_a_wish() {
         ("surrogate-control", "x"),
         ("cdn-cache-control", "no-cache"),
     ];
-    let say = |stage: &mut Stage, request: &Request| match stage.cache.on_request(&request.head(), stage.now) {
+    let say = |stage: &mut Stage, request: &Request| match stage
+        .cache
+        .on_request(&request.head(), stage.now)
+    {
         Step::Answer(answer) => format!("{answer:?}"),
         step => format!("{step:?}"),
     };

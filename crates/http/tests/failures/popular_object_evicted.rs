@@ -43,7 +43,12 @@ fn misses_count_once() {
     let mut stage = Stage::with(100_000, "filter(theta=3, window=10000)+fifo");
     for number in 0..100 {
         // Free room takes what comes: only a full cache asks.
-        stage.ask(&get(&format!("/fill/{number}")), 200, &[PAGE], &"f".repeat(2000 - number * 20));
+        stage.ask(
+            &get(&format!("/fill/{number}")),
+            200,
+            &[PAGE],
+            &"f".repeat(2000 - number * 20),
+        );
     }
     for (fields, stored) in [
         (&[PAGE][..], false),

@@ -10,12 +10,22 @@ const TARGETS: [&str; 5] = ["/", "/a", "/a/b", "/ab?q", "/c"];
 fn stored() -> Stage {
     let mut stage = Stage::new();
     for target in TARGETS {
-        let fields = [PAGE, ("etag", "\"1\""), ("surrogate-key", "all  one"), ("cache-tag", "x, y z")];
+        let fields = [
+            PAGE,
+            ("etag", "\"1\""),
+            ("surrogate-key", "all  one"),
+            ("cache-tag", "x, y z"),
+        ];
         stage.ask(&get(target), 200, &fields, target);
     }
     for language in ["de", "fr"] {
         let fields = [PAGE, ("vary", "accept-language"), ("cache-tag", language)];
-        stage.ask(&get("/v").with("accept-language", language), 200, &fields, language);
+        stage.ask(
+            &get("/v").with("accept-language", language),
+            200,
+            &fields,
+            language,
+        );
     }
     stage
 }
@@ -34,7 +44,10 @@ fn purge(stage: &mut Stage, scope: Scope, soft: bool) -> u64 {
 }
 
 fn hits(stage: &mut Stage) -> Vec<&'static str> {
-    TARGETS.into_iter().filter(|target| stage.is_hit(&get(target))).collect()
+    TARGETS
+        .into_iter()
+        .filter(|target| stage.is_hit(&get(target)))
+        .collect()
 }
 
 fn url(text: &str) -> larder_http::Url {
@@ -45,11 +58,19 @@ fn url(text: &str) -> larder_http::Url {
 fn each_scope_takes_what_it_names_and_no_more() {
     let tag = |text: &str| Scope::Tag(text.to_owned());
     for (scope, objects, left) in [
-        (Scope::Exact(url("http://EXAMPLE.com:80/a")), 1, &["/", "/a/b", "/ab?q", "/c"][..]),
+        (
+            Scope::Exact(url("http://EXAMPLE.com:80/a")),
+            1,
+            &["/", "/a/b", "/ab?q", "/c"][..],
+        ),
         (Scope::Exact(url("http://example.com/v")), 2, &TARGETS),
         (Scope::Exact(url("https://example.com/a")), 0, &TARGETS),
         (Scope::Prefix(url("http://example.com/a")), 3, &["/", "/c"]),
-        (Scope::Prefix(url("http://example.com/a/")), 1, &["/", "/a", "/ab?q", "/c"]),
+        (
+            Scope::Prefix(url("http://example.com/a/")),
+            1,
+            &["/", "/a", "/ab?q", "/c"],
+        ),
         (Scope::Prefix(url("http://example.com")), 7, &[]),
         (Scope::Prefix(url("http://example.co")), 0, &TARGETS),
         (tag("one"), 5, &[]),
@@ -59,7 +80,11 @@ fn each_scope_takes_what_it_names_and_no_more() {
         (Scope::Everything, 7, &[]),
     ] {
         let mut stage = stored();
-        assert_eq!((purge(&mut stage, scope.clone(), false), hits(&mut stage)), (objects, left.to_vec()), "{scope:?}");
+        assert_eq!(
+            (purge(&mut stage, scope.clone(), false), hits(&mut stage)),
+            (objects, left.to_vec()),
+            "{scope:?}"
+        );
         assert_eq!(stage.cache.counters().purged, objects);
     }
 }
@@ -68,7 +93,11 @@ fn each_scope_takes_what_it_names_and_no_more() {
 #[test]
 fn what_is_under_way_is_not_stored() {
     let prefix = Scope::Prefix(url("http://example.com/l"));
-    for scope in [Scope::Exact(url("http://example.com/late")), prefix, Scope::Everything] {
+    for scope in [
+        Scope::Exact(url("http://example.com/late")),
+        prefix,
+        Scope::Everything,
+    ] {
         for soft in [false, true] {
             let mut stage = stored();
             let exchange = stage.open(&get("/late"));
@@ -76,7 +105,10 @@ fn what_is_under_way_is_not_stored() {
             // A request now does not follow the old one.
             let after = stage.open(&get("/late"));
             let seen = stage.reply(exchange, 200, &[PAGE], "old");
-            assert_eq!(seen.completion, Some(Completion::Refused(Refusal::Invalidated)));
+            assert_eq!(
+                seen.completion,
+                Some(Completion::Refused(Refusal::Invalidated))
+            );
             stage.abandon(after);
             stage.wait(1);
             stage.ask(&get("/late"), 200, &[PAGE], "new");
@@ -92,29 +124,52 @@ fn a_follower_gets_what_was_purged_by_tag_before_it_came() {
     for names_it in [false, true] {
         let mut stage = Stage::new();
         let exchange = stage.open(&get("/late"));
-        purge(&mut stage, Scope::Tag(if names_it { "x" } else { "z" }.to_owned()), false);
-        let Step::Follow(follower) = stage.cache.on_request(&get("/late").head(), stage.now) else { panic!() };
-        let fill = stage.begin(exchange, &[PAGE, ("cache-tag", "x, y"), ("content-length", "3")]);
+        purge(
+            &mut stage,
+            Scope::Tag(if names_it { "x" } else { "z" }.to_owned()),
+            false,
+        );
+        let Step::Follow(follower) = stage.cache.on_request(&get("/late").head(), stage.now) else {
+            panic!()
+        };
+        let fill = stage.begin(
+            exchange,
+            &[PAGE, ("cache-tag", "x, y"), ("content-length", "3")],
+        );
         let joined = stage.cache.join(follower, &get("/late").headers);
-        assert_eq!(matches!(joined, JoinResult::Again(_)), names_it, "{joined:?}");
+        assert_eq!(
+            matches!(joined, JoinResult::Again(_)),
+            names_it,
+            "{joined:?}"
+        );
         stage.abort(fill);
     }
 }
 
 #[test]
 fn soft_ones_are_confirmed_or_serve_in_need() {
-    for scope in [Scope::Exact(url("http://example.com/a")), Scope::Tag("one".to_owned())] {
+    for scope in [
+        Scope::Exact(url("http://example.com/a")),
+        Scope::Tag("one".to_owned()),
+    ] {
         let mut stage = stored();
         purge(&mut stage, scope, true);
         stage.wait(1);
         let exchange = stage.open(&get("/a"));
         let answer = stage.fail(exchange, UpstreamFailure::Unreachable);
-        assert_eq!((answer.status.as_u16(), &answer.body[..]), (200, &b"/a"[..]));
+        assert_eq!(
+            (answer.status.as_u16(), &answer.body[..]),
+            (200, &b"/a"[..])
+        );
         // A client that insists, because the failure is remembered.
         let insists = get("/a").with("cache-control", "max-age=0");
         let seen = stage.ask(&insists, 304, &[PAGE, ("etag", "\"1\"")], "");
         assert_eq!(
-            (seen.status, &seen.body[..], seen.asked.unwrap()["if-none-match"].as_bytes()),
+            (
+                seen.status,
+                &seen.body[..],
+                seen.asked.unwrap()["if-none-match"].as_bytes()
+            ),
             (200, &b"/a"[..], &b"\"1\""[..])
         );
         assert!(stage.is_hit(&get("/a")));
@@ -129,15 +184,26 @@ fn a_long_walk_goes_in_steps() {
         stage.ask(&get(&format!("/{number}")), 200, &[PAGE], "x");
     }
     stage.wait(1);
-    let everything = Purge { scope: Scope::Everything, soft: false };
+    let everything = Purge {
+        scope: Scope::Everything,
+        soft: false,
+    };
     let (mut from, mut steps, mut objects) = (Some(0), 0, 0);
     while let Some(at) = from {
         let step = stage.cache.purge(&everything, at, stage.now);
         (from, steps, objects) = (step.next, steps + 1, objects + step.objects);
-        stage.ask(&request(Method::POST, &format!("/{}", 9_999 - steps)), 200, &[], "");
+        stage.ask(
+            &request(Method::POST, &format!("/{}", 9_999 - steps)),
+            200,
+            &[],
+            "",
+        );
     }
     assert!(steps > 1);
-    assert!(objects + steps >= 10_000 && stage.cache.engine().is_empty(), "{objects} in {steps}");
+    assert!(
+        objects + steps >= 10_000 && stage.cache.engine().is_empty(),
+        "{objects} in {steps}"
+    );
 }
 
 /// Failure: between two steps of a purge, a request validates a response that the walk has not
@@ -153,12 +219,20 @@ fn a_304_under_way_does_not_escape_a_walk() {
                 stage.ask(&get(&format!("/{number}")), 200, &fields, "old");
             }
             stage.wait(2);
-            let everything = Purge { scope: Scope::Everything, soft: false };
-            let next = stage.cache.purge(&everything, 0, stage.now).next.expect("another step");
+            let everything = Purge {
+                scope: Scope::Everything,
+                soft: false,
+            };
+            let next = stage
+                .cache
+                .purge(&everything, 0, stage.now)
+                .next
+                .expect("another step");
             stage.now.time += std::time::Duration::from_millis(1);
             let exchange = stage.open(&get("/4199"));
-            let confirm =
-                |stage: &mut Stage, exchange| stage.reply(exchange, 304, &[PAGE, ("etag", "\"1\""), ("x", extra)], "");
+            let confirm = |stage: &mut Stage, exchange| {
+                stage.reply(exchange, 304, &[PAGE, ("etag", "\"1\""), ("x", extra)], "")
+            };
             let mut exchange = Some(exchange);
             if !late {
                 confirm(&mut stage, exchange.take().unwrap());
@@ -214,7 +288,12 @@ fn a_purge_of_another_thing_keeps_a_response_out_of_the_store() {
         for soft in [false, true] {
             for after_head in [false, true] {
                 let mut stage = stored();
-                let fields = [PAGE, ("surrogate-key", "all one"), ("cache-tag", "x, y"), ("content-length", "3")];
+                let fields = [
+                    PAGE,
+                    ("surrogate-key", "all one"),
+                    ("cache-tag", "x, y"),
+                    ("content-length", "3"),
+                ];
                 let exchange = stage.open(&get("/late"));
                 let case = format!("{scope:?}, soft: {soft}, after the head: {after_head}");
                 let mut fill = if after_head {
@@ -246,7 +325,13 @@ fn a_purge_of_another_thing_keeps_a_response_out_of_the_store() {
 #[test]
 fn a_304_stores_again_what_its_former_tags_have_purged() {
     let mut stage = Stage::new();
-    let fields = |tag| [("cache-control", "max-age=1"), ("etag", "\"1\""), ("surrogate-key", tag)];
+    let fields = |tag| {
+        [
+            ("cache-control", "max-age=1"),
+            ("etag", "\"1\""),
+            ("surrogate-key", tag),
+        ]
+    };
     stage.ask(&get("/"), 200, &fields("old"), "bad");
     stage.wait(2);
     let exchange = stage.open(&get("/"));
@@ -265,15 +350,25 @@ fn a_304_stores_again_what_its_former_tags_have_purged() {
 fn a_slow_response_is_not_stored_after_many_purges_of_others() {
     let mut stage = Stage::new();
     let (slow, named) = (stage.open(&get("/slow")), stage.open(&get("/named")));
-    purge(&mut stage, Scope::Exact(url("http://example.com/named")), false);
+    purge(
+        &mut stage,
+        Scope::Exact(url("http://example.com/named")),
+        false,
+    );
     for number in 0..16_385 {
         let text = format!("http://example.org/x/{number}");
         purge(&mut stage, Scope::Exact(url(&text)), false);
         purge(&mut stage, Scope::Tag(text.clone()), false);
         purge(&mut stage, Scope::Prefix(url(&text)), false);
     }
-    for (exchange, completion) in [(slow, Completion::Stored), (named, Completion::Refused(Refusal::Invalidated))] {
-        assert_eq!(stage.reply(exchange, 200, &[PAGE], "slow").completion, Some(completion));
+    for (exchange, completion) in [
+        (slow, Completion::Stored),
+        (named, Completion::Refused(Refusal::Invalidated)),
+    ] {
+        assert_eq!(
+            stage.reply(exchange, 200, &[PAGE], "slow").completion,
+            Some(completion)
+        );
     }
 }
 
@@ -285,7 +380,10 @@ fn the_answer_to_a_post_does_not_escape_a_purge_by_tag() {
     for (tag, purged) in [("one", true), ("two", false)] {
         let mut stage = Stage::with(64 << 20, "lru");
         let exchange = stage.open(&request(Method::POST, "/a"));
-        let purge = Purge { scope: Scope::Tag(tag.to_owned()), soft: false };
+        let purge = Purge {
+            scope: Scope::Tag(tag.to_owned()),
+            soft: false,
+        };
         assert_eq!(stage.cache.purge(&purge, 0, stage.now).next, None);
         stage.reply(exchange, 200, &own, "older");
         assert_eq!(stage.is_hit(&get("/a")), !purged, "{tag}");
@@ -297,14 +395,28 @@ fn the_answer_to_a_post_does_not_escape_a_purge_by_tag() {
 #[test]
 fn a_response_that_many_purges_did_not_name_is_fetched_once() {
     let mut stage = Stage::with(64 << 20, "lru");
-    stage.ask(&get("/a"), 200, &[("cache-control", "max-age=1"), ("etag", "\"1\"")], "old");
+    stage.ask(
+        &get("/a"),
+        200,
+        &[("cache-control", "max-age=1"), ("etag", "\"1\"")],
+        "old",
+    );
     for number in 0..16_385 {
         let scope = Scope::Prefix(url(&format!("http://example.com/b/{number}/")));
-        assert_eq!(stage.cache.purge(&Purge { scope, soft: false }, 0, stage.now).objects, 0);
+        assert_eq!(
+            stage
+                .cache
+                .purge(&Purge { scope, soft: false }, 0, stage.now)
+                .objects,
+            0
+        );
     }
     stage.wait(2);
     stage.ask(&get("/a"), 304, &[PAGE, ("etag", "\"1\"")], "");
-    assert!(stage.cache.engine().is_empty(), "the next request is not a validation");
+    assert!(
+        stage.cache.engine().is_empty(),
+        "the next request is not a validation"
+    );
     stage.ask(&get("/a"), 200, &[PAGE, ("etag", "\"1\"")], "new");
     assert!(stage.is_hit(&get("/a")));
 }

@@ -5,7 +5,8 @@ use crate::stage::{Stage, get, request};
 use bytes::Bytes;
 use http::Method;
 use larder_http::{
-    Answer, Completion, Exchange, Purge, PurgeVerdict, Scope, SecondTier, Step, TierHit, TierResponse, TierStep,
+    Answer, Completion, Exchange, Purge, PurgeVerdict, Scope, SecondTier, Step, TierHit,
+    TierResponse, TierStep,
 };
 use larder_units::ByteSize;
 use std::collections::HashMap;
@@ -23,7 +24,10 @@ impl SecondTier for Disk {
     }
 
     fn put(&mut self, key: &[u8], _variant: u32, response: [Bytes; 2]) -> bool {
-        self.0.lock().unwrap().insert(key.into(), response.concat().into());
+        self.0
+            .lock()
+            .unwrap()
+            .insert(key.into(), response.concat().into());
         true
     }
 
@@ -69,8 +73,21 @@ fn tier_lookup(stage: &mut Stage, disk: &Disk, target: &str) -> Option<Answer> {
         stage.abandon(exchange);
         return None;
     };
-    let tier_hit = TierHit { response: TierResponse::Whole { bytes: response, room }, expired: false, position: 1 };
-    match stage.cache.on_tier_lookup(exchange, Some(tier_hit), &asked.head(), stage.now, &mut stage.outbox) {
+    let tier_hit = TierHit {
+        response: TierResponse::Whole {
+            bytes: response,
+            room,
+        },
+        expired: false,
+        position: 1,
+    };
+    match stage.cache.on_tier_lookup(
+        exchange,
+        Some(tier_hit),
+        &asked.head(),
+        stage.now,
+        &mut stage.outbox,
+    ) {
         TierStep::Answer(answer) => Some(answer),
         other => panic!("{other:?}"),
     }
@@ -91,7 +108,13 @@ impl SecondTier for Queue {
     }
 
     fn waiting(&self) -> u64 {
-        self.0.lock().unwrap().iter().flatten().map(|part| part.len() as u64).sum()
+        self.0
+            .lock()
+            .unwrap()
+            .iter()
+            .flatten()
+            .map(|part| part.len() as u64)
+            .sum()
     }
 
     fn remove(&mut self, _key: &[u8]) {}
@@ -121,7 +144,9 @@ impl SecondTier for Queue {
 fn what_waits_for_the_disk_keeps_others_from_being_stored() {
     let mut stage = Stage::with(1 << 20, "lru");
     let queue = Queue::default();
-    stage.cache.set_tier(Box::new(queue.clone()), ByteSize::from_bytes(1 << 20));
+    stage
+        .cache
+        .set_tier(Box::new(queue.clone()), ByteSize::from_bytes(1 << 20));
     let (body, half) = ("x".repeat(30_000), stage.cache.filling_limit().bytes() / 2);
     let fields: crate::stage::Fields<'_> = &[MAX_AGE[0], ("etag", "\"1\"")];
     for number in 0..10 {
@@ -136,13 +161,34 @@ fn what_waits_for_the_disk_keeps_others_from_being_stored() {
     }
     let waiting = queue.0.lock().unwrap().clone();
     let written: Vec<usize> = waiting.iter().map(|[_, body]| body.len()).collect();
-    assert_eq!(written, [30_000, 30_000, 0, 0, 0, 0, 0, 0, 0, 0], "two are renewed there, the others removed");
-    let everything = Purge { scope: Scope::Everything, soft: false };
+    assert_eq!(
+        written,
+        [30_000, 30_000, 0, 0, 0, 0, 0, 0, 0, 0],
+        "two are renewed there, the others removed"
+    );
+    let everything = Purge {
+        scope: Scope::Everything,
+        soft: false,
+    };
     assert_eq!(stage.cache.purge(&everything, 0, stage.now).objects, 10);
-    assert_eq!(stage.cache.filling().bytes(), 60_000, "which is below {half}");
+    assert_eq!(
+        stage.cache.filling().bytes(),
+        60_000,
+        "which is below {half}"
+    );
     stage.wait(1);
     let stored = Some(Completion::Stored);
-    assert_eq!(stage.ask(&get("/new"), 200, fields, &"y".repeat(half as usize - 20_000)).completion, stored);
+    assert_eq!(
+        stage
+            .ask(
+                &get("/new"),
+                200,
+                fields,
+                &"y".repeat(half as usize - 20_000)
+            )
+            .completion,
+        stored
+    );
     drop(waiting);
     queue.0.lock().unwrap().clear();
     assert_eq!(stage.cache.filling().bytes(), 0);
@@ -154,15 +200,26 @@ fn what_was_recalled_is_counted_until_its_last_reader_has_it() {
     // Of larger ones, the store wants none when it is full.
     let mut stage = Stage::with(CAPACITY, "threshold(c=50000)+lru");
     let disk = Disk::default();
-    stage.cache.set_tier(Box::new(disk.clone()), ByteSize::from_bytes(CAPACITY / 16));
+    stage
+        .cache
+        .set_tier(Box::new(disk.clone()), ByteSize::from_bytes(CAPACITY / 16));
     let limit = CAPACITY / 4 - CAPACITY / 16;
-    assert_eq!(stage.cache.filling_limit().bytes(), limit, "the queue's share is taken from it");
+    assert_eq!(
+        stage.cache.filling_limit().bytes(),
+        limit,
+        "the queue's share is taken from it"
+    );
     let large = "x".repeat(60_000);
     for number in 0..30 {
         stage.ask(&get(&format!("/large/{number}")), 200, MAX_AGE, &large);
     }
     for number in 0..30 {
-        stage.ask(&get(&format!("/small/{number}")), 200, MAX_AGE, &large[..45_000]);
+        stage.ask(
+            &get(&format!("/small/{number}")),
+            200,
+            MAX_AGE,
+            &large[..45_000],
+        );
     }
     let mut reading: Vec<Answer> = Vec::new();
     for number in 0..10 {
@@ -175,7 +232,11 @@ fn what_was_recalled_is_counted_until_its_last_reader_has_it() {
         }
     }
     let held = stage.cache.filling().bytes();
-    assert!(reading.len() == 2 && held > 120_000 && held <= limit, "{} hold {held}", reading.len());
+    assert!(
+        reading.len() == 2 && held > 120_000 && held <= limit,
+        "{} hold {held}",
+        reading.len()
+    );
     // A part of one holds all of it.
     let part = reading.pop().unwrap().body.slice(..1);
     drop(reading);

@@ -6,7 +6,12 @@ use larder_http::{Step, UpstreamFailure};
 
 fn stored(control: &str) -> Stage {
     let mut stage = Stage::new();
-    stage.ask(&get("/"), 200, &[("cache-control", control), ("etag", "\"1\"")], "old");
+    stage.ask(
+        &get("/"),
+        200,
+        &[("cache-control", control), ("etag", "\"1\"")],
+        "old",
+    );
     stage.wait(12);
     stage
 }
@@ -15,13 +20,19 @@ fn stored(control: &str) -> Stage {
 fn failing(stage: &mut Stage, failure: UpstreamFailure) -> (u16, String) {
     let exchange = stage.open(&get("/"));
     let answer = stage.fail(exchange, failure);
-    (answer.status.as_u16(), answer.headers["cache-status"].to_str().unwrap().to_owned())
+    (
+        answer.status.as_u16(),
+        answer.headers["cache-status"].to_str().unwrap().to_owned(),
+    )
 }
 
 #[test]
 fn one_validates_in_the_background_and_nobody_waits() {
     let mut stage = stored("max-age=10, stale-while-revalidate=5");
-    let Step::Refresh(answer, mut exchange) = stage.cache.on_request(&get("/").head(), stage.now) else { panic!() };
+    let Step::Refresh(answer, mut exchange) = stage.cache.on_request(&get("/").head(), stage.now)
+    else {
+        panic!()
+    };
     assert_eq!(
         (&answer.body[..], &answer.headers["cache-status"]),
         (&b"old"[..], &"larder; hit; ttl=-2".parse().unwrap())
@@ -38,7 +49,9 @@ fn one_validates_in_the_background_and_nobody_waits() {
 fn a_refresh_that_fails_lets_the_next_try() {
     let mut stage = stored("max-age=10, stale-while-revalidate=5");
     for _ in 0..2 {
-        let Step::Refresh(_, exchange) = stage.cache.on_request(&get("/").head(), stage.now) else { panic!() };
+        let Step::Refresh(_, exchange) = stage.cache.on_request(&get("/").head(), stage.now) else {
+            panic!()
+        };
         stage.fail(exchange, UpstreamFailure::Unreachable);
         stage.wait(1);
     }
@@ -48,23 +61,42 @@ fn a_refresh_that_fails_lets_the_next_try() {
 /// beside `s-maxage`, as frameworks do.
 #[test]
 fn s_maxage_makes_the_stale_directives_void() {
-    let strict = larder_http::Config { strict_s_maxage: true, ..crate::stage::config(1 << 20, "lru") };
+    let strict = larder_http::Config {
+        strict_s_maxage: true,
+        ..crate::stage::config(1 << 20, "lru")
+    };
     for field in ["cache-control", "cdn-cache-control"] {
         for is_strict in [false, true] {
             let mut stage = Stage::new();
             if is_strict {
-                stage.cache = larder_http::Cache::new(&strict, &larder_units::Streams::new(1)).unwrap();
+                stage.cache =
+                    larder_http::Cache::new(&strict, &larder_units::Streams::new(1)).unwrap();
             }
             let control = "s-maxage=1, stale-while-revalidate=60";
             stage.ask(&get("/swr"), 200, &[(field, control)], "old");
-            stage.ask(&get("/sie"), 200, &[(field, "s-maxage=1, stale-if-error=60")], "old");
+            stage.ask(
+                &get("/sie"),
+                200,
+                &[(field, "s-maxage=1, stale-if-error=60")],
+                "old",
+            );
             stage.ask(&get("/none"), 200, &[(field, "s-maxage=1")], "old");
-            stage.ask(&get("/never"), 200, &[(field, "s-maxage=1, stale-if-error=60, must-revalidate")], "old");
+            stage.ask(
+                &get("/never"),
+                200,
+                &[(field, "s-maxage=1, stale-if-error=60, must-revalidate")],
+                "old",
+            );
             stage.wait(30);
             let step = stage.cache.on_request(&get("/swr").head(), stage.now);
             assert_eq!(matches!(step, Step::Refresh(..)), !is_strict, "{field}");
             stage.give_up(step);
-            for (target, allowed) in [("/sie", true), ("/none", false), ("/never", false), ("/swr", false)] {
+            for (target, allowed) in [
+                ("/sie", true),
+                ("/none", false),
+                ("/never", false),
+                ("/swr", false),
+            ] {
                 stage.wait(31 * u64::from(target == "/swr"));
                 let exchange = stage.open(&get(target));
                 let answer = stage.fail(exchange, UpstreamFailure::Unreachable);
@@ -93,9 +125,18 @@ fn each_client_waits_for_a_failing_origin() {
         for _ in 0..3 {
             // Nobody waits, and the origin is left alone for a second.
             assert_eq!(stage.ask_store(&get("/")).body, b"old");
-            assert_eq!(stage.ask_store(&get("/")).header("cache-status").split("; ").nth(1), Some("hit"));
+            assert_eq!(
+                stage
+                    .ask_store(&get("/"))
+                    .header("cache-status")
+                    .split("; ")
+                    .nth(1),
+                Some("hit")
+            );
             stage.wait(1);
-            let Step::Refresh(answer, exchange) = stage.cache.on_request(&get("/").head(), stage.now) else {
+            let Step::Refresh(answer, exchange) =
+                stage.cache.on_request(&get("/").head(), stage.now)
+            else {
                 panic!("it is tried in the background")
             };
             assert_eq!(answer.body, "old");
@@ -107,8 +148,15 @@ fn each_client_waits_for_a_failing_origin() {
         assert!(fail(&mut stage, exchange) >= 500);
         stage.wait(1);
         let step = stage.cache.on_request(&get("/").head(), stage.now);
-        let Step::Refresh(_, exchange) = step else { panic!("{step:?}") };
-        stage.reply(exchange, 200, &[("cache-control", "max-age=10, stale-if-error=99")], "new");
+        let Step::Refresh(_, exchange) = step else {
+            panic!("{step:?}")
+        };
+        stage.reply(
+            exchange,
+            200,
+            &[("cache-control", "max-age=10, stale-if-error=99")],
+            "new",
+        );
         assert_eq!(stage.ask_store(&get("/")).body, b"new");
         // It has recovered: what is stale is validated first.
         stage.wait(11);
@@ -151,7 +199,8 @@ fn who_must_not_get_stale_waits() {
         let _ = stored(control).open(&get("/"));
     }
     for wish in ["no-cache", "max-age=20", "min-fresh=1", "no-store"] {
-        let _ = stored("max-age=10, stale-while-revalidate=99").open(&get("/").with("cache-control", wish));
+        let _ = stored("max-age=10, stale-while-revalidate=99")
+            .open(&get("/").with("cache-control", wish));
     }
 }
 
@@ -161,12 +210,19 @@ fn stale_if_error_as_long_as_the_response_says() {
         let mut stage = stored("max-age=10, stale-if-error=3");
         let seen = stage.ask(&get("/"), status, &[], "trouble");
         assert_eq!((seen.status, &seen.body[..]), (200, &b"old"[..]));
-        let expected = format!("larder; fwd=stale; fwd-status={status}; ttl=-2; detail=stale-if-error");
-        assert_eq!((seen.header("cache-status"), seen.header("age")), (expected.as_str(), "12"));
+        let expected =
+            format!("larder; fwd=stale; fwd-status={status}; ttl=-2; detail=stale-if-error");
+        assert_eq!(
+            (seen.header("cache-status"), seen.header("age")),
+            (expected.as_str(), "12")
+        );
     }
     let mut stage = stored("max-age=10, stale-if-error=3");
     let (status, cache_status) = failing(&mut stage, UpstreamFailure::Unreachable);
-    assert_eq!((status, cache_status.as_str()), (200, "larder; fwd=stale; ttl=-2; detail=stale-if-error"));
+    assert_eq!(
+        (status, cache_status.as_str()),
+        (200, "larder; fwd=stale; ttl=-2; detail=stale-if-error")
+    );
     stage.wait(1);
     assert_eq!(stage.ask(&get("/"), 503, &[], "trouble").status, 503);
     assert_eq!(failing(&mut stage, UpstreamFailure::Unreachable).0, 502);
@@ -176,19 +232,33 @@ fn stale_if_error_as_long_as_the_response_says() {
 fn without_a_word_only_where_the_origin_is_out_of_reach() {
     let mut stage = stored("max-age=10");
     assert_eq!(stage.ask(&get("/"), 503, &[], "trouble").status, 503);
-    for failure in [UpstreamFailure::Unreachable, UpstreamFailure::TimedOut, UpstreamFailure::Malformed] {
+    for failure in [
+        UpstreamFailure::Unreachable,
+        UpstreamFailure::TimedOut,
+        UpstreamFailure::Malformed,
+    ] {
         assert_eq!(failing(&mut stored("max-age=10"), failure).0, 200);
     }
     assert_eq!(failing(&mut stage, UpstreamFailure::Circle).0, 508);
     stage.wait(3600);
     assert_eq!(failing(&mut stage, UpstreamFailure::Unreachable).0, 502);
-    for control in
-        ["max-age=10, must-revalidate", "max-age=10, proxy-revalidate", "s-maxage=10", "max-age=10, no-cache"]
-    {
+    for control in [
+        "max-age=10, must-revalidate",
+        "max-age=10, proxy-revalidate",
+        "s-maxage=10",
+        "max-age=10, no-cache",
+    ] {
         let status = failing(&mut stored(control), UpstreamFailure::Unreachable).0;
         assert!(status == 504 || status == 502, "{control}: {status}");
     }
-    assert_eq!(failing(&mut stored("max-age=10, stale-if-error=0"), UpstreamFailure::Unreachable).0, 502);
+    assert_eq!(
+        failing(
+            &mut stored("max-age=10, stale-if-error=0"),
+            UpstreamFailure::Unreachable
+        )
+        .0,
+        502
+    );
 }
 
 /// RFC 9111 §5.2.1.4: what a reload asks for is not replaced by what it wanted confirmed, be that
@@ -199,7 +269,11 @@ fn a_reload_gets_the_error() {
         let mut stage = stored("max-age=15, stale-if-error=99");
         stage.wait(wait);
         let exchange = stage.open(&get("/").with("cache-control", "no-cache"));
-        assert_eq!(stage.fail(exchange, UpstreamFailure::Unreachable).status, 502, "{wait}");
+        assert_eq!(
+            stage.fail(exchange, UpstreamFailure::Unreachable).status,
+            502,
+            "{wait}"
+        );
     }
 }
 
@@ -228,12 +302,25 @@ fn an_origin_whose_clock_is_behind_never_hits() {
         let mut stage = Stage::new();
         stage.ask(&get("/"), 200, &[lifetime, date, ("etag", "\"1\"")], "page");
         stage.wait(59);
-        assert_eq!(stage.ask_store(&get("/")).header("age"), "59", "{lifetime:?}");
+        assert_eq!(
+            stage.ask_store(&get("/")).header("age"),
+            "59",
+            "{lifetime:?}"
+        );
         stage.wait(1);
         assert!(!stage.is_hit(&get("/")), "{lifetime:?}");
         assert_eq!(stage.cache.counters().clocks_behind, 1);
         // A 304 of the same clock.
-        stage.ask(&get("/"), 304, &[max_age, ("date", "Sun, 06 Nov 1994 08:48:37 GMT"), ("etag", "\"1\"")], "");
+        stage.ask(
+            &get("/"),
+            304,
+            &[
+                max_age,
+                ("date", "Sun, 06 Nov 1994 08:48:37 GMT"),
+                ("etag", "\"1\""),
+            ],
+            "",
+        );
         assert!(stage.is_hit(&get("/")), "{lifetime:?}");
     }
     for of_a_cache in [
@@ -253,8 +340,17 @@ fn an_origin_whose_clock_is_behind_never_hits() {
     // Each origin is reported once, and not for a second.
     let mut stage = Stage::new();
     let warned = [("date", "Sun, 06 Nov 1994 08:49:36 GMT"), date, date].map(|date| {
-        stage.ask(&get("/"), 200, &[("cache-control", "no-store"), date], "page");
-        stage.outbox.clock_behind.take().map(|origin| (origin.authority, origin.behind.as_secs()))
+        stage.ask(
+            &get("/"),
+            200,
+            &[("cache-control", "no-store"), date],
+            "page",
+        );
+        stage
+            .outbox
+            .clock_behind
+            .take()
+            .map(|origin| (origin.authority, origin.behind.as_secs()))
     });
     assert_eq!(warned, [None, Some(("example.com".to_owned(), 120)), None]);
 }

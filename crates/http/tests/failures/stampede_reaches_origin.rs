@@ -5,8 +5,8 @@ use crate::stage::{Fields, Reader, Request, Stage, get, headers};
 use crate::world::World;
 use http::{StatusCode, Version};
 use larder_http::{
-    Assembly, Cache, Completion, Config, Exchange, Fill, Follower, JoinResult, Joined, Piece, Read, Refusal, Reply,
-    ResponseHead, Room, SliceFollower, SliceJoin, Step, UpstreamFailure,
+    Assembly, Cache, Completion, Config, Exchange, Fill, Follower, JoinResult, Joined, Piece, Read,
+    Refusal, Reply, ResponseHead, Room, SliceFollower, SliceJoin, Step, UpstreamFailure,
 };
 use larder_units::Streams;
 
@@ -45,7 +45,9 @@ fn at_once(stage: &mut Stage, follower: Follower, request: &Request) -> JoinResu
 /// A response whose body is collected begins.
 fn start(stage: &mut Stage, leader: Box<Exchange>, fields: Fields<'_>) -> Box<Fill> {
     match stage.respond(leader, head(200, fields)) {
-        Reply::Relay { fill: Some(fill), .. } => fill,
+        Reply::Relay {
+            fill: Some(fill), ..
+        } => fill,
         reply => panic!("{reply:?}"),
     }
 }
@@ -59,7 +61,11 @@ fn read(stage: &mut Stage, reader: &mut Reader) -> Option<Vec<u8>> {
 }
 
 fn head(status: u16, fields: Fields<'_>) -> ResponseHead {
-    ResponseHead { status: StatusCode::from_u16(status).unwrap(), version: Version::HTTP_11, headers: headers(fields) }
+    ResponseHead {
+        status: StatusCode::from_u16(status).unwrap(),
+        version: Version::HTTP_11,
+        headers: headers(fields),
+    }
 }
 
 /// Returns true if a request is forwarded that began to wait at this moment and got no answer.
@@ -84,34 +90,85 @@ fn followers_stream_what_the_leader_gets() {
     let leader = stage.open(&get("/"));
     let part = get("/").with("range", "bytes=3-7");
     let known = get("/").with("if-none-match", "\"1\"");
-    let (whole, of_part, of_known) =
-        (follow(&mut stage, &get("/")), follow(&mut stage, &part), follow(&mut stage, &known));
+    let (whole, of_part, of_known) = (
+        follow(&mut stage, &get("/")),
+        follow(&mut stage, &part),
+        follow(&mut stage, &known),
+    );
     let whole = waiting(&mut stage, whole, &get("/"));
-    let fields: Fields<'_> = &[PAGE, ("etag", "\"1\""), ("content-length", "10"), ("date", crate::stage::THEN_TEXT)];
+    let fields: Fields<'_> = &[
+        PAGE,
+        ("etag", "\"1\""),
+        ("content-length", "10"),
+        ("date", crate::stage::THEN_TEXT),
+    ];
     let mut fill = start(&mut stage, leader, fields);
     stage.push(&mut fill, b"01234");
-    let JoinResult::Stream { status, headers, part: all } = woken(&mut stage, whole, &get("/")) else { panic!() };
-    assert_eq!((status.as_u16(), &headers["content-length"]), (200, &"10".parse().unwrap()));
-    assert_eq!(headers["cache-status"], "larder; fwd=uri-miss; fwd-status=200; collapsed");
+    let JoinResult::Stream {
+        status,
+        headers,
+        part: all,
+    } = woken(&mut stage, whole, &get("/"))
+    else {
+        panic!()
+    };
+    assert_eq!(
+        (status.as_u16(), &headers["content-length"]),
+        (200, &"10".parse().unwrap())
+    );
+    assert_eq!(
+        headers["cache-status"],
+        "larder; fwd=uri-miss; fwd-status=200; collapsed"
+    );
     let mut body = stage.reader(&all).unwrap();
     assert_eq!(read(&mut stage, &mut body).unwrap(), b"01234");
-    let JoinResult::Stream { status, headers, part: bytes } = woken(&mut stage, of_part, &part) else { panic!() };
-    assert_eq!((status.as_u16(), &headers["content-range"]), (206, &"bytes 3-7/10".parse().unwrap()));
+    let JoinResult::Stream {
+        status,
+        headers,
+        part: bytes,
+    } = woken(&mut stage, of_part, &part)
+    else {
+        panic!()
+    };
+    assert_eq!(
+        (status.as_u16(), &headers["content-range"]),
+        (206, &"bytes 3-7/10".parse().unwrap())
+    );
     let mut range = stage.reader(&bytes).unwrap();
     assert_eq!(read(&mut stage, &mut range).unwrap(), b"34");
     assert_eq!(stage.read(&mut range), Read::Wait);
-    let JoinResult::Answer(answer) = woken(&mut stage, of_known, &known) else { panic!() };
+    let JoinResult::Answer(answer) = woken(&mut stage, of_known, &known) else {
+        panic!()
+    };
     assert_eq!(answer.status, 304);
     // A request that comes while the body is in flight joins as well.
     let late = follow(&mut stage, &get("/"));
     stage.push(&mut fill, b"56789");
-    assert_eq!((read(&mut stage, &mut range).unwrap(), read(&mut stage, &mut range)), (b"567".to_vec(), None));
+    assert_eq!(
+        (
+            read(&mut stage, &mut range).unwrap(),
+            read(&mut stage, &mut range)
+        ),
+        (b"567".to_vec(), None)
+    );
     assert_eq!(stage.complete(fill), Completion::Stored);
-    assert_eq!((read(&mut stage, &mut body).unwrap(), read(&mut stage, &mut body)), (b"56789".to_vec(), None));
-    assert!(matches!(at_once(&mut stage, late, &get("/")), JoinResult::Again(_)));
+    assert_eq!(
+        (
+            read(&mut stage, &mut body).unwrap(),
+            read(&mut stage, &mut body)
+        ),
+        (b"56789".to_vec(), None)
+    );
+    assert!(matches!(
+        at_once(&mut stage, late, &get("/")),
+        JoinResult::Again(_)
+    ));
     assert_eq!(stage.ask_store(&get("/")).body, b"0123456789");
     let counters = stage.cache.counters();
-    assert_eq!((counters.collapsed, counters.forwarded.iter().sum::<u64>()), (4, 1));
+    assert_eq!(
+        (counters.collapsed, counters.forwarded.iter().sum::<u64>()),
+        (4, 1)
+    );
 }
 
 /// Released by the head, and remembered: the next ones do not wait at all, until it turns
@@ -119,9 +176,16 @@ fn followers_stream_what_the_leader_gets() {
 #[test]
 fn what_may_not_be_shared_keeps_nobody_waiting() {
     for fields in [
-        &[("cache-control", "private, max-age=60"), ("content-length", "1")][..],
+        &[
+            ("cache-control", "private, max-age=60"),
+            ("content-length", "1"),
+        ][..],
         &[("cache-control", "no-store"), ("content-length", "1")],
-        &[("cache-control", "no-cache"), ("etag", "\"1\""), ("content-length", "1")],
+        &[
+            ("cache-control", "no-cache"),
+            ("etag", "\"1\""),
+            ("content-length", "1"),
+        ],
         &[PAGE, ("vary", "*"), ("content-length", "1")],
         &[PAGE, ("set-cookie", "a=1"), ("content-length", "1")],
     ] {
@@ -129,7 +193,10 @@ fn what_may_not_be_shared_keeps_nobody_waiting() {
         let leader = stage.open(&get("/"));
         let follower = follow(&mut stage, &get("/"));
         let reply = stage.respond(leader, head(200, fields));
-        assert!(matches!(woken(&mut stage, follower, &get("/")), JoinResult::Again(_)), "{fields:?}");
+        assert!(
+            matches!(woken(&mut stage, follower, &get("/")), JoinResult::Again(_)),
+            "{fields:?}"
+        );
         for _ in 0..3 {
             assert!(is_forwarded(&mut stage, &get("/")), "{fields:?}");
         }
@@ -148,13 +215,28 @@ fn other_variants_and_other_wishes_go_alone() {
     let german = get("/").with("accept-language", "de");
     let leader = stage.open(&get("/"));
     let follower = follow(&mut stage, &german);
-    assert!(is_forwarded(&mut stage, &get("/").with("cache-control", "no-store")));
-    assert!(!is_forwarded(&mut stage, &get("/").with("cache-control", "only-if-cached")));
-    assert!(is_forwarded(&mut stage, &crate::stage::request(http::Method::HEAD, "/")));
+    assert!(is_forwarded(
+        &mut stage,
+        &get("/").with("cache-control", "no-store")
+    ));
+    assert!(!is_forwarded(
+        &mut stage,
+        &get("/").with("cache-control", "only-if-cached")
+    ));
+    assert!(is_forwarded(
+        &mut stage,
+        &crate::stage::request(http::Method::HEAD, "/")
+    ));
     let fields: Fields<'_> = &[PAGE, ("vary", "accept-language"), ("content-length", "1")];
     let _reply = stage.respond(leader, head(200, fields));
-    assert!(matches!(woken(&mut stage, follower, &german), JoinResult::Again(_)));
-    assert!(is_forwarded(&mut stage, &german), "it does not wait for what is not its variant");
+    assert!(matches!(
+        woken(&mut stage, follower, &german),
+        JoinResult::Again(_)
+    ));
+    assert!(
+        is_forwarded(&mut stage, &german),
+        "it does not wait for what is not its variant"
+    );
     let _ = follow(&mut stage, &get("/"));
 }
 
@@ -163,7 +245,10 @@ fn other_variants_and_other_wishes_go_alone() {
 fn requests_for_less_lead_nobody() {
     let mut stage = Stage::new();
     let _part = stage.open(&get("/").with("range", "bytes=0-0"));
-    assert!(is_forwarded(&mut stage, &get("/").with("if-none-match", "\"1\"")));
+    assert!(is_forwarded(
+        &mut stage,
+        &get("/").with("if-none-match", "\"1\"")
+    ));
     let _leader = stage.open(&get("/"));
     let _ = follow(&mut stage, &get("/"));
 }
@@ -173,21 +258,38 @@ fn an_origin_in_trouble_is_asked_once() {
     let mut stage = Stage::new();
     let leader = stage.open(&get("/"));
     let follower = follow(&mut stage, &get("/"));
-    let fields: Fields<'_> = &[("retry-after", "5"), ("set-cookie", "secret=1"), ("content-length", "0")];
+    let fields: Fields<'_> = &[
+        ("retry-after", "5"),
+        ("set-cookie", "secret=1"),
+        ("content-length", "0"),
+    ];
     stage.respond(leader, head(503, fields));
-    let JoinResult::Answer(answer) = woken(&mut stage, follower, &get("/")) else { panic!() };
-    assert_eq!((answer.status.as_u16(), &answer.headers["retry-after"]), (503, &"5".parse().unwrap()));
-    assert!(!answer.headers.contains_key("set-cookie"), "the leader's alone");
+    let JoinResult::Answer(answer) = woken(&mut stage, follower, &get("/")) else {
+        panic!()
+    };
+    assert_eq!(
+        (answer.status.as_u16(), &answer.headers["retry-after"]),
+        (503, &"5".parse().unwrap())
+    );
+    assert!(
+        !answer.headers.contains_key("set-cookie"),
+        "the leader's alone"
+    );
     let leader = stage.open(&get("/"));
     let follower = follow(&mut stage, &get("/"));
     stage.fail(leader, UpstreamFailure::TimedOut);
-    let JoinResult::Answer(answer) = woken(&mut stage, follower, &get("/")) else { panic!() };
+    let JoinResult::Answer(answer) = woken(&mut stage, follower, &get("/")) else {
+        panic!()
+    };
     assert_eq!(answer.status, 504);
     // A 500 may be one request's own.
     let leader = stage.open(&get("/"));
     let follower = follow(&mut stage, &get("/"));
     stage.respond(leader, head(500, &[("content-length", "0")]));
-    assert!(matches!(woken(&mut stage, follower, &get("/")), JoinResult::Again(_)));
+    assert!(matches!(
+        woken(&mut stage, follower, &get("/")),
+        JoinResult::Again(_)
+    ));
 }
 
 #[test]
@@ -195,18 +297,32 @@ fn a_leader_that_is_given_up_strands_nobody() {
     let mut stage = Stage::new();
     let leader = stage.open(&get("/"));
     let [first, second] = [(); 2].map(|()| follow(&mut stage, &get("/")));
-    let (first, second) = (waiting(&mut stage, first, &get("/")), waiting(&mut stage, second, &get("/")));
+    let (first, second) = (
+        waiting(&mut stage, first, &get("/")),
+        waiting(&mut stage, second, &get("/")),
+    );
     stage.abandon(leader);
     stage.cache.check_invariants();
-    let JoinResult::Again(joined) = woken(&mut stage, first, &get("/")) else { panic!() };
-    let Step::Forward(leader) = stage.cache.on_released(&get("/").head(), joined, stage.now) else { panic!() };
+    let JoinResult::Again(joined) = woken(&mut stage, first, &get("/")) else {
+        panic!()
+    };
+    let Step::Forward(leader) = stage.cache.on_released(&get("/").head(), joined, stage.now) else {
+        panic!()
+    };
     // It leads: the other one follows it now.
-    let JoinResult::Again(joined) = woken(&mut stage, second, &get("/")) else { panic!() };
-    let Step::Follow(follower) = stage.cache.on_released(&get("/").head(), joined, stage.now) else { panic!() };
+    let JoinResult::Again(joined) = woken(&mut stage, second, &get("/")) else {
+        panic!()
+    };
+    let Step::Follow(follower) = stage.cache.on_released(&get("/").head(), joined, stage.now)
+    else {
+        panic!()
+    };
     stage.cache.check_invariants();
     let fields: Fields<'_> = &[PAGE, ("content-length", "10")];
     let fill = start(&mut stage, leader, fields);
-    let JoinResult::Stream { part, .. } = woken(&mut stage, follower, &get("/")) else { panic!() };
+    let JoinResult::Stream { part, .. } = woken(&mut stage, follower, &get("/")) else {
+        panic!()
+    };
     let mut body = stage.reader(&part).unwrap();
     assert_eq!(stage.read(&mut body), Read::Wait);
     stage.abort(fill);
@@ -225,7 +341,10 @@ fn a_follower_that_leaves_disturbs_nobody() {
     let further = follow(&mut stage, &get("/"));
     let fill = start(&mut stage, leader, &[PAGE, ("content-length", "1")]);
     assert_eq!(stage.outbox.woken.len(), 2, "those who are there");
-    assert!(matches!(woken(&mut stage, stays, &get("/")), JoinResult::Stream { .. }));
+    assert!(matches!(
+        woken(&mut stage, stays, &get("/")),
+        JoinResult::Stream { .. }
+    ));
     // Woken, it leaves all the same.
     stage.cache.on_follower_left(further);
     stage.abort(fill);
@@ -238,13 +357,21 @@ fn nobody_joins_what_only_passes() {
     let mut stage = Stage::with(100_000, "lru");
     let leader = stage.open(&get("/"));
     let woken_late = follow(&mut stage, &get("/"));
-    let mut fill = start(&mut stage, leader, &[PAGE, ("transfer-encoding", "chunked")]);
+    let mut fill = start(
+        &mut stage,
+        leader,
+        &[PAGE, ("transfer-encoding", "chunked")],
+    );
     let mut client = stage.reader(&fill.part()).unwrap();
     let early = follow(&mut stage, &get("/"));
-    let JoinResult::Stream { part, .. } = at_once(&mut stage, early, &get("/")) else { panic!() };
+    let JoinResult::Stream { part, .. } = at_once(&mut stage, early, &get("/")) else {
+        panic!()
+    };
     let mut early = stage.reader(&part).unwrap();
     let begun = follow(&mut stage, &get("/"));
-    let JoinResult::Stream { part: too_late, .. } = at_once(&mut stage, begun, &get("/")) else { panic!() };
+    let JoinResult::Stream { part: too_late, .. } = at_once(&mut stage, begun, &get("/")) else {
+        panic!()
+    };
     let mut pushed = 0;
     while stage.room(&fill) == Room::Ready {
         stage.push(&mut fill, &[7; 1000]);
@@ -255,7 +382,9 @@ fn nobody_joins_what_only_passes() {
     // A follower that was told to read it, and comes too late, asks again. So does one that is
     // woken now.
     assert!(stage.reader(&too_late).is_none());
-    let JoinResult::Again(joined) = woken(&mut stage, woken_late, &get("/")) else { panic!() };
+    let JoinResult::Again(joined) = woken(&mut stage, woken_late, &get("/")) else {
+        panic!()
+    };
     assert!(is_released_to_the_origin(&mut stage, &get("/"), joined));
     // No new request follows, and none leads in its place.
     for _ in 0..2 {
@@ -271,7 +400,10 @@ fn nobody_joins_what_only_passes() {
     }
     assert_eq!(stage.room(&fill), Room::Ready);
     assert_eq!(stage.complete(fill), Completion::Refused(Refusal::TooLarge));
-    assert_eq!((stage.read(&mut client), stage.read(&mut early)), (Read::End, Read::End));
+    assert_eq!(
+        (stage.read(&mut client), stage.read(&mut early)),
+        (Read::End, Read::End)
+    );
     stage.cache.check_invariants();
 }
 
@@ -282,14 +414,24 @@ fn slice_in_flight(world: &mut World) -> (Box<Exchange>, Assembly, [SliceFollowe
     let stage = &mut world.stage;
     let mut ask = |range: &str| {
         let request = get("/").with("range", range);
-        let Step::Assemble(assembled) = stage.cache.on_request(&request.head(), stage.now) else { panic!() };
+        let Step::Assemble(assembled) = stage.cache.on_request(&request.head(), stage.now) else {
+            panic!()
+        };
         let mut assembly = assembled.body;
         (stage.cache.next_piece(&mut assembly, stage.now), assembly)
     };
-    let (Piece::Ask(exchange), _) = ask("bytes=20480-24575") else { panic!() };
-    let (Piece::Wait(first), assembly) = ask("bytes=20485-20499") else { panic!() };
-    let (Piece::Wait(second), _) = ask("bytes=20480-30000") else { panic!() };
-    let SliceJoin::Wait(first) = stage.cache.join_slice(first) else { panic!() };
+    let (Piece::Ask(exchange), _) = ask("bytes=20480-24575") else {
+        panic!()
+    };
+    let (Piece::Wait(first), assembly) = ask("bytes=20485-20499") else {
+        panic!()
+    };
+    let (Piece::Wait(second), _) = ask("bytes=20480-30000") else {
+        panic!()
+    };
+    let SliceJoin::Wait(first) = stage.cache.join_slice(first) else {
+        panic!()
+    };
     assert!(!stage.is_woken(first.id()) && !stage.is_woken(second.id()));
     stage.cache.check_invariants();
     (exchange, assembly, [first, second])
@@ -303,17 +445,32 @@ fn a_slice_is_requested_once() {
     let (leader, mut assembly, [reads, leaves]) = slice_in_flight(&mut world);
     let (status, headers, content) = world.origin.respond(&leader.retry_headers()).unwrap();
     let stage = &mut world.stage;
-    let fill = stage.respond_with_slice(leader, ResponseHead { status, version: Version::HTTP_11, headers });
+    let fill = stage.respond_with_slice(
+        leader,
+        ResponseHead {
+            status,
+            version: Version::HTTP_11,
+            headers,
+        },
+    );
     assert!(stage.is_woken(reads.id()) && stage.is_woken(leaves.id()));
     stage.cache.on_slice_follower_left(leaves);
-    let SliceJoin::Read(part) = stage.cache.join_slice(reads) else { panic!() };
+    let SliceJoin::Read(part) = stage.cache.join_slice(reads) else {
+        panic!()
+    };
     let mut reader = stage.reader(&part).unwrap();
     assert_eq!(stage.read(&mut reader), Read::Wait);
     world.collect(fill.unwrap(), &content);
-    assert_eq!(read(&mut world.stage, &mut reader).unwrap(), world.origin.content[20485..20500]);
+    assert_eq!(
+        read(&mut world.stage, &mut reader).unwrap(),
+        world.origin.content[20485..20500]
+    );
     assert_eq!(read(&mut world.stage, &mut reader), None);
     assembly.took(15);
-    assert!(matches!(world.stage.cache.next_piece(&mut assembly, world.stage.now), Piece::End));
+    assert!(matches!(
+        world.stage.cache.next_piece(&mut assembly, world.stage.now),
+        Piece::End
+    ));
     assert_eq!(world.asked(), ["bytes=20480-24575"]);
     assert!(world.range("bytes=20480-24575").is_hit());
     world.stage.cache.check_invariants();
@@ -332,10 +489,19 @@ fn the_leader_of_a_slice_strands_nobody() {
         for follower in followers {
             assert!(stage.is_woken(follower.id()));
             let join = stage.cache.join_slice(follower);
-            assert!(matches!((fails, &join), (true, SliceJoin::Broken) | (false, SliceJoin::Again)), "{join:?}");
+            assert!(
+                matches!(
+                    (fails, &join),
+                    (true, SliceJoin::Broken) | (false, SliceJoin::Again)
+                ),
+                "{join:?}"
+            );
         }
         // The next one leads.
-        assert!(matches!(stage.cache.next_piece(&mut assembly, stage.now), Piece::Ask(_)));
+        assert!(matches!(
+            stage.cache.next_piece(&mut assembly, stage.now),
+            Piece::Ask(_)
+        ));
         stage.cache.check_invariants();
     }
 }
@@ -345,7 +511,12 @@ fn the_leader_of_a_slice_strands_nobody() {
 fn an_invalidation_parts_before_from_after() {
     let mut stage = Stage::new();
     let _leader = stage.open(&get("/"));
-    stage.ask(&crate::stage::request(http::Method::POST, "/"), 200, &[], "changed");
+    stage.ask(
+        &crate::stage::request(http::Method::POST, "/"),
+        200,
+        &[],
+        "changed",
+    );
     let _other = stage.open(&get("/"));
     let _ = follow(&mut stage, &get("/"));
 }
@@ -361,14 +532,39 @@ fn what_is_not_admitted_is_shared_all_the_same() {
     let follower = follow(&mut stage, &get("/"));
     let follower = waiting(&mut stage, follower, &get("/"));
     let fields: Fields<'_> = &[PAGE, ("content-length", "1")];
-    let Reply::Relay { fill: Some(mut fill), headers, .. } = stage.respond(leader, head(200, fields)) else { panic!() };
-    assert_eq!(headers["cache-status"], "larder; fwd=uri-miss; fwd-status=200");
-    let JoinResult::Stream { part, .. } = woken(&mut stage, follower, &get("/")) else { panic!() };
+    let Reply::Relay {
+        fill: Some(mut fill),
+        headers,
+        ..
+    } = stage.respond(leader, head(200, fields))
+    else {
+        panic!()
+    };
+    assert_eq!(
+        headers["cache-status"],
+        "larder; fwd=uri-miss; fwd-status=200"
+    );
+    let JoinResult::Stream { part, .. } = woken(&mut stage, follower, &get("/")) else {
+        panic!()
+    };
     let mut body = stage.reader(&part).unwrap();
     stage.push(&mut fill, b"x");
-    assert_eq!(stage.complete(fill), Completion::Refused(Refusal::NotAdmitted));
-    assert_eq!(stage.cache.filling().bytes(), 1, "who reads it slowly holds it");
-    assert_eq!((read(&mut stage, &mut body).unwrap(), read(&mut stage, &mut body)), (b"x".to_vec(), None));
+    assert_eq!(
+        stage.complete(fill),
+        Completion::Refused(Refusal::NotAdmitted)
+    );
+    assert_eq!(
+        stage.cache.filling().bytes(),
+        1,
+        "who reads it slowly holds it"
+    );
+    assert_eq!(
+        (
+            read(&mut stage, &mut body).unwrap(),
+            read(&mut stage, &mut body)
+        ),
+        (b"x".to_vec(), None)
+    );
     stage.leave(body);
     assert_eq!(stage.cache.filling().bytes(), 0);
 }
@@ -380,14 +576,22 @@ fn who_boards_late_gets_nothing_stale_and_the_true_age() {
     for control in ["max-age=10", "max-age=10, must-revalidate", "s-maxage=10"] {
         let mut stage = Stage::new();
         let leader = stage.open(&get("/"));
-        let fields: Fields<'_> =
-            &[("cache-control", control), ("content-length", "10"), ("date", crate::stage::THEN_TEXT)];
+        let fields: Fields<'_> = &[
+            ("cache-control", control),
+            ("content-length", "10"),
+            ("date", crate::stage::THEN_TEXT),
+        ];
         let _reply = stage.respond(leader, head(200, fields));
         stage.wait(9);
         let late = follow(&mut stage, &get("/"));
-        let JoinResult::Stream { headers, .. } = at_once(&mut stage, late, &get("/")) else { panic!("{control}") };
+        let JoinResult::Stream { headers, .. } = at_once(&mut stage, late, &get("/")) else {
+            panic!("{control}")
+        };
         assert_eq!(headers["age"], "9", "{control}");
-        assert!(is_forwarded(&mut stage, &get("/").with("cache-control", "max-age=5")), "{control}");
+        assert!(
+            is_forwarded(&mut stage, &get("/").with("cache-control", "max-age=5")),
+            "{control}"
+        );
         stage.wait(1);
         assert!(is_forwarded(&mut stage, &get("/")), "{control}");
     }
@@ -397,12 +601,18 @@ fn who_boards_late_gets_nothing_stale_and_the_true_age() {
 fn cache_number(number: u8) -> Stage {
     let mut config = crate::stage::config(1 << 20, "lru");
     config.hash_key = [number; 16];
-    Stage { cache: Cache::new(&config, &Streams::new(1)).unwrap(), ..Stage::new() }
+    Stage {
+        cache: Cache::new(&config, &Streams::new(1)).unwrap(),
+        ..Stage::new()
+    }
 }
 
 /// The same request as the next cache gets it.
 fn passed(exchange: &Exchange) -> Request {
-    Request { headers: exchange.upstream_headers(), ..get("/") }
+    Request {
+        headers: exchange.upstream_headers(),
+        ..get("/")
+    }
 }
 
 /// Failure: fifty caches request one page from one cache, and the origin gets fifty requests.
@@ -413,12 +623,21 @@ fn requests_of_other_caches_of_our_name_follow_each_other() {
     let _leader = stage.open(&get("/"));
     let [first, second] = [1, 2].map(|number| passed(&cache_number(number).open(&get("/"))));
     let foremost = stage.open(&first);
-    let _followers = [follow(&mut stage, &second), follow(&mut stage, &get("/").with("via", "1.1 larder"))];
+    let _followers = [
+        follow(&mut stage, &second),
+        follow(&mut stage, &get("/").with("via", "1.1 larder")),
+    ];
     let client = follow(&mut stage, &get("/"));
     let _fill = start(&mut stage, foremost, &[PAGE, ("content-length", "1")]);
-    assert!(matches!(woken(&mut stage, client, &get("/")), JoinResult::Stream { .. }));
+    assert!(matches!(
+        woken(&mut stage, client, &get("/")),
+        JoinResult::Stream { .. }
+    ));
     // What is coming can be shared with everybody.
-    let _further = follow(&mut stage, &second.with("cdn-loop", "larder").with("cdn-loop", "larder"));
+    let _further = follow(
+        &mut stage,
+        &second.with("cdn-loop", "larder").with("cdn-loop", "larder"),
+    );
 }
 
 /// Failure: a request that came back in a loop waits for itself, or two caches that are each
@@ -456,7 +675,10 @@ fn a_reload_does_not_board_what_flew_before_it() {
         let picky = get("/").with("cache-control", "min-fresh=61");
         let waits = follow(&mut stage, &picky);
         let _fill = start(&mut stage, leader, &[PAGE, ("content-length", "1")]);
-        assert!(matches!(woken(&mut stage, waits, &picky), JoinResult::Again(_)));
+        assert!(matches!(
+            woken(&mut stage, waits, &picky),
+            JoinResult::Again(_)
+        ));
         assert!(is_forwarded(&mut stage, &get("/").with(wish.0, wish.1)));
     }
 }
@@ -481,7 +703,13 @@ fn a_reload_follows_only_what_is_as_much_of_a_reload() {
         let mut stage = Stage::new();
         let leader = stage.open(leads);
         let step = stage.cache.on_request(&comes.head(), stage.now);
-        assert_eq!(matches!(step, Step::Follow(_)), follows, "{:?} {:?}", leads.headers, comes.headers);
+        assert_eq!(
+            matches!(step, Step::Follow(_)),
+            follows,
+            "{:?} {:?}",
+            leads.headers,
+            comes.headers
+        );
         if !follows {
             // It has taken the lead: what comes now follows it.
             let waits = follow(&mut stage, comes);
@@ -495,14 +723,24 @@ fn a_reload_follows_only_what_is_as_much_of_a_reload() {
 #[test]
 fn a_request_that_follows_a_failed_reload_asks_for_itself() {
     let mut stage = Stage::new();
-    stage.ask(&get("/"), 200, &[("cache-control", "max-age=1, stale-if-error=60")], "x");
+    stage.ask(
+        &get("/"),
+        200,
+        &[("cache-control", "max-age=1, stale-if-error=60")],
+        "x",
+    );
     stage.wait(2);
     let forced = get("/").with("cache-control", "no-cache");
     let leader = stage.open(&forced);
     let (plain, same) = (follow(&mut stage, &get("/")), follow(&mut stage, &forced));
     stage.fail(leader, UpstreamFailure::Unreachable);
-    assert!(matches!(woken(&mut stage, plain, &get("/")), JoinResult::Again(_)));
-    let JoinResult::Answer(answer) = woken(&mut stage, same, &forced) else { panic!() };
+    assert!(matches!(
+        woken(&mut stage, plain, &get("/")),
+        JoinResult::Again(_)
+    ));
+    let JoinResult::Answer(answer) = woken(&mut stage, same, &forced) else {
+        panic!()
+    };
     assert_eq!(answer.status, 502);
     let alone = stage.open(&get("/"));
     assert_eq!(stage.fail(alone, UpstreamFailure::Unreachable).status, 200);
@@ -512,7 +750,10 @@ fn a_request_that_follows_a_failed_reload_asks_for_itself() {
 #[test]
 fn a_cache_without_collapsing_asks_for_each_request() {
     let mut stage = Stage::new();
-    let config = Config { collapse: false, ..crate::stage::config(1 << 20, "lru") };
+    let config = Config {
+        collapse: false,
+        ..crate::stage::config(1 << 20, "lru")
+    };
     stage.cache = Cache::new(&config, &Streams::new(1)).unwrap();
     let [first, second] = [(); 2].map(|()| stage.open(&get("/")));
     stage.reply(first, 200, &[("cache-control", "max-age=60")], "first");
@@ -521,7 +762,11 @@ fn a_cache_without_collapsing_asks_for_each_request() {
 }
 
 /// Sends the first exchange of each request that is not forwarded at once.
-fn ask(stage: &mut Stage, request: &Request, joined: Option<Joined>) -> Result<Box<Exchange>, Follower> {
+fn ask(
+    stage: &mut Stage,
+    request: &Request,
+    joined: Option<Joined>,
+) -> Result<Box<Exchange>, Follower> {
     let step = match joined {
         None => stage.cache.on_request(&request.head(), stage.now),
         Some(joined) => stage.cache.on_released(&request.head(), joined, stage.now),
@@ -539,15 +784,29 @@ fn ask(stage: &mut Stage, request: &Request, joined: Option<Joined>) -> Result<B
 /// Failure: requests that get other variants wait for each other, one after another.
 #[test]
 fn requests_for_other_variants_wait_for_each_other() {
-    let cookies: Vec<Request> = (0..10).map(|number| get("/").with("cookie", &format!("id={number}"))).collect();
+    let cookies: Vec<Request> = (0..10)
+        .map(|number| get("/").with("cookie", &format!("id={number}")))
+        .collect();
     for may_be_stored in [true, false] {
-        let control = if may_be_stored { "public, max-age=60" } else { "private" };
-        let fields: Fields<'_> = &[("cache-control", control), ("vary", "Cookie"), ("content-length", "1")];
+        let control = if may_be_stored {
+            "public, max-age=60"
+        } else {
+            "private"
+        };
+        let fields: Fields<'_> = &[
+            ("cache-control", control),
+            ("vary", "Cookie"),
+            ("content-length", "1"),
+        ];
         let mut stage = Stage::new();
-        let Ok(leader) = ask(&mut stage, &cookies[0], None) else { panic!("nobody else asks") };
+        let Ok(leader) = ask(&mut stage, &cookies[0], None) else {
+            panic!("nobody else asks")
+        };
         let mut followers = Vec::new();
         for request in &cookies[1..] {
-            let Err(follower) = ask(&mut stage, request, None) else { panic!("what varies is not known") };
+            let Err(follower) = ask(&mut stage, request, None) else {
+                panic!("what varies is not known")
+            };
             followers.push(waiting(&mut stage, follower, request));
         }
         // It is complete before the others ask again.
@@ -561,24 +820,39 @@ fn requests_for_other_variants_wait_for_each_other() {
         stage.cache.check_invariants();
         let mut sent = Vec::new();
         for (request, follower) in cookies[1..].iter().zip(followers) {
-            let JoinResult::Again(joined) = woken(&mut stage, follower, request) else { panic!("it is another's") };
-            let Ok(exchange) = ask(&mut stage, request, Some(joined)) else { panic!("it waits") };
+            let JoinResult::Again(joined) = woken(&mut stage, follower, request) else {
+                panic!("it is another's")
+            };
+            let Ok(exchange) = ask(&mut stage, request, Some(joined)) else {
+                panic!("it waits")
+            };
             stage.cache.check_invariants();
             sent.push(exchange);
         }
         // Strangers come meanwhile, and one of the same.
-        let Ok(stranger) = ask(&mut stage, &get("/").with("cookie", "stranger"), None) else { panic!("it waits") };
+        let Ok(stranger) = ask(&mut stage, &get("/").with("cookie", "stranger"), None) else {
+            panic!("it waits")
+        };
         if may_be_stored {
-            let Err(same) = ask(&mut stage, &cookies[1], None) else { panic!("it gets the same") };
+            let Err(same) = ask(&mut stage, &cookies[1], None) else {
+                panic!("it gets the same")
+            };
             let same = waiting(&mut stage, same, &cookies[1]);
             let _fill = start(&mut stage, sent.remove(0), fields);
-            assert!(matches!(woken(&mut stage, same, &cookies[1]), JoinResult::Stream { .. }));
+            assert!(matches!(
+                woken(&mut stage, same, &cookies[1]),
+                JoinResult::Stream { .. }
+            ));
         }
         stage.abandon(stranger);
-        sent.into_iter().for_each(|exchange| stage.abandon(exchange));
+        sent.into_iter()
+            .for_each(|exchange| stage.abandon(exchange));
         stage.cache.check_invariants();
         // Nothing of it is stored any more, and it is still known what varies.
-        let purge = larder_http::Purge { scope: larder_http::Scope::Everything, soft: false };
+        let purge = larder_http::Purge {
+            scope: larder_http::Scope::Everything,
+            soft: false,
+        };
         assert_eq!(stage.cache.purge(&purge, 0, stage.now).next, None);
         stage.wait(300);
         for request in &cookies {
@@ -593,14 +867,35 @@ fn requests_for_other_variants_wait_for_each_other() {
 fn two_lists_of_a_url_are_taken_in_turn() {
     let mut stage = Stage::new();
     let anonymous = |coding: &str| get("/").with("accept-encoding", coding);
-    stage.ask(&anonymous("gzip"), 200, &[PAGE, ("vary", "accept-encoding")], "x");
-    stage.ask(&anonymous("br").with("cookie", "a"), 200, &[PAGE, ("vary", "cookie, accept-encoding")], "x");
-    stage.ask(&anonymous("zstd"), 200, &[PAGE, ("vary", "accept-encoding")], "x");
+    stage.ask(
+        &anonymous("gzip"),
+        200,
+        &[PAGE, ("vary", "accept-encoding")],
+        "x",
+    );
+    stage.ask(
+        &anonymous("br").with("cookie", "a"),
+        200,
+        &[PAGE, ("vary", "cookie, accept-encoding")],
+        "x",
+    );
+    stage.ask(
+        &anonymous("zstd"),
+        200,
+        &[PAGE, ("vary", "accept-encoding")],
+        "x",
+    );
     stage.wait(61);
     for cookie in ["a", "b", "c"] {
-        assert!(ask(&mut stage, &anonymous("br").with("cookie", cookie), None).is_ok(), "{cookie} waits");
+        assert!(
+            ask(&mut stage, &anonymous("br").with("cookie", cookie), None).is_ok(),
+            "{cookie} waits"
+        );
     }
-    assert!(ask(&mut stage, &anonymous("br").with("cookie", "b"), None).is_err(), "the same two");
+    assert!(
+        ask(&mut stage, &anonymous("br").with("cookie", "b"), None).is_err(),
+        "the same two"
+    );
 }
 
 /// Failure: a response that is private to one client keeps the requests of others from being
@@ -609,7 +904,12 @@ fn two_lists_of_a_url_are_taken_in_turn() {
 fn a_private_variant_sends_all_others_to_the_origin() {
     let mut stage = Stage::new();
     stage.ask(&get("/"), 200, &[PAGE, ("vary", "cookie")], "x");
-    stage.ask(&get("/").with("cookie", "a"), 200, &[("cache-control", "private"), ("vary", "cookie")], "x");
+    stage.ask(
+        &get("/").with("cookie", "a"),
+        200,
+        &[("cache-control", "private"), ("vary", "cookie")],
+        "x",
+    );
     stage.wait(61);
     let _leader = stage.open(&get("/"));
     let _ = follow(&mut stage, &get("/"));

@@ -14,13 +14,26 @@ fn the_targeted_field_rules_alone() {
         // Not a dictionary, so not there.
         ("max-age = 60", "max-age=1", "0", false),
         // It says nothing of the lifetime, and Expires is not asked.
-        ("public", "max-age=60", "Sun, 06 Nov 2094 08:49:37 GMT", false),
+        (
+            "public",
+            "max-age=60",
+            "Sun, 06 Nov 2094 08:49:37 GMT",
+            false,
+        ),
     ] {
         let mut stage = Stage::new();
-        let fields = [("cdn-cache-control", cdn), ("cache-control", control), ("expires", expires), ("etag", "\"1\"")];
+        let fields = [
+            ("cdn-cache-control", cdn),
+            ("cache-control", control),
+            ("expires", expires),
+            ("etag", "\"1\""),
+        ];
         let seen = stage.ask(&get("/"), 200, &fields, "x");
         assert_eq!(
-            (seen.header("cdn-cache-control"), seen.header("cache-control")),
+            (
+                seen.header("cdn-cache-control"),
+                seen.header("cache-control")
+            ),
             (cdn, control),
             "both are passed on"
         );
@@ -33,9 +46,19 @@ fn the_targeted_field_rules_alone() {
 #[test]
 fn a_304_changes_it() {
     let mut stage = Stage::new();
-    stage.ask(&get("/"), 200, &[("cdn-cache-control", "max-age=1"), ("etag", "\"1\"")], "x");
+    stage.ask(
+        &get("/"),
+        200,
+        &[("cdn-cache-control", "max-age=1"), ("etag", "\"1\"")],
+        "x",
+    );
     stage.wait(5);
-    stage.ask(&get("/"), 304, &[("cdn-cache-control", "max-age=60"), ("etag", "\"1\"")], "");
+    stage.ask(
+        &get("/"),
+        304,
+        &[("cdn-cache-control", "max-age=60"), ("etag", "\"1\"")],
+        "",
+    );
     stage.wait(5);
     assert!(stage.is_hit(&get("/")));
 }

@@ -13,34 +13,64 @@ fn a_range_fetches_and_stores_its_slices_only() {
     let got = world.range("bytes=50000-50099");
     assert_eq!((got.status, &got.body[..]), (206, &content[50_000..50_100]));
     assert_eq!(got.header("content-range"), "bytes 50000-50099/100000");
-    assert_eq!(got.header("cache-status"), "larder; fwd=uri-miss; fwd-status=206");
+    assert_eq!(
+        got.header("cache-status"),
+        "larder; fwd=uri-miss; fwd-status=206"
+    );
     assert_eq!(world.asked(), ["bytes=49152-53247"]);
     // Within the same slice, and by its end.
-    for (range, part) in [("bytes=49152-53247", 49_152..53_248), ("bytes=53247-53247", 53_247..53_248)] {
+    for (range, part) in [
+        ("bytes=49152-53247", 49_152..53_248),
+        ("bytes=53247-53247", 53_247..53_248),
+    ] {
         let got = world.range(range);
-        assert!(got.is_hit() && got.body == content[part], "{range}: {got:?}");
+        assert!(
+            got.is_hit() && got.body == content[part],
+            "{range}: {got:?}"
+        );
     }
     // Across slices, of which some are there: only the others are asked for.
     let got = world.range("bytes=49000-57400");
     assert_eq!((got.status, &got.body[..]), (206, &content[49_000..57_401]));
     assert_eq!(got.header("cache-status"), "larder; fwd=partial");
-    assert_eq!(world.asked(), ["bytes=45056-49151", "bytes=53248-57343", "bytes=57344-61439"]);
+    assert_eq!(
+        world.asked(),
+        [
+            "bytes=45056-49151",
+            "bytes=53248-57343",
+            "bytes=57344-61439"
+        ]
+    );
     assert!(world.range("bytes=49000-57400").is_hit());
-    let only = get("/").with("range", "bytes=0-9").with("cache-control", "only-if-cached");
+    let only = get("/")
+        .with("range", "bytes=0-9")
+        .with("cache-control", "only-if-cached");
     assert_eq!(world.fetch(&only).status, 504);
     // The end, whose place is known by now; the last slice is a short one.
     let got = world.range("bytes=-10");
-    assert_eq!((got.header("content-range"), &got.body[..]), ("bytes 99990-99999/100000", &content[99_990..]));
+    assert_eq!(
+        (got.header("content-range"), &got.body[..]),
+        ("bytes 99990-99999/100000", &content[99_990..])
+    );
     assert_eq!(world.asked(), ["bytes=98304-99999"]);
     // HEAD, conditions, and what cannot be.
     let head = world.fetch(&crate::stage::request(http::Method::HEAD, "/"));
-    assert_eq!((head.status, head.header("content-length"), head.is_hit()), (200, "100000", true));
-    assert_eq!(world.fetch(&get("/").with("if-none-match", "\"1\"")).status, 304);
+    assert_eq!(
+        (head.status, head.header("content-length"), head.is_hit()),
+        (200, "100000", true)
+    );
+    assert_eq!(
+        world.fetch(&get("/").with("if-none-match", "\"1\"")).status,
+        304
+    );
     assert_eq!(world.range("bytes=100000-").status, 416);
     assert!(world.asked().is_empty());
     // All of it: combined with what is there (RFC 9111 §3.4).
     let got = world.fetch(&get("/"));
-    assert_eq!((got.status, got.body == content, got.header("content-range")), (200, true, ""));
+    assert_eq!(
+        (got.status, got.body == content, got.header("content-range")),
+        (200, true, "")
+    );
     assert_eq!(world.asked().len(), 25 - 5);
     assert!(world.fetch(&get("/")).is_hit());
 }
@@ -53,11 +83,20 @@ fn several_ranges_in_slices_and_in_one_piece() {
         world.range("bytes=0-0");
         let got = world.range("bytes=0-9,1000-1009,-20");
         assert_eq!(got.status, 206);
-        let boundary = got.header("content-type").strip_prefix("multipart/byteranges; boundary=").unwrap();
-        assert_eq!((got.header("content-range"), got.header("content-length")), ("", &*got.body.len().to_string()));
+        let boundary = got
+            .header("content-type")
+            .strip_prefix("multipart/byteranges; boundary=")
+            .unwrap();
+        assert_eq!(
+            (got.header("content-range"), got.header("content-length")),
+            ("", &*got.body.len().to_string())
+        );
         let mut expected = Vec::new();
         for (first, end) in [(0, 10), (1000, 1010), (length - 20, length)] {
-            let lines = format!("\r\n--{boundary}\r\nContent-Range: bytes {first}-{}/{length}\r\n\r\n", end - 1);
+            let lines = format!(
+                "\r\n--{boundary}\r\nContent-Range: bytes {first}-{}/{length}\r\n\r\n",
+                end - 1
+            );
             expected.extend_from_slice(lines.as_bytes());
             expected.extend_from_slice(&content[first..end]);
         }
@@ -90,7 +129,11 @@ fn a_small_body_is_whole() {
 /// all new.
 #[test]
 fn a_change_in_the_middle_breaks_off() {
-    for (length, manner) in [(100_000, Manner::Exact), (40_000, Manner::Exact), (100_000, Manner::Unconditional)] {
+    for (length, manner) in [
+        (100_000, Manner::Exact),
+        (40_000, Manner::Exact),
+        (100_000, Manner::Unconditional),
+    ] {
         let mut world = World::new(100_000);
         world.origin.manner = manner;
         world.range("bytes=0-100");
@@ -104,7 +147,10 @@ fn a_change_in_the_middle_breaks_off() {
         assert_eq!((got.broken, &got.body[..]), (false, &content[..20_001]));
         // What is stored of the old one is not found again.
         let last = world.range("bytes=-100");
-        assert_eq!((last.broken, &last.body[..]), (false, &content[length - 100..]));
+        assert_eq!(
+            (last.broken, &last.body[..]),
+            (false, &content[length - 100..])
+        );
     }
 }
 
@@ -117,7 +163,10 @@ fn what_is_stale_is_validated_with_the_slice_it_needs() {
     world.asked();
     let got = world.range("bytes=5000-5002");
     assert_eq!((got.status, &got.body[..]), (206, &content[5000..5003]));
-    assert!(got.header("cache-status").starts_with("larder; fwd=stale; fwd-status=304"));
+    assert!(
+        got.header("cache-status")
+            .starts_with("larder; fwd=stale; fwd-status=304")
+    );
     assert_eq!(world.asked(), ["bytes=4096-8191 304"]);
     assert!(world.range("bytes=5000-5002").is_hit());
     // Changed meanwhile: the new slice comes with the answer.
@@ -131,13 +180,19 @@ fn what_is_stale_is_validated_with_the_slice_it_needs() {
     world.origin.manner = Manner::Weakens;
     world.asked();
     assert!(world.range("bytes=5000-9000").body == world.origin.content[5000..9001]);
-    assert_eq!(world.asked(), ["bytes=4096-8191 304", "bytes=4096-8191", "bytes=8192-12287"]);
+    assert_eq!(
+        world.asked(),
+        ["bytes=4096-8191 304", "bytes=4096-8191", "bytes=8192-12287"]
+    );
     world.origin.manner = Manner::Exact;
     // Shorter than before, so that its last bytes are elsewhere.
     world.stage.wait(60);
     world.origin.change(10_000);
     let got = world.range("bytes=-10");
-    assert_eq!((got.status, &got.body[..]), (206, &world.origin.content[9990..]));
+    assert_eq!(
+        (got.status, &got.body[..]),
+        (206, &world.origin.content[9990..])
+    );
     // The origin is gone: one slice that is there does, two do not.
     let mut world = World::new(100_000);
     world.range("bytes=5000-5001");
@@ -155,7 +210,11 @@ fn an_origin_that_does_not_keep_to_the_range() {
         world.origin.manner = manner;
         world.range("bytes=50000-50099");
         // Asked again as the client did, and from then on only so.
-        assert_eq!(world.asked(), ["bytes=49152-53247", "bytes=50000-50099"], "{manner:?}");
+        assert_eq!(
+            world.asked(),
+            ["bytes=49152-53247", "bytes=50000-50099"],
+            "{manner:?}"
+        );
         world.range("bytes=50000-50099");
         assert_eq!(world.asked(), ["bytes=50000-50099"], "{manner:?}");
         assert!(world.completions.is_empty(), "{manner:?}");
@@ -164,7 +223,10 @@ fn an_origin_that_does_not_keep_to_the_range() {
         world.range("bytes=0-0");
         world.origin.manner = manner;
         let got = world.range("bytes=0-9999");
-        assert!(got.broken && got.body == world.origin.content[..SLICE], "{manner:?}");
+        assert!(
+            got.broken && got.body == world.origin.content[..SLICE],
+            "{manner:?}"
+        );
     }
 }
 
@@ -172,16 +234,30 @@ fn an_origin_that_does_not_keep_to_the_range() {
 /// not.
 #[test]
 fn without_a_strong_validator_or_leave_nothing_is_sliced() {
-    for (name, value) in
-        [("etag", "W/\"1\""), ("cache-control", "no-store"), ("cache-control", "private, max-age=60"), ("vary", "*")]
-    {
+    for (name, value) in [
+        ("etag", "W/\"1\""),
+        ("cache-control", "no-store"),
+        ("cache-control", "private, max-age=60"),
+        ("vary", "*"),
+    ] {
         let mut world = World::new(100_000);
         world.origin.fields.push((name, value.into()));
         for _ in 0..2 {
             let got = world.range("bytes=50000-50099");
-            assert_eq!((got.status, &got.body[..]), (206, &world.origin.content[50_000..50_100]), "{name}: {value}");
+            assert_eq!(
+                (got.status, &got.body[..]),
+                (206, &world.origin.content[50_000..50_100]),
+                "{name}: {value}"
+            );
         }
-        assert_eq!(world.asked(), ["bytes=49152-53247", "bytes=50000-50099", "bytes=50000-50099"]);
+        assert_eq!(
+            world.asked(),
+            [
+                "bytes=49152-53247",
+                "bytes=50000-50099",
+                "bytes=50000-50099"
+            ]
+        );
         assert_eq!(world.stage.cache.engine().len(), 0);
     }
 }
@@ -189,8 +265,15 @@ fn without_a_strong_validator_or_leave_nothing_is_sliced() {
 #[test]
 fn if_range_of_the_client() {
     let mut world = World::new(100_000);
-    let part = |tag: &str| get("/").with("range", "bytes=9000-9009").with("if-range", tag);
-    assert_eq!(world.fetch(&part("\"1\"")).body, world.origin.content[9000..9010]);
+    let part = |tag: &str| {
+        get("/")
+            .with("range", "bytes=9000-9009")
+            .with("if-range", tag)
+    };
+    assert_eq!(
+        world.fetch(&part("\"1\"")).body,
+        world.origin.content[9000..9010]
+    );
     // Another version than it has: all of it, and not the part.
     let got = world.fetch(&part("\"0\""));
     assert_eq!((got.status, got.body == world.origin.content), (200, true));
@@ -208,9 +291,15 @@ fn if_range_of_the_client() {
 fn a_last_part_teaches_the_length() {
     let mut world = World::new(100_000);
     let got = world.range("bytes=-100");
-    assert_eq!((got.status, &got.body[..]), (206, &world.origin.content[99_900..]));
+    assert_eq!(
+        (got.status, &got.body[..]),
+        (206, &world.origin.content[99_900..])
+    );
     assert_eq!(world.asked(), ["bytes=-100"]);
-    assert_eq!(world.range("bytes=-100").body, world.origin.content[99_900..]);
+    assert_eq!(
+        world.range("bytes=-100").body,
+        world.origin.content[99_900..]
+    );
     assert_eq!(world.asked(), ["bytes=98304-99999"]);
     assert!(world.range("bytes=-100").is_hit());
 }
@@ -227,7 +316,11 @@ fn slices_survive_no_purge() {
             false => larder_http::Scope::Exact("http://example.com/".parse().unwrap()),
         };
         world.stage.wait(1);
-        world.stage.cache.purge(&larder_http::Purge { scope, soft: false }, 0, world.stage.now);
+        world.stage.cache.purge(
+            &larder_http::Purge { scope, soft: false },
+            0,
+            world.stage.now,
+        );
         world.stage.wait(1);
         world.range("bytes=0-9000");
         assert_eq!(world.asked().len(), 3);
@@ -240,7 +333,10 @@ fn little_room() {
     for (capacity, policy) in [(20_000, "lru"), (60_000, "filter(theta=2)+fifo")] {
         let mut world = World::with(300_000, capacity, policy);
         let got = world.range("bytes=1000-");
-        assert!(!got.broken && got.body == world.origin.content[1000..], "{policy}");
+        assert!(
+            !got.broken && got.body == world.origin.content[1000..],
+            "{policy}"
+        );
         assert!(world.stage.cache.engine().used().bytes() <= capacity);
         assert_eq!(world.stage.cache.filling().bytes(), 0);
     }

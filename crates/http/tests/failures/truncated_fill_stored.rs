@@ -27,7 +27,13 @@ fn a_broken_connection() {
         version: Version::HTTP_11,
         headers: headers(&[PAGE, ("transfer-encoding", "chunked")]),
     };
-    let Reply::Relay { fill: Some(mut fill), .. } = stage.respond(exchange, head) else { panic!() };
+    let Reply::Relay {
+        fill: Some(mut fill),
+        ..
+    } = stage.respond(exchange, head)
+    else {
+        panic!()
+    };
     stage.push(&mut fill, b"half");
     assert!(stage.cache.filling().bytes() > 0);
     stage.abort(fill);
@@ -40,17 +46,39 @@ fn a_broken_connection() {
 fn bodies_without_an_end_of_their_own() {
     let mut stage = Stage::new();
     let seen = stage.ask(&get("/close"), 200, &[PAGE, ("x-unframed", "1")], "all");
-    assert_eq!(seen.header("cache-status"), "larder; fwd=uri-miss; fwd-status=200");
+    assert_eq!(
+        seen.header("cache-status"),
+        "larder; fwd=uri-miss; fwd-status=200"
+    );
     assert_eq!(seen.completion, Some(Completion::Stored));
     let hit = stage.ask_store(&get("/close"));
-    assert_eq!((hit.header("content-length"), &hit.body[..]), ("3", &b"all"[..]));
-    let seen = stage.ask(&get("/"), 200, &[PAGE, ("transfer-encoding", "gzip")], "perhaps all");
+    assert_eq!(
+        (hit.header("content-length"), &hit.body[..]),
+        ("3", &b"all"[..])
+    );
+    let seen = stage.ask(
+        &get("/"),
+        200,
+        &[PAGE, ("transfer-encoding", "gzip")],
+        "perhaps all",
+    );
     assert!(seen.header("cache-status").ends_with("detail=unframed"));
-    let seen = stage.ask(&get("/"), 200, &[PAGE, ("transfer-encoding", "chunked")], "all");
-    assert_eq!(seen.header("cache-status"), "larder; fwd=uri-miss; fwd-status=200");
+    let seen = stage.ask(
+        &get("/"),
+        200,
+        &[PAGE, ("transfer-encoding", "chunked")],
+        "all",
+    );
+    assert_eq!(
+        seen.header("cache-status"),
+        "larder; fwd=uri-miss; fwd-status=200"
+    );
     assert_eq!(seen.completion, Some(Completion::Stored));
     let hit = stage.ask_store(&get("/"));
-    assert_eq!((hit.header("content-length"), &hit.body[..]), ("3", &b"all"[..]));
+    assert_eq!(
+        (hit.header("content-length"), &hit.body[..]),
+        ("3", &b"all"[..])
+    );
 }
 
 /// The old response stays until a whole new one is there.
@@ -59,7 +87,12 @@ fn a_truncated_successor_does_not_remove_what_can_be_validated() {
     let mut stage = Stage::new();
     stage.ask(&get("/"), 200, &[PAGE, ("etag", "\"1\"")], "whole");
     stage.wait(60);
-    stage.ask(&get("/"), 200, &[PAGE, ("etag", "\"2\""), ("content-length", "100")], "half");
+    stage.ask(
+        &get("/"),
+        200,
+        &[PAGE, ("etag", "\"2\""), ("content-length", "100")],
+        "half",
+    );
     let seen = stage.ask(&get("/"), 304, &[PAGE, ("etag", "\"1\"")], "");
     assert_eq!((seen.status, &seen.body[..]), (200, &b"whole"[..]));
 }
@@ -70,9 +103,17 @@ fn a_response_from_before_an_invalidation() {
     let mut stage = Stage::new();
     let exchange = stage.open(&get("/"));
     stage.wait(1);
-    stage.ask(&crate::stage::request(http::Method::POST, "/"), 200, &[], "changed");
+    stage.ask(
+        &crate::stage::request(http::Method::POST, "/"),
+        200,
+        &[],
+        "changed",
+    );
     let seen = stage.reply(exchange, 200, &[PAGE], "before");
-    assert_eq!(seen.completion, Some(Completion::Refused(Refusal::Invalidated)));
+    assert_eq!(
+        seen.completion,
+        Some(Completion::Refused(Refusal::Invalidated))
+    );
     assert!(!stage.is_hit(&get("/")));
     stage.wait(1);
     stage.ask(&get("/"), 200, &[PAGE], "after");
@@ -87,9 +128,17 @@ fn other_pages_that_change_meanwhile_do_not_matter() {
     let exchange = stage.open(&get("/"));
     stage.wait(1);
     for page in 0..5000 {
-        stage.ask(&crate::stage::request(http::Method::PUT, &format!("/{page}")), 200, &[], "changed");
+        stage.ask(
+            &crate::stage::request(http::Method::PUT, &format!("/{page}")),
+            200,
+            &[],
+            "changed",
+        );
     }
-    assert_eq!(stage.reply(exchange, 200, &[PAGE], "page").completion, Some(Completion::Stored));
+    assert_eq!(
+        stage.reply(exchange, 200, &[PAGE], "page").completion,
+        Some(Completion::Stored)
+    );
     assert!(stage.is_hit(&get("/")));
 }
 
@@ -103,7 +152,13 @@ fn what_came_of_a_truncated_body_is_read() {
         version: Version::HTTP_11,
         headers: headers(&[PAGE, ("content-length", "10")]),
     };
-    let Reply::Relay { fill: Some(mut fill), .. } = stage.respond(exchange, head) else { panic!() };
+    let Reply::Relay {
+        fill: Some(mut fill),
+        ..
+    } = stage.respond(exchange, head)
+    else {
+        panic!()
+    };
     let mut reader = stage.reader(&fill.part()).unwrap();
     stage.push(&mut fill, b"short");
     assert_eq!(stage.complete(fill), Completion::Truncated);

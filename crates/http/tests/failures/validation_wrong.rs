@@ -31,16 +31,30 @@ fn clients_conditions_are_answered_from_the_store() {
         assert_eq!(seen.status, status, "{name}: {value}");
         assert_eq!(seen.body.is_empty(), status == 304);
         assert_eq!(seen.headers.contains_key("content-type"), status == 200);
-        for kept in ["cache-control", "date", "etag", "age", "cache-status", "via"] {
+        for kept in [
+            "cache-control",
+            "date",
+            "etag",
+            "age",
+            "cache-status",
+            "via",
+        ] {
             assert!(seen.headers.contains_key(kept), "{kept}");
         }
     }
     // RFC 9110 §13.1.3: If-None-Match overrules.
-    let both = get("/").with("if-none-match", "\"2\"").with("if-modified-since", THEN_TEXT);
+    let both = get("/")
+        .with("if-none-match", "\"2\"")
+        .with("if-modified-since", THEN_TEXT);
     assert_eq!(stage.ask_store(&both).status, 200);
     // Conditions are for pages, not for errors (RFC 9110 §13.2.1).
     stage.ask(&get("/gone"), 410, &[PAGE, ("etag", "\"1\"")], "gone");
-    assert_eq!(stage.ask_store(&get("/gone").with("if-none-match", "\"1\"")).status, 410);
+    assert_eq!(
+        stage
+            .ask_store(&get("/gone").with("if-none-match", "\"1\""))
+            .status,
+        410
+    );
 }
 
 /// RFC 9110 §13.1.1: whether a change may happen, or a GET with such a condition, is the origin's
@@ -50,15 +64,24 @@ fn if_match_goes_to_the_origin() {
     let mut stage = Stage::new();
     stage.ask(&get("/"), 200, &[PAGE, ("etag", "\"1\"")], "page");
     let seen = stage.ask(&get("/").with("if-match", "\"1\""), 412, &[], "");
-    assert_eq!((seen.status, &seen.asked.unwrap()["if-match"]), (412, &"\"1\"".parse().unwrap()));
+    assert_eq!(
+        (seen.status, &seen.asked.unwrap()["if-match"]),
+        (412, &"\"1\"".parse().unwrap())
+    );
 }
 
 /// RFC 9111 §3.2 and §4.3.4.
 #[test]
 fn a_304_renews_the_stored_headers() {
-    let config = larder_http::Config { share_cookies: true, ..crate::stage::config(1 << 20, "lru") };
+    let config = larder_http::Config {
+        share_cookies: true,
+        ..crate::stage::config(1 << 20, "lru")
+    };
     let cache = larder_http::Cache::new(&config, &larder_units::Streams::new(1)).unwrap();
-    let mut stage = Stage { cache, ..Stage::new() };
+    let mut stage = Stage {
+        cache,
+        ..Stage::new()
+    };
     let first: crate::stage::Fields<'_> = &[
         ("cache-control", "public, max-age=60"),
         ("etag", "\"1\""),
@@ -80,25 +103,42 @@ fn a_304_renews_the_stored_headers() {
         ("connection", "x-hop"),
         ("x-hop", "1"),
     ];
-    let client = get("/").with("if-none-match", "\"0\"").with("range", "bytes=0-0").with("if-range", "\"0\"");
+    let client = get("/")
+        .with("if-none-match", "\"0\"")
+        .with("range", "bytes=0-0")
+        .with("if-range", "\"0\"");
     let seen = stage.ask(&client, 304, renewal, "");
     let asked = seen.asked.as_ref().unwrap();
-    assert_eq!(asked.get_all("if-none-match").iter().collect::<Vec<_>>(), ["\"1\""], "ours, not the client's");
+    assert_eq!(
+        asked.get_all("if-none-match").iter().collect::<Vec<_>>(),
+        ["\"1\""],
+        "ours, not the client's"
+    );
     assert_eq!(asked["if-modified-since"], TEN_DAYS_BEFORE);
     assert!(!asked.contains_key("range") && !asked.contains_key("if-range"));
     assert_eq!(seen.status, 200);
-    assert_eq!(seen.header("cache-status"), "larder; fwd=stale; fwd-status=304; ttl=500");
+    assert_eq!(
+        seen.header("cache-status"),
+        "larder; fwd=stale; fwd-status=304; ttl=500"
+    );
     assert_eq!(seen.header("age"), "0");
     stage.wait(499);
     let hit = stage.ask_store(&get("/"));
     assert_eq!(hit.body, b"page");
-    for (name, value) in
-        [("x-old", "kept"), ("x-both", "new"), ("x-new", "added"), ("content-length", "4"), ("age", "499")]
-    {
+    for (name, value) in [
+        ("x-old", "kept"),
+        ("x-both", "new"),
+        ("x-new", "added"),
+        ("content-length", "4"),
+        ("age", "499"),
+    ] {
         assert_eq!(hit.header(name), value, "{name}");
     }
     assert!(!hit.headers.contains_key("x-hop") && !hit.headers.contains_key("connection"));
-    assert_eq!(hit.headers.get_all("set-cookie").iter().collect::<Vec<_>>(), ["c=1"]);
+    assert_eq!(
+        hit.headers.get_all("set-cookie").iter().collect::<Vec<_>>(),
+        ["c=1"]
+    );
     assert_eq!(hit.headers.get_all("via").iter().count(), 1);
     assert_eq!(hit.headers.get_all("cache-status").iter().count(), 1);
     stage.wait(1);
@@ -113,7 +153,12 @@ fn a_304_for_us_and_for_the_client() {
     let mut stage = Stage::new();
     stage.ask(&get("/"), 200, &[PAGE, ("etag", "\"1\"")], "page");
     stage.wait(60);
-    let seen = stage.ask(&get("/").with("if-none-match", "\"1\""), 304, &[PAGE, ("etag", "\"1\"")], "");
+    let seen = stage.ask(
+        &get("/").with("if-none-match", "\"1\""),
+        304,
+        &[PAGE, ("etag", "\"1\"")],
+        "",
+    );
     assert_eq!((seen.status, seen.body.len()), (304, 0));
     assert!(stage.is_hit(&get("/")));
 }
@@ -124,11 +169,18 @@ fn a_304_about_something_else_confirms_nothing() {
     let mut stage = Stage::new();
     stage.ask(&get("/"), 200, &[PAGE, ("etag", "\"1\"")], "page");
     stage.wait(60);
-    let client = get("/").with("if-none-match", "\"0\"").with("range", "bytes=0-0").with("x-kept", "1");
+    let client = get("/")
+        .with("if-none-match", "\"0\"")
+        .with("range", "bytes=0-0")
+        .with("x-kept", "1");
     let seen = stage.ask(&client, 304, &[PAGE, ("etag", "\"2\"")], "");
     assert_eq!((seen.status, &seen.body[..]), (200, &b"retried"[..]));
     let again = seen.asked.unwrap();
-    assert!(!again.contains_key("if-none-match") && !again.contains_key("range") && again.contains_key("x-kept"));
+    assert!(
+        !again.contains_key("if-none-match")
+            && !again.contains_key("range")
+            && again.contains_key("x-kept")
+    );
     assert_eq!(again["via"], "1.1 larder");
     assert!(!stage.is_hit(&get("/")));
 }
@@ -166,24 +218,55 @@ fn invalidated_while_being_validated() {
 #[test]
 fn ranges_of_what_is_stored_whole() {
     let mut stage = Stage::new();
-    stage.ask(&get("/"), 200, &[PAGE, ("etag", "\"1\""), ("content-type", "text/plain")], "0123456789");
+    stage.ask(
+        &get("/"),
+        200,
+        &[PAGE, ("etag", "\"1\""), ("content-type", "text/plain")],
+        "0123456789",
+    );
     let part = stage.ask_store(&get("/").with("range", "bytes=2-4"));
     assert_eq!((part.status, &part.body[..]), (206, &b"234"[..]));
-    assert_eq!((part.header("content-range"), part.header("content-length")), ("bytes 2-4/10", "3"));
-    assert_eq!((part.header("etag"), part.header("content-type")), ("\"1\"", "text/plain"));
+    assert_eq!(
+        (part.header("content-range"), part.header("content-length")),
+        ("bytes 2-4/10", "3")
+    );
+    assert_eq!(
+        (part.header("etag"), part.header("content-type")),
+        ("\"1\"", "text/plain")
+    );
     let past = stage.ask_store(&get("/").with("range", "bytes=10-"));
-    assert_eq!((past.status, past.header("content-range")), (416, "bytes */10"));
+    assert_eq!(
+        (past.status, past.header("content-range")),
+        (416, "bytes */10")
+    );
     assert!(past.body.is_empty() && past.header("cache-status").contains("hit"));
-    for (condition, status) in [("\"1\"", 206), ("\"2\"", 200), ("W/\"1\"", 200), (THEN_TEXT, 200)] {
-        let seen = stage.ask_store(&get("/").with("range", "bytes=0-0").with("if-range", condition));
+    for (condition, status) in [
+        ("\"1\"", 206),
+        ("\"2\"", 200),
+        ("W/\"1\"", 200),
+        (THEN_TEXT, 200),
+    ] {
+        let seen = stage.ask_store(
+            &get("/")
+                .with("range", "bytes=0-0")
+                .with("if-range", condition),
+        );
         assert_eq!(seen.status, status, "{condition}");
     }
     // A weak tag never holds (RFC 9110 §13.1.5), and a date only a minute after the last change
     // (§8.8.2.2).
-    let weak: crate::stage::Fields<'_> =
-        &[PAGE, ("etag", "W/\"1\""), ("last-modified", THEN_TEXT), ("date", THEN_TEXT)];
+    let weak: crate::stage::Fields<'_> = &[
+        PAGE,
+        ("etag", "W/\"1\""),
+        ("last-modified", THEN_TEXT),
+        ("date", THEN_TEXT),
+    ];
     stage.ask(&get("/weak"), 200, weak, "0123456789");
-    let old: crate::stage::Fields<'_> = &[PAGE, ("last-modified", TEN_DAYS_BEFORE), ("date", THEN_TEXT)];
+    let old: crate::stage::Fields<'_> = &[
+        PAGE,
+        ("last-modified", TEN_DAYS_BEFORE),
+        ("date", THEN_TEXT),
+    ];
     stage.ask(&get("/old"), 200, old, "0123456789");
     for (target, condition, status) in [
         ("/weak", "W/\"1\"", 200),
@@ -192,16 +275,29 @@ fn ranges_of_what_is_stored_whole() {
         ("/old", TEN_DAYS_BEFORE, 206),
         ("/old", THEN_TEXT, 200),
     ] {
-        let seen = stage.ask_store(&get(target).with("range", "bytes=0-0").with("if-range", condition));
+        let seen = stage.ask_store(
+            &get(target)
+                .with("range", "bytes=0-0")
+                .with("if-range", condition),
+        );
         assert_eq!(seen.status, status, "{target} {condition}");
     }
     let many = stage.ask_store(&get("/").with("range", "bytes=0-0,0-9,0-9,0-9"));
-    assert_eq!((many.status, many.body.len()), (206, 10), "overlapping ones are one");
+    assert_eq!(
+        (many.status, many.body.len()),
+        (206, 10),
+        "overlapping ones are one"
+    );
     // RFC 9110 §14.2: a server MUST ignore Range in other methods.
-    let head = stage.ask_store(&crate::stage::Request { method: Method::HEAD, ..get("/").with("range", "bytes=0-0") });
+    let head = stage.ask_store(&crate::stage::Request {
+        method: Method::HEAD,
+        ..get("/").with("range", "bytes=0-0")
+    });
     assert_eq!((head.status, head.header("content-length")), (200, "10"));
     // Conditions before ranges.
-    let both = get("/").with("range", "bytes=0-0").with("if-none-match", "\"1\"");
+    let both = get("/")
+        .with("range", "bytes=0-0")
+        .with("if-none-match", "\"1\"");
     assert_eq!(stage.ask_store(&both).status, 304);
 }
 
@@ -209,8 +305,16 @@ fn ranges_of_what_is_stored_whole() {
 fn a_range_of_something_unknown_passes_through() {
     let mut stage = Stage::new();
     let ranged = get("/").with("range", "bytes=0-3");
-    let seen = stage.ask(&ranged, 206, &[PAGE, ("content-range", "bytes 0-3/10")], "0123");
-    assert_eq!((seen.status, &seen.asked.unwrap()["range"]), (206, &"bytes=0-3".parse().unwrap()));
+    let seen = stage.ask(
+        &ranged,
+        206,
+        &[PAGE, ("content-range", "bytes 0-3/10")],
+        "0123",
+    );
+    assert_eq!(
+        (seen.status, &seen.asked.unwrap()["range"]),
+        (206, &"bytes=0-3".parse().unwrap())
+    );
     // An origin that ignores ranges sends the whole, and that is worth storing.
     assert_eq!(stage.ask(&ranged, 200, &[PAGE], "0123456789").status, 200);
     assert_eq!(stage.ask_store(&ranged).body, b"0123");
@@ -224,15 +328,24 @@ fn head_is_answered_from_a_stored_get_and_stores_nothing() {
     assert!(!stage.is_hit(&get("/")) && stage.cache.engine().is_empty());
     stage.ask(&get("/"), 200, &[PAGE, ("etag", "\"1\"")], "page");
     let seen = stage.ask_store(&head);
-    assert_eq!((seen.status, seen.body.len(), seen.header("content-length")), (200, 0, "4"));
-    assert_eq!(stage.ask_store(&head.with("if-none-match", "\"1\"")).status, 304);
+    assert_eq!(
+        (seen.status, seen.body.len(), seen.header("content-length")),
+        (200, 0, "4")
+    );
+    assert_eq!(
+        stage.ask_store(&head.with("if-none-match", "\"1\"")).status,
+        304
+    );
 }
 
 /// RFC 9111 §4.3.5.
 #[test]
 fn head_shows_whether_the_stored_get_is_outdated() {
     for (fields, survives) in [
-        (&[PAGE, ("etag", "\"1\""), ("content-length", "4")][..], true),
+        (
+            &[PAGE, ("etag", "\"1\""), ("content-length", "4")][..],
+            true,
+        ),
         (&[PAGE, ("etag", "\"2\""), ("content-length", "4")], false),
         (&[PAGE, ("etag", "\"1\""), ("content-length", "5")], false),
     ] {
@@ -246,7 +359,15 @@ fn head_shows_whether_the_stored_get_is_outdated() {
     let mut stage = Stage::new();
     stage.ask(&get("/"), 200, &[PAGE, ("etag", "\"1\"")], "page");
     stage.wait(60);
-    let seen = stage.ask(&request(Method::HEAD, "/"), 304, &[PAGE, ("etag", "\"1\"")], "");
-    assert_eq!((seen.status, seen.body.len(), seen.header("content-length")), (200, 0, "4"));
+    let seen = stage.ask(
+        &request(Method::HEAD, "/"),
+        304,
+        &[PAGE, ("etag", "\"1\"")],
+        "",
+    );
+    assert_eq!(
+        (seen.status, seen.body.len(), seen.header("content-length")),
+        (200, 0, "4")
+    );
     assert!(stage.is_hit(&get("/")));
 }

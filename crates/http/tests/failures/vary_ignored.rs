@@ -3,8 +3,10 @@
 
 use crate::stage::{Stage, get};
 
-const BY_LANGUAGE: crate::stage::Fields<'static> =
-    &[("cache-control", "max-age=60"), ("vary", "Accept-Language, X-Kind")];
+const BY_LANGUAGE: crate::stage::Fields<'static> = &[
+    ("cache-control", "max-age=60"),
+    ("vary", "Accept-Language, X-Kind"),
+];
 
 #[test]
 fn each_variant_for_its_own() {
@@ -13,7 +15,10 @@ fn each_variant_for_its_own() {
     let german = get("/").with("accept-language", "de");
     stage.ask(&french, 200, BY_LANGUAGE, "bonjour");
     let seen = stage.ask(&german, 200, BY_LANGUAGE, "hallo");
-    assert_eq!(seen.header("cache-status"), "larder; fwd=vary-miss; fwd-status=200; stored");
+    assert_eq!(
+        seen.header("cache-status"),
+        "larder; fwd=vary-miss; fwd-status=200; stored"
+    );
     assert_eq!(stage.ask_store(&french).body, b"bonjour");
     assert_eq!(stage.ask_store(&german).body, b"hallo");
     assert!(!stage.is_hit(&get("/")), "absent is a value of its own");
@@ -30,7 +35,12 @@ fn a_new_response_replaces_its_own_variant_only() {
     let german = get("/").with("accept-language", "de");
     stage.ask(&french, 200, BY_LANGUAGE, "bonjour");
     stage.ask(&german, 200, BY_LANGUAGE, "hallo");
-    stage.ask(&french.clone().with("cache-control", "no-cache"), 200, BY_LANGUAGE, "salut");
+    stage.ask(
+        &french.clone().with("cache-control", "no-cache"),
+        200,
+        BY_LANGUAGE,
+        "salut",
+    );
     assert_eq!(stage.ask_store(&french).body, b"salut");
     assert_eq!(stage.ask_store(&german).body, b"hallo");
     assert_eq!(stage.cache.engine().len(), 2);
@@ -40,7 +50,12 @@ fn a_new_response_replaces_its_own_variant_only() {
 fn star_and_floods_are_not_stored() {
     let mut stage = Stage::new();
     for vary in ["*", "accept, *", "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q"] {
-        stage.ask(&get("/"), 200, &[("cache-control", "max-age=60"), ("vary", vary)], "x");
+        stage.ask(
+            &get("/"),
+            200,
+            &[("cache-control", "max-age=60"), ("vary", vary)],
+            "x",
+        );
         assert_eq!(stage.cache.engine().len(), 0, "{vary}");
     }
 }
@@ -53,10 +68,16 @@ fn one_clients_address_selects_for_no_other() {
     let seen = stage.ask(
         &get("/"),
         200,
-        &[("cache-control", "max-age=60"), ("vary", "Accept, X-Forwarded-For")],
+        &[
+            ("cache-control", "max-age=60"),
+            ("vary", "Accept, X-Forwarded-For"),
+        ],
         "for the first",
     );
-    assert!(seen.header("cache-status").ends_with("detail=vary"), "{seen:?}");
+    assert!(
+        seen.header("cache-status").ends_with("detail=vary"),
+        "{seen:?}"
+    );
     assert!(!stage.is_hit(&get("/")));
 }
 
@@ -66,14 +87,25 @@ fn an_explosion_of_variants_stays_small() {
         let mut stage = Stage::new();
         for client in 0..1500 {
             let request = get("/").with("user-agent", &client.to_string());
-            stage.ask(&request, 200, &[("cache-control", "max-age=60"), ("vary", "user-agent")], &body);
+            stage.ask(
+                &request,
+                200,
+                &[("cache-control", "max-age=60"), ("vary", "user-agent")],
+                &body,
+            );
         }
         stage.cache.check_invariants();
         let stored = stage.cache.engine().len();
         assert_eq!(stored, most);
-        assert_eq!(stage.cache.counters().variants_dropped, 1500 - stored as u64);
+        assert_eq!(
+            stage.cache.counters().variants_dropped,
+            1500 - stored as u64
+        );
         assert!(stage.is_hit(&get("/").with("user-agent", "1499")));
-        assert!(stage.is_hit(&get("/").with("user-agent", &(1500 - most).to_string())), "the oldest left");
+        assert!(
+            stage.is_hit(&get("/").with("user-agent", &(1500 - most).to_string())),
+            "the oldest left"
+        );
         assert!(!stage.is_hit(&get("/").with("user-agent", &(1499 - most).to_string())));
     }
 }
@@ -90,12 +122,30 @@ fn forty_values_in_turn_never_hit() {
                 let body = value.to_string();
                 let seen = stage.ask(&request(value), 200, fields, &body);
                 assert_eq!(seen.body, body.as_bytes(), "the body of another variant");
-                assert_eq!(seen.header("cache-status").starts_with("larder; hit"), round > 0, "{value} of {values}");
+                assert_eq!(
+                    seen.header("cache-status").starts_with("larder; hit"),
+                    round > 0,
+                    "{value} of {values}"
+                );
             }
         }
         // One without the field, and two lists of the URL.
-        stage.ask(&get("/"), 200, &[("cache-control", "max-age=600"), ("vary", "origin, accept")], "none");
-        assert_eq!(stage.ask_store(&get("/").with("accept", "x").with("origin", "https://3.example")).body, b"3");
+        stage.ask(
+            &get("/"),
+            200,
+            &[("cache-control", "max-age=600"), ("vary", "origin, accept")],
+            "none",
+        );
+        assert_eq!(
+            stage
+                .ask_store(
+                    &get("/")
+                        .with("accept", "x")
+                        .with("origin", "https://3.example")
+                )
+                .body,
+            b"3"
+        );
         assert_eq!(stage.ask_store(&get("/")).body, b"none");
         stage.cache.check_invariants();
     }
@@ -108,11 +158,25 @@ fn two_encodings_of_a_large_object_displace_each_other() {
     let body = "x".repeat(1_500_000);
     for _ in 0..2 {
         for coding in ["gzip", "br", "zstd"] {
-            let fields = &[("cache-control", "max-age=600"), ("vary", "accept-encoding")];
-            stage.ask(&get("/").with("accept-encoding", coding), 200, fields, &body);
+            let fields = &[
+                ("cache-control", "max-age=600"),
+                ("vary", "accept-encoding"),
+            ];
+            stage.ask(
+                &get("/").with("accept-encoding", coding),
+                200,
+                fields,
+                &body,
+            );
         }
     }
-    assert_eq!((stage.cache.engine().len(), stage.cache.counters().variants_dropped), (3, 0));
+    assert_eq!(
+        (
+            stage.cache.engine().len(),
+            stage.cache.counters().variants_dropped
+        ),
+        (3, 0)
+    );
     assert_eq!(stage.cache.counters().hits, 3);
 }
 
@@ -121,9 +185,14 @@ fn two_encodings_of_a_large_object_displace_each_other() {
 #[test]
 fn connection_cannot_poison_a_variant() {
     let mut stage = Stage::new();
-    let attack = get("/").with("accept-language", "fr").with("connection", "accept-language");
+    let attack = get("/")
+        .with("accept-language", "fr")
+        .with("connection", "accept-language");
     stage.ask(&attack, 200, BY_LANGUAGE, "hello");
-    assert!(!stage.is_hit(&get("/").with("accept-language", "fr")), "hello is not French");
+    assert!(
+        !stage.is_hit(&get("/").with("accept-language", "fr")),
+        "hello is not French"
+    );
     assert_eq!(stage.ask_store(&get("/")).body, b"hello");
 }
 
@@ -142,6 +211,9 @@ fn a_304_that_brings_vary() {
     assert!(!stage.is_hit(&get("/")) && !stage.is_hit(&get("/").with("accept-language", "de")));
     assert_eq!(stage.cache.engine().len(), 1);
     stage.wait(60);
-    assert_eq!(stage.ask(&french, 304, &[("vary", "*")], "").body, b"bonjour");
+    assert_eq!(
+        stage.ask(&french, 304, &[("vary", "*")], "").body,
+        b"bonjour"
+    );
     assert_eq!(stage.cache.engine().len(), 0);
 }

@@ -57,7 +57,12 @@ impl CacheHost {
     ///
     /// # Errors
     /// [`ConfigError`] if the policy cannot be built.
-    pub fn new(name: &Name, policy: &Spec, capacity: Capacity, streams: &Streams) -> Result<Self, ConfigError> {
+    pub fn new(
+        name: &Name,
+        policy: &Spec,
+        capacity: Capacity,
+        streams: &Streams,
+    ) -> Result<Self, ConfigError> {
         let (room, counts_packets) = match capacity {
             Capacity::Bytes(size) => (size, false),
             Capacity::Packets(packets) => (ByteSize::from_bytes(packets), true),
@@ -65,7 +70,10 @@ impl CacheHost {
         let engine = Engine::new(policy, room, streams);
         Ok(CacheHost {
             own_components: name.as_name().component_count(),
-            engine: engine.map_err(|error| ConfigError::Policy { cache: format!("custodian {name}"), error })?,
+            engine: engine.map_err(|error| ConfigError::Policy {
+                cache: format!("custodian {name}"),
+                error,
+            })?,
             counts_packets,
             index: HashMap::default(),
             copies: Vec::new(),
@@ -83,9 +91,13 @@ impl CacheHost {
 
     fn on_interest(&mut self, now: Time, interest: &Interest<'_>, sends: &mut Sends) {
         let mut content = Name::root();
-        interest.name.components().skip(self.own_components).for_each(|component| {
-            content.push_component(component);
-        });
+        interest
+            .name
+            .components()
+            .skip(self.own_components)
+            .for_each(|component| {
+                content.push_component(component);
+            });
         let id = self.id(&content);
         if let Some(slot) = self.index.get(&content) {
             self.counters.hits += 1;
@@ -95,17 +107,31 @@ impl CacheHost {
         self.counters.misses += 1;
         self.engine.miss(id, now);
         let lifetime = interest.lifetime_or_default();
-        sends.push(InterestBuilder::new(content.clone()).nonce(self.stream.bits() as u32).lifetime(lifetime).build());
+        sends.push(
+            InterestBuilder::new(content.clone())
+                .nonce(self.stream.bits() as u32)
+                .lifetime(lifetime)
+                .build(),
+        );
         self.waiting.insert(content, interest.name.to_name());
     }
 
     fn on_data(&mut self, now: Time, data: &Data<'_>, sends: &mut Sends) {
         let content = data.name.to_name();
-        let Some(asked) = self.waiting.remove(&content) else { return };
+        let Some(asked) = self.waiting.remove(&content) else {
+            return;
+        };
         // `Unsigned` never fails.
-        let answer = DataBuilder::new(asked.as_name()).content(data.content).build(&Unsigned).unwrap_or_default();
+        let answer = DataBuilder::new(asked.as_name())
+            .content(data.content)
+            .build(&Unsigned)
+            .unwrap_or_default();
         let id = self.id(&content);
-        let size = if self.counts_packets { 1 } else { answer.len() as u64 };
+        let size = if self.counts_packets {
+            1
+        } else {
+            answer.len() as u64
+        };
         if !self.index.contains_key(&content) && self.engine.admit(id, size, now) {
             self.store(now, id, size, content, answer.clone());
         }

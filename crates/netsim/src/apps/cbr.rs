@@ -126,7 +126,10 @@ impl Cbr {
     /// Creates a consumer with its own random stream.
     pub fn new(config: CbrConfig, stream: Stream) -> Self {
         let start = config.start;
-        let first = config.names.time(0).map_or(start, |time| start + time.since(Time::ZERO));
+        let first = config
+            .names
+            .time(0)
+            .map_or(start, |time| start + time.since(Time::ZERO));
         let first = (first < config.stop).then_some(first);
         Cbr {
             retransmission: Retransmission::new(start),
@@ -169,7 +172,9 @@ impl Cbr {
         let number = match self.retransmission.next_again() {
             Some(number) => number,
             None => {
-                let Some(number) = self.config.names.next(self.asked, &mut self.stream) else { return };
+                let Some(number) = self.config.names.next(self.asked, &mut self.stream) else {
+                    return;
+                };
                 self.asked += 1;
                 number
             }
@@ -187,7 +192,9 @@ impl Cbr {
     }
 
     fn name(&self, number: u64) -> Name {
-        let prefix = spread(number, 0, &self.config.prefixes).cloned().unwrap_or_default();
+        let prefix = spread(number, 0, &self.config.prefixes)
+            .cloned()
+            .unwrap_or_default();
         let mut name = match spread(number, 1, &self.config.cache_hosts) {
             Some(cache_host) => {
                 let mut name = cache_host.clone();
@@ -205,8 +212,11 @@ impl Cbr {
             let at = match &self.config.names {
                 // After the last request of a trace, retransmissions continue.
                 Names::Trace(trace) if trace.timed => {
-                    let next =
-                        self.config.names.time(self.asked).map(|time| self.config.start + time.since(Time::ZERO));
+                    let next = self
+                        .config
+                        .names
+                        .time(self.asked)
+                        .map(|time| self.config.start + time.since(Time::ZERO));
                     next.unwrap_or(now).max(now)
                 }
                 _ => now + self.interval(),
@@ -236,14 +246,19 @@ impl Cbr {
     }
 
     fn update_timer(&mut self) {
-        self.next_timer = [self.planned, self.retransmission.next_scan()].into_iter().flatten().min();
+        self.next_timer = [self.planned, self.retransmission.next_scan()]
+            .into_iter()
+            .flatten()
+            .min();
     }
 }
 
 /// Returns the name of the list that a number belongs to; `salt` makes choices independent. The
 /// hash is the finalizer of SplitMix64 (Steele, Lea and Flood, 2014).
 fn spread(number: u64, salt: u64, among: &[Name]) -> Option<&Name> {
-    let mut hash = number.wrapping_add(salt << 32).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let mut hash = number
+        .wrapping_add(salt << 32)
+        .wrapping_mul(0x9E37_79B9_7F4A_7C15);
     hash = (hash ^ (hash >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     hash = (hash ^ (hash >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     hash ^= hash >> 31;
@@ -274,23 +289,37 @@ impl App for Cbr {
     fn on_packet(&mut self, now: Time, packet: &Received<'_>, _: &mut Sends) {
         if packet.header.nack.is_some() {
             self.counters.nacks += 1;
-            if let Some(number) = Interest::decode(packet.packet).ok().and_then(|interest| self.number(interest.name)) {
+            if let Some(number) = Interest::decode(packet.packet)
+                .ok()
+                .and_then(|interest| self.number(interest.name))
+            {
                 self.retransmission.refused(number);
                 self.plan(now);
             }
         } else if let Ok(data) = Data::decode(packet.packet) {
             let number = self.number(data.name).unwrap_or(u64::MAX);
             let answered = self.retransmission.answered(now, number);
-            self.counters.marks += u64::from(packet.header.congestion_mark.is_some_and(|mark| mark > 0));
+            self.counters.marks +=
+                u64::from(packet.header.congestion_mark.is_some_and(|mark| mark > 0));
             match answered {
                 Some(answered) => {
                     self.counters.data += 1;
                     self.counters.bytes += data.content.len() as u64;
                     self.counters.full_delay += answered.full.as_secs_f64();
                     self.counters.last_delay += answered.last.as_secs_f64();
-                    if let Some((delays, _)) = self.delays.as_mut().filter(|(delays, most)| delays.len() < *most) {
+                    if let Some((delays, _)) = self
+                        .delays
+                        .as_mut()
+                        .filter(|(delays, most)| delays.len() < *most)
+                    {
                         let Answered { full, last, sends } = answered;
-                        delays.push(DelayRow { at: now, number, last, full, sends });
+                        delays.push(DelayRow {
+                            at: now,
+                            number,
+                            last,
+                            full,
+                            sends,
+                        });
                     }
                 }
                 None => self.counters.unexpected += 1,

@@ -33,7 +33,10 @@ pub struct TraceShare {
 
 impl TraceShare {
     fn get(&self, number: u64) -> Option<(Time, u64)> {
-        let at = usize::try_from(number).ok()?.checked_mul(self.step)?.checked_add(self.first)?;
+        let at = usize::try_from(number)
+            .ok()?
+            .checked_mul(self.step)?
+            .checked_add(self.first)?;
         self.requests.get(at).copied()
     }
 }
@@ -65,8 +68,12 @@ impl ZipfMandelbrot {
 
     /// The share of requests for `rank`, from 1.
     pub fn share(&self, rank: usize) -> f64 {
-        let upto =
-            |rank: usize| rank.checked_sub(1).and_then(|index| self.cumulative.get(index)).copied().unwrap_or(0.0);
+        let upto = |rank: usize| {
+            rank.checked_sub(1)
+                .and_then(|index| self.cumulative.get(index))
+                .copied()
+                .unwrap_or(0.0)
+        };
         upto(rank) - upto(rank - 1)
     }
 
@@ -114,7 +121,11 @@ mod tests {
         for rank in [1, 2, 10, 100] {
             let expected = popularity.share(rank) * 200_000.0;
             let error = (f64::from(drawn[rank]) - expected).abs();
-            assert!(error < 4.0 * expected.sqrt(), "rank {rank}: {} of {expected}", drawn[rank]);
+            assert!(
+                error < 4.0 * expected.sqrt(),
+                "rank {rank}: {} of {expected}",
+                drawn[rank]
+            );
         }
         // The ratio of the weights, by hand: (1.7 / 2.7)^-0.7.
         assert!((popularity.share(1) / popularity.share(2) - 1.382).abs() < 0.001);
@@ -124,6 +135,9 @@ mod tests {
     fn a_sequence_ends() {
         let mut stream = Streams::new(3).stream("none");
         let names = Names::Sequence { end: Some(2) };
-        assert_eq!([0, 1, 2].map(|asked| names.next(asked, &mut stream)), [Some(0), Some(1), None]);
+        assert_eq!(
+            [0, 1, 2].map(|asked| names.next(asked, &mut stream)),
+            [Some(0), Some(1), None]
+        );
     }
 }

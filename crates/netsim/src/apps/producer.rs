@@ -49,7 +49,10 @@ pub struct ProducerConfig {
 impl Default for ProducerConfig {
     /// ndnSIM's 1024 bytes of content.
     fn default() -> Self {
-        ProducerConfig { payload: Payload::Content(1024), freshness: None }
+        ProducerConfig {
+            payload: Payload::Content(1024),
+            freshness: None,
+        }
     }
 }
 
@@ -66,7 +69,12 @@ impl Producer {
     /// Creates a producer.
     pub fn new(config: ProducerConfig) -> Self {
         let (Payload::Content(most) | Payload::Packet(most)) = config.payload;
-        Producer { config, content: vec![0; most], overhead: 0, interests: 0 }
+        Producer {
+            config,
+            content: vec![0; most],
+            overhead: 0,
+            interests: 0,
+        }
     }
 
     /// The number of answered Interests.
@@ -129,7 +137,10 @@ mod tests {
     #[test]
     fn data_has_the_size_that_was_asked_for() {
         for whole in [200, 300, 1250, 5000, 160_000] {
-            let mut producer = Producer::new(ProducerConfig { payload: Payload::Packet(whole), freshness: None });
+            let mut producer = Producer::new(ProducerConfig {
+                payload: Payload::Packet(whole),
+                freshness: None,
+            });
             for number in [1, 300, 70_000] {
                 let mut name: Name = "/a/b".parse().unwrap();
                 name.push_sequence(number);

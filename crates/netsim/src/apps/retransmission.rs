@@ -55,7 +55,11 @@ pub(crate) struct Answered {
 impl Retransmission {
     /// Creates the state. Scans are at multiples of 50 ms after `start`.
     pub(crate) fn new(start: Time) -> Self {
-        Retransmission { backoff: 1.0, start, ..Retransmission::default() }
+        Retransmission {
+            backoff: 1.0,
+            start,
+            ..Retransmission::default()
+        }
     }
 
     /// Removes and returns the next number to send again.
@@ -65,7 +69,12 @@ impl Retransmission {
 
     /// Records an Interest. Returns true if the number was sent before and not answered.
     pub(crate) fn sent(&mut self, now: Time, number: u64) -> bool {
-        let fresh = Pending { first: now, last: now, sends: 0, watched: None };
+        let fresh = Pending {
+            first: now,
+            last: now,
+            sends: 0,
+            watched: None,
+        };
         let pending = self.pending.entry(number).or_insert(fresh);
         pending.last = now;
         pending.sends += 1;
@@ -83,7 +92,11 @@ impl Retransmission {
         if pending.sends == 1 {
             self.sample(now.since(pending.first).as_secs_f64());
         }
-        Some(Answered { full: now.since(pending.first), last: now.since(pending.last), sends: pending.sends })
+        Some(Answered {
+            full: now.since(pending.first),
+            last: now.since(pending.last),
+            sends: pending.sends,
+        })
     }
 
     /// Handles a Nack: the number is sent again with the next Interest.
@@ -99,8 +112,17 @@ impl Retransmission {
     pub(crate) fn next_scan(&mut self) -> Option<Time> {
         let oldest = self.oldest()? + self.rto();
         let scan = SCAN.as_nanos() as u64;
-        let scans = oldest.since(self.start).as_nanos().div_ceil(u128::from(scan)).max(1);
-        Some(self.start + Duration::from_nanos(scan.saturating_mul(u64::try_from(scans).unwrap_or(u64::MAX))))
+        let scans = oldest
+            .since(self.start)
+            .as_nanos()
+            .div_ceil(u128::from(scan))
+            .max(1);
+        Some(
+            self.start
+                + Duration::from_nanos(
+                    scan.saturating_mul(u64::try_from(scans).unwrap_or(u64::MAX)),
+                ),
+        )
     }
 
     /// Scans for timeouts, and returns how many there are.
@@ -109,7 +131,9 @@ impl Retransmission {
         while let Some(oldest) = self.oldest()
             && oldest + self.rto() <= now
         {
-            let Some((_, number)) = self.by_time.pop_front() else { break };
+            let Some((_, number)) = self.by_time.pop_front() else {
+                break;
+            };
             if let Some(pending) = self.pending.get_mut(&number) {
                 pending.watched = None;
                 self.again.insert(number);
@@ -126,7 +150,11 @@ impl Retransmission {
 
     fn oldest(&mut self) -> Option<Time> {
         while let Some((at, number)) = self.by_time.front() {
-            if self.pending.get(number).is_some_and(|pending| pending.watched == Some(*at)) {
+            if self
+                .pending
+                .get(number)
+                .is_some_and(|pending| pending.watched == Some(*at))
+            {
                 return Some(*at);
             }
             self.by_time.pop_front();
@@ -136,7 +164,9 @@ impl Retransmission {
 
     fn rto(&self) -> Duration {
         let (mean, deviation) = self.rtt.unwrap_or((INITIAL_RTT, 0.0));
-        let rto = (self.backoff * (mean + 4.0 * deviation)).max(self.backoff * LEAST_RTO).min(MOST_RTO);
+        let rto = (self.backoff * (mean + 4.0 * deviation))
+            .max(self.backoff * LEAST_RTO)
+            .min(MOST_RTO);
         Duration::from_secs_f64(rto)
     }
 
@@ -145,7 +175,10 @@ impl Retransmission {
             None => (rtt, rtt / 2.0),
             Some((mean, deviation)) => {
                 let error = rtt - mean;
-                (mean + error / 8.0, deviation + (error.abs() - deviation) / 4.0)
+                (
+                    mean + error / 8.0,
+                    deviation + (error.abs() - deviation) / 4.0,
+                )
             }
         });
         self.backoff = 1.0;
@@ -178,9 +211,15 @@ mod tests {
         // Interest.
         assert_eq!(retransmission.next_scan(), Some(ms(3050)));
         let answered = retransmission.answered(ms(1150), 7).unwrap();
-        assert_eq!((answered.full, answered.last), (Duration::from_millis(1140), Duration::from_millis(100)));
+        assert_eq!(
+            (answered.full, answered.last),
+            (Duration::from_millis(1140), Duration::from_millis(100))
+        );
         assert_eq!(retransmission.rto(), Duration::from_secs(2));
-        assert_eq!((retransmission.next_scan(), retransmission.pending()), (None, 0));
+        assert_eq!(
+            (retransmission.next_scan(), retransmission.pending()),
+            (None, 0)
+        );
     }
 
     #[test]

@@ -6,8 +6,8 @@ use crate::apps::Unsigned;
 use crate::error::ConfigError;
 use larder_packet::{Data, Interest, Name};
 use larder_transfer::{
-    Clock, CongestionControl, FetchOptions, FetchStats, Fetcher, Naming, PathFeedback, Progress, PublishOptions,
-    Publisher, Source, Stamp,
+    Clock, CongestionControl, FetchOptions, FetchStats, Fetcher, Naming, PathFeedback, Progress,
+    PublishOptions, Publisher, Source, Stamp,
 };
 use larder_units::{ByteSize, Stream, Time};
 use std::io;
@@ -22,7 +22,12 @@ pub struct Fetch {
 
 impl Fetch {
     /// Creates a transfer of the file `name` that begins at `start`, with its own random stream.
-    pub fn new(name: Name, start: Time, congestion: Box<dyn CongestionControl>, stream: Stream) -> Self {
+    pub fn new(
+        name: Name,
+        start: Time,
+        congestion: Box<dyn CongestionControl>,
+        stream: Stream,
+    ) -> Self {
         Fetch::with_options(name, FetchOptions::default(), start, congestion, stream)
     }
 
@@ -35,7 +40,12 @@ impl Fetch {
         stream: Stream,
     ) -> Self {
         let fetcher = Fetcher::new(name, options, congestion, None, stream);
-        Fetch { fetcher, start, started: false, finished: None }
+        Fetch {
+            fetcher,
+            start,
+            started: false,
+            finished: None,
+        }
     }
 
     /// Creates an endless transfer of the segments of `prefix` that begins at `start` and retries
@@ -89,7 +99,11 @@ impl Fetch {
 
 impl App for Fetch {
     fn next_timer(&self) -> Option<Time> {
-        if self.started { self.fetcher.next_timeout() } else { Some(self.start) }
+        if self.started {
+            self.fetcher.next_timeout()
+        } else {
+            Some(self.start)
+        }
     }
 
     fn on_timer(&mut self, now: Time, sends: &mut Sends) {
@@ -106,7 +120,8 @@ impl App for Fetch {
                 self.fetcher.on_nack(now, interest.name, reason);
             }
         } else if let Ok(data) = Data::decode(packet.packet) {
-            self.fetcher.on_data(now, &data, PathFeedback::from(&packet.header), |_| {});
+            self.fetcher
+                .on_data(now, &data, PathFeedback::from(&packet.header), |_| {});
         }
         self.poll(now, sends);
     }
@@ -117,7 +132,10 @@ struct Zeros(u64);
 
 impl Source for Zeros {
     fn stamp(&mut self) -> io::Result<Stamp> {
-        Ok(Stamp { size_bytes: self.0, modified_ns: 0 })
+        Ok(Stamp {
+            size_bytes: self.0,
+            modified_ns: 0,
+        })
     }
 
     fn read_at(&mut self, _: u64, buffer: &mut [u8]) -> io::Result<()> {
@@ -137,9 +155,14 @@ impl Serve {
     /// # Errors
     /// [`ConfigError`] if such segments do not fit into a packet.
     pub fn new(name: Name, size: ByteSize, segment_bytes: usize) -> Result<Self, ConfigError> {
-        let options = PublishOptions { segment_bytes, ..PublishOptions::default() };
+        let options = PublishOptions {
+            segment_bytes,
+            ..PublishOptions::default()
+        };
         let publisher = Publisher::new(name, 1, Zeros(size.bytes()), Box::new(Unsigned), options);
-        Ok(Serve { publisher: publisher.map_err(ConfigError::Segments)? })
+        Ok(Serve {
+            publisher: publisher.map_err(ConfigError::Segments)?,
+        })
     }
 }
 
@@ -151,7 +174,9 @@ impl App for Serve {
     fn on_timer(&mut self, _: Time, _: &mut Sends) {}
 
     fn on_packet(&mut self, _: Time, packet: &Received<'_>, sends: &mut Sends) {
-        let Ok(interest) = Interest::decode(packet.packet) else { return };
+        let Ok(interest) = Interest::decode(packet.packet) else {
+            return;
+        };
         let mut data = Vec::new();
         // Zeros never change and `Unsigned` never fails, so an error means an Interest for another
         // file.

@@ -132,8 +132,9 @@ impl Channel {
         config: LinkConfig,
         mut stream: Stream,
     ) -> Self {
-        let reliability =
-            config.reliable.then(|| Box::new(Reliability::new(stream.bits()).for_packets_of(MAX_PACKET_BYTES)));
+        let reliability = config
+            .reliable
+            .then(|| Box::new(Reliability::new(stream.bits()).for_packets_of(MAX_PACKET_BYTES)));
         Channel {
             id,
             from,
@@ -222,19 +223,35 @@ impl Channel {
 
     /// Processes the link reliability of a frame that arrived by the link's other channel. Returns
     /// false for a duplicate.
-    pub(crate) fn receive_reliability(&mut self, now: Time, frame: &[u8], events: &mut EventQueue) -> bool {
-        let Some(mut reliability) = self.reliability.take() else { return true };
+    pub(crate) fn receive_reliability(
+        &mut self,
+        now: Time,
+        frame: &[u8],
+        events: &mut EventQueue,
+    ) -> bool {
+        let Some(mut reliability) = self.reliability.take() else {
+            return true;
+        };
         let is_new = reliability.receive(now, frame);
         self.restore(now, reliability, events);
         is_new
     }
 
     /// Runs the timer of link reliability: retransmissions and acknowledgements.
-    pub(crate) fn on_reliability(&mut self, now: Time, events: &mut EventQueue, frames: &mut Frames) {
-        let (Some(mtu), true) = (self.config.mtu, self.reliability_timer == Some(now)) else { return };
+    pub(crate) fn on_reliability(
+        &mut self,
+        now: Time,
+        events: &mut EventQueue,
+        frames: &mut Frames,
+    ) {
+        let (Some(mtu), true) = (self.config.mtu, self.reliability_timer == Some(now)) else {
+            return;
+        };
         self.reliability_timer = None;
         if let Some(mut reliability) = self.reliability.take() {
-            reliability.on_timeout(now, mtu, |frame| self.send_frame(now, frame.to_vec().into(), events, frames));
+            reliability.on_timeout(now, mtu, |frame| {
+                self.send_frame(now, frame.to_vec().into(), events, frames)
+            });
             self.restore(now, reliability, events);
         }
     }
@@ -250,7 +267,13 @@ impl Channel {
     }
 
     /// Sends a frame, or puts it into the queue.
-    pub(crate) fn send_frame(&mut self, now: Time, frame: Frame, events: &mut EventQueue, frames: &mut Frames) {
+    pub(crate) fn send_frame(
+        &mut self,
+        now: Time,
+        frame: Frame,
+        events: &mut EventQueue,
+        frames: &mut Frames,
+    ) {
         if !self.is_up {
             self.counters.lost += 1;
             return;
@@ -279,7 +302,13 @@ impl Channel {
     fn plan_ready(&mut self, events: &mut EventQueue) {
         if self.queue.len() > 0 && !self.ready_planned {
             self.ready_planned = true;
-            events.plan(self.busy_until, Event::Ready { channel: self.id, epoch: self.epoch });
+            events.plan(
+                self.busy_until,
+                Event::Ready {
+                    channel: self.id,
+                    epoch: self.epoch,
+                },
+            );
         }
     }
 
@@ -287,7 +316,11 @@ impl Channel {
         let bytes = frame.len() as u64 + u64::from(self.config.overhead_bytes);
         self.counters.frames += 1;
         self.counters.bytes += bytes;
-        self.busy_until = now + self.config.rate.map_or(Duration::ZERO, |rate| sending_time(bytes, rate));
+        self.busy_until = now
+            + self
+                .config
+                .rate
+                .map_or(Duration::ZERO, |rate| sending_time(bytes, rate));
         if self.config.loss.is_lost(&mut self.in_bad, &mut self.stream) {
             self.counters.lost += 1;
             return;
@@ -301,7 +334,14 @@ impl Channel {
             }
             self.last_arrival = arrival;
         }
-        events.plan(arrival, Event::Arrive { channel: self.id, frame: frames.put(frame), epoch: self.epoch });
+        events.plan(
+            arrival,
+            Event::Arrive {
+                channel: self.id,
+                frame: frames.put(frame),
+                epoch: self.epoch,
+            },
+        );
     }
 
     /// Cuts the channel, and loses all frames on it and in its queue, or mends it.

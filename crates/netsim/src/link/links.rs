@@ -32,13 +32,25 @@ impl Links {
     pub fn add(&mut self, from: &str, to: &str, config: LinkConfig) -> ChannelId {
         let id = self.channels.len() as u32;
         let stream = self.streams.stream(&format!("channel {from} {to}"));
-        self.channels.push(Channel::new(id, NodeId(0), NodeId(0), FaceId(0), config, stream));
+        self.channels.push(Channel::new(
+            id,
+            NodeId(0),
+            NodeId(0),
+            FaceId(0),
+            config,
+            stream,
+        ));
         ChannelId(id)
     }
 
     /// Sends a frame into a channel. `now` must not go back.
     pub fn send(&mut self, now: Time, channel: ChannelId, frame: Vec<u8>) {
-        self.channels[channel.0 as usize].send_frame(now, frame.into(), &mut self.events, &mut self.frames);
+        self.channels[channel.0 as usize].send_frame(
+            now,
+            frame.into(),
+            &mut self.events,
+            &mut self.frames,
+        );
     }
 
     /// The time of the next event.
@@ -52,7 +64,11 @@ impl Links {
         while let Some((at, event)) = self.events.next(now) {
             match event {
                 Event::Ready { channel, .. } => {
-                    self.channels[channel as usize].on_ready(at, &mut self.events, &mut self.frames);
+                    self.channels[channel as usize].on_ready(
+                        at,
+                        &mut self.events,
+                        &mut self.frames,
+                    );
                 }
                 Event::Arrive { channel, frame, .. } => {
                     return Some((ChannelId(channel), at, self.frames.take(frame).into_own()));
@@ -80,16 +96,37 @@ mod tests {
         let mut links = Links::new(1);
         let config = LinkConfig::new("8Mbps".parse().unwrap(), Duration::from_millis(10));
         let clean = links.add("a", "b", config);
-        let lossy = links.add("b", "a", LinkConfig { loss: Loss::Uniform(1.0), ..config });
+        let lossy = links.add(
+            "b",
+            "a",
+            LinkConfig {
+                loss: Loss::Uniform(1.0),
+                ..config
+            },
+        );
         for _ in 0..2 {
             links.send(Time::ZERO, clean, vec![0; 1000]);
             links.send(Time::ZERO, lossy, vec![0; 1000]);
         }
-        assert_eq!(links.arrived(Time::from_millis(10)), None, "a millisecond to send, ten under way");
+        assert_eq!(
+            links.arrived(Time::from_millis(10)),
+            None,
+            "a millisecond to send, ten under way"
+        );
         let (channel, due, frame) = links.arrived(Time::from_secs(1)).unwrap();
-        assert_eq!((channel, due, frame.len()), (clean, Time::from_millis(11), 1000));
-        assert_eq!(links.arrived(Time::from_secs(1)).unwrap().1, Time::from_millis(12), "one after the other");
-        assert_eq!((links.arrived(Time::from_secs(1)), links.next_at()), (None, None));
+        assert_eq!(
+            (channel, due, frame.len()),
+            (clean, Time::from_millis(11), 1000)
+        );
+        assert_eq!(
+            links.arrived(Time::from_secs(1)).unwrap().1,
+            Time::from_millis(12),
+            "one after the other"
+        );
+        assert_eq!(
+            (links.arrived(Time::from_secs(1)), links.next_at()),
+            (None, None)
+        );
         assert_eq!(links.counters(lossy).lost, 2);
     }
 }

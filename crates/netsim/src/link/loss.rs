@@ -30,8 +30,17 @@ impl Loss {
         match *self {
             Loss::None => 0.0,
             Loss::Uniform(p) => p,
-            Loss::GilbertElliott { to_bad, to_good, good, bad } => {
-                let share_bad = if to_bad + to_good > 0.0 { to_bad / (to_bad + to_good) } else { 0.0 };
+            Loss::GilbertElliott {
+                to_bad,
+                to_good,
+                good,
+                bad,
+            } => {
+                let share_bad = if to_bad + to_good > 0.0 {
+                    to_bad / (to_bad + to_good)
+                } else {
+                    0.0
+                };
                 share_bad * bad + (1.0 - share_bad) * good
             }
         }
@@ -42,7 +51,12 @@ impl Loss {
         let all = match *self {
             Loss::None => [0.0; 4],
             Loss::Uniform(p) => [p; 4],
-            Loss::GilbertElliott { to_bad, to_good, good, bad } => [to_bad, to_good, good, bad],
+            Loss::GilbertElliott {
+                to_bad,
+                to_good,
+                good,
+                bad,
+            } => [to_bad, to_good, good, bad],
         };
         all.iter().all(|p| (0.0..=1.0).contains(p))
     }
@@ -52,7 +66,12 @@ impl Loss {
         match *self {
             Loss::None => false,
             Loss::Uniform(p) => stream.chance(p),
-            Loss::GilbertElliott { to_bad, to_good, good, bad } => {
+            Loss::GilbertElliott {
+                to_bad,
+                to_good,
+                good,
+                bad,
+            } => {
                 *in_bad ^= stream.chance(if *in_bad { to_good } else { to_bad });
                 stream.chance(if *in_bad { bad } else { good })
             }
@@ -67,7 +86,12 @@ mod tests {
 
     #[test]
     fn losses_have_the_mean_and_the_bursts_that_were_asked_for() {
-        let loss = Loss::GilbertElliott { to_bad: 0.01, to_good: 0.2, good: 0.0, bad: 1.0 };
+        let loss = Loss::GilbertElliott {
+            to_bad: 0.01,
+            to_good: 0.2,
+            good: 0.0,
+            bad: 1.0,
+        };
         let (mut in_bad, mut stream) = (false, Streams::new(1).stream("loss"));
         let (mut lost, mut bursts, mut before) = (0u32, 0u32, false);
         for _ in 0..200_000 {
@@ -77,7 +101,11 @@ mod tests {
             before = now;
         }
         let share = f64::from(lost) / 200_000.0;
-        assert!((share - loss.mean()).abs() < 0.005, "{share} and {}", loss.mean());
+        assert!(
+            (share - loss.mean()).abs() < 0.005,
+            "{share} and {}",
+            loss.mean()
+        );
         // A burst ends with probability 0.2, so its mean length is five frames.
         let length = f64::from(lost) / f64::from(bursts);
         assert!((length - 5.0).abs() < 0.4, "{length}");

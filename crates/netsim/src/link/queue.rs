@@ -53,7 +53,12 @@ impl Default for CoDel {
     /// RFC 8289, section 4: 5 ms and 100 ms; 1000 packets.
     fn default() -> Self {
         let (target, interval) = (Duration::from_millis(5), Duration::from_millis(100));
-        CoDel { target, interval, mark: false, depth: Depth::Packets(1000) }
+        CoDel {
+            target,
+            interval,
+            mark: false,
+            depth: Depth::Packets(1000),
+        }
     }
 }
 
@@ -77,16 +82,23 @@ pub struct Red {
 impl Default for Red {
     /// Floyd and Jacobson's thresholds 5 and 15, probability 1/50, weight 0.002.
     fn default() -> Self {
-        Red { least: 5.0, most: 15.0, probability: 0.02, weight: 0.002, mark: false, depth: Depth::Packets(1000) }
+        Red {
+            least: 5.0,
+            most: 15.0,
+            probability: 0.02,
+            weight: 0.002,
+            mark: false,
+            depth: Depth::Packets(1000),
+        }
     }
 }
 
 impl Queueing {
     fn depth(&self) -> Depth {
         match self {
-            Queueing::DropTail(depth) | Queueing::CoDel(CoDel { depth, .. }) | Queueing::Red(Red { depth, .. }) => {
-                *depth
-            }
+            Queueing::DropTail(depth)
+            | Queueing::CoDel(CoDel { depth, .. })
+            | Queueing::Red(Red { depth, .. }) => *depth,
         }
     }
 }
@@ -130,7 +142,13 @@ pub(crate) struct Verdict {
 impl Queue {
     pub(crate) fn new(queueing: Queueing) -> Self {
         let (codel, red) = (CoDelState::default(), RedState::default());
-        Queue { queueing, waiting: VecDeque::new(), bytes: 0, codel, red }
+        Queue {
+            queueing,
+            waiting: VecDeque::new(),
+            bytes: 0,
+            codel,
+            red,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -156,9 +174,14 @@ impl Queue {
     pub(crate) fn push(&mut self, now: Time, mut frame: Frame, stream: &mut Stream) -> Verdict {
         let room = match self.queueing.depth() {
             Depth::Packets(most) => self.waiting.len() < most,
-            Depth::Bytes(most) => self.waiting.is_empty() || self.bytes + frame.len() as u64 <= most,
+            Depth::Bytes(most) => {
+                self.waiting.is_empty() || self.bytes + frame.len() as u64 <= most
+            }
         };
-        let mut verdict = Verdict { dropped: 0, marked: 0 };
+        let mut verdict = Verdict {
+            dropped: 0,
+            marked: 0,
+        };
         if let Queueing::Red(red) = &self.queueing
             && self.red.selects(red, self.waiting.len(), stream)
         {
@@ -168,7 +191,10 @@ impl Queue {
             }
         }
         if !room {
-            verdict = Verdict { dropped: 1, marked: 0 };
+            verdict = Verdict {
+                dropped: 1,
+                marked: 0,
+            };
         }
         if verdict.dropped == 0 {
             self.bytes += frame.len() as u64;
@@ -179,7 +205,10 @@ impl Queue {
 
     /// Removes and returns the frame to send next.
     pub(crate) fn pop(&mut self, now: Time) -> (Option<Frame>, Verdict) {
-        let verdict = Verdict { dropped: 0, marked: 0 };
+        let verdict = Verdict {
+            dropped: 0,
+            marked: 0,
+        };
         match self.queueing {
             Queueing::CoDel(codel) => self.pop_codel(now, &codel),
             _ => (self.take().map(|waiting| waiting.frame), verdict),
@@ -194,7 +223,10 @@ impl Queue {
 
     /// RFC 8289, section 5.6 (`dequeue`).
     fn pop_codel(&mut self, now: Time, codel: &CoDel) -> (Option<Frame>, Verdict) {
-        let mut verdict = Verdict { dropped: 0, marked: 0 };
+        let mut verdict = Verdict {
+            dropped: 0,
+            marked: 0,
+        };
         let (mut head, mut late) = self.take_head(now, codel);
         if self.codel.dropping {
             if !late {
@@ -206,14 +238,18 @@ impl Queue {
                     // A frame carries at most one mark, so the next frame takes the next mark that
                     // is due.
                     verdict.marked += head.as_mut().map_or(0, |head| mark(&mut head.frame));
-                    self.codel.drop_next = control_law(self.codel.drop_next, codel, self.codel.count);
+                    self.codel.drop_next =
+                        control_law(self.codel.drop_next, codel, self.codel.count);
                     break;
                 }
                 verdict.dropped += 1;
                 (head, late) = self.take_head(now, codel);
                 match late {
                     false => self.codel.dropping = false,
-                    true => self.codel.drop_next = control_law(self.codel.drop_next, codel, self.codel.count),
+                    true => {
+                        self.codel.drop_next =
+                            control_law(self.codel.drop_next, codel, self.codel.count)
+                    }
                 }
             }
         } else if late {
@@ -286,12 +322,26 @@ fn holds_segment(head: &Option<Waiting>) -> bool {
 /// Puts a congestion mark on a frame; returns 1 if the frame is marked. Only the first fragment of
 /// a packet is marked, because receivers ignore the mark of the others.
 fn mark(frame: &mut Frame) -> u64 {
-    let Ok(LpPacket { header, fragment: Some(packet), .. }) = LpPacket::decode(frame) else { return 0 };
+    let Ok(LpPacket {
+        header,
+        fragment: Some(packet),
+        ..
+    }) = LpPacket::decode(frame)
+    else {
+        return 0;
+    };
     if header.frag_index > 0 {
         return 0;
     }
     let mut marked = Vec::with_capacity(frame.len() + 16);
-    encode_lp(&LpHeader { congestion_mark: Some(1), ..header }, packet, &mut marked);
+    encode_lp(
+        &LpHeader {
+            congestion_mark: Some(1),
+            ..header
+        },
+        packet,
+        &mut marked,
+    );
     *frame = marked.into();
     1
 }
@@ -305,15 +355,28 @@ mod tests {
     /// Returns the milliseconds at which a queue drops or marks. All its frames have waited 50 ms,
     /// and one of them is sent every `every` ms.
     fn struck(codel: CoDel, every: u64, millis: u64) -> Vec<u64> {
-        let interest = InterestBuilder::new("/a".parse::<Name>().unwrap()).nonce(1).build();
-        let (mut queue, mut stream) = (Queue::new(Queueing::CoDel(codel)), Streams::new(1).stream("none"));
+        let interest = InterestBuilder::new("/a".parse::<Name>().unwrap())
+            .nonce(1)
+            .build();
+        let (mut queue, mut stream) = (
+            Queue::new(Queueing::CoDel(codel)),
+            Streams::new(1).stream("none"),
+        );
         let mut struck = Vec::new();
         for now in (50..millis).step_by(every as usize) {
             while queue.len() < 4 {
-                queue.push(Time::from_millis(now - 50), interest.clone().into(), &mut stream);
+                queue.push(
+                    Time::from_millis(now - 50),
+                    interest.clone().into(),
+                    &mut stream,
+                );
             }
             let (_, verdict) = queue.pop(Time::from_millis(now));
-            assert!(verdict.marked + verdict.dropped <= 1 || !codel.mark, "{} marks on one frame", verdict.marked);
+            assert!(
+                verdict.marked + verdict.dropped <= 1 || !codel.mark,
+                "{} marks on one frame",
+                verdict.marked
+            );
             struck.extend((0..verdict.marked + verdict.dropped).map(|_| now));
         }
         struck
@@ -323,34 +386,77 @@ mod tests {
     fn codel_strikes_at_other_times_than_its_control_law() {
         // The first drop follows an interval above the target, the second one an interval later,
         // and the others by the square root of the count.
-        let expected = [150.0, 250.0, 250.0 + 70.7, 250.0 + 70.7 + 57.7, 250.0 + 70.7 + 57.7 + 50.0];
+        let expected = [
+            150.0,
+            250.0,
+            250.0 + 70.7,
+            250.0 + 70.7 + 57.7,
+            250.0 + 70.7 + 57.7 + 50.0,
+        ];
         for mark in [false, true] {
-            let struck = struck(CoDel { mark, ..CoDel::default() }, 1, 500);
-            let close = struck.iter().zip(expected).all(|(at, expected)| (*at as f64 - expected).abs() <= 2.0);
-            assert!(close && struck.len() >= expected.len(), "mark {mark}: {struck:?}");
+            let struck = struck(
+                CoDel {
+                    mark,
+                    ..CoDel::default()
+                },
+                1,
+                500,
+            );
+            let close = struck
+                .iter()
+                .zip(expected)
+                .all(|(at, expected)| (*at as f64 - expected).abs() <= 2.0);
+            assert!(
+                close && struck.len() >= expected.len(),
+                "mark {mark}: {struck:?}"
+            );
         }
     }
 
     #[test]
     fn a_frame_of_a_slow_link_is_marked_twice() {
         // With 80 ms per frame, the control law is due more often than there are frames.
-        assert!(struck(CoDel { mark: true, ..CoDel::default() }, 80, 20_000).len() > 200);
+        assert!(
+            struck(
+                CoDel {
+                    mark: true,
+                    ..CoDel::default()
+                },
+                80,
+                20_000
+            )
+            .len()
+                > 200
+        );
     }
 
     #[test]
     fn codel_strikes_short_waits() {
-        let (mut queue, mut stream) = (Queue::new(Queueing::CoDel(CoDel::default())), Streams::new(1).stream("none"));
+        let (mut queue, mut stream) = (
+            Queue::new(Queueing::CoDel(CoDel::default())),
+            Streams::new(1).stream("none"),
+        );
         for now in 4..1000 {
             while queue.len() < 2 {
                 queue.push(Time::from_millis(now - 3), vec![0].into(), &mut stream);
             }
-            assert_eq!(queue.pop(Time::from_millis(now)).1.dropped, 0, "at {now} ms");
+            assert_eq!(
+                queue.pop(Time::from_millis(now)).1.dropped,
+                0,
+                "at {now} ms"
+            );
         }
     }
 
     #[test]
     fn red_drops_in_bursts_or_seldom() {
-        let (mut state, mut stream) = (RedState { average: 10.0, since_last: 0 }, Streams::new(1).stream("red"));
+        let (mut state, mut stream) = (
+            RedState {
+                average: 10.0,
+                since_last: 0,
+            },
+            Streams::new(1).stream("red"),
+        );
         let red = Red::default();
         let (mut gaps, mut gap) = (Vec::new(), 0u32);
         for _ in 0..200_000 {
@@ -362,8 +468,17 @@ mod tests {
         // Half-way between the thresholds the probability is 1/100, and the gaps are uniform
         // between 1 and 100 (Floyd and Jacobson, section 7).
         let mean = f64::from(gaps.iter().sum::<u32>()) / gaps.len() as f64;
-        assert!((mean - 50.5).abs() < 2.0 && gaps.iter().all(|gap| *gap <= 100), "{mean}");
+        assert!(
+            (mean - 50.5).abs() < 2.0 && gaps.iter().all(|gap| *gap <= 100),
+            "{mean}"
+        );
         assert!(!RedState::default().selects(&red, 4, &mut stream));
-        assert!(RedState { average: 20.0, since_last: 0 }.selects(&red, 20, &mut stream));
+        assert!(
+            RedState {
+                average: 20.0,
+                since_last: 0
+            }
+            .selects(&red, 20, &mut stream)
+        );
     }
 }

@@ -5,7 +5,8 @@ use super::file::{Requests, ScenarioError, ScenarioFile};
 use super::nodes::{find, matches, no_node};
 use super::tables::{CbrTable, RandomizeTable, TraceTable};
 use crate::apps::{
-    Cbr, CbrConfig, Fetch, Names, Payload, Producer, ProducerConfig, Randomize, Serve, TraceShare, ZipfMandelbrot,
+    Cbr, CbrConfig, Fetch, Names, Payload, Producer, ProducerConfig, Randomize, Serve, TraceShare,
+    ZipfMandelbrot,
 };
 use crate::{App, AppId, NodeId, Simulation};
 use larder_packet::Name;
@@ -28,18 +29,32 @@ pub(super) struct Served {
     unreachable: HashSet<NodeId>,
 }
 
-pub(super) fn make_producers(scenario: &ScenarioFile, network: &mut Simulation) -> Result<Vec<Served>, ScenarioError> {
+pub(super) fn make_producers(
+    scenario: &ScenarioFile,
+    network: &mut Simulation,
+) -> Result<Vec<Served>, ScenarioError> {
     let mut served = Vec::new();
-    let largest =
-        scenario.tables.nodes.largest_packet.map_or(larder_forwarder::limits::MAX_PACKET_BYTES as u64, ByteSize::bytes);
-    let mut serve = |network: &mut Simulation, at: &Spanned<String>, prefix: &Name, app: Box<dyn App>| {
-        let node = find(scenario, network, at)?;
-        let refuse = |error: crate::ConfigError| scenario.fault(&at.span(), error);
-        let app = network.add_app(node, app);
-        let unreachable = network.serve(prefix, app).map_err(refuse)?.into_iter().collect();
-        served.push(Served { prefix: prefix.clone(), app, unreachable });
-        Ok(())
-    };
+    let largest = scenario.tables.nodes.largest_packet.map_or(
+        larder_forwarder::limits::MAX_PACKET_BYTES as u64,
+        ByteSize::bytes,
+    );
+    let mut serve =
+        |network: &mut Simulation, at: &Spanned<String>, prefix: &Name, app: Box<dyn App>| {
+            let node = find(scenario, network, at)?;
+            let refuse = |error: crate::ConfigError| scenario.fault(&at.span(), error);
+            let app = network.add_app(node, app);
+            let unreachable = network
+                .serve(prefix, app)
+                .map_err(refuse)?
+                .into_iter()
+                .collect();
+            served.push(Served {
+                prefix: prefix.clone(),
+                app,
+                unreachable,
+            });
+            Ok(())
+        };
     for table in &scenario.tables.producer {
         let payload = table.payload.map_or(1024, ByteSize::bytes);
         if payload.saturating_add(AROUND_CONTENT) > largest {
@@ -48,11 +63,22 @@ pub(super) fn make_producers(scenario: &ScenarioFile, network: &mut Simulation) 
             );
             return Err(scenario.fault(&table.node.span(), what));
         }
-        let config = ProducerConfig { payload: Payload::Content(payload as usize), freshness: table.freshness };
-        serve(network, &table.node, &table.prefix, Box::new(Producer::new(config)))?;
+        let config = ProducerConfig {
+            payload: Payload::Content(payload as usize),
+            freshness: table.freshness,
+        };
+        serve(
+            network,
+            &table.node,
+            &table.prefix,
+            Box::new(Producer::new(config)),
+        )?;
     }
     for table in &scenario.tables.file {
-        let segment = table.segment.map_or(larder_transfer::limits::DEFAULT_SEGMENT_BYTES as u64, ByteSize::bytes);
+        let segment = table.segment.map_or(
+            larder_transfer::limits::DEFAULT_SEGMENT_BYTES as u64,
+            ByteSize::bytes,
+        );
         let file = Serve::new(table.name.clone(), table.size, segment as usize);
         let file = file.map_err(|error| scenario.fault(&table.node.span(), error))?;
         serve(network, &table.node, &table.name, Box::new(file))?;
@@ -66,9 +92,18 @@ pub(super) fn make_consumers(
     served: &[Served],
     cache_hosts: &[Placed],
 ) -> Result<Vec<(String, AppId)>, ScenarioError> {
-    let cache_hosts: Vec<Name> = cache_hosts.iter().map(|cache_host| cache_host.name.clone()).collect();
-    let mut builder =
-        ConsumerBuilder { scenario, network, served, cache_hosts, consumers: Vec::new(), labels: HashSet::new() };
+    let cache_hosts: Vec<Name> = cache_hosts
+        .iter()
+        .map(|cache_host| cache_host.name.clone())
+        .collect();
+    let mut builder = ConsumerBuilder {
+        scenario,
+        network,
+        served,
+        cache_hosts,
+        consumers: Vec::new(),
+        labels: HashSet::new(),
+    };
     for table in &scenario.tables.cbr {
         builder.cbr(table)?;
     }
@@ -80,16 +115,30 @@ pub(super) fn make_consumers(
         let label = builder.unused(format!("fetch {} {}", table.node.get_ref(), table.name));
         let congestion = table.congestion.clone().unwrap_or_default().build();
         let stream = builder.network.streams().stream(&label);
-        let app = Fetch::new(table.name.clone(), Time::ZERO + table.start, congestion, stream);
+        let app = Fetch::new(
+            table.name.clone(),
+            Time::ZERO + table.start,
+            congestion,
+            stream,
+        );
         builder.add(&table.node, node, label, Box::new(app), None)?;
     }
     for table in &scenario.tables.window {
         let node = builder.node_that_reaches(&table.node, &table.prefix)?;
         let label = builder.unused(format!("window {} {}", table.node.get_ref(), table.prefix));
         let congestion = table.congestion.clone().unwrap_or_default().build();
-        let clock = Clock { tick: table.tick.unwrap_or_default(), ..Clock::default() };
+        let clock = Clock {
+            tick: table.tick.unwrap_or_default(),
+            ..Clock::default()
+        };
         let stream = builder.network.streams().stream(&label);
-        let app = Fetch::endless(table.prefix.clone(), Time::ZERO + table.start, congestion, clock, stream);
+        let app = Fetch::endless(
+            table.prefix.clone(),
+            Time::ZERO + table.start,
+            congestion,
+            clock,
+            stream,
+        );
         builder.add(&table.node, node, label, Box::new(app), None)?;
     }
     Ok(builder.consumers)
@@ -126,7 +175,14 @@ impl ConsumerBuilder<'_> {
                 start: Time::ZERO + table.start,
                 stop: table.stop.map_or(Time::MAX, |stop| Time::ZERO + stop),
             };
-            self.add_cbr("cbr", &table.node, node, table.prefix.get_ref(), config, table.tick)?;
+            self.add_cbr(
+                "cbr",
+                &table.node,
+                node,
+                table.prefix.get_ref(),
+                config,
+                table.tick,
+            )?;
         }
         Ok(())
     }
@@ -136,7 +192,12 @@ impl ConsumerBuilder<'_> {
         let (nodes, prefixes) = self.places(&table.node, &table.prefix)?;
         let step = nodes.len();
         for (first, node) in nodes.into_iter().enumerate() {
-            let share = TraceShare { requests: requests.clone(), first, step, timed: table.frequency.is_none() };
+            let share = TraceShare {
+                requests: requests.clone(),
+                first,
+                step,
+                timed: table.frequency.is_none(),
+            };
             let config = CbrConfig {
                 prefixes: prefixes.clone(),
                 cache_hosts: self.cache_hosts.clone(),
@@ -147,7 +208,14 @@ impl ConsumerBuilder<'_> {
                 start: Time::ZERO + table.start,
                 stop: Time::MAX,
             };
-            self.add_cbr("trace", &table.node, node, table.prefix.get_ref(), config, None)?;
+            self.add_cbr(
+                "trace",
+                &table.node,
+                node,
+                table.prefix.get_ref(),
+                config,
+                None,
+            )?;
         }
         Ok(())
     }
@@ -175,7 +243,10 @@ impl ConsumerBuilder<'_> {
         tick: Option<Duration>,
     ) -> Result<(), ScenarioError> {
         let added = self.network.add_app_with_tick(node, app, tick);
-        self.consumers.push((label, added.map_err(|error| self.scenario.fault(&at.span(), error))?));
+        self.consumers.push((
+            label,
+            added.map_err(|error| self.scenario.fault(&at.span(), error))?,
+        ));
         Ok(())
     }
 
@@ -198,21 +269,37 @@ impl ConsumerBuilder<'_> {
         at: &Spanned<String>,
         prefix: &Spanned<String>,
     ) -> Result<(Vec<NodeId>, Vec<Name>), ScenarioError> {
-        let ConsumerBuilder { scenario, network, served, .. } = self;
+        let ConsumerBuilder {
+            scenario,
+            network,
+            served,
+            ..
+        } = self;
         let all = || network.nodes().map(|node| (node, network.node_name(node)));
         let pattern = at.get_ref().as_str();
         let nodes: Vec<NodeId> = match pattern.contains('*') {
-            true => all().filter(|(_, name)| matches(pattern, name)).map(|(node, _)| node).collect(),
+            true => all()
+                .filter(|(_, name)| matches(pattern, name))
+                .map(|(node, _)| node)
+                .collect(),
             false => vec![find(scenario, network, at)?],
         };
         if nodes.is_empty() {
-            return Err(no_node(scenario, &at.span(), pattern, all().map(|(_, name)| name)));
+            return Err(no_node(
+                scenario,
+                &at.span(),
+                pattern,
+                all().map(|(_, name)| name),
+            ));
         }
         let pattern = prefix.get_ref().as_str();
         let prefixes: Vec<Name> = match pattern.contains('*') {
             true => {
                 let prefixes = served.iter().map(|served| &served.prefix);
-                prefixes.filter(|name| matches(pattern, &name.to_string())).cloned().collect()
+                prefixes
+                    .filter(|name| matches(pattern, &name.to_string()))
+                    .cloned()
+                    .collect()
             }
             false => {
                 let parsed = pattern.parse::<Name>();
@@ -223,20 +310,34 @@ impl ConsumerBuilder<'_> {
             return Err(self.no_producer(at, pattern));
         }
         for node in &nodes {
-            prefixes.iter().try_for_each(|prefix| self.check_route(at, *node, prefix))?;
+            prefixes
+                .iter()
+                .try_for_each(|prefix| self.check_route(at, *node, prefix))?;
         }
         Ok((nodes, prefixes))
     }
 
-    fn node_that_reaches(&self, at: &Spanned<String>, name: &Name) -> Result<NodeId, ScenarioError> {
+    fn node_that_reaches(
+        &self,
+        at: &Spanned<String>,
+        name: &Name,
+    ) -> Result<NodeId, ScenarioError> {
         let node = find(self.scenario, self.network, at)?;
         self.check_route(at, node, name)?;
         Ok(node)
     }
 
-    fn check_route(&self, at: &Spanned<String>, node: NodeId, name: &Name) -> Result<(), ScenarioError> {
-        let mut serving =
-            self.served.iter().filter(|served| name.as_name().starts_with(served.prefix.as_name())).peekable();
+    fn check_route(
+        &self,
+        at: &Spanned<String>,
+        node: NodeId,
+        name: &Name,
+    ) -> Result<(), ScenarioError> {
+        let mut serving = self
+            .served
+            .iter()
+            .filter(|served| name.as_name().starts_with(served.prefix.as_name()))
+            .peekable();
         if serving.peek().is_none() {
             return Err(self.no_producer(at, name));
         }
@@ -251,13 +352,18 @@ impl ConsumerBuilder<'_> {
     }
 
     fn no_producer(&self, at: &Spanned<String>, name: impl std::fmt::Display) -> ScenarioError {
-        self.scenario.fault(&at.span(), no_producer(name, self.served))
+        self.scenario
+            .fault(&at.span(), no_producer(name, self.served))
     }
 }
 
 /// Returns the error of a name that no producer serves.
 pub(super) fn no_producer(name: impl std::fmt::Display, served: &[Served]) -> String {
-    let known: Vec<String> = served.iter().take(20).map(|served| served.prefix.to_string()).collect();
+    let known: Vec<String> = served
+        .iter()
+        .take(20)
+        .map(|served| served.prefix.to_string())
+        .collect();
     match known.is_empty() {
         true => format!("no producer serves {name}; there is no producer"),
         false => format!("no producer serves {name}; there is {}", known.join(", ")),

@@ -56,7 +56,10 @@ pub(super) fn build(scenario: &ScenarioFile, seed: u64) -> Result<Built, Scenari
         network,
         consumers,
         producers: producers.into_iter().map(|served| served.app).collect(),
-        cache_hosts: cache_hosts.into_iter().map(|cache_host| (cache_host.label, cache_host.app)).collect(),
+        cache_hosts: cache_hosts
+            .into_iter()
+            .map(|cache_host| (cache_host.label, cache_host.app))
+            .collect(),
         hosts,
         positions: topology.positions,
     })
@@ -80,7 +83,9 @@ fn make_nodes(
         any_path |= config.policy.needs_path();
         config
     };
-    topology.build(network, config).map_err(|error| scenario.failed(error))?;
+    topology
+        .build(network, config)
+        .map_err(|error| scenario.failed(error))?;
     if any_path {
         network.share_path_positions();
     }
@@ -90,24 +95,39 @@ fn make_nodes(
 /// A generated or read topology: its position in the file, the name of its table, and the topology.
 type Shape = (Range<usize>, &'static str, Topology);
 
-fn shape<T>(name: &'static str, table: &Option<Spanned<T>>, make: impl Fn(&T) -> Topology) -> Option<Shape> {
-    table.as_ref().map(|table| (table.span(), name, make(table.get_ref())))
+fn shape<T>(
+    name: &'static str,
+    table: &Option<Spanned<T>>,
+    make: impl Fn(&T) -> Topology,
+) -> Option<Shape> {
+    table
+        .as_ref()
+        .map(|table| (table.span(), name, make(table.get_ref())))
 }
 
 /// Returns the shape that the scenario requests, or an empty topology.
-fn requested_shape(scenario: &ScenarioFile, network: &Simulation) -> Result<Topology, ScenarioError> {
+fn requested_shape(
+    scenario: &ScenarioFile,
+    network: &Simulation,
+) -> Result<Topology, ScenarioError> {
     let tables = &scenario.tables;
     let shape_stream = || network.streams().stream("topology");
     let mut shapes: Vec<Shape> = Vec::new();
     if let Some((table, read)) = tables.topology.as_ref().zip(scenario.topology.clone()) {
         shapes.push((table.span(), "topology", read));
     }
-    shapes.extend(shape("line", &tables.line, |table| Topology::line(table.nodes, &table.link.0)));
+    shapes.extend(shape("line", &tables.line, |table| {
+        Topology::line(table.nodes, &table.link.0)
+    }));
     shapes.extend(shape("dumbbell", &tables.dumbbell, |table| {
         Topology::dumbbell(table.pairs, &table.edge.0, &table.backbone.0)
     }));
-    shapes.extend(shape("tree", &tables.tree, |table| Topology::tree(table.children, table.levels, &table.link.0)));
-    shapes.extend(shape("grid", &tables.grid, |table| Topology::grid(table.width, table.height, &table.link.0)));
+    shapes.extend(shape("tree", &tables.tree, |table| {
+        Topology::tree(table.children, table.levels, &table.link.0)
+    }));
+    shapes.extend(shape("grid", &tables.grid, |table| {
+        Topology::grid(table.width, table.height, &table.link.0)
+    }));
     shapes.extend(shape("scale-free", &tables.scale_free, |table| {
         Topology::scale_free(table.nodes, table.links, &table.link.0, shape_stream())
     }));
@@ -117,9 +137,10 @@ fn requested_shape(scenario: &ScenarioFile, network: &Simulation) -> Result<Topo
     // Sorted by position, so that the error names the second one in the file.
     shapes.sort_by_key(|(span, ..)| span.start);
     if let [(_, first, _), (span, second, _), ..] = shapes.as_slice() {
-        return Err(
-            scenario.fault(span, format_args!("[{second}] is a second shape, after [{first}]: keep one of them"))
-        );
+        return Err(scenario.fault(
+            span,
+            format_args!("[{second}] is a second shape, after [{first}]: keep one of them"),
+        ));
     }
     Ok(shapes.pop().map(|(.., shape)| shape).unwrap_or_default())
 }
@@ -129,11 +150,19 @@ fn topology(scenario: &ScenarioFile, network: &Simulation) -> Result<Topology, S
     let tables = &scenario.tables;
     let mut topology = requested_shape(scenario, network)?;
     if topology.nodes.len() > crate::limits::NODES {
-        let problem = format!("{} nodes: the most is {}", topology.nodes.len(), crate::limits::NODES);
+        let problem = format!(
+            "{} nodes: the most is {}",
+            topology.nodes.len(),
+            crate::limits::NODES
+        );
         return Err(scenario.failed(ScenarioProblem::Invalid(problem)));
     }
-    let mut places: HashMap<String, usize, FixedState> =
-        topology.nodes.iter().enumerate().map(|(place, name)| (name.clone(), place)).collect();
+    let mut places: HashMap<String, usize, FixedState> = topology
+        .nodes
+        .iter()
+        .enumerate()
+        .map(|(place, name)| (name.clone(), place))
+        .collect();
     let mut named: HashSet<&str, FixedState> = HashSet::default();
     for one in &tables.node {
         let name = one.name.get_ref();
@@ -148,18 +177,33 @@ fn topology(scenario: &ScenarioFile, network: &Simulation) -> Result<Topology, S
         let span = link.ends.span();
         let [a, b] = link.ends.get_ref();
         let place = |name: &String| places.get(name).copied();
-        let found = [a, b].map(|name| place(name).ok_or_else(|| no_node(scenario, &span, name, topology.nodes.iter())));
+        let found = [a, b].map(|name| {
+            place(name).ok_or_else(|| no_node(scenario, &span, name, topology.nodes.iter()))
+        });
         let [a, b] = found;
         let (a, b) = (a?, b?);
         if a == b {
-            return Err(scenario.fault(&span, format_args!("a link from {} to itself", topology.nodes[a])));
+            return Err(scenario.fault(
+                &span,
+                format_args!("a link from {} to itself", topology.nodes[a]),
+            ));
         }
         topology.link(a, b, &link.like.0);
     }
     // A new node without links is mostly a misspelt name.
-    let linked: HashSet<usize, FixedState> = topology.edges.iter().flat_map(|edge| edge.ends).collect();
-    let is_alone = |one: &&OneNodeTable| places.get(one.name.get_ref()).is_some_and(|place| !linked.contains(place));
-    if let Some(alone) = tables.node.iter().find(is_alone).filter(|_| topology.nodes.len() > 1) {
+    let linked: HashSet<usize, FixedState> =
+        topology.edges.iter().flat_map(|edge| edge.ends).collect();
+    let is_alone = |one: &&OneNodeTable| {
+        places
+            .get(one.name.get_ref())
+            .is_some_and(|place| !linked.contains(place))
+    };
+    if let Some(alone) = tables
+        .node
+        .iter()
+        .find(is_alone)
+        .filter(|_| topology.nodes.len() > 1)
+    {
         let name = alone.name.get_ref();
         return Err(scenario.fault(
             &alone.name.span(),
@@ -179,11 +223,22 @@ fn plan_faults(scenario: &ScenarioFile, network: &mut Simulation) -> Result<(), 
     for spanned in &scenario.tables.fault {
         let (span, table) = (spanned.span(), spanned.get_ref());
         let link = |ends: &Option<[String; 2]>| {
-            ends.as_ref().map(|ends| find_link(scenario, network, &span, ends)).transpose()
+            ends.as_ref()
+                .map(|ends| find_link(scenario, network, &span, ends))
+                .transpose()
         };
-        let node =
-            |name: &Option<String>| name.as_ref().map(|name| find_at(scenario, network, &span, name)).transpose();
-        let FaultTable { at, cut, heal, crash, restart } = table;
+        let node = |name: &Option<String>| {
+            name.as_ref()
+                .map(|name| find_at(scenario, network, &span, name))
+                .transpose()
+        };
+        let FaultTable {
+            at,
+            cut,
+            heal,
+            crash,
+            restart,
+        } = table;
         if *at > scenario.tables.duration {
             let what = format!(
                 "a fault at {}, after the end at {}",

@@ -40,7 +40,11 @@ pub(super) struct Placed {
 /// Computes the placement of caches.
 pub(super) fn place(scenario: &ScenarioFile, topology: &Topology) -> Result<Caches, ScenarioError> {
     let Some(spanned) = &scenario.tables.caching else {
-        return Ok(Caches { at: None, each: None, routing: CacheRoutingTable::OnPath });
+        return Ok(Caches {
+            at: None,
+            each: None,
+            routing: CacheRoutingTable::OnPath,
+        });
     };
     let CachingTable { at, total, routing } = spanned.get_ref();
     let at = match at {
@@ -48,7 +52,12 @@ pub(super) fn place(scenario: &ScenarioFile, topology: &Topology) -> Result<Cach
         CachesAt::Edge => with_apps(scenario, topology, true, false),
         CachesAt::Core => {
             let apps = with_apps(scenario, topology, true, true);
-            topology.nodes.iter().filter(|name| !apps.contains(*name)).cloned().collect()
+            topology
+                .nodes
+                .iter()
+                .filter(|name| !apps.contains(*name))
+                .cloned()
+                .collect()
         }
         CachesAt::Nodes(patterns) => named(scenario, spanned, topology, patterns)?,
     };
@@ -56,14 +65,23 @@ pub(super) fn place(scenario: &ScenarioFile, topology: &Topology) -> Result<Cach
         return Err(scenario.fault(&spanned.span(), "[caching] matches no node"));
     }
     let each = total.map(|StoreTable(total)| match total {
-        Capacity::Bytes(size) => Capacity::Bytes(ByteSize::from_bytes(size.bytes() / at.len() as u64)),
+        Capacity::Bytes(size) => {
+            Capacity::Bytes(ByteSize::from_bytes(size.bytes() / at.len() as u64))
+        }
         Capacity::Packets(packets) => Capacity::Packets(packets / at.len() as u64),
     });
     if matches!(each, Some(Capacity::Packets(0))) {
-        let what = format!("[caching] gives each cache less than one packet: total is below the {} caches", at.len());
+        let what = format!(
+            "[caching] gives each cache less than one packet: total is below the {} caches",
+            at.len()
+        );
         return Err(scenario.fault(&spanned.span(), what));
     }
-    Ok(Caches { at: Some(at), each, routing: *routing })
+    Ok(Caches {
+        at: Some(at),
+        each,
+        routing: *routing,
+    })
 }
 
 fn named(
@@ -75,28 +93,63 @@ fn named(
     let mut found = HashSet::new();
     for pattern in patterns {
         let before = found.len();
-        found.extend(topology.nodes.iter().filter(|name| matches(pattern, name)).cloned());
+        found.extend(
+            topology
+                .nodes
+                .iter()
+                .filter(|name| matches(pattern, name))
+                .cloned(),
+        );
         if found.len() == before && !topology.nodes.iter().any(|name| matches(pattern, name)) {
-            return Err(no_node(scenario, &table.span(), pattern, topology.nodes.iter()));
+            return Err(no_node(
+                scenario,
+                &table.span(),
+                pattern,
+                topology.nodes.iter(),
+            ));
         }
     }
     Ok(found)
 }
 
 /// The nodes with applications.
-fn with_apps(scenario: &ScenarioFile, topology: &Topology, consumers: bool, producers: bool) -> HashSet<String> {
+fn with_apps(
+    scenario: &ScenarioFile,
+    topology: &Topology,
+    consumers: bool,
+    producers: bool,
+) -> HashSet<String> {
     let tables = &scenario.tables;
-    let asking = tables.cbr.iter().map(|table| &table.node).chain(tables.fetch.iter().map(|table| &table.node));
+    let asking = tables
+        .cbr
+        .iter()
+        .map(|table| &table.node)
+        .chain(tables.fetch.iter().map(|table| &table.node));
     let asking = asking.chain(tables.window.iter().map(|table| &table.node));
-    let asking = asking.chain(tables.trace.iter().map(|table| &table.node)).filter(|_| consumers);
-    let serving = tables.producer.iter().map(|table| &table.node).chain(tables.file.iter().map(|table| &table.node));
-    let patterns: HashSet<&str> =
-        asking.chain(serving.filter(|_| producers)).map(|node| node.get_ref().as_str()).collect();
+    let asking = asking
+        .chain(tables.trace.iter().map(|table| &table.node))
+        .filter(|_| consumers);
+    let serving = tables
+        .producer
+        .iter()
+        .map(|table| &table.node)
+        .chain(tables.file.iter().map(|table| &table.node));
+    let patterns: HashSet<&str> = asking
+        .chain(serving.filter(|_| producers))
+        .map(|node| node.get_ref().as_str())
+        .collect();
     let matches_pattern = |name: &&String| {
         patterns.contains(name.as_str())
-            || patterns.iter().any(|pattern| pattern.contains('*') && matches(pattern, name))
+            || patterns
+                .iter()
+                .any(|pattern| pattern.contains('*') && matches(pattern, name))
     };
-    topology.nodes.iter().filter(matches_pattern).cloned().collect()
+    topology
+        .nodes
+        .iter()
+        .filter(matches_pattern)
+        .cloned()
+        .collect()
 }
 
 /// With hash routing, adds a cache host at each cache.
@@ -105,10 +158,15 @@ pub(super) fn make_cache_hosts(
     caches: &Caches,
     network: &mut Simulation,
 ) -> Result<Vec<Placed>, ScenarioError> {
-    let (Some(at), CacheRoutingTable::Hash) = (&caches.at, caches.routing) else { return Ok(Vec::new()) };
+    let (Some(at), CacheRoutingTable::Hash) = (&caches.at, caches.routing) else {
+        return Ok(Vec::new());
+    };
     let mut placed = Vec::new();
     let tables = own_tables(scenario);
-    let nodes: Vec<_> = network.nodes().filter(|node| at.contains(network.node_name(*node))).collect();
+    let nodes: Vec<_> = network
+        .nodes()
+        .filter(|node| at.contains(network.node_name(*node)))
+        .collect();
     for node in nodes {
         let own = network.node_name(node).to_owned();
         let config = node_config(scenario, tables.get(own.as_str()).copied());
@@ -117,7 +175,12 @@ pub(super) fn make_cache_hosts(
         let label = format!("custodian {own}");
         let streams = Streams::new(network.streams().stream(&label).bits());
         let refuse = |error: crate::ConfigError| scenario.failed(error);
-        let app = CacheHost::new(&name, &config.policy, caches.each.unwrap_or(config.capacity), &streams);
+        let app = CacheHost::new(
+            &name,
+            &config.policy,
+            caches.each.unwrap_or(config.capacity),
+            &streams,
+        );
         let app = network.add_app(node, Box::new(app.map_err(refuse)?));
         network.serve(&name, app).map_err(refuse)?;
         placed.push(Placed { label, name, app });

@@ -39,10 +39,16 @@ pub(super) fn figures(built: &Built, before: &Record, after: &Record) -> Vec<Fig
         all.extend(named(label, of_cache_host(counters)));
     }
     for (placed, counters) in built.hosts.iter().zip(&span.hosts) {
-        all.extend(named(&placed.label, of_host(network, placed, counters, seconds)));
+        all.extend(named(
+            &placed.label,
+            of_host(network, placed, counters, seconds),
+        ));
     }
     for (node, record) in network.nodes().zip(&span.nodes) {
-        all.extend(named(&format!("node {}", network.node_name(node)), of_node(network, node, record, after)));
+        all.extend(named(
+            &format!("node {}", network.node_name(node)),
+            of_node(network, node, record, after),
+        ));
     }
     for ((id, channel), counters) in network.channels().zip(&span.channels) {
         let label = format!("channel {}", network.channel_name(id));
@@ -54,12 +60,14 @@ pub(super) fn figures(built: &Built, before: &Record, after: &Record) -> Vec<Fig
 type Value = (&'static str, &'static str, f64);
 
 fn named(component: &str, values: Vec<Value>) -> impl Iterator<Item = Figure> {
-    values.into_iter().map(move |(quantity, unit, value)| Figure {
-        component: component.to_owned(),
-        quantity,
-        unit,
-        value,
-    })
+    values
+        .into_iter()
+        .map(move |(quantity, unit, value)| Figure {
+            component: component.to_owned(),
+            quantity,
+            unit,
+            value,
+        })
 }
 
 /// The figures that Icarus reports for a network of caches.
@@ -68,7 +76,9 @@ fn of_network(span: &Record) -> Vec<Value> {
         ConsumerRecord::Rate(counters) => Some(*counters),
         ConsumerRecord::Fetch(_) => None,
     });
-    let (data, delay) = rates.fold((0, 0.0), |(data, delay), one| (data + one.data, delay + one.full_delay));
+    let (data, delay) = rates.fold((0, 0.0), |(data, delay), one| {
+        (data + one.data, delay + one.full_delay)
+    });
     let answered = span.consumers.iter().map(ConsumerRecord::data).sum::<u64>() as f64;
     let frames: u64 = span.channels.iter().map(|channel| channel.frames).sum();
     vec![
@@ -123,7 +133,12 @@ fn of_cache_host(counters: &CacheHostCounters) -> Vec<Value> {
     ]
 }
 
-fn of_host(network: &Simulation, placed: &PlacedHost, counters: &HttpCounters, seconds: f64) -> Vec<Value> {
+fn of_host(
+    network: &Simulation,
+    placed: &PlacedHost,
+    counters: &HttpCounters,
+    seconds: f64,
+) -> Vec<Value> {
     let requests = counters.requests as f64;
     let of_kind = match placed.kind {
         HostKind::Client => vec![
@@ -139,7 +154,11 @@ fn of_host(network: &Simulation, placed: &PlacedHost, counters: &HttpCounters, s
             ("validated", "", counters.validated as f64),
             // The share without a request of its own to the upstream: stored objects, and objects
             // in flight.
-            ("hit ratio", "", (counters.hits + counters.joined) as f64 / requests),
+            (
+                "hit ratio",
+                "",
+                (counters.hits + counters.joined) as f64 / requests,
+            ),
             ("stored", "", network.http_stored(placed.host).0 as f64),
             ("evictions", "", counters.evictions as f64),
         ],
@@ -153,7 +172,9 @@ fn of_host(network: &Simulation, placed: &PlacedHost, counters: &HttpCounters, s
     ];
     let requests = std::iter::once(("requests", "", requests));
     // An origin opens no connections.
-    let of_all = of_all.into_iter().skip(usize::from(placed.kind == HostKind::Origin));
+    let of_all = of_all
+        .into_iter()
+        .skip(usize::from(placed.kind == HostKind::Origin));
     requests.chain(of_kind).chain(of_all).collect()
 }
 
@@ -162,7 +183,10 @@ fn of_node(network: &Simulation, node: NodeId, record: &NodeRecord, after: &Reco
     let store = &record.content_store;
     let stats = forwarder.stats();
     let evicted = store.evicted_ages.as_secs_f64();
-    let ages: f64 = forwarder.ages_of_stored(after.at).map(|age| age.as_secs_f64()).sum();
+    let ages: f64 = forwarder
+        .ages_of_stored(after.at)
+        .map(|age| age.as_secs_f64())
+        .sum();
     let stored = stats.content_store_entries as f64;
     vec![
         ("interests", "", record.interests as f64),
@@ -170,11 +194,19 @@ fn of_node(network: &Simulation, node: NodeId, record: &NodeRecord, after: &Reco
         // The share of all Interests, including those that joined a pending one, as in ndnSIM's
         // CsTracer. NFD divides by its lookups.
         ("hit ratio", "", store.hits as f64 / record.interests as f64),
-        ("hit ratio of lookups", "", store.hits as f64 / (store.hits + store.misses) as f64),
+        (
+            "hit ratio of lookups",
+            "",
+            store.hits as f64 / (store.hits + store.misses) as f64,
+        ),
         ("stored", "", stored),
         ("evictions", "", store.evictions as f64),
         ("lifetime of evicted", "s", evicted / store.evictions as f64),
-        ("lifetime with survivors", "s", (evicted + ages) / (store.evictions as f64 + stored)),
+        (
+            "lifetime with survivors",
+            "s",
+            (evicted + ages) / (store.evictions as f64 + stored),
+        ),
         ("pending", "", stats.pit_entries as f64),
         ("unsatisfied", "", record.unsatisfied as f64),
         ("drops", "", record.drops as f64),
@@ -183,7 +215,10 @@ fn of_node(network: &Simulation, node: NodeId, record: &NodeRecord, after: &Reco
 }
 
 fn of_channel(channel: &Channel, counters: &ChannelCounters, seconds: f64) -> Vec<Value> {
-    let rate = channel.config().rate.map_or(f64::NAN, |rate| rate.bits_per_second() as f64 / 1e6);
+    let rate = channel
+        .config()
+        .rate
+        .map_or(f64::NAN, |rate| rate.bits_per_second() as f64 / 1e6);
     let used = mbps(counters.bytes, seconds);
     vec![
         ("frames", "", counters.frames as f64),

@@ -97,50 +97,86 @@ pub(super) struct ScenarioFile {
 
 impl ScenarioFile {
     /// Reads the file and the files that it names; see [`super::Scenario::parse_with`].
-    pub(super) fn read(text: &str, source: &str, read: ReadFile<'_>) -> Result<ScenarioFile, ScenarioError> {
+    pub(super) fn read(
+        text: &str,
+        source: &str,
+        read: ReadFile<'_>,
+    ) -> Result<ScenarioFile, ScenarioError> {
         let tables = toml::from_str(text).map_err(|error: toml::de::Error| ScenarioError {
             source: source.to_owned(),
             line: error.span().map(|span| tables::line(text, span.start)),
             problem: ScenarioProblem::Invalid(tables::explain(&error)),
         })?;
         let (text, source) = (text.to_owned(), source.to_owned());
-        let mut file = ScenarioFile { tables, topology: None, traces: Vec::new(), text, source };
+        let mut file = ScenarioFile {
+            tables,
+            topology: None,
+            traces: Vec::new(),
+            text,
+            source,
+        };
         let duration = file.tables.duration;
-        if let Some(warm_up) = file.tables.warm_up.as_ref().filter(|_| file.warm_up() >= duration) {
+        if let Some(warm_up) = file
+            .tables
+            .warm_up
+            .as_ref()
+            .filter(|_| file.warm_up() >= duration)
+        {
             let whole = format_duration(duration);
-            return Err(file.fault(&warm_up.span(), format_args!("the warm-up is as long as the whole run, {whole}")));
+            return Err(file.fault(
+                &warm_up.span(),
+                format_args!("the warm-up is as long as the whole run, {whole}"),
+            ));
         }
         file.topology = file.read_topology(read)?;
-        let traces: Result<_, _> = file.tables.trace.iter().map(|table| file.read_trace(table, read)).collect();
+        let traces: Result<_, _> = file
+            .tables
+            .trace
+            .iter()
+            .map(|table| file.read_trace(table, read))
+            .collect();
         file.traces = traces?;
         Ok(file)
     }
 
     fn read_topology(&self, read: ReadFile<'_>) -> Result<Option<Topology>, ScenarioError> {
-        let Some(spanned) = &self.tables.topology else { return Ok(None) };
+        let Some(spanned) = &self.tables.topology else {
+            return Ok(None);
+        };
         let table = spanned.get_ref();
         let fault = |what: String| self.fault(&spanned.span(), what);
-        let bytes = read(&table.file).map_err(|error| fault(format!("cannot read {}: {error}", table.file)))?;
+        let bytes = read(&table.file)
+            .map_err(|error| fault(format!("cannot read {}: {error}", table.file)))?;
         // Rocketfuel's files contain some names in Latin-1.
         let text = String::from_utf8_lossy(&bytes);
-        let format = table.format.unwrap_or_else(|| FileFormat::of(&table.file, &text));
+        let format = table
+            .format
+            .unwrap_or_else(|| FileFormat::of(&table.file, &text));
         let topology = Topology::read(&text, format, &table.link.0);
-        topology.map(Some).map_err(|error| fault(format!("{}: {error}", table.file)))
+        topology
+            .map(Some)
+            .map_err(|error| fault(format!("{}: {error}", table.file)))
     }
 
-    fn read_trace(&self, table: &TraceTable, read: ReadFile<'_>) -> Result<Requests, ScenarioError> {
+    fn read_trace(
+        &self,
+        table: &TraceTable,
+        read: ReadFile<'_>,
+    ) -> Result<Requests, ScenarioError> {
         let file = table.file.get_ref();
         let fault = |what: String| self.fault(&table.file.span(), what);
         let bytes = read(file).map_err(|error| fault(format!("cannot read {file}: {error}")))?;
-        let trace =
-            larder_replay::Trace::read(Cursor::new(bytes), file, None).map_err(|error| fault(error.to_string()))?;
+        let trace = larder_replay::Trace::read(Cursor::new(bytes), file, None)
+            .map_err(|error| fault(error.to_string()))?;
         let mut requests = Vec::new();
         let mut first = None;
         for access in trace {
             let access = access.map_err(|error| fault(error.to_string()))?;
             let first = *first.get_or_insert(access.now);
             if requests.len() >= TRACE_REQUESTS {
-                return Err(fault(format!("{file} has more than {TRACE_REQUESTS} requests")));
+                return Err(fault(format!(
+                    "{file} has more than {TRACE_REQUESTS} requests"
+                )));
             }
             requests.push((Time::ZERO + access.now.since(first), access.id));
         }
@@ -148,17 +184,28 @@ impl ScenarioFile {
     }
 
     pub(super) fn warm_up(&self) -> Duration {
-        self.tables.warm_up.as_ref().map_or(Duration::ZERO, |warm_up| warm_up.get_ref().0)
+        self.tables
+            .warm_up
+            .as_ref()
+            .map_or(Duration::ZERO, |warm_up| warm_up.get_ref().0)
     }
 
     /// Returns an error for this position in the file.
     pub(super) fn fault(&self, span: &Range<usize>, what: impl fmt::Display) -> ScenarioError {
         let problem = ScenarioProblem::Invalid(what.to_string());
-        ScenarioError { source: self.source.clone(), line: Some(tables::line(&self.text, span.start)), problem }
+        ScenarioError {
+            source: self.source.clone(),
+            line: Some(tables::line(&self.text, span.start)),
+            problem,
+        }
     }
 
     /// Returns an error for the whole scenario.
     pub(super) fn failed(&self, problem: impl Into<ScenarioProblem>) -> ScenarioError {
-        ScenarioError { source: self.source.clone(), line: None, problem: problem.into() }
+        ScenarioError {
+            source: self.source.clone(),
+            line: None,
+            problem: problem.into(),
+        }
     }
 }

@@ -4,7 +4,9 @@ use super::file::{ScenarioError, ScenarioFile};
 use super::nodes::{find, matches, no_node};
 use super::tables::{HttpClientTable, HttpPurgeTable, HttpRandomizeTable};
 use crate::apps::{Names, ZipfMandelbrot};
-use crate::tcp::{CacheConfig, ClientConfig, Congestion, HostId, HttpPurge, OriginConfig, TcpConfig};
+use crate::tcp::{
+    CacheConfig, ClientConfig, Congestion, HostId, HttpPurge, OriginConfig, TcpConfig,
+};
 use crate::{ConfigError, NodeId, Simulation, limits};
 use larder_units::{Time, format_duration};
 use std::collections::HashMap;
@@ -26,8 +28,17 @@ pub(super) enum HostKind {
 }
 
 /// Adds origins, then the caches behind them, then clients.
-pub(super) fn make_hosts(scenario: &ScenarioFile, network: &mut Simulation) -> Result<Vec<PlacedHost>, ScenarioError> {
-    let mut builder = HostBuilder { scenario, network, hosts: Vec::new(), servers: Vec::new(), labels: HashMap::new() };
+pub(super) fn make_hosts(
+    scenario: &ScenarioFile,
+    network: &mut Simulation,
+) -> Result<Vec<PlacedHost>, ScenarioError> {
+    let mut builder = HostBuilder {
+        scenario,
+        network,
+        hosts: Vec::new(),
+        servers: Vec::new(),
+        labels: HashMap::new(),
+    };
     for table in &scenario.tables.http_origin {
         let node = builder.server_at(&table.node)?;
         let same_for_ever = OriginConfig::new(table.size);
@@ -40,7 +51,9 @@ pub(super) fn make_hosts(scenario: &ScenarioFile, network: &mut Simulation) -> R
             stale_if_error: table.stale_if_error,
             ..same_for_ever
         };
-        let made = builder.network.add_http_origin(node, config, tcp(table.congestion));
+        let made = builder
+            .network
+            .add_http_origin(node, config, tcp(table.congestion));
         builder.add_server(&table.node, node, HostKind::Origin, made)?;
     }
     builder.caches()?;
@@ -54,7 +67,10 @@ pub(super) fn make_hosts(scenario: &ScenarioFile, network: &mut Simulation) -> R
 }
 
 fn tcp(congestion: Congestion) -> TcpConfig {
-    TcpConfig { congestion, ..TcpConfig::default() }
+    TcpConfig {
+        congestion,
+        ..TcpConfig::default()
+    }
 }
 
 struct HostBuilder<'a> {
@@ -84,13 +100,18 @@ impl HostBuilder<'_> {
                 let node = self.server_at(&table.node)?;
                 let config = CacheConfig {
                     upstream,
-                    policy: table.policy.clone().unwrap_or_else(|| "lru".parse().expect("a policy of the registry")),
+                    policy: table
+                        .policy
+                        .clone()
+                        .unwrap_or_else(|| "lru".parse().expect("a policy of the registry")),
                     capacity: table.capacity,
                     collapse: table.collapse,
                     keep_alive: table.keep_alive,
                     timeout: table.timeout,
                 };
-                let made = self.network.add_http_cache(node, config, tcp(table.congestion));
+                let made = self
+                    .network
+                    .add_http_cache(node, config, tcp(table.congestion));
                 self.add_server(&table.node, node, HostKind::Cache, made)?;
             }
             if later.len() == before {
@@ -104,15 +125,21 @@ impl HostBuilder<'_> {
     fn clients(&mut self, table: &HttpClientTable) -> Result<(), ScenarioError> {
         let scenario = self.scenario;
         let at = find(scenario, self.network, &table.server)?;
-        let Some(server) = self.server(at) else { return Err(self.no_server(&table.server)) };
+        let Some(server) = self.server(at) else {
+            return Err(self.no_server(&table.server));
+        };
         if let Some(frequency) = &table.frequency
             && !(*frequency.get_ref() > 0.0 && *frequency.get_ref() <= limits::FREQUENCY)
         {
             let (found, most) = (frequency.get_ref(), limits::FREQUENCY);
-            let what = format!("{found} requests per second: expected more than 0, {most:e} at most");
+            let what =
+                format!("{found} requests per second: expected more than 0, {most:e} at most");
             return Err(scenario.fault(&frequency.span(), what));
         }
-        let frequency = table.frequency.as_ref().map(|frequency| *frequency.get_ref());
+        let frequency = table
+            .frequency
+            .as_ref()
+            .map(|frequency| *frequency.get_ref());
         let objects = table.zipf.map_or(Names::Sequence { end: None }, |zipf| {
             Names::Popularity(ZipfMandelbrot::new(zipf.contents, zipf.q, zipf.s))
         });
@@ -129,7 +156,9 @@ impl HostBuilder<'_> {
                 start: Time::ZERO + table.start,
                 ..ClientConfig::one_file(server)
             };
-            let made = self.network.add_http_client(node, config, TcpConfig::default());
+            let made = self
+                .network
+                .add_http_client(node, config, TcpConfig::default());
             self.add(&table.node, node, HostKind::Client, made)?;
         }
         Ok(())
@@ -138,17 +167,29 @@ impl HostBuilder<'_> {
     fn purge(&mut self, table: &Spanned<HttpPurgeTable>) -> Result<(), ScenarioError> {
         let (scenario, span, table) = (self.scenario, table.span(), table.get_ref());
         if table.at > scenario.tables.duration {
-            let (at, end) = (format_duration(table.at), format_duration(scenario.tables.duration));
-            return Err(scenario.fault(&span, format_args!("a purge at {at}, after the end at {end}")));
+            let (at, end) = (
+                format_duration(table.at),
+                format_duration(scenario.tables.duration),
+            );
+            return Err(scenario.fault(
+                &span,
+                format_args!("a purge at {at}, after the end at {end}"),
+            ));
         }
         let node = find(scenario, self.network, &table.node)?;
-        let cache = self.server(node).filter(|server| self.network.http_cache(*server).is_some());
+        let cache = self
+            .server(node)
+            .filter(|server| self.network.http_cache(*server).is_some());
         let Some(cache) = cache else {
             let what = format!("no [[http-cache]] at {}", table.node.get_ref());
             return Err(scenario.fault(&table.node.span(), what));
         };
-        let purge = HttpPurge { object: table.object, soft: table.soft };
-        self.network.plan_http_purge(Time::ZERO + table.at, cache, purge);
+        let purge = HttpPurge {
+            object: table.object,
+            soft: table.soft,
+        };
+        self.network
+            .plan_http_purge(Time::ZERO + table.at, cache, purge);
         Ok(())
     }
 
@@ -157,16 +198,31 @@ impl HostBuilder<'_> {
         if !pattern.contains('*') {
             return Ok(vec![find(self.scenario, self.network, at)?]);
         }
-        let all = || self.network.nodes().map(|node| (node, self.network.node_name(node)));
-        let nodes: Vec<NodeId> = all().filter(|(_, name)| matches(pattern, name)).map(|(node, _)| node).collect();
+        let all = || {
+            self.network
+                .nodes()
+                .map(|node| (node, self.network.node_name(node)))
+        };
+        let nodes: Vec<NodeId> = all()
+            .filter(|(_, name)| matches(pattern, name))
+            .map(|(node, _)| node)
+            .collect();
         match nodes.is_empty() {
-            true => Err(no_node(self.scenario, &at.span(), pattern, all().map(|(_, name)| name))),
+            true => Err(no_node(
+                self.scenario,
+                &at.span(),
+                pattern,
+                all().map(|(_, name)| name),
+            )),
             false => Ok(nodes),
         }
     }
 
     fn server(&self, node: NodeId) -> Option<HostId> {
-        self.servers.iter().find(|(at, _)| *at == node).map(|(_, host)| *host)
+        self.servers
+            .iter()
+            .find(|(at, _)| *at == node)
+            .map(|(_, host)| *host)
     }
 
     /// Returns the node for a new cache or origin. A node has at most one, since `server` and
@@ -176,19 +232,30 @@ impl HostBuilder<'_> {
         match self.server(node) {
             Some(_) => Err(self.scenario.fault(
                 &at.span(),
-                format_args!("a second HTTP server at {}: link a node of its own to it", at.get_ref()),
+                format_args!(
+                    "a second HTTP server at {}: link a node of its own to it",
+                    at.get_ref()
+                ),
             )),
             None => Ok(node),
         }
     }
 
     fn no_server(&self, at: &Spanned<String>) -> ScenarioError {
-        let names: Vec<&str> = self.servers.iter().map(|(node, _)| self.network.node_name(*node)).take(20).collect();
+        let names: Vec<&str> = self
+            .servers
+            .iter()
+            .map(|(node, _)| self.network.node_name(*node))
+            .take(20)
+            .collect();
         let known = match names.is_empty() {
             true => "there is no [[http-origin]]".to_owned(),
             false => format!("there is one at {}", names.join(", ")),
         };
-        let what = format!("no origin, and no cache that leads to one, at {}; {known}", at.get_ref());
+        let what = format!(
+            "no origin, and no cache that leads to one, at {}; {known}",
+            at.get_ref()
+        );
         self.scenario.fault(&at.span(), what)
     }
 

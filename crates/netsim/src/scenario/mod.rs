@@ -42,7 +42,9 @@ mod values;
 
 pub use figures::Figure;
 pub use file::{ReadFile, ScenarioError, ScenarioProblem};
-pub use timeline::{ChannelStep, ConsumerStep, NodeStep, Step, Timeline, TimelineChannel, TimelineNode, Watch};
+pub use timeline::{
+    ChannelStep, ConsumerStep, NodeStep, Step, Timeline, TimelineChannel, TimelineNode, Watch,
+};
 
 use file::ScenarioFile;
 use larder_units::Time;
@@ -64,7 +66,9 @@ impl Scenario {
     /// # Errors
     /// [`ScenarioError`] as in the module's documentation.
     pub fn parse(text: &str, source: &str) -> Result<Scenario, ScenarioError> {
-        Scenario::parse_with(text, source, &|_| Err(io::Error::other("this scenario may not name files")))
+        Scenario::parse_with(text, source, &|_| {
+            Err(io::Error::other("this scenario may not name files"))
+        })
     }
 
     /// Reads a scenario; `read` returns the bytes of a file that the scenario names (a topology or
@@ -72,7 +76,11 @@ impl Scenario {
     ///
     /// # Errors
     /// [`ScenarioError`] as in the module's documentation.
-    pub fn parse_with(text: &str, source: &str, read: ReadFile<'_>) -> Result<Scenario, ScenarioError> {
+    pub fn parse_with(
+        text: &str,
+        source: &str,
+        read: ReadFile<'_>,
+    ) -> Result<Scenario, ScenarioError> {
         let file = ScenarioFile::read(text, source, read)?;
         let built = build::build(&file, 0)?;
         let warnings = routes::warning(&file, &built.network).into_iter().collect();
@@ -120,7 +128,11 @@ impl Scenario {
         while end < self.duration() {
             // Merges a last step of some nanoseconds with the step before it.
             let left = self.duration() - end;
-            let next = if left <= step + step / 100 { self.duration() } else { end + step };
+            let next = if left <= step + step / 100 {
+                self.duration()
+            } else {
+                end + step
+            };
             // The figures begin at the end of the warm-up, which may be inside a step.
             if end < self.file.warm_up() && self.file.warm_up() <= next {
                 counted_from = self.until(&mut built, self.file.warm_up())?;

@@ -12,7 +12,12 @@ use toml::Spanned;
 
 /// The `[[node]]` tables by name.
 pub(super) fn own_tables(scenario: &ScenarioFile) -> HashMap<&str, &OneNodeTable, FixedState> {
-    scenario.tables.node.iter().map(|one| (one.name.get_ref().as_str(), one)).collect()
+    scenario
+        .tables
+        .node
+        .iter()
+        .map(|one| (one.name.get_ref().as_str(), one))
+        .collect()
 }
 
 /// Returns the configuration of a node: that of `[nodes]`, overridden by the node's own table.
@@ -20,9 +25,23 @@ pub(super) fn node_config(scenario: &ScenarioFile, own: Option<&OneNodeTable>) -
     let all = with(NodeConfig::default(), &scenario.tables.nodes);
     match own {
         None => all,
-        Some(OneNodeTable { policy, content_store, strategy, .. }) => {
-            let (policy, content_store, strategy) = (policy.clone(), *content_store, strategy.clone());
-            with(all, &NodeTable { policy, content_store, strategy, largest_packet: None })
+        Some(OneNodeTable {
+            policy,
+            content_store,
+            strategy,
+            ..
+        }) => {
+            let (policy, content_store, strategy) =
+                (policy.clone(), *content_store, strategy.clone());
+            with(
+                all,
+                &NodeTable {
+                    policy,
+                    content_store,
+                    strategy,
+                    largest_packet: None,
+                },
+            )
         }
     }
 }
@@ -57,7 +76,14 @@ pub(super) fn find_at(
     span: &Range<usize>,
     name: &str,
 ) -> Result<NodeId, ScenarioError> {
-    network.node(name).ok_or_else(|| no_node(scenario, span, name, network.nodes().map(|node| network.node_name(node))))
+    network.node(name).ok_or_else(|| {
+        no_node(
+            scenario,
+            span,
+            name,
+            network.nodes().map(|node| network.node_name(node)),
+        )
+    })
 }
 
 /// Returns the first link between two nodes.
@@ -67,10 +93,20 @@ pub(super) fn find_link(
     span: &Range<usize>,
     ends: &[String; 2],
 ) -> Result<LinkId, ScenarioError> {
-    let [a, b] = [find_at(scenario, network, span, &ends[0])?, find_at(scenario, network, span, &ends[1])?];
-    let channel = network.channels().find(|(_, channel)| channel.ends() == (a, b));
+    let [a, b] = [
+        find_at(scenario, network, span, &ends[0])?,
+        find_at(scenario, network, span, &ends[1])?,
+    ];
+    let channel = network
+        .channels()
+        .find(|(_, channel)| channel.ends() == (a, b));
     let link = channel.map(|(id, _)| LinkId(id.0 / 2));
-    link.ok_or_else(|| scenario.fault(span, format_args!("no link between {} and {}", ends[0], ends[1])))
+    link.ok_or_else(|| {
+        scenario.fault(
+            span,
+            format_args!("no link between {} and {}", ends[0], ends[1]),
+        )
+    })
 }
 
 pub(super) fn no_node(
@@ -80,20 +116,31 @@ pub(super) fn no_node(
     known: impl Iterator<Item = impl Display>,
 ) -> ScenarioError {
     let near = |known: &String| strsim::jaro(known, name);
-    let best = known.map(|name| name.to_string()).max_by(|a, b| near(a).total_cmp(&near(b)));
-    let suggestion =
-        best.filter(|best| near(best) > 0.6).map_or(String::new(), |best| format!("; did you mean `{best}`?"));
+    let best = known
+        .map(|name| name.to_string())
+        .max_by(|a, b| near(a).total_cmp(&near(b)));
+    let suggestion = best
+        .filter(|best| near(best) > 0.6)
+        .map_or(String::new(), |best| format!("; did you mean `{best}`?"));
     scenario.fault(span, format_args!("no node `{name}`{suggestion}"))
 }
 
 /// Returns true if a name matches the pattern, in which `*` stands for any text, even an empty one.
 pub(super) fn matches(pattern: &str, name: &str) -> bool {
-    let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
-    let Some(mut name) = name.strip_prefix(first) else { return false };
+    let Some((first, rest)) = pattern.split_once('*') else {
+        return pattern == name;
+    };
+    let Some(mut name) = name.strip_prefix(first) else {
+        return false;
+    };
     let parts: Vec<&str> = rest.split('*').collect();
-    let Some((last, middle)) = parts.split_last() else { return true };
+    let Some((last, middle)) = parts.split_last() else {
+        return true;
+    };
     for part in middle {
-        let Some(at) = name.find(part) else { return false };
+        let Some(at) = name.find(part) else {
+            return false;
+        };
         name = &name[at + part.len()..];
     }
     name.ends_with(last)

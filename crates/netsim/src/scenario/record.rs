@@ -82,16 +82,36 @@ impl Record {
     /// Reads all counters.
     pub(super) fn take(built: &Built) -> Record {
         let network = &built.network;
-        let cache_hosts = built.cache_hosts.iter().filter_map(|(_, app)| network.app::<CacheHost>(*app));
-        let produced = built.producers.iter().filter_map(|app| network.app::<Producer>(*app));
+        let cache_hosts = built
+            .cache_hosts
+            .iter()
+            .filter_map(|(_, app)| network.app::<CacheHost>(*app));
+        let produced = built
+            .producers
+            .iter()
+            .filter_map(|app| network.app::<Producer>(*app));
         Record {
             at: network.now(),
-            consumers: built.consumers.iter().map(|(_, app)| consumer(network, *app)).collect(),
+            consumers: built
+                .consumers
+                .iter()
+                .map(|(_, app)| consumer(network, *app))
+                .collect(),
             cache_hosts: cache_hosts.map(CacheHost::counters).collect(),
             produced: produced.map(Producer::interests).sum(),
-            nodes: network.nodes().map(|node| node_record(network, node)).collect(),
-            channels: network.channels().map(|(_, channel)| channel.counters()).collect(),
-            hosts: built.hosts.iter().map(|placed| network.http(placed.host)).collect(),
+            nodes: network
+                .nodes()
+                .map(|node| node_record(network, node))
+                .collect(),
+            channels: network
+                .channels()
+                .map(|(_, channel)| channel.counters())
+                .collect(),
+            hosts: built
+                .hosts
+                .iter()
+                .map(|placed| network.http(placed.host))
+                .collect(),
         }
     }
 
@@ -105,15 +125,38 @@ impl Record {
         let hosts = self.hosts.iter().zip(&before.hosts);
         Record {
             at: self.at,
-            consumers: consumers.map(|(after, before)| after.since(before)).collect(),
+            consumers: consumers
+                .map(|(after, before)| after.since(before))
+                .collect(),
             cache_hosts: cache_hosts
-                .map(|(after, before)| since!(CacheHostCounters { hits, misses, evictions }, after, before))
+                .map(|(after, before)| {
+                    since!(
+                        CacheHostCounters {
+                            hits,
+                            misses,
+                            evictions
+                        },
+                        after,
+                        before
+                    )
+                })
                 .collect(),
             produced: self.produced - before.produced,
             nodes: nodes.map(|(after, before)| after.since(before)).collect(),
             channels: channels
                 .map(|(after, before)| {
-                    since!(ChannelCounters { frames, bytes, dropped, marked, lost, oversized }, after, before)
+                    since!(
+                        ChannelCounters {
+                            frames,
+                            bytes,
+                            dropped,
+                            marked,
+                            lost,
+                            oversized
+                        },
+                        after,
+                        before
+                    )
                 })
                 .collect(),
             hosts: hosts.map(|(after, before)| after.since(before)).collect(),
@@ -139,32 +182,47 @@ impl ConsumerRecord {
 
     fn since(&self, before: &ConsumerRecord) -> ConsumerRecord {
         match (self, before) {
-            (ConsumerRecord::Rate(after), ConsumerRecord::Rate(before)) => ConsumerRecord::Rate(since!(
-                ConsumerCounters {
-                    interests,
-                    retransmissions,
-                    data,
-                    bytes,
-                    unexpected,
-                    nacks,
-                    timeouts,
-                    marks,
-                    full_delay,
-                    last_delay
-                },
-                after,
-                before
-            )),
+            (ConsumerRecord::Rate(after), ConsumerRecord::Rate(before)) => {
+                ConsumerRecord::Rate(since!(
+                    ConsumerCounters {
+                        interests,
+                        retransmissions,
+                        data,
+                        bytes,
+                        unexpected,
+                        nacks,
+                        timeouts,
+                        marks,
+                        full_delay,
+                        last_delay
+                    },
+                    after,
+                    before
+                ))
+            }
             (ConsumerRecord::Fetch(after), ConsumerRecord::Fetch(before)) => {
                 let (stats, earlier) = (after.stats, before.stats);
                 let stats = since!(
-                    FetchStats { interests, retransmissions, segments, bytes, time_outs, nacks, marks, ..stats },
+                    FetchStats {
+                        interests,
+                        retransmissions,
+                        segments,
+                        bytes,
+                        time_outs,
+                        nacks,
+                        marks,
+                        ..stats
+                    },
                     stats,
                     earlier
                 );
                 // A span from the very beginning has the duration of the transfer.
                 let took = after.took.filter(|_| earlier.interests == 0);
-                ConsumerRecord::Fetch(FetchRecord { stats, took, ..after.clone() })
+                ConsumerRecord::Fetch(FetchRecord {
+                    stats,
+                    took,
+                    ..after.clone()
+                })
             }
             _ => self.clone(),
         }
@@ -173,12 +231,21 @@ impl ConsumerRecord {
 
 fn consumer(network: &Simulation, app: AppId) -> ConsumerRecord {
     let Some(fetch) = network.app::<Fetch>(app) else {
-        return ConsumerRecord::Rate(network.app::<Cbr>(app).map(|cbr| *cbr.counters()).unwrap_or_default());
+        return ConsumerRecord::Rate(
+            network
+                .app::<Cbr>(app)
+                .map(|cbr| *cbr.counters())
+                .unwrap_or_default(),
+        );
     };
     let (start, finished) = fetch.span();
     let took = finished.unwrap_or(network.now()).max(start).since(start);
     let is_done = fetch.progress() == Progress::Done;
-    ConsumerRecord::Fetch(FetchRecord { stats: *fetch.stats(), is_done, took: Some(took) })
+    ConsumerRecord::Fetch(FetchRecord {
+        stats: *fetch.stats(),
+        is_done,
+        took: Some(took),
+    })
 }
 
 fn node_record(network: &Simulation, node: crate::NodeId) -> NodeRecord {
@@ -213,7 +280,21 @@ impl NodeRecord {
             store,
             earlier
         );
-        let changed = NodeRecord { content_store, ..*self };
-        since!(NodeRecord { interests, satisfied, unsatisfied, drops, missed, ..changed }, self, before)
+        let changed = NodeRecord {
+            content_store,
+            ..*self
+        };
+        since!(
+            NodeRecord {
+                interests,
+                satisfied,
+                unsatisfied,
+                drops,
+                missed,
+                ..changed
+            },
+            self,
+            before
+        )
     }
 }

@@ -33,21 +33,37 @@ pub(super) fn add_routes(
     served: &[Served],
 ) -> Result<(), ScenarioError> {
     let mut known = HashSet::new();
-    for RouteTable { node, prefix, to, cost } in &scenario.tables.route {
+    for RouteTable {
+        node,
+        prefix,
+        to,
+        cost,
+    } in &scenario.tables.route
+    {
         let at = find(scenario, network, node)?;
         find(scenario, network, to)?;
         let name = prefix.get_ref().parse::<Name>();
         let name = name.map_err(|error| scenario.fault(&prefix.span(), error))?;
         check_prefix(scenario, &prefix.span(), &name, served)?;
         if !known.insert((at, to.get_ref(), name.clone())) {
-            let what = format!("a second [[route]] {name} from {} to {}", node.get_ref(), to.get_ref());
+            let what = format!(
+                "a second [[route]] {name} from {} to {}",
+                node.get_ref(),
+                to.get_ref()
+            );
             return Err(scenario.fault(&node.span(), what));
         }
         let ends = [node.get_ref().clone(), to.get_ref().clone()];
         let link = find_link(scenario, network, &to.span(), &ends)?;
         let [there, back] = link.channels();
-        let channel = if network.channel(there).ends().0 == at { there } else { back };
-        network.route(&name, at, channel, *cost).map_err(|error| scenario.fault(&node.span(), error))?;
+        let channel = if network.channel(there).ends().0 == at {
+            there
+        } else {
+            back
+        };
+        network
+            .route(&name, at, channel, *cost)
+            .map_err(|error| scenario.fault(&node.span(), error))?;
     }
     Ok(())
 }
@@ -75,9 +91,16 @@ pub(super) fn warning(scenario: &ScenarioFile, network: &Simulation) -> Option<S
     let own = own_tables(scenario);
     let mut chosen: Option<String> = None;
     for node in network.nodes() {
-        let of_node = own.get(network.node_name(node)).and_then(|table| table.strategy.as_ref());
-        let Some(strategy) = of_node.or(scenario.tables.nodes.strategy.as_ref()) else { continue };
-        let Some(name) = short_name(strategy).filter(|name| CHOOSING.contains(&name.as_str())) else { continue };
+        let of_node = own
+            .get(network.node_name(node))
+            .and_then(|table| table.strategy.as_ref());
+        let Some(strategy) = of_node.or(scenario.tables.nodes.strategy.as_ref()) else {
+            continue;
+        };
+        let Some(name) = short_name(strategy).filter(|name| CHOOSING.contains(&name.as_str()))
+        else {
+            continue;
+        };
         if network.most_next_hops(node) > 1 {
             return None;
         }
@@ -114,7 +137,10 @@ mod tests {
         names.sort_unstable();
         assert_eq!(known, names);
         for name in names {
-            assert_eq!(short_name(&strategy_by_name(name).unwrap()).as_deref(), Some(name));
+            assert_eq!(
+                short_name(&strategy_by_name(name).unwrap()).as_deref(),
+                Some(name)
+            );
         }
     }
 }

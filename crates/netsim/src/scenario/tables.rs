@@ -220,13 +220,19 @@ impl TryFrom<WrittenLink> for LinkTable {
         let QueueDepth(depth) = written.queue;
         let mark = written.mark;
         if mark && written.discipline == Discipline::DropTail {
-            return Err("a drop-tail queue does not mark: set discipline = \"codel\" or \"red\", or leave mark out");
+            return Err(
+                "a drop-tail queue does not mark: set discipline = \"codel\" or \"red\", or leave mark out",
+            );
         }
         if written.bursts.is_some() && written.loss > 0.0 {
-            return Err("loss and bursts: keep one; good and bad are the losses in each state of bursts");
+            return Err(
+                "loss and bursts: keep one; good and bad are the losses in each state of bursts",
+            );
         }
         if written.reliable && written.mtu.is_none() {
-            return Err("reliable without mtu: link reliability repeats frames; set the size of a frame");
+            return Err(
+                "reliable without mtu: link reliability repeats frames; set the size of a frame",
+            );
         }
         Ok(LinkTable(LinkConfig {
             rate: written.rate,
@@ -235,11 +241,29 @@ impl TryFrom<WrittenLink> for LinkTable {
             reorders: written.reorders,
             queue: match written.discipline {
                 Discipline::DropTail => Queueing::DropTail(depth),
-                Discipline::Codel => Queueing::CoDel(CoDel { depth, mark, ..CoDel::default() }),
-                Discipline::Red => Queueing::Red(Red { depth, mark, ..Red::default() }),
+                Discipline::Codel => Queueing::CoDel(CoDel {
+                    depth,
+                    mark,
+                    ..CoDel::default()
+                }),
+                Discipline::Red => Queueing::Red(Red {
+                    depth,
+                    mark,
+                    ..Red::default()
+                }),
             },
             loss: match written.bursts {
-                Some(BurstTable { to_bad, to_good, good, bad }) => Loss::GilbertElliott { to_bad, to_good, good, bad },
+                Some(BurstTable {
+                    to_bad,
+                    to_good,
+                    good,
+                    bad,
+                }) => Loss::GilbertElliott {
+                    to_bad,
+                    to_good,
+                    good,
+                    bad,
+                },
                 None if written.loss > 0.0 => Loss::Uniform(written.loss),
                 None => Loss::None,
             },
@@ -566,7 +590,11 @@ pub(super) struct FaultTable {
 
 /// Returns the line, from 1, of a position in the text.
 pub(super) fn line(text: &str, at: usize) -> usize {
-    text.as_bytes()[..at.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
+    text.as_bytes()[..at.min(text.len())]
+        .iter()
+        .filter(|byte| **byte == b'\n')
+        .count()
+        + 1
 }
 
 /// Returns the message of a TOML error as one line, with the nearest known key for an unknown one.
@@ -578,7 +606,8 @@ pub(super) fn explain(error: &toml::de::Error) -> String {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let unknown = quoted.next().filter(|_| message.starts_with("unknown"));
     let near = |unknown: &str| {
-        let best = quoted.max_by(|a, b| strsim::jaro(a, unknown).total_cmp(&strsim::jaro(b, unknown)))?;
+        let best =
+            quoted.max_by(|a, b| strsim::jaro(a, unknown).total_cmp(&strsim::jaro(b, unknown)))?;
         (strsim::jaro(best, unknown) > 0.7).then(|| format!("; did you mean `{best}`?"))
     };
     format!("{message}{}", unknown.and_then(near).unwrap_or_default())
@@ -588,8 +617,12 @@ pub(super) fn explain(error: &toml::de::Error) -> String {
 fn unit_or_quotes(message: &str) -> &'static str {
     let is_text = message.contains("type: string");
     match message.ends_with("expected a string") {
-        true => ": write quantities in quotes with their unit, such as \"10ms\", \"40Mbps\" or \"5kB\"",
-        false if is_text && message.ends_with(|end: char| end.is_ascii_digit()) => ": a count, without quotes or unit",
+        true => {
+            ": write quantities in quotes with their unit, such as \"10ms\", \"40Mbps\" or \"5kB\""
+        }
+        false if is_text && message.ends_with(|end: char| end.is_ascii_digit()) => {
+            ": a count, without quotes or unit"
+        }
         false => "",
     }
 }

@@ -132,7 +132,11 @@ impl Timeline {
         Timeline {
             nodes: network.nodes().enumerate().map(node).collect(),
             channels: network.channels().map(channel).collect(),
-            consumers: built.consumers.iter().map(|(label, app)| (label.clone(), at(*app))).collect(),
+            consumers: built
+                .consumers
+                .iter()
+                .map(|(label, app)| (label.clone(), at(*app)))
+                .collect(),
             steps: Vec::new(),
             delays: Vec::new(),
         }
@@ -142,7 +146,9 @@ impl Timeline {
     pub(super) fn step(&self, asked: Duration, duration: Duration) -> Duration {
         let values = self.nodes.len() + self.channels.len() + self.consumers.len();
         let most = (limits::TIMELINE_VALUES / values.max(1)).clamp(1, limits::TIMELINE_STEPS);
-        asked.max(duration / most as u32).max(Duration::from_nanos(1))
+        asked
+            .max(duration / most as u32)
+            .max(Duration::from_nanos(1))
     }
 
     pub(super) fn add(&mut self, built: &Built, before: &Record, after: &Record, closely: bool) {
@@ -162,11 +168,14 @@ impl Timeline {
                 is_up: network.is_up(node),
             }
         });
-        let channels = network.channels().zip(&span.channels).map(|((_, channel), counters)| ChannelStep {
-            rate_mbps: mbps(counters.bytes, seconds),
-            waiting: channel.waiting().0,
-            gone: counters.dropped + counters.lost,
-        });
+        let channels = network
+            .channels()
+            .zip(&span.channels)
+            .map(|((_, channel), counters)| ChannelStep {
+                rate_mbps: mbps(counters.bytes, seconds),
+                waiting: channel.waiting().0,
+                gone: counters.dropped + counters.lost,
+            });
         let consumers = span.consumers.iter().map(|record| ConsumerStep {
             goodput_mbps: mbps(record.bytes(), seconds),
             data: record.data(),
@@ -181,14 +190,23 @@ impl Timeline {
             nodes: nodes.collect(),
             channels: channels.collect(),
             faces: match closely {
-                true => network.nodes().map(|node| network.forwarder(node).face_stats()).collect(),
+                true => network
+                    .nodes()
+                    .map(|node| network.forwarder(node).face_stats())
+                    .collect(),
                 false => Vec::new(),
             },
         });
     }
 
     pub(super) fn take_delays(&mut self, built: &Built) {
-        let of = |app| built.network.app::<Cbr>(app).map(|cbr| cbr.delays().to_vec()).unwrap_or_default();
+        let of = |app| {
+            built
+                .network
+                .app::<Cbr>(app)
+                .map(|cbr| cbr.delays().to_vec())
+                .unwrap_or_default()
+        };
         self.delays = built.consumers.iter().map(|(_, app)| of(*app)).collect();
     }
 }

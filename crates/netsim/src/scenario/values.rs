@@ -49,13 +49,24 @@ impl Default for QueueDepth {
 
 /// Parses `"1000 packets"`; `None` if the text is not of this form.
 fn packets<E: serde::de::Error>(text: &str) -> Option<Result<u64, E>> {
-    let number = text.trim().strip_suffix("packets").or_else(|| text.trim().strip_suffix("packet"))?;
-    let wrong = |_| E::custom(format!("{text:?} is not a number of packets such as \"1000 packets\""));
+    let number = text
+        .trim()
+        .strip_suffix("packets")
+        .or_else(|| text.trim().strip_suffix("packet"))?;
+    let wrong = |_| {
+        E::custom(format!(
+            "{text:?} is not a number of packets such as \"1000 packets\""
+        ))
+    };
     Some(number.trim().parse().map_err(wrong))
 }
 
-pub(super) fn parsed<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(deserializer: D) -> Result<T, D::Error> {
-    String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+pub(super) fn parsed<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    String::deserialize(deserializer)?
+        .parse()
+        .map_err(D::Error::custom)
 }
 
 pub(super) fn some<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
@@ -65,23 +76,32 @@ pub(super) fn some<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
 }
 
 /// A strategy of the forwarder by name.
-pub(super) fn strategy<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Name>, D::Error> {
+pub(super) fn strategy<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Name>, D::Error> {
     let found = larder_forwarder::strategy::strategy_by_name(&String::deserialize(deserializer)?);
     found.map(Some).map_err(D::Error::custom)
 }
 
-pub(super) fn largest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ByteSize>, D::Error> {
+pub(super) fn largest<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<ByteSize>, D::Error> {
     let size: ByteSize = parsed(deserializer)?;
     match size.bytes() <= limits::MAX_PACKET_BYTES as u64 {
         true => Ok(Some(size)),
-        false => Err(D::Error::custom(format!("packets of {size}: the most is {} bytes", limits::MAX_PACKET_BYTES))),
+        false => Err(D::Error::custom(format!(
+            "packets of {size}: the most is {} bytes",
+            limits::MAX_PACKET_BYTES
+        ))),
     }
 }
 
 pub(super) fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let text = String::deserialize(deserializer)?;
     match text.trim_start().starts_with('-') {
-        true => Err(D::Error::custom(format!("{text:?} is negative: a time is \"0s\" or more, such as \"10ms\""))),
+        true => Err(D::Error::custom(format!(
+            "{text:?} is negative: a time is \"0s\" or more, such as \"10ms\""
+        ))),
         false => parse_duration(&text).map_err(D::Error::custom),
     }
 }
@@ -89,12 +109,16 @@ pub(super) fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Dur
 pub(super) fn run_length<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let found = duration(deserializer)?;
     match found.is_zero() {
-        true => Err(D::Error::custom("a run of 0s: nothing happens in it; expected such as \"10s\"")),
+        true => Err(D::Error::custom(
+            "a run of 0s: nothing happens in it; expected such as \"10s\"",
+        )),
         false => Ok(found),
     }
 }
 
-pub(super) fn optional_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+pub(super) fn optional_duration<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Duration>, D::Error> {
     let found = duration(deserializer)?;
     match found.is_zero() {
         true => Err(D::Error::custom("a duration of 0: leave the key out")),
@@ -102,11 +126,15 @@ pub(super) fn optional_duration<'de, D: Deserializer<'de>>(deserializer: D) -> R
     }
 }
 
-pub(super) fn some_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+pub(super) fn some_duration<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Duration>, D::Error> {
     duration(deserializer).map(Some)
 }
 
-pub(super) fn rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<BitRate>, D::Error> {
+pub(super) fn rate<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<BitRate>, D::Error> {
     let rate: BitRate = parsed(deserializer)?;
     match rate.bits_per_second() {
         0 => Err(D::Error::custom(
@@ -119,7 +147,10 @@ pub(super) fn rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
 pub(super) fn mtu<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
     let bytes = usize::deserialize(deserializer)?;
     match bytes < limits::LEAST_MTU {
-        true => Err(D::Error::custom(format!("an MTU of {bytes}: the least is {} bytes", limits::LEAST_MTU))),
+        true => Err(D::Error::custom(format!(
+            "an MTU of {bytes}: the least is {} bytes",
+            limits::LEAST_MTU
+        ))),
         false => Ok(Some(bytes)),
     }
 }
@@ -128,7 +159,9 @@ pub(super) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize,
     up_to(limits::NODES, deserializer)
 }
 
-pub(super) fn backbone_nodes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+pub(super) fn backbone_nodes<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<usize, D::Error> {
     up_to(limits::BACKBONE_NODES, deserializer)
 }
 
@@ -136,7 +169,9 @@ pub(super) fn levels<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize
     up_to(limits::TREE_LEVELS, deserializer)
 }
 
-pub(super) fn next_hops<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
+pub(super) fn next_hops<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<usize>, D::Error> {
     up_to(limits::NEXT_HOPS, deserializer).map(Some)
 }
 
@@ -159,7 +194,9 @@ pub(super) fn frequency<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f6
     }
 }
 
-pub(super) fn optional_frequency<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+pub(super) fn optional_frequency<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<f64>, D::Error> {
     frequency(deserializer).map(Some)
 }
 
@@ -185,7 +222,9 @@ pub(super) fn probability<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
     };
     match (0.0..=1.0).contains(&found) {
         true => Ok(found),
-        false => Err(D::Error::custom(format!("{found} is not a probability: expected 0 to 1, or \"2%\""))),
+        false => Err(D::Error::custom(format!(
+            "{found} is not a probability: expected 0 to 1, or \"2%\""
+        ))),
     }
 }
 

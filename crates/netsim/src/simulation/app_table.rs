@@ -41,7 +41,13 @@ impl AppTable {
         let id = AppId(self.slots.len() as u32);
         let config = FaceConfig::local(format!("app://{}", id.0));
         let face = network.nodes[node.0 as usize].add_face(config, Port::App(id.0));
-        self.slots.push(AppSlot { app, node, face, tick, timer: None });
+        self.slots.push(AppSlot {
+            app,
+            node,
+            face,
+            tick,
+            timer: None,
+        });
         self.plan_timer(network, id.0);
         id
     }
@@ -71,8 +77,17 @@ impl AppTable {
     /// Gives a frame to an application.
     pub(super) fn deliver(&mut self, network: &mut Network, app: u32, frame: u32) {
         let frame = network.frames.take(frame);
-        let Ok(LpPacket { header, fragment: Some(packet), .. }) = LpPacket::decode(&frame) else { return };
-        self.call(network, app, |app, now, sends| app.on_packet(now, &Received { header, packet }, sends));
+        let Ok(LpPacket {
+            header,
+            fragment: Some(packet),
+            ..
+        }) = LpPacket::decode(&frame)
+        else {
+            return;
+        };
+        self.call(network, app, |app, now, sends| {
+            app.on_packet(now, &Received { header, packet }, sends)
+        });
     }
 
     /// Runs an application's timer.
@@ -85,7 +100,12 @@ impl AppTable {
     }
 
     /// Calls an application, gives what it sends to its forwarder, and plans its next timer.
-    fn call(&mut self, network: &mut Network, app: u32, act: impl FnOnce(&mut dyn App, Time, &mut Sends)) {
+    fn call(
+        &mut self,
+        network: &mut Network,
+        app: u32,
+        act: impl FnOnce(&mut dyn App, Time, &mut Sends),
+    ) {
         let slot = &mut self.slots[app as usize];
         act(&mut *slot.app, network.now, &mut self.sends);
         for packet in self.sends.drain() {
@@ -96,7 +116,10 @@ impl AppTable {
 
     fn plan_timer(&mut self, network: &mut Network, app: u32) {
         let slot = &mut self.slots[app as usize];
-        let next = slot.app.next_timer().map(|at| on_tick(at.max(network.now), slot.tick));
+        let next = slot
+            .app
+            .next_timer()
+            .map(|at| on_tick(at.max(network.now), slot.tick));
         if next != slot.timer {
             slot.timer = next;
             if let Some(at) = next {

@@ -20,7 +20,11 @@ pub(super) struct Builder {
 
 impl Builder {
     pub(super) fn new(seed: u64) -> Self {
-        Builder { streams: Streams::new(seed), by_name: HashMap::default(), parallel: HashMap::default() }
+        Builder {
+            streams: Streams::new(seed),
+            by_name: HashMap::default(),
+            parallel: HashMap::default(),
+        }
     }
 
     /// Returns the node of this name.
@@ -64,27 +68,40 @@ impl Builder {
             }
             check(there).and_then(|()| check(back))
         };
-        check().map_err(|problem| ConfigError::Link { between: [from.clone(), to.clone()], problem })?;
+        check().map_err(|problem| ConfigError::Link {
+            between: [from.clone(), to.clone()],
+            problem,
+        })?;
         let link = LinkId(network.channels.len() as u32 / 2);
         let face = |peer: &str, mtu: Option<usize>| {
             let link_reliability = there.reliable && back.reliable;
-            let face = FaceConfig { link_reliability, ..FaceConfig::remote(format!("sim://{peer}")) };
+            let face = FaceConfig {
+                link_reliability,
+                ..FaceConfig::remote(format!("sim://{peer}"))
+            };
             mtu.map_or(face.clone(), |mtu| face.with_mtu(mtu))
         };
         let [there_id, back_id] = link.channels();
-        let at_b = network.nodes[b.0 as usize].add_face(face(&from, back.mtu), Port::Channel(back_id.0));
-        let at_a = network.nodes[a.0 as usize].add_face(face(&to, there.mtu), Port::Channel(there_id.0));
+        let at_b =
+            network.nodes[b.0 as usize].add_face(face(&from, back.mtu), Port::Channel(back_id.0));
+        let at_a =
+            network.nodes[a.0 as usize].add_face(face(&to, there.mtu), Port::Channel(there_id.0));
         // The name of a stream contains the link's number among the links of these two nodes, so
         // that parallel links draw from streams of their own.
         let parallel = *self.parallel.entry([a.0, b.0]).or_default();
-        let stream = |from: &str, to: &str| self.streams.stream(&format!("channel {from} {to} {parallel}"));
+        let stream = |from: &str, to: &str| {
+            self.streams
+                .stream(&format!("channel {from} {to} {parallel}"))
+        };
         let (there_stream, back_stream) = (stream(&from, &to), stream(&to, &from));
         for ends in [[a.0, b.0], [b.0, a.0]] {
             *self.parallel.entry(ends).or_default() += 1;
         }
         let there = Channel::new(there_id.0, a, b, at_b, *there, there_stream);
         let back = Channel::new(back_id.0, b, a, at_a, *back, back_stream);
-        network.channels.extend([there, back].map(|channel| channel.beside(parallel)));
+        network
+            .channels
+            .extend([there, back].map(|channel| channel.beside(parallel)));
         Ok(link)
     }
 }

@@ -27,7 +27,8 @@ use crate::limits;
 use crate::link::{Channel, ChannelId, LinkConfig, LinkId};
 use crate::node::{NodeConfig, NodeId};
 use crate::tcp::{
-    CacheConfig, ClientConfig, HostId, HttpCounters, HttpPurge, Origin, OriginConfig, Requester, TcpConfig, TcpHosts,
+    CacheConfig, ClientConfig, HostId, HttpCounters, HttpPurge, Origin, OriginConfig, Requester,
+    TcpConfig, TcpHosts,
 };
 use app_table::AppTable;
 use builder::Builder;
@@ -92,7 +93,12 @@ impl Simulation {
     /// [`ConfigError`] if the configuration of the link is not possible (rate zero, a loss that is
     /// not a probability, an MTU below [`limits::LEAST_MTU`], link reliability without an MTU), if
     /// both ends are one node, or if there are too many links.
-    pub fn connect(&mut self, a: NodeId, b: NodeId, config: &LinkConfig) -> Result<LinkId, ConfigError> {
+    pub fn connect(
+        &mut self,
+        a: NodeId,
+        b: NodeId,
+        config: &LinkConfig,
+    ) -> Result<LinkId, ConfigError> {
         self.connect_asymmetric(a, b, config, config)
     }
 
@@ -108,7 +114,8 @@ impl Simulation {
         there: &LinkConfig,
         back: &LinkConfig,
     ) -> Result<LinkId, ConfigError> {
-        self.builder.connect(&mut self.network, [a, b], [there, back])
+        self.builder
+            .connect(&mut self.network, [a, b], [there, back])
     }
 
     /// Adds an application behind a local face of the node, and plans its first timer. A node takes
@@ -166,7 +173,13 @@ impl Simulation {
     ///
     /// # Errors
     /// [`ConfigError`] if the channel starts at another node, or the forwarder refuses the prefix.
-    pub fn route(&mut self, prefix: &Name, node: NodeId, channel: ChannelId, cost: u64) -> Result<(), ConfigError> {
+    pub fn route(
+        &mut self,
+        prefix: &Name,
+        node: NodeId,
+        channel: ChannelId,
+        cost: u64,
+    ) -> Result<(), ConfigError> {
         if self.channel(channel).from != node {
             return Err(ConfigError::ForeignChannel(self.node_name(node).to_owned()));
         }
@@ -178,7 +191,9 @@ impl Simulation {
     /// on, for the policies `lcd`, `probcache` and `betweenness`. Call it after all links are
     /// added. It takes time that grows with nodes times links.
     pub fn share_path_positions(&mut self) {
-        let Network { nodes, channels, .. } = &mut self.network;
+        let Network {
+            nodes, channels, ..
+        } = &mut self.network;
         let centralities = centrality::betweenness(nodes.len(), channels);
         for (node, centrality) in nodes.iter_mut().zip(centralities) {
             node.set_centrality(centrality);
@@ -190,20 +205,40 @@ impl Simulation {
     /// # Errors
     /// [`ConfigError`] if its objects are larger than [`limits::HTTP_BODY`], or a lifetime is not
     /// in whole seconds.
-    pub fn add_http_origin(&mut self, at: NodeId, config: OriginConfig, tcp: TcpConfig) -> Result<HostId, ConfigError> {
+    pub fn add_http_origin(
+        &mut self,
+        at: NodeId,
+        config: OriginConfig,
+        tcp: TcpConfig,
+    ) -> Result<HostId, ConfigError> {
         if config.body > ByteSize::from_bytes(limits::HTTP_BODY) {
             return Err(ConfigError::HttpBody(config.body));
         }
-        let lifetimes = [Some(config.max_age), config.stale_while_revalidate, config.stale_if_error];
-        if let Some(odd) = lifetimes.into_iter().flatten().find(|lifetime| lifetime.subsec_nanos() > 0) {
+        let lifetimes = [
+            Some(config.max_age),
+            config.stale_while_revalidate,
+            config.stale_if_error,
+        ];
+        if let Some(odd) = lifetimes
+            .into_iter()
+            .flatten()
+            .find(|lifetime| lifetime.subsec_nanos() > 0)
+        {
             return Err(ConfigError::HttpLifetime(odd));
         }
         let streams = self.host_streams(at);
-        Ok(self.tcp_hosts.add_configured_origin(at, config, tcp, streams))
+        Ok(self
+            .tcp_hosts
+            .add_configured_origin(at, config, tcp, streams))
     }
 
     /// Adds an HTTP origin with a behaviour of its own at this node.
-    pub fn add_http_origin_with(&mut self, at: NodeId, origin: Box<dyn Origin>, tcp: TcpConfig) -> HostId {
+    pub fn add_http_origin_with(
+        &mut self,
+        at: NodeId,
+        origin: Box<dyn Origin>,
+        tcp: TcpConfig,
+    ) -> HostId {
         let streams = self.host_streams(at);
         self.tcp_hosts.add_origin(at, origin, tcp, streams)
     }
@@ -213,7 +248,12 @@ impl Simulation {
     /// # Errors
     /// [`ConfigError`] if the policy cannot be built, the capacity is too large, or no path leads
     /// to its upstream.
-    pub fn add_http_cache(&mut self, at: NodeId, config: CacheConfig, tcp: TcpConfig) -> Result<HostId, ConfigError> {
+    pub fn add_http_cache(
+        &mut self,
+        at: NodeId,
+        config: CacheConfig,
+        tcp: TcpConfig,
+    ) -> Result<HostId, ConfigError> {
         let (upstream, streams) = (config.upstream, self.host_streams(at));
         let host = self.tcp_hosts.add_cache(at, config, tcp, streams)?;
         self.check_path(at, host, upstream)
@@ -223,7 +263,12 @@ impl Simulation {
     ///
     /// # Errors
     /// [`ConfigError`] if no path leads to its server.
-    pub fn add_http_client(&mut self, at: NodeId, config: ClientConfig, tcp: TcpConfig) -> Result<HostId, ConfigError> {
+    pub fn add_http_client(
+        &mut self,
+        at: NodeId,
+        config: ClientConfig,
+        tcp: TcpConfig,
+    ) -> Result<HostId, ConfigError> {
         self.add_client(at, config, tcp, None)
     }
 
@@ -250,7 +295,9 @@ impl Simulation {
         requester: Option<Box<dyn Requester>>,
     ) -> Result<HostId, ConfigError> {
         let (server, streams) = (config.server, self.host_streams(at));
-        let host = self.tcp_hosts.add_client(at, config, tcp, streams, requester);
+        let host = self
+            .tcp_hosts
+            .add_client(at, config, tcp, streams, requester);
         self.tcp_hosts.plan(&mut self.network.context(), host);
         self.check_path(at, host, server)
     }
@@ -260,14 +307,20 @@ impl Simulation {
     /// # Panics
     /// If the host is not a cache.
     pub fn plan_http_purge(&mut self, at: Time, cache: HostId, purge: HttpPurge) {
-        let is_cache = self.tcp_hosts.plan_purge(&mut self.network.context(), cache, at, purge);
+        let is_cache = self
+            .tcp_hosts
+            .plan_purge(&mut self.network.context(), cache, at, purge);
         assert!(is_cache, "{cache:?} is not an HTTP cache");
     }
 
     /// Returns random streams named after the node and the host's number there, so that hosts of
     /// other nodes do not change what a host draws.
     fn host_streams(&self, at: NodeId) -> Streams {
-        let label = format!("http {} {}", self.node_name(at), self.tcp_hosts.hosts_at(at));
+        let label = format!(
+            "http {} {}",
+            self.node_name(at),
+            self.tcp_hosts.hosts_at(at)
+        );
         Streams::new(self.builder.streams.stream(&label).bits())
     }
 
@@ -281,7 +334,9 @@ impl Simulation {
     /// Plans a fault. A fault whose time has passed happens at once.
     pub fn plan_fault(&mut self, at: Time, fault: Fault) {
         self.faults.push(fault);
-        let event = Event::Fault { index: self.faults.len() as u32 - 1 };
+        let event = Event::Fault {
+            index: self.faults.len() as u32 - 1,
+        };
         self.network.events.plan(at.max(self.network.now), event);
     }
 
@@ -293,7 +348,8 @@ impl Simulation {
     /// [`RunError`] if time does not advance, or the network only grows.
     pub fn run_until(&mut self, end: Time) -> Result<(), RunError> {
         while let Some((at, event)) = self.network.events.next(end) {
-            self.guard.advance(&mut self.network, &self.apps, &self.tcp_hosts, at)?;
+            self.guard
+                .advance(&mut self.network, &self.apps, &self.tcp_hosts, at)?;
             self.dispatch(event)?;
         }
         self.network.now = self.network.now.max(end);
@@ -301,9 +357,19 @@ impl Simulation {
     }
 
     fn dispatch(&mut self, event: Event) -> Result<(), RunError> {
-        let Simulation { network, apps, tcp_hosts, routing, .. } = self;
+        let Simulation {
+            network,
+            apps,
+            tcp_hosts,
+            routing,
+            ..
+        } = self;
         match event {
-            Event::Arrive { channel, frame, epoch } => {
+            Event::Arrive {
+                channel,
+                frame,
+                epoch,
+            } => {
                 if let Some((node, segment)) = network.on_arrival(channel, frame, epoch) {
                     self.receive_segment(node, segment);
                 }
@@ -331,7 +397,8 @@ impl Simulation {
 
     fn receive_segment(&mut self, at: NodeId, segment: Frame) {
         if self.network.accepts(at) {
-            self.tcp_hosts.on_segment(&mut self.network.context(), at, segment);
+            self.tcp_hosts
+                .on_segment(&mut self.network.context(), at, segment);
         }
     }
 
@@ -379,7 +446,9 @@ impl Simulation {
     /// Returns the number of objects that an HTTP cache stores, and their bytes.
     pub fn http_stored(&self, host: HostId) -> (usize, ByteSize) {
         let engine = self.tcp_hosts.cache(host).map(larder_http::Cache::engine);
-        engine.map_or((0, ByteSize::from_bytes(0)), |engine| (engine.len(), engine.used()))
+        engine.map_or((0, ByteSize::from_bytes(0)), |engine| {
+            (engine.len(), engine.used())
+        })
     }
 
     /// Returns the HTTP cache of a host, to check its invariants, or `None` if the host is not a
@@ -451,7 +520,10 @@ impl Simulation {
 
     /// Returns all channels, two for each link.
     pub fn channels(&self) -> impl Iterator<Item = (ChannelId, &Channel)> {
-        self.network.channels.iter().map(|channel| (ChannelId(channel.id), channel))
+        self.network
+            .channels
+            .iter()
+            .map(|channel| (ChannelId(channel.id), channel))
     }
 
     /// Returns the face from which a channel starts, at its first node.

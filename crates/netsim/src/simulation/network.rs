@@ -41,13 +41,31 @@ impl Network {
 
     /// Returns the view that TCP hosts have of the network.
     pub(super) fn context(&mut self) -> NetworkContext<'_> {
-        let Network { now, events, frames, channels, nodes, .. } = self;
-        NetworkContext { now: *now, events, frames, channels, nodes }
+        let Network {
+            now,
+            events,
+            frames,
+            channels,
+            nodes,
+            ..
+        } = self;
+        NetworkContext {
+            now: *now,
+            events,
+            frames,
+            channels,
+            nodes,
+        }
     }
 
     /// Handles a frame that reached the end of a channel. Returns it with its node if it is a TCP
     /// segment.
-    pub(super) fn on_arrival(&mut self, channel: u32, frame: u32, epoch: u32) -> Option<(NodeId, Frame)> {
+    pub(super) fn on_arrival(
+        &mut self,
+        channel: u32,
+        frame: u32,
+        epoch: u32,
+    ) -> Option<(NodeId, Frame)> {
         let frame = self.frames.take(frame);
         let channel = &mut self.channels[channel as usize];
         if channel.epoch != epoch {
@@ -61,7 +79,9 @@ impl Network {
         }
         // A node that is down acknowledges nothing, so the other end sends the frame again.
         let is_down = !self.nodes[node.0 as usize].is_up;
-        if is_down || self.channels[back as usize].receive_reliability(self.now, &frame, &mut self.events) {
+        if is_down
+            || self.channels[back as usize].receive_reliability(self.now, &frame, &mut self.events)
+        {
             self.forward(node, face, frame);
         }
         None
@@ -77,7 +97,11 @@ impl Network {
 
     /// Runs the timer of a channel's link reliability.
     pub(super) fn on_reliability(&mut self, channel: u32) {
-        self.channels[channel as usize].on_reliability(self.now, &mut self.events, &mut self.frames);
+        self.channels[channel as usize].on_reliability(
+            self.now,
+            &mut self.events,
+            &mut self.frames,
+        );
     }
 
     /// Runs a forwarder's timer. An event whose time has changed since it was planned does nothing.
@@ -88,7 +112,11 @@ impl Network {
         }
         node.wake = Time::MAX;
         // The event may be early: an answer may have removed the entry that it was planned for.
-        if node.forwarder.next_timeout().is_some_and(|at| at <= self.now) {
+        if node
+            .forwarder
+            .next_timeout()
+            .is_some_and(|at| at <= self.now)
+        {
             node.forwarder.on_timeout(self.now, &mut self.outbox);
             return self.transmit(id, Frame::default());
         }
@@ -103,8 +131,13 @@ impl Network {
         let node = &mut self.nodes[id.0 as usize];
         // The forwarder counts the packets that it drops, with their reasons.
         let _ = match &mut frame {
-            Frame::Own(bytes) => node.forwarder.on_packet(self.now, face, bytes, &mut self.outbox),
-            Frame::Shared(packet) => node.forwarder.on_shared(self.now, face, packet, &mut self.outbox),
+            Frame::Own(bytes) => node
+                .forwarder
+                .on_packet(self.now, face, bytes, &mut self.outbox),
+            Frame::Shared(packet) => {
+                node.forwarder
+                    .on_shared(self.now, face, packet, &mut self.outbox)
+            }
         };
         self.transmit(id.0 as usize, frame);
     }
@@ -144,11 +177,15 @@ impl Network {
             // A packet without a new link header goes on without a copy.
             let unchanged = match (&send.body, &input) {
                 _ if !send.header.is_empty() => None,
-                (Body::Cached(packet), _) => fits(packet.len()).then(|| Frame::Shared(packet.clone())),
+                (Body::Cached(packet), _) => {
+                    fits(packet.len()).then(|| Frame::Shared(packet.clone()))
+                }
                 (Body::Input, Frame::Shared(packet)) if is_input && fits(packet.len()) => {
                     Some(Frame::Shared(packet.clone()))
                 }
-                (Body::Input, bytes) if is_input && left == 0 && fits(bytes.len()) => Some(std::mem::take(&mut input)),
+                (Body::Input, bytes) if is_input && left == 0 && fits(bytes.len()) => {
+                    Some(std::mem::take(&mut input))
+                }
                 _ => None,
             };
             let packet = input.get(range.clone()).unwrap_or_default();
@@ -156,8 +193,12 @@ impl Network {
                 Some(Port::Channel(channel)) => {
                     let channel = &mut self.channels[channel as usize];
                     match unchanged {
-                        Some(frame) => channel.send_frame(self.now, frame, &mut self.events, &mut self.frames),
-                        None => channel.send(self.now, send, packet, &mut self.events, &mut self.frames),
+                        Some(frame) => {
+                            channel.send_frame(self.now, frame, &mut self.events, &mut self.frames)
+                        }
+                        None => {
+                            channel.send(self.now, send, packet, &mut self.events, &mut self.frames)
+                        }
                     }
                 }
                 Some(Port::App(app)) => {
@@ -167,7 +208,13 @@ impl Network {
                         encode_lp(&send.header, packet, &mut frame);
                         frame.into()
                     });
-                    self.events.plan(self.now, Event::Deliver { app, frame: self.frames.put(frame) });
+                    self.events.plan(
+                        self.now,
+                        Event::Deliver {
+                            app,
+                            frame: self.frames.put(frame),
+                        },
+                    );
                 }
                 None => {}
             }

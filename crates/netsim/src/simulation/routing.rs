@@ -32,7 +32,10 @@ pub struct Routing {
 impl Default for Routing {
     /// One next hop, and routes that stay.
     fn default() -> Self {
-        Routing { next_hops: 1, convergence_time: None }
+        Routing {
+            next_hops: 1,
+            convergence_time: None,
+        }
     }
 }
 
@@ -58,7 +61,12 @@ impl RoutingProtocol {
         to: NodeId,
     ) -> Result<Vec<NodeId>, ConfigError> {
         self.producers.entry(prefix.clone()).or_default().push(to);
-        let hops = routes::next_hops(to, network.nodes.len(), &network.channels, self.config.next_hops);
+        let hops = routes::next_hops(
+            to,
+            network.nodes.len(),
+            &network.channels,
+            self.config.next_hops,
+        );
         let mut unreachable = Vec::new();
         for (number, hops) in hops.into_iter().enumerate() {
             let node = NodeId(number as u32);
@@ -106,7 +114,12 @@ impl RoutingProtocol {
         for (prefix, producers) in &self.producers {
             let mut next_hops = vec![Vec::new(); network.nodes.len()];
             for to in producers {
-                let hops = routes::next_hops(*to, network.nodes.len(), &network.channels, self.config.next_hops);
+                let hops = routes::next_hops(
+                    *to,
+                    network.nodes.len(),
+                    &network.channels,
+                    self.config.next_hops,
+                );
                 for (next_hops, hops) in next_hops.iter_mut().zip(&hops) {
                     merge(next_hops, network, hops);
                 }
@@ -127,9 +140,15 @@ impl RoutingProtocol {
 fn merge(next_hops: &mut Vec<NextHop>, network: &Network, hops: &[Hop]) {
     for hop in hops {
         let face = network.face_of(hop.channel);
-        if !next_hops.iter().any(|known| known.face == face && known.cost <= hop.cost) {
+        if !next_hops
+            .iter()
+            .any(|known| known.face == face && known.cost <= hop.cost)
+        {
             next_hops.retain(|known| known.face != face);
-            next_hops.push(NextHop { face, cost: hop.cost });
+            next_hops.push(NextHop {
+                face,
+                cost: hop.cost,
+            });
         }
     }
 }

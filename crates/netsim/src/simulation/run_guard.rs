@@ -70,7 +70,8 @@ impl RunGuard {
     ) -> Result<(), RunError> {
         // A check visits all channels and connections, so a large network is checked less often.
         let visited = network.channels.len() + 2 * tcp_hosts.connections();
-        self.next_memory_check = self.events_done + limits::EVENTS_BETWEEN_LOOKS.max(visited as u64);
+        self.next_memory_check =
+            self.events_done + limits::EVENTS_BETWEEN_LOOKS.max(visited as u64);
         let held = bytes_held(network, apps, tcp_hosts);
         if held > self.max_bytes {
             let (frames, twice) = bytes_counted_twice(network);
@@ -86,7 +87,11 @@ impl RunGuard {
 /// The bytes of frames on links and in queues, of pending Interests of applications, and of
 /// connections. Data that many channels hold counts once for each of them.
 pub(super) fn bytes_held(network: &Network, apps: &AppTable, tcp_hosts: &TcpHosts) -> u64 {
-    let waiting: u64 = network.channels.iter().map(|channel| channel.waiting().1).sum();
+    let waiting: u64 = network
+        .channels
+        .iter()
+        .map(|channel| channel.waiting().1)
+        .sum();
     network.frames.bytes() + waiting + apps.kept_bytes() + tcp_hosts.held_bytes()
 }
 
@@ -95,7 +100,11 @@ pub(super) fn bytes_held(network: &Network, apps: &AppTable, tcp_hosts: &TcpHost
 pub(super) fn bytes_counted_twice(network: &Network) -> (u64, u64) {
     let mut seen: HashSet<*const u8, FixedState> = HashSet::default();
     let (mut count, mut twice) = (0, 0);
-    for frame in network.frames.iter().chain(network.channels.iter().flat_map(Channel::queued)) {
+    for frame in network
+        .frames
+        .iter()
+        .chain(network.channels.iter().flat_map(Channel::queued))
+    {
         count += 1;
         let is_known = frame.shared_at().is_some_and(|start| !seen.insert(start));
         twice += if is_known { frame.len() as u64 } else { 0 };

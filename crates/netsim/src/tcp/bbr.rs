@@ -198,7 +198,9 @@ impl Bbr {
 
     fn update_rate(&mut self, sample: &Sample, delivered: u64) {
         self.round_began = false;
-        let Some((segments, span)) = sample.rate else { return };
+        let Some((segments, span)) = sample.rate else {
+            return;
+        };
         if sample.prior_delivered >= self.round_ends_at {
             self.round_ends_at = delivered;
             self.round += 1;
@@ -213,7 +215,12 @@ impl Bbr {
             self.rates.pop_back();
         }
         self.rates.push_back((self.round, rate));
-        while self.rates.front().is_some_and(|(round, _)| round + RATE_ROUNDS <= self.round) && self.rates.len() > 1 {
+        while self
+            .rates
+            .front()
+            .is_some_and(|(round, _)| round + RATE_ROUNDS <= self.round)
+            && self.rates.len() > 1
+        {
             self.rates.pop_front();
         }
     }
@@ -236,13 +243,17 @@ impl Bbr {
         }
         self.extra.acked += f64::from(sample.delivered);
         let expected = self.rate() * now.since(self.extra.since).as_secs_f64();
-        let more = (self.extra.acked - expected).min(self.rate() * EXTRA_FOR).max(0.0);
+        let more = (self.extra.acked - expected)
+            .min(self.rate() * EXTRA_FOR)
+            .max(0.0);
         let most = &mut self.extra.most[self.extra.half];
         *most = most.max(more);
     }
 
     fn update_shortest(&mut self, now: Time, sample: &Sample, ack: Ack, window: &mut Window) {
-        let expired = self.shortest.is_some_and(|(since, _)| now > since + SHORTEST_FOR);
+        let expired = self
+            .shortest
+            .is_some_and(|(since, _)| now > since + SHORTEST_FOR);
         if let Some(rtt) = sample.rtt
             && (expired || self.shortest.is_none_or(|(_, shortest)| rtt < shortest))
         {
@@ -318,7 +329,9 @@ impl Bbr {
         if self.mode != Mode::ProbeBandwidth {
             return;
         }
-        let is_long = self.shortest.is_some_and(|(_, shortest)| now.since(self.cycle_began) > shortest);
+        let is_long = self
+            .shortest
+            .is_some_and(|(_, shortest)| now.since(self.cycle_began) > shortest);
         let gain = CYCLE[self.cycle];
         let is_over = if gain > 1.0 {
             is_long && (sample.lost > 0 || sample.prior_in_flight >= self.in_flight_at(gain))
@@ -373,7 +386,11 @@ impl Bbr {
 
     fn set_window(&mut self, sample: &Sample, ack: Ack, window: &mut Window) {
         if sample.delivered > 0 && !self.recover(sample, ack, window) {
-            let extra = if self.is_full { self.extra.most[0].max(self.extra.most[1]) } else { 0.0 };
+            let extra = if self.is_full {
+                self.extra.most[0].max(self.extra.most[1])
+            } else {
+                0.0
+            };
             let target = self.quantized(self.product(self.cwnd_gain) + extra);
             if self.is_full {
                 window.segments = (window.segments + sample.delivered).min(target);

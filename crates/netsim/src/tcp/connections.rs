@@ -83,11 +83,24 @@ pub(super) struct Connections {
 impl Connections {
     pub(super) fn new() -> Self {
         let (ends, free, hosts) = Default::default();
-        Connections { ends, free, generations: 0, hosts, next_hops: HashMap::default(), next_hops_for: (0, 0) }
+        Connections {
+            ends,
+            free,
+            generations: 0,
+            hosts,
+            next_hops: HashMap::default(),
+            next_hops_for: (0, 0),
+        }
     }
 
     pub(super) fn add_host(&mut self, node: NodeId, tcp: TcpConfig, streams: Streams) -> HostId {
-        self.hosts.push(HostSlot { node, tcp, counters: TcpCounters::default(), streams, opened: 0 });
+        self.hosts.push(HostSlot {
+            node,
+            tcp,
+            counters: TcpCounters::default(),
+            streams,
+            opened: 0,
+        });
         HostId(self.hosts.len() as u32 - 1)
     }
 
@@ -106,16 +119,27 @@ impl Connections {
 
     /// Bytes that connections take, including their records of segments in flight and beyond gaps.
     pub(super) fn held_bytes(&self) -> u64 {
-        let known: usize = self.ends.iter().flatten().map(|end| end.endpoint.held_bytes()).sum();
+        let known: usize = self
+            .ends
+            .iter()
+            .flatten()
+            .map(|end| end.endpoint.held_bytes())
+            .sum();
         (known + size_of::<Option<End>>() * self.ends.len()) as u64
     }
 
     fn end(&self, id: EndId) -> Option<&End> {
-        self.ends.get(id.number as usize)?.as_ref().filter(|end| end.generation == id.generation)
+        self.ends
+            .get(id.number as usize)?
+            .as_ref()
+            .filter(|end| end.generation == id.generation)
     }
 
     fn end_mut(&mut self, id: EndId) -> Option<&mut End> {
-        self.ends.get_mut(id.number as usize)?.as_mut().filter(|end| end.generation == id.generation)
+        self.ends
+            .get_mut(id.number as usize)?
+            .as_mut()
+            .filter(|end| end.generation == id.generation)
     }
 
     /// The host of an end.
@@ -127,7 +151,12 @@ impl Connections {
 
     /// Opens a connection between two hosts, and returns the first host's end. Without a path, its
     /// SYNs are lost until there is one. `None` if there are too many connections.
-    pub(super) fn open(&mut self, context: &mut NetworkContext<'_>, from: HostId, to: HostId) -> Option<EndId> {
+    pub(super) fn open(
+        &mut self,
+        context: &mut NetworkContext<'_>,
+        from: HostId,
+        to: HostId,
+    ) -> Option<EndId> {
         let [here, there] = [from, to].map(|host| self.hosts[host.0 as usize].node);
         let mut mtu_of = |from, to| self.path_mtu(context, from, to).unwrap_or(usize::MAX);
         let mtu = mtu_of(here, there).min(mtu_of(there, here));
@@ -146,18 +175,32 @@ impl Connections {
         for (side, host) in [from, to].into_iter().enumerate() {
             let number = 2 * pair + side as u32;
             let HostSlot { node, mut tcp, .. } = self.hosts[host.0 as usize];
-            tcp.segment_bytes = tcp.segment_bytes.min(mtu.saturating_sub(HEADER_BYTES).max(1) as u32);
+            tcp.segment_bytes = tcp
+                .segment_bytes
+                .min(mtu.saturating_sub(HEADER_BYTES).max(1) as u32);
             let stream = streams.stream(&format!("connection {opened} {side}"));
             let endpoint = match side {
                 0 => Endpoint::connect(context.now, &tcp, stream),
                 _ => Endpoint::listen(context.now, &tcp, stream),
             };
             let (wake, messages, counted) = (Time::MAX, VecDeque::new(), TcpCounters::default());
-            let end =
-                End { endpoint, generation, host, node, wake, messages, read_bytes: 0, has_read_close: false, counted };
+            let end = End {
+                endpoint,
+                generation,
+                host,
+                node,
+                wake,
+                messages,
+                read_bytes: 0,
+                has_read_close: false,
+                counted,
+            };
             self.ends[number as usize] = Some(end);
         }
-        let id = EndId { number: 2 * pair, generation };
+        let id = EndId {
+            number: 2 * pair,
+            generation,
+        };
         self.flush(context, id);
         Some(id)
     }
@@ -166,8 +209,11 @@ impl Connections {
     pub(super) fn begin(&mut self, id: EndId, message: Message) {
         if let Some(end) = self.end_mut(id) {
             let bytes = message.bytes();
-            let from =
-                end.messages.back().map_or(end.endpoint.written(), |(stop, _)| *stop).max(end.endpoint.written());
+            let from = end
+                .messages
+                .back()
+                .map_or(end.endpoint.written(), |(stop, _)| *stop)
+                .max(end.endpoint.written());
             end.messages.push_back((from + bytes, message));
         }
     }
@@ -198,13 +244,26 @@ impl Connections {
     }
 
     /// Forwards a frame from a node on its path.
-    pub(super) fn forward(&mut self, context: &mut NetworkContext<'_>, at: NodeId, to: NodeId, frame: Frame) {
+    pub(super) fn forward(
+        &mut self,
+        context: &mut NetworkContext<'_>,
+        at: NodeId,
+        to: NodeId,
+        frame: Frame,
+    ) {
         if at == to {
             let frame = context.frames.put(frame);
-            return context.events.plan(context.now, Event::Segment { node: to.0, frame });
+            return context
+                .events
+                .plan(context.now, Event::Segment { node: to.0, frame });
         }
         if let Some(channel) = self.next_hops_to(context, to)[at.0 as usize] {
-            context.channels[channel as usize].send_frame(context.now, frame, context.events, context.frames);
+            context.channels[channel as usize].send_frame(
+                context.now,
+                frame,
+                context.events,
+                context.frames,
+            );
         }
     }
 
@@ -218,17 +277,26 @@ impl Connections {
 
     /// Handles a timer event. Returns its end if the event is valid.
     pub(super) fn on_timer(&mut self, now: Time, number: u32) -> Option<EndId> {
-        let end = self.ends.get_mut(number as usize)?.as_mut().filter(|end| end.wake == now)?;
+        let end = self
+            .ends
+            .get_mut(number as usize)?
+            .as_mut()
+            .filter(|end| end.wake == now)?;
         end.wake = Time::MAX;
         if end.endpoint.next_timeout().is_some_and(|at| at <= now) {
             end.endpoint.on_timeout(now);
         }
-        Some(EndId { number, generation: end.generation })
+        Some(EndId {
+            number,
+            generation: end.generation,
+        })
     }
 
     /// Returns the next event for the host of an end, or `None` if there are no more.
     pub(super) fn next_event(&mut self, id: EndId) -> Option<TcpEvent> {
-        let (received, event) = self.end(id).map(|end| (end.endpoint.received(), end.read_bytes))?;
+        let (received, event) = self
+            .end(id)
+            .map(|end| (end.endpoint.received(), end.read_bytes))?;
         if received > event {
             let there = self.ends[(id.number ^ 1) as usize].as_mut()?;
             let &(stop, ref message) = there.messages.front()?;
@@ -239,7 +307,10 @@ impl Connections {
                 false => message.clone(),
             };
             self.end_mut(id)?.read_bytes = upto;
-            return Some(TcpEvent::Bytes { message, bytes: event - start..upto - start });
+            return Some(TcpEvent::Bytes {
+                message,
+                bytes: event - start..upto - start,
+            });
         }
         let end = self.end_mut(id)?;
         if end.endpoint.has_failed() {
@@ -252,8 +323,13 @@ impl Connections {
     /// Sends what an end has to send, and plans its timer. A connection whose both ends are
     /// finished is removed.
     pub(super) fn flush(&mut self, context: &mut NetworkContext<'_>, id: EndId) {
-        let there = EndId { number: id.number ^ 1, ..id };
-        let Some(to) = self.end(there).map(|end| end.node) else { return };
+        let there = EndId {
+            number: id.number ^ 1,
+            ..id
+        };
+        let Some(to) = self.end(there).map(|end| end.node) else {
+            return;
+        };
         while let Some(end) = self.end_mut(id)
             && let Some(segment) = end.endpoint.next_segment(context.now)
         {
@@ -292,7 +368,12 @@ impl Connections {
     // ---- Ways ----
 
     /// The size of the largest frame that crosses every link on the path; `None` without a path.
-    pub(super) fn path_mtu(&mut self, context: &NetworkContext<'_>, from: NodeId, to: NodeId) -> Option<usize> {
+    pub(super) fn path_mtu(
+        &mut self,
+        context: &NetworkContext<'_>,
+        from: NodeId,
+        to: NodeId,
+    ) -> Option<usize> {
         let next_hops = self.next_hops_to(context, to);
         let (mut at, mut mtu) = (from, usize::MAX);
         while at != to {
@@ -316,7 +397,9 @@ impl Connections {
         }
         self.next_hops.entry(to.0).or_insert_with(|| {
             let hops = routes::towards(to, context.nodes.len(), context.channels);
-            hops.into_iter().map(|hop| hop.map(|hop| hop.channel.0)).collect()
+            hops.into_iter()
+                .map(|hop| hop.map(|hop| hop.channel.0))
+                .collect()
         })
     }
 }

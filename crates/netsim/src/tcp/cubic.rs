@@ -74,7 +74,11 @@ impl Cubic {
     pub(super) fn on_loss(&mut self, window: u32) -> u32 {
         let window = f64::from(window);
         self.epoch = None;
-        self.last_max = if window < self.last_max { window * (1.0 + BETA) / 2.0 } else { window };
+        self.last_max = if window < self.last_max {
+            window * (1.0 + BETA) / 2.0
+        } else {
+            window
+        };
         ((window * BETA) as u32).max(2)
     }
 
@@ -90,13 +94,25 @@ impl Cubic {
     }
 
     /// Handles a round-trip sample; `una` is acknowledged of what was sent up to `next`.
-    pub(super) fn on_rtt(&mut self, now: Time, rtt: Duration, una: u64, next: u64, window: &mut Window) {
+    pub(super) fn on_rtt(
+        &mut self,
+        now: Time,
+        rtt: Duration,
+        una: u64,
+        next: u64,
+        window: &mut Window,
+    ) {
         // Just after a recovery, delays still contain the queue that led to the loss.
-        if self.epoch.is_some_and(|epoch| now.since(epoch) < Duration::from_secs(1)) {
+        if self
+            .epoch
+            .is_some_and(|epoch| now.since(epoch) < Duration::from_secs(1))
+        {
             return;
         }
         let rtt = rtt.max(Duration::from_micros(1));
-        let shortest = *self.shortest.insert(self.shortest.map_or(rtt, |shortest| shortest.min(rtt)));
+        let shortest = *self
+            .shortest
+            .insert(self.shortest.map_or(rtt, |shortest| shortest.min(rtt)));
         if window.is_in_slow_start() && !self.hystart.found {
             self.hystart.begin_round(now, una, next);
             if window.segments >= LEAST_HYSTART_WINDOW {
@@ -119,7 +135,9 @@ impl Cubic {
 
     fn evaluate_curve(&mut self, now: Time, acked: u32, window: u32) {
         self.acked += f64::from(acked);
-        if self.last_evaluated.0 == window && now.since(self.last_evaluated.1) <= Duration::from_secs(1) / 32 {
+        if self.last_evaluated.0 == window
+            && now.since(self.last_evaluated.1) <= Duration::from_secs(1) / 32
+        {
             return;
         }
         self.last_evaluated = (window, now);
@@ -138,7 +156,11 @@ impl Cubic {
         // The target is one round trip ahead, when the growth takes effect.
         let t = (now.since(epoch) + self.shortest.unwrap_or_default()).as_secs_f64() - self.k;
         let target = self.origin + C * t * t * t;
-        self.count = if target > segments { segments / (target - segments) } else { 100.0 * segments };
+        self.count = if target > segments {
+            segments / (target - segments)
+        } else {
+            100.0 * segments
+        };
         if self.last_max == 0.0 {
             self.count = self.count.min(20.0);
         }
@@ -157,7 +179,12 @@ impl Cubic {
 impl HyStart {
     fn begin_round(&mut self, now: Time, una: u64, next: u64) {
         if una > self.round_end {
-            *self = HyStart { round_start: now, last_ack: now, round_end: next, ..HyStart::default() };
+            *self = HyStart {
+                round_start: now,
+                last_ack: now,
+                round_end: next,
+                ..HyStart::default()
+            };
         }
     }
 
@@ -185,14 +212,18 @@ mod tests {
     /// Returns the windows after a loss at 100 segments, when all segments are acknowledged once
     /// per round trip of 100 ms.
     fn after_a_loss(rounds: u64) -> Vec<u32> {
-        let mut cubic = Cubic { shortest: Some(Duration::from_millis(100)), ..Cubic::default() };
+        let mut cubic = Cubic {
+            shortest: Some(Duration::from_millis(100)),
+            ..Cubic::default()
+        };
         let mut window = Window::new(100);
         window.threshold = cubic.on_loss(100);
         window.segments = window.threshold;
         let mut timeline = vec![window.segments];
         for round in 0..rounds {
             for ack in 0..u64::from(window.segments) {
-                let now = Time::from_millis(100 * round) + Duration::from_micros(ack * 100_000 / 200);
+                let now =
+                    Time::from_millis(100 * round) + Duration::from_micros(ack * 100_000 / 200);
                 cubic.grow(now, 1, &mut window);
             }
             timeline.push(window.segments);
@@ -209,7 +240,10 @@ mod tests {
         for (round, window) in timeline.iter().enumerate().skip(2) {
             let t = (round as f64 + 0.5) / 10.0 - (30.0f64 / 0.4).cbrt();
             let expected = 100.0 + 0.4 * t * t * t;
-            assert!((f64::from(*window) - expected).abs() < 3.0, "round {round}: {window}, not {expected}");
+            assert!(
+                (f64::from(*window) - expected).abs() < 3.0,
+                "round {round}: {window}, not {expected}"
+            );
         }
     }
 
@@ -229,14 +263,29 @@ mod tests {
         cubic.on_rtt(Time::ZERO, Duration::from_millis(50), 0, 100, &mut window);
         // Acknowledgements one millisecond apart: a train of half a round trip is long enough.
         for at in 1..40 {
-            cubic.on_rtt(Time::from_millis(at), Duration::from_millis(50), at, 100, &mut window);
+            cubic.on_rtt(
+                Time::from_millis(at),
+                Duration::from_millis(50),
+                at,
+                100,
+                &mut window,
+            );
         }
         assert_eq!(window.threshold, 32);
         let mut window = Window::new(32);
-        let mut cubic = Cubic { shortest: Some(Duration::from_millis(50)), ..Cubic::default() };
+        let mut cubic = Cubic {
+            shortest: Some(Duration::from_millis(50)),
+            ..Cubic::default()
+        };
         for at in 0..10 {
             // The acknowledgements are far apart, but the delay has grown by more than an eighth.
-            cubic.on_rtt(Time::from_millis(5 * at), Duration::from_millis(60), at, 100, &mut window);
+            cubic.on_rtt(
+                Time::from_millis(5 * at),
+                Duration::from_millis(60),
+                at,
+                100,
+                &mut window,
+            );
         }
         assert_eq!(window.threshold, 32);
     }

@@ -49,7 +49,11 @@ pub(super) struct Endpoint {
 impl Endpoint {
     /// Creates the end that opens a connection; `stream` is for its congestion control.
     pub(super) fn connect(now: Time, config: &TcpConfig, stream: Stream) -> Self {
-        Endpoint { phase: Phase::SynSent, syn_due: true, ..Endpoint::listen(now, config, stream) }
+        Endpoint {
+            phase: Phase::SynSent,
+            syn_due: true,
+            ..Endpoint::listen(now, config, stream)
+        }
     }
 
     /// Creates the end that waits for a connection.
@@ -150,7 +154,11 @@ impl Endpoint {
 
     /// The time at which [`Endpoint::on_timeout`] should be called.
     pub(super) fn next_timeout(&self) -> Option<Time> {
-        let all = [self.retry, self.sender.next_timeout(), self.receiver.next_timeout()];
+        let all = [
+            self.retry,
+            self.sender.next_timeout(),
+            self.receiver.next_timeout(),
+        ];
         all.into_iter().flatten().min()
     }
 
@@ -177,7 +185,10 @@ impl Endpoint {
         }
         let mut segment = match self.sender.next_segment(now) {
             Some(segment) => segment,
-            None if self.receiver.is_due(now) => Segment { seq: self.sender.written(), ..Segment::default() },
+            None if self.receiver.is_due(now) => Segment {
+                seq: self.sender.written(),
+                ..Segment::default()
+            },
             None => return None,
         };
         self.receiver.acknowledge(&mut segment);
@@ -188,12 +199,24 @@ impl Endpoint {
     fn syn(&mut self, now: Time) -> Segment {
         let attempt = self.syns.min(limits::TCP_SYN_TRIES);
         self.syns_at[attempt as usize] = now;
-        let mut segment = Segment { is_syn: true, attempt: attempt as u8, echo: self.echo, ..Segment::default() };
+        let mut segment = Segment {
+            is_syn: true,
+            attempt: attempt as u8,
+            echo: self.echo,
+            ..Segment::default()
+        };
         self.receiver.acknowledge(&mut segment);
         let is_linear = self.phase == Phase::SynSent && self.syns < LINEAR_TRIES;
-        let doublings =
-            if self.phase == Phase::SynSent { self.syns.saturating_sub(LINEAR_TRIES - 1) } else { self.syns };
-        let timeout = if is_linear { INITIAL_RTO } else { INITIAL_RTO * (1 << doublings.min(7)) };
+        let doublings = if self.phase == Phase::SynSent {
+            self.syns.saturating_sub(LINEAR_TRIES - 1)
+        } else {
+            self.syns
+        };
+        let timeout = if is_linear {
+            INITIAL_RTO
+        } else {
+            INITIAL_RTO * (1 << doublings.min(7))
+        };
         if self.phase == Phase::SynSent {
             segment.ack = None;
         }
@@ -213,8 +236,10 @@ mod tests {
     fn a_round_trip_above_a_second_is_measured_from_the_wrong_syn() {
         let stream = || Streams::new(1).stream("end");
         let config = TcpConfig::default();
-        let (mut here, mut there) =
-            (Endpoint::connect(Time::ZERO, &config, stream()), Endpoint::listen(Time::ZERO, &config, stream()));
+        let (mut here, mut there) = (
+            Endpoint::connect(Time::ZERO, &config, stream()),
+            Endpoint::listen(Time::ZERO, &config, stream()),
+        );
         let first = here.next_segment(Time::ZERO).unwrap();
         // The answer takes 1.4 s, so a second SYN leaves before it.
         there.on_segment(Time::from_millis(700), &first);
@@ -223,7 +248,10 @@ mod tests {
         let second = here.next_segment(Time::from_secs(1)).unwrap();
         assert_eq!((first.attempt, second.attempt, answer.echo), (0, 1, 0));
         here.on_segment(Time::from_millis(1400), &answer);
-        assert_eq!(here.sender.shortest_rtt(), Some(Duration::from_millis(1400)));
+        assert_eq!(
+            here.sender.shortest_rtt(),
+            Some(Duration::from_millis(1400))
+        );
         // If the first SYN is lost, the round trip began with the second one.
         let mut there = Endpoint::listen(Time::ZERO, &config, stream());
         let mut here = Endpoint::connect(Time::ZERO, &config, stream());

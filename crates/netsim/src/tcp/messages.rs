@@ -51,7 +51,11 @@ pub struct HttpResponse {
 impl HttpRequest {
     /// Creates a request without fields.
     pub fn new(method: Method, object: u64) -> HttpRequest {
-        HttpRequest { method, object, headers: HeaderMap::new() }
+        HttpRequest {
+            method,
+            object,
+            headers: HeaderMap::new(),
+        }
     }
 
     /// Returns the request target.
@@ -88,13 +92,15 @@ impl Message {
     pub(super) fn request(request: Arc<HttpRequest>) -> Message {
         // "GET /object/17 HTTP/1.1"
         let digits = request.object.max(1).ilog10() as usize + 1;
-        let line = request.method.as_str().len() + " /object/".len() + digits + " HTTP/1.1\r\n".len();
+        let line =
+            request.method.as_str().len() + " /object/".len() + digits + " HTTP/1.1\r\n".len();
         let bytes = REQUEST_BYTES.max(line as u64 + field_bytes(&request.headers));
         Message::Request(request, bytes)
     }
 
     pub(super) fn response(response: HttpResponse) -> Message {
-        let bytes = HEAD_BYTES.max("HTTP/1.1 200 OK\r\n".len() as u64 + field_bytes(&response.headers));
+        let bytes =
+            HEAD_BYTES.max("HTTP/1.1 200 OK\r\n".len() as u64 + field_bytes(&response.headers));
         Message::Response(Arc::new(response), HeadBytes(bytes))
     }
 
@@ -109,6 +115,8 @@ impl Message {
 
 /// Returns the bytes of all field lines and of the empty line after them.
 fn field_bytes(headers: &HeaderMap) -> u64 {
-    let lines = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
+    let lines = headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
     lines.sum::<usize>() as u64 + 2
 }

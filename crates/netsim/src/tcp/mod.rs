@@ -51,7 +51,9 @@ mod window;
 pub use connections::HostId;
 pub(crate) use connections::NetworkContext;
 pub(crate) use http::TcpHosts;
-pub use http::{CacheConfig, ClientConfig, HttpCounters, HttpPurge, Origin, OriginConfig, Requester};
+pub use http::{
+    CacheConfig, ClientConfig, HttpCounters, HttpPurge, Origin, OriginConfig, Requester,
+};
 pub use messages::{HttpRequest, HttpResponse, http_date, unix_seconds};
 pub use sender::TcpCounters;
 
@@ -110,7 +112,11 @@ pub struct UnknownCongestion(String);
 
 impl fmt::Display for UnknownCongestion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no congestion control {:?} of TCP: expected \"cubic\" or \"bbr\"", self.0)
+        write!(
+            f,
+            "no congestion control {:?} of TCP: expected \"cubic\" or \"bbr\"",
+            self.0
+        )
     }
 }
 

@@ -14,7 +14,11 @@ impl Ranges {
         if start >= end {
             return;
         }
-        let before = self.0.range(..=start).next_back().filter(|(_, end)| **end >= start);
+        let before = self
+            .0
+            .range(..=start)
+            .next_back()
+            .filter(|(_, end)| **end >= start);
         let first = before.map_or(start, |(start, _)| *start);
         let (mut low, mut high, mut covered) = (start, end, start);
         while let Some((&from, &to)) = self.0.range(first..=end).next() {
@@ -42,7 +46,11 @@ impl Ranges {
 
     /// Returns the range that contains this byte.
     pub(super) fn around(&self, at: u64) -> Option<(u64, u64)> {
-        self.0.range(..=at).next_back().filter(|(_, end)| **end > at).map(|(start, end)| (*start, *end))
+        self.0
+            .range(..=at)
+            .next_back()
+            .filter(|(_, end)| **end > at)
+            .map(|(start, end)| (*start, *end))
     }
 
     pub(super) fn len(&self) -> usize {

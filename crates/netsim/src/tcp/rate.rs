@@ -61,7 +61,12 @@ impl Newest {
 
 impl Delivery {
     pub(super) fn new(now: Time) -> Self {
-        Delivery { delivered: 0, delivered_at: now, first_sent_at: now, app_limited_until: 0 }
+        Delivery {
+            delivered: 0,
+            delivered_at: now,
+            first_sent_at: now,
+            app_limited_until: 0,
+        }
     }
 
     /// Records the transmission of a segment.
@@ -88,11 +93,18 @@ impl Delivery {
 
     /// Returns the sample of an acknowledgement whose newest segment is `newest`. The delivered
     /// segments are already counted.
-    pub(super) fn sample(&mut self, now: Time, newest: Newest, shortest: Option<Duration>) -> Sample {
+    pub(super) fn sample(
+        &mut self,
+        now: Time,
+        newest: Newest,
+        shortest: Option<Duration>,
+    ) -> Sample {
         if self.app_limited_until > 0 && self.delivered > self.app_limited_until {
             self.app_limited_until = 0;
         }
-        let Newest(Some((_, sent_at, noted))) = newest else { return Sample::default() };
+        let Newest(Some((_, sent_at, noted))) = newest else {
+            return Sample::default();
+        };
         let sending = sent_at.since(noted.first_sent_at);
         self.first_sent_at = sent_at;
         self.delivered_at = now;

@@ -157,7 +157,12 @@ mod tests {
     use super::*;
 
     fn data(seq: u64, bytes: u32) -> Segment {
-        Segment { seq, bytes, ack: Some(0), ..Segment::default() }
+        Segment {
+            seq,
+            bytes,
+            ack: Some(0),
+            ..Segment::default()
+        }
     }
 
     fn acknowledged(receiver: &mut Receiver) -> (u64, Vec<(u64, u64)>) {
@@ -197,7 +202,15 @@ mod tests {
             receiver.acknowledge(&mut segment);
             let reported = segment.blocks.as_slice();
             assert_eq!(reported.len(), blocks, "{bytes} bytes");
-            assert!(segment.frame(crate::tcp::segment::EndId { number: 0, generation: 0 }).len() <= 1500);
+            assert!(
+                segment
+                    .frame(crate::tcp::segment::EndId {
+                        number: 0,
+                        generation: 0
+                    })
+                    .len()
+                    <= 1500
+            );
             // A duplicate is reported once, as soon as there is room.
             assert_eq!(reported.first() == Some(&(0, 1000)), bytes == 1436);
         }
@@ -210,13 +223,24 @@ mod tests {
         receiver.on_segment(Time::ZERO, &data(5000, 1000));
         receiver.on_segment(Time::ZERO, &data(3000, 1000));
         assert!(receiver.is_due(Time::ZERO));
-        assert_eq!(acknowledged(&mut receiver), (0, vec![(2000, 4000), (5000, 6000)]), "the newest first");
+        assert_eq!(
+            acknowledged(&mut receiver),
+            (0, vec![(2000, 4000), (5000, 6000)]),
+            "the newest first"
+        );
         receiver.on_segment(Time::ZERO, &data(0, 1000));
         receiver.on_segment(Time::ZERO, &data(0, 1000));
-        assert_eq!(acknowledged(&mut receiver), (1000, vec![(0, 1000), (2000, 4000), (5000, 6000)]), "twice, first");
+        assert_eq!(
+            acknowledged(&mut receiver),
+            (1000, vec![(0, 1000), (2000, 4000), (5000, 6000)]),
+            "twice, first"
+        );
         receiver.on_segment(Time::ZERO, &data(1000, 1000));
         assert_eq!(receiver.received(), 4000);
-        let fin = Segment { is_fin: true, ..data(6000, 0) };
+        let fin = Segment {
+            is_fin: true,
+            ..data(6000, 0)
+        };
         receiver.on_segment(Time::ZERO, &fin);
         assert!(!receiver.is_over());
         receiver.on_segment(Time::ZERO, &data(4000, 1000));

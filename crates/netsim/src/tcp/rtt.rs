@@ -30,7 +30,15 @@ pub(super) struct Rtt {
 impl Rtt {
     pub(super) fn new(config: &TcpConfig) -> Self {
         let least_variance = config.min_rto.as_nanos() as f64;
-        Rtt { least_variance, mean: 0.0, deviation: 0.0, greatest: 0.0, variance: 0.0, round_end: 0, shortest: None }
+        Rtt {
+            least_variance,
+            mean: 0.0,
+            deviation: 0.0,
+            greatest: 0.0,
+            variance: 0.0,
+            round_end: 0,
+            shortest: None,
+        }
     }
 
     /// Handles a sample; `una` is acknowledged of what was sent up to `next`.
@@ -46,7 +54,11 @@ impl Rtt {
         let error = sample - self.mean;
         self.mean += error / 8.0;
         let change = error.abs() - self.deviation / 4.0;
-        self.deviation += if error < 0.0 && change > 0.0 { change / 8.0 } else { change };
+        self.deviation += if error < 0.0 && change > 0.0 {
+            change / 8.0
+        } else {
+            change
+        };
         self.greatest = self.greatest.max(self.deviation);
         self.variance = self.variance.max(self.greatest);
         if una > self.round_end {
@@ -83,15 +95,26 @@ mod tests {
         let mut rtt = Rtt::new(&TcpConfig::default());
         assert_eq!(rtt.timeout(), INITIAL_RTO);
         rtt.sample(Duration::from_millis(100), 0, 10);
-        assert_eq!(rtt.timeout(), Duration::from_millis(300), "four halves of the first, which is the least too");
+        assert_eq!(
+            rtt.timeout(),
+            Duration::from_millis(300),
+            "four halves of the first, which is the least too"
+        );
         for at in 0..100 {
             rtt.sample(Duration::from_millis(100), at * 10, at * 10 + 5);
         }
-        assert_eq!((rtt.mean(), rtt.timeout()), (Some(Duration::from_millis(100)), Duration::from_millis(300)));
+        assert_eq!(
+            (rtt.mean(), rtt.timeout()),
+            (Some(Duration::from_millis(100)), Duration::from_millis(300))
+        );
         // This round trip is half a second longer: the deviation is 125 ms of it plus the rest of
         // the old one.
         rtt.sample(Duration::from_millis(600), 1005, 1006);
-        assert!(rtt.timeout() > Duration::from_millis(600), "{:?}", rtt.timeout());
+        assert!(
+            rtt.timeout() > Duration::from_millis(600),
+            "{:?}",
+            rtt.timeout()
+        );
         assert_eq!(rtt.shortest(), Some(Duration::from_millis(100)));
     }
 }

@@ -95,7 +95,9 @@ impl Segment {
         frame[8..12].copy_from_slice(&to.generation.to_le_bytes());
         frame[12..16].copy_from_slice(&self.window.to_le_bytes());
         let numbers = [self.seq, self.ack.unwrap_or_default()];
-        let numbers = numbers.into_iter().chain(blocks.iter().flat_map(|(start, end)| [*start, *end]));
+        let numbers = numbers
+            .into_iter()
+            .chain(blocks.iter().flat_map(|(start, end)| [*start, *end]));
         for (place, number) in frame[16..].chunks_exact_mut(8).zip(numbers) {
             place.copy_from_slice(&number.to_le_bytes());
         }
@@ -110,7 +112,8 @@ impl Segment {
         if count > MAX_BLOCKS || (flags & SYN != 0 && count > 0) || frame.len() < header {
             return None;
         }
-        let number = |at: usize| u64::from_le_bytes(frame[at..at + 8].try_into().expect("eight bytes"));
+        let number =
+            |at: usize| u64::from_le_bytes(frame[at..at + 8].try_into().expect("eight bytes"));
         let mut blocks = Blocks::default();
         (0..count).for_each(|at| blocks.push((number(32 + 16 * at), number(40 + 16 * at))));
         Some(Segment {
@@ -129,11 +132,15 @@ impl Segment {
 
 /// Returns the end to which a frame is addressed; `None` if it is not a segment.
 pub(super) fn address(frame: &[u8]) -> Option<EndId> {
-    let [SEGMENT_FIRST_BYTE, _, _, _, number @ ..] = frame.first_chunk::<8>()? else { return None };
+    let [SEGMENT_FIRST_BYTE, _, _, _, number @ ..] = frame.first_chunk::<8>()? else {
+        return None;
+    };
     let generation = frame.get(8..12)?.try_into().ok()?;
     // A frame below the least header length is not a segment.
-    (frame.len() >= HEADER_BYTES)
-        .then(|| EndId { number: u32::from_le_bytes(*number), generation: u32::from_le_bytes(generation) })
+    (frame.len() >= HEADER_BYTES).then(|| EndId {
+        number: u32::from_le_bytes(*number),
+        generation: u32::from_le_bytes(generation),
+    })
 }
 
 fn header_bytes(is_syn: bool, blocks: usize) -> usize {
@@ -151,23 +158,67 @@ mod tests {
 
     #[test]
     fn a_frame_says_something_else_than_its_segment() {
-        let to = EndId { number: 7, generation: 3 };
+        let to = EndId {
+            number: 7,
+            generation: 3,
+        };
         let mut blocks = Blocks::default();
-        for block in [(3000, 4448), (9000, 9001), (3000, 4448), (20_000, 30_000), (5, 6)] {
+        for block in [
+            (3000, 4448),
+            (9000, 9001),
+            (3000, 4448),
+            (20_000, 30_000),
+            (5, 6),
+        ] {
             blocks.push(block);
         }
-        assert_eq!(blocks.as_slice().len(), 3, "one came twice, one is too many");
-        let data = Segment { seq: 1 << 40, bytes: 1448, ack: Some(1500), window: 1 << 24, ..Segment::default() };
+        assert_eq!(
+            blocks.as_slice().len(),
+            3,
+            "one came twice, one is too many"
+        );
+        let data = Segment {
+            seq: 1 << 40,
+            bytes: 1448,
+            ack: Some(1500),
+            window: 1 << 24,
+            ..Segment::default()
+        };
         let cases = [
-            (Segment { is_syn: true, attempt: 6, echo: 5, ..Segment::default() }, 60),
+            (
+                Segment {
+                    is_syn: true,
+                    attempt: 6,
+                    echo: 5,
+                    ..Segment::default()
+                },
+                60,
+            ),
             (data, 1500),
-            (Segment { bytes: 0, blocks, ..data }, 80),
-            (Segment { bytes: 10, is_fin: true, ..data }, 62),
+            (
+                Segment {
+                    bytes: 0,
+                    blocks,
+                    ..data
+                },
+                80,
+            ),
+            (
+                Segment {
+                    bytes: 10,
+                    is_fin: true,
+                    ..data
+                },
+                62,
+            ),
         ];
         for (segment, bytes) in cases {
             let frame = segment.frame(to);
             assert_eq!(frame.len(), bytes);
-            assert_eq!((Segment::read(&frame), address(&frame)), (Some(segment), Some(to)));
+            assert_eq!(
+                (Segment::read(&frame), address(&frame)),
+                (Some(segment), Some(to))
+            );
         }
     }
 
@@ -175,7 +226,9 @@ mod tests {
     fn arbitrary_bytes_end_the_run() {
         let mut stream = Streams::new(1).stream("bytes");
         for _ in 0..20_000 {
-            let mut frame: Vec<u8> = (0..stream.below(100)).map(|_| stream.bits() as u8).collect();
+            let mut frame: Vec<u8> = (0..stream.below(100))
+                .map(|_| stream.bits() as u8)
+                .collect();
             if let Some(first) = frame.first_mut() {
                 *first = SEGMENT_FIRST_BYTE;
             }

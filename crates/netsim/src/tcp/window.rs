@@ -14,7 +14,11 @@ pub(super) struct Window {
 
 impl Window {
     pub(super) fn new(segments: u32) -> Self {
-        Window { segments, threshold: u32::MAX, count: 0.0 }
+        Window {
+            segments,
+            threshold: u32::MAX,
+            count: 0.0,
+        }
     }
 
     pub(super) fn is_in_slow_start(&self) -> bool {
@@ -37,7 +41,10 @@ impl Window {
         self.count += f64::from(acked);
         let steps = (self.count / count).floor();
         self.count -= steps * count;
-        self.segments = self.segments.saturating_add(steps as u32).min(limits::TCP_WINDOW);
+        self.segments = self
+            .segments
+            .saturating_add(steps as u32)
+            .min(limits::TCP_WINDOW);
     }
 }
 

@@ -20,7 +20,10 @@ impl TopologyError {
             let plain = (!c.is_control()).then_some(c);
             escaped.into_iter().flatten().chain(plain)
         });
-        TopologyError { line, problem: problem.collect() }
+        TopologyError {
+            line,
+            problem: problem.collect(),
+        }
     }
 }
 

@@ -30,7 +30,10 @@ pub enum FileFormat {
 impl FileFormat {
     /// Guesses the format from the file's name, or else from its beginning.
     pub fn of(name: &str, text: &str) -> FileFormat {
-        let mut words = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let mut words = text
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty() && !line.starts_with('#'));
         let first = words.next().unwrap_or_default();
         match name.rsplit('.').next() {
             Some("cch") => FileFormat::Rocketfuel,
@@ -48,21 +51,29 @@ impl Topology {
     ///
     /// # Errors
     /// [`TopologyError`] with the line.
-    pub fn read(text: &str, format: FileFormat, link: &LinkConfig) -> Result<Topology, TopologyError> {
+    pub fn read(
+        text: &str,
+        format: FileFormat,
+        link: &LinkConfig,
+    ) -> Result<Topology, TopologyError> {
         let topology = match format {
             FileFormat::Annotated => lines::annotated(text, link)?,
             FileFormat::Rocketfuel => lines::rocketfuel(text, link)?,
-            FileFormat::Weights | FileFormat::Latencies => lines::triples(text, link, format == FileFormat::Latencies)?,
+            FileFormat::Weights | FileFormat::Latencies => {
+                lines::triples(text, link, format == FileFormat::Latencies)?
+            }
             FileFormat::Graphml => graphml::read(text, link)?,
         };
         match () {
             () if topology.nodes.is_empty() => Err(TopologyError::new(0, "no nodes in it")),
-            () if topology.nodes.len() > limits::NODES => {
-                Err(TopologyError::new(0, format!("more than {} nodes", limits::NODES)))
-            }
-            () if topology.edges.len() > limits::LINKS => {
-                Err(TopologyError::new(0, format!("more than {} links", limits::LINKS)))
-            }
+            () if topology.nodes.len() > limits::NODES => Err(TopologyError::new(
+                0,
+                format!("more than {} nodes", limits::NODES),
+            )),
+            () if topology.edges.len() > limits::LINKS => Err(TopologyError::new(
+                0,
+                format!("more than {} links", limits::LINKS),
+            )),
             () => Ok(topology),
         }
     }

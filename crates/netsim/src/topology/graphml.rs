@@ -24,14 +24,17 @@ const EARTH_RADIUS: f64 = 6371.0;
 const LIGHT_IN_FIBRE: f64 = 200_000.0;
 
 pub(super) fn read(text: &str, link: &LinkConfig) -> Result<Topology, TopologyError> {
-    let document =
-        Document::parse(text).map_err(|error| TopologyError::new(error.pos().row as usize, error.to_string()))?;
+    let document = Document::parse(text)
+        .map_err(|error| TopologyError::new(error.pos().row as usize, error.to_string()))?;
     let keys: HashMap<&str, &str, FixedState> = document
         .descendants()
         .filter(|node| is(node, "key"))
         .filter_map(|key| Some((key.attribute("id")?, key.attribute("attr.name")?)))
         .collect();
-    let file = File { document: &document, keys };
+    let file = File {
+        document: &document,
+        keys,
+    };
     let mut topology = Topology::default();
     let by_id = file.nodes(&mut topology)?;
     file.edges(&mut topology, &by_id, link)?;
@@ -51,37 +54,62 @@ struct File<'a> {
 
 impl<'a> File<'a> {
     fn elements(&self, name: &'a str) -> impl Iterator<Item = Node<'a, 'a>> {
-        self.document.descendants().filter(move |node| is(node, name))
+        self.document
+            .descendants()
+            .filter(move |node| is(node, name))
     }
 
     /// Returns an element's datum for this attribute name.
     fn datum(&self, of: Node<'a, 'a>, meaning: &str) -> Option<&'a str> {
-        let means = |data: &Node<'_, '_>| data.attribute("key").and_then(|key| self.keys.get(key)) == Some(&meaning);
-        of.children().filter(|child| is(child, "data")).find(means)?.text().map(str::trim)
+        let means = |data: &Node<'_, '_>| {
+            data.attribute("key").and_then(|key| self.keys.get(key)) == Some(&meaning)
+        };
+        of.children()
+            .filter(|child| is(child, "data"))
+            .find(means)?
+            .text()
+            .map(str::trim)
     }
 
     fn number(&self, of: Node<'a, 'a>, meaning: &str) -> Option<f64> {
-        self.datum(of, meaning)?.parse().ok().filter(|number: &f64| number.is_finite())
+        self.datum(of, meaning)?
+            .parse()
+            .ok()
+            .filter(|number: &f64| number.is_finite())
     }
 
     fn fault(&self, at: Node<'_, '_>, problem: impl Into<String>) -> TopologyError {
-        TopologyError::new(self.document.text_pos_at(at.range().start).row as usize, problem)
+        TopologyError::new(
+            self.document.text_pos_at(at.range().start).row as usize,
+            problem,
+        )
     }
 
-    fn nodes(&self, topology: &mut Topology) -> Result<HashMap<&'a str, usize, FixedState>, TopologyError> {
+    fn nodes(
+        &self,
+        topology: &mut Topology,
+    ) -> Result<HashMap<&'a str, usize, FixedState>, TopologyError> {
         let mut by_id = HashMap::default();
         let mut names: HashSet<String, FixedState> = HashSet::default();
         for node in self.elements("node") {
-            let id = node.attribute("id").ok_or_else(|| self.fault(node, "a node without id"))?;
-            let label = self.datum(node, "label").filter(|label| !label.is_empty()).unwrap_or(id);
+            let id = node
+                .attribute("id")
+                .ok_or_else(|| self.fault(node, "a node without id"))?;
+            let label = self
+                .datum(node, "label")
+                .filter(|label| !label.is_empty())
+                .unwrap_or(id);
             let mut name = label.split_whitespace().collect::<Vec<_>>().join("-");
             while names.contains(&name) {
                 name = format!("{name}-{id}");
             }
             let place = topology.node(name.clone());
             names.insert(name);
-            let coordinates = self.number(node, "Longitude").zip(self.number(node, "Latitude"));
-            topology.positions[place] = coordinates.map(|(longitude, latitude)| (longitude, -latitude));
+            let coordinates = self
+                .number(node, "Longitude")
+                .zip(self.number(node, "Latitude"));
+            topology.positions[place] =
+                coordinates.map(|(longitude, latitude)| (longitude, -latitude));
             if by_id.insert(id, place).is_some() {
                 return Err(self.fault(node, format!("a second node with id {id:?}")));
             }
@@ -98,12 +126,21 @@ impl<'a> File<'a> {
         let mut places = Places::default();
         for edge in self.elements("edge") {
             let end = |name: &str| {
-                let id = edge.attribute(name).ok_or_else(|| self.fault(edge, format!("an edge without {name}")))?;
-                by_id.get(id).copied().ok_or_else(|| self.fault(edge, format!("no node has the id {id:?}")))
+                let id = edge
+                    .attribute(name)
+                    .ok_or_else(|| self.fault(edge, format!("an edge without {name}")))?;
+                by_id
+                    .get(id)
+                    .copied()
+                    .ok_or_else(|| self.fault(edge, format!("no node has the id {id:?}")))
             };
             let (a, b) = (end("source")?, end("target")?);
-            let rate = self.number(edge, "LinkSpeedRaw").filter(|rate| (1.0..1e15).contains(rate));
-            let rate = rate.map(|rate| BitRate::from_bits_per_second(rate as u64)).or(link.rate);
+            let rate = self
+                .number(edge, "LinkSpeedRaw")
+                .filter(|rate| (1.0..1e15).contains(rate));
+            let rate = rate
+                .map(|rate| BitRate::from_bits_per_second(rate as u64))
+                .or(link.rate);
             if a == b {
                 continue;
             }
@@ -111,10 +148,21 @@ impl<'a> File<'a> {
                 let known = &mut topology.edges[known].config;
                 known.rate = known.rate.max(rate);
             } else {
-                let far = topology.positions[a].zip(topology.positions[b]).filter(|_| link.delay.is_zero());
-                let delay =
-                    far.map_or(link.delay, |(a, b)| Duration::from_secs_f64(great_circle(a, b) / LIGHT_IN_FIBRE));
-                topology.link(a, b, &LinkConfig { rate, delay, ..*link });
+                let far = topology.positions[a]
+                    .zip(topology.positions[b])
+                    .filter(|_| link.delay.is_zero());
+                let delay = far.map_or(link.delay, |(a, b)| {
+                    Duration::from_secs_f64(great_circle(a, b) / LIGHT_IN_FIBRE)
+                });
+                topology.link(
+                    a,
+                    b,
+                    &LinkConfig {
+                        rate,
+                        delay,
+                        ..*link
+                    },
+                );
             }
         }
         Ok(())

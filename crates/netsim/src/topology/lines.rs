@@ -47,7 +47,10 @@ impl Places {
 
 /// The lines that are not empty and not comments, with their numbers from 1.
 fn with_numbers(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
+    let lines = text
+        .lines()
+        .enumerate()
+        .map(|(index, line)| (index + 1, line.trim()));
     lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
 }
 
@@ -72,8 +75,10 @@ pub(super) fn annotated(text: &str, link: &LinkConfig) -> Result<Topology, Topol
                 }
                 let place = places.of(&mut topology, words[0]);
                 // In ndnSIM, y grows downwards.
-                let [y, x] = [2, 3].map(|at| words.get(at).and_then(|word| word.parse::<f64>().ok()));
-                topology.positions[place] = x.zip(y).filter(|(x, y)| x.is_finite() && y.is_finite());
+                let [y, x] =
+                    [2, 3].map(|at| words.get(at).and_then(|word| word.parse::<f64>().ok()));
+                topology.positions[place] =
+                    x.zip(y).filter(|(x, y)| x.is_finite() && y.is_finite());
             }
             "link" => {
                 let of_line = |error: LineError| fault(error.to_string());
@@ -81,7 +86,11 @@ pub(super) fn annotated(text: &str, link: &LinkConfig) -> Result<Topology, Topol
                 let config = annotated_link(&words, link).map_err(of_line)?;
                 topology.link(a, b, &config);
             }
-            _ => return Err(fault(format!("{line:?} is before the first section: expected `router`"))),
+            _ => {
+                return Err(fault(format!(
+                    "{line:?} is before the first section: expected `router`"
+                )));
+            }
         }
     }
     Ok(topology)
@@ -107,7 +116,9 @@ impl fmt::Display for LineError {
             LineError::UnknownRouter(name) => write!(f, "no router {name}"),
             LineError::Loop(name) => write!(f, "a link from {name} to itself"),
             LineError::Rate(rate) => write!(f, "{rate:?} is not a rate such as 10Mbps"),
-            LineError::Metric(metric) => write!(f, "{metric:?} is not a metric: expected a whole number"),
+            LineError::Metric(metric) => {
+                write!(f, "{metric:?} is not a metric: expected a whole number")
+            }
             LineError::Delay(error) => error.fmt(f),
             LineError::Queue(queue) => write!(f, "{queue:?} is not a number of packets"),
         }
@@ -117,10 +128,16 @@ impl fmt::Display for LineError {
 fn ends(words: &[&str], places: &Places) -> Result<[usize; 2], LineError> {
     let end = |at: usize| {
         let name = words.get(at).ok_or(LineError::Ends)?;
-        places.known(name).ok_or_else(|| LineError::UnknownRouter((*name).to_owned()))
+        places
+            .known(name)
+            .ok_or_else(|| LineError::UnknownRouter((*name).to_owned()))
     };
     let (a, b) = (end(0)?, end(1)?);
-    if a == b { Err(LineError::Loop(words[0].to_owned())) } else { Ok([a, b]) }
+    if a == b {
+        Err(LineError::Loop(words[0].to_owned()))
+    } else {
+        Ok([a, b])
+    }
 }
 
 fn annotated_link(words: &[&str], link: &LinkConfig) -> Result<LinkConfig, LineError> {
@@ -129,13 +146,17 @@ fn annotated_link(words: &[&str], link: &LinkConfig) -> Result<LinkConfig, LineE
         config.rate = Some(ns3_rate(rate).ok_or_else(|| LineError::Rate((*rate).to_owned()))?);
     }
     if let Some(metric) = words.get(3) {
-        config.metric = metric.parse().map_err(|_| LineError::Metric((*metric).to_owned()))?;
+        config.metric = metric
+            .parse()
+            .map_err(|_| LineError::Metric((*metric).to_owned()))?;
     }
     if let Some(delay) = words.get(4) {
         config.delay = parse_duration(delay).map_err(LineError::Delay)?;
     }
     if let Some(queue) = words.get(5) {
-        let packets: usize = queue.parse().map_err(|_| LineError::Queue((*queue).to_owned()))?;
+        let packets: usize = queue
+            .parse()
+            .map_err(|_| LineError::Queue((*queue).to_owned()))?;
         config.queue = Queueing::DropTail(Depth::Packets(packets));
     }
     Ok(config)
@@ -144,7 +165,9 @@ fn annotated_link(words: &[&str], link: &LinkConfig) -> Result<LinkConfig, LineE
 /// Parses a rate in ns-3's notation, which also allows Kbps and Kb/s. A rate of zero is refused.
 fn ns3_rate(text: &str) -> Option<BitRate> {
     let text = text.replace("b/s", "bps").replace("Kbps", "kbps");
-    text.parse::<BitRate>().ok().filter(|rate| rate.bits_per_second() > 0)
+    text.parse::<BitRate>()
+        .ok()
+        .filter(|rate| rate.bits_per_second() > 0)
 }
 
 /// Reads Rocketfuel's `.cch`:
@@ -165,7 +188,12 @@ pub(super) fn rocketfuel(text: &str, link: &LinkConfig) -> Result<Topology, Topo
         }
         let from = places.of(&mut topology, uid);
         for word in tail.split_whitespace() {
-            let Some(peer) = word.strip_prefix('<').and_then(|word| word.strip_suffix('>')) else { continue };
+            let Some(peer) = word
+                .strip_prefix('<')
+                .and_then(|word| word.strip_suffix('>'))
+            else {
+                continue;
+            };
             if peer.parse::<u32>().is_err() {
                 return Err(fault(format!("{peer:?} is not a router's number")));
             }
@@ -180,16 +208,25 @@ pub(super) fn rocketfuel(text: &str, link: &LinkConfig) -> Result<Topology, Topo
 
 /// Reads Rocketfuel's weights and latencies: `node node number`. Metrics are whole numbers, so a
 /// weight counts in tenths.
-pub(super) fn triples(text: &str, link: &LinkConfig, are_latencies: bool) -> Result<Topology, TopologyError> {
+pub(super) fn triples(
+    text: &str,
+    link: &LinkConfig,
+    are_latencies: bool,
+) -> Result<Topology, TopologyError> {
     let mut topology = Topology::default();
     let mut places = Places::default();
     for (number, line) in with_numbers(text) {
         let fault = |problem: String| TopologyError::new(number, problem);
         let words: Vec<&str> = line.split_whitespace().collect();
         let [a, b, value] = words[..] else {
-            return Err(fault(format!("{} words: expected node, node and a number", words.len())));
+            return Err(fault(format!(
+                "{} words: expected node, node and a number",
+                words.len()
+            )));
         };
-        let value: f64 = value.parse().map_err(|_| fault(format!("{value:?} is not a number")))?;
+        let value: f64 = value
+            .parse()
+            .map_err(|_| fault(format!("{value:?} is not a number")))?;
         if !(0.0..=1e9).contains(&value) {
             return Err(fault(format!("{value} is out of range")));
         }
@@ -198,8 +235,14 @@ pub(super) fn triples(text: &str, link: &LinkConfig, are_latencies: bool) -> Res
             continue;
         }
         let config = match are_latencies {
-            true => LinkConfig { delay: Duration::from_secs_f64(value / 1e3), ..*link },
-            false => LinkConfig { metric: (value * 10.0).round() as u64, ..*link },
+            true => LinkConfig {
+                delay: Duration::from_secs_f64(value / 1e3),
+                ..*link
+            },
+            false => LinkConfig {
+                metric: (value * 10.0).round() as u64,
+                ..*link
+            },
         };
         topology.link(a, b, &config);
     }

@@ -132,7 +132,11 @@ impl Topology {
         let mut ends: Vec<usize> = Vec::new();
         for number in 0..nodes {
             let node = network.node(format!("n{number}"));
-            let mut peers: Vec<usize> = if node <= links { (0..node).collect() } else { Vec::new() };
+            let mut peers: Vec<usize> = if node <= links {
+                (0..node).collect()
+            } else {
+                Vec::new()
+            };
             while node > links && peers.len() < links {
                 let peer = ends[stream.below(ends.len() as u64) as usize];
                 if !peers.contains(&peer) {
@@ -162,14 +166,18 @@ impl Topology {
             let node = backbone.node(format!("n{number}"));
             let [width, height] = EUROPE_KM;
             backbone.positions[node] = Some((width * stream.unit(), height * stream.unit()));
-            let nearest =
-                (0..node).min_by(|a, b| backbone.kilometres(*a, node).total_cmp(&backbone.kilometres(*b, node)));
+            let nearest = (0..node).min_by(|a, b| {
+                backbone
+                    .kilometres(*a, node)
+                    .total_cmp(&backbone.kilometres(*b, node))
+            });
             if let Some(nearest) = nearest {
                 backbone.link_by_distance(nearest, node, link);
             }
         }
         let most = nodes * nodes.saturating_sub(1) / 2;
-        let mut linked: HashSet<[usize; 2], FixedState> = backbone.edges.iter().map(|edge| edge.ends).collect();
+        let mut linked: HashSet<[usize; 2], FixedState> =
+            backbone.edges.iter().map(|edge| edge.ends).collect();
         while backbone.edges.len() < (nodes * 3 / 2).min(most) {
             let [a, b] = [0, 0].map(|_: usize| stream.below(nodes as u64) as usize);
             let ends = [a.min(b), a.max(b)];
@@ -183,7 +191,8 @@ impl Topology {
     }
 
     fn link_by_distance(&mut self, a: usize, b: usize, link: &LinkConfig) {
-        let delay = link.delay + Duration::from_nanos((self.kilometres(a, b) * FIBRE_NANOS_A_KM) as u64);
+        let delay =
+            link.delay + Duration::from_nanos((self.kilometres(a, b) * FIBRE_NANOS_A_KM) as u64);
         self.link(a, b, &LinkConfig { delay, ..*link });
     }
 
@@ -202,7 +211,10 @@ impl Topology {
 
     /// Adds a link.
     pub fn link(&mut self, a: usize, b: usize, config: &LinkConfig) {
-        self.edges.push(Edge { ends: [a, b], config: *config });
+        self.edges.push(Edge {
+            ends: [a, b],
+            config: *config,
+        });
     }
 
     /// Adds the nodes and links to a simulation, in their order; `config` returns the configuration
@@ -215,8 +227,11 @@ impl Topology {
         simulation: &mut Simulation,
         mut config: impl FnMut(&str) -> NodeConfig,
     ) -> Result<(Vec<NodeId>, Vec<LinkId>), ConfigError> {
-        let nodes: Result<Vec<NodeId>, _> =
-            self.nodes.iter().map(|name| simulation.add_node(name, config(name))).collect();
+        let nodes: Result<Vec<NodeId>, _> = self
+            .nodes
+            .iter()
+            .map(|name| simulation.add_node(name, config(name)))
+            .collect();
         let nodes = nodes?;
         let links: Result<Vec<LinkId>, _> = self
             .edges

@@ -37,16 +37,25 @@ impl Drop for Replay<'_> {
         if std::thread::panicking() {
             let &mut Replay(seed, words) = self;
             let range = format!("{seed}..{}", seed + 1);
-            eprintln!("{words}world {seed} fails: LARDER_SEEDS={range} cargo test -p larder-netsim --test http_worlds");
+            eprintln!(
+                "{words}world {seed} fails: LARDER_SEEDS={range} cargo test -p larder-netsim --test http_worlds"
+            );
         }
     }
 }
 
 fn seeds() -> Range<u64> {
-    #[allow(clippy::disallowed_methods, reason = "the environment selects the seeds of the search")]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the environment selects the seeds of the search"
+    )]
     let range_text = std::env::var("LARDER_SEEDS");
-    let Ok(range_text) = range_text else { return SEEDS };
-    let range = range_text.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
+    let Ok(range_text) = range_text else {
+        return SEEDS;
+    };
+    let range = range_text
+        .split_once("..")
+        .and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
     range
         .filter(|seeds| !seeds.is_empty())
         .unwrap_or_else(|| panic!("LARDER_SEEDS={range_text}: it reads FROM..TO, as 0..1000"))

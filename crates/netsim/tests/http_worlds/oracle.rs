@@ -87,7 +87,17 @@ pub struct Seen {
 
 impl Seen {
     pub fn add(&mut self, more: &Seen) {
-        let Seen { worlds, responses, failures, own, reused, collapsed, stale, not_modified, .. } = more;
+        let Seen {
+            worlds,
+            responses,
+            failures,
+            own,
+            reused,
+            collapsed,
+            stale,
+            not_modified,
+            ..
+        } = more;
         self.worlds += worlds;
         self.responses += responses;
         self.failures += failures;
@@ -107,10 +117,33 @@ impl Seen {
 
     /// Checks that a search of the default seeds covers the cases.
     pub fn check(&self) {
-        let Seen { own, reused, collapsed, stale, not_modified, variants, errors, .. } = self;
-        let counts = [own, reused, collapsed, stale, not_modified, variants, errors];
+        let Seen {
+            own,
+            reused,
+            collapsed,
+            stale,
+            not_modified,
+            variants,
+            errors,
+            ..
+        } = self;
+        let counts = [
+            own,
+            reused,
+            collapsed,
+            stale,
+            not_modified,
+            variants,
+            errors,
+        ];
         assert!(counts.into_iter().all(|count| *count >= 50), "{self:?}");
-        let counts = [self.after_purges, self.after_writes, self.evictions, self.joined, self.validated];
+        let counts = [
+            self.after_purges,
+            self.after_writes,
+            self.evictions,
+            self.joined,
+            self.validated,
+        ];
         assert!(counts.into_iter().all(|count| count >= 50), "{self:?}");
     }
 }
@@ -145,7 +178,12 @@ impl History {
         let asked: usize = request.headers[REQUEST].to_str().unwrap().parse().unwrap();
         if let Err(why) = self.judge(asked, now, request, response) {
             let sent = number(&response.headers, RESPONSE).map(|id| &self.sent[id as usize]);
-            let sent = sent.map(|sent| format!("sent at {} to request {}: {:?}", sent.at, sent.request, sent.rules));
+            let sent = sent.map(|sent| {
+                format!(
+                    "sent at {} to request {}: {:?}",
+                    sent.at, sent.request, sent.rules
+                )
+            });
             panic!(
                 "{why}\nrequest {asked} at {}, by cache {:?}: {request:?}\nresponse at {now}: {response:?}\n{}",
                 self.asked[asked].at,
@@ -159,8 +197,16 @@ impl History {
         }
     }
 
-    fn judge(&mut self, asked: usize, now: Time, request: &HttpRequest, response: &HttpResponse) -> Result<(), String> {
-        let Some(id) = number(&response.headers, RESPONSE) else { return self.judge_error(asked, now, response) };
+    fn judge(
+        &mut self,
+        asked: usize,
+        now: Time,
+        request: &HttpRequest,
+        response: &HttpResponse,
+    ) -> Result<(), String> {
+        let Some(id) = number(&response.headers, RESPONSE) else {
+            return self.judge_error(asked, now, response);
+        };
         let sent = &self.sent[id as usize];
         if sent.object != request.object {
             return Err(format!("the object is {}", sent.object));
@@ -190,13 +236,19 @@ impl History {
     }
 
     /// Judges the error of a cache.
-    fn judge_error(&mut self, asked: usize, now: Time, response: &HttpResponse) -> Result<(), String> {
+    fn judge_error(
+        &mut self,
+        asked: usize,
+        now: Time,
+        response: &HttpResponse,
+    ) -> Result<(), String> {
         self.seen.errors += 1;
         let Asked { request, .. } = &self.asked[asked];
         if !response.status.is_server_error() {
             return Err("no response of the origin".to_owned());
         }
-        if has(&request.headers, "only-if-cached") && response.status == StatusCode::GATEWAY_TIMEOUT {
+        if has(&request.headers, "only-if-cached") && response.status == StatusCode::GATEWAY_TIMEOUT
+        {
             return Ok(());
         }
         match self.may_have_failed(asked, now) {
@@ -209,28 +261,49 @@ impl History {
     fn may_have_failed(&self, asked: usize, now: Time) -> bool {
         let Asked { at, request, .. } = &self.asked[asked];
         let in_time = |sent: &&Sent| sent.at + ERROR_UNDERWAY >= *at && sent.at <= now;
-        let mut of_object = self.sent.iter().rev().filter(|sent| sent.object == request.object).filter(in_time);
+        let mut of_object = self
+            .sent
+            .iter()
+            .rev()
+            .filter(|sent| sent.object == request.object)
+            .filter(in_time);
         self.may_disconnect || of_object.any(|sent| sent.is_error)
     }
 
     /// Judges status, body and validators (RFC 9110).
-    fn judge_form(&mut self, request: &HttpRequest, response: &HttpResponse, id: usize) -> Result<(), String> {
+    fn judge_form(
+        &mut self,
+        request: &HttpRequest,
+        response: &HttpResponse,
+        id: usize,
+    ) -> Result<(), String> {
         let sent = &self.sent[id];
         if response.status == StatusCode::NOT_MODIFIED {
             self.seen.not_modified += 1;
             let known = request.headers.get(IF_NONE_MATCH).map(|tag| tag.as_bytes());
             let is_known = known.is_some() && known == sent.etag.as_ref().map(String::as_bytes);
             let is_named = response.headers.get(ETAG).map(|tag| tag.as_bytes()) == known;
-            return if is_known && is_named { Ok(()) } else { Err("304: the client has another one".to_owned()) };
+            return if is_known && is_named {
+                Ok(())
+            } else {
+                Err("304: the client has another one".to_owned())
+            };
         }
         if response.status != sent.status {
             return Err(format!("the status is not {}", sent.status));
         }
-        let length = if request.method == Method::HEAD { 0 } else { sent.length };
+        let length = if request.method == Method::HEAD {
+            0
+        } else {
+            sent.length
+        };
         if response.body != length {
             return Err(format!("the body has not {length} bytes"));
         }
-        let declared = response.headers.get(CONTENT_LENGTH).map(|value| value.to_str().unwrap());
+        let declared = response
+            .headers
+            .get(CONTENT_LENGTH)
+            .map(|value| value.to_str().unwrap());
         match declared.is_some_and(|declared| declared != sent.length.to_string()) {
             true => Err("the Content-Length is of another version".to_owned()),
             false => Ok(()),
@@ -249,7 +322,10 @@ impl History {
             () if says("private") => "private",
             () if says("no-cache") => "no-cache: it was not validated",
             () if has(headers, "no-store") => "its request had no-store",
-            () if headers.contains_key(AUTHORIZATION) && !says("public") && !says("must-revalidate") => {
+            () if headers.contains_key(AUTHORIZATION)
+                && !says("public")
+                && !says("must-revalidate") =>
+            {
                 "its request had Authorization"
             }
             () => return Ok(()),
@@ -261,42 +337,69 @@ impl History {
     fn judge_invalidation(&mut self, asked: usize, id: usize) -> Result<(), String> {
         let (sent, Asked { at, cache, .. }) = (&self.sent[id], &self.asked[asked]);
         let Some(cache) = *cache else { return Ok(()) };
-        for write in self.writes.iter().filter(|write| write.object == sent.object) {
-            let Asked { cache: writer, acknowledged, .. } = &self.asked[write.request];
+        for write in self
+            .writes
+            .iter()
+            .filter(|write| write.object == sent.object)
+        {
+            let Asked {
+                cache: writer,
+                acknowledged,
+                ..
+            } = &self.asked[write.request];
             // The caches between the writer and the origin saw the write.
             let is_on_path = writer.is_some_and(|writer| self.paths[writer].contains(&cache));
             if is_on_path && acknowledged.is_some_and(|then| then < *at) {
                 self.seen.after_writes += 1;
                 if sent.at < write.at {
-                    return Err(format!("an unsafe request at {} has invalidated it", write.at));
+                    return Err(format!(
+                        "an unsafe request at {} has invalidated it",
+                        write.at
+                    ));
                 }
             }
         }
-        let purges = self.purges_of(cache, sent.object).filter(|purge| purge.at < *at && !purge.purge.soft);
-        let Some(last) = purges.map(|purge| purge.at).max() else { return Ok(()) };
+        let purges = self
+            .purges_of(cache, sent.object)
+            .filter(|purge| purge.at < *at && !purge.purge.soft);
+        let Some(last) = purges.map(|purge| purge.at).max() else {
+            return Ok(());
+        };
         let is_purged = sent.at < last;
         self.seen.after_purges += 1;
-        if is_purged { Err(format!("it was purged at {last}")) } else { Ok(()) }
+        if is_purged {
+            Err(format!("it was purged at {last}"))
+        } else {
+            Ok(())
+        }
     }
 
     /// Returns the purges of an object that all caches between this one and the origin had.
     fn purges_of(&self, cache: usize, object: u64) -> impl Iterator<Item = &Purge> {
         let path = &self.paths[cache];
         let is_of = move |purge: &&Purge| {
-            path.iter().all(|cache| purge.caches.contains(cache)) && purge.purge.object.is_none_or(|of| of == object)
+            path.iter().all(|cache| purge.caches.contains(cache))
+                && purge.purge.object.is_none_or(|of| of == object)
         };
         self.purges.iter().filter(is_of)
     }
 
     /// Returns the seconds that `Age` may have lost.
     fn slack(&self, asked: usize) -> Duration {
-        let caches = self.asked[asked].cache.map_or(0, |cache| self.paths[cache].len() as u64);
+        let caches = self.asked[asked]
+            .cache
+            .map_or(0, |cache| self.paths[cache].len() as u64);
         Duration::from_secs(caches.saturating_sub(1))
     }
 
     /// Judges freshness (RFC 9111 §4.2), and the client's directives (§5.2.1).
     fn judge_freshness(&mut self, asked: usize, now: Time, id: usize) -> Result<(), String> {
-        let (sent, Asked { at, cache, request, .. }) = (&self.sent[id], &self.asked[asked]);
+        let (
+            sent,
+            Asked {
+                at, cache, request, ..
+            },
+        ) = (&self.sent[id], &self.asked[asked]);
         let (headers, age, slack) = (&request.headers, at.since(sent.at), self.slack(asked));
         let seconds = |name: &str| number(headers, name).map(Duration::from_secs);
         let is_reload = self.follows_reload(asked, id);
@@ -307,15 +410,24 @@ impl History {
         // A soft purge makes a response stale, which its fields do not say. So another cache may
         // get it for a request with max-stale, and store it as fresh.
         if let Some(cache) = cache.filter(|cache| self.paths[*cache].len() == 1) {
-            let purges = self.purges_of(cache, sent.object).filter(|purge| purge.at < *at && sent.at < purge.at);
-            lifetime = purges.map(|purge| purge.at.since(sent.at)).chain([lifetime]).min().unwrap_or(lifetime);
+            let purges = self
+                .purges_of(cache, sent.object)
+                .filter(|purge| purge.at < *at && sent.at < purge.at);
+            lifetime = purges
+                .map(|purge| purge.at.since(sent.at))
+                .chain([lifetime])
+                .min()
+                .unwrap_or(lifetime);
         }
         let has_failed = self.may_have_failed(asked, now);
         if age < lifetime + slack {
             let is_too_old = seconds("max-age").is_some_and(|most| age > most + slack);
-            let is_too_stale = seconds("min-fresh").is_some_and(|least| age + least > lifetime + slack);
+            let is_too_stale =
+                seconds("min-fresh").is_some_and(|least| age + least > lifetime + slack);
             return match () {
-                () if is_too_old && !has_failed && !is_reload => Err("max-age of the request".to_owned()),
+                () if is_too_old && !has_failed && !is_reload => {
+                    Err("max-age of the request".to_owned())
+                }
                 () if is_too_stale && !has_failed => Err("min-fresh".to_owned()),
                 () => Ok(()),
             };
@@ -325,17 +437,28 @@ impl History {
         let staleness = age.saturating_sub(lifetime + slack);
         let says = |directive| sent.rules.directives.contains(&directive);
         if says("must-revalidate") || says("proxy-revalidate") {
-            return Err(format!("stale by {staleness:?} in spite of must-revalidate"));
+            return Err(format!(
+                "stale by {staleness:?} in spite of must-revalidate"
+            ));
         }
         let is_within = |limit: Option<Duration>| limit.is_some_and(|limit| staleness <= limit);
         // A client that limits the age does not want a stale response.
-        let is_limited = ["max-age", "min-fresh", "max-stale"].iter().any(|name| has(headers, name));
+        let is_limited = ["max-age", "min-fresh", "max-stale"]
+            .iter()
+            .any(|name| has(headers, name));
         let while_revalidate = sent.rules.while_revalidate.filter(|_| !is_limited);
-        let if_error = sent.rules.if_error.map_or(DISCONNECTED, Duration::from_secs);
+        let if_error = sent
+            .rules
+            .if_error
+            .map_or(DISCONNECTED, Duration::from_secs);
         let is_allowed = is_within(seconds("max-stale"))
             || is_within(while_revalidate.map(Duration::from_secs))
             || has_failed && is_within(Some(if_error));
-        if is_allowed { Ok(()) } else { Err(format!("stale by {staleness:?}")) }
+        if is_allowed {
+            Ok(())
+        } else {
+            Err(format!("stale by {staleness:?}"))
+        }
     }
 
     /// Returns true if the response was requested by a reload whose response may not have reached
@@ -344,13 +467,23 @@ impl History {
         let leader = &self.asked[self.sent[id].request];
         let headers = &leader.request.headers;
         let is_reload = has(headers, "no-cache") || number(headers, "max-age") == Some(0);
-        is_reload && leader.ended.is_none_or(|ended| ended >= self.asked[asked].at)
+        is_reload
+            && leader
+                .ended
+                .is_none_or(|ended| ended >= self.asked[asked].at)
     }
 
     /// Judges the field `Age` (RFC 9111 §5.1).
     fn judge_age(&self, asked: usize, response: &HttpResponse, id: usize) -> Result<(), String> {
-        let age = self.asked[asked].at.since(self.sent[id].at).saturating_sub(self.slack(asked)).as_secs();
-        let stated = response.headers.get(AGE).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+        let age = self.asked[asked]
+            .at
+            .since(self.sent[id].at)
+            .saturating_sub(self.slack(asked))
+            .as_secs();
+        let stated = response
+            .headers
+            .get(AGE)
+            .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
         match stated.unwrap_or(0) < age {
             true => Err(format!("Age: it is {age} s old")),
             false => Ok(()),

@@ -1,7 +1,9 @@
 //! An origin whose objects change, each with rules of its own.
 
 use crate::oracle::{History, Sent, Write};
-use http::header::{ACCEPT_LANGUAGE, CACHE_CONTROL, CONTENT_LENGTH, DATE, ETAG, EXPIRES, IF_NONE_MATCH, VARY};
+use http::header::{
+    ACCEPT_LANGUAGE, CACHE_CONTROL, CONTENT_LENGTH, DATE, ETAG, EXPIRES, IF_NONE_MATCH, VARY,
+};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use larder_netsim::tcp::{HttpRequest, HttpResponse, Origin, http_date};
 use larder_units::{Stream, Time};
@@ -34,7 +36,14 @@ pub struct Rules {
 
 impl Rules {
     pub fn draw(stream: &mut Stream, is_faultless: bool) -> Rules {
-        let restrictions = ["no-store", "private", "no-cache", "must-revalidate", "proxy-revalidate", "public"];
+        let restrictions = [
+            "no-store",
+            "private",
+            "no-cache",
+            "must-revalidate",
+            "proxy-revalidate",
+            "public",
+        ];
         let mut directives = Vec::new();
         while stream.chance(0.3) {
             directives.push(restrictions[stream.below(restrictions.len() as u64) as usize]);
@@ -51,9 +60,17 @@ impl Rules {
             has_etag: stream.chance(0.7),
             varies: stream.chance(0.4),
             period: Duration::from_millis(100 + stream.below(6000)),
-            status: if stream.chance(0.1) { StatusCode::NOT_FOUND } else { StatusCode::OK },
+            status: if stream.chance(0.1) {
+                StatusCode::NOT_FOUND
+            } else {
+                StatusCode::OK
+            },
             size: 1 + stream.below(most),
-            errors: if !is_faultless && stream.chance(0.3) { 0.4 * stream.unit() } else { 0.0 },
+            errors: if !is_faultless && stream.chance(0.3) {
+                0.4 * stream.unit()
+            } else {
+                0.0
+            },
         }
     }
 
@@ -73,7 +90,9 @@ pub struct RandomOrigin {
 
 /// Returns the variant that a request selects.
 pub fn variant_of(headers: &HeaderMap) -> Option<u8> {
-    headers.get(ACCEPT_LANGUAGE).and_then(|value| value.as_bytes().last().copied())
+    headers
+        .get(ACCEPT_LANGUAGE)
+        .and_then(|value| value.as_bytes().last().copied())
 }
 
 fn number_of(headers: &HeaderMap) -> Option<usize> {
@@ -91,13 +110,22 @@ impl Origin for RandomOrigin {
             self.writes[object] += 1;
         }
         let version = now.nanos() / rules.period.as_nanos() as u64 * 1000 + self.writes[object];
-        let variant = if rules.varies { variant_of(&request.headers) } else { None };
-        let etag = rules.has_etag.then(|| format!("\"{object}-{version}-{}\"", variant.unwrap_or(b'-')));
+        let variant = if rules.varies {
+            variant_of(&request.headers)
+        } else {
+            None
+        };
+        let etag = rules
+            .has_etag
+            .then(|| format!("\"{object}-{version}-{}\"", variant.unwrap_or(b'-')));
         let known = request
             .headers
             .get_all(IF_NONE_MATCH)
             .into_iter()
-            .any(|known| etag.as_ref().is_some_and(|etag| known.as_bytes() == etag.as_bytes()));
+            .any(|known| {
+                etag.as_ref()
+                    .is_some_and(|etag| known.as_bytes() == etag.as_bytes())
+            });
         let mut sent = Sent {
             at: now,
             request: number_of(&request.headers).expect("caches forward the client's fields"),
@@ -115,32 +143,68 @@ impl Origin for RandomOrigin {
         let mut headers = HeaderMap::new();
         headers.insert(DATE, http_date(now));
         let mut cache_control = vec![format!("{RESPONSE}={id}")];
-        let mut response = HttpResponse { status: StatusCode::NO_CONTENT, headers, body: 0 };
+        let mut response = HttpResponse {
+            status: StatusCode::NO_CONTENT,
+            headers,
+            body: 0,
+        };
         if is_error {
-            let statuses =
-                [StatusCode::INTERNAL_SERVER_ERROR, StatusCode::BAD_GATEWAY, StatusCode::SERVICE_UNAVAILABLE];
+            let statuses = [
+                StatusCode::INTERNAL_SERVER_ERROR,
+                StatusCode::BAD_GATEWAY,
+                StatusCode::SERVICE_UNAVAILABLE,
+            ];
             response.status = statuses[self.stream.below(3) as usize];
             sent.status = response.status;
             (sent.length, sent.etag) = (0, None);
         } else if !is_safe {
             sent.status = StatusCode::NO_CONTENT;
             sent.length = 0;
-            history.writes.push(Write { at: now, object: request.object, request: sent.request });
+            history.writes.push(Write {
+                at: now,
+                object: request.object,
+                request: sent.request,
+            });
         } else {
-            describe(&sent.rules, now, etag.as_deref(), &mut response.headers, &mut cache_control);
-            response.status = if known { StatusCode::NOT_MODIFIED } else { sent.status };
+            describe(
+                &sent.rules,
+                now,
+                etag.as_deref(),
+                &mut response.headers,
+                &mut cache_control,
+            );
+            response.status = if known {
+                StatusCode::NOT_MODIFIED
+            } else {
+                sent.status
+            };
             if !known {
-                response.headers.insert(CONTENT_LENGTH, HeaderValue::from(sent.length));
-                response.body = if request.method == Method::HEAD { 0 } else { sent.length };
+                response
+                    .headers
+                    .insert(CONTENT_LENGTH, HeaderValue::from(sent.length));
+                response.body = if request.method == Method::HEAD {
+                    0
+                } else {
+                    sent.length
+                };
             }
         }
-        response.headers.insert(CACHE_CONTROL, HeaderValue::try_from(cache_control.join(", ")).unwrap());
+        response.headers.insert(
+            CACHE_CONTROL,
+            HeaderValue::try_from(cache_control.join(", ")).unwrap(),
+        );
         history.sent.push(sent);
         response
     }
 }
 
-fn describe(rules: &Rules, now: Time, etag: Option<&str>, headers: &mut HeaderMap, cache_control: &mut Vec<String>) {
+fn describe(
+    rules: &Rules,
+    now: Time,
+    etag: Option<&str>,
+    headers: &mut HeaderMap,
+    cache_control: &mut Vec<String>,
+) {
     match rules.lifetime {
         Some(seconds) if rules.expires => {
             headers.insert(EXPIRES, http_date(now + Duration::from_secs(seconds)));
@@ -148,9 +212,22 @@ fn describe(rules: &Rules, now: Time, etag: Option<&str>, headers: &mut HeaderMa
         Some(seconds) => cache_control.push(format!("max-age={seconds}")),
         None => {}
     }
-    cache_control.extend(rules.directives.iter().map(|directive| (*directive).to_owned()));
-    cache_control.extend(rules.while_revalidate.map(|seconds| format!("stale-while-revalidate={seconds}")));
-    cache_control.extend(rules.if_error.map(|seconds| format!("stale-if-error={seconds}")));
+    cache_control.extend(
+        rules
+            .directives
+            .iter()
+            .map(|directive| (*directive).to_owned()),
+    );
+    cache_control.extend(
+        rules
+            .while_revalidate
+            .map(|seconds| format!("stale-while-revalidate={seconds}")),
+    );
+    cache_control.extend(
+        rules
+            .if_error
+            .map(|seconds| format!("stale-if-error={seconds}")),
+    );
     if let Some(etag) = etag {
         headers.insert(ETAG, HeaderValue::try_from(etag).unwrap());
     }

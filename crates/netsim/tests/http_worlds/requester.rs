@@ -56,7 +56,11 @@ impl Requester for RandomRequester {
         if self.stream.chance(0.04) {
             headers.insert(AUTHORIZATION, HeaderValue::from_static("Basic x"));
         }
-        let tag = self.tags.iter().find(|(of, _)| *of == object).map(|(_, tag)| tag.clone());
+        let tag = self
+            .tags
+            .iter()
+            .find(|(of, _)| *of == object)
+            .map(|(_, tag)| tag.clone());
         if let Some(tag) = tag.filter(|_| self.stream.chance(0.15)) {
             headers.insert(IF_NONE_MATCH, tag);
         }
@@ -65,8 +69,16 @@ impl Requester for RandomRequester {
             request.headers.insert(CACHE_CONTROL, directive);
         }
         let mut history = self.history.lock().unwrap();
-        request.headers.insert(REQUEST, HeaderValue::from(history.asked.len()));
-        let asked = Asked { at: now, cache: self.cache, request: request.clone(), ended: None, acknowledged: None };
+        request
+            .headers
+            .insert(REQUEST, HeaderValue::from(history.asked.len()));
+        let asked = Asked {
+            at: now,
+            cache: self.cache,
+            request: request.clone(),
+            ended: None,
+            acknowledged: None,
+        };
         history.asked.push(asked);
         request
     }

@@ -5,7 +5,9 @@ use crate::origin::{RandomOrigin, Rules};
 use crate::requester::RandomRequester;
 use larder_netsim::apps::{Names, ZipfMandelbrot};
 use larder_netsim::tcp::{CacheConfig, ClientConfig, Congestion, HostId, HttpPurge, TcpConfig};
-use larder_netsim::{Depth, Fault, LinkConfig, LinkId, Loss, NodeConfig, NodeId, Queueing, Simulation};
+use larder_netsim::{
+    Depth, Fault, LinkConfig, LinkId, Loss, NodeConfig, NodeId, Queueing, Simulation,
+};
 use larder_policy::{Kind, Spec, registry};
 use larder_units::{BitRate, ByteSize, Stream, Streams, Time};
 use std::sync::{Arc, Mutex};
@@ -56,14 +58,29 @@ impl World {
     }
 
     fn origin(&mut self, draw: &mut Draw, objects: u64) {
-        let rules: Vec<Rules> = (0..objects).map(|_| Rules::draw(&mut draw.0, self.is_faultless)).collect();
+        let rules: Vec<Rules> = (0..objects)
+            .map(|_| Rules::draw(&mut draw.0, self.is_faultless))
+            .collect();
         for (object, rules) in rules.iter().enumerate() {
             self.words += &format!("object {object}: {rules:?}\n");
         }
-        let node = self.network.add_node("origin", NodeConfig::default()).unwrap();
-        let (history, stream) = (Arc::clone(&self.history), self.network.streams().stream("random origin"));
-        let origin = RandomOrigin { writes: vec![0; rules.len()], rules, stream, history };
-        let host = self.network.add_http_origin_with(node, Box::new(origin), draw.tcp());
+        let node = self
+            .network
+            .add_node("origin", NodeConfig::default())
+            .unwrap();
+        let (history, stream) = (
+            Arc::clone(&self.history),
+            self.network.streams().stream("random origin"),
+        );
+        let origin = RandomOrigin {
+            writes: vec![0; rules.len()],
+            rules,
+            stream,
+            history,
+        };
+        let host = self
+            .network
+            .add_http_origin_with(node, Box::new(origin), draw.tcp());
         self.servers.push((node, host));
     }
 
@@ -75,7 +92,8 @@ impl World {
         let node = self.network.add_node(name, NodeConfig::default()).unwrap();
         let link = draw.link(self.is_faultless);
         self.words += &format!("{name}: {link:?}\n");
-        self.links.push(self.network.connect(node, server, &link).unwrap());
+        self.links
+            .push(self.network.connect(node, server, &link).unwrap());
         node
     }
 
@@ -87,9 +105,16 @@ impl World {
         let timeout = !self.is_faultless && draw.0.chance(0.3);
         let timeout = timeout.then(|| Duration::from_millis(100 + draw.0.below(4000)));
         let keep_alive = draw.0.chance(0.7);
-        let config = CacheConfig { keep_alive, timeout, ..CacheConfig::new(upstream, draw.policy(), capacity) };
+        let config = CacheConfig {
+            keep_alive,
+            timeout,
+            ..CacheConfig::new(upstream, draw.policy(), capacity)
+        };
         self.words += &format!("cache {number} below {above}: {config:?}\n");
-        let host = self.network.add_http_cache(node, config, draw.tcp()).unwrap();
+        let host = self
+            .network
+            .add_http_cache(node, config, draw.tcp())
+            .unwrap();
         self.servers.push((node, host));
         let mut history = self.history.lock().unwrap();
         history.may_disconnect |= timeout.is_some();
@@ -109,10 +134,14 @@ impl World {
         let config = ClientConfig {
             objects: Names::Popularity(ZipfMandelbrot::new(objects as usize, 0.0, draw.0.unit())),
             requests: Some(requests),
-            frequency: draw.0.chance(0.8).then(|| requests as f64 / BUSY.as_secs_f64()),
+            frequency: draw
+                .0
+                .chance(0.8)
+                .then(|| requests as f64 / BUSY.as_secs_f64()),
             randomize: draw.0.chance(0.5),
             keep_alive: draw.0.chance(0.7),
-            timeout: (!self.is_faultless && draw.0.chance(0.2)).then(|| Duration::from_millis(50 + draw.0.below(3000))),
+            timeout: (!self.is_faultless && draw.0.chance(0.2))
+                .then(|| Duration::from_millis(50 + draw.0.below(3000))),
             start: Time::from_millis(draw.0.below(3) * 500),
             ..ClientConfig::one_file(host)
         };
@@ -122,22 +151,34 @@ impl World {
             variants: draw.0.below(4),
             directives: draw.one(&[0.0, 0.2, 0.6]),
             writes: draw.one(&[0.0, 0.0, 0.1]),
-            stream: self.network.streams().stream(&format!("requester {number}")),
+            stream: self
+                .network
+                .streams()
+                .stream(&format!("requester {number}")),
             tags: Vec::new(),
             history: Arc::clone(&self.history),
         };
-        let client = self.network.add_http_client_with(node, config, draw.tcp(), Box::new(requester)).unwrap();
+        let client = self
+            .network
+            .add_http_client_with(node, config, draw.tcp(), Box::new(requester))
+            .unwrap();
         self.clients.push(client);
     }
 
     fn purge(&mut self, draw: &mut Draw, objects: u64) {
         let at = Time::ZERO + BUSY.mul_f64(draw.0.unit());
         let object = draw.0.chance(0.7).then(|| draw.0.below(objects) + 1);
-        let purge = HttpPurge { object, soft: draw.0.chance(0.3) };
+        let purge = HttpPurge {
+            object,
+            soft: draw.0.chance(0.3),
+        };
         let all = draw.0.chance(0.7);
-        let caches: Vec<usize> = (0..self.servers.len() - 1).filter(|_| all || draw.0.chance(0.5)).collect();
+        let caches: Vec<usize> = (0..self.servers.len() - 1)
+            .filter(|_| all || draw.0.chance(0.5))
+            .collect();
         for cache in &caches {
-            self.network.plan_http_purge(at, self.servers[cache + 1].1, purge);
+            self.network
+                .plan_http_purge(at, self.servers[cache + 1].1, purge);
         }
         let purge = Purge { at, caches, purge };
         self.words += &format!("{purge:?}\n");
@@ -145,7 +186,11 @@ impl World {
     }
 
     fn faults(&mut self, draw: &mut Draw) {
-        for _ in 0..if self.links.is_empty() { 0 } else { draw.below(3) } {
+        for _ in 0..if self.links.is_empty() {
+            0
+        } else {
+            draw.below(3)
+        } {
             let link = self.links[draw.below(self.links.len())];
             let at = Time::ZERO + BUSY.mul_f64(draw.0.unit());
             let again = at + Duration::from_millis(draw.0.below(6000));
@@ -174,14 +219,23 @@ impl World {
             if self.network.events_planned() == 0 {
                 break;
             }
-            self.network.run_until(Time::from_secs(3600 * hour)).unwrap();
+            self.network
+                .run_until(Time::from_secs(3600 * hour))
+                .unwrap();
         }
         assert_eq!(self.network.events_planned(), 0, "timers are left");
         self.check_caches();
         for client in &self.clients {
             let counters = self.network.http(*client);
-            assert_eq!(counters.requests, counters.responses + counters.failures, "a request without an end");
-            assert!(!self.is_faultless || counters.failures == 0, "a connection failed without a fault");
+            assert_eq!(
+                counters.requests,
+                counters.responses + counters.failures,
+                "a request without an end"
+            );
+            assert!(
+                !self.is_faultless || counters.failures == 0,
+                "a connection failed without a fault"
+            );
         }
         let mut seen = self.history.lock().unwrap().seen.clone();
         seen.worlds = 1;
@@ -214,7 +268,10 @@ impl Draw {
     }
 
     fn tcp(&mut self) -> TcpConfig {
-        TcpConfig { congestion: self.one(&[Congestion::Cubic, Congestion::Bbr]), ..TcpConfig::default() }
+        TcpConfig {
+            congestion: self.one(&[Congestion::Cubic, Congestion::Bbr]),
+            ..TcpConfig::default()
+        }
     }
 
     fn link(&mut self, is_faultless: bool) -> LinkConfig {
@@ -225,18 +282,31 @@ impl Draw {
             false => Loss::Uniform(0.1 * self.0.unit()),
         };
         let queue = Queueing::DropTail(Depth::Packets(1000));
-        LinkConfig { loss, queue, ..LinkConfig::new(rate, delay) }
+        LinkConfig {
+            loss,
+            queue,
+            ..LinkConfig::new(rate, delay)
+        }
     }
 
     fn policy(&mut self) -> Spec {
-        let of = |kind: Kind| registry().iter().filter(move |entry| entry.kind() == kind && !entry.is_offline());
-        let (admit, evict): (Vec<_>, Vec<_>) = (of(Kind::Admission).collect(), of(Kind::Eviction).collect());
+        let of = |kind: Kind| {
+            registry()
+                .iter()
+                .filter(move |entry| entry.kind() == kind && !entry.is_offline())
+        };
+        let (admit, evict): (Vec<_>, Vec<_>) =
+            (of(Kind::Admission).collect(), of(Kind::Eviction).collect());
         // A few policies need parameters or a position on the path. Others are drawn in their
         // place.
         loop {
             let evict = evict[self.below(evict.len())].name;
             let admit = admit[self.below(admit.len())].name;
-            let spec = if self.0.chance(0.4) { format!("{admit}+{evict}") } else { evict.to_owned() };
+            let spec = if self.0.chance(0.4) {
+                format!("{admit}+{evict}")
+            } else {
+                evict.to_owned()
+            };
             if let Some(spec) = spec.parse::<Spec>().ok().filter(|spec| !spec.needs_path()) {
                 return spec;
             }

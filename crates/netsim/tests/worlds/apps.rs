@@ -2,7 +2,9 @@
 
 use larder_netsim::apps::Unsigned;
 use larder_netsim::{App, Received, Sends};
-use larder_packet::{Data, DataBuilder, Interest, InterestBuilder, LpHeader, NackReason, Name, NameRef, encode_lp};
+use larder_packet::{
+    Data, DataBuilder, Interest, InterestBuilder, LpHeader, NackReason, Name, NameRef, encode_lp,
+};
 use larder_units::{Stream, Time};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,7 +21,9 @@ impl Default for Print {
 
 impl Print {
     pub fn bytes(&mut self, bytes: &[u8]) {
-        self.0 = bytes.iter().fold(self.0, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3));
+        self.0 = bytes.iter().fold(self.0, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+        });
     }
 
     pub fn number(&mut self, number: u64) {
@@ -41,7 +45,12 @@ fn print_of(name: NameRef<'_>) -> u64 {
 fn content_of(name: NameRef<'_>) -> Vec<u8> {
     let print = print_of(name);
     let length = (print >> 32) % 3000;
-    print.to_be_bytes().into_iter().cycle().take(length as usize).collect()
+    print
+        .to_be_bytes()
+        .into_iter()
+        .cycle()
+        .take(length as usize)
+        .collect()
 }
 
 /// The selectors of an Interest.
@@ -95,7 +104,13 @@ pub struct RandomConsumer {
 
 impl RandomConsumer {
     pub fn new(config: ConsumerConfig, stream: Stream) -> Self {
-        RandomConsumer { config, stream, next: Some(Time::ZERO), pending: Vec::new(), stats: ConsumerStats::default() }
+        RandomConsumer {
+            config,
+            stream,
+            next: Some(Time::ZERO),
+            pending: Vec::new(),
+            stats: ConsumerStats::default(),
+        }
     }
 
     fn ask(&mut self, now: Time, sends: &mut Sends) {
@@ -111,7 +126,13 @@ impl RandomConsumer {
             name.push_version(self.stream.below(2));
         }
         let mut often = |p: f64| !faultless && self.stream.chance(p);
-        let (request, must_be_fresh) = (Request { name, can_be_prefix: often(0.3) }, often(0.3));
+        let (request, must_be_fresh) = (
+            Request {
+                name,
+                can_be_prefix: often(0.3),
+            },
+            often(0.3),
+        );
         let (short_lived, default, limited) = (often(0.5), often(0.1), often(0.1));
         let nonce = self.stream.bits() as u32;
         let mut interest = InterestBuilder::new(request.name.clone())
@@ -132,12 +153,20 @@ impl RandomConsumer {
         }
         sends.push(interest.build());
         self.stats.interests += 1;
-        self.pending.push(Pending { nonce, expires: now + lifetime, request });
+        self.pending.push(Pending {
+            nonce,
+            expires: now + lifetime,
+            request,
+        });
     }
 
     fn on_data(&mut self, now: Time, data: &Data<'_>) {
         let waits = |pending: &Pending| {
-            let Request { name, can_be_prefix, .. } = &pending.request;
+            let Request {
+                name,
+                can_be_prefix,
+                ..
+            } = &pending.request;
             let fits = match can_be_prefix {
                 true => data.name.starts_with(name.as_name()),
                 false => data.name == name.as_name(),
@@ -149,7 +178,11 @@ impl RandomConsumer {
             "at {now} a consumer got Data {:?}, which it did not request",
             data.name
         );
-        assert!(data.content == content_of(data.name), "Data {:?} with wrong content", data.name);
+        assert!(
+            data.content == content_of(data.name),
+            "Data {:?} with wrong content",
+            data.name
+        );
         self.stats.data += 1;
     }
 
@@ -175,18 +208,27 @@ impl App for RandomConsumer {
     }
 
     fn on_timer(&mut self, now: Time, sends: &mut Sends) {
-        self.pending.retain(|pending| !pending.expires.has_passed(now));
+        self.pending
+            .retain(|pending| !pending.expires.has_passed(now));
         for _ in 0..=self.stream.below(4) {
             self.ask(now, sends);
         }
-        let pause = self.config.pause.mul_f64(2.0 * self.stream.unit()).max(Duration::from_nanos(1));
+        let pause = self
+            .config
+            .pause
+            .mul_f64(2.0 * self.stream.unit())
+            .max(Duration::from_nanos(1));
         self.next = Some(now + pause).filter(|at| *at < self.config.until);
     }
 
     fn on_packet(&mut self, now: Time, packet: &Received<'_>, _: &mut Sends) {
         self.stats.print.number(now.nanos());
         self.stats.print.bytes(packet.packet);
-        match (packet.header.nack, Interest::decode(packet.packet), Data::decode(packet.packet)) {
+        match (
+            packet.header.nack,
+            Interest::decode(packet.packet),
+            Data::decode(packet.packet),
+        ) {
             (Some(_), Ok(interest), _) => self.on_nack(now, &interest),
             (None, _, Ok(data)) => self.on_data(now, &data),
             _ => panic!("a consumer got a packet that is neither Data nor a Nack"),
@@ -216,7 +258,12 @@ pub struct RandomProducer {
 
 impl RandomProducer {
     pub fn new(config: AnswerConfig, stream: Stream) -> Self {
-        RandomProducer { config, stream, later: BTreeMap::new(), interests: 0 }
+        RandomProducer {
+            config,
+            stream,
+            later: BTreeMap::new(),
+            interests: 0,
+        }
     }
 
     fn data(&self, name: &Name) -> Vec<u8> {
@@ -244,22 +291,38 @@ impl App for RandomProducer {
     fn on_packet(&mut self, now: Time, packet: &Received<'_>, sends: &mut Sends) {
         // A Nack or a Data at a producer would be an unsolicited packet.
         assert_eq!(packet.header.nack, None, "a producer got a Nack");
-        let interest =
-            Interest::decode(packet.packet).unwrap_or_else(|error| panic!("a producer got no Interest: {error}"));
+        let interest = Interest::decode(packet.packet)
+            .unwrap_or_else(|error| panic!("a producer got no Interest: {error}"));
         self.interests += 1;
         let mut name = interest.name.to_name();
         if interest.can_be_prefix && self.stream.chance(0.5) {
             name.push_version(self.stream.below(2));
         }
         let data = self.data(&name);
-        let AnswerConfig { ignored, refused, late, unsolicited, .. } = self.config;
+        let AnswerConfig {
+            ignored,
+            refused,
+            late,
+            unsolicited,
+            ..
+        } = self.config;
         let lot = self.stream.unit();
         if lot < ignored {
         } else if lot < ignored + refused {
-            let reason =
-                [NackReason::NoRoute, NackReason::Congestion, NackReason::Duplicate][self.stream.below(3) as usize];
+            let reason = [
+                NackReason::NoRoute,
+                NackReason::Congestion,
+                NackReason::Duplicate,
+            ][self.stream.below(3) as usize];
             let mut nack = Vec::new();
-            encode_lp(&LpHeader { nack: Some(reason), ..LpHeader::default() }, packet.packet, &mut nack);
+            encode_lp(
+                &LpHeader {
+                    nack: Some(reason),
+                    ..LpHeader::default()
+                },
+                packet.packet,
+                &mut nack,
+            );
             sends.push(nack);
         } else if lot < ignored + refused + late {
             let at = now + Duration::from_millis(self.stream.below(3000));

@@ -29,7 +29,10 @@ pub fn run(seed: u64) -> Run {
     let words = std::mem::take(&mut world.words);
     let _tell = Describe(&words);
     for tenth in 1..=80 {
-        world.network.run_until(Time::from_millis(100 * tenth)).unwrap();
+        world
+            .network
+            .run_until(Time::from_millis(100 * tenth))
+            .unwrap();
         tables_are_within_their_bounds(&world);
     }
     // A queue of 50 packets at 100 kb/s is empty after 20 s, an Interest expires after 4, and half
@@ -60,15 +63,28 @@ fn tables_are_within_their_bounds(world: &World) {
     for node in world.network.nodes() {
         world.network.forwarder(node).check_invariants();
         let stats = world.network.forwarder(node).stats();
-        let (used, capacity) = (stats.content_store_bytes, stats.content_store_capacity_bytes);
-        assert!(used <= capacity, "{node:?}: {used} of {capacity} in its Content Store");
+        let (used, capacity) = (
+            stats.content_store_bytes,
+            stats.content_store_capacity_bytes,
+        );
+        assert!(
+            used <= capacity,
+            "{node:?}: {used} of {capacity} in its Content Store"
+        );
         let most = world.pit_entries[node.0 as usize];
-        assert!(stats.pit_entries <= most, "{node:?}: {} of {most} pending", stats.pit_entries);
+        assert!(
+            stats.pit_entries <= most,
+            "{node:?}: {} of {most} pending",
+            stats.pit_entries
+        );
     }
 }
 
 fn up(world: &World) -> impl Iterator<Item = NodeId> {
-    world.network.nodes().filter(|node| !world.down.contains(node))
+    world
+        .network
+        .nodes()
+        .filter(|node| !world.down.contains(node))
 }
 
 /// Every Interest has been answered or refused, or has expired; no frame waits, and no timer runs.
@@ -77,9 +93,17 @@ fn nothing_is_left(world: &World) {
         let forwarder = world.network.forwarder(node);
         forwarder.check_invariants();
         assert_eq!(forwarder.stats().pit_entries, 0, "{node:?} waits for ever");
-        assert_eq!(forwarder.next_timeout(), None, "{node:?} has nothing pending, and a timer");
+        assert_eq!(
+            forwarder.next_timeout(),
+            None,
+            "{node:?} has nothing pending, and a timer"
+        );
     }
-    assert_eq!(world.network.events_planned(), 0, "events long after the last Interest");
+    assert_eq!(
+        world.network.events_planned(),
+        0,
+        "events long after the last Interest"
+    );
     for (id, channel) in world.network.channels() {
         assert_eq!(channel.waiting(), (0, 0), "{id:?}");
     }
@@ -91,7 +115,11 @@ fn no_more_answers_than_interests(world: &World) {
         for face in world.network.forwarder(node).face_stats() {
             let counters = face.counters;
             let answers = counters.out_data + counters.out_nacks;
-            assert!(answers <= counters.in_interests, "{node:?}, face {}: {counters:?}", face.id);
+            assert!(
+                answers <= counters.in_interests,
+                "{node:?}, face {}: {counters:?}",
+                face.id
+            );
         }
     }
 }
@@ -102,15 +130,31 @@ fn no_more_answers_than_interests(world: &World) {
 fn interests_are_accounted_for(world: &World) {
     for node in up(world) {
         let stats = world.network.forwarder(node).stats();
-        let dropped: u64 = [DropReason::Scope, DropReason::DuplicateNonce, DropReason::NameTooDeep]
-            .into_iter()
-            .map(|reason| stats.drops.get(reason))
-            .sum();
+        let dropped: u64 = [
+            DropReason::Scope,
+            DropReason::DuplicateNonce,
+            DropReason::NameTooDeep,
+        ]
+        .into_iter()
+        .map(|reason| stats.drops.get(reason))
+        .sum();
         let ended = stats.satisfied + stats.unsatisfied + dropped;
         let came = stats.packets.in_interests;
-        assert!(ended <= came, "{node:?}: {ended} Interests ended, {came} came: {stats:?}");
-        for reason in [DropReason::Malformed, DropReason::Oversized, DropReason::NoFace, DropReason::ParametersDigest] {
-            assert_eq!(stats.drops.get(reason), 0, "{node:?}: {reason}, but no application sends such a packet");
+        assert!(
+            ended <= came,
+            "{node:?}: {ended} Interests ended, {came} came: {stats:?}"
+        );
+        for reason in [
+            DropReason::Malformed,
+            DropReason::Oversized,
+            DropReason::NoFace,
+            DropReason::ParametersDigest,
+        ] {
+            assert_eq!(
+                stats.drops.get(reason),
+                0,
+                "{node:?}: {reason}, but no application sends such a packet"
+            );
         }
         if world.is_faultless {
             assert_eq!(stats.unsatisfied, 0, "{node:?}: {stats:?}");
@@ -131,35 +175,67 @@ fn frames_are_conserved(world: &World) {
         let counted = channel.counters();
         let out = sent.out_interests + sent.out_data + sent.out_nacks;
         let came = arrived.in_interests + arrived.in_data + arrived.in_nacks;
-        assert_eq!(out, came + counted.dropped + counted.lost, "{id:?}: {sent:?}, {arrived:?}, {counted:?}");
+        assert_eq!(
+            out,
+            came + counted.dropped + counted.lost,
+            "{id:?}: {sent:?}, {arrived:?}, {counted:?}"
+        );
     }
 }
 
 /// The counters of the face of `node` from which a channel starts.
-fn counters(network: &Simulation, node: NodeId, leaving: ChannelId) -> larder_forwarder::FaceCounters {
+fn counters(
+    network: &Simulation,
+    node: NodeId,
+    leaving: ChannelId,
+) -> larder_forwarder::FaceCounters {
     let stats = network.forwarder(node).face_stats();
-    stats.iter().find(|face| face.id == network.face_of(leaving)).unwrap().counters
+    stats
+        .iter()
+        .find(|face| face.id == network.face_of(leaving))
+        .unwrap()
+        .counters
 }
 
 fn everything_is_answered(world: &World) {
     for consumer in &world.consumers {
-        let stats = world.network.app::<RandomConsumer>(*consumer).unwrap().stats;
-        assert_eq!(stats.data, stats.interests, "{consumer:?} in a world without faults: {stats:?}");
+        let stats = world
+            .network
+            .app::<RandomConsumer>(*consumer)
+            .unwrap()
+            .stats;
+        assert_eq!(
+            stats.data, stats.interests,
+            "{consumer:?} in a world without faults: {stats:?}"
+        );
     }
 }
 
 fn what_it_did(world: &World) -> Run {
-    let mut run = Run { faultless: u64::from(world.is_faultless), ..Run::default() };
+    let mut run = Run {
+        faultless: u64::from(world.is_faultless),
+        ..Run::default()
+    };
     let mut print = Print::default();
     for consumer in &world.consumers {
-        let stats = world.network.app::<RandomConsumer>(*consumer).unwrap().stats;
+        let stats = world
+            .network
+            .app::<RandomConsumer>(*consumer)
+            .unwrap()
+            .stats;
         run.interests += stats.interests;
         run.data += stats.data;
         run.nacks += stats.nacks;
         print.number(stats.print.value());
     }
     for answerer in &world.producers {
-        print.number(world.network.app::<RandomProducer>(*answerer).unwrap().interests);
+        print.number(
+            world
+                .network
+                .app::<RandomProducer>(*answerer)
+                .unwrap()
+                .interests,
+        );
     }
     for (_, channel) in world.network.channels() {
         let counters = channel.counters();
@@ -203,22 +279,49 @@ impl Seen {
     }
 
     pub fn report(&self) {
-        let Run { interests, data, nacks, hits, lost, faultless, drops, .. } = &self.sum;
+        let Run {
+            interests,
+            data,
+            nacks,
+            hits,
+            lost,
+            faultless,
+            drops,
+            ..
+        } = &self.sum;
         println!(
             "{} worlds, {faultless} of them faultless: {interests} Interests, {data} Data, {nacks} Nacks",
             self.worlds
         );
         println!("{hits} hits in Content Stores, {lost} frames lost or dropped");
-        drops.iter().filter(|(_, count)| *count > 0).for_each(|(reason, count)| println!("{reason}: {count}"));
+        drops
+            .iter()
+            .filter(|(_, count)| *count > 0)
+            .for_each(|(reason, count)| println!("{reason}: {count}"));
     }
 
     /// # Panics
     /// If the worlds of `cargo test` did not reach the states that they are for.
     pub fn check(&self) {
-        let Run { interests, data, nacks, hits, lost, faultless, drops, .. } = &self.sum;
-        let least = [*interests, *data, *nacks, *hits, *lost, *faultless].into_iter().min();
+        let Run {
+            interests,
+            data,
+            nacks,
+            hits,
+            lost,
+            faultless,
+            drops,
+            ..
+        } = &self.sum;
+        let least = [*interests, *data, *nacks, *hits, *lost, *faultless]
+            .into_iter()
+            .min();
         assert!(least > Some(0), "a search that meets too little");
-        let met = |reason: DropReason| drops.iter().any(|(known, count)| *known == reason && *count > 0);
+        let met = |reason: DropReason| {
+            drops
+                .iter()
+                .any(|(known, count)| *known == reason && *count > 0)
+        };
         for reason in [
             DropReason::DuplicateNonce,
             DropReason::PitFull,

@@ -41,18 +41,27 @@ impl Drop for Replay {
 }
 
 fn seeds() -> Range<u64> {
-    #[allow(clippy::disallowed_methods, reason = "the environment selects the seeds of the search")]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the environment selects the seeds of the search"
+    )]
     let range_text = std::env::var("LARDER_SEEDS");
-    let Ok(range_text) = range_text else { return SEEDS };
-    let range = range_text.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
+    let Ok(range_text) = range_text else {
+        return SEEDS;
+    };
+    let range = range_text
+        .split_once("..")
+        .and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
     range
         .filter(|seeds| !seeds.is_empty())
         .unwrap_or_else(|| panic!("LARDER_SEEDS={range_text}: it reads FROM..TO, as 0..1000"))
 }
 
 /// Seeds that failed before, with the failure.
-const FAILED_ONCE: [(u64, &str); 1] =
-    [(513, "a Content Store answers an Interest with an InterestLifetime of 0, at the instant at which it expires")];
+const FAILED_ONCE: [(u64, &str); 1] = [(
+    513,
+    "a Content Store answers an Interest with an InterestLifetime of 0, at the instant at which it expires",
+)];
 
 #[test]
 fn a_seed_that_once_failed_fails_again() {
@@ -71,7 +80,11 @@ fn no_world_breaks_what_holds_of_every_network() {
         let run = invariants::run(seed);
         // Worlds are many and short, so only every 16th is run a second time.
         if seed % 16 == 0 {
-            assert_eq!(run.print, invariants::run(seed).print, "the same seed gave another run");
+            assert_eq!(
+                run.print,
+                invariants::run(seed).print,
+                "the same seed gave another run"
+            );
         }
         seen.add(&run);
     }

@@ -3,8 +3,8 @@
 use crate::apps::{AnswerConfig, ConsumerConfig, RandomConsumer, RandomProducer};
 use larder_forwarder::strategy::strategy_by_name;
 use larder_netsim::{
-    AppId, Capacity, CoDel, Depth, Fault, LinkConfig, LinkId, Loss, NodeConfig, NodeId, Queueing, Red, Routing,
-    Simulation,
+    AppId, Capacity, CoDel, Depth, Fault, LinkConfig, LinkId, Loss, NodeConfig, NodeId, Queueing,
+    Red, Routing, Simulation,
 };
 use larder_packet::Name;
 use larder_policy::{Kind, Spec, registry};
@@ -68,8 +68,14 @@ impl World {
         if draw.0.chance(0.5) {
             return;
         }
-        let convergence_time = draw.0.chance(0.5).then(|| Duration::from_millis(draw.0.below(3000)));
-        let routing = Routing { next_hops: draw.upto(1, 3), convergence_time };
+        let convergence_time = draw
+            .0
+            .chance(0.5)
+            .then(|| Duration::from_millis(draw.0.below(3000)));
+        let routing = Routing {
+            next_hops: draw.upto(1, 3),
+            convergence_time,
+        };
         self.words += &format!("{routing:?}\n");
         self.network.set_routing(routing);
     }
@@ -79,21 +85,39 @@ impl World {
         let mut nodes = Vec::new();
         for number in 0..count {
             let config = draw.node(self.is_faultless);
-            let strategy = config.strategy.as_ref().map_or("default".to_owned(), Name::to_string);
-            let NodeConfig { policy, capacity, pit_entries, .. } = &config;
-            self.words += &format!("node n{number}: {policy}, {capacity:?}, {pit_entries} pending, {strategy}\n");
+            let strategy = config
+                .strategy
+                .as_ref()
+                .map_or("default".to_owned(), Name::to_string);
+            let NodeConfig {
+                policy,
+                capacity,
+                pit_entries,
+                ..
+            } = &config;
+            self.words += &format!(
+                "node n{number}: {policy}, {capacity:?}, {pit_entries} pending, {strategy}\n"
+            );
             self.pit_entries.push(*pit_entries);
-            nodes.push(self.network.add_node(&format!("n{number}"), config).unwrap());
+            nodes.push(
+                self.network
+                    .add_node(&format!("n{number}"), config)
+                    .unwrap(),
+            );
         }
         nodes
     }
 
     /// Adds a random tree, and some additional links.
     fn links(&mut self, draw: &mut Draw, nodes: &[NodeId]) -> Vec<LinkId> {
-        let mut ends: Vec<(NodeId, NodeId)> =
-            (1..nodes.len()).map(|node| (nodes[draw.below(node)], nodes[node])).collect();
+        let mut ends: Vec<(NodeId, NodeId)> = (1..nodes.len())
+            .map(|node| (nodes[draw.below(node)], nodes[node]))
+            .collect();
         for _ in 0..draw.below(nodes.len()) {
-            let (a, b) = (nodes[draw.below(nodes.len())], nodes[draw.below(nodes.len())]);
+            let (a, b) = (
+                nodes[draw.below(nodes.len())],
+                nodes[draw.below(nodes.len())],
+            );
             ends.push((a, b));
         }
         ends.retain(|(a, b)| a != b);
@@ -101,7 +125,11 @@ impl World {
         for (a, b) in ends {
             let [there, back] = [(); 2].map(|()| draw.link(self.is_faultless, self.fragments));
             self.words += &format!("link {a:?} {b:?}: {there:?}, back {back:?}\n");
-            links.push(self.network.connect_asymmetric(a, b, &there, &back).unwrap());
+            links.push(
+                self.network
+                    .connect_asymmetric(a, b, &there, &back)
+                    .unwrap(),
+            );
         }
         links
     }
@@ -113,16 +141,28 @@ impl World {
             let prefix: Name = format!("/p{number}").parse().unwrap();
             let config = draw.config(self.is_faultless);
             self.words += &format!("{prefix}: {config:?}\n");
-            let producer = RandomProducer::new(config, streams.stream(&format!("answerer {number}")));
-            let app = self.network.add_app(nodes[draw.below(nodes.len())], Box::new(producer));
-            assert!(self.network.serve(&prefix, app).unwrap().is_empty(), "the tree reaches every node");
+            let producer =
+                RandomProducer::new(config, streams.stream(&format!("answerer {number}")));
+            let app = self
+                .network
+                .add_app(nodes[draw.below(nodes.len())], Box::new(producer));
+            assert!(
+                self.network.serve(&prefix, app).unwrap().is_empty(),
+                "the tree reaches every node"
+            );
             self.producers.push(app);
             if !self.is_faultless {
                 // Routes beside the shortest ones; some form loops.
-                let channels: Vec<_> = self.network.channels().map(|(id, channel)| (id, channel.ends().0)).collect();
+                let channels: Vec<_> = self
+                    .network
+                    .channels()
+                    .map(|(id, channel)| (id, channel.ends().0))
+                    .collect();
                 for _ in 0..draw.below(2 * channels.len()) {
                     let (channel, from) = channels[draw.below(channels.len())];
-                    self.network.route(&prefix, from, channel, draw.below(5) as u64).unwrap();
+                    self.network
+                        .route(&prefix, from, channel, draw.below(5) as u64)
+                        .unwrap();
                 }
             }
             prefixes.push(prefix);
@@ -139,7 +179,10 @@ impl World {
                 faultless: self.is_faultless,
             };
             let consumer = RandomConsumer::new(config, streams.stream(&format!("asker {number}")));
-            self.consumers.push(self.network.add_app(nodes[draw.below(nodes.len())], Box::new(consumer)));
+            self.consumers.push(
+                self.network
+                    .add_app(nodes[draw.below(nodes.len())], Box::new(consumer)),
+            );
         }
     }
 
@@ -219,18 +262,36 @@ impl Draw {
             true => self.upto(1, 10),
             false => larder_forwarder::limits::PIT_ENTRIES,
         };
-        let strategy = self.0.chance(0.8).then(|| strategy_by_name(strategy).unwrap());
-        NodeConfig { policy: self.policy(), capacity, strategy, pit_entries, ..NodeConfig::default() }
+        let strategy = self
+            .0
+            .chance(0.8)
+            .then(|| strategy_by_name(strategy).unwrap());
+        NodeConfig {
+            policy: self.policy(),
+            capacity,
+            strategy,
+            pit_entries,
+            ..NodeConfig::default()
+        }
     }
 
     fn policy(&mut self) -> Spec {
-        let of = |kind: Kind| registry().iter().filter(move |entry| entry.kind() == kind && !entry.is_offline());
-        let (admit, evict): (Vec<_>, Vec<_>) = (of(Kind::Admission).collect(), of(Kind::Eviction).collect());
+        let of = |kind: Kind| {
+            registry()
+                .iter()
+                .filter(move |entry| entry.kind() == kind && !entry.is_offline())
+        };
+        let (admit, evict): (Vec<_>, Vec<_>) =
+            (of(Kind::Admission).collect(), of(Kind::Eviction).collect());
         // A few policies need parameters. Others are drawn in their place.
         loop {
             let evict = evict[self.below(evict.len())].name;
             let admit = admit[self.below(admit.len())].name;
-            let spec = if self.0.chance(0.5) { format!("{admit}+{evict}") } else { evict.to_owned() };
+            let spec = if self.0.chance(0.5) {
+                format!("{admit}+{evict}")
+            } else {
+                evict.to_owned()
+            };
             if let Ok(spec) = spec.parse() {
                 return spec;
             }
@@ -244,9 +305,16 @@ impl Draw {
         });
         let delay = Duration::from_micros(self.0.below(20_000));
         let mtu = fragments.then(|| self.upto(150, 3000));
-        let link = LinkConfig { mtu, metric: self.0.below(3), ..LinkConfig::new(rate, delay) };
+        let link = LinkConfig {
+            mtu,
+            metric: self.0.below(3),
+            ..LinkConfig::new(rate, delay)
+        };
         if faultless {
-            return LinkConfig { queue: Queueing::DropTail(Depth::Packets(100_000)), ..link };
+            return LinkConfig {
+                queue: Queueing::DropTail(Depth::Packets(100_000)),
+                ..link
+            };
         }
         let depth = match self.0.chance(0.5) {
             true => Depth::Packets(self.upto(1, 50)),
@@ -255,25 +323,58 @@ impl Draw {
         let mark = self.0.chance(0.5);
         let queue = match self.below(3) {
             0 => Queueing::DropTail(depth),
-            1 => Queueing::CoDel(CoDel { depth, mark, ..CoDel::default() }),
-            _ => Queueing::Red(Red { weight: 0.1, depth, mark, ..Red::default() }),
+            1 => Queueing::CoDel(CoDel {
+                depth,
+                mark,
+                ..CoDel::default()
+            }),
+            _ => Queueing::Red(Red {
+                weight: 0.1,
+                depth,
+                mark,
+                ..Red::default()
+            }),
         };
         let loss = match self.below(3) {
             0 => Loss::None,
             1 => Loss::Uniform(0.3 * self.0.unit()),
-            _ => Loss::GilbertElliott { to_bad: 0.05, to_good: 0.3, good: 0.0, bad: 0.9 },
+            _ => Loss::GilbertElliott {
+                to_bad: 0.05,
+                to_good: 0.3,
+                good: 0.0,
+                bad: 0.9,
+            },
         };
         let jitter = Duration::from_micros(self.one(&[0, 5000, 50_000]));
         let rate = self.0.chance(0.9).then_some(rate);
-        LinkConfig { rate, queue, loss, jitter, reorders: self.0.chance(0.5), ..link }
+        LinkConfig {
+            rate,
+            queue,
+            loss,
+            jitter,
+            reorders: self.0.chance(0.5),
+            ..link
+        }
     }
 
     fn config(&mut self, faultless: bool) -> AnswerConfig {
-        let freshness = self.0.chance(0.7).then(|| Duration::from_millis(self.0.below(3000)));
+        let freshness = self
+            .0
+            .chance(0.7)
+            .then(|| Duration::from_millis(self.0.below(3000)));
         if faultless {
-            return AnswerConfig { freshness, ..AnswerConfig::default() };
+            return AnswerConfig {
+                freshness,
+                ..AnswerConfig::default()
+            };
         }
         let mut share = || 0.2 * self.0.unit();
-        AnswerConfig { ignored: share(), refused: share(), late: share(), unsolicited: share(), freshness }
+        AnswerConfig {
+            ignored: share(),
+            refused: share(),
+            late: share(),
+            unsolicited: share(),
+            freshness,
+        }
     }
 }

@@ -53,7 +53,9 @@ fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     let share = f64::deserialize(deserializer)?;
     match share > 0.0 && share <= 1.0 {
         true => Ok(share),
-        false => Err(D::Error::custom(format!("sample: expected a share above 0 and up to 1, not {share}"))),
+        false => Err(D::Error::custom(format!(
+            "sample: expected a share above 0 and up to 1, not {share}"
+        ))),
     }
 }
 
@@ -61,9 +63,9 @@ fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ByteSize>, 
     let size: ByteSize = parsed(deserializer)?;
     match size.bytes() {
         0 => Ok(None),
-        1..1_048_576 => {
-            Err(D::Error::custom(format!("max_size: {size}: expected at least 1MiB, or \"0\" for no limit")))
-        }
+        1..1_048_576 => Err(D::Error::custom(format!(
+            "max_size: {size}: expected at least 1MiB, or \"0\" for no limit"
+        ))),
         _ => Ok(Some(size)),
     }
 }
@@ -72,19 +74,33 @@ fn files<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     let keep = u32::deserialize(deserializer)?;
     match (1..=LOG_FILES).contains(&keep) {
         true => Ok(keep),
-        false => Err(D::Error::custom(format!("keep: expected 1 to {LOG_FILES} files, not {keep}"))),
+        false => Err(D::Error::custom(format!(
+            "keep: expected 1 to {LOG_FILES} files, not {keep}"
+        ))),
     }
 }
 
 impl<'de> Deserialize<'de> for AccessLogTable {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<AccessLogTable, D::Error> {
-        let Keys { path, format, escape, sample, max_size, keep } = Keys::deserialize(deserializer)?;
-        let template =
-            Template::parse(&format, escape).map_err(|error| D::Error::custom(format!("format: {error}")))?;
+        let Keys {
+            path,
+            format,
+            escape,
+            sample,
+            max_size,
+            keep,
+        } = Keys::deserialize(deserializer)?;
+        let template = Template::parse(&format, escape)
+            .map_err(|error| D::Error::custom(format!("format: {error}")))?;
         let rotation = max_size.map(|max_size| Rotation { max_size, keep });
         if rotation.is_some() && !matches!(path, LogTarget::File(_)) {
             return Err(D::Error::custom("max_size: only a file can be rotated"));
         }
-        Ok(AccessLogTable(AccessLogConfig { target: path, template, sample, rotation }))
+        Ok(AccessLogTable(AccessLogConfig {
+            target: path,
+            template,
+            sample,
+            rotation,
+        }))
     }
 }

@@ -24,18 +24,34 @@ enum Problem {
     /// Its text is no certificate, or a signature is wrong.
     Invalid(Invalid),
     /// Some certificates of the chain do not lead to the anchor.
-    Unchained { strays: usize, all: usize, anchor: PathBuf },
+    Unchained {
+        strays: usize,
+        all: usize,
+        anchor: PathBuf,
+    },
 }
 
 impl fmt::Display for CertificateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let CertificateError { table, key, path, problem } = self;
+        let CertificateError {
+            table,
+            key,
+            path,
+            problem,
+        } = self;
         write!(f, "[[{table}]] {key} = {path:?}: ")?;
         match problem {
             Problem::Read(error) => f.write_str(&system_message(error)),
             Problem::Invalid(error) => error.fmt(f),
-            Problem::Unchained { strays, all, anchor } => {
-                write!(f, "{strays} of {all} certificates do not lead to {anchor:?}")
+            Problem::Unchained {
+                strays,
+                all,
+                anchor,
+            } => {
+                write!(
+                    f,
+                    "{strays} of {all} certificates do not lead to {anchor:?}"
+                )
             }
         }
     }
@@ -58,17 +74,34 @@ pub(super) fn read(
     anchor: &Path,
     chain: Option<&Path>,
 ) -> Result<Vec<Certificate>, CertificateError> {
-    let wrong = |key, path: &Path, problem| CertificateError { table, key, path: path.to_owned(), problem };
-    let read = |key, path: &Path| std::fs::read_to_string(path).map_err(|error| wrong(key, path, Problem::Read(error)));
+    let wrong = |key, path: &Path, problem| CertificateError {
+        table,
+        key,
+        path: path.to_owned(),
+        problem,
+    };
+    let read = |key, path: &Path| {
+        std::fs::read_to_string(path).map_err(|error| wrong(key, path, Problem::Read(error)))
+    };
     let anchored = Certificate::from_base64(&read(key, anchor)?);
     let anchored = anchored.map_err(|error| wrong(key, anchor, Problem::Invalid(error)))?;
-    let Some(chain) = chain else { return Ok(vec![anchored]) };
+    let Some(chain) = chain else {
+        return Ok(vec![anchored]);
+    };
     let bundle = Certificate::bundle_from_base64(&read("chain", chain)?);
     let trusted = bundle.and_then(|bundle| Ok((bundle.len(), anchored.with_chained(&bundle)?)));
     let (all, trusted) = trusted.map_err(|error| wrong("chain", chain, Problem::Invalid(error)))?;
     match all + 1 - trusted.len() {
         0 => Ok(trusted),
-        strays => Err(wrong("chain", chain, Problem::Unchained { strays, all, anchor: anchor.to_owned() })),
+        strays => Err(wrong(
+            "chain",
+            chain,
+            Problem::Unchained {
+                strays,
+                all,
+                anchor: anchor.to_owned(),
+            },
+        )),
     }
 }
 
@@ -81,6 +114,10 @@ pub(super) fn not_valid(
     certificates: &[Certificate],
     unix_seconds: u64,
 ) -> Vec<String> {
-    let problems = certificates.iter().filter_map(|certificate| certificate.check_time(unix_seconds).err());
-    problems.map(|problem| format!("[[{table}]] {key} = {anchor:?}: {problem}")).collect()
+    let problems = certificates
+        .iter()
+        .filter_map(|certificate| certificate.check_time(unix_seconds).err());
+    problems
+        .map(|problem| format!("[[{table}]] {key} = {anchor:?}: {problem}"))
+        .collect()
 }

@@ -29,7 +29,12 @@ pub(super) struct Document {
 pub(super) fn read(text: &str, source: &str, settings: &[Setting]) -> Document {
     let places = Places::new(text, source, settings);
     let (mut document, syntax) = DeTable::parse_recoverable(text);
-    let mut read = Document { config: None, problems: Vec::new(), table: toml::Table::new(), places: Vec::new() };
+    let mut read = Document {
+        config: None,
+        problems: Vec::new(),
+        table: toml::Table::new(),
+        places: Vec::new(),
+    };
     if !syntax.is_empty() {
         read.problems = syntax.iter().map(|error| places.explain(error)).collect();
         return read;
@@ -55,13 +60,19 @@ pub(super) fn read(text: &str, source: &str, settings: &[Setting]) -> Document {
             }
             Err(error) => error,
         };
-        let is_consequence =
-            error.message().starts_with("missing field") && error.span().is_some_and(|span| damaged.contains(&span));
+        let is_consequence = error.message().starts_with("missing field")
+            && error.span().is_some_and(|span| damaged.contains(&span));
         if !is_consequence {
-            problems.push((error.span().map_or(0, |span| span.start), places.explain(&error)));
+            problems.push((
+                error.span().map_or(0, |span| span.start),
+                places.explain(&error),
+            ));
         }
         // Each turn removes an entry, so this ends.
-        match error.span().and_then(|span| remove(document.get_mut(), &span, &(0..0))) {
+        match error
+            .span()
+            .and_then(|span| remove(document.get_mut(), &span, &(0..0)))
+        {
             Some(table) => damaged.push(table),
             None => break,
         }
@@ -78,13 +89,19 @@ fn in_order(mut problems: Vec<(usize, String)>) -> Vec<String> {
 
 /// Puts the only value of `setting` at a path, and makes the tables that contain it.
 fn put<'a>(document: &mut DeTable<'a>, path: &[&'static str], setting: Spanned<DeTable<'a>>) {
-    let Some((key, value)) = setting.into_inner().into_iter().next() else { return };
+    let Some((key, value)) = setting.into_inner().into_iter().next() else {
+        return;
+    };
     let span = key.span().start..value.span().end;
-    let Some((last, tables)) = path.split_last() else { return };
+    let Some((last, tables)) = path.split_last() else {
+        return;
+    };
     let mut table = document;
     for name in tables {
         let name = Spanned::new(span.clone(), Cow::Borrowed(*name));
-        let inner = table.entry(name).or_insert_with(|| Spanned::new(span.clone(), DeValue::Table(DeTable::new())));
+        let inner = table
+            .entry(name)
+            .or_insert_with(|| Spanned::new(span.clone(), DeValue::Table(DeTable::new())));
         match inner.get_mut() {
             DeValue::Table(inner) => table = inner,
             // The file has another value in its place, which is reported.
@@ -97,7 +114,11 @@ fn put<'a>(document: &mut DeTable<'a>, path: &[&'static str], setting: Spanned<D
 }
 
 /// Removes the innermost entry that contains `span`. Returns the span of the table that held it.
-fn remove(table: &mut DeTable<'_>, span: &Range<usize>, own: &Range<usize>) -> Option<Range<usize>> {
+fn remove(
+    table: &mut DeTable<'_>,
+    span: &Range<usize>,
+    own: &Range<usize>,
+) -> Option<Range<usize>> {
     let covers = |outer: &Range<usize>| outer.start <= span.start && span.end <= outer.end;
     let mut wrong = None;
     for (key, value) in table.iter_mut() {
@@ -117,11 +138,16 @@ fn remove(table: &mut DeTable<'_>, span: &Range<usize>, own: &Range<usize>) -> O
             return inner;
         }
         if let DeValue::Array(elements) = value.get_mut()
-            && let Some(at) =
-                elements.iter().position(|element| element.get_ref().is_table() && covers(&element.span()))
+            && let Some(at) = elements
+                .iter()
+                .position(|element| element.get_ref().is_table() && covers(&element.span()))
         {
-            *elements =
-                elements.iter().enumerate().filter(|(number, _)| *number != at).map(|(_, kept)| kept.clone()).collect();
+            *elements = elements
+                .iter()
+                .enumerate()
+                .filter(|(number, _)| *number != at)
+                .map(|(_, kept)| kept.clone())
+                .collect();
             return Some(own.clone());
         }
         if covers(&key.span()) || covers(&of_value) {
@@ -151,17 +177,28 @@ impl<'a> Places<'a> {
             before = document.len();
             padded.push(document);
         }
-        Places { text, source, settings, padded }
+        Places {
+            text,
+            source,
+            settings,
+            padded,
+        }
     }
 
     /// Returns the place of a span.
     fn of(&self, span: &Range<usize>) -> String {
         if span.start > self.text.len()
-            && let Some(at) = self.padded.iter().position(|document| span.start < document.len())
+            && let Some(at) = self
+                .padded
+                .iter()
+                .position(|document| span.start < document.len())
         {
             return self.settings[at].origin.clone();
         }
-        let line = self.text[..span.start.min(self.text.len())].matches('\n').count() + 1;
+        let line = self.text[..span.start.min(self.text.len())]
+            .matches('\n')
+            .count()
+            + 1;
         format!("{}:{line}", self.source)
     }
 
@@ -179,15 +216,24 @@ impl<'a> Places<'a> {
     /// Returns one line for a TOML error: place, message, and for an unknown key the nearest known
     /// one.
     fn explain(&self, error: &Error) -> String {
-        let place = error.span().map_or(self.source.to_owned(), |span| self.of(&span));
+        let place = error
+            .span()
+            .map_or(self.source.to_owned(), |span| self.of(&span));
         let mut message = error.message().lines().collect::<Vec<_>>().join(" ");
-        if let Some(said) = ["usize", "u64", "u32", "u16", "u8"].iter().find_map(|name| message.strip_suffix(name)) {
+        if let Some(said) = ["usize", "u64", "u32", "u16", "u8"]
+            .iter()
+            .find_map(|name| message.strip_suffix(name))
+        {
             message = format!("{said}a whole number, 0 or more");
         }
         let mut quoted = message.split('`').skip(1).step_by(2);
         let suggestion = match quoted.next() {
-            Some(unknown) if message.starts_with("unknown field") || message.starts_with("unknown variant") => {
-                nearest(unknown, quoted).map_or(String::new(), |best| format!("; did you mean `{best}`?"))
+            Some(unknown)
+                if message.starts_with("unknown field")
+                    || message.starts_with("unknown variant") =>
+            {
+                nearest(unknown, quoted)
+                    .map_or(String::new(), |best| format!("; did you mean `{best}`?"))
             }
             _ => String::new(),
         };

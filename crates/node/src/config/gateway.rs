@@ -49,14 +49,20 @@ pub struct GatewayTable {
 impl UpstreamTable {
     /// Returns the files that the ingress trusts.
     pub fn trust(&self) -> KeyFiles {
-        KeyFiles { key: self.trust.clone(), secret: self.secret.clone() }
+        KeyFiles {
+            key: self.trust.clone(),
+            secret: self.secret.clone(),
+        }
     }
 }
 
 impl GatewayTable {
     /// Returns the files that the egress signs with.
     pub fn key(&self) -> KeyFiles {
-        KeyFiles { key: self.key.clone(), secret: self.secret.clone() }
+        KeyFiles {
+            key: self.key.clone(),
+            secret: self.secret.clone(),
+        }
     }
 }
 
@@ -64,30 +70,60 @@ impl GatewayTable {
 pub(super) fn contradictions(config: &Config) -> Vec<String> {
     let mut problems = Vec::new();
     let tables = [
-        ("[http.upstream]", config.http.upstream.as_ref().map(|table| ("ndn", &table.ndn))),
-        ("[ndn.gateway]", config.ndn.gateway.as_ref().map(|table| ("prefix", &table.prefix))),
+        (
+            "[http.upstream]",
+            config
+                .http
+                .upstream
+                .as_ref()
+                .map(|table| ("ndn", &table.ndn)),
+        ),
+        (
+            "[ndn.gateway]",
+            config
+                .ndn
+                .gateway
+                .as_ref()
+                .map(|table| ("prefix", &table.prefix)),
+        ),
     ];
     for (table, found) in tables {
         let Some((key, name)) = found else { continue };
         if !config.ndn.enabled {
-            problems.push(format!("{table}: it needs this node's forwarder, and [ndn] enabled is false"));
+            problems.push(format!(
+                "{table}: it needs this node's forwarder, and [ndn] enabled is false"
+            ));
         } else if config.ndn.unix.is_none() {
             problems.push(format!(
                 "{table}: it reaches this node's forwarder by [ndn] unix, which is off: leave that out, or set a path"
             ));
         }
         if name.as_bytes().is_empty() || name.as_bytes().len() > LONGEST_PREFIX {
-            problems.push(format!("{table} {key}: expected a name of 1 to {LONGEST_PREFIX} bytes, such as \"/far\""));
+            problems.push(format!(
+                "{table} {key}: expected a name of 1 to {LONGEST_PREFIX} bytes, such as \"/far\""
+            ));
         }
     }
     if config.ndn.command_key.is_some() != config.ndn.command_certificate.is_some() {
-        problems.push("[ndn] command_key and command_certificate need each other: set both, or none".to_owned());
+        problems.push(
+            "[ndn] command_key and command_certificate need each other: set both, or none"
+                .to_owned(),
+        );
     }
     if config.http.upstream.is_some() && config.http.origin != Origin::Generated {
-        problems.push("[http.upstream]: [http] origin names another way to the same: keep one".to_owned());
+        problems.push(
+            "[http.upstream]: [http] origin names another way to the same: keep one".to_owned(),
+        );
     }
-    if config.ndn.gateway.as_ref().is_some_and(|gateway| gateway.memory < LEAST_MEMORY) {
-        problems.push(format!("[ndn.gateway] memory: expected {LEAST_MEMORY} or more, the room of two large bodies"));
+    if config
+        .ndn
+        .gateway
+        .as_ref()
+        .is_some_and(|gateway| gateway.memory < LEAST_MEMORY)
+    {
+        problems.push(format!(
+            "[ndn.gateway] memory: expected {LEAST_MEMORY} or more, the room of two large bodies"
+        ));
     }
     problems
 }
@@ -106,9 +142,13 @@ fn shared_for() -> Duration {
 fn origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<http::Uri, D::Error> {
     let expected = || "expected \"http://HOST:PORT\" or \"https://HOST:PORT\"".to_owned();
     let is_bare = |uri: &http::Uri| uri.scheme_str() != Some("unix") && uri.path() == "/";
-    from_text(deserializer, |text| server(text).filter(is_bare).ok_or_else(expected))
+    from_text(deserializer, |text| {
+        server(text).filter(is_bare).ok_or_else(expected)
+    })
 }
 
 fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    from_text(deserializer, |text| larder_units::parse_duration(text).map_err(|error| error.to_string()))
+    from_text(deserializer, |text| {
+        larder_units::parse_duration(text).map_err(|error| error.to_string())
+    })
 }

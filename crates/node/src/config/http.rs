@@ -12,8 +12,9 @@ use larder_proxy::disk::DiskConfig;
 use larder_proxy::limits::{DISK_QUEUE_LEAST_BYTES, DISK_QUEUE_SHARE};
 use larder_proxy::rules::Rule;
 use larder_proxy::{
-    Balance, CertificateFiles, ClientCertificates, ClientNoCache, HostPattern, HttpLimits, ListenConfig,
-    OriginProtocol, PoolConfig, PoolServer, RequestIdSource, Timeouts, TlsConfig, TrustedFields, TrustedProxies,
+    Balance, CertificateFiles, ClientCertificates, ClientNoCache, HostPattern, HttpLimits,
+    ListenConfig, OriginProtocol, PoolConfig, PoolServer, RequestIdSource, Timeouts, TlsConfig,
+    TrustedFields, TrustedProxies,
 };
 use larder_units::ByteSize;
 use serde::de::Error;
@@ -200,11 +201,14 @@ pub enum TlsVersion {
 impl TlsTable {
     /// Returns the configuration of the listeners.
     pub fn config(&self) -> TlsConfig {
-        let clients = self.client_ca.clone().map(|authorities| ClientCertificates {
-            authorities,
-            are_required: self.client_certificates != Some(ClientCertificateUse::Optional),
-            subject_field: self.client_subject.clone(),
-        });
+        let clients = self
+            .client_ca
+            .clone()
+            .map(|authorities| ClientCertificates {
+                authorities,
+                are_required: self.client_certificates != Some(ClientCertificateUse::Optional),
+                subject_field: self.client_subject.clone(),
+            });
         let files = |certificate: &PathBuf, key: &PathBuf| CertificateFiles {
             certificate: certificate.clone(),
             key: key.clone(),
@@ -212,7 +216,11 @@ impl TlsTable {
         TlsConfig {
             listen: self.listen.clone(),
             certificate: files(&self.certificate, &self.key),
-            certificates: self.certificates.iter().map(|table| files(&table.certificate, &table.key)).collect(),
+            certificates: self
+                .certificates
+                .iter()
+                .map(|table| files(&table.certificate, &table.key))
+                .collect(),
             clients,
             is_tls13_only: self.min_version == TlsVersion::Tls13,
         }
@@ -221,12 +229,22 @@ impl TlsTable {
     /// Returns a setting that has no effect.
     pub(super) fn contradiction(&self) -> Option<String> {
         let key = match self {
-            TlsTable { client_ca: Some(_), .. } => return None,
-            TlsTable { client_certificates: Some(_), .. } => "client_certificates",
-            TlsTable { client_subject: Some(_), .. } => "client_subject",
+            TlsTable {
+                client_ca: Some(_), ..
+            } => return None,
+            TlsTable {
+                client_certificates: Some(_),
+                ..
+            } => "client_certificates",
+            TlsTable {
+                client_subject: Some(_),
+                ..
+            } => "client_subject",
             _ => return None,
         };
-        Some(format!("[http.tls] {key}: it needs client_ca, the authorities that sign the clients' certificates"))
+        Some(format!(
+            "[http.tls] {key}: it needs client_ca, the authorities that sign the clients' certificates"
+        ))
     }
 }
 
@@ -239,10 +257,15 @@ impl HttpTable {
     }
 }
 
-fn optional_field<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<http::HeaderName>, D::Error> {
+fn optional_field<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<http::HeaderName>, D::Error> {
     from_text(deserializer, |text| match text {
         "" => Ok(None),
-        _ => text.parse().map(Some).map_err(|_| "it is no name of a field"),
+        _ => text
+            .parse()
+            .map(Some)
+            .map_err(|_| "it is no name of a field"),
     })
 }
 
@@ -303,8 +326,21 @@ fn check_every() -> Duration {
 impl OriginTable {
     /// Returns the settings of its pool.
     pub fn pool(&self) -> PoolConfig {
-        let OriginTable { balance, max_fails, fail_timeout, slow_start, retry_budget, .. } = *self;
-        PoolConfig { balance, max_fails, fail_timeout, slow_start, retry_percent: retry_budget }
+        let OriginTable {
+            balance,
+            max_fails,
+            fail_timeout,
+            slow_start,
+            retry_budget,
+            ..
+        } = *self;
+        PoolConfig {
+            balance,
+            max_fails,
+            fail_timeout,
+            slow_start,
+            retry_percent: retry_budget,
+        }
     }
 }
 
@@ -363,21 +399,29 @@ fn codings<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Codings, D::Err
     let names = Vec::<String>::deserialize(deserializer)?;
     Codings::of(names.iter().map(String::as_str)).map_err(|name| {
         let known = Codings::NAMES.join(", ");
-        D::Error::custom(format!("accept_encoding: {name:?}: expected one of {known}"))
+        D::Error::custom(format!(
+            "accept_encoding: {name:?}: expected one of {known}"
+        ))
     })
 }
 
 fn variants<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
     match usize::deserialize(deserializer)? {
         most @ 1..=100_000 => Ok(most),
-        most => Err(D::Error::custom(format!("variants: {most}: expected 1 to 100000"))),
+        most => Err(D::Error::custom(format!(
+            "variants: {most}: expected 1 to 100000"
+        ))),
     }
 }
 
-fn field_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<http::HeaderName>, D::Error> {
+fn field_names<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<http::HeaderName>, D::Error> {
     let names = Vec::<String>::deserialize(deserializer)?;
-    let name =
-        |text: String| text.parse().map_err(|_| serde::de::Error::custom(format!("{text:?} is no name of a field")));
+    let name = |text: String| {
+        text.parse()
+            .map_err(|_| serde::de::Error::custom(format!("{text:?} is no name of a field")))
+    };
     names.into_iter().map(name).collect()
 }
 
@@ -385,7 +429,9 @@ fn trusted_headers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Trusted
     let names = Vec::<String>::deserialize(deserializer)?;
     TrustedFields::of(names.iter().map(String::as_str)).map_err(|name| {
         let known = TrustedFields::NAMES.join(", ");
-        D::Error::custom(format!("trusted_headers: {name:?}: expected one of {known}"))
+        D::Error::custom(format!(
+            "trusted_headers: {name:?}: expected one of {known}"
+        ))
     })
 }
 
@@ -393,7 +439,10 @@ fn trusted_proxies<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Trusted
     let elements = Vec::<String>::deserialize(deserializer)?;
     let most = larder_proxy::limits::TRUSTED_PROXIES;
     if elements.len() > most {
-        return Err(D::Error::custom(format!("trusted_proxies: expected up to {most}, not {}", elements.len())));
+        return Err(D::Error::custom(format!(
+            "trusted_proxies: expected up to {most}, not {}",
+            elements.len()
+        )));
     }
     TrustedProxies::parse(elements.iter().map(String::as_str)).map_err(D::Error::custom)
 }
@@ -402,20 +451,33 @@ fn name_servers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Socket
     let texts = Vec::<String>::deserialize(deserializer)?;
     let most = larder_proxy::limits::NAME_SERVERS;
     if texts.len() > most {
-        return Err(D::Error::custom(format!("resolver: expected up to {most} name servers, not {}", texts.len())));
+        return Err(D::Error::custom(format!(
+            "resolver: expected up to {most} name servers, not {}",
+            texts.len()
+        )));
     }
     let server = |text: &String| {
-        let address = text.parse().ok().or_else(|| text.parse().ok().map(|address: IpAddr| (address, 53).into()));
-        let expected = "expected the address of a name server, such as \"10.0.0.2\" or \"[::1]:5353\"";
+        let address = text.parse().ok().or_else(|| {
+            text.parse()
+                .ok()
+                .map(|address: IpAddr| (address, 53).into())
+        });
+        let expected =
+            "expected the address of a name server, such as \"10.0.0.2\" or \"[::1]:5353\"";
         address.ok_or_else(|| D::Error::custom(format!("{text:?}: {expected}")))
     };
     texts.iter().map(server).collect()
 }
 
 fn threads<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
-    let (threads, most) = (usize::deserialize(deserializer)?, larder_proxy::limits::THREADS);
+    let (threads, most) = (
+        usize::deserialize(deserializer)?,
+        larder_proxy::limits::THREADS,
+    );
     if threads > most {
-        return Err(D::Error::custom(format!("expected up to {most}, or 0 for one a core")));
+        return Err(D::Error::custom(format!(
+            "expected up to {most}, or 0 for one a core"
+        )));
     }
     Ok(threads)
 }
@@ -423,7 +485,9 @@ fn threads<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error
 fn origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Origin, D::Error> {
     from_text(deserializer, |text| match text {
         "generated" => Ok(Origin::Generated),
-        _ => server(text).map(Origin::Http).ok_or_else(|| format!("{EXPECTED}; or \"generated\"")),
+        _ => server(text)
+            .map(Origin::Http)
+            .ok_or_else(|| format!("{EXPECTED}; or \"generated\"")),
     })
 }
 
@@ -431,19 +495,27 @@ fn servers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PoolServer>
     let entries = Vec::<ServerEntry>::deserialize(deserializer)?;
     let most = larder_proxy::limits::SERVERS;
     if entries.is_empty() || entries.len() > most {
-        return Err(D::Error::custom(format!("servers: expected 1 to {most}, not {}", entries.len())));
+        return Err(D::Error::custom(format!(
+            "servers: expected 1 to {most}, not {}",
+            entries.len()
+        )));
     }
-    Ok(entries.into_iter().map(|ServerEntry(server)| server).collect())
+    Ok(entries
+        .into_iter()
+        .map(|ServerEntry(server)| server)
+        .collect())
 }
 
 fn host<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     from_text(deserializer, |text| {
-        let authority = text.parse::<Authority>().ok().filter(|_| !text.contains('@'));
+        let authority = text
+            .parse::<Authority>()
+            .ok()
+            .filter(|_| !text.contains('@'));
         let keyed = authority
             .map(|authority| larder_http::keyed_authority("http", authority.as_str()).into_owned())
             .filter(|host| HostPattern::parse(host).is_some());
-        let expected =
-            "expected a host as clients name it, such as \"img.example.com\", or all below a domain, \"*.example.com\"";
+        let expected = "expected a host as clients name it, such as \"img.example.com\", or all below a domain, \"*.example.com\"";
         keyed.map(Some).ok_or_else(|| expected.to_owned())
     })
 }
@@ -464,19 +536,29 @@ fn check<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PathAndQue
 }
 
 fn slow_start<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    from_text(deserializer, |text| larder_units::parse_duration(text).map_err(|error| error.to_string()))
+    from_text(deserializer, |text| {
+        larder_units::parse_duration(text).map_err(|error| error.to_string())
+    })
 }
 
 fn percent<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     from_text(deserializer, |text| {
-        let percent = text.strip_suffix('%').and_then(|number| number.trim().parse().ok());
-        percent.filter(|percent| *percent <= 100).ok_or("expected 0% to 100%")
+        let percent = text
+            .strip_suffix('%')
+            .and_then(|number| number.trim().parse().ok());
+        percent
+            .filter(|percent| *percent <= 100)
+            .ok_or("expected 0% to 100%")
     })
 }
 
 fn period<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     from_text(deserializer, |text| {
         let period = larder_units::parse_duration(text).map_err(|error| error.to_string())?;
-        if period < Duration::from_secs(1) { Err("expected at least 1s".to_owned()) } else { Ok(period) }
+        if period < Duration::from_secs(1) {
+            Err("expected at least 1s".to_owned())
+        } else {
+            Ok(period)
+        }
     })
 }

@@ -54,7 +54,9 @@ pub(super) static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
 });
 
 fn list(table: &[&'static str], keys: &mut Vec<Key>) {
-    let Some(Found::Table(fields)) = probe(table) else { return };
+    let Some(Found::Table(fields)) = probe(table) else {
+        return;
+    };
     let mut tables = Vec::new();
     for field in fields {
         let path = [table, &[*field]].concat();
@@ -65,7 +67,10 @@ fn list(table: &[&'static str], keys: &mut Vec<Key>) {
         }
     }
     for path in tables {
-        keys.push(Key { path: path.clone(), kind: Kind::Table });
+        keys.push(Key {
+            path: path.clone(),
+            kind: Kind::Table,
+        });
         list(&path, keys);
     }
 }
@@ -78,7 +83,10 @@ enum Found {
 fn probe(path: &[&'static str]) -> Option<Found> {
     let mut found = None;
     // It always fails at the end of the path.
-    let _ = Config::deserialize(Probe { path, found: &mut found });
+    let _ = Config::deserialize(Probe {
+        path,
+        found: &mut found,
+    });
     found
 }
 
@@ -150,7 +158,13 @@ impl<'de> Deserializer<'de> for Probe<'_> {
         visitor: V,
     ) -> Result<V::Value, Reached> {
         match self.path.split_first() {
-            Some((key, path)) => visitor.visit_map(OneKey { key: Some(key), rest: Probe { path, found: self.found } }),
+            Some((key, path)) => visitor.visit_map(OneKey {
+                key: Some(key),
+                rest: Probe {
+                    path,
+                    found: self.found,
+                },
+            }),
             None => {
                 *self.found = Some(Found::Table(fields));
                 Err(Reached)
@@ -162,7 +176,11 @@ impl<'de> Deserializer<'de> for Probe<'_> {
         visitor.visit_some(self)
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Reached> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Reached> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -178,13 +196,20 @@ struct OneKey<'a> {
 impl<'de> MapAccess<'de> for OneKey<'_> {
     type Error = Reached;
 
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Reached> {
-        let key: Option<StrDeserializer<'_, Reached>> = self.key.take().map(IntoDeserializer::into_deserializer);
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, Reached> {
+        let key: Option<StrDeserializer<'_, Reached>> =
+            self.key.take().map(IntoDeserializer::into_deserializer);
         key.map(|key| seed.deserialize(key)).transpose()
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Reached> {
-        seed.deserialize(Probe { path: self.rest.path, found: self.rest.found })
+        seed.deserialize(Probe {
+            path: self.rest.path,
+            found: self.rest.found,
+        })
     }
 }
 
@@ -196,7 +221,11 @@ mod tests {
     /// variable.
     #[test]
     fn a_key_is_missing_or_ambiguous() {
-        let kind = |dotted: &str| KEYS.iter().find(|key| key.dotted() == dotted).map(|key| key.kind);
+        let kind = |dotted: &str| {
+            KEYS.iter()
+                .find(|key| key.dotted() == dotted)
+                .map(|key| key.kind)
+        };
         assert_eq!(kind("http.cache"), Some(Kind::Text));
         assert_eq!(kind("http.threads"), Some(Kind::Plain));
         assert_eq!(kind("http.share_cookies"), Some(Kind::Plain));
@@ -210,7 +239,10 @@ mod tests {
         let documented: toml::Table = super::super::DEFAULT.parse().unwrap();
         for (section, table) in &documented {
             for key in table.as_table().unwrap().keys() {
-                assert!(kind(&format!("{section}.{key}")).is_some(), "{section}.{key}");
+                assert!(
+                    kind(&format!("{section}.{key}")).is_some(),
+                    "{section}.{key}"
+                );
             }
         }
         let mut variables: Vec<String> = KEYS.iter().map(Key::variable).collect();

@@ -11,7 +11,9 @@ const MOST: usize = 64;
 
 /// Reads a string, a table `{ address = "...", mode = "0660" }`, or an array of them. `""` and `[]`
 /// are no listener.
-pub(super) fn listeners<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ListenConfig>, D::Error> {
+pub(super) fn listeners<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<ListenConfig>, D::Error> {
     deserializer.deserialize_any(Listeners)
 }
 
@@ -38,14 +40,18 @@ impl<'de> Visitor<'de> for Listeners {
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Self::Value, A::Error> {
         let mut all = Vec::new();
         while let Some(Element(one)) = elements.next_element()? {
-            if all.iter().any(|other: &ListenConfig| other.address == one.address && !has_free_port(&one.address)) {
+            if all.iter().any(|other: &ListenConfig| {
+                other.address == one.address && !has_free_port(&one.address)
+            }) {
                 return Err(Error::custom(format!("{} is there twice", one.address)));
             }
             all.push(one);
         }
         match all.len() {
             0..=MOST => Ok(all),
-            count => Err(Error::custom(format!("expected up to {MOST} listeners, not {count}"))),
+            count => Err(Error::custom(format!(
+                "expected up to {MOST} listeners, not {count}"
+            ))),
         }
     }
 }
@@ -82,13 +88,22 @@ impl<'de> Visitor<'de> for One {
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
         let table = ListenTable::deserialize(MapAccessDeserializer::new(map))?;
         let ListenConfig { address, .. } = One.visit_str(&table.address)?;
-        let mode = table.mode.as_deref().map(mode).transpose().map_err(A::Error::custom)?;
+        let mode = table
+            .mode
+            .as_deref()
+            .map(mode)
+            .transpose()
+            .map_err(A::Error::custom)?;
         if mode.is_some() && address.tcp().is_some() {
             return Err(A::Error::custom(format!(
                 "mode: only the file of a Unix socket has one, and {address} is none"
             )));
         }
-        Ok(ListenConfig { address, mode: mode.unwrap_or(SOCKET_MODE), proxy_protocol: table.proxy_protocol })
+        Ok(ListenConfig {
+            address,
+            mode: mode.unwrap_or(SOCKET_MODE),
+            proxy_protocol: table.proxy_protocol,
+        })
     }
 }
 
@@ -119,36 +134,61 @@ mod tests {
     #[test]
     fn listeners_are_misread() {
         let read = |listen: &str| {
-            let config =
-                Config::parse(&format!("[http]\nlisten = {listen}"), "t").map_err(|error| error.to_string())?;
+            let config = Config::parse(&format!("[http]\nlisten = {listen}"), "t")
+                .map_err(|error| error.to_string())?;
             let shown = |listen: &super::ListenConfig| match listen.address.tcp() {
                 Some(address) => address.to_string(),
                 None => format!("{} {:o}", listen.address, listen.mode),
             };
             Ok::<_, String>(config.http.listen.iter().map(shown).collect::<Vec<_>>())
         };
-        let config = Config::parse("[http]\nlisten = { address = \"[::]:80\", proxy_protocol = true }", "t");
+        let config = Config::parse(
+            "[http]\nlisten = { address = \"[::]:80\", proxy_protocol = true }",
+            "t",
+        );
         assert!(config.unwrap_or_else(|error| panic!("{error}")).http.listen[0].proxy_protocol);
         assert_eq!(read("\"\""), Ok(vec![]));
         assert_eq!(read("[]"), Ok(vec![]));
         assert_eq!(read("\"[::]:80\""), Ok(vec!["[::]:80".into()]));
-        assert_eq!(read("[\"127.0.0.1:0\", \"127.0.0.1:0\"]").map(|all| all.len()), Ok(2));
+        assert_eq!(
+            read("[\"127.0.0.1:0\", \"127.0.0.1:0\"]").map(|all| all.len()),
+            Ok(2)
+        );
         assert_eq!(
             read("[\"127.0.0.1:80\", \"unix:/a\", { address = \"unix:/b\", mode = \"0600\" }]"),
-            Ok(vec!["127.0.0.1:80".into(), "unix:/a 660".into(), "unix:/b 600".into()])
+            Ok(vec![
+                "127.0.0.1:80".into(),
+                "unix:/a 660".into(),
+                "unix:/b 600".into()
+            ])
         );
         for (listen, parts) in [
             ("80", vec!["t:2", "127.0.0.1:8080"]),
             ("\"80\"", vec!["t:2", "\"80\"", "127.0.0.1:8080"]),
             ("[\"\"]", vec!["t:2", "127.0.0.1:8080"]),
             ("[\"unix:a\"]", vec!["t:2", "unix:a", "whole path"]),
-            ("[\"127.0.0.1:80\", \"127.0.0.1:80\"]", vec!["t:2", "127.0.0.1:80", "twice"]),
-            ("{ adress = \"127.0.0.1:80\" }", vec!["t:2", "did you mean `address`?"]),
-            ("{ address = \"unix:/a\", mode = \"rw\" }", vec!["t:2", "rw", "0660"]),
-            ("{ address = \"127.0.0.1:80\", mode = \"0660\" }", vec!["t:2", "mode", "127.0.0.1:80"]),
+            (
+                "[\"127.0.0.1:80\", \"127.0.0.1:80\"]",
+                vec!["t:2", "127.0.0.1:80", "twice"],
+            ),
+            (
+                "{ adress = \"127.0.0.1:80\" }",
+                vec!["t:2", "did you mean `address`?"],
+            ),
+            (
+                "{ address = \"unix:/a\", mode = \"rw\" }",
+                vec!["t:2", "rw", "0660"],
+            ),
+            (
+                "{ address = \"127.0.0.1:80\", mode = \"0660\" }",
+                vec!["t:2", "mode", "127.0.0.1:80"],
+            ),
         ] {
             let refused = read(listen).unwrap_err();
-            assert!(parts.iter().all(|part| refused.contains(part)), "{listen}: {refused}");
+            assert!(
+                parts.iter().all(|part| refused.contains(part)),
+                "{listen}: {refused}"
+            );
         }
     }
 }

@@ -22,8 +22,8 @@ pub use certificates::CertificateError;
 pub use gateway::{GatewayTable, UpstreamTable};
 pub use http::{DiskTable, HttpTable, OriginTable, TlsTable};
 pub use ndn::{
-    AuthorizeConfig, NdnConfig, RouteConfig, RouteTarget, RouteTargetError, Scope, StrategyConfig, UnixSetting,
-    VerifyConfig,
+    AuthorizeConfig, NdnConfig, RouteConfig, RouteTarget, RouteTargetError, Scope, StrategyConfig,
+    UnixSetting, VerifyConfig,
 };
 pub use origin::Origin;
 pub use settings::ConfigSources;
@@ -111,13 +111,19 @@ pub enum LogFormat {
 
 impl Default for AdminConfig {
     fn default() -> Self {
-        AdminConfig { listen: Some(loopback(8081)), token: None }
+        AdminConfig {
+            listen: Some(loopback(8081)),
+            token: None,
+        }
     }
 }
 
 impl Default for LogConfig {
     fn default() -> Self {
-        LogConfig { level: tracing::Level::INFO, format: LogFormat::Text }
+        LogConfig {
+            level: tracing::Level::INFO,
+            format: LogFormat::Text,
+        }
     }
 }
 
@@ -139,16 +145,29 @@ impl Config {
             format!("[[ndn.route]] to = \"{}\": only UDP loses what reliable = true mends: leave it out", route.to)
         }));
         if !self.ndn.enabled && !self.http.enabled {
-            problems.push("[ndn] enabled and [http] enabled are both false: keep one of them".to_owned());
+            problems.push(
+                "[ndn] enabled and [http] enabled are both false: keep one of them".to_owned(),
+            );
         }
-        problems.extend(Rules::new(self.http.rules.clone()).err().into_iter().flatten().map(|error| error.to_string()));
+        problems.extend(
+            Rules::new(self.http.rules.clone())
+                .err()
+                .into_iter()
+                .flatten()
+                .map(|error| error.to_string()),
+        );
         if self.process.group.is_some() && self.process.user.is_none() {
             problems.push("[process] group: it has no effect without user: name one".to_owned());
         }
         // The parameters of a policy are checked together with a capacity.
-        let disks = [("[ndn.disk] policy", &self.ndn.disk), ("[http.disk] policy", &self.http.disk)];
-        let disks =
-            disks.iter().filter_map(|(place, disk)| disk.as_ref().map(|disk| (*place, &disk.policy, disk.capacity)));
+        let disks = [
+            ("[ndn.disk] policy", &self.ndn.disk),
+            ("[http.disk] policy", &self.http.disk),
+        ];
+        let disks = disks.iter().filter_map(|(place, disk)| {
+            disk.as_ref()
+                .map(|disk| (*place, &disk.policy, disk.capacity))
+        });
         let memory = [
             ("[ndn] policy", &self.ndn.policy, self.ndn.content_store),
             ("[http] policy", &self.http.policy, self.http.cache),
@@ -167,23 +186,60 @@ impl Config {
     pub(crate) fn files_read_again(&self) -> Vec<(&'static str, &Path)> {
         let mut files = Vec::new();
         if let Some(tls) = &self.http.tls {
-            files.extend([("[http.tls] certificate", tls.certificate.as_path()), ("[http.tls] key", &tls.key)]);
-            files.extend(tls.client_ca.iter().map(|path| ("[http.tls] client_ca", path.as_path())));
+            files.extend([
+                ("[http.tls] certificate", tls.certificate.as_path()),
+                ("[http.tls] key", &tls.key),
+            ]);
+            files.extend(
+                tls.client_ca
+                    .iter()
+                    .map(|path| ("[http.tls] client_ca", path.as_path())),
+            );
             for table in &tls.certificates {
                 let place = "[[http.tls.certificates]]";
-                files.extend([(place, table.certificate.as_path()), (place, table.key.as_path())]);
+                files.extend([
+                    (place, table.certificate.as_path()),
+                    (place, table.key.as_path()),
+                ]);
             }
         }
-        let pages = self.http.rules.iter().filter_map(|rule| rule.error_page.as_deref());
+        let pages = self
+            .http
+            .rules
+            .iter()
+            .filter_map(|rule| rule.error_page.as_deref());
         files.extend(pages.map(|path| ("[[http.rules]] error_page", path)));
-        files.extend(self.http.origin_ca.iter().map(|path| ("[http] origin_ca", path.as_path())));
+        files.extend(
+            self.http
+                .origin_ca
+                .iter()
+                .map(|path| ("[http] origin_ca", path.as_path())),
+        );
         for table in &self.ndn.verify {
             files.push(("[[ndn.verify]] anchor", &table.anchor));
-            files.extend(table.chain.iter().map(|path| ("[[ndn.verify]] chain", path.as_path())));
+            files.extend(
+                table
+                    .chain
+                    .iter()
+                    .map(|path| ("[[ndn.verify]] chain", path.as_path())),
+            );
         }
-        for table in self.ndn.authorize.iter().filter(|table| table.certificate != "any") {
-            files.push(("[[ndn.authorize]] certificate", Path::new(&table.certificate)));
-            files.extend(table.chain.iter().map(|path| ("[[ndn.authorize]] chain", path.as_path())));
+        for table in self
+            .ndn
+            .authorize
+            .iter()
+            .filter(|table| table.certificate != "any")
+        {
+            files.push((
+                "[[ndn.authorize]] certificate",
+                Path::new(&table.certificate),
+            ));
+            files.extend(
+                table
+                    .chain
+                    .iter()
+                    .map(|path| ("[[ndn.authorize]] chain", path.as_path())),
+            );
         }
         files
     }
@@ -247,14 +303,26 @@ mod tests {
     use proptest::prelude::*;
 
     fn refusal(text: &str) -> String {
-        Config::parse(text, "larder.toml").err().expect("a refusal").to_string()
+        Config::parse(text, "larder.toml")
+            .err()
+            .expect("a refusal")
+            .to_string()
     }
 
     #[test]
     fn errors_come_in_another_order_than_the_file() {
         let refused = refusal("[ndn]\nunknown = 1\npolicy = \"none such\"\nunix = 3\n[htpt]");
         let lines: Vec<_> = refused.lines().map(|line| &line[..14]).collect();
-        assert_eq!(lines, ["larder.toml:2:", "larder.toml:3:", "larder.toml:4:", "larder.toml:5:"], "{refused}");
+        assert_eq!(
+            lines,
+            [
+                "larder.toml:2:",
+                "larder.toml:3:",
+                "larder.toml:4:",
+                "larder.toml:5:"
+            ],
+            "{refused}"
+        );
     }
 
     #[test]
@@ -262,26 +330,53 @@ mod tests {
         let file = Config::parse(DEFAULT, "default").unwrap_or_else(|error| panic!("{error}"));
         let code = Config::default();
         assert_eq!(file.ndn.unix, code.ndn.unix);
-        assert_eq!((file.ndn.enabled, file.http.enabled), (code.ndn.enabled, code.http.enabled));
-        assert_eq!((file.ndn.tcp, file.ndn.udp, file.ndn.websocket), (code.ndn.tcp, code.ndn.udp, code.ndn.websocket));
-        assert_eq!((file.ndn.udp_mtu, file.ndn.content_store), (code.ndn.udp_mtu, code.ndn.content_store));
+        assert_eq!(
+            (file.ndn.enabled, file.http.enabled),
+            (code.ndn.enabled, code.http.enabled)
+        );
+        assert_eq!(
+            (file.ndn.tcp, file.ndn.udp, file.ndn.websocket),
+            (code.ndn.tcp, code.ndn.udp, code.ndn.websocket)
+        );
+        assert_eq!(
+            (file.ndn.udp_mtu, file.ndn.content_store),
+            (code.ndn.udp_mtu, code.ndn.content_store)
+        );
         assert_eq!(file.ndn.policy.to_string(), code.ndn.policy.to_string());
         assert_eq!(file.ndn.websocket_origins, code.ndn.websocket_origins);
         assert_eq!(file.ndn.partial_input, code.ndn.partial_input);
         assert_eq!(file.ndn.partial_timeout, code.ndn.partial_timeout);
         assert_eq!(file.ndn.remote_faces, code.ndn.remote_faces);
         assert_eq!(file.ndn.shared_memory, code.ndn.shared_memory);
-        assert_eq!(file.ndn.localhop_registration, code.ndn.localhop_registration);
+        assert_eq!(
+            file.ndn.localhop_registration,
+            code.ndn.localhop_registration
+        );
         assert_eq!(file.ndn.network_region, code.ndn.network_region);
         assert_eq!(file.ndn.readvertise, code.ndn.readvertise);
-        assert_eq!((file.ndn.largest_packet, file.ndn.count_by), (code.ndn.largest_packet, code.ndn.count_by));
-        assert_eq!((file.ndn.shards(), file.ndn.what_if), (code.ndn.shards(), code.ndn.what_if));
+        assert_eq!(
+            (file.ndn.largest_packet, file.ndn.count_by),
+            (code.ndn.largest_packet, code.ndn.count_by)
+        );
+        assert_eq!(
+            (file.ndn.shards(), file.ndn.what_if),
+            (code.ndn.shards(), code.ndn.what_if)
+        );
         assert_eq!(file.ndn.udp_multicast_groups, code.ndn.udp_multicast_groups);
-        assert_eq!((file.http.listen, file.http.origin), (code.http.listen, code.http.origin));
-        assert_eq!((file.http.cache, file.http.max_object), (code.http.cache, code.http.max_object));
+        assert_eq!(
+            (file.http.listen, file.http.origin),
+            (code.http.listen, code.http.origin)
+        );
+        assert_eq!(
+            (file.http.cache, file.http.max_object),
+            (code.http.cache, code.http.max_object)
+        );
         assert_eq!(file.http.what_if, code.http.what_if);
         assert_eq!(file.http.client_no_cache, code.http.client_no_cache);
-        assert_eq!((file.http.slice, file.http.share_cookies), (code.http.slice, code.http.share_cookies));
+        assert_eq!(
+            (file.http.slice, file.http.share_cookies),
+            (code.http.slice, code.http.share_cookies)
+        );
         assert_eq!(file.http.strict_s_maxage, code.http.strict_s_maxage);
         assert_eq!(file.http.variants, code.http.variants);
         assert_eq!(file.http.targets, code.http.targets);
@@ -290,14 +385,29 @@ mod tests {
         assert_eq!(file.http.trusted_headers, code.http.trusted_headers);
         assert_eq!(file.http.accept_encoding, code.http.accept_encoding);
         assert!(file.http.rules.is_empty() && code.http.rules.is_empty());
-        assert_eq!((file.http.timeouts, file.http.limits), (code.http.timeouts, code.http.limits));
-        assert_eq!((file.http.origin_ca, file.http.threads), (code.http.origin_ca, code.http.threads));
+        assert_eq!(
+            (file.http.timeouts, file.http.limits),
+            (code.http.timeouts, code.http.limits)
+        );
+        assert_eq!(
+            (file.http.origin_ca, file.http.threads),
+            (code.http.origin_ca, code.http.threads)
+        );
         assert!(file.http.disk.is_none() && code.http.disk.is_none());
         assert!(file.ndn.disk.is_none() && code.ndn.disk.is_none());
         assert_eq!(file.http.policy.to_string(), code.http.policy.to_string());
-        assert_eq!((file.admin.listen, file.admin.token), (code.admin.listen, code.admin.token));
-        assert_eq!((file.log.level, file.log.format), (code.log.level, code.log.format));
-        assert_eq!((file.process.user, file.process.group), (code.process.user, code.process.group));
+        assert_eq!(
+            (file.admin.listen, file.admin.token),
+            (code.admin.listen, code.admin.token)
+        );
+        assert_eq!(
+            (file.log.level, file.log.format),
+            (code.log.level, code.log.format)
+        );
+        assert_eq!(
+            (file.process.user, file.process.group),
+            (code.process.user, code.process.group)
+        );
         // The file has every key, so that it documents all of them.
         let keys = DEFAULT.lines().filter(|line| line.contains('=')).count();
         assert!(keys >= 18, "{keys}");
@@ -305,32 +415,88 @@ mod tests {
 
     /// Wrong configurations, and parts of the message about each.
     const WRONG: &[(&str, &[&str])] = &[
-        ("[ndn]\nunx = \"/a\"", &["larder.toml:2", "unx", "did you mean `unix`?"]),
-        ("[htpp]\n", &["larder.toml:1", "htpp", "did you mean `http`?"]),
-        ("[ndn]\ncontent_store = \"12 parsecs\"", &["larder.toml:2", "12 parsecs", "64MiB"]),
-        ("[http]\n\npolicy = \"lur\"", &["larder.toml:3", "lur", "lru"]),
-        ("[ndn]\npartial_input = \"1KiB\"", &["larder.toml:2", "1KiB", "256KiB"]),
-        ("[ndn]\nwebsocket_origins = [\"app.example\"]", &["larder.toml:2", "app.example", "https://"]),
-        ("[ndn]\ntcp = \"localhost\"", &["larder.toml:2", "localhost", "127.0.0.1:6363"]),
-        ("[[ndn.route]]\nprefix = \"/a\"\nto = \"http://a\"", &["larder.toml:3", "http://a", "udp://HOST:PORT"]),
+        (
+            "[ndn]\nunx = \"/a\"",
+            &["larder.toml:2", "unx", "did you mean `unix`?"],
+        ),
+        (
+            "[htpp]\n",
+            &["larder.toml:1", "htpp", "did you mean `http`?"],
+        ),
+        (
+            "[ndn]\ncontent_store = \"12 parsecs\"",
+            &["larder.toml:2", "12 parsecs", "64MiB"],
+        ),
+        (
+            "[http]\n\npolicy = \"lur\"",
+            &["larder.toml:3", "lur", "lru"],
+        ),
+        (
+            "[ndn]\npartial_input = \"1KiB\"",
+            &["larder.toml:2", "1KiB", "256KiB"],
+        ),
+        (
+            "[ndn]\nwebsocket_origins = [\"app.example\"]",
+            &["larder.toml:2", "app.example", "https://"],
+        ),
+        (
+            "[ndn]\ntcp = \"localhost\"",
+            &["larder.toml:2", "localhost", "127.0.0.1:6363"],
+        ),
+        (
+            "[[ndn.route]]\nprefix = \"/a\"\nto = \"http://a\"",
+            &["larder.toml:3", "http://a", "udp://HOST:PORT"],
+        ),
         (
             "[[ndn.route]]\nprefix = \"/a\"\nto = \"tcp://127.0.0.1\"\nreliable = true",
             &["larder.toml", "tcp://127.0.0.1:6363", "only UDP"],
         ),
-        ("[[ndn.strategy]]\nprefix = \"/\"\nstrategy = \"best\"", &["larder.toml:3", "best", "best-route, multicast"]),
+        (
+            "[[ndn.strategy]]\nprefix = \"/\"\nstrategy = \"best\"",
+            &["larder.toml:3", "best", "best-route, multicast"],
+        ),
         (
             "[[ndn.authorize]]\ncertificate = \"any\"\nmodules = [\"facets\"]",
             &["larder.toml:3", "facets", "strategy-choice"],
         ),
-        ("[[ndn.authorize]]\ncertificate = \"any\"\nfrom = \"mars\"", &["larder.toml:3", "mars", "localhop"]),
-        ("[http]\norigin = \"https://a/b?c\"", &["larder.toml:2", "https://a/b?c", "generated", "unix:/SOCKET"]),
-        ("[http]\norigin = \"unix:run/app\"", &["larder.toml:2", "unix:run/app", "unix:/SOCKET"]),
-        ("[http]\norigin_protocol = \"h2\"", &["larder.toml:2", "h2", "http2"]),
+        (
+            "[[ndn.authorize]]\ncertificate = \"any\"\nfrom = \"mars\"",
+            &["larder.toml:3", "mars", "localhop"],
+        ),
+        (
+            "[http]\norigin = \"https://a/b?c\"",
+            &[
+                "larder.toml:2",
+                "https://a/b?c",
+                "generated",
+                "unix:/SOCKET",
+            ],
+        ),
+        (
+            "[http]\norigin = \"unix:run/app\"",
+            &["larder.toml:2", "unix:run/app", "unix:/SOCKET"],
+        ),
+        (
+            "[http]\norigin_protocol = \"h2\"",
+            &["larder.toml:2", "h2", "http2"],
+        ),
         ("[http]\nthreads = 65", &["larder.toml:2", "up to 64"]),
-        ("[http]\norigin = \"http://a:99999\"", &["larder.toml:2", "http://a:99999", "http://HOST:PORT"]),
-        ("[http]\norigin = \"http://u:p@a\"", &["larder.toml:2", "http://HOST:PORT"]),
-        ("[[http.origins]]\nservers = []", &["larder.toml:2", "servers", "1 to 64"]),
-        ("[[http.origins]]\nservers = [\"ftp://a\"]", &["larder.toml:2", "ftp://a", "http://HOST:PORT"]),
+        (
+            "[http]\norigin = \"http://a:99999\"",
+            &["larder.toml:2", "http://a:99999", "http://HOST:PORT"],
+        ),
+        (
+            "[http]\norigin = \"http://u:p@a\"",
+            &["larder.toml:2", "http://HOST:PORT"],
+        ),
+        (
+            "[[http.origins]]\nservers = []",
+            &["larder.toml:2", "servers", "1 to 64"],
+        ),
+        (
+            "[[http.origins]]\nservers = [\"ftp://a\"]",
+            &["larder.toml:2", "ftp://a", "http://HOST:PORT"],
+        ),
         (
             "[[http.origins]]\nservers = [{ url = \"http://a\", wieght = 2 }]",
             &["larder.toml:2", "wieght", "did you mean `weight`?"],
@@ -345,15 +511,29 @@ mod tests {
         ),
         (
             "[[http.origins]]\nservers = [\"http://b\", { url = \"http://10.0.0.5:80\", resolve = true }]",
-            &["larder.toml:2", "http://10.0.0.5:80", "resolve", "name of a host"],
+            &[
+                "larder.toml:2",
+                "http://10.0.0.5:80",
+                "resolve",
+                "name of a host",
+            ],
         ),
         (
             "[http]\norigin = \"unix:/run/app.sock\"\norigin_resolve = true",
             &["larder.toml", "origin_resolve", "name of a host"],
         ),
-        ("[http]\naccept_encoding = [\"gzip\", \"brotli\"]", &["larder.toml:2", "\"brotli\"", "br, compress"]),
-        ("[http]\nresolver = [\"dns.example\"]", &["larder.toml:2", "dns.example", "[::1]:5353"]),
-        ("[[http.origins]]\nservers = [7]", &["larder.toml:2", "a URL such as"]),
+        (
+            "[http]\naccept_encoding = [\"gzip\", \"brotli\"]",
+            &["larder.toml:2", "\"brotli\"", "br, compress"],
+        ),
+        (
+            "[http]\nresolver = [\"dns.example\"]",
+            &["larder.toml:2", "dns.example", "[::1]:5353"],
+        ),
+        (
+            "[[http.origins]]\nservers = [7]",
+            &["larder.toml:2", "a URL such as"],
+        ),
         (
             "[[http.origins]]\nservers = [\"http://a\"]\nbalance = \"lest\"",
             &["larder.toml:3", "lest", "least_outstanding"],
@@ -362,28 +542,95 @@ mod tests {
             "[[http.origins]]\nservers = [\"http://a\"]\nretry_budget = \"200%\"",
             &["larder.toml:3", "200%", "0% to 100%"],
         ),
-        ("[[http.origins]]\nhost = \"a/b\"\nservers = [\"http://a\"]", &["larder.toml:2", "a/b", "img.example.com"]),
-        ("[[http.origins]]\nhost = \"a.*.b\"\nservers = [\"http://a\"]", &["larder.toml:2", "a.*.b", "*.example.com"]),
-        ("[[http.rules]]\npth = \"/a\"", &["larder.toml:2", "pth", "did you mean `path`?"]),
+        (
+            "[[http.origins]]\nhost = \"a/b\"\nservers = [\"http://a\"]",
+            &["larder.toml:2", "a/b", "img.example.com"],
+        ),
+        (
+            "[[http.origins]]\nhost = \"a.*.b\"\nservers = [\"http://a\"]",
+            &["larder.toml:2", "a.*.b", "*.example.com"],
+        ),
+        (
+            "[[http.rules]]\npth = \"/a\"",
+            &["larder.toml:2", "pth", "did you mean `path`?"],
+        ),
         ("[[http.rules]]\npath = \"a\"", &["larder.toml:2", "/img/*"]),
-        ("[[http.rules]]\nhost = \"a.*.b\"", &["larder.toml:2", "a.*.b", "*.example.com"]),
-        ("[[http.rules]]\nmethod = []", &["larder.toml:2", "leave the key out"]),
-        ("[[http.rules]]\nclient = \"10.0.0.0/33\"", &["larder.toml:2", "10.0.0.0/33", "10.0.0.0/8"]),
-        ("[[http.rules]]\nstatus = 99", &["larder.toml:2", "99", "5xx"]),
-        ("[[http.rules]]\nredirect = \"$hots\"", &["larder.toml:2", "$hots", "$host"]),
-        ("[[http.rules]]\nredirect = \"/\"\nredirect_status = 200", &["larder.toml:3", "200", "308"]),
-        ("[[http.rules]]\nttl = \"1 fortnight\"", &["larder.toml:2", "fortnight", "10ms"]),
-        ("[[http.rules]]\nrate_limit = { rate = \"10/s\" }", &["larder.toml:2", "10/s", "10r/s"]),
-        ("[[http.rules]]\nrate_limit = { rate = \"1r/s\", by = \"x\" }", &["larder.toml:2", "header:NAME"]),
-        ("[[http.rules]]\nttl = \"10ms\"", &["larder.toml:2", "whole seconds"]),
-        ("[[http.rules]]\nignore = [\"cookies\"]", &["larder.toml:2", "cookies", "set-cookie"]),
-        ("[[http.rules]]\nstatus = 404\nredirect = \"/\"", &["[[http.rules]] number 1", "status"]),
-        ("[[http.rules]]\nrequest_headers = { set = { Host = \"a\" } }", &["larder.toml:2", "rewrite_host"]),
-        ("[[http.rules]]\nresponse_headers = { remove = [\"Content-Length\"] }", &["larder.toml:2", "itself"]),
-        ("[[http.origins]]\npath = \"b\"\nservers = [\"http://a\"]", &["larder.toml:2", "starts with /"]),
-        ("[[http.origins]]\ncheck_every = \"1ms\"\nservers = [\"http://a\"]", &["larder.toml:2", "1ms", "at least 1s"]),
-        ("[ndn]\npolicy = \"filter(window=9999,table=1024)+lru\"", &["larder.toml", "[ndn] policy", "table=1024"]),
-        ("[http]\npolicy = \"lookahead+lru\"", &["larder.toml", "[http] policy", "only `larder replay` can run it"]),
+        (
+            "[[http.rules]]\nhost = \"a.*.b\"",
+            &["larder.toml:2", "a.*.b", "*.example.com"],
+        ),
+        (
+            "[[http.rules]]\nmethod = []",
+            &["larder.toml:2", "leave the key out"],
+        ),
+        (
+            "[[http.rules]]\nclient = \"10.0.0.0/33\"",
+            &["larder.toml:2", "10.0.0.0/33", "10.0.0.0/8"],
+        ),
+        (
+            "[[http.rules]]\nstatus = 99",
+            &["larder.toml:2", "99", "5xx"],
+        ),
+        (
+            "[[http.rules]]\nredirect = \"$hots\"",
+            &["larder.toml:2", "$hots", "$host"],
+        ),
+        (
+            "[[http.rules]]\nredirect = \"/\"\nredirect_status = 200",
+            &["larder.toml:3", "200", "308"],
+        ),
+        (
+            "[[http.rules]]\nttl = \"1 fortnight\"",
+            &["larder.toml:2", "fortnight", "10ms"],
+        ),
+        (
+            "[[http.rules]]\nrate_limit = { rate = \"10/s\" }",
+            &["larder.toml:2", "10/s", "10r/s"],
+        ),
+        (
+            "[[http.rules]]\nrate_limit = { rate = \"1r/s\", by = \"x\" }",
+            &["larder.toml:2", "header:NAME"],
+        ),
+        (
+            "[[http.rules]]\nttl = \"10ms\"",
+            &["larder.toml:2", "whole seconds"],
+        ),
+        (
+            "[[http.rules]]\nignore = [\"cookies\"]",
+            &["larder.toml:2", "cookies", "set-cookie"],
+        ),
+        (
+            "[[http.rules]]\nstatus = 404\nredirect = \"/\"",
+            &["[[http.rules]] number 1", "status"],
+        ),
+        (
+            "[[http.rules]]\nrequest_headers = { set = { Host = \"a\" } }",
+            &["larder.toml:2", "rewrite_host"],
+        ),
+        (
+            "[[http.rules]]\nresponse_headers = { remove = [\"Content-Length\"] }",
+            &["larder.toml:2", "itself"],
+        ),
+        (
+            "[[http.origins]]\npath = \"b\"\nservers = [\"http://a\"]",
+            &["larder.toml:2", "starts with /"],
+        ),
+        (
+            "[[http.origins]]\ncheck_every = \"1ms\"\nservers = [\"http://a\"]",
+            &["larder.toml:2", "1ms", "at least 1s"],
+        ),
+        (
+            "[ndn]\npolicy = \"filter(window=9999,table=1024)+lru\"",
+            &["larder.toml", "[ndn] policy", "table=1024"],
+        ),
+        (
+            "[http]\npolicy = \"lookahead+lru\"",
+            &[
+                "larder.toml",
+                "[http] policy",
+                "only `larder replay` can run it",
+            ],
+        ),
         ("[http.disk]\npath = \"/a\"", &["larder.toml:1", "capacity"]),
         ("[ndn.disk]\npath = \"/a\"", &["larder.toml:1", "capacity"]),
         (
@@ -391,21 +638,63 @@ mod tests {
             &["larder.toml", "[http.disk] policy"],
         ),
         ("[ndn]\nshards = 65", &["larder.toml:2", "64"]),
-        ("[ndn]\nshards = -1", &["larder.toml:2", "-1", "a whole number, 0 or more"]),
-        ("[http]\nthreads = \"many\"", &["larder.toml:2", "many", "a whole number, 0 or more"]),
-        ("[[ndn.route]]\ncost = -2", &["larder.toml:", "-2", "0 or more"]),
-        ("[ndn]\nlargest_packet = \"1MiB\"", &["larder.toml:2", "64KiB"]),
-        ("[ndn]\nudp_multicast_groups = [\"192.0.2.1:6363\"]", &["larder.toml:2", "192.0.2.1", "224.0.23.170:56363"]),
-        ("[[ndn.verify]]\nprefix = \"/a\"", &["larder.toml:1", "anchor"]),
+        (
+            "[ndn]\nshards = -1",
+            &["larder.toml:2", "-1", "a whole number, 0 or more"],
+        ),
+        (
+            "[http]\nthreads = \"many\"",
+            &["larder.toml:2", "many", "a whole number, 0 or more"],
+        ),
+        (
+            "[[ndn.route]]\ncost = -2",
+            &["larder.toml:", "-2", "0 or more"],
+        ),
+        (
+            "[ndn]\nlargest_packet = \"1MiB\"",
+            &["larder.toml:2", "64KiB"],
+        ),
+        (
+            "[ndn]\nudp_multicast_groups = [\"192.0.2.1:6363\"]",
+            &["larder.toml:2", "192.0.2.1", "224.0.23.170:56363"],
+        ),
+        (
+            "[[ndn.verify]]\nprefix = \"/a\"",
+            &["larder.toml:1", "anchor"],
+        ),
         ("[ndn]\nudp_mtu = 10", &["larder.toml:2", "10", "576"]),
-        ("[http.timeouts]\norigin_read = \"1ms\"", &["larder.toml:2", "1ms", "10ms to 30d"]),
-        ("[http.timeouts]\norigin_raed = \"1s\"", &["larder.toml:2", "did you mean `origin_read`?"]),
-        ("[http.limits]\nheader_fields = 5", &["larder.toml:2", "16 to 4096"]),
-        ("[http.limits]\nconnections = 0", &["larder.toml:2", "connections: expected 1 to 1000000, not 0"]),
-        ("[http.limits]\nhttp2_streams = 5000", &["larder.toml:2", "expected 1 to 1000"]),
-        ("[http.limits]\nclient_body_size = 10", &["larder.toml:2", "10", "expected a string"]),
-        ("[http.limits]\nheader_size = \"1KiB\"", &["larder.toml:2", "1KiB", "8KiB to 1MiB"]),
-        ("[http]\ntrusted_proxies = [\"10.0.0.1/8\"]", &["larder.toml:2", "10.0.0.1/8", "write 10.0.0.0/8"]),
+        (
+            "[http.timeouts]\norigin_read = \"1ms\"",
+            &["larder.toml:2", "1ms", "10ms to 30d"],
+        ),
+        (
+            "[http.timeouts]\norigin_raed = \"1s\"",
+            &["larder.toml:2", "did you mean `origin_read`?"],
+        ),
+        (
+            "[http.limits]\nheader_fields = 5",
+            &["larder.toml:2", "16 to 4096"],
+        ),
+        (
+            "[http.limits]\nconnections = 0",
+            &["larder.toml:2", "connections: expected 1 to 1000000, not 0"],
+        ),
+        (
+            "[http.limits]\nhttp2_streams = 5000",
+            &["larder.toml:2", "expected 1 to 1000"],
+        ),
+        (
+            "[http.limits]\nclient_body_size = 10",
+            &["larder.toml:2", "10", "expected a string"],
+        ),
+        (
+            "[http.limits]\nheader_size = \"1KiB\"",
+            &["larder.toml:2", "1KiB", "8KiB to 1MiB"],
+        ),
+        (
+            "[http]\ntrusted_proxies = [\"10.0.0.1/8\"]",
+            &["larder.toml:2", "10.0.0.1/8", "write 10.0.0.0/8"],
+        ),
         (
             "[http.tls]\nlisten = \"[::]:443\"\ncertificate = \"/a\"\nkey = \"/b\"\nclient_subject = \"X-Subject\"",
             &["larder.toml", "[http.tls] client_subject", "client_ca"],
@@ -414,32 +703,98 @@ mod tests {
             "[http.tls]\nlisten = \"[::]:443\"\ncertificate = \"/a\"\nkey = \"/b\"\nmin_version = \"1.1\"",
             &["larder.toml:5", "1.1", "1.2"],
         ),
-        ("[http]\ntrusted_headers = [\"X-Real-IP\"]", &["larder.toml:2", "X-Real-IP", "X-Forwarded-For"]),
-        ("[http]\ntrusted_proxies = [\"lb\"]", &["larder.toml:2", "lb", "192.0.2.1"]),
-        ("[http]\ntargets = [\"a b\"]", &["larder.toml:2", "a b", "field"]),
-        ("[admin]\ntoken = \"secret\"", &["larder.toml:2", "16 or more", "openssl rand -hex 16"]),
-        ("[http.upstream]\nndn = \"far\"", &["larder.toml:2", "far", "a name starts with"]),
-        ("[http.upstream]\nndn = \"/far\"\ntrsut = \"/a\"", &["larder.toml:3", "trsut", "did you mean `trust`?"]),
-        ("[http]\norigin = \"http://a\"\n[http.upstream]\nndn = \"/far\"", &["[http.upstream]", "origin"]),
-        ("[ndn]\nunix = \"\"\n[http.upstream]\nndn = \"/far\"", &["[http.upstream]", "[ndn] unix"]),
-        ("[ndn.gateway]\nprefix = \"/far\"", &["larder.toml:1", "origin"]),
-        ("[ndn.gateway]\nprefix = \"/\"\norigin = \"http://a\"", &["[ndn.gateway]", "prefix"]),
-        ("[ndn.gateway]\nprefix = \"/f\"\norigin = \"ftp://a\"", &["larder.toml:3", "https://HOST:PORT"]),
-        ("[ndn.gateway]\nprefix = \"/f\"\norigin = \"http://a\"\nmemory = \"1MiB\"", &["[ndn.gateway]", "memory"]),
-        ("[ndn]\nreadvertise = \"dv\"", &["larder.toml:2", "dv", "nlsr"]),
-        ("[http]\nrequest_id = \"on\"", &["larder.toml:2", "on", "accept"]),
-        ("[http.access_log]\npath = \"\"", &["larder.toml:2", "stdout"]),
-        ("[http.access_log]\nformat = \"json\"", &["larder.toml:1", "path"]),
+        (
+            "[http]\ntrusted_headers = [\"X-Real-IP\"]",
+            &["larder.toml:2", "X-Real-IP", "X-Forwarded-For"],
+        ),
+        (
+            "[http]\ntrusted_proxies = [\"lb\"]",
+            &["larder.toml:2", "lb", "192.0.2.1"],
+        ),
+        (
+            "[http]\ntargets = [\"a b\"]",
+            &["larder.toml:2", "a b", "field"],
+        ),
+        (
+            "[admin]\ntoken = \"secret\"",
+            &["larder.toml:2", "16 or more", "openssl rand -hex 16"],
+        ),
+        (
+            "[http.upstream]\nndn = \"far\"",
+            &["larder.toml:2", "far", "a name starts with"],
+        ),
+        (
+            "[http.upstream]\nndn = \"/far\"\ntrsut = \"/a\"",
+            &["larder.toml:3", "trsut", "did you mean `trust`?"],
+        ),
+        (
+            "[http]\norigin = \"http://a\"\n[http.upstream]\nndn = \"/far\"",
+            &["[http.upstream]", "origin"],
+        ),
+        (
+            "[ndn]\nunix = \"\"\n[http.upstream]\nndn = \"/far\"",
+            &["[http.upstream]", "[ndn] unix"],
+        ),
+        (
+            "[ndn.gateway]\nprefix = \"/far\"",
+            &["larder.toml:1", "origin"],
+        ),
+        (
+            "[ndn.gateway]\nprefix = \"/\"\norigin = \"http://a\"",
+            &["[ndn.gateway]", "prefix"],
+        ),
+        (
+            "[ndn.gateway]\nprefix = \"/f\"\norigin = \"ftp://a\"",
+            &["larder.toml:3", "https://HOST:PORT"],
+        ),
+        (
+            "[ndn.gateway]\nprefix = \"/f\"\norigin = \"http://a\"\nmemory = \"1MiB\"",
+            &["[ndn.gateway]", "memory"],
+        ),
+        (
+            "[ndn]\nreadvertise = \"dv\"",
+            &["larder.toml:2", "dv", "nlsr"],
+        ),
+        (
+            "[http]\nrequest_id = \"on\"",
+            &["larder.toml:2", "on", "accept"],
+        ),
+        (
+            "[http.access_log]\npath = \"\"",
+            &["larder.toml:2", "stdout"],
+        ),
+        (
+            "[http.access_log]\nformat = \"json\"",
+            &["larder.toml:1", "path"],
+        ),
         (
             "[http.access_log]\npath = \"a\"\nformat = \"$requst_time\"",
             &["larder.toml:", "did you mean $request_time?"],
         ),
-        ("[http.access_log]\npath = \"a\"\nformat = \"jsn\"", &["larder.toml:", "\"json\""]),
-        ("[http.access_log]\npath = \"a\"\nsample = 0.0", &["larder.toml:3", "above 0"]),
-        ("[http.access_log]\npath = \"a\"\nmax_size = \"1KiB\"", &["larder.toml:3", "1MiB"]),
-        ("[http.access_log]\npath = \"a\"\nkeep = 0", &["larder.toml:3", "1 to 1000"]),
-        ("[http.access_log]\npath = \"stdout\"\nmax_size = \"1MiB\"", &["larder.toml:", "only a file"]),
-        ("[http.access_log]\npath = \"a\"\nsampel = 0.1", &["larder.toml:3", "did you mean `sample`?"]),
+        (
+            "[http.access_log]\npath = \"a\"\nformat = \"jsn\"",
+            &["larder.toml:", "\"json\""],
+        ),
+        (
+            "[http.access_log]\npath = \"a\"\nsample = 0.0",
+            &["larder.toml:3", "above 0"],
+        ),
+        (
+            "[http.access_log]\npath = \"a\"\nmax_size = \"1KiB\"",
+            &["larder.toml:3", "1MiB"],
+        ),
+        (
+            "[http.access_log]\npath = \"a\"\nkeep = 0",
+            &["larder.toml:3", "1 to 1000"],
+        ),
+        (
+            "[http.access_log]\npath = \"stdout\"\nmax_size = \"1MiB\"",
+            &["larder.toml:", "only a file"],
+        ),
+        (
+            "[http.access_log]\npath = \"a\"\nsampel = 0.1",
+            &["larder.toml:3", "did you mean `sample`?"],
+        ),
         ("[process]\ngroup = \"www\"", &["[process] group", "user"]),
         ("[log]\nformat = \"jsn\"", &["larder.toml:2", "jsn", "json"]),
         ("[ndn", &["larder.toml:1"]),
@@ -449,7 +804,10 @@ mod tests {
     fn a_refusal_names_the_line_and_the_way_out() {
         for (text, parts) in WRONG {
             let said = refusal(text);
-            assert!(parts.iter().all(|part| said.contains(part)), "{text:?} gave {said:?}");
+            assert!(
+                parts.iter().all(|part| said.contains(part)),
+                "{text:?} gave {said:?}"
+            );
             assert!(!said.contains('\n'), "{said:?}");
         }
     }
@@ -458,7 +816,10 @@ mod tests {
     fn a_listener_can_be_switched_off() {
         let config = Config::parse("[ndn]\ntcp = \"\"\nunix = \"\"\n[http]\nlisten = \"\"", "t")
             .unwrap_or_else(|e| panic!("{e}"));
-        assert_eq!((config.ndn.tcp, config.ndn.unix, config.http.listen), (None, None, Vec::new()));
+        assert_eq!(
+            (config.ndn.tcp, config.ndn.unix, config.http.listen),
+            (None, None, Vec::new())
+        );
         assert!(config.ndn.udp.is_some());
     }
 

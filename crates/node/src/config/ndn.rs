@@ -169,13 +169,24 @@ pub enum Scope {
 impl NdnConfig {
     /// Returns the number of forwarding threads.
     pub fn shards(&self) -> usize {
-        let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(SHARDS);
-        if self.shards == 0 { cores() } else { self.shards }
+        let cores = || {
+            std::thread::available_parallelism()
+                .map_or(1, std::num::NonZero::get)
+                .min(SHARDS)
+        };
+        if self.shards == 0 {
+            cores()
+        } else {
+            self.shards
+        }
     }
 
     /// The web pages that may use the WebSocket.
     pub(crate) fn origins(&self) -> Origins {
-        let host_name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let host_name = rustix::system::uname()
+            .nodename()
+            .to_string_lossy()
+            .into_owned();
         Origins::new(&self.websocket_origins, host_name)
     }
 
@@ -189,9 +200,16 @@ impl NdnConfig {
             let signers = match table.certificate.as_str() {
                 "any" => vec![Authorized::Anybody],
                 path => {
-                    let trusted =
-                        certificates::read("ndn.authorize", "certificate", Path::new(path), table.chain.as_deref())?;
-                    trusted.into_iter().map(|certificate| Authorized::Certificate(Box::new(certificate))).collect()
+                    let trusted = certificates::read(
+                        "ndn.authorize",
+                        "certificate",
+                        Path::new(path),
+                        table.chain.as_deref(),
+                    )?;
+                    trusted
+                        .into_iter()
+                        .map(|certificate| Authorized::Certificate(Box::new(certificate)))
+                        .collect()
                 }
             };
             rules.extend(signers.into_iter().map(|signer| Rule {
@@ -200,7 +218,11 @@ impl NdnConfig {
                 modules: table.modules.clone(),
             }));
         }
-        let anybody = |localhop| Rule { signer: Authorized::Anybody, localhop, modules: None };
+        let anybody = |localhop| Rule {
+            signer: Authorized::Anybody,
+            localhop,
+            modules: None,
+        };
         if !rules.iter().any(|rule| !rule.localhop) {
             rules.push(anybody(false));
         }
@@ -225,12 +247,16 @@ impl NdnConfig {
     pub fn lets_itself_register(&self) -> Result<bool, CertificateError> {
         let signer = self.command_key().and_then(|key| key.read().ok());
         for rule in self.rules()? {
-            let covers = rule.modules.is_none_or(|modules| modules.iter().any(|module| module == "rib"));
+            let covers = rule
+                .modules
+                .is_none_or(|modules| modules.iter().any(|module| module == "rib"));
             let is_of_key = match &rule.signer {
                 Authorized::Anybody => true,
                 Authorized::Certificate(certificate) => signer.as_ref().is_some_and(|signer| {
                     certificate.is_of(signer.as_ref())
-                        && signer.key_locator().is_some_and(|name| certificate.is_meant_by(name))
+                        && signer
+                            .key_locator()
+                            .is_some_and(|name| certificate.is_meant_by(name))
                 }),
             };
             if !rule.localhop && covers && is_of_key {
@@ -246,14 +272,36 @@ impl NdnConfig {
     /// One line: the file and its problem.
     pub fn invalid_certificates(&self, unix_seconds: u64) -> Result<Vec<String>, CertificateError> {
         let mut problems = Vec::new();
-        for table in self.authorize.iter().filter(|table| table.certificate != "any") {
+        for table in self
+            .authorize
+            .iter()
+            .filter(|table| table.certificate != "any")
+        {
             let path = Path::new(&table.certificate);
-            let read = certificates::read("ndn.authorize", "certificate", path, table.chain.as_deref())?;
-            problems.extend(certificates::not_valid("ndn.authorize", "certificate", path, &read, unix_seconds));
+            let read =
+                certificates::read("ndn.authorize", "certificate", path, table.chain.as_deref())?;
+            problems.extend(certificates::not_valid(
+                "ndn.authorize",
+                "certificate",
+                path,
+                &read,
+                unix_seconds,
+            ));
         }
         for table in &self.verify {
-            let read = certificates::read("ndn.verify", "anchor", &table.anchor, table.chain.as_deref())?;
-            problems.extend(certificates::not_valid("ndn.verify", "anchor", &table.anchor, &read, unix_seconds));
+            let read = certificates::read(
+                "ndn.verify",
+                "anchor",
+                &table.anchor,
+                table.chain.as_deref(),
+            )?;
+            problems.extend(certificates::not_valid(
+                "ndn.verify",
+                "anchor",
+                &table.anchor,
+                &read,
+                unix_seconds,
+            ));
         }
         Ok(problems)
     }
@@ -264,8 +312,16 @@ impl NdnConfig {
     /// One line: the file and its problem.
     pub fn verification(&self) -> Result<Vec<VerifyRule>, CertificateError> {
         let rule = |table: &VerifyConfig| {
-            let certificates = certificates::read("ndn.verify", "anchor", &table.anchor, table.chain.as_deref())?;
-            Ok(VerifyRule { prefix: table.prefix.clone(), certificates })
+            let certificates = certificates::read(
+                "ndn.verify",
+                "anchor",
+                &table.anchor,
+                table.chain.as_deref(),
+            )?;
+            Ok(VerifyRule {
+                prefix: table.prefix.clone(),
+                certificates,
+            })
         };
         self.verify.iter().map(rule).collect()
     }
@@ -319,7 +375,9 @@ pub enum RouteTarget {
 
 /// Returns the first route that is `reliable` without UDP: a stream loses nothing.
 pub(super) fn needlessly_reliable(routes: &[RouteConfig]) -> Option<&RouteConfig> {
-    routes.iter().find(|route| route.reliable && !matches!(route.to, RouteTarget::Udp(_)))
+    routes
+        .iter()
+        .find(|route| route.reliable && !matches!(route.to, RouteTarget::Udp(_)))
 }
 
 /// The error of a text that is no [`RouteTarget`].
@@ -342,7 +400,9 @@ pub enum RouteTargetError {
 impl fmt::Display for RouteTargetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RouteTargetError::Form => f.write_str("expected udp://HOST:PORT, tcp://HOST:PORT or unix:///PATH"),
+            RouteTargetError::Form => {
+                f.write_str("expected udp://HOST:PORT, tcp://HOST:PORT or unix:///PATH")
+            }
             RouteTargetError::Resolve { host, error } => write!(f, "{host}: {error}"),
             RouteTargetError::NoAddress(host) => write!(f, "{host} has no address"),
         }
@@ -357,15 +417,23 @@ impl FromStr for RouteTarget {
     fn from_str(text: &str) -> Result<Self, RouteTargetError> {
         let (scheme, rest) = text.split_once("://").ok_or(RouteTargetError::Form)?;
         let address = || {
-            let with_port = if rest.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) {
+            let with_port = if rest
+                .rsplit_once(':')
+                .is_some_and(|(_, port)| port.parse::<u16>().is_ok())
+            {
                 rest.to_owned()
             } else {
                 format!("{rest}:6363")
             };
             let host = || rest.to_owned();
             let found = with_port.to_socket_addrs();
-            let mut found = found.map_err(|error| RouteTargetError::Resolve { host: host(), error })?;
-            found.next().ok_or_else(|| RouteTargetError::NoAddress(host()))
+            let mut found = found.map_err(|error| RouteTargetError::Resolve {
+                host: host(),
+                error,
+            })?;
+            found
+                .next()
+                .ok_or_else(|| RouteTargetError::NoAddress(host()))
         };
         match scheme {
             "udp" | "udp4" | "udp6" => address().map(RouteTarget::Udp),
@@ -437,7 +505,9 @@ impl Default for NdnConfig {
     }
 }
 
-fn unix_setting<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<UnixSetting>, D::Error> {
+fn unix_setting<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<UnixSetting>, D::Error> {
     from_text(deserializer, |text| match text {
         "" => Ok(None),
         "default" => Ok(Some(UnixSetting::Default)),
@@ -446,7 +516,9 @@ fn unix_setting<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Uni
     })
 }
 
-fn routing_daemon<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<RoutingDaemon>, D::Error> {
+fn routing_daemon<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<RoutingDaemon>, D::Error> {
     from_text(deserializer, |text| match text {
         "" => Ok(None),
         "nlsr" => Ok(Some(RoutingDaemon::Nlsr)),
@@ -459,7 +531,9 @@ fn udp_mtu<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, 
     match bytes {
         0 => Ok(None),
         576..=65_507 => Ok(Some(bytes as usize)),
-        _ => Err(serde::de::Error::custom(format!("{bytes} is not between 576 and 65507, nor 0 for the default"))),
+        _ => Err(serde::de::Error::custom(format!(
+            "{bytes} is not between 576 and 65507, nor 0 for the default"
+        ))),
     }
 }
 
@@ -467,7 +541,10 @@ fn names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Name>, D::Err
     let texts = Vec::<String>::deserialize(deserializer)?;
     let mut names = Vec::new();
     for text in texts {
-        names.push(text.parse().map_err(|error| serde::de::Error::custom(format!("{text:?}: {error}")))?);
+        names.push(
+            text.parse()
+                .map_err(|error| serde::de::Error::custom(format!("{text:?}: {error}")))?,
+        );
     }
     Ok(names)
 }
@@ -485,15 +562,20 @@ fn partial_input<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ByteSize,
         let size: ByteSize = text.parse().map_err(|error| format!("{error}"))?;
         match size.bytes() >= PARTIAL_INPUT_LEAST_BYTES {
             true => Ok(size),
-            false => Err(format!("less than {}", ByteSize::from_bytes(PARTIAL_INPUT_LEAST_BYTES))),
+            false => Err(format!(
+                "less than {}",
+                ByteSize::from_bytes(PARTIAL_INPUT_LEAST_BYTES)
+            )),
         }
     })
 }
 
 fn partial_timeout<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    from_text(deserializer, |text| match parse_duration(text).map_err(|error| error.to_string())? {
-        timeout if timeout >= Duration::from_secs(1) => Ok(timeout),
-        _ => Err("less than 1s".to_owned()),
+    from_text(deserializer, |text| {
+        match parse_duration(text).map_err(|error| error.to_string())? {
+            timeout if timeout >= Duration::from_secs(1) => Ok(timeout),
+            _ => Err("less than 1s".to_owned()),
+        }
     })
 }
 
@@ -501,7 +583,9 @@ fn remote_faces<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::
     let faces = usize::deserialize(deserializer)?;
     match (4..=MOST_REMOTE_FACES).contains(&faces) {
         true => Ok(faces),
-        false => Err(serde::de::Error::custom(format!("{faces}: from 4 to {MOST_REMOTE_FACES}"))),
+        false => Err(serde::de::Error::custom(format!(
+            "{faces}: from 4 to {MOST_REMOTE_FACES}"
+        ))),
     }
 }
 
@@ -509,7 +593,9 @@ fn shards<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error>
     let shards = usize::deserialize(deserializer)?;
     match shards <= SHARDS {
         true => Ok(shards),
-        false => Err(serde::de::Error::custom(format!("{shards} shards are more than {SHARDS}"))),
+        false => Err(serde::de::Error::custom(format!(
+            "{shards} shards are more than {SHARDS}"
+        ))),
     }
 }
 
@@ -518,7 +604,9 @@ fn largest_packet<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D
         let size: ByteSize = text.parse().map_err(|error| format!("{error}"))?;
         match size.bytes() {
             bytes if (8800..=LARGEST_PACKET_BYTES as u64).contains(&bytes) => Ok(bytes as usize),
-            bytes => Err(format!("{bytes} bytes are not between 8800, which every node takes, and 64KiB")),
+            bytes => Err(format!(
+                "{bytes} bytes are not between 8800, which every node takes, and 64KiB"
+            )),
         }
     })
 }
@@ -532,25 +620,34 @@ fn nfd_groups() -> Vec<SocketAddr> {
 
 fn groups<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<SocketAddr>, D::Error> {
     let groups = Vec::<SocketAddr>::deserialize(deserializer)?;
-    match groups.iter().find(|group| !group.ip().is_multicast() || group.port() == 0) {
-        Some(wrong) => {
-            Err(serde::de::Error::custom(format!("{wrong} is no multicast group and port, such as 224.0.23.170:56363")))
-        }
+    match groups
+        .iter()
+        .find(|group| !group.ip().is_multicast() || group.port() == 0)
+    {
+        Some(wrong) => Err(serde::de::Error::custom(format!(
+            "{wrong} is no multicast group and port, such as 224.0.23.170:56363"
+        ))),
         None => Ok(groups),
     }
 }
 
 fn strategy<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Name, D::Error> {
-    from_text(deserializer, |text| strategy_by_name(text).map_err(|error| error.to_string()))
+    from_text(deserializer, |text| {
+        strategy_by_name(text).map_err(|error| error.to_string())
+    })
 }
 
 fn modules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
     const MODULES: [&str; 5] = ["faces", "fib", "rib", "cs", "strategy-choice"];
     let modules = Vec::<String>::deserialize(deserializer)?;
-    match modules.iter().find(|module| !MODULES.contains(&module.as_str())) {
-        Some(unknown) => {
-            Err(serde::de::Error::custom(format!("{unknown:?} is no module; there are {}", MODULES.join(", "))))
-        }
+    match modules
+        .iter()
+        .find(|module| !MODULES.contains(&module.as_str()))
+    {
+        Some(unknown) => Err(serde::de::Error::custom(format!(
+            "{unknown:?} is no module; there are {}",
+            MODULES.join(", ")
+        ))),
         None => Ok(Some(modules)),
     }
 }

@@ -24,8 +24,11 @@ pub(super) const EXPECTED: &str =
 /// `http://HOST[:PORT][/PATH]`, or with `https`, or `unix:/SOCKET[:/PATH]`.
 pub(super) fn server(text: &str) -> Option<http::Uri> {
     if let Some(socket) = text.strip_prefix("unix:") {
-        let is_path = socket.starts_with('/') && !socket.starts_with("//") && !socket.contains(['?', '#']);
-        return is_path.then(|| format!("unix://localhost{socket}").parse().ok()).flatten();
+        let is_path =
+            socket.starts_with('/') && !socket.starts_with("//") && !socket.contains(['?', '#']);
+        return is_path
+            .then(|| format!("unix://localhost{socket}").parse().ok())
+            .flatten();
     }
     let uri: Option<http::Uri> = text.parse().ok();
     uri.filter(|uri| {
@@ -89,19 +92,39 @@ impl<'de> Visitor<'de> for EntryVisitor {
 
     fn visit_str<E: Error>(self, text: &str) -> Result<ServerEntry, E> {
         let expected = || E::custom(format!("{text:?}: {EXPECTED}"));
-        server(text).map(|uri| ServerEntry(uri.into())).ok_or_else(expected)
+        server(text)
+            .map(|uri| ServerEntry(uri.into()))
+            .ok_or_else(expected)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ServerEntry, A::Error> {
         let table = ServerTable::deserialize(MapAccessDeserializer::new(map))?;
         let ServerEntry(server) = self.visit_str(&table.url)?;
         if !(1..=WEIGHT_MOST).contains(&table.weight) {
-            return Err(A::Error::custom(format!("weight: expected 1 to {WEIGHT_MOST}, not {}", table.weight)));
+            return Err(A::Error::custom(format!(
+                "weight: expected 1 to {WEIGHT_MOST}, not {}",
+                table.weight
+            )));
         }
         if table.resolve && !has_name(&server.uri) {
-            return Err(A::Error::custom(format!("{:?}: resolve = true needs the name of a host", table.url)));
+            return Err(A::Error::custom(format!(
+                "{:?}: resolve = true needs the name of a host",
+                table.url
+            )));
         }
-        let ServerTable { weight, backup, max_conns, resolve, .. } = table;
-        Ok(ServerEntry(PoolServer { weight, is_backup: backup, max_conns, resolve, ..server }))
+        let ServerTable {
+            weight,
+            backup,
+            max_conns,
+            resolve,
+            ..
+        } = table;
+        Ok(ServerEntry(PoolServer {
+            weight,
+            is_backup: backup,
+            max_conns,
+            resolve,
+            ..server
+        }))
     }
 }

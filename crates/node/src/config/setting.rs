@@ -25,7 +25,9 @@ impl Setting {
             Kind::Text => text(),
             Kind::List if value.is_empty() => "[]".to_owned(),
             Kind::List if !opens(&['[']) => {
-                let items = value.split(',').map(|item| Value::String(item.trim().to_owned()));
+                let items = value
+                    .split(',')
+                    .map(|item| Value::String(item.trim().to_owned()));
                 Value::Array(items.collect()).to_string()
             }
             _ if opens(&['[', '{']) || is_toml() => value.to_owned(),

@@ -23,7 +23,12 @@ const OTHER_VARIABLES: [&str; 5] = [
 
 /// Beginnings of the variables that Kubernetes and Docker set in every container beside a service
 /// with the name `larder`.
-const SERVICE_LINKS: [&str; 4] = ["LARDER_SERVICE_HOST", "LARDER_SERVICE_PORT", "LARDER_PORT", "LARDER_ENV_"];
+const SERVICE_LINKS: [&str; 4] = [
+    "LARDER_SERVICE_HOST",
+    "LARDER_SERVICE_PORT",
+    "LARDER_PORT",
+    "LARDER_ENV_",
+];
 
 /// Everything that a configuration is made of: a file, environment variables and flags.
 #[derive(Clone, Debug, Default)]
@@ -46,22 +51,33 @@ impl ConfigSources {
     /// Combines a file with the variables of the process's environment.
     pub fn of_process(file: Option<&Path>) -> ConfigSources {
         let variables = std::env::vars_os().filter_map(|(name, value)| {
-            let name = name.into_string().ok().filter(|name| name.starts_with("LARDER_"))?;
+            let name = name
+                .into_string()
+                .ok()
+                .filter(|name| name.starts_with("LARDER_"))?;
             Some((name, value.to_string_lossy().into_owned()))
         });
         ConfigSources::new(file, variables)
     }
 
     /// Combines a file with these variables.
-    pub fn new(file: Option<&Path>, variables: impl IntoIterator<Item = (String, String)>) -> ConfigSources {
-        let mut sources = ConfigSources { file: file.map(Path::to_owned), ..ConfigSources::default() };
+    pub fn new(
+        file: Option<&Path>,
+        variables: impl IntoIterator<Item = (String, String)>,
+    ) -> ConfigSources {
+        let mut sources = ConfigSources {
+            file: file.map(Path::to_owned),
+            ..ConfigSources::default()
+        };
         let mut variables: Vec<_> = variables.into_iter().collect();
         // The value of a table comes before those of its keys.
         variables.sort();
         for (name, value) in variables {
             let key = KEYS.iter().find(|key| key.variable() == name);
             let is_other = OTHER_VARIABLES.contains(&name.as_str())
-                || SERVICE_LINKS.iter().any(|beginning| name.starts_with(beginning));
+                || SERVICE_LINKS
+                    .iter()
+                    .any(|beginning| name.starts_with(beginning));
             match key {
                 Some(key) => sources.add(name, key, value),
                 None if is_other => {}
@@ -69,7 +85,9 @@ impl ConfigSources {
                     let known: Vec<String> = KEYS.iter().map(Key::variable).collect();
                     let tip = nearest(&name, known.iter().map(String::as_str));
                     let tip = tip.map_or(String::new(), |best| format!("; did you mean {best}?"));
-                    sources.problems.push(format!("{name}: the environment variable names no key{tip}"));
+                    sources.problems.push(format!(
+                        "{name}: the environment variable names no key{tip}"
+                    ));
                 }
             }
         }
@@ -85,13 +103,19 @@ impl ConfigSources {
             None => {
                 let tip = nearest(key, known.iter().map(String::as_str));
                 let tip = tip.map_or(String::new(), |best| format!("; did you mean {best}?"));
-                self.problems.push(format!("{origin}: no key has this name{tip}"));
+                self.problems
+                    .push(format!("{origin}: no key has this name{tip}"));
             }
         }
     }
 
     fn add(&mut self, origin: String, key: &Key, value: String) {
-        self.settings.push(Setting { origin, path: key.path.clone(), kind: key.kind, value });
+        self.settings.push(Setting {
+            origin,
+            path: key.path.clone(),
+            kind: key.kind,
+            value,
+        });
     }
 
     /// Returns the file.
@@ -113,13 +137,20 @@ impl ConfigSources {
             None => (String::new(), "the configuration".to_owned()),
             Some(path) => {
                 let text = std::fs::read_to_string(path).map_err(|error| {
-                    ConfigError(vec![format!("cannot read {}: {}", path.display(), system_message(&error))])
+                    ConfigError(vec![format!(
+                        "cannot read {}: {}",
+                        path.display(),
+                        system_message(&error)
+                    )])
                 })?;
                 (text, path.display().to_string())
             }
         };
         let mut loaded = compose(&text, &source, &self.settings, &self.problems)?;
-        loaded.config.source = self.file.as_ref().map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned()));
+        loaded.config.source = self
+            .file
+            .as_ref()
+            .map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned()));
         Ok(loaded)
     }
 
@@ -134,17 +165,27 @@ impl ConfigSources {
         let difference = |key: &Key| {
             let (value, default) = (at(&loaded.table, &key.path)?, at(&defaults, &key.path));
             let dotted = key.dotted();
-            let place = loaded.places.iter().find(|(path, _)| *path == dotted).map_or("set", |(_, place)| place);
+            let place = loaded
+                .places
+                .iter()
+                .find(|(path, _)| *path == dotted)
+                .map_or("set", |(_, place)| place);
             let value = match value {
                 _ if dotted == "admin.token" => "a secret".to_owned(),
                 // Rules may set fields with secrets.
-                Value::Array(entries) if entries.iter().any(Value::is_table) => format!("{} entries", entries.len()),
+                Value::Array(entries) if entries.iter().any(Value::is_table) => {
+                    format!("{} entries", entries.len())
+                }
                 value => value.to_string(),
             };
             let default = default.map_or_else(String::new, ToString::to_string);
             (value != default).then(|| [dotted, value, default, place.to_owned()])
         };
-        Ok(KEYS.iter().filter(|key| key.kind != Kind::Table).filter_map(difference).collect())
+        Ok(KEYS
+            .iter()
+            .filter(|key| key.kind != Kind::Table)
+            .filter_map(difference)
+            .collect())
     }
 
     /// Returns the effective value of every key, as TOML, with its place behind it. Keys without a
@@ -167,7 +208,9 @@ impl ConfigSources {
                 (None, Some(value)) => (value, "default"),
                 (None, None) => continue,
             };
-            let Some((name, tables)) = key.path.split_last() else { continue };
+            let Some((name, tables)) = key.path.split_last() else {
+                continue;
+            };
             let table = tables.join(".");
             // Writing to a string cannot fail.
             if table != title {
@@ -201,16 +244,28 @@ pub(super) fn compose(
     settings: &[Setting],
     problems: &[String],
 ) -> Result<Loaded, ConfigError> {
-    let Document { config, problems: wrong, table, places } = document::read(text, source, settings);
+    let Document {
+        config,
+        problems: wrong,
+        table,
+        places,
+    } = document::read(text, source, settings);
     let mut problems = problems.to_owned();
     problems.extend(wrong);
     if let Some(config) = &config {
         let contradictions = config.contradictions();
-        problems
-            .extend(contradictions.iter().map(|problem| format!("{}: {problem}", place_of(problem, source, settings))));
+        problems.extend(
+            contradictions
+                .iter()
+                .map(|problem| format!("{}: {problem}", place_of(problem, source, settings))),
+        );
     }
     match config {
-        Some(config) if problems.is_empty() => Ok(Loaded { config, table, places }),
+        Some(config) if problems.is_empty() => Ok(Loaded {
+            config,
+            table,
+            places,
+        }),
         _ => Err(ConfigError(problems)),
     }
 }
@@ -223,22 +278,38 @@ fn place_of<'a>(problem: &str, source: &'a str, settings: &'a [Setting]) -> &'a 
         problem.contains(&format!("[{}] {key}", table.join(".")))
             || problem.contains(&format!("[{}]", setting.path.join(".")))
     };
-    settings.iter().rev().find(names).map_or(source, |setting| setting.origin.as_str())
+    settings
+        .iter()
+        .rev()
+        .find(names)
+        .map_or(source, |setting| setting.origin.as_str())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn sources(file: Option<&Path>, variables: &[(&str, &str)], flags: &[(&str, &str)]) -> ConfigSources {
-        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    fn sources(
+        file: Option<&Path>,
+        variables: &[(&str, &str)],
+        flags: &[(&str, &str)],
+    ) -> ConfigSources {
+        let variables = variables
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let mut sources = ConfigSources::new(file, variables);
-        flags.iter().for_each(|(key, value)| sources.set(&format!("--set {key}"), key, value));
+        flags
+            .iter()
+            .for_each(|(key, value)| sources.set(&format!("--set {key}"), key, value));
         sources
     }
 
     fn refusal(variables: &[(&str, &str)], flags: &[(&str, &str)]) -> String {
-        sources(None, variables, flags).load().err().expect("a refusal").to_string()
+        sources(None, variables, flags)
+            .load()
+            .err()
+            .expect("a refusal")
+            .to_string()
     }
 
     /// Failure: a value of lower precedence wins, or one kind of value cannot be given.
@@ -271,7 +342,10 @@ mod tests {
         ];
         let sources = sources(Some(&file), &variables, &flags);
         let config = sources.load().unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!((config.http.cache.to_string(), config.http.threads), ("4MiB".to_owned(), 3));
+        assert_eq!(
+            (config.http.cache.to_string(), config.http.threads),
+            ("4MiB".to_owned(), 3)
+        );
         assert_eq!(config.http.targets, ["a-control", "b-control"]);
         assert!(config.http.share_cookies);
         assert_eq!(config.http.timeouts.origin_read.as_secs(), 7);
@@ -281,11 +355,20 @@ mod tests {
         assert_eq!(config.http.slice.to_string(), "2MiB");
         assert_eq!(config.http.disk.unwrap().path, Path::new("/a b"));
         let effective = sources.effective().unwrap();
-        let line = |key: &str| effective.lines().find(|line| line.starts_with(key)).unwrap_or("").to_owned();
+        let line = |key: &str| {
+            effective
+                .lines()
+                .find(|line| line.starts_with(key))
+                .unwrap_or("")
+                .to_owned()
+        };
         assert_eq!(line("cache"), "cache = \"4MiB\"   # --set http.cache");
         assert_eq!(line("threads"), "threads = 3   # LARDER_HTTP_THREADS");
         assert_eq!(line("max_object"), "max_object = \"64MiB\"   # default");
-        assert_eq!(line("header_fields"), format!("header_fields = 50   # {}:6", file.display()));
+        assert_eq!(
+            line("header_fields"),
+            format!("header_fields = 50   # {}:6", file.display())
+        );
         // The printed configuration is a configuration.
         assert!(Config::parse(&effective, "printed").is_ok(), "{effective}");
     }
@@ -295,24 +378,66 @@ mod tests {
     fn an_error_does_not_name_the_flag_or_the_variable() {
         type Values<'a> = &'a [(&'a str, &'a str)];
         let cases: &[(Values<'_>, Values<'_>, &[&str])] = &[
-            (&[("LARDER_HTTP_CAHCE", "1")], &[], &["LARDER_HTTP_CAHCE", "did you mean LARDER_HTTP_CACHE?"]),
-            (&[("LARDER_HTTP_CACHE", "12 parsecs")], &[], &["LARDER_HTTP_CACHE: ", "12 parsecs"]),
-            (&[("LARDER_HTTP_THREADS", "many")], &[], &["LARDER_HTTP_THREADS: ", "many", "a whole number"]),
-            (&[], &[("http.cahce", "1")], &["--set http.cahce: ", "did you mean http.cache?"]),
-            (&[], &[("http.policy", "lur")], &["--set http.policy: ", "lur", "lru"]),
-            (&[], &[("http.policy", "lookahead+lru")], &["--set http.policy: ", "[http] policy"]),
+            (
+                &[("LARDER_HTTP_CAHCE", "1")],
+                &[],
+                &["LARDER_HTTP_CAHCE", "did you mean LARDER_HTTP_CACHE?"],
+            ),
+            (
+                &[("LARDER_HTTP_CACHE", "12 parsecs")],
+                &[],
+                &["LARDER_HTTP_CACHE: ", "12 parsecs"],
+            ),
+            (
+                &[("LARDER_HTTP_THREADS", "many")],
+                &[],
+                &["LARDER_HTTP_THREADS: ", "many", "a whole number"],
+            ),
+            (
+                &[],
+                &[("http.cahce", "1")],
+                &["--set http.cahce: ", "did you mean http.cache?"],
+            ),
+            (
+                &[],
+                &[("http.policy", "lur")],
+                &["--set http.policy: ", "lur", "lru"],
+            ),
+            (
+                &[],
+                &[("http.policy", "lookahead+lru")],
+                &["--set http.policy: ", "[http] policy"],
+            ),
             (&[], &[("http.origins", "[{")], &["--set http.origins: "]),
-            (&[], &[("http.origins", "[{servrs=[]}]")], &["--set http.origins: ", "did you mean `servers`?"]),
-            (&[], &[("http.disk.path", "/a")], &["--set http.disk.path: ", "missing field `capacity`"]),
+            (
+                &[],
+                &[("http.origins", "[{servrs=[]}]")],
+                &["--set http.origins: ", "did you mean `servers`?"],
+            ),
+            (
+                &[],
+                &[("http.disk.path", "/a")],
+                &["--set http.disk.path: ", "missing field `capacity`"],
+            ),
             (&[("LARDER_HTTP", "3")], &[], &["LARDER_HTTP: "]),
-            (&[("LARDER_ADMIN_TOKEN", "secret")], &[], &["LARDER_ADMIN_TOKEN: ", "16 or more"]),
+            (
+                &[("LARDER_ADMIN_TOKEN", "secret")],
+                &[],
+                &["LARDER_ADMIN_TOKEN: ", "16 or more"],
+            ),
         ];
         for (variables, flags, parts) in cases {
             let said = refusal(variables, flags);
-            assert!(parts.iter().all(|part| said.contains(part)), "{variables:?} {flags:?} gave {said:?}");
+            assert!(
+                parts.iter().all(|part| said.contains(part)),
+                "{variables:?} {flags:?} gave {said:?}"
+            );
             assert!(!said.contains('\n') && !said.contains("secret"), "{said:?}");
         }
-        let both = refusal(&[("LARDER_HTTP_THREADS", "many")], &[("http.policy", "lur")]);
+        let both = refusal(
+            &[("LARDER_HTTP_THREADS", "many")],
+            &[("http.policy", "lur")],
+        );
         assert_eq!(both.lines().count(), 2, "{both}");
     }
 
@@ -320,9 +445,19 @@ mod tests {
     #[test]
     fn a_secret_is_printed() {
         let token = "0123456789abcdef";
-        let printed = sources(None, &[("LARDER_ADMIN_TOKEN", token)], &[]).effective().unwrap();
-        let differences = sources(None, &[("LARDER_ADMIN_TOKEN", token)], &[]).differences().unwrap();
-        assert_eq!(differences, [["admin.token", "a secret", "\"\"", "LARDER_ADMIN_TOKEN"]]);
-        assert!(!printed.contains(token) && printed.contains("LARDER_ADMIN_TOKEN"), "{printed}");
+        let printed = sources(None, &[("LARDER_ADMIN_TOKEN", token)], &[])
+            .effective()
+            .unwrap();
+        let differences = sources(None, &[("LARDER_ADMIN_TOKEN", token)], &[])
+            .differences()
+            .unwrap();
+        assert_eq!(
+            differences,
+            [["admin.token", "a secret", "\"\"", "LARDER_ADMIN_TOKEN"]]
+        );
+        assert!(
+            !printed.contains(token) && printed.contains("LARDER_ADMIN_TOKEN"),
+            "{printed}"
+        );
     }
 }

@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 /// A string that parses.
-pub(super) fn parsed<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(deserializer: D) -> Result<T, D::Error> {
+pub(super) fn parsed<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
     from_text(deserializer, str::parse)
 }
 
@@ -18,19 +20,25 @@ pub(super) fn from_text<'de, D: Deserializer<'de>, T, E: fmt::Display>(
     read: impl FnOnce(&str) -> Result<T, E>,
 ) -> Result<T, D::Error> {
     let text = String::deserialize(deserializer)?;
-    read(&text).map_err(|error| error.to_string()).map_err(|error| match error.contains(&text) {
-        true => serde::de::Error::custom(error),
-        false => serde::de::Error::custom(format!("{text:?}: {error}")),
-    })
+    read(&text)
+        .map_err(|error| error.to_string())
+        .map_err(|error| match error.contains(&text) {
+            true => serde::de::Error::custom(error),
+            false => serde::de::Error::custom(format!("{text:?}: {error}")),
+        })
 }
 
 /// `""` turns a listener off.
-pub(super) fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SocketAddr>, D::Error> {
-    from_text(deserializer, |text| match text {
+pub(super) fn address<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<SocketAddr>, D::Error> {
+    from_text(deserializer, |text| {
+        match text {
         "" => Ok(None),
         _ => text.parse().map(Some).map_err(|_| {
             "expected an address and a port, such as \"127.0.0.1:6363\" or \"[::]:6363\", or \"\" for none".to_owned()
         }),
+    }
     })
 }
 
@@ -44,6 +52,8 @@ pub(super) fn known_spec(text: &str) -> Spec {
 }
 
 /// A path, or nothing for an empty text.
-pub(super) fn optional_path<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PathBuf>, D::Error> {
+pub(super) fn optional_path<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<PathBuf>, D::Error> {
     Ok(Some(PathBuf::deserialize(deserializer)?).filter(|path| !path.as_os_str().is_empty()))
 }

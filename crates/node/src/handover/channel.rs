@@ -2,8 +2,8 @@
 
 use crate::limits::{UPGRADE_DESCRIPTORS as DESCRIPTORS, UPGRADE_MESSAGE_BYTES as MESSAGE_BYTES};
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -16,7 +16,12 @@ pub(super) struct Channel(OwnedFd);
 impl Channel {
     /// Returns both ends; the second one is for another process.
     pub(super) fn pair() -> io::Result<(Channel, OwnedFd)> {
-        let (near, far) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        let (near, far) = socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        )?;
         Ok((Channel(near), far))
     }
 
@@ -33,10 +38,17 @@ impl Channel {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
-            return Err(io::Error::other(format!("more than {DESCRIPTORS} listeners")));
+            return Err(io::Error::other(format!(
+                "more than {DESCRIPTORS} listeners"
+            )));
         }
         let text = &text.as_bytes()[..text.len().min(MESSAGE_BYTES)];
-        sendmsg(&self.0, &[IoSlice::new(text)], &mut control, SendFlags::NOSIGNAL)?;
+        sendmsg(
+            &self.0,
+            &[IoSlice::new(text)],
+            &mut control,
+            SendFlags::NOSIGNAL,
+        )?;
         Ok(())
     }
 
@@ -46,7 +58,12 @@ impl Channel {
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let mut bytes = vec![0; MESSAGE_BYTES];
         let received = loop {
-            match recvmsg(&self.0, &mut [IoSliceMut::new(&mut bytes)], &mut control, RecvFlags::CMSG_CLOEXEC) {
+            match recvmsg(
+                &self.0,
+                &mut [IoSliceMut::new(&mut bytes)],
+                &mut control,
+                RecvFlags::CMSG_CLOEXEC,
+            ) {
                 Err(rustix::io::Errno::INTR) => {}
                 received => break received?,
             }

@@ -88,7 +88,9 @@ impl fmt::Display for HandoverError {
 impl error::Error for HandoverError {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {
-            HandoverError::Start(error) | HandoverError::Pass(error) | HandoverError::ListenFds(error) => Some(error),
+            HandoverError::Start(error)
+            | HandoverError::Pass(error)
+            | HandoverError::ListenFds(error) => Some(error),
             HandoverError::FirstProcess
             | HandoverError::UnnotifiedService
             | HandoverError::Gone

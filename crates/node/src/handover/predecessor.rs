@@ -21,18 +21,32 @@ impl Handover {
     /// The process that is to be replaced has ended, or `LISTEN_FDS` is malformed.
     pub fn of_process() -> Result<Handover, HandoverError> {
         if let Ok(predecessor) = std::env::var(VARIABLE) {
-            let parent = rustix::process::getppid().map(|parent| parent.as_raw_nonzero().to_string());
+            let parent =
+                rustix::process::getppid().map(|parent| parent.as_raw_nonzero().to_string());
             // Another parent: the one that is to be replaced has ended.
-            return if parent == Some(predecessor) { Handover::of_predecessor() } else { Err(HandoverError::Gone) };
+            return if parent == Some(predecessor) {
+                Handover::of_predecessor()
+            } else {
+                Err(HandoverError::Gone)
+            };
         }
         let sockets = Inherited::of_service_manager().map_err(HandoverError::ListenFds)?;
-        Ok(Handover { sockets, predecessor: None })
+        Ok(Handover {
+            sockets,
+            predecessor: None,
+        })
     }
 
     fn of_predecessor() -> Result<Handover, HandoverError> {
-        let end = std::io::stdin().as_fd().try_clone_to_owned().map_err(HandoverError::Pass)?;
+        let end = std::io::stdin()
+            .as_fd()
+            .try_clone_to_owned()
+            .map_err(HandoverError::Pass)?;
         let channel = Channel::new(end);
-        let (lines, descriptors) = channel.receive().map_err(HandoverError::Pass)?.ok_or(HandoverError::Gone)?;
+        let (lines, descriptors) = channel
+            .receive()
+            .map_err(HandoverError::Pass)?
+            .ok_or(HandoverError::Gone)?;
         let mut sockets = Inherited::default();
         for (line, descriptor) in lines.lines().zip(descriptors) {
             let mut words = line.split(' ');
@@ -40,7 +54,10 @@ impl Handover {
             // A role that only the other version knows: the socket has an address all the same.
             let _ = sockets.add(descriptor, role, words.any(|word| word == "file"));
         }
-        Ok(Handover { sockets, predecessor: Some(channel) })
+        Ok(Handover {
+            sockets,
+            predecessor: Some(channel),
+        })
     }
 
     /// Returns true if this process replaces another one.
@@ -69,7 +86,9 @@ impl Handover {
     }
 
     fn exchange(&self, message: &str, answer: &str) -> Result<(), HandoverError> {
-        let Some(channel) = &self.predecessor else { return Ok(()) };
+        let Some(channel) = &self.predecessor else {
+            return Ok(());
+        };
         channel.send(message).map_err(|_| HandoverError::Gone)?;
         match channel.receive() {
             Ok(Some((text, _))) if text == answer => Ok(()),
@@ -82,7 +101,10 @@ impl Handover {
     /// the reason.
     pub fn fail(&self, reason: &str) {
         if let Some(channel) = &self.predecessor {
-            let _ = channel.send(&format!("failed {}", reason.lines().collect::<Vec<_>>().join("; ")));
+            let _ = channel.send(&format!(
+                "failed {}",
+                reason.lines().collect::<Vec<_>>().join("; ")
+            ));
         }
     }
 }

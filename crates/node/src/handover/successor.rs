@@ -53,8 +53,12 @@ impl Successor {
         }
         // The new process waits for a first message, even without sockets.
         let _ = writeln!(lines, "all");
-        let descriptors: Vec<_> = sockets.iter().map(|socket| socket.descriptor.as_fd()).collect();
-        near.send_with(&lines, &descriptors).map_err(HandoverError::Pass)?;
+        let descriptors: Vec<_> = sockets
+            .iter()
+            .map(|socket| socket.descriptor.as_fd())
+            .collect();
+        near.send_with(&lines, &descriptors)
+            .map_err(HandoverError::Pass)?;
         let mut child = command().stdin(far).spawn().map_err(HandoverError::Start)?;
         let (pid, channel) = (child.id(), Arc::new(near));
         let watched = Arc::clone(&channel);
@@ -64,7 +68,9 @@ impl Successor {
                 Err(reason) => News::Failed(end(&mut child, reason)),
             });
         };
-        let thread = std::thread::Builder::new().name("upgrade".to_owned()).spawn(watch);
+        let thread = std::thread::Builder::new()
+            .name("upgrade".to_owned())
+            .spawn(watch);
         // The new process ends when its channel does.
         thread.map_err(HandoverError::Start)?;
         Ok(Successor { pid, channel })
@@ -85,7 +91,9 @@ impl Successor {
     /// # Errors
     /// The reason why it does not learn that. It has ended then.
     pub(crate) fn yours(&self, mut child: Child) -> Result<(), String> {
-        self.channel.send("yours").map_err(|_| end(&mut child, None))
+        self.channel
+            .send("yours")
+            .map_err(|_| end(&mut child, None))
     }
 
     /// Sends it a signal.
@@ -121,9 +129,13 @@ fn is_unnotified_service(variable: impl Fn(&str) -> Option<String>) -> bool {
 /// one than at its start.
 fn command() -> Command {
     let mut arguments = std::env::args_os();
-    let program = arguments.next().unwrap_or_else(|| OsString::from("/proc/self/exe"));
+    let program = arguments
+        .next()
+        .unwrap_or_else(|| OsString::from("/proc/self/exe"));
     let mut command = Command::new(program);
-    command.args(arguments).env(VARIABLE, std::process::id().to_string());
+    command
+        .args(arguments)
+        .env(VARIABLE, std::process::id().to_string());
     // These name this process: the new one has the sockets, and is watched after MAINPID.
     for name in ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "WATCHDOG_PID"] {
         command.env_remove(name);
@@ -141,22 +153,29 @@ fn converse(channel: &Channel, report: &impl Fn(News)) -> Result<(), Option<Stri
         match receive(channel, patience)?.as_str() {
             "prepared" => report(News::Prepared),
             "ready" => return Ok(()),
-            text => return Err(Some(text.strip_prefix("failed ").unwrap_or(text).to_owned())),
+            text => {
+                return Err(Some(
+                    text.strip_prefix("failed ").unwrap_or(text).to_owned(),
+                ));
+            }
         }
         patience = limits::UPGRADE_START;
     }
 }
 
 fn receive(channel: &Channel, patience: Duration) -> Result<String, Option<String>> {
-    channel.set_receive_timeout(patience).map_err(|error| Some(error.to_string()))?;
+    channel
+        .set_receive_timeout(patience)
+        .map_err(|error| Some(error.to_string()))?;
     match channel.receive() {
         Ok(Some((text, _))) => Ok(text),
         Ok(None) => Err(None),
         // It has ended without reading what it got.
         Err(error) if error.kind() == ErrorKind::ConnectionReset => Err(None),
-        Err(error) if error.kind() == ErrorKind::WouldBlock => {
-            Err(Some(format!("it says nothing for {} s", patience.as_secs())))
-        }
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Err(Some(format!(
+            "it says nothing for {} s",
+            patience.as_secs()
+        ))),
         Err(error) => Err(Some(error.to_string())),
     }
 }

@@ -9,9 +9,14 @@ pub(super) fn canonical(address: SocketAddr) -> SocketAddr {
 }
 
 /// Binds with `bind`. On a machine without IPv6, the IPv6 wildcard becomes the IPv4 wildcard.
-pub(super) fn with_ipv4_fallback<T>(address: SocketAddr, bind: impl Fn(SocketAddr) -> io::Result<T>) -> io::Result<T> {
+pub(super) fn with_ipv4_fallback<T>(
+    address: SocketAddr,
+    bind: impl Fn(SocketAddr) -> io::Result<T>,
+) -> io::Result<T> {
     match bind(address) {
-        Err(error) if error.raw_os_error() == Some(EAFNOSUPPORT) && address.ip().is_unspecified() => {
+        Err(error)
+            if error.raw_os_error() == Some(EAFNOSUPPORT) && address.ip().is_unspecified() =>
+        {
             bind((std::net::Ipv4Addr::UNSPECIFIED, address.port()).into())
         }
         bound => bound,

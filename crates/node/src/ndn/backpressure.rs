@@ -49,7 +49,9 @@ mod tests {
     #[test]
     fn held_frames_are_lost_or_cut() {
         let mut bytes = [vec![5, 1, 7], vec![6, 0], vec![5, 2, 8, 9]].concat();
-        let frames: Vec<Vec<u8>> = whole_frames(&mut bytes).map(|frame| frame.to_vec()).collect();
+        let frames: Vec<Vec<u8>> = whole_frames(&mut bytes)
+            .map(|frame| frame.to_vec())
+            .collect();
         assert_eq!(frames, [vec![5, 1, 7], vec![6, 0], vec![5, 2, 8, 9]]);
         assert_eq!(whole_frames(&mut []).count(), 0);
     }

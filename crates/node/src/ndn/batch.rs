@@ -14,12 +14,18 @@ pub(super) struct Batch<T> {
 
 impl<T> Batch<T> {
     pub(super) fn new() -> Self {
-        Batch { bytes: Vec::new(), items: Vec::new() }
+        Batch {
+            bytes: Vec::new(),
+            items: Vec::new(),
+        }
     }
 
     /// Returns the batch and leaves an empty one.
     pub(super) fn take(&mut self) -> Batch<T> {
-        let next = Batch { bytes: Vec::new(), items: Vec::with_capacity(self.items.len()) };
+        let next = Batch {
+            bytes: Vec::new(),
+            items: Vec::with_capacity(self.items.len()),
+        };
         std::mem::replace(self, next)
     }
 

@@ -41,13 +41,27 @@ impl Bounds {
     /// Returns the most faces with shared memory of all users, on one thread: even, and at least
     /// one for each of two users.
     pub(super) fn shared_faces(&self) -> usize {
-        if self.has_shared_memory { SHARED_FACES_OF_ALL / 2 / self.shards.min(SHARED_FACES) * 2 } else { 0 }
+        if self.has_shared_memory {
+            SHARED_FACES_OF_ALL / 2 / self.shards.min(SHARED_FACES) * 2
+        } else {
+            0
+        }
     }
 
     /// Returns the bounds of another configuration. Buffers keep the size that they have, and the
     /// threads their number.
     pub(super) fn reloaded(self, other: Bounds) -> Bounds {
-        let Bounds { largest_packet, largest_frame, shards, .. } = self;
-        Bounds { largest_packet, largest_frame, shards, ..other }
+        let Bounds {
+            largest_packet,
+            largest_frame,
+            shards,
+            ..
+        } = self;
+        Bounds {
+            largest_packet,
+            largest_frame,
+            shards,
+            ..other
+        }
     }
 }

@@ -13,18 +13,38 @@ pub(crate) fn check(config: &NdnConfig, inherited: &Inherited, preflight: &mut P
     preflight.add(config.rules().err());
     preflight.add(config.verification().err());
     let is_inherited = |role, address| inherited.has(role, &ListenAddress::Tcp(address));
-    let streams = [("tcp", Role::NdnTcp, config.tcp), ("websocket", Role::NdnWebsocket, config.websocket)];
+    let streams = [
+        ("tcp", Role::NdnTcp, config.tcp),
+        ("websocket", Role::NdnWebsocket, config.websocket),
+    ];
     for (key, role, address) in streams {
-        let Some(address) = address.filter(|address| !is_inherited(role, *address)) else { continue };
-        preflight.hold(try_tcp(address, &[]), |error| NdnError::Listen { key, address, error });
+        let Some(address) = address.filter(|address| !is_inherited(role, *address)) else {
+            continue;
+        };
+        preflight.hold(try_tcp(address, &[]), |error| NdnError::Listen {
+            key,
+            address,
+            error,
+        });
     }
-    if let Some(address) = config.udp.filter(|address| !is_inherited(Role::NdnUdp, *address)) {
-        let listen = |error| NdnError::Listen { key: "udp", address, error };
+    if let Some(address) = config
+        .udp
+        .filter(|address| !is_inherited(Role::NdnUdp, *address))
+    {
+        let listen = |error| NdnError::Listen {
+            key: "udp",
+            address,
+            error,
+        };
         preflight.hold(udp_group::bind(address, 1, &[]), listen);
     }
     preflight.add(multicast::check(config).err());
     preflight.add(ethernet::check(config).err());
-    let targets = config.routes.iter().filter(|_| config.udp.is_none()).map(|route| &route.to);
+    let targets = config
+        .routes
+        .iter()
+        .filter(|_| config.udp.is_none())
+        .map(|route| &route.to);
     targets.for_each(|target| preflight.add(reload::udp_is_off(target)));
     // A running node occupies the path of its own socket.
     if let Some(setting) = config.unix.as_ref().filter(|_| !preflight.is_running()) {

@@ -93,8 +93,14 @@ mod tests {
         for millis in 0..99 {
             assert!(!codel.mark(Time::from_millis(millis), true, CODEL_INTERVAL));
         }
-        assert!(!codel.mark(Time::from_millis(99), false, CODEL_INTERVAL), "it drains");
-        assert!(!codel.mark(Time::from_millis(150), true, CODEL_INTERVAL), "a new interval");
+        assert!(
+            !codel.mark(Time::from_millis(99), false, CODEL_INTERVAL),
+            "it drains"
+        );
+        assert!(
+            !codel.mark(Time::from_millis(150), true, CODEL_INTERVAL),
+            "a new interval"
+        );
         assert!(codel.mark(Time::from_millis(250), true, CODEL_INTERVAL));
     }
 
@@ -102,7 +108,9 @@ mod tests {
     fn the_control_law_marks_ever_more_often_and_takes_up_its_pace_again() {
         let mut codel = CoDel::default();
         let marks = |codel: &mut CoDel, from: u64, to: u64| -> Vec<u64> {
-            (from..to).filter(|millis| codel.mark(Time::from_millis(*millis), true, CODEL_INTERVAL)).collect()
+            (from..to)
+                .filter(|millis| codel.mark(Time::from_millis(*millis), true, CODEL_INTERVAL))
+                .collect()
         };
         // 100, then 100 + 100, + 100/√2, + 100/√3, + 100/√4.
         assert_eq!(marks(&mut codel, 0, 400), [100, 200, 271, 329, 379]);
@@ -111,7 +119,11 @@ mod tests {
         // Five marks were needed before: 4 beyond the first.
         assert_eq!(again, [500, 550, 595]);
         codel.on_empty();
-        assert_eq!(marks(&mut codel, 9000, 9250), [9100, 9200], "that is long ago");
+        assert_eq!(
+            marks(&mut codel, 9000, 9250),
+            [9100, 9200],
+            "that is long ago"
+        );
     }
 
     /// A link of 100 Mb/s, and a consumer with additive increase and, once per round trip, a
@@ -125,7 +137,10 @@ mod tests {
             let bytes = 1000 + random.bits() % 7000;
             let serial = Duration::from_nanos(bytes * 8 * 10);
             let (mut codel, mut now, mut window) = (CoDel::default(), Time::ZERO, 4.0f64);
-            let (mut queue, mut flying) = (std::collections::VecDeque::new(), std::collections::VecDeque::new());
+            let (mut queue, mut flying) = (
+                std::collections::VecDeque::new(),
+                std::collections::VecDeque::new(),
+            );
             let (mut in_flight, mut reduced, mut busy) = (0usize, Time::ZERO, 0u32);
             let mut waits = Vec::new();
             while now < Time::from_secs(20) {
@@ -163,7 +178,10 @@ mod tests {
             waits.sort_by(f64::total_cmp);
             let median = waits[waits.len() / 2];
             let used = f64::from(busy) * serial.as_secs_f64() / 15.0;
-            assert!(median < 10.0 && used > 0.85, "seed {seed}: {median} ms, {used} of the link");
+            assert!(
+                median < 10.0 && used > 0.85,
+                "seed {seed}: {median} ms, {used} of the link"
+            );
         }
     }
 }

@@ -9,7 +9,8 @@ use super::stream::Socket;
 use super::stream_places::Activity;
 use super::udp_faces::{Datagrams, NewPeer, PeerSetting};
 use larder_forwarder::{
-    Change, FaceId, FaceStats, PrefixFigures, Report, Route, ShardQuery, Stats, TierRecord, add_face_counters,
+    Change, FaceId, FaceStats, PrefixFigures, Report, Route, ShardQuery, Stats, TierRecord,
+    add_face_counters,
 };
 use larder_packet::Name;
 use larder_policy::observe::{Observation, Totals};
@@ -80,7 +81,11 @@ impl Snapshot {
     /// Adds the state of another shard.
     pub(super) fn add_shard(&mut self, other: Snapshot) {
         self.stats.add_shard(&other.stats);
-        let counters: Vec<_> = other.faces.iter().map(|face| (face.id, face.counters)).collect();
+        let counters: Vec<_> = other
+            .faces
+            .iter()
+            .map(|face| (face.id, face.counters))
+            .collect();
         add_face_counters(&mut self.faces, &counters);
         self.by_prefix.extend(other.by_prefix);
         self.partial_bytes += other.partial_bytes;
@@ -89,7 +94,10 @@ impl Snapshot {
         self.marked += other.marked;
         self.turns += other.turns;
         self.polls += other.polls;
-        self.udp_peers.iter_mut().zip(other.udp_peers).for_each(|(sum, count)| *sum += count);
+        self.udp_peers
+            .iter_mut()
+            .zip(other.udp_peers)
+            .for_each(|(sum, count)| *sum += count);
     }
 }
 

@@ -16,7 +16,8 @@ use super::path_mtu::path_to;
 use super::spare_buffers::SpareBuffers;
 use super::steering::Steering;
 use crate::limits::{
-    CODEL_INTERVAL, CODEL_TARGET, LOOPBACK_MTU, UDP_LEAST_MTU, UDP_MTU, UDP_RECEIVE_BYTES, UDP_SEND_BYTES,
+    CODEL_INTERVAL, CODEL_TARGET, LOOPBACK_MTU, UDP_LEAST_MTU, UDP_MTU, UDP_RECEIVE_BYTES,
+    UDP_SEND_BYTES,
 };
 use larder_client::gso;
 use larder_units::Time;
@@ -62,14 +63,20 @@ impl Bound {
         let _ = buffers.set_send_buffer_size(UDP_SEND_BYTES);
         let state = UdpSocketState::new((&socket).into())?;
         let ipv6 = socket.local_addr()?.is_ipv6();
-        Ok(Bound { socket: UdpSocket::from_std(socket), state, ipv6 })
+        Ok(Bound {
+            socket: UdpSocket::from_std(socket),
+            state,
+            ipv6,
+        })
     }
 
     /// Returns the address as the socket needs it: a dual-stack socket takes IPv4 addresses in
     /// mapped form.
     fn destination(&self, address: SocketAddr) -> SocketAddr {
         match address {
-            SocketAddr::V4(v4) if self.ipv6 => SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port()),
+            SocketAddr::V4(v4) if self.ipv6 => {
+                SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port())
+            }
             other => other,
         }
     }
@@ -80,7 +87,13 @@ impl UdpListener {
     pub(super) fn new(socket: std::net::UdpSocket, steering: Steering) -> io::Result<Self> {
         let is_on_loopback = canonical(socket.local_addr()?).ip().is_loopback();
         let listening = Bound::new(socket)?;
-        Ok(UdpListener { listening, steering, is_on_loopback, outgoing: None, codel: CoDel::default() })
+        Ok(UdpListener {
+            listening,
+            steering,
+            is_on_loopback,
+            outgoing: None,
+            codel: CoDel::default(),
+        })
     }
 
     /// Returns the socket that has the configured address.
@@ -90,7 +103,11 @@ impl UdpListener {
 
     /// Returns the number of the thread that has the face of this peer.
     pub(super) fn home_of(&self, peer: SocketAddr) -> usize {
-        if self.is_on_loopback && !peer.ip().is_loopback() { 0 } else { self.steering.socket_of(peer) }
+        if self.is_on_loopback && !peer.ip().is_loopback() {
+            0
+        } else {
+            self.steering.socket_of(peer)
+        }
     }
 
     /// Returns the number of threads with a socket of this address.
@@ -109,7 +126,9 @@ impl UdpListener {
 
     /// Returns both sockets.
     pub(super) fn sockets(&mut self) -> impl Iterator<Item = &mut UdpSocket> {
-        std::iter::once(&mut self.listening).chain(&mut self.outgoing).map(|bound| &mut bound.socket)
+        std::iter::once(&mut self.listening)
+            .chain(&mut self.outgoing)
+            .map(|bound| &mut bound.socket)
     }
 
     /// Creates the second socket if packets to this address need it, and passes it to `register`.
@@ -130,7 +149,10 @@ impl UdpListener {
 
     /// Returns the socket through which packets to this address leave.
     fn through(&self, address: SocketAddr) -> &Bound {
-        self.outgoing.as_ref().filter(|_| !address.ip().is_loopback()).unwrap_or(&self.listening)
+        self.outgoing
+            .as_ref()
+            .filter(|_| !address.ip().is_loopback())
+            .unwrap_or(&self.listening)
     }
 
     /// Returns the address and port that packets to `peer` come from.
@@ -146,14 +168,21 @@ impl UdpListener {
             false => peer.is_ipv6() != local.is_ipv6(),
         };
         match (other_family, local.ip().is_unspecified()) {
-            (true, _) => Err(io::Error::other(format!("[ndn] udp is {local}, which has no way to {peer}"))),
+            (true, _) => Err(io::Error::other(format!(
+                "[ndn] udp is {local}, which has no way to {peer}"
+            ))),
             (false, true) => Ok(SocketAddr::new(path.ip(), local.port())),
             (false, false) => Ok(local),
         }
     }
 
     /// Receives into a batch.
-    pub(super) fn receive(&mut self, now: Time, via: Via, batch: &mut DatagramBatch) -> io::Result<Left> {
+    pub(super) fn receive(
+        &mut self,
+        now: Time,
+        via: Via,
+        batch: &mut DatagramBatch,
+    ) -> io::Result<Left> {
         let bound = match via {
             Via::Listening => &self.listening,
             Via::Outgoing => self.outgoing.as_ref().unwrap_or(&self.listening),
@@ -161,23 +190,40 @@ impl UdpListener {
         batch.origins.clear();
         let mut meta = [RecvMeta::default(); BATCH_SIZE];
         let mut buffers = batch.buffers.iter_mut();
-        let mut slices: [_; BATCH_SIZE] =
-            std::array::from_fn(|_| IoSliceMut::new(buffers.next().map_or(&mut [], |buffer| buffer)));
-        let received = match bound.state.recv((&bound.socket).into(), &mut slices, &mut meta) {
+        let mut slices: [_; BATCH_SIZE] = std::array::from_fn(|_| {
+            IoSliceMut::new(buffers.next().map_or(&mut [], |buffer| buffer))
+        });
+        let received = match bound
+            .state
+            .recv((&bound.socket).into(), &mut slices, &mut meta)
+        {
             Ok(received) => received,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Left::Nothing),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Left::Perhaps),
             Err(error) => return Err(error),
         };
-        let wall_clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let wall_clock = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         for meta in &meta[..received] {
             // A clock that was set back in between gives no information: assume no wait.
-            let wait = meta.timestamp.map_or(Duration::ZERO, |came| wall_clock.saturating_sub(came));
+            let wait = meta
+                .timestamp
+                .map_or(Duration::ZERO, |came| wall_clock.saturating_sub(came));
             let congested = self.codel.mark(now, wait >= CODEL_TARGET, CODEL_INTERVAL);
-            let origin = Origin { from: canonical(meta.addr), to: meta.dst_ip, length: meta.stride.max(1), congested };
+            let origin = Origin {
+                from: canonical(meta.addr),
+                to: meta.dst_ip,
+                length: meta.stride.max(1),
+                congested,
+            };
             batch.origins.push((origin, meta.len));
         }
-        Ok(if received == BATCH_SIZE { Left::Perhaps } else { Left::Nothing })
+        Ok(if received == BATCH_SIZE {
+            Left::Perhaps
+        } else {
+            Left::Nothing
+        })
     }
 
     /// Sends a peer's queue as far as the kernel has room. Frames that the kernel refuses for
@@ -194,7 +240,13 @@ impl UdpListener {
             let (end, last) = (from + bytes, first + count);
             let contents = &peer.frames.bytes[from..end];
             let segment_size = (count > 1).then_some(size);
-            let transmit = Transmit { destination, ecn: None, contents, segment_size, src_ip: peer.local };
+            let transmit = Transmit {
+                destination,
+                ecn: None,
+                contents,
+                segment_size,
+                src_ip: peer.local,
+            };
             match bound.state.try_send((&bound.socket).into(), &transmit) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -209,7 +261,11 @@ impl UdpListener {
 
 /// Binds a UDP socket; an IPv6 one takes both families.
 pub(super) fn bind_udp(address: SocketAddr, shares_port: bool) -> io::Result<std::net::UdpSocket> {
-    let socket = socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::DGRAM, None)?;
+    let socket = socket2::Socket::new(
+        socket2::Domain::for_address(address),
+        socket2::Type::DGRAM,
+        None,
+    )?;
     if address.is_ipv6() {
         socket.set_only_v6(false)?;
     }
@@ -230,7 +286,10 @@ pub(super) struct DatagramBatch {
 
 impl DatagramBatch {
     pub(super) fn new() -> Self {
-        DatagramBatch { buffers: vec![vec![0; 1 << 16]; BATCH_SIZE], origins: Vec::new() }
+        DatagramBatch {
+            buffers: vec![vec![0; 1 << 16]; BATCH_SIZE],
+            origins: Vec::new(),
+        }
     }
 
     /// Returns the datagrams of one sender that arrived together, back to back, in order of
@@ -274,13 +333,25 @@ pub(super) struct Peer {
 
 impl Peer {
     pub(super) fn new(address: SocketAddr, permanent: bool, now: Time, frames: Frames) -> Self {
-        Peer { address, permanent, last_heard: now, local: None, frames }
+        Peer {
+            address,
+            permanent,
+            last_heard: now,
+            local: None,
+            frames,
+        }
     }
 }
 
 /// Returns the largest frame for this peer: the configured size, else the kernel's MTU of the path,
 /// else a size that most paths carry.
 pub(super) fn mtu_to(address: SocketAddr, configured: Option<usize>) -> usize {
-    let usual = if address.ip().is_loopback() { LOOPBACK_MTU } else { UDP_MTU };
-    configured.unwrap_or_else(|| path_to(address, None).map_or(usual, |path| path.mtu.clamp(UDP_LEAST_MTU, usual)))
+    let usual = if address.ip().is_loopback() {
+        LOOPBACK_MTU
+    } else {
+        UDP_MTU
+    };
+    configured.unwrap_or_else(|| {
+        path_to(address, None).map_or(usual, |path| path.mtu.clamp(UDP_LEAST_MTU, usual))
+    })
 }

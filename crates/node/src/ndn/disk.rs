@@ -23,7 +23,11 @@ impl larder_disk::Bans for TierBans {
     }
 
     fn verdict(&self, position: u64, key: &[u8], _: &[u8]) -> BanVerdict {
-        if self.0.erased(position, key) { BanVerdict::Gone } else { BanVerdict::Untouched }
+        if self.0.erased(position, key) {
+            BanVerdict::Gone
+        } else {
+            BanVerdict::Untouched
+        }
     }
 
     fn retire(&mut self, before: u64) {
@@ -37,7 +41,13 @@ impl larder_disk::Bans for TierBans {
 
 pub(super) fn start(config: &DiskConfig) -> Result<NdnDisk, NdnError> {
     let [seed, _, _] = larder_client::entropy::words();
-    Disk::start("[ndn.disk]", config, TierBans::default(), &Streams::new(seed)).map_err(NdnError::Disk)
+    Disk::start(
+        "[ndn.disk]",
+        config,
+        TierBans::default(),
+        &Streams::new(seed),
+    )
+    .map_err(NdnError::Disk)
 }
 
 /// One shard's handle of the tier.
@@ -48,7 +58,11 @@ pub(super) struct Tier {
 }
 
 pub(super) fn tier(disk: &NdnDisk, shard_channel: &ShardChannel) -> Box<dyn SecondTier> {
-    Box::new(Tier { disk: disk.clone(), ports: shard_channel.ports.clone(), shard: shard_channel.shard.number() })
+    Box::new(Tier {
+        disk: disk.clone(),
+        ports: shard_channel.ports.clone(),
+        shard: shard_channel.shard.number(),
+    })
 }
 
 /// A name has one record: the newest Data replaces the older one.
@@ -58,7 +72,10 @@ impl SecondTier for Tier {
     fn tier_lookup(&mut self, name: NameRef<'_>, ticket: u64) -> TierLookup {
         let (ports, shard) = (self.ports.clone(), self.shard);
         let answer = move |found: Option<larder_disk::FoundRecord>| {
-            let found = found.map(|found| TierRecord { record: found.value, position: found.position });
+            let found = found.map(|found| TierRecord {
+                record: found.value,
+                position: found.position,
+            });
             ports[shard].send(Command::TierRecord(ticket, found));
         };
         match self.disk.look_up_then(name.as_bytes(), answer) {
@@ -69,23 +86,31 @@ impl SecondTier for Tier {
     }
 
     fn put(&mut self, name: NameRef<'_>, record: Bytes) {
-        self.disk.change(|log, now| log.put(name.as_bytes(), TAG, [record, Bytes::new()], now));
+        self.disk
+            .change(|log, now| log.put(name.as_bytes(), TAG, [record, Bytes::new()], now));
     }
 
     fn erase(&mut self, prefix: NameRef<'_>) {
-        self.disk.change(|log, now| match prefix.is_empty() || log.bans().0.is_full() {
-            true => log.clear(now),
-            false => log.ban(Bytes::copy_from_slice(prefix.as_bytes()), now),
-        });
+        self.disk.change(
+            |log, now| match prefix.is_empty() || log.bans().0.is_full() {
+                true => log.clear(now),
+                false => log.ban(Bytes::copy_from_slice(prefix.as_bytes()), now),
+            },
+        );
     }
 
     fn holds(&self, name: NameRef<'_>, position: u64) -> bool {
         let key = name.as_bytes();
-        self.disk.with(|log, _| log.is_current(key, position) && !log.bans().0.erased(position, key))
+        self.disk
+            .with(|log, _| log.is_current(key, position) && !log.bans().0.erased(position, key))
     }
 
     fn figures(&self) -> TierFigures {
         let figures = self.disk.figures();
-        TierFigures { capacity: figures.capacity, used: figures.used, entries: figures.objects }
+        TierFigures {
+            capacity: figures.capacity,
+            used: figures.used,
+            entries: figures.objects,
+        }
     }
 }

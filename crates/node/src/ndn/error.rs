@@ -99,17 +99,31 @@ pub(super) enum FaceError {
 impl fmt::Display for NdnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NdnError::Listen { key, address, error } => {
+            NdnError::Listen {
+                key,
+                address,
+                error,
+            } => {
                 let remedy = match error.kind() {
                     io::ErrorKind::AddrInUse => {
                         "another program has it: stop that, or set another address, or \"\" for none"
                     }
-                    io::ErrorKind::PermissionDenied => "ports below 1024 need privileges: set a higher one",
+                    io::ErrorKind::PermissionDenied => {
+                        "ports below 1024 need privileges: set a higher one"
+                    }
                     _ => "set an address of this machine, or \"\" for none",
                 };
-                write!(f, "[ndn] {key}: cannot listen on {address}: {}; {remedy}", system_message(error))
+                write!(
+                    f,
+                    "[ndn] {key}: cannot listen on {address}: {}; {remedy}",
+                    system_message(error)
+                )
             }
-            NdnError::Unix(path, error) => write!(f, "[ndn] unix: cannot listen on {}: {error}", path.display()),
+            NdnError::Unix(path, error) => write!(
+                f,
+                "[ndn] unix: cannot listen on {}: {error}",
+                path.display()
+            ),
             NdnError::NoDefaultPath(tried) => {
                 f.write_str("[ndn] unix: no default path can be used (")?;
                 for (number, (path, error)) in tried.iter().enumerate() {
@@ -120,20 +134,33 @@ impl fmt::Display for NdnError {
             }
             NdnError::Interface { key, name, error } => {
                 let remedy = match error.kind() {
-                    io::ErrorKind::PermissionDenied => "this needs root, or the capability CAP_NET_RAW",
+                    io::ErrorKind::PermissionDenied => {
+                        "this needs root, or the capability CAP_NET_RAW"
+                    }
                     _ => "name an interface that `ip link` shows as up, or none",
                 };
-                write!(f, "[ndn] {key}: cannot use the interface {name:?}: {}; {remedy}", system_message(error))
+                write!(
+                    f,
+                    "[ndn] {key}: cannot use the interface {name:?}: {}; {remedy}",
+                    system_message(error)
+                )
             }
-            NdnError::TooManyInterfaces(most) => write!(f, "[ndn] ethernet: more than {most} interfaces: name fewer"),
+            NdnError::TooManyInterfaces(most) => {
+                write!(f, "[ndn] ethernet: more than {most} interfaces: name fewer")
+            }
             NdnError::TooManyFaces { key } => write!(f, "[ndn] {key}: too many faces"),
             NdnError::Events(error) => write!(f, "[ndn]: {error}"),
             NdnError::EthernetEvents(error) => write!(f, "[ndn] ethernet: {error}"),
             NdnError::Policy(error) => write!(f, "[ndn] policy: {error}"),
-            NdnError::Strategy { prefix, error } => write!(f, "[ndn]: strategy of {prefix}: {error}"),
+            NdnError::Strategy { prefix, error } => {
+                write!(f, "[ndn]: strategy of {prefix}: {error}")
+            }
             NdnError::Certificate(error) => error.fmt(f),
             NdnError::UdpIsOff(target) => {
-                write!(f, "[[ndn.route]] to = \"{target}\": [ndn] udp is off: set an address to send from")
+                write!(
+                    f,
+                    "[[ndn.route]] to = \"{target}\": [ndn] udp is off: set an address to send from"
+                )
             }
             NdnError::Disk(error) => error.fmt(f),
             NdnError::Thread(error) => write!(f, "cannot start the NDN thread: {error}"),
@@ -146,12 +173,20 @@ impl fmt::Display for SocketError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SocketError::ForeignDirectory => f.write_str("its directory belongs to somebody else"),
-            SocketError::Directory(error) => write!(f, "cannot create its directory: {}", system_message(error)),
-            SocketError::NoSocket => {
-                f.write_str("something that is not a socket is there; remove it, or set another path")
+            SocketError::Directory(error) => {
+                write!(f, "cannot create its directory: {}", system_message(error))
             }
-            SocketError::Stale(error) => write!(f, "cannot remove the stale socket: {}", system_message(error)),
-            SocketError::InUse => f.write_str("another forwarder answers there; stop it, or set another path"),
+            SocketError::NoSocket => f.write_str(
+                "something that is not a socket is there; remove it, or set another path",
+            ),
+            SocketError::Stale(error) => write!(
+                f,
+                "cannot remove the stale socket: {}",
+                system_message(error)
+            ),
+            SocketError::InUse => {
+                f.write_str("another forwarder answers there; stop it, or set another path")
+            }
             SocketError::System(error) => f.write_str(&system_message(error)),
         }
     }
@@ -171,7 +206,9 @@ impl error::Error for NdnError {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {
             NdnError::Listen { error, .. } | NdnError::Interface { error, .. } => Some(error),
-            NdnError::Events(error) | NdnError::EthernetEvents(error) | NdnError::Thread(error) => Some(error),
+            NdnError::Events(error) | NdnError::EthernetEvents(error) | NdnError::Thread(error) => {
+                Some(error)
+            }
             NdnError::Unix(_, error) => Some(error),
             NdnError::Policy(error) => Some(error),
             NdnError::Strategy { error, .. } => Some(error),
@@ -185,7 +222,9 @@ impl error::Error for NdnError {
 impl error::Error for SocketError {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {
-            SocketError::Directory(error) | SocketError::Stale(error) | SocketError::System(error) => Some(error),
+            SocketError::Directory(error)
+            | SocketError::Stale(error)
+            | SocketError::System(error) => Some(error),
             _ => None,
         }
     }
@@ -199,16 +238,35 @@ mod tests {
     #[test]
     fn an_error_names_the_setting_and_the_remedy() {
         let address = ([127, 0, 0, 1], 6363).into();
-        let listen = |kind| NdnError::Listen { key: "tcp", address, error: io::Error::from(kind) }.to_string();
-        assert!(listen(io::ErrorKind::AddrInUse).starts_with("[ndn] tcp: cannot listen on 127.0.0.1:6363: "));
-        assert!(listen(io::ErrorKind::AddrInUse).ends_with("stop that, or set another address, or \"\" for none"));
+        let listen = |kind| {
+            NdnError::Listen {
+                key: "tcp",
+                address,
+                error: io::Error::from(kind),
+            }
+            .to_string()
+        };
+        assert!(
+            listen(io::ErrorKind::AddrInUse)
+                .starts_with("[ndn] tcp: cannot listen on 127.0.0.1:6363: ")
+        );
+        assert!(
+            listen(io::ErrorKind::AddrInUse)
+                .ends_with("stop that, or set another address, or \"\" for none")
+        );
         assert!(listen(io::ErrorKind::PermissionDenied).ends_with("set a higher one"));
-        let tried = vec![("/a".into(), SocketError::InUse), ("/b".into(), SocketError::ForeignDirectory)];
+        let tried = vec![
+            ("/a".into(), SocketError::InUse),
+            ("/b".into(), SocketError::ForeignDirectory),
+        ];
         assert_eq!(
             NdnError::NoDefaultPath(tried).to_string(),
             "[ndn] unix: no default path can be used (/a: another forwarder answers there; stop it, or set another \
              path; /b: its directory belongs to somebody else); set [ndn] unix to a path of yours"
         );
-        assert_eq!(NdnError::TooManyFaces { key: "ethernet" }.to_string(), "[ndn] ethernet: too many faces");
+        assert_eq!(
+            NdnError::TooManyFaces { key: "ethernet" }.to_string(),
+            "[ndn] ethernet: too many faces"
+        );
     }
 }

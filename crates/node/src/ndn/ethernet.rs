@@ -56,7 +56,12 @@ pub(super) struct EthernetPeer {
 impl EthernetPeer {
     /// Sends the queue. Returns the number of lost frames.
     pub(super) fn flush(&mut self, spare: &mut SpareBuffers) -> usize {
-        let EthernetPeer { socket, address, frames, .. } = self;
+        let EthernetPeer {
+            socket,
+            address,
+            frames,
+            ..
+        } = self;
         let mut whole = Vec::with_capacity(HEADER_BYTES + frames.mtu());
         frames.flush_each(spare, |frame| {
             whole.clear();
@@ -87,7 +92,9 @@ pub(super) fn check(config: &NdnConfig) -> Result<(), NdnError> {
 
 /// Returns the port of a token.
 pub(super) fn port_of(Token(token): Token) -> Option<usize> {
-    (FIRST_TOKEN..FIRST_TOKEN + MOST_PORTS).contains(&token).then(|| token - FIRST_TOKEN)
+    (FIRST_TOKEN..FIRST_TOKEN + MOST_PORTS)
+        .contains(&token)
+        .then(|| token - FIRST_TOKEN)
 }
 
 /// Returns the FaceUri of an address: `ether://[02:00:00:00:00:01]`.
@@ -97,12 +104,16 @@ pub(super) fn uri([a, b, c, d, e, f]: Mac) -> String {
 
 /// Returns the address of a FaceUri after `ether://`; `None` if it is no unicast address.
 pub(super) fn unicast(text: &str) -> Option<Mac> {
-    let digits = text.trim_end_matches('/').strip_prefix('[')?.strip_suffix(']')?;
+    let digits = text
+        .trim_end_matches('/')
+        .strip_prefix('[')?
+        .strip_suffix(']')?;
     let mut parts = digits.split(':');
     let mut mac = [0; 6];
     for byte in &mut mac {
-        let part =
-            parts.next().filter(|part| part.len() == 2 && part.bytes().all(|digit| digit.is_ascii_hexdigit()))?;
+        let part = parts.next().filter(|part| {
+            part.len() == 2 && part.bytes().all(|digit| digit.is_ascii_hexdigit())
+        })?;
         *byte = u8::from_str_radix(part, 16).ok()?;
     }
     (parts.next().is_none() && mac[0] & 1 == 0 && mac != [0; 6]).then_some(mac)

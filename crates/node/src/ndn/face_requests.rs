@@ -28,20 +28,29 @@ pub(super) enum Remote {
 
 /// Returns the peer of a canonical FaceUri.
 pub(super) fn peer(uri: &str) -> Result<Remote, FaceAnswer> {
-    let (scheme, rest) =
-        uri.split_once("://").ok_or_else(|| FaceAnswer::Refused(400, format!("{uri:?} is no FaceUri")))?;
+    let (scheme, rest) = uri
+        .split_once("://")
+        .ok_or_else(|| FaceAnswer::Refused(400, format!("{uri:?} is no FaceUri")))?;
     let (remote, version): (fn(SocketAddr) -> Remote, _) = match scheme {
         "udp" | "udp4" | "udp6" => (Remote::Udp, scheme.get(3..)),
         "tcp" | "tcp4" | "tcp6" => (Remote::Tcp, scheme.get(3..)),
         "ether" => {
             let wrong = || {
-                let text =
-                    format!("{uri:?} is no neighbour: it needs its own address, as in ether://[02:00:00:00:00:01]");
+                let text = format!(
+                    "{uri:?} is no neighbour: it needs its own address, as in ether://[02:00:00:00:00:01]"
+                );
                 FaceAnswer::Refused(400, text)
             };
-            return ethernet::unicast(rest).map(Remote::Ethernet).ok_or_else(wrong);
+            return ethernet::unicast(rest)
+                .map(Remote::Ethernet)
+                .ok_or_else(wrong);
         }
-        _ => return Err(FaceAnswer::Refused(406, format!("faces of the scheme {scheme:?} cannot be made"))),
+        _ => {
+            return Err(FaceAnswer::Refused(
+                406,
+                format!("faces of the scheme {scheme:?} cannot be made"),
+            ));
+        }
     };
     let address: SocketAddr = rest.trim_end_matches('/').parse().map_err(|_| {
         FaceAnswer::Refused(
@@ -62,7 +71,10 @@ pub(super) fn peer(uri: &str) -> Result<Remote, FaceAnswer> {
     }
     match fits && address.port() != 0 && !address.ip().is_unspecified() {
         true => Ok(remote(address)),
-        false => Err(FaceAnswer::Refused(400, format!("{uri:?} is no peer of a unicast face"))),
+        false => Err(FaceAnswer::Refused(
+            400,
+            format!("{uri:?} is no peer of a unicast face"),
+        )),
     }
 }
 
@@ -84,10 +96,23 @@ mod tests {
             ("unix:///run/nfd/nfd.sock", 406),
             ("ws://127.0.0.1:9696", 406),
         ] {
-            assert!(matches!(peer(uri), Err(FaceAnswer::Refused(said, _)) if said == code), "{uri}: {:?}", peer(uri));
+            assert!(
+                matches!(peer(uri), Err(FaceAnswer::Refused(said, _)) if said == code),
+                "{uri}: {:?}",
+                peer(uri)
+            );
         }
-        assert_eq!(peer("udp4://127.0.0.1:6363").unwrap(), Remote::Udp("127.0.0.1:6363".parse().unwrap()));
-        assert_eq!(peer("tcp6://[::1]:6363").unwrap(), Remote::Tcp("[::1]:6363".parse().unwrap()));
-        assert_eq!(peer("ether://[02:00:00:00:00:01]").unwrap(), Remote::Ethernet([2, 0, 0, 0, 0, 1]));
+        assert_eq!(
+            peer("udp4://127.0.0.1:6363").unwrap(),
+            Remote::Udp("127.0.0.1:6363".parse().unwrap())
+        );
+        assert_eq!(
+            peer("tcp6://[::1]:6363").unwrap(),
+            Remote::Tcp("[::1]:6363".parse().unwrap())
+        );
+        assert_eq!(
+            peer("ether://[02:00:00:00:00:01]").unwrap(),
+            Remote::Ethernet([2, 0, 0, 0, 0, 1])
+        );
     }
 }

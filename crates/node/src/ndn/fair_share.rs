@@ -33,11 +33,21 @@ impl<T> Claim<T> {
             IpAddr::V4(v4) => (u128::from(v4.to_bits()) << 96, false),
             IpAddr::V6(v6) => (v6.to_bits(), true),
         };
-        Claim { of, bits, is_ipv6, last_heard, rank: 0 }
+        Claim {
+            of,
+            bits,
+            is_ipv6,
+            last_heard,
+            rank: 0,
+        }
     }
 
     fn prefix(&self, level: usize) -> (bool, u128) {
-        let length = if self.is_ipv6 { IPV6_PREFIXES[level] } else { IPV4_PREFIXES[level] };
+        let length = if self.is_ipv6 {
+            IPV6_PREFIXES[level]
+        } else {
+            IPV4_PREFIXES[level]
+        };
         (self.is_ipv6, self.bits >> (128 - length))
     }
 
@@ -52,7 +62,10 @@ pub(super) fn sort_by_entitlement<T>(claims: &mut [Claim<T>]) {
     for level in 0..IPV4_PREFIXES.len() {
         claims.sort_unstable_by_key(|claim| (claim.prefix(level), claim.turn()));
         for of_prefix in claims.chunk_by_mut(|one, next| one.prefix(level) == next.prefix(level)) {
-            of_prefix.iter_mut().enumerate().for_each(|(turn, claim)| claim.rank = turn);
+            of_prefix
+                .iter_mut()
+                .enumerate()
+                .for_each(|(turn, claim)| claim.rank = turn);
         }
     }
     claims.sort_unstable_by_key(Claim::turn);

@@ -63,8 +63,8 @@ impl Frames {
     /// Switches reliability on or off.
     pub(super) fn set_reliable(&mut self, reliable: bool) {
         if reliable != self.is_reliable() {
-            self.reliability =
-                reliable.then(|| Box::new(Reliability::new(first_sequence()).for_packets_of(self.largest)));
+            self.reliability = reliable
+                .then(|| Box::new(Reliability::new(first_sequence()).for_packets_of(self.largest)));
         }
     }
 
@@ -72,8 +72,9 @@ impl Frames {
     pub(super) fn accept_reliability(&mut self) -> bool {
         let is_new = !self.is_reliable();
         if is_new {
-            self.reliability =
-                Some(Box::new(Reliability::with_stranger(first_sequence()).for_packets_of(self.largest)));
+            self.reliability = Some(Box::new(
+                Reliability::with_stranger(first_sequence()).for_packets_of(self.largest),
+            ));
         }
         is_new
     }
@@ -94,14 +95,23 @@ impl Frames {
         spare: &mut SpareBuffers,
     ) -> Result<(), Refused> {
         spare.provide(&mut self.bytes);
-        let Frames { mtu, fragmenter, reliability, bytes, lengths, .. } = self;
+        let Frames {
+            mtu,
+            fragmenter,
+            reliability,
+            bytes,
+            lengths,
+            ..
+        } = self;
         let frame = |frame: &[u8]| {
             bytes.extend_from_slice(frame);
             lengths.push(frame.len());
         };
         let cut = match reliability {
             None => send.write_frames(input, *mtu, fragmenter, frame),
-            Some(reliability) => reliability.send(now, &send.header, send.packet(input), *mtu, frame),
+            Some(reliability) => {
+                reliability.send(now, &send.header, send.packet(input), *mtu, frame)
+            }
         };
         cut.map(drop).map_err(|_| Refused::CannotFragment)
     }
@@ -109,7 +119,9 @@ impl Frames {
     /// Processes the link header of a received frame. Returns false for a duplicate, which goes no
     /// further.
     pub(super) fn receive(&mut self, now: Time, frame: &[u8]) -> bool {
-        self.reliability.as_mut().is_none_or(|reliability| reliability.receive(now, frame))
+        self.reliability
+            .as_mut()
+            .is_none_or(|reliability| reliability.receive(now, frame))
     }
 
     /// Returns the time at which [`Frames::on_timeout`] has to be called next.
@@ -131,7 +143,16 @@ impl Frames {
 
     /// Queues retransmissions and Acks. Returns the number of packets that were given up.
     pub(super) fn on_timeout(&mut self, now: Time) -> u64 {
-        let Frames { mtu, reliability: Some(reliability), bytes, lengths, .. } = self else { return 0 };
+        let Frames {
+            mtu,
+            reliability: Some(reliability),
+            bytes,
+            lengths,
+            ..
+        } = self
+        else {
+            return 0;
+        };
         reliability.on_timeout(now, *mtu, |frame| {
             // The socket accepts nothing: frames that do not fit are lost, as on the link, and Acks
             // do not pile up.

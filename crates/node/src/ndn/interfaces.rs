@@ -19,7 +19,9 @@ pub(super) fn for_each<T>(
             }
             match open(&name) {
                 Ok(made) => opened.push((name, made)),
-                Err(error) if all => tracing::debug!(interface = name, %error, setting = key, "passed over"),
+                Err(error) if all => {
+                    tracing::debug!(interface = name, %error, setting = key, "passed over")
+                }
                 Err(error) => return Err(NdnError::Interface { key, name, error }),
             }
         }
@@ -31,7 +33,10 @@ pub(super) fn for_each<T>(
 /// loopback.
 fn present() -> Vec<String> {
     let table = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
-    let names = table.lines().filter_map(|line| line.split_once(':')).map(|(name, _)| name.trim().to_owned());
+    let names = table
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .map(|(name, _)| name.trim().to_owned());
     names.filter(|name| name != "lo").collect()
 }
 
@@ -43,10 +48,23 @@ mod tests {
     #[test]
     fn a_named_interface_must_work_and_one_of_all_need_not() {
         let fails = |_: &str| Err::<(), _>(io::Error::from(io::ErrorKind::NotFound));
-        let error = for_each("ethernet", &["eth7".to_owned()], fails).unwrap_err().to_string();
-        assert!(error.contains("[ndn] ethernet") && error.contains("\"eth7\"") && error.contains("ip link"), "{error}");
-        assert_eq!(for_each("ethernet", &["*".to_owned()], fails).unwrap(), Vec::new());
+        let error = for_each("ethernet", &["eth7".to_owned()], fails)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("[ndn] ethernet")
+                && error.contains("\"eth7\"")
+                && error.contains("ip link"),
+            "{error}"
+        );
+        assert_eq!(
+            for_each("ethernet", &["*".to_owned()], fails).unwrap(),
+            Vec::new()
+        );
         let twice = ["a".to_owned(), "a".to_owned()];
-        assert_eq!(for_each("ethernet", &twice, |_| Ok(())).unwrap(), vec![("a".to_owned(), ())]);
+        assert_eq!(
+            for_each("ethernet", &twice, |_| Ok(())).unwrap(),
+            vec![("a".to_owned(), ())]
+        );
     }
 }

@@ -130,8 +130,9 @@ impl Link {
         let queued = self.queued();
         let wait = self.arrivals.wait(now, queued);
         let interval = config.base_congestion_marking_interval;
-        let is_above =
-            self.is_backlogged || wait >= CODEL_TARGET || queued as u64 > config.default_congestion_threshold;
+        let is_above = self.is_backlogged
+            || wait >= CODEL_TARGET
+            || queued as u64 > config.default_congestion_threshold;
         let is_long = config.congestion_marking && self.codel.mark(now, is_above, interval);
         self.marked += u64::from(is_long);
         is_long
@@ -168,7 +169,8 @@ impl Link {
             Connection::Multicast(multicast) => multicast.frames.queue(now, send, input, spare),
             Connection::Ethernet(peer) => peer.frames.queue(now, send, input, spare),
         };
-        self.arrivals.note(now, self.queued().saturating_sub(before));
+        self.arrivals
+            .note(now, self.queued().saturating_sub(before));
         queued
     }
 
@@ -185,7 +187,11 @@ impl Link {
 
     /// Writes the queue as far as the socket accepts it. Returns the number of lost frames, and
     /// `Err` if the peer is gone.
-    pub(super) fn flush(&mut self, udp: Option<&UdpListener>, spare: &mut SpareBuffers) -> io::Result<usize> {
+    pub(super) fn flush(
+        &mut self,
+        udp: Option<&UdpListener>,
+        spare: &mut SpareBuffers,
+    ) -> io::Result<usize> {
         let mut lost = 0;
         self.packets = 0;
         match &mut self.connection {
@@ -229,7 +235,9 @@ impl Arrivals {
         while self.entries.front().is_some_and(|(_, end)| *end <= gone) {
             self.entries.pop_front();
         }
-        self.entries.front().map_or(Duration::ZERO, |(since, _)| now.since(*since))
+        self.entries
+            .front()
+            .map_or(Duration::ZERO, |(since, _)| now.since(*since))
     }
 
     fn forget(&mut self) {
@@ -260,7 +268,10 @@ mod tests {
         let mut arrivals = Arrivals::default();
         for micros in 0..1_000_000 {
             arrivals.note(Time::from_nanos(micros * 1000), 1);
-            arrivals.wait(Time::from_nanos(micros * 1000), 10_000.min(micros as usize + 1));
+            arrivals.wait(
+                Time::from_nanos(micros * 1000),
+                10_000.min(micros as usize + 1),
+            );
         }
         assert!(arrivals.entries.len() < 25, "{}", arrivals.entries.len());
     }

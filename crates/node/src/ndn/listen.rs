@@ -18,8 +18,13 @@ pub(crate) const SOCKET_MODE: u32 = 0o666;
 
 /// Returns the socket for local applications, and its path: an inherited one, or one that is bound
 /// at the configured path, else at the first default path that works.
-pub(super) fn unix(configured: Option<&Path>, inherited: &mut Inherited) -> Result<(UnixListener, PathBuf), NdnError> {
-    let mut paths = configured.map_or_else(default_socket_paths, |path| vec![path.to_owned()]).into_iter();
+pub(super) fn unix(
+    configured: Option<&Path>,
+    inherited: &mut Inherited,
+) -> Result<(UnixListener, PathBuf), NdnError> {
+    let mut paths = configured
+        .map_or_else(default_socket_paths, |path| vec![path.to_owned()])
+        .into_iter();
     if let Some(found) = paths.find_map(|path| Some((inherited.unix(&path)?, path))) {
         return Ok((UnixListener::from_std(found.0), found.1));
     }
@@ -39,7 +44,12 @@ pub(super) fn unix(configured: Option<&Path>, inherited: &mut Inherited) -> Resu
 
 /// A directory under /tmp must belong to this user alone. Its owner could replace our socket.
 pub(super) fn own_directory(path: &Path) -> Result<(), SocketError> {
-    let Some(directory) = path.parent().filter(|directory| directory.starts_with("/tmp")) else { return Ok(()) };
+    let Some(directory) = path
+        .parent()
+        .filter(|directory| directory.starts_with("/tmp"))
+    else {
+        return Ok(());
+    };
     // A new directory belongs to this user; an existing one is examined.
     let _ = std::fs::DirBuilder::new().mode(0o755).create(directory);
     match is_safe(path) {
@@ -56,10 +66,15 @@ fn bind_unix(path: &Path) -> Result<UnixListener, SocketError> {
 }
 
 /// Binds a Unix socket with these permissions.
-pub(crate) fn bind_unix_socket(path: &Path, mode: u32) -> Result<std::os::unix::net::UnixListener, SocketError> {
+pub(crate) fn bind_unix_socket(
+    path: &Path,
+    mode: u32,
+) -> Result<std::os::unix::net::UnixListener, SocketError> {
     remove_stale(path)?;
     let listener = std::os::unix::net::UnixListener::bind(path).map_err(SocketError::System)?;
-    listener.set_nonblocking(true).map_err(SocketError::System)?;
+    listener
+        .set_nonblocking(true)
+        .map_err(SocketError::System)?;
     set_mode(path, mode).map_err(SocketError::System)?;
     Ok(listener)
 }
@@ -68,7 +83,11 @@ pub(crate) fn bind_unix_socket(path: &Path, mode: u32) -> Result<std::os::unix::
 /// in its place meanwhile, so the path is opened without following one, and what was opened is
 /// checked and changed.
 fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
-    let file = rustix::fs::open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    let file = rustix::fs::open(
+        path,
+        OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?;
     let found = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
     if found != FileType::Socket {
         return Err(io::Error::other(
@@ -114,13 +133,21 @@ pub(super) fn tcp(
 ) -> Result<TcpListener, NdnError> {
     match inherited {
         Some(listener) => Ok(TcpListener::from_std(listener)),
-        None => try_tcp(address, closing).map_err(|error| NdnError::Listen { key, address, error }),
+        None => try_tcp(address, closing).map_err(|error| NdnError::Listen {
+            key,
+            address,
+            error,
+        }),
     }
 }
 
 pub(super) fn try_tcp(address: SocketAddr, closing: &[BorrowedFd<'_>]) -> io::Result<TcpListener> {
     let bind = |address: SocketAddr, shares_port| -> io::Result<TcpListener> {
-        let socket = socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::STREAM, None)?;
+        let socket = socket2::Socket::new(
+            socket2::Domain::for_address(address),
+            socket2::Type::STREAM,
+            None,
+        )?;
         if address.is_ipv6() {
             socket.set_only_v6(false)?;
         }
@@ -131,14 +158,19 @@ pub(super) fn try_tcp(address: SocketAddr, closing: &[BorrowedFd<'_>]) -> io::Re
         socket.set_nonblocking(true)?;
         Ok(TcpListener::from_std(socket.into()))
     };
-    with_ipv4_fallback(address, |address| bind_beside(closing, |shares_port| bind(address, shares_port)))
+    with_ipv4_fallback(address, |address| {
+        bind_beside(closing, |shares_port| bind(address, shares_port))
+    })
 }
 
 /// Returns the FaceUri of an address: `tcp4://127.0.0.1:6363`, `udp6://[::1]:6363`. A mapped IPv4
 /// address is shown as IPv4.
 pub(super) fn face_uri(scheme: &str, address: SocketAddr) -> String {
     let address = canonical(address);
-    format!("{scheme}{}://{address}", if address.is_ipv4() { 4 } else { 6 })
+    format!(
+        "{scheme}{}://{address}",
+        if address.is_ipv4() { 4 } else { 6 }
+    )
 }
 
 #[cfg(test)]
@@ -148,8 +180,11 @@ mod tests {
     #[test]
     fn a_link_in_the_place_of_a_socket_opens_another_file() {
         let folder = tempfile::tempdir().unwrap();
-        let (secret, link, socket) =
-            (folder.path().join("secret"), folder.path().join("link"), folder.path().join("s"));
+        let (secret, link, socket) = (
+            folder.path().join("secret"),
+            folder.path().join("link"),
+            folder.path().join("s"),
+        );
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         std::fs::write(&secret, "").unwrap();
         std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600)).unwrap();
@@ -165,10 +200,16 @@ mod tests {
     #[test]
     fn a_machine_without_ipv6_serves_on_ipv4() {
         let no_ipv6 = |address: SocketAddr| match address.is_ipv6() {
-            true => Err(io::Error::from_raw_os_error(super::super::address::EAFNOSUPPORT)),
+            true => Err(io::Error::from_raw_os_error(
+                super::super::address::EAFNOSUPPORT,
+            )),
             false => Ok(address),
         };
-        let bound = |text: &str| with_ipv4_fallback(text.parse().unwrap(), no_ipv6).ok().map(|bound| bound.to_string());
+        let bound = |text: &str| {
+            with_ipv4_fallback(text.parse().unwrap(), no_ipv6)
+                .ok()
+                .map(|bound| bound.to_string())
+        };
         assert_eq!(bound("[::]:6363").as_deref(), Some("0.0.0.0:6363"));
         assert_eq!(bound("[::1]:6363"), None, "that one was meant");
         assert_eq!(bound("127.0.0.1:6363").as_deref(), Some("127.0.0.1:6363"));

@@ -106,7 +106,9 @@ impl Handle {
         };
         let answers: Vec<_> = self.ports.iter().map(ask).collect();
         let until = Instant::now() + Duration::from_secs(1);
-        let mut answers = answers.into_iter().map(|answer| answer.recv_timeout(until - Instant::now()).ok());
+        let mut answers = answers
+            .into_iter()
+            .map(|answer| answer.recv_timeout(until - Instant::now()).ok());
         let mut snapshot = answers.next()??;
         for other in answers {
             snapshot.add_shard(other?);
@@ -219,10 +221,18 @@ impl Ndn {
         let (ports, shard_contexts) =
             shard_channel::shard_contexts(config.shards(), config.partial_input.bytes() as usize)
                 .map_err(NdnError::Events)?;
-        let disk = config.disk.as_ref().map(|table| disk::start(&table.behind(config.content_store))).transpose()?;
+        let disk = config
+            .disk
+            .as_ref()
+            .map(|table| disk::start(&table.behind(config.content_store)))
+            .transpose()?;
         let what_if = LiveWhatIf::start(ObservedContentStore::new(&ports), config.what_if);
         let what_if = Arc::new(what_if.map_err(NdnError::Thread)?);
-        let handle = Handle { ports, disk, what_if };
+        let handle = Handle {
+            ports,
+            disk,
+            what_if,
+        };
         let origin = (source, inherited);
         Ndn::start_loops(config, origin, handle.clone(), shard_contexts, ended).inspect_err(|_| {
             handle.what_if.stop();
@@ -237,15 +247,33 @@ impl Ndn {
         shard_contexts: Vec<ShardContext>,
         ended: impl FnOnce() + Send + 'static,
     ) -> Result<Ndn, NdnError> {
-        let event_loop = |shard_context: ShardContext| EventLoop::new(config, shard_context, handle.disk.clone());
-        let mut event_loops = shard_contexts.into_iter().map(event_loop).collect::<Result<Vec<_>, _>>()?;
+        let event_loop = |shard_context: ShardContext| {
+            EventLoop::new(config, shard_context, handle.disk.clone())
+        };
+        let mut event_loops = shard_contexts
+            .into_iter()
+            .map(event_loop)
+            .collect::<Result<Vec<_>, _>>()?;
         if let Some(source) = source {
-            event_loops[0].forwarder.set_configuration(source.display().to_string());
+            event_loops[0]
+                .forwarder
+                .set_configuration(source.display().to_string());
         }
         let keys = ListenKeys::of(config);
-        let Bound { listeners, sockets, unix_file } =
-            Bound::new(config, config.shards(), &RunningListeners::default(), inherited)?;
-        let unix = listeners.unix.as_ref().and_then(|unix| Some(unix.as_ref()?.1.clone()));
+        let Bound {
+            listeners,
+            sockets,
+            unix_file,
+        } = Bound::new(
+            config,
+            config.shards(),
+            &RunningListeners::default(),
+            inherited,
+        )?;
+        let unix = listeners
+            .unix
+            .as_ref()
+            .and_then(|unix| Some(unix.as_ref()?.1.clone()));
         event_loops[0].open_neighbours(config)?;
         event_loops[0].replace_listeners(Time::ZERO, listeners)?;
         let listening = event_loops[0].listening();
@@ -265,12 +293,32 @@ impl Ndn {
                 let _on_end = on_end;
                 event_loop.run();
             };
-            let name = if number == 0 { "ndn".to_owned() } else { format!("ndn{number}") };
+            let name = if number == 0 {
+                "ndn".to_owned()
+            } else {
+                format!("ndn{number}")
+            };
             let thread = std::thread::Builder::new().name(name).spawn(run);
-            threads.push(thread.map_err(NdnError::Thread).inspect_err(|_| handle.stop())?);
+            threads.push(
+                thread
+                    .map_err(NdnError::Thread)
+                    .inspect_err(|_| handle.stop())?,
+            );
         }
-        let sockets = sockets.into_iter().filter_map(|(role, socket)| Some((role, socket?))).collect();
-        Ok(Ndn { handle, listening, is_open: keys.are_open(), unix, unix_file, keys, sockets, threads })
+        let sockets = sockets
+            .into_iter()
+            .filter_map(|(role, socket)| Some((role, socket?)))
+            .collect();
+        Ok(Ndn {
+            handle,
+            listening,
+            is_open: keys.are_open(),
+            unix,
+            unix_file,
+            keys,
+            sockets,
+            threads,
+        })
     }
 
     /// Applies the keys of another configuration that can change while the node runs. New listeners
@@ -279,10 +327,25 @@ impl Ndn {
     /// # Errors
     /// One line. Nothing has changed then.
     pub fn reload(&mut self, config: &NdnConfig) -> Result<(), NdnError> {
-        let running = RunningListeners { keys: self.keys.clone(), path: self.unix.as_deref(), sockets: &self.sockets };
-        let Bound { listeners, sockets, unix_file } =
-            Bound::new(config, self.handle.ports.len(), &running, &mut Inherited::default())?;
-        let unix = listeners.unix.as_ref().map(|unix| unix.as_ref().map(|(_, path)| path.clone()));
+        let running = RunningListeners {
+            keys: self.keys.clone(),
+            path: self.unix.as_deref(),
+            sockets: &self.sockets,
+        };
+        let Bound {
+            listeners,
+            sockets,
+            unix_file,
+        } = Bound::new(
+            config,
+            self.handle.ports.len(),
+            &running,
+            &mut Inherited::default(),
+        )?;
+        let unix = listeners
+            .unix
+            .as_ref()
+            .map(|unix| unix.as_ref().map(|(_, path)| path.clone()));
         self.listening = self.handle.reload(Reload::new(config, listeners)?)?;
         if let Some(unix) = unix {
             (self.unix, self.unix_file) = (unix, unix_file);
@@ -290,8 +353,13 @@ impl Ndn {
         self.handle.what_if.enable(config.what_if);
         self.keys = ListenKeys::of(config);
         self.is_open = self.keys.are_open();
-        self.sockets.retain(|(role, _)| !sockets.iter().any(|(changed, _)| changed == role));
-        self.sockets.extend(sockets.into_iter().filter_map(|(role, socket)| Some((role, socket?))));
+        self.sockets
+            .retain(|(role, _)| !sockets.iter().any(|(changed, _)| changed == role));
+        self.sockets.extend(
+            sockets
+                .into_iter()
+                .filter_map(|(role, socket)| Some((role, socket?))),
+        );
         Ok(())
     }
 
@@ -299,7 +367,11 @@ impl Ndn {
     pub fn sockets(&self) -> std::io::Result<Vec<HandedSocket>> {
         let handed = |(role, descriptor): &(Role, OwnedFd)| {
             let owns_file = self.unix_file.is_some() && *role == Role::NdnUnix;
-            Ok(HandedSocket { role: *role, descriptor: descriptor.try_clone()?, owns_file })
+            Ok(HandedSocket {
+                role: *role,
+                descriptor: descriptor.try_clone()?,
+                owns_file,
+            })
         };
         self.sockets.iter().map(handed).collect()
     }
@@ -321,7 +393,9 @@ impl Ndn {
         // Its thread asks the others.
         self.handle.what_if.stop();
         self.handle.stop();
-        self.threads.into_iter().for_each(|thread| drop(thread.join()));
+        self.threads
+            .into_iter()
+            .for_each(|thread| drop(thread.join()));
         self.handle.stop_disk();
     }
 }

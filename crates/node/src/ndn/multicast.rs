@@ -56,12 +56,22 @@ impl Multicast {
         let local = SocketAddr::new(path.local.ip(), group.port());
         let mtu = config.udp_mtu.unwrap_or(limits::UDP_MTU);
         let frames = Frames::new(mtu, path.mtu, config.largest_packet);
-        Ok(Multicast { socket: UdpSocket::from_std(socket.into()), group, local, frames })
+        Ok(Multicast {
+            socket: UdpSocket::from_std(socket.into()),
+            group,
+            local,
+            frames,
+        })
     }
 
     /// Sends the queue. Returns the number of lost frames.
     pub(super) fn flush(&mut self, spare: &mut SpareBuffers) -> usize {
-        let Multicast { socket, group, frames, .. } = self;
+        let Multicast {
+            socket,
+            group,
+            frames,
+            ..
+        } = self;
         frames.flush_each(spare, |frame| socket.send_to(frame, *group))
     }
 }
@@ -101,7 +111,11 @@ pub(super) fn in_scope(group: SocketAddr, index: u32) -> SocketAddr {
 
 /// Returns the link type of an interface as the configuration says.
 pub(super) fn link_type(config: &NdnConfig, interface: &str) -> LinkType {
-    match config.ad_hoc.iter().any(|name| name == interface || name == "*") {
+    match config
+        .ad_hoc
+        .iter()
+        .any(|name| name == interface || name == "*")
+    {
         true => LinkType::AdHoc,
         false => LinkType::MultiAccess,
     }

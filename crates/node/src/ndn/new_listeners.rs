@@ -24,12 +24,20 @@ pub(super) struct ListenKeys {
 
 impl ListenKeys {
     pub(super) fn of(config: &NdnConfig) -> ListenKeys {
-        ListenKeys { unix: config.unix.clone(), tcp: config.tcp, udp: config.udp, websocket: config.websocket }
+        ListenKeys {
+            unix: config.unix.clone(),
+            tcp: config.tcp,
+            udp: config.udp,
+            websocket: config.websocket,
+        }
     }
 
     /// Returns true if other machines can reach a listener.
     pub(super) fn are_open(&self) -> bool {
-        [self.tcp, self.udp, self.websocket].iter().flatten().any(|address| !address.ip().is_loopback())
+        [self.tcp, self.udp, self.websocket]
+            .iter()
+            .flatten()
+            .any(|address| !address.ip().is_loopback())
     }
 
     /// Returns true if the Unix socket at `path` is that of the other keys, too.
@@ -37,7 +45,9 @@ impl ListenKeys {
         self.unix == other.unix
             || match (&other.unix, path) {
                 (Some(UnixSetting::Path(other)), Some(path)) => other == path,
-                (Some(UnixSetting::Default), Some(path)) => default_socket_paths().iter().any(|known| known == path),
+                (Some(UnixSetting::Default), Some(path)) => {
+                    default_socket_paths().iter().any(|known| known == path)
+                }
                 _ => false,
             }
     }
@@ -74,7 +84,11 @@ pub(super) struct RunningListeners<'a> {
 impl RunningListeners<'_> {
     /// Returns the sockets that new ones replace: their addresses may overlap.
     fn closing(&self, role: Role) -> Vec<BorrowedFd<'_>> {
-        self.sockets.iter().filter(|(running, _)| *running == role).map(|(_, socket)| socket.as_fd()).collect()
+        self.sockets
+            .iter()
+            .filter(|(running, _)| *running == role)
+            .map(|(_, socket)| socket.as_fd())
+            .collect()
     }
 }
 
@@ -91,10 +105,18 @@ impl Bound {
         inherited: &mut Inherited,
     ) -> Result<Bound, NdnError> {
         let keys = ListenKeys::of(config);
-        let (mut listeners, mut sockets, mut unix_file) = (NewListeners::default(), Vec::new(), None);
+        let (mut listeners, mut sockets, mut unix_file) =
+            (NewListeners::default(), Vec::new(), None);
         if keys.tcp != running.keys.tcp {
             let closing = running.closing(Role::NdnTcp);
-            let bind = |address| tcp("tcp", address, inherited.tcp(Role::NdnTcp, address), &closing);
+            let bind = |address| {
+                tcp(
+                    "tcp",
+                    address,
+                    inherited.tcp(Role::NdnTcp, address),
+                    &closing,
+                )
+            };
             listeners.tcp = Some(keys.tcp.map(bind).transpose()?);
         }
         if keys.udp != running.keys.udp {
@@ -105,38 +127,82 @@ impl Bound {
                     false => udp_group::listen_on(inherited, threads),
                     true => udp_group::bind(address, threads, &closing),
                 };
-                bound.map_err(|error| NdnError::Listen { key: "udp", address, error })
+                bound.map_err(|error| NdnError::Listen {
+                    key: "udp",
+                    address,
+                    error,
+                })
             };
             listeners.udp = Some(keys.udp.map(bind).transpose()?.unwrap_or_default());
         }
         if keys.websocket != running.keys.websocket {
             let closing = running.closing(Role::NdnWebsocket);
-            let bind = |address| tcp("websocket", address, inherited.tcp(Role::NdnWebsocket, address), &closing);
+            let bind = |address| {
+                tcp(
+                    "websocket",
+                    address,
+                    inherited.tcp(Role::NdnWebsocket, address),
+                    &closing,
+                )
+            };
             listeners.websocket = Some(keys.websocket.map(bind).transpose()?);
         }
         // The Unix socket is last, because a failed one may leave its folder behind.
         if !running.keys.has_same_unix(&keys, running.path) {
-            let bound = keys.unix.map(|setting| unix(setting.path(), inherited)).transpose()?;
-            let own = bound.as_ref().filter(|(_, path)| !inherited.has_taken(path));
+            let bound = keys
+                .unix
+                .map(|setting| unix(setting.path(), inherited))
+                .transpose()?;
+            let own = bound
+                .as_ref()
+                .filter(|(_, path)| !inherited.has_taken(path));
             unix_file = own.map(|(_, path)| UnixFile(path.clone()));
             listeners.unix = Some(bound);
         }
-        let NewListeners { unix, tcp, udp, websocket } = &mut listeners;
+        let NewListeners {
+            unix,
+            tcp,
+            udp,
+            websocket,
+        } = &mut listeners;
         if let Some(group) = udp {
-            let descriptors = group.iter_mut().map(|udp| (*udp.socket()).as_fd().try_clone_to_owned().map(Some));
-            let descriptors = descriptors.collect::<io::Result<Vec<_>>>().map_err(NdnError::Events)?;
-            let descriptors = if descriptors.is_empty() { vec![None] } else { descriptors };
+            let descriptors = group
+                .iter_mut()
+                .map(|udp| (*udp.socket()).as_fd().try_clone_to_owned().map(Some));
+            let descriptors = descriptors
+                .collect::<io::Result<Vec<_>>>()
+                .map_err(NdnError::Events)?;
+            let descriptors = if descriptors.is_empty() {
+                vec![None]
+            } else {
+                descriptors
+            };
             sockets.extend(descriptors.into_iter().map(|socket| (Role::NdnUdp, socket)));
         }
-        let unix = unix.as_ref().map(|unix| (Role::NdnUnix, unix.as_ref().map(|(listener, _)| listener.as_fd())));
-        let tcp = tcp.as_ref().map(|tcp| (Role::NdnTcp, tcp.as_ref().map(|listener| listener.as_fd())));
-        let websocket =
-            websocket.as_ref().map(|socket| (Role::NdnWebsocket, socket.as_ref().map(|listener| listener.as_fd())));
+        let unix = unix.as_ref().map(|unix| {
+            (
+                Role::NdnUnix,
+                unix.as_ref().map(|(listener, _)| listener.as_fd()),
+            )
+        });
+        let tcp = tcp
+            .as_ref()
+            .map(|tcp| (Role::NdnTcp, tcp.as_ref().map(|listener| listener.as_fd())));
+        let websocket = websocket.as_ref().map(|socket| {
+            (
+                Role::NdnWebsocket,
+                socket.as_ref().map(|listener| listener.as_fd()),
+            )
+        });
         for (role, descriptor) in [unix, tcp, websocket].into_iter().flatten() {
             let socket = descriptor.map(|descriptor| descriptor.try_clone_to_owned());
             sockets.push((role, socket.transpose().map_err(NdnError::Events)?));
         }
-        Ok(Bound { listeners, sockets, unix_file })
+        Ok(Bound {
+            listeners,
+            sockets,
+            unix_file,
+        })
     }
 }
 

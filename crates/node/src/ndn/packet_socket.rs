@@ -33,13 +33,20 @@ impl PacketSocket {
         socket.bind(&to_sock_addr(address)?)?;
         let bound = from_sock_addr(&socket.local_addr()?)?;
         if bound.sll_hatype != libc::ARPHRD_ETHER {
-            return Err(io::Error::new(io::ErrorKind::Unsupported, "it is no Ethernet"));
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "it is no Ethernet",
+            ));
         }
         add_membership(&socket, index, group)?;
         socket.set_nonblocking(true)?;
         let mtu = mtu_of(&socket, interface)?;
         let [a, b, c, d, e, f, ..] = bound.sll_addr;
-        Ok(PacketSocket { socket, mac: [a, b, c, d, e, f], mtu })
+        Ok(PacketSocket {
+            socket,
+            mac: [a, b, c, d, e, f],
+            mtu,
+        })
     }
 
     /// Reads one frame with its header.
@@ -109,7 +116,11 @@ fn add_membership(socket: &Socket, index: u32, group: Mac) -> io::Result<()> {
             size_of::<libc::packet_mreq>() as libc::socklen_t,
         )
     };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 fn mtu_of(socket: &Socket, interface: &str) -> io::Result<usize> {

@@ -37,7 +37,10 @@ pub(super) enum Verdict {
 
 impl Budget {
     pub(super) fn new(most: usize, shards: usize) -> Self {
-        Budget { most: AtomicUsize::new(most), held: (0..shards).map(|_| AtomicUsize::new(0)).collect() }
+        Budget {
+            most: AtomicUsize::new(most),
+            held: (0..shards).map(|_| AtomicUsize::new(0)).collect(),
+        }
     }
 
     pub(super) fn verdict(&self, shard: usize) -> Verdict {
@@ -48,8 +51,13 @@ impl Budget {
             return Verdict::Fits;
         }
         let own = held(&self.held[shard]);
-        let (other, most) =
-            self.held.iter().map(held).enumerate().max_by_key(|(_, held)| *held).unwrap_or((shard, own));
+        let (other, most) = self
+            .held
+            .iter()
+            .map(held)
+            .enumerate()
+            .max_by_key(|(_, held)| *held)
+            .unwrap_or((shard, own));
         match own >= most {
             // At most half, because another shard may hold the most after that.
             true => Verdict::GiveUp((sum - limit / 8 * 7).min(own.div_ceil(2))),
@@ -69,7 +77,12 @@ pub(super) struct PartialInput {
 
 impl PartialInput {
     pub(super) fn new(budget: Arc<Budget>, shard: usize) -> Self {
-        PartialInput { budget, shard, connections: 0, fragments: 0 }
+        PartialInput {
+            budget,
+            shard,
+            connections: 0,
+            fragments: 0,
+        }
     }
 
     /// Changes the budget of all shards.
@@ -170,7 +183,10 @@ mod tests {
         fn new(most: usize, shards: usize) -> World {
             let budget = Arc::new(Budget::new(most, shards));
             let part = |shard| (PartialInput::new(budget.clone(), shard), Held::new());
-            World { shards: (0..shards).map(part).collect(), given_up: Vec::new() }
+            World {
+                shards: (0..shards).map(part).collect(),
+                given_up: Vec::new(),
+            }
         }
 
         fn set(&mut self, now: Time, shard: usize, id: u64, bytes: usize) {
@@ -188,14 +204,21 @@ mod tests {
                 Verdict::Fits => {}
                 Verdict::Wake(other) => {
                     let verdict = self.shards[other].0.verdict();
-                    assert!(!matches!(verdict, Verdict::Wake(_)), "the largest has nobody to wake");
+                    assert!(
+                        !matches!(verdict, Verdict::Wake(_)),
+                        "the largest has nobody to wake"
+                    );
                     self.obey(other, verdict);
                 }
                 Verdict::GiveUp(bytes) => {
                     let (part, held) = &mut self.shards[shard];
-                    let holder =
-                        |(id, (bytes, since)): (&u64, &(usize, Time))| Holder { id: *id, bytes: *bytes, since: *since };
-                    let gone: Vec<u64> = victims(held.iter().map(holder).collect(), bytes).collect();
+                    let holder = |(id, (bytes, since)): (&u64, &(usize, Time))| Holder {
+                        id: *id,
+                        bytes: *bytes,
+                        since: *since,
+                    };
+                    let gone: Vec<u64> =
+                        victims(held.iter().map(holder).collect(), bytes).collect();
                     let least = gone.iter().map(|id| held[id].0).min().unwrap();
                     for id in gone {
                         let (bytes, _) = held.remove(&id).unwrap();
@@ -203,8 +226,14 @@ mod tests {
                         self.given_up.push((shard, id));
                     }
                     let largest_left = held.values().map(|(bytes, _)| *bytes).max().unwrap_or(0);
-                    assert!(largest_left < least * 2, "{largest_left} stays and {least} went");
-                    assert_eq!(part.held(), held.values().map(|(bytes, _)| *bytes).sum::<usize>());
+                    assert!(
+                        largest_left < least * 2,
+                        "{largest_left} stays and {least} went"
+                    );
+                    assert_eq!(
+                        part.held(),
+                        held.values().map(|(bytes, _)| *bytes).sum::<usize>()
+                    );
                     let verdict = part.verdict();
                     self.obey(shard, verdict);
                 }
@@ -228,7 +257,11 @@ mod tests {
                 // Every tenth connection is honest: it holds little.
                 let bytes = random.below(if id % 10 == 0 { 200 } else { 8000 }) as usize;
                 world.set(Time::from_millis(step), shard, id, bytes);
-                assert!(world.sum() <= most, "seed {seed}, step {step}: {} of {most}", world.sum());
+                assert!(
+                    world.sum() <= most,
+                    "seed {seed}, step {step}: {} of {most}",
+                    world.sum()
+                );
             }
             assert!(most > 60_000 || !world.given_up.is_empty(), "seed {seed}");
             let honest = world.given_up.iter().filter(|(_, id)| id % 10 == 0).count();
@@ -238,7 +271,11 @@ mod tests {
 
     #[test]
     fn among_equals_the_oldest_goes_first() {
-        let holder = |id, bytes, since| Holder { id, bytes, since: Time::from_millis(since) };
+        let holder = |id, bytes, since| Holder {
+            id,
+            bytes,
+            since: Time::from_millis(since),
+        };
         let holders = vec![
             holder(1, 5000, 30),
             holder(2, 8000, 20),

@@ -32,7 +32,10 @@ pub(super) fn path_to(peer: SocketAddr, interface: Option<&str>) -> io::Result<P
         socket.bind_device(Some(interface.as_bytes()))?;
     }
     socket.connect(&peer.into())?;
-    let local = socket.local_addr()?.as_socket().ok_or(io::ErrorKind::Unsupported)?;
+    let local = socket
+        .local_addr()?
+        .as_socket()
+        .ok_or(io::ErrorKind::Unsupported)?;
     let mtu = match peer {
         SocketAddr::V4(_) => (ip_mtu(&socket)? as usize).saturating_sub(IPV4_HEADERS),
         SocketAddr::V6(_) => (ipv6_mtu(&socket)? as usize).saturating_sub(IPV6_HEADERS),

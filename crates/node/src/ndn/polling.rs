@@ -31,7 +31,13 @@ impl Polling {
         if !is_only_shard {
             spin.forbid();
         }
-        Polling { spin, active: Vec::new(), polls: 0, packets: 0, others_until: Time::ZERO }
+        Polling {
+            spin,
+            active: Vec::new(),
+            polls: 0,
+            packets: 0,
+            others_until: Time::ZERO,
+        }
     }
 
     /// Records that an application has rung.
@@ -71,7 +77,8 @@ impl Polling {
 
     /// Forgets the faces that were not active lately. Their applications ring.
     pub(super) fn forget_inactive(&mut self, now: Time) {
-        self.active.retain(|(_, last)| now.since(*last) < limits::ACTIVE);
+        self.active
+            .retain(|(_, last)| now.since(*last) < limits::ACTIVE);
     }
 
     /// Records the duration of a wait, with the poll.
@@ -115,7 +122,8 @@ mod tests {
     #[test]
     fn faces_that_are_silent_or_too_many_are_polled() {
         let Some(mut polling) = busy() else { return };
-        (0..limits::POLLED_FACES as u64).for_each(|number| polling.on_bell(Time::ZERO, FaceId(256 + number)));
+        (0..limits::POLLED_FACES as u64)
+            .for_each(|number| polling.on_bell(Time::ZERO, FaceId(256 + number)));
         assert!(polling.is_due(Time::ZERO));
         polling.on_bell(Time::from_nanos(1), FaceId(1000));
         assert!(!polling.is_due(Time::ZERO));

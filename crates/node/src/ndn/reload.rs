@@ -40,7 +40,10 @@ pub(super) struct Settings {
 
 impl Settings {
     pub(super) fn of(config: &NdnConfig) -> Self {
-        let strategies = config.strategies.iter().map(|choice| (choice.prefix.clone(), choice.strategy.clone()));
+        let strategies = config
+            .strategies
+            .iter()
+            .map(|choice| (choice.prefix.clone(), choice.strategy.clone()));
         Settings {
             content_store: config.content_store,
             policy: config.policy.clone(),

@@ -43,7 +43,17 @@ impl Port {
         let (commands, receiver) = mpsc::channel();
         let (woken, pending) = (AtomicBool::new(false), AtomicU64::new(0));
         let (waiting, strangers) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        (Port { commands, waker, woken, waiting, strangers, pending }, receiver)
+        (
+            Port {
+                commands,
+                waker,
+                woken,
+                waiting,
+                strangers,
+                pending,
+            },
+            receiver,
+        )
     }
 
     pub(super) fn send(&self, command: Command) {
@@ -115,7 +125,10 @@ pub(super) struct ShardContext {
 
 /// Creates the contexts of so many shards, which share a budget of so many bytes for partial input,
 /// and the queues to them.
-pub(super) fn shard_contexts(shards: usize, partial_input: usize) -> io::Result<(Arc<[Port]>, Vec<ShardContext>)> {
+pub(super) fn shard_contexts(
+    shards: usize,
+    partial_input: usize,
+) -> io::Result<(Arc<[Port]>, Vec<ShardContext>)> {
     let mut polls = Vec::new();
     let mut ports = Vec::new();
     for _ in Shard::all(shards) {
@@ -131,7 +144,13 @@ pub(super) fn shard_contexts(shards: usize, partial_input: usize) -> io::Result<
     let shard_context = |(shard, (poll, commands))| {
         let shard_channel = ShardChannel::new(shard, ports.clone(), dispatch.clone());
         let partial = PartialInput::new(budget.clone(), shard.number());
-        ShardContext { poll, commands, shard_channel, start, partial }
+        ShardContext {
+            poll,
+            commands,
+            shard_channel,
+            start,
+            partial,
+        }
     };
     let shard_contexts = Shard::all(shards).zip(polls).map(shard_context).collect();
     Ok((ports, shard_contexts))
@@ -156,7 +175,15 @@ impl ShardChannel {
     pub(super) fn new(shard: Shard, ports: Arc<[Port]>, dispatch: Dispatch) -> Self {
         let frames = ports.iter().map(|_| Batch::new()).collect();
         let sends = ports.iter().map(|_| Batch::new()).collect();
-        ShardChannel { shard, ports, dispatch, frames, sends, spare: SpareBuffers::default(), dropped: Vec::new() }
+        ShardChannel {
+            shard,
+            ports,
+            dispatch,
+            frames,
+            sends,
+            spare: SpareBuffers::default(),
+            dropped: Vec::new(),
+        }
     }
 
     /// Takes the buffers of a processed batch back.
@@ -186,7 +213,9 @@ impl ShardChannel {
             return true;
         }
         let pending = |shard: usize| self.ports[shard].pending.load(Ordering::Acquire);
-        let Some(homes) = self.dispatch.homes(frame, pending) else { return true };
+        let Some(homes) = self.dispatch.homes(frame, pending) else {
+            return true;
+        };
         let own = self.shard.number();
         for shard in homes.iter().filter(|shard| *shard != own) {
             self.frames[shard].push(face, frame, &mut self.spare);
@@ -224,7 +253,9 @@ impl ShardChannel {
         let batch = self.frames[shard].take();
         match self.ports[shard].reserve(batch.weight()) {
             true => self.ports[shard].send(Command::Frames(batch)),
-            false => self.dropped.extend(batch.items.iter().map(|(face, _)| *face)),
+            false => self
+                .dropped
+                .extend(batch.items.iter().map(|(face, _)| *face)),
         }
     }
 
@@ -232,7 +263,9 @@ impl ShardChannel {
         let batch = self.sends[shard].take();
         match self.ports[shard].reserve(batch.weight()) {
             true => self.ports[shard].send(Command::Sends(batch)),
-            false => self.dropped.extend(batch.items.iter().map(|((face, _), _)| *face)),
+            false => self
+                .dropped
+                .extend(batch.items.iter().map(|((face, _), _)| *face)),
         }
     }
 
@@ -257,7 +290,10 @@ mod tests {
         let weight = 8_000 + crate::limits::STRANGER_BYTES;
         let strangers = (0..).take_while(|_| port.reserve_stranger(weight)).count();
         assert_eq!(strangers, STRANGERS_BYTES / weight);
-        assert!(port.reserve(SHARD_CHANNEL_BYTES), "packets have their own room");
+        assert!(
+            port.reserve(SHARD_CHANNEL_BYTES),
+            "packets have their own room"
+        );
         assert!(!port.reserve(1));
         (0..strangers).for_each(|_| port.stranger_taken(weight));
         assert!(port.reserve_stranger(STRANGERS_BYTES) && !port.reserve_stranger(1));
@@ -277,7 +313,10 @@ mod tests {
         for number in 0..4000u32 {
             let name: Name = format!("/slow/{number}").parse().unwrap();
             content[..4].copy_from_slice(&number.to_be_bytes());
-            let interest = InterestBuilder::new(name).nonce(number).application_parameters(&content).build();
+            let interest = InterestBuilder::new(name)
+                .nonce(number)
+                .application_parameters(&content)
+                .build();
             elsewhere += usize::from(!shards[0].is_for_here(FaceId(256), &interest));
             if number % 10 == 0 {
                 shards[0].flush();
@@ -295,6 +334,10 @@ mod tests {
         }
         assert_eq!(waiting + dropped, elsewhere, "each is there, or is counted");
         assert!(bytes <= SHARD_CHANNEL_BYTES);
-        assert_eq!(shards[1].own().waiting.load(Ordering::Relaxed), 0, "there is room again");
+        assert_eq!(
+            shards[1].own().waiting.load(Ordering::Relaxed),
+            0,
+            "there is room again"
+        );
     }
 }

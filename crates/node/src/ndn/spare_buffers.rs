@@ -37,10 +37,18 @@ mod tests {
         let mut spare = SpareBuffers::default();
         let mut queues: Vec<Vec<u8>> = (0..100).map(|n| vec![1; 1000 + n]).collect();
         queues.push(vec![1; SPARE_BUFFER_BYTES + 1]);
-        queues.iter_mut().rev().for_each(|queue| spare.take_back(queue));
+        queues
+            .iter_mut()
+            .rev()
+            .for_each(|queue| spare.take_back(queue));
         assert!(queues.iter().all(|queue| queue.capacity() == 0));
-        assert!(spare.0.len() == SPARE_BUFFERS && spare.0.iter().all(|buffer| buffer.capacity() < 2000));
+        assert!(
+            spare.0.len() == SPARE_BUFFERS && spare.0.iter().all(|buffer| buffer.capacity() < 2000)
+        );
         spare.provide(&mut queues[0]);
-        assert!(queues[0].is_empty() && queues[0].capacity() >= 1000, "used again, without what it held");
+        assert!(
+            queues[0].is_empty() && queues[0].capacity() >= 1000,
+            "used again, without what it held"
+        );
     }
 }

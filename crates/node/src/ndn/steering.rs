@@ -20,8 +20,8 @@
 #![allow(unsafe_code)]
 
 use libc::{
-    BPF_A, BPF_ABS, BPF_ADD, BPF_ALU, BPF_B, BPF_H, BPF_IMM, BPF_IND, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_LDX,
-    BPF_MEM, BPF_MSH, BPF_MUL, BPF_RET, BPF_RSH, BPF_ST, BPF_X, sock_filter,
+    BPF_A, BPF_ABS, BPF_ADD, BPF_ALU, BPF_B, BPF_H, BPF_IMM, BPF_IND, BPF_JEQ, BPF_JMP, BPF_K,
+    BPF_LD, BPF_LDX, BPF_MEM, BPF_MSH, BPF_MUL, BPF_RET, BPF_RSH, BPF_ST, BPF_X, sock_filter,
 };
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -46,7 +46,10 @@ impl Steering {
 
     fn with_key(words: [u64; WORDS.div_ceil(2)], sockets: usize) -> Self {
         let halves = |index: usize| (words[index / 2] >> (index % 2 * 32)) as u32;
-        Steering { key: std::array::from_fn(halves), sockets: sockets.max(1) as u32 }
+        Steering {
+            key: std::array::from_fn(halves),
+            sockets: sockets.max(1) as u32,
+        }
     }
 
     /// Returns the number of sockets.
@@ -78,7 +81,10 @@ impl Steering {
     /// The socket belongs to no group, or the kernel does not have this option.
     pub(super) fn attach(&self, socket: &impl AsFd) -> io::Result<()> {
         let program = self.program();
-        let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
+        let program = libc::sock_fprog {
+            len: program.len() as u16,
+            filter: program.as_ptr().cast_mut(),
+        };
         // SAFETY: the descriptor is open for as long as `socket` is borrowed. The kernel reads the
         // sock_fprog and the `len` instructions behind its pointer during the call, and writes
         // neither; both outlive it.
@@ -91,7 +97,11 @@ impl Steering {
                 size_of::<libc::sock_fprog>() as libc::socklen_t,
             )
         };
-        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        if result == 0 {
+            Ok(())
+        } else {
+            Err(io::Error::last_os_error())
+        }
     }
 
     /// Returns the program. It sees the UDP payload; the IP header is at [`libc::SKF_NET_OFF`].
@@ -102,12 +112,22 @@ impl Steering {
         let mut program = vec![
             load(BPF_B, 0),
             step(BPF_ALU | BPF_RSH | BPF_K, 4),
-            sock_filter { code: (BPF_JMP | BPF_JEQ | BPF_K) as u16, jt: 0, jf: v4.len() as u8, k: 4 },
+            sock_filter {
+                code: (BPF_JMP | BPF_JEQ | BPF_K) as u16,
+                jt: 0,
+                jf: v4.len() as u8,
+                k: 4,
+            },
         ];
         program.extend(v4);
         program.extend([
             load(BPF_B, 6),
-            sock_filter { code: (BPF_JMP | BPF_JEQ | BPF_K) as u16, jt: 1, jf: 0, k: libc::IPPROTO_UDP as u32 },
+            sock_filter {
+                code: (BPF_JMP | BPF_JEQ | BPF_K) as u16,
+                jt: 1,
+                jf: 0,
+                k: libc::IPPROTO_UDP as u32,
+            },
             // Behind extension headers, the port is not looked for: the first thread passes these
             // datagrams on.
             step(BPF_RET | BPF_K, 0),
@@ -166,7 +186,12 @@ fn load(size: u32, offset: u32) -> sock_filter {
 }
 
 fn step(code: u32, k: u32) -> sock_filter {
-    sock_filter { code: code as u16, jt: 0, jf: 0, k }
+    sock_filter {
+        code: code as u16,
+        jt: 0,
+        jf: 0,
+        k,
+    }
 }
 
 #[cfg(test)]
@@ -182,13 +207,17 @@ mod tests {
         for _ in 0..count {
             let socket = Socket::new(Domain::for_address(address), Type::DGRAM, None).unwrap();
             socket.set_reuse_port(true).unwrap();
-            let at = bound.first().map_or(address, |first| first.local_addr().unwrap());
+            let at = bound
+                .first()
+                .map_or(address, |first| first.local_addr().unwrap());
             if at.is_ipv6() {
                 socket.set_only_v6(false).unwrap();
             }
             socket.bind(&at.into()).unwrap();
             let socket = UdpSocket::from(socket);
-            socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+            socket
+                .set_read_timeout(Some(Duration::from_secs(10)))
+                .unwrap();
             bound.push(socket);
         }
         bound
@@ -198,11 +227,14 @@ mod tests {
     /// each of them has to be passed on.
     #[test]
     fn the_kernel_chooses_another_socket() {
-        for (wildcard, senders) in
-            [("0.0.0.0:0", &["127.0.0.1", "127.1.2.3"][..]), ("[::]:0", &["127.0.0.1", "127.9.8.7", "::1"])]
-        {
+        for (wildcard, senders) in [
+            ("0.0.0.0:0", &["127.0.0.1", "127.1.2.3"][..]),
+            ("[::]:0", &["127.0.0.1", "127.9.8.7", "::1"]),
+        ] {
             for count in [2, 3] {
-                let Ok(_ipv6) = UdpSocket::bind(wildcard) else { continue };
+                let Ok(_ipv6) = UdpSocket::bind(wildcard) else {
+                    continue;
+                };
                 let sockets = group(wildcard.parse().unwrap(), count);
                 let steering = Steering::new(count);
                 steering.attach(&sockets[0]).unwrap();
@@ -211,7 +243,12 @@ mod tests {
                 for number in 0..40 {
                     let host = senders[number % senders.len()];
                     let sender = UdpSocket::bind((host, 0)).unwrap();
-                    sender.send_to(&[number as u8], (if host == "::1" { host } else { "127.0.0.1" }, port)).unwrap();
+                    sender
+                        .send_to(
+                            &[number as u8],
+                            (if host == "::1" { host } else { "127.0.0.1" }, port),
+                        )
+                        .unwrap();
                     let at = steering.socket_of(sender.local_addr().unwrap());
                     let mut buffer = [0; 10];
                     let received = sockets[at].recv_from(&mut buffer);
@@ -237,7 +274,11 @@ mod tests {
                 used[steering.socket_of(SocketAddr::new([10, b, c, d].into(), port))] += 1;
             }
             let fair = 6400 / sockets;
-            assert!(used.iter().all(|peers| (fair / 2..=fair * 2).contains(peers)), "{used:?}");
+            assert!(
+                used.iter()
+                    .all(|peers| (fair / 2..=fair * 2).contains(peers)),
+                "{used:?}"
+            );
         }
     }
 }

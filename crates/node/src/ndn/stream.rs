@@ -71,7 +71,11 @@ impl Output {
     }
 
     /// Writes the queue as far as the peer accepts it. `Err` if the peer is gone.
-    pub(super) fn flush(&mut self, socket: &mut Socket, spare: &mut SpareBuffers) -> io::Result<()> {
+    pub(super) fn flush(
+        &mut self,
+        socket: &mut Socket,
+        spare: &mut SpareBuffers,
+    ) -> io::Result<()> {
         while self.written < self.bytes.len() {
             match socket.write(&self.bytes[self.written..]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
@@ -174,7 +178,15 @@ pub(super) enum Framed {
 impl StreamConnection {
     pub(super) fn new(socket: Socket, largest_frame: usize) -> Self {
         let (partial, output) = (Partial::default(), Output::default());
-        StreamConnection { socket, partial, largest_frame, skip: 0, speaks_ndn: false, output, ending: false }
+        StreamConnection {
+            socket,
+            partial,
+            largest_frame,
+            skip: 0,
+            speaks_ndn: false,
+            output,
+            ending: false,
+        }
     }
 
     /// Returns the incomplete packet.
@@ -186,7 +198,9 @@ impl StreamConnection {
     /// know its length.
     pub(super) fn give_up(&mut self) -> bool {
         // With a limit of 0, the packet is too large, and the error has its length.
-        let Err(FrameError::TooLarge { total, .. }) = frame(&self.partial.bytes, 0) else { return false };
+        let Err(FrameError::TooLarge { total, .. }) = frame(&self.partial.bytes, 0) else {
+            return false;
+        };
         self.skip = (total as usize).saturating_sub(self.partial.bytes.len());
         self.partial = Partial::default();
         true
@@ -202,14 +216,21 @@ impl StreamConnection {
     }
 
     /// Reads once into `buffer` behind the kept bytes, and finds the frames there.
-    pub(super) fn read(&mut self, now: Time, buffer: &mut [u8], frames: &mut Vec<Framed>) -> Reading {
+    pub(super) fn read(
+        &mut self,
+        now: Time,
+        buffer: &mut [u8],
+        frames: &mut Vec<Framed>,
+    ) -> Reading {
         frames.clear();
         let kept = self.partial.restore(buffer);
         let read = match self.socket.read(&mut buffer[kept..]) {
             Ok(0) => return Reading::Closed(None),
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Reading::Drained,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Reading::Frames { more: true },
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                return Reading::Frames { more: true };
+            }
             Err(error) => return Reading::Closed(Some(error.to_string())),
         };
         // A stream that returns less than there is room for has no more, and raises an event when
@@ -218,7 +239,8 @@ impl StreamConnection {
         let more = self.ending || kept + read == buffer.len() || self.socket.may_have_more();
         match self.find_frames(&buffer[..kept + read], frames) {
             Ok(rest) => {
-                self.partial.keep(now, [&buffer[rest..kept + read], &[]], rest > 0);
+                self.partial
+                    .keep(now, [&buffer[rest..kept + read], &[]], rest > 0);
                 Reading::Frames { more }
             }
             Err(why) => Reading::NotNdn(why),
@@ -234,7 +256,10 @@ impl StreamConnection {
             match frame(&bytes[at..], self.largest_frame) {
                 Ok(Some(length)) => {
                     if !self.speaks_ndn && !begins_ndn(&bytes[at..at + length]) {
-                        return Err("what it sends is not NDN: its first link packet contains no packet".to_owned());
+                        return Err(
+                            "what it sends is not NDN: its first link packet contains no packet"
+                                .to_owned(),
+                        );
                     }
                     self.speaks_ndn = true;
                     frames.push(match SharedMemory::of(&bytes[at..at + length]) {
@@ -288,7 +313,13 @@ mod tests {
     fn connection() -> (StreamConnection, net::UnixStream) {
         let (ours, theirs) = net::UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
-        (StreamConnection::new(Socket::Unix(UnixSocket::new(UnixStream::from_std(ours))), FRAME_BYTES), theirs)
+        (
+            StreamConnection::new(
+                Socket::Unix(UnixSocket::new(UnixStream::from_std(ours))),
+                FRAME_BYTES,
+            ),
+            theirs,
+        )
     }
 
     fn element(typ: u8, length: usize) -> Vec<u8> {
@@ -349,20 +380,44 @@ mod tests {
         let mut packet = element(6, 8000);
         let mut read = |connection: &mut StreamConnection, millis| {
             connection.read(Time::from_millis(millis), &mut buffer, &mut frames);
-            (connection.partial.held(), connection.partial.since(), frames.len())
+            (
+                connection.partial.held(),
+                connection.partial.since(),
+                frames.len(),
+            )
         };
         assert_eq!(read(&mut connection, 0), (0, None, 0));
         peer.write_all(&packet[..10]).unwrap();
-        assert_eq!(read(&mut connection, 1), (10, Some(Time::from_millis(1)), 0));
+        assert_eq!(
+            read(&mut connection, 1),
+            (10, Some(Time::from_millis(1)), 0)
+        );
         peer.write_all(&packet[10..7000]).unwrap();
-        assert_eq!(read(&mut connection, 2), (7000, Some(Time::from_millis(1)), 0), "it is the same packet");
-        peer.write_all(&[&packet[7000..], &packet[..20]].concat()).unwrap();
-        assert_eq!(read(&mut connection, 3), (20, Some(Time::from_millis(3)), 1), "it is another");
+        assert_eq!(
+            read(&mut connection, 2),
+            (7000, Some(Time::from_millis(1)), 0),
+            "it is the same packet"
+        );
+        peer.write_all(&[&packet[7000..], &packet[..20]].concat())
+            .unwrap();
+        assert_eq!(
+            read(&mut connection, 3),
+            (20, Some(Time::from_millis(3)), 1),
+            "it is another"
+        );
         assert!(connection.give_up());
-        assert_eq!((connection.partial.held(), connection.partial.since()), (0, None));
+        assert_eq!(
+            (connection.partial.held(), connection.partial.since()),
+            (0, None)
+        );
         packet.drain(..20);
-        peer.write_all(&[&packet[..], &element(6, 5)].concat()).unwrap();
-        assert_eq!(read(&mut connection, 4), (0, None, 1), "the next packet is found");
+        peer.write_all(&[&packet[..], &element(6, 5)].concat())
+            .unwrap();
+        assert_eq!(
+            read(&mut connection, 4),
+            (0, None, 1),
+            "the next packet is found"
+        );
         peer.write_all(&[6]).unwrap();
         assert_eq!(read(&mut connection, 5), (1, Some(Time::from_millis(5)), 0));
         assert!(!connection.give_up(), "its length is not known yet");

@@ -62,7 +62,14 @@ impl StreamPlaces {
     /// Adds an accepted connection.
     pub(super) fn insert(&mut self, now: Time, face: FaceId, address: IpAddr) -> Activity {
         let activity = Activity::default();
-        self.places.insert(face, Place { address, accepted: now, activity: activity.clone() });
+        self.places.insert(
+            face,
+            Place {
+                address,
+                accepted: now,
+                activity: activity.clone(),
+            },
+        );
         activity
     }
 
@@ -72,7 +79,12 @@ impl StreamPlaces {
 
     /// Returns the least entitled connection if there are `most` places. `may_go` selects those
     /// that may be closed.
-    pub(super) fn least_entitled(&mut self, now: Time, most: usize, may_go: impl Fn(FaceId) -> bool) -> Option<FaceId> {
+    pub(super) fn least_entitled(
+        &mut self,
+        now: Time,
+        most: usize,
+        may_go: impl Fn(FaceId) -> bool,
+    ) -> Option<FaceId> {
         // An old order may be wrong by now.
         if now.since(self.ranked) < limits::ENTITLEMENT
             && let Some(face) = self.next_unchanged(&may_go)
@@ -101,14 +113,26 @@ impl StreamPlaces {
         let (mut silent, mut active) = (Vec::new(), Vec::new());
         for (face, place) in self.places.iter().filter(|(face, _)| may_go(**face)) {
             let last_packet = place.activity.last_packet();
-            let claims = if last_packet.is_none() { &mut silent } else { &mut active };
-            claims.push(Claim::new((*face, last_packet), place.address, last_packet.unwrap_or(place.accepted)));
+            let claims = if last_packet.is_none() {
+                &mut silent
+            } else {
+                &mut active
+            };
+            claims.push(Claim::new(
+                (*face, last_packet),
+                place.address,
+                last_packet.unwrap_or(place.accepted),
+            ));
         }
         let too_many_silent = silent.len() > most / 4 || active.is_empty();
         let mut claims = if too_many_silent { silent } else { active };
         sort_by_entitlement(&mut claims);
         let kept = claims.len().saturating_sub((most / 32).max(1));
-        self.next = claims.into_iter().skip(kept).map(|claim| claim.of).collect();
+        self.next = claims
+            .into_iter()
+            .skip(kept)
+            .map(|claim| claim.of)
+            .collect();
     }
 }
 
@@ -144,9 +168,16 @@ mod tests {
 
         fn accept(&mut self, address: [u8; 4]) -> FaceId {
             self.now += Duration::from_micros(200);
-            let World { places, with_routes, now, .. } = self;
+            let World {
+                places,
+                with_routes,
+                now,
+                ..
+            } = self;
             if places.places.len() == MOST {
-                let least = places.least_entitled(*now, MOST, |face| !with_routes.contains(&face)).unwrap();
+                let least = places
+                    .least_entitled(*now, MOST, |face| !with_routes.contains(&face))
+                    .unwrap();
                 assert!(!with_routes.contains(&least), "a route loses its face");
                 places.remove(least);
                 self.closed.push(least);
@@ -178,18 +209,28 @@ mod tests {
 
     #[test]
     fn a_crowd_shuts_out_newcomers_or_closes_those_with_history() {
-        for (seed, crowd) in [(1, Crowding::Silent), (2, Crowding::Active), (3, Crowding::Wide)] {
+        for (seed, crowd) in [
+            (1, Crowding::Silent),
+            (2, Crowding::Active),
+            (3, Crowding::Wide),
+        ] {
             let mut random = Streams::new(seed).stream("crowd");
             let mut world = World::new();
             // A silent producer, and some clients with history in the network of the crowd.
             let producer = world.accept([192, 0, 2, 1]);
             world.with_routes.push(producer);
-            let old: Vec<FaceId> = (0..20).map(|host| world.accept([10, 98, 7, host])).collect();
+            let old: Vec<FaceId> = (0..20)
+                .map(|host| world.accept([10, 98, 7, host]))
+                .collect();
             old.iter().for_each(|face| assert!(world.packet(*face)));
             let mut newcomers = Vec::new();
             for number in 0..10_000 {
                 let [_, b, c, d] = (random.below(1 << 24) as u32).to_be_bytes();
-                let face = world.accept(if crowd == Crowding::Wide { [b | 1, c, d, 9] } else { [10, 98, 7, 200] });
+                let face = world.accept(if crowd == Crowding::Wide {
+                    [b | 1, c, d, 9]
+                } else {
+                    [10, 98, 7, 200]
+                });
                 if crowd == Crowding::Active {
                     world.packet(face);
                 }
@@ -199,14 +240,27 @@ mod tests {
                 // Its first packet comes 10 ms later.
                 if number % 100 == 50 {
                     let newest = newcomers[newcomers.len() - 1];
-                    assert!(world.packet(newest), "{crowd:?}: a newcomer had no time for a packet");
-                    assert!(old.iter().all(|face| world.packet(*face)), "{crowd:?}: a client was displaced");
+                    assert!(
+                        world.packet(newest),
+                        "{crowd:?}: a newcomer had no time for a packet"
+                    );
+                    assert!(
+                        old.iter().all(|face| world.packet(*face)),
+                        "{crowd:?}: a client was displaced"
+                    );
                 }
             }
-            assert!(newcomers.iter().all(|face| world.packet(*face)), "{crowd:?}: a newcomer was displaced");
+            assert!(
+                newcomers.iter().all(|face| world.packet(*face)),
+                "{crowd:?}: a newcomer was displaced"
+            );
             assert!(world.packet(producer));
             assert_eq!(world.places.places.len(), MOST);
-            assert_eq!(world.closed.len() as u64, world.accepted - MOST as u64, "one is closed for one");
+            assert_eq!(
+                world.closed.len() as u64,
+                world.accepted - MOST as u64,
+                "one is closed for one"
+            );
         }
     }
 
@@ -215,7 +269,11 @@ mod tests {
         let mut world = World::new();
         let faces: Vec<FaceId> = (0..MOST).map(|_| world.accept([10, 0, 0, 1])).collect();
         world.accept([10, 0, 0, 1]);
-        assert_eq!(world.closed, [faces[0]], "the oldest of the silent goes first");
+        assert_eq!(
+            world.closed,
+            [faces[0]],
+            "the oldest of the silent goes first"
+        );
         assert!(world.packet(faces[1]));
         world.accept([10, 0, 0, 1]);
         assert_eq!(world.closed, [faces[0], faces[2]]);
@@ -229,7 +287,12 @@ mod tests {
         const FEW: usize = 40;
         let mut world = World::new();
         let faces: Vec<FaceId> = (0..FEW).map(|_| world.accept([10, 0, 0, 1])).collect();
-        let World { places, activities, now, .. } = &mut world;
+        let World {
+            places,
+            activities,
+            now,
+            ..
+        } = &mut world;
         let (is_ranked, is_active) = (Cell::new(false), Cell::new(false));
         let may_go = |face| {
             if is_ranked.get() && !is_active.replace(true) {
@@ -247,7 +310,15 @@ mod tests {
     fn a_connection_is_closed_though_all_have_routes() {
         let mut world = World::new();
         let faces: Vec<FaceId> = (0..MOST).map(|_| world.accept([10, 0, 0, 1])).collect();
-        assert_eq!(world.places.least_entitled(world.now, MOST, |_| false), None);
-        assert_eq!(world.places.least_entitled(world.now, MOST, |face| face == faces[7]), Some(faces[7]));
+        assert_eq!(
+            world.places.least_entitled(world.now, MOST, |_| false),
+            None
+        );
+        assert_eq!(
+            world
+                .places
+                .least_entitled(world.now, MOST, |face| face == faces[7]),
+            Some(faces[7])
+        );
     }
 }

@@ -107,13 +107,19 @@ mod tests {
         let peer = "192.0.2.1:6363".parse().unwrap();
         faces.insert(FaceId(300), peer, false);
         faces.insert(FaceId(301), peer, true);
-        assert_eq!((faces.get(peer), faces.on_demand(), faces.all().len()), (Some(FaceId(301)), 1, 2));
+        assert_eq!(
+            (faces.get(peer), faces.on_demand(), faces.all().len()),
+            (Some(FaceId(301)), 1, 2)
+        );
         faces.remove(FaceId(300));
         assert_eq!((faces.get(peer), faces.on_demand()), (Some(FaceId(301)), 0));
         faces.set_permanent(FaceId(301), false);
         faces.set_permanent(FaceId(999), true);
         assert_eq!(faces.on_demand(), 1);
         faces.remove(FaceId(301));
-        assert_eq!((faces.get(peer), faces.on_demand(), faces.all().len()), (None, 0, 0));
+        assert_eq!(
+            (faces.get(peer), faces.on_demand(), faces.all().len()),
+            (None, 0, 0)
+        );
     }
 }

@@ -23,19 +23,29 @@ use std::os::fd::BorrowedFd;
 
 /// Binds the sockets for so many threads. The address may overlap those of sockets that are about
 /// to close.
-pub(super) fn bind(address: SocketAddr, threads: usize, closing: &[BorrowedFd<'_>]) -> io::Result<Vec<UdpListener>> {
-    let first =
-        with_ipv4_fallback(address, |address| bind_beside(closing, |shares_port| bind_udp(address, shares_port)));
+pub(super) fn bind(
+    address: SocketAddr,
+    threads: usize,
+    closing: &[BorrowedFd<'_>],
+) -> io::Result<Vec<UdpListener>> {
+    let first = with_ipv4_fallback(address, |address| {
+        bind_beside(closing, |shares_port| bind_udp(address, shares_port))
+    });
     if closing.len() > 1 {
         // They are a group themselves, and stay one if the reload is refused.
-        closing.iter().try_for_each(|socket| SockRef::from(socket).set_reuse_port(true))?;
+        closing
+            .iter()
+            .try_for_each(|socket| SockRef::from(socket).set_reuse_port(true))?;
     }
     listen_on(vec![first?], threads)
 }
 
 /// Returns listeners for so many threads on these sockets of one address, and on more that are
 /// bound beside them. At least one socket is given.
-pub(super) fn listen_on(mut sockets: Vec<UdpSocket>, threads: usize) -> io::Result<Vec<UdpListener>> {
+pub(super) fn listen_on(
+    mut sockets: Vec<UdpSocket>,
+    threads: usize,
+) -> io::Result<Vec<UdpListener>> {
     // In a larger group, the kernel would choose sockets that are read no longer.
     let was_group = sockets.len() > 1;
     sockets.truncate(threads);
@@ -55,11 +65,16 @@ pub(super) fn listen_on(mut sockets: Vec<UdpSocket>, threads: usize) -> io::Resu
         sockets.truncate(1);
         steering = Steering::new(1);
     }
-    sockets.into_iter().map(|socket| UdpListener::new(socket, steering)).collect()
+    sockets
+        .into_iter()
+        .map(|socket| UdpListener::new(socket, steering))
+        .collect()
 }
 
 fn complete(sockets: &mut Vec<UdpSocket>, threads: usize) -> io::Result<()> {
-    let Some(first) = sockets.first().filter(|_| sockets.len() < threads) else { return Ok(()) };
+    let Some(first) = sockets.first().filter(|_| sockets.len() < threads) else {
+        return Ok(());
+    };
     SockRef::from(first).set_reuse_port(true)?;
     let address = first.local_addr()?;
     while sockets.len() < threads {
@@ -84,9 +99,15 @@ mod tests {
             let mut group = bind("127.0.0.1:0".parse().unwrap(), threads, &[]).unwrap();
             assert_eq!(group.len(), threads);
             let address = address_of(&mut group);
-            assert!(group.iter_mut().all(|one| one.socket().local_addr().unwrap() == address));
+            assert!(
+                group
+                    .iter_mut()
+                    .all(|one| one.socket().local_addr().unwrap() == address)
+            );
             for others in [1, 2] {
-                let refused = bind(address, others, &[]).err().expect("the port is occupied");
+                let refused = bind(address, others, &[])
+                    .err()
+                    .expect("the port is occupied");
                 assert_eq!(refused.kind(), io::ErrorKind::AddrInUse);
             }
         }
@@ -97,11 +118,19 @@ mod tests {
     fn a_wider_address_is_refused() {
         let mut old = bind("127.0.0.1:0".parse().unwrap(), 2, &[]).unwrap();
         let port = address_of(&mut old).port();
-        let kept: Vec<_> = old.iter_mut().map(|one| one.socket().as_fd().try_clone_to_owned().unwrap()).collect();
+        let kept: Vec<_> = old
+            .iter_mut()
+            .map(|one| one.socket().as_fd().try_clone_to_owned().unwrap())
+            .collect();
         let closing: Vec<_> = kept.iter().map(|socket| socket.as_fd()).collect();
         let wider = bind(SocketAddr::from(([0, 0, 0, 0], port)), 2, &closing).unwrap();
         assert_eq!(wider.len(), 2);
-        assert!(closing.iter().all(|socket| SockRef::from(socket).reuse_port().unwrap()), "still a group");
+        assert!(
+            closing
+                .iter()
+                .all(|socket| SockRef::from(socket).reuse_port().unwrap()),
+            "still a group"
+        );
         drop(wider);
         assert!(bind(address_of(&mut old), 1, &[]).is_err());
     }
@@ -112,7 +141,9 @@ mod tests {
         for (before, after) in [(1, 3), (3, 1), (2, 2), (4, 3)] {
             let mut old = bind("127.0.0.1:0".parse().unwrap(), before, &[]).unwrap();
             let address = address_of(&mut old);
-            let passed = old.iter_mut().map(|one| one.socket().as_fd().try_clone_to_owned().unwrap());
+            let passed = old
+                .iter_mut()
+                .map(|one| one.socket().as_fd().try_clone_to_owned().unwrap());
             let passed: Vec<UdpSocket> = passed.map(UdpSocket::from).collect();
             let mut new = listen_on(passed, after).unwrap();
             drop(old);

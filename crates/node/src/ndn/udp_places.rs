@@ -43,7 +43,11 @@ pub(super) enum Standing {
 impl Standing {
     /// Returns the standing of a peer of a route or of management.
     pub(super) fn of_made(permanent: bool) -> Self {
-        if permanent { Standing::Kept } else { Standing::Proven }
+        if permanent {
+            Standing::Kept
+        } else {
+            Standing::Proven
+        }
     }
 
     /// The places of peers with this standing, of all threads together.
@@ -95,7 +99,12 @@ pub(super) struct Heard {
 
 impl UdpPlaces {
     pub(super) fn new(key: [u64; 2]) -> Self {
-        UdpPlaces { places: HashMap::new(), counts: [0; 4], key, threads: 1 }
+        UdpPlaces {
+            places: HashMap::new(),
+            counts: [0; 4],
+            key,
+            threads: 1,
+        }
     }
 
     /// Makes this one thread's part of the table. The kernel spreads peers evenly over `threads`,
@@ -126,8 +135,20 @@ impl UdpPlaces {
     }
 
     /// Adds a peer. The caller makes room afterwards: see [`UdpPlaces::make_room`].
-    pub(super) fn insert(&mut self, now: Time, address: SocketAddr, face: FaceId, standing: Standing) {
-        let place = Place { face, standing, is_probed: false, first_heard: now, last_heard: now };
+    pub(super) fn insert(
+        &mut self,
+        now: Time,
+        address: SocketAddr,
+        face: FaceId,
+        standing: Standing,
+    ) {
+        let place = Place {
+            face,
+            standing,
+            is_probed: false,
+            first_heard: now,
+            last_heard: now,
+        };
         self.counts[standing as usize] += 1;
         if let Some(former) = self.places.insert(address, place) {
             self.counts[former.standing as usize] -= 1;
@@ -149,9 +170,14 @@ impl UdpPlaces {
     pub(super) fn hear(&mut self, now: Time, address: SocketAddr) -> Option<Heard> {
         let place = self.places.get_mut(&address)?;
         place.last_heard = now;
-        let is_promoted = place.standing == Standing::New && now.since(place.first_heard) >= UDP_KNOWN_AFTER;
+        let is_promoted =
+            place.standing == Standing::New && now.since(place.first_heard) >= UDP_KNOWN_AFTER;
         let is_asked = place.is_probed && place.standing < Standing::Proven;
-        let heard = Heard { face: place.face, is_asked, is_promoted };
+        let heard = Heard {
+            face: place.face,
+            is_asked,
+            is_promoted,
+        };
         if is_promoted {
             self.set_standing(address, Standing::Known);
         }
@@ -169,7 +195,10 @@ impl UdpPlaces {
 
     /// Returns the faces of peers that have not proven their addresses.
     pub(super) fn unproven(&self) -> Vec<FaceId> {
-        let unproven = self.places.values().filter(|place| place.standing < Standing::Proven);
+        let unproven = self
+            .places
+            .values()
+            .filter(|place| place.standing < Standing::Proven);
         unproven.map(|place| place.face).collect()
     }
 
@@ -200,22 +229,33 @@ impl UdpPlaces {
     /// Returns true if a standing has more peers than places.
     pub(super) fn is_overfull(&self) -> bool {
         let standings = [Standing::New, Standing::Known, Standing::Proven];
-        standings.into_iter().any(|standing| self.counts[standing as usize] > self.places_of(standing))
+        standings
+            .into_iter()
+            .any(|standing| self.counts[standing as usize] > self.places_of(standing))
     }
 
     /// Returns the faces that have to be closed so that every standing has room. `has_answered`
     /// tells whether a face has sent Data or a Nack for an Interest that was sent to it.
     pub(super) fn make_room(&mut self, has_answered: impl Fn(FaceId) -> bool) -> Vec<FaceId> {
         let proven = |place: &Place| place.standing < Standing::Proven && has_answered(place.face);
-        let proven: Vec<SocketAddr> =
-            self.places.iter().filter(|(_, place)| proven(place)).map(|(address, _)| *address).collect();
-        proven.into_iter().for_each(|address| self.set_standing(address, Standing::Proven));
+        let proven: Vec<SocketAddr> = self
+            .places
+            .iter()
+            .filter(|(_, place)| proven(place))
+            .map(|(address, _)| *address)
+            .collect();
+        proven
+            .into_iter()
+            .for_each(|address| self.set_standing(address, Standing::Proven));
         for address in self.least_entitled(Standing::Proven) {
             self.set_standing(address, Standing::Known);
         }
-        let [known, new] = [Standing::Known, Standing::New].map(|standing| self.least_entitled(standing));
+        let [known, new] =
+            [Standing::Known, Standing::New].map(|standing| self.least_entitled(standing));
         let over: Vec<SocketAddr> = [known, new].concat();
-        over.iter().filter_map(|address| self.get(*address)).collect()
+        over.iter()
+            .filter_map(|address| self.get(*address))
+            .collect()
     }
 
     /// Returns the peers of this standing that others displace, an eighth at a time; none while
@@ -225,11 +265,19 @@ impl UdpPlaces {
         if self.counts[standing as usize] <= most {
             return Vec::new();
         }
-        let of_standing = self.places.iter().filter(|(_, place)| place.standing == standing);
-        let claim = |(address, place): (&SocketAddr, &Place)| Claim::new(*address, address.ip(), place.last_heard);
+        let of_standing = self
+            .places
+            .iter()
+            .filter(|(_, place)| place.standing == standing);
+        let claim = |(address, place): (&SocketAddr, &Place)| {
+            Claim::new(*address, address.ip(), place.last_heard)
+        };
         let mut claims: Vec<_> = of_standing.map(claim).collect();
         sort_by_entitlement(&mut claims);
-        claims.drain(most - most / 8..).map(|claim| claim.of).collect()
+        claims
+            .drain(most - most / 8..)
+            .map(|claim| claim.of)
+            .collect()
     }
 }
 
@@ -286,15 +334,28 @@ mod tests {
                     self.places.remove(address, face);
                 }
             }
-            assert!(self.open.contains(&address), "its own datagram costs a peer its place");
+            assert!(
+                self.open.contains(&address),
+                "its own datagram costs a peer its place"
+            );
             heard.is_some()
         }
 
         fn check_invariants(&self) {
             assert_eq!(self.places.places.len(), self.open.len());
             assert!(!self.places.is_overfull());
-            for standing in [Standing::New, Standing::Known, Standing::Proven, Standing::Kept] {
-                let count = self.places.places.values().filter(|place| place.standing == standing).count();
+            for standing in [
+                Standing::New,
+                Standing::Known,
+                Standing::Proven,
+                Standing::Kept,
+            ] {
+                let count = self
+                    .places
+                    .places
+                    .values()
+                    .filter(|place| place.standing == standing)
+                    .count();
                 assert_eq!(count, self.places.counts[standing as usize]);
             }
         }
@@ -310,19 +371,28 @@ mod tests {
         match flood {
             Flood::Wide => at([10, b, c, d], 6363),
             Flood::OneNetwork => at([10, 98, 7, d % 4], 1024 + bits as u16 / 2),
-            Flood::Repeated => at([10, 98, (number % 4000 / 250) as u8, (number % 250) as u8], 6363),
+            Flood::Repeated => at(
+                [10, 98, (number % 4000 / 250) as u8, (number % 250) as u8],
+                6363,
+            ),
         }
     }
 
     #[test]
     fn forged_senders_displace_genuine_peers() {
-        for (seed, flood) in [(1, Flood::Wide), (2, Flood::OneNetwork), (3, Flood::Repeated)] {
+        for (seed, flood) in [
+            (1, Flood::Wide),
+            (2, Flood::OneNetwork),
+            (3, Flood::Repeated),
+        ] {
             let mut random = Streams::new(seed).stream("forged");
             let mut world = World::new();
             let start = world.now;
             // Peers with history: one that answered, and one that was only heard again.
             let (proven, known) = (at([192, 0, 2, 1], 6363), at([198, 51, 100, 1], 6363));
-            [proven, known].into_iter().for_each(|peer| assert!(!world.datagram(peer)));
+            [proven, known]
+                .into_iter()
+                .for_each(|peer| assert!(!world.datagram(peer)));
             world.answering.insert(world.places.get(proven).unwrap());
             world.now += UDP_KNOWN_AFTER;
             assert!(world.datagram(known));
@@ -341,12 +411,16 @@ mod tests {
                     world.datagram(neighbours[neighbours.len() - 1]);
                 }
                 if number % 300 == 270 {
-                    too_short += usize::from(!world.open.contains(&neighbours[neighbours.len() - 1]));
+                    too_short +=
+                        usize::from(!world.open.contains(&neighbours[neighbours.len() - 1]));
                     world.check_invariants();
                 }
             }
             assert!(world.now.since(start).as_secs() >= 12);
-            assert!(too_short * 20 <= neighbours.len(), "{flood:?}: {too_short} had no 90 ms for an answer");
+            assert!(
+                too_short * 20 <= neighbours.len(),
+                "{flood:?}: {too_short} had no 90 ms for an answer"
+            );
             for peer in newcomers.iter().chain([&proven, &known]) {
                 assert!(world.datagram(*peer), "{flood:?}: {peer} lost its place");
             }
@@ -370,11 +444,19 @@ mod tests {
                 world.open.iter().filter(inside).count()
             };
             match usize::from(peers) <= UDP_NEW_PEERS {
-                true => assert_eq!(world.open.len(), usize::from(peers), "seed {seed}: there was room"),
+                true => assert_eq!(
+                    world.open.len(),
+                    usize::from(peers),
+                    "seed {seed}: there was room"
+                ),
                 false => {
                     assert!(world.open.len() >= UDP_NEW_PEERS * 7 / 8, "seed {seed}");
                     let least = held(2).min(held(3));
-                    assert!(held(1) <= least.max(UDP_NEW_PEERS / 3) + UDP_NEW_PEERS / 4, "seed {seed}: {}", held(1));
+                    assert!(
+                        held(1) <= least.max(UDP_NEW_PEERS / 3) + UDP_NEW_PEERS / 4,
+                        "seed {seed}: {}",
+                        held(1)
+                    );
                 }
             }
         }
@@ -383,10 +465,15 @@ mod tests {
     #[test]
     fn tokens_of_two_addresses_are_the_same() {
         let places = UdpPlaces::new([3, 4]);
-        let tokens: HashSet<Token> = (1..1000).map(|port| places.token(at([192, 0, 2, 1], port))).collect();
+        let tokens: HashSet<Token> = (1..1000)
+            .map(|port| places.token(at([192, 0, 2, 1], port)))
+            .collect();
         assert_eq!(tokens.len(), 999);
         let other = UdpPlaces::new([3, 5]);
-        assert_ne!(places.token(at([192, 0, 2, 1], 1)), other.token(at([192, 0, 2, 1], 1)));
+        assert_ne!(
+            places.token(at([192, 0, 2, 1], 1)),
+            other.token(at([192, 0, 2, 1], 1))
+        );
     }
 
     #[test]
@@ -396,6 +483,9 @@ mod tests {
         places.insert(Time::ZERO, peer, FaceId(300), Standing::New);
         places.insert(Time::ZERO, peer, FaceId(301), Standing::Kept);
         places.remove(peer, FaceId(300));
-        assert_eq!((places.get(peer), places.counts()), (Some(FaceId(301)), [0, 0, 0]));
+        assert_eq!(
+            (places.get(peer), places.counts()),
+            (Some(FaceId(301)), [0, 0, 0])
+        );
     }
 }

@@ -68,7 +68,10 @@ impl SharedPlaces {
             return None;
         }
         *taken.entry(user).or_default() += 1;
-        Some(SharedPlace { places: SharedPlaces(Arc::clone(&self.0)), user })
+        Some(SharedPlace {
+            places: SharedPlaces(Arc::clone(&self.0)),
+            user,
+        })
     }
 }
 
@@ -86,7 +89,12 @@ impl Drop for SharedPlace {
 
 impl UnixSocket {
     pub(super) fn new(socket: UnixStream) -> UnixSocket {
-        UnixSocket { socket, shared: None, is_refused: false, has_hung_up: false }
+        UnixSocket {
+            socket,
+            shared: None,
+            is_refused: false,
+            has_hung_up: false,
+        }
     }
 
     /// Offers shared memory to an application that asks for it and has none yet, if its user may
@@ -105,7 +113,9 @@ impl UnixSocket {
             return Ok(());
         }
         let user = socket_peercred(&self.socket)?.uid.as_raw();
-        let Some(place) = places.take(user, most) else { return Ok(()) };
+        let Some(place) = places.take(user, most) else {
+            return Ok(());
+        };
         self.is_refused = true;
         let (stream, descriptors) = SharedStream::create()?;
         registry.register(&mut SourceFd(&stream.as_raw_fd()), bell, Interest::READABLE)?;
@@ -142,7 +152,10 @@ impl UnixSocket {
 
     /// Returns the shared memory that is read.
     pub(super) fn shared_input(&mut self) -> Option<&mut SharedStream> {
-        self.shared.as_mut().filter(|shared| shared.is_read).map(|shared| &mut shared.stream)
+        self.shared
+            .as_mut()
+            .filter(|shared| shared.is_read)
+            .map(|shared| &mut shared.stream)
     }
 
     /// Records that the application sends no more, or that it has gone (`has_hung_up`).
@@ -165,7 +178,9 @@ impl UnixSocket {
 
     /// Returns true if there may be more to read after a read that did not fill its buffer.
     pub(super) fn may_have_more(&self) -> bool {
-        self.shared.as_ref().is_some_and(|shared| shared.is_read && shared.stream.may_have_more())
+        self.shared
+            .as_ref()
+            .is_some_and(|shared| shared.is_read && shared.stream.may_have_more())
     }
 
     /// Writes. Bytes for an application that has gone are discarded, so that what it left in the
@@ -184,11 +199,17 @@ impl UnixSocket {
     /// it between two packets. If the socket has no room, the next call does it. If the system
     /// refuses to send descriptors, the socket is used as before.
     pub(super) fn between_packets(&mut self) -> io::Result<()> {
-        let Some(shared) = &mut self.shared else { return Ok(()) };
+        let Some(shared) = &mut self.shared else {
+            return Ok(());
+        };
         if let Some(descriptors) = &shared.unsent {
             match send_offer(&self.socket, descriptors) {
                 Ok(()) => shared.unsent = None,
-                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                    ) => {}
                 Err(error) => {
                     tracing::debug!(%error, "cannot offer shared memory to an application; it uses its socket");
                     self.shared = None;
@@ -199,7 +220,11 @@ impl UnixSocket {
             // The kernel takes a packet of this size whole or not at all.
             match self.socket.write(&SharedMemory::Switch.packet()) {
                 Ok(_) => shared.is_written = true,
-                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                    ) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -209,13 +234,21 @@ impl UnixSocket {
 
 /// Sends the descriptors with the packet that offers them. The kernel takes a message of this size
 /// whole or not at all.
-fn send_offer(socket: &UnixStream, Descriptors { memory, ear, bell }: &Descriptors) -> io::Result<()> {
+fn send_offer(
+    socket: &UnixStream,
+    Descriptors { memory, ear, bell }: &Descriptors,
+) -> io::Result<()> {
     let descriptors = [memory.as_fd(), ear.as_fd(), bell.as_fd()];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     control.push(SendAncillaryMessage::ScmRights(&descriptors));
     let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-    sendmsg(socket, &[IoSlice::new(&SharedMemory::Offer.packet())], &mut control, flags)?;
+    sendmsg(
+        socket,
+        &[IoSlice::new(&SharedMemory::Offer.packet())],
+        &mut control,
+        flags,
+    )?;
     Ok(())
 }
 
@@ -228,7 +261,9 @@ mod tests {
     fn offering() -> (UnixSocket, UnixStream, Poll) {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let (mut socket, poll) = (UnixSocket::new(ours), Poll::new().unwrap());
-        socket.offer_shared_memory(&SharedPlaces::default(), 2, poll.registry(), Token(1)).unwrap();
+        socket
+            .offer_shared_memory(&SharedPlaces::default(), 2, poll.registry(), Token(1))
+            .unwrap();
         (socket, theirs, poll)
     }
 
@@ -244,7 +279,10 @@ mod tests {
         let places = SharedPlaces::default();
         let take = |user| std::iter::from_fn(|| places.take(user, 126)).collect::<Vec<_>>();
         let shares: Vec<Vec<SharedPlace>> = (0..6).map(take).collect();
-        assert_eq!(shares.iter().map(Vec::len).collect::<Vec<_>>(), [63, 32, 16, 8, 4, 2]);
+        assert_eq!(
+            shares.iter().map(Vec::len).collect::<Vec<_>>(),
+            [63, 32, 16, 8, 4, 2]
+        );
         drop(shares);
         assert_eq!(take(7).len(), 63);
         assert!(places.taken().is_empty());
@@ -264,10 +302,16 @@ mod tests {
         socket.on_switch();
         socket.write(b"by the socket").unwrap();
         socket.between_packets().unwrap();
-        assert_eq!(read(&mut peer), [&b"by the socket"[..], &SharedMemory::Switch.packet()].concat());
+        assert_eq!(
+            read(&mut peer),
+            [&b"by the socket"[..], &SharedMemory::Switch.packet()].concat()
+        );
         assert!(socket.is_shared());
         socket.write(b"by the memory").unwrap();
-        assert_eq!(peer.read(&mut [0]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(
+            peer.read(&mut [0]).unwrap_err().kind(),
+            io::ErrorKind::WouldBlock
+        );
     }
 
     #[test]
@@ -285,7 +329,9 @@ mod tests {
         peer.shutdown(std::net::Shutdown::Read).unwrap();
         socket.between_packets().unwrap();
         assert!(socket.shared.is_none(), "it was sent");
-        socket.offer_shared_memory(&SharedPlaces::default(), 2, poll.registry(), Token(1)).unwrap();
+        socket
+            .offer_shared_memory(&SharedPlaces::default(), 2, poll.registry(), Token(1))
+            .unwrap();
         assert!(socket.shared.is_none(), "it is tried again");
         let mut peer = peer;
         peer.write_all(b"by the socket").unwrap();

@@ -30,7 +30,10 @@ impl Upstream {
         let mut upstreams: Vec<Upstream> = Vec::new();
         for route in &config.routes {
             let to = (route.prefix.clone(), route.cost);
-            match upstreams.iter_mut().find(|upstream| upstream.target == route.to) {
+            match upstreams
+                .iter_mut()
+                .find(|upstream| upstream.target == route.to)
+            {
                 Some(upstream) => {
                     upstream.routes.push(to);
                     upstream.reliable |= route.reliable;
@@ -80,8 +83,7 @@ mod tests {
 
     #[test]
     fn an_upstream_that_stays_away_is_asked_ever_more_rarely() {
-        let text =
-            "[[ndn.route]]\nprefix = \"/a\"\nto = \"unix:///a\"\n[[ndn.route]]\nprefix = \"/b\"\nto = \"unix:///a\"\n";
+        let text = "[[ndn.route]]\nprefix = \"/a\"\nto = \"unix:///a\"\n[[ndn.route]]\nprefix = \"/b\"\nto = \"unix:///a\"\n";
         let config = Config::parse(text, "t").unwrap_or_else(|error| panic!("{error}"));
         let mut upstreams = Upstream::of(&config.ndn);
         assert_eq!(upstreams.len(), 1, "one face for both routes");

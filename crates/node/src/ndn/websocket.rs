@@ -37,7 +37,13 @@ pub(super) struct WebSocketConnection {
 }
 
 impl WebSocketConnection {
-    pub(super) fn new(socket: Socket, local: IpAddr, origins: Arc<Origins>, largest_frame: usize, now: Time) -> Self {
+    pub(super) fn new(
+        socket: Socket,
+        local: IpAddr,
+        origins: Arc<Origins>,
+        largest_frame: usize,
+        now: Time,
+    ) -> Self {
         let (partial, output) = (Partial::default(), Output::default());
         let messages = None;
         WebSocketConnection {
@@ -70,7 +76,10 @@ impl WebSocketConnection {
 
     /// Drops the incomplete message and skips its rest. Returns false if it cannot be skipped.
     pub(super) fn give_up(&mut self) -> bool {
-        let given_up = self.messages.as_mut().is_some_and(|messages| messages.give_up(&self.partial.bytes));
+        let given_up = self
+            .messages
+            .as_mut()
+            .is_some_and(|messages| messages.give_up(&self.partial.bytes));
         if given_up {
             self.partial = Partial::default();
         }
@@ -78,14 +87,21 @@ impl WebSocketConnection {
     }
 
     /// Reads once into `buffer` behind the kept bytes, and finds the messages there.
-    pub(super) fn read(&mut self, now: Time, buffer: &mut [u8], frames: &mut Vec<Framed>) -> Reading {
+    pub(super) fn read(
+        &mut self,
+        now: Time,
+        buffer: &mut [u8],
+        frames: &mut Vec<Framed>,
+    ) -> Reading {
         frames.clear();
         let kept = self.partial.restore(buffer);
         let read = match self.socket.read(&mut buffer[kept..]) {
             Ok(0) => return Reading::Closed(None),
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Reading::Drained,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Reading::Frames { more: true },
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                return Reading::Frames { more: true };
+            }
             Err(error) => return Reading::Closed(Some(error.to_string())),
         };
         let more = self.ending || kept + read == buffer.len();
@@ -98,11 +114,17 @@ impl WebSocketConnection {
                 Err(reading) => return reading,
             },
         };
-        let Some(messages) = &mut self.messages else { return Reading::Closed(None) };
+        let Some(messages) = &mut self.messages else {
+            return Reading::Closed(None);
+        };
         match messages.decode(&mut bytes[from..], frames, &mut self.output.bytes) {
             Ok(rest) => {
                 let message = from + rest.message.start..from + rest.message.end;
-                self.partial.keep(now, [&bytes[message], &bytes[from + rest.next..]], rest.progress || from > 0);
+                self.partial.keep(
+                    now,
+                    [&bytes[message], &bytes[from + rest.next..]],
+                    rest.progress || from > 0,
+                );
                 Reading::Frames { more }
             }
             Err(End::Closed) => {
@@ -117,9 +139,9 @@ impl WebSocketConnection {
     /// come.
     fn shake_hands(&mut self, now: Time, bytes: &[u8]) -> Result<Option<usize>, Reading> {
         match handshake::answer(bytes, self.local, &self.origins) {
-            Answer::Incomplete if bytes.len() > HANDSHAKE_BYTES => {
-                Err(Reading::Closed(Some("its handshake is too long".to_owned())))
-            }
+            Answer::Incomplete if bytes.len() > HANDSHAKE_BYTES => Err(Reading::Closed(Some(
+                "its handshake is too long".to_owned(),
+            ))),
             Answer::Incomplete => {
                 self.partial.keep(now, [bytes, &[]], false);
                 Ok(None)
@@ -144,14 +166,21 @@ impl WebSocketConnection {
 
     /// Writes the queue before the connection is closed, as far as the socket accepts it at once.
     fn say_last(&mut self) {
-        let _ = self.output.flush(&mut self.socket, &mut SpareBuffers::default());
+        let _ = self
+            .output
+            .flush(&mut self.socket, &mut SpareBuffers::default());
     }
 
     pub(super) fn queued(&self) -> usize {
         self.output.queued()
     }
 
-    pub(super) fn queue(&mut self, send: &Send, input: &[u8], spare: &mut SpareBuffers) -> Result<(), Refused> {
+    pub(super) fn queue(
+        &mut self,
+        send: &Send,
+        input: &[u8],
+        spare: &mut SpareBuffers,
+    ) -> Result<(), Refused> {
         if !self.is_open() {
             return Err(Refused::QueueFull);
         }

@@ -40,7 +40,11 @@ impl ObservedContentStore {
         let answers: Vec<_> = self.ports.iter().map(ask).collect();
         let until = Instant::now() + PATIENCE;
         let answers = answers.into_iter();
-        let answers = answers.map(|answer| answer.recv_timeout(until.saturating_duration_since(Instant::now())).ok());
+        let answers = answers.map(|answer| {
+            answer
+                .recv_timeout(until.saturating_duration_since(Instant::now()))
+                .ok()
+        });
         let answers: Vec<_> = answers.collect();
         if answers.iter().any(Option::is_none) {
             // The others have given theirs away.
@@ -72,7 +76,9 @@ impl ObservedCache for ObservedContentStore {
     fn state(&self) -> Option<CacheState> {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         let mut shards = self.ask(pending.0)?;
-        shards.iter_mut().for_each(|shard| pending.1.append(&mut shard.taken));
+        shards
+            .iter_mut()
+            .for_each(|shard| pending.1.append(&mut shard.taken));
         let states = shards.into_iter().map(|shard| shard.state);
         states.reduce(|all, one| CacheState {
             policy: all.policy,

@@ -79,7 +79,9 @@ impl Node {
         // Before the first thread starts.
         let mut account = Account::find(config)?;
         let started = match &mut account {
-            Some(account) => account.assume_file_rights(config, &mut handover.sockets).map_err(NodeError::from),
+            Some(account) => account
+                .assume_file_rights(config, &mut handover.sockets)
+                .map_err(NodeError::from),
             None => Ok(()),
         };
         let started = started.and_then(|()| Node::start_as(account.as_ref(), config, handover));
@@ -91,23 +93,37 @@ impl Node {
 
     /// Starts everything, and becomes the user of this account, if there is one, as soon as the
     /// listeners are bound.
-    fn start_as(account: Option<&Account>, config: &Config, handover: &mut Handover) -> Result<Node, NodeError> {
+    fn start_as(
+        account: Option<&Account>,
+        config: &Config,
+        handover: &mut Handover,
+    ) -> Result<Node, NodeError> {
         let (events, next_events) = mpsc::channel();
         watch_signals(events.clone())?;
         raise_descriptor_limit();
         // Both are bound before the process that is replaced leaves anything.
-        let admin = config.admin.listen.map(|address| admin_listener(address, handover)).transpose()?;
+        let admin = config
+            .admin
+            .listen
+            .map(|address| admin_listener(address, handover))
+            .transpose()?;
         let listeners = http_listeners(config, handover)?;
         // The admin server starts first: it tells that the node is alive while it starts. In an
         // upgrade, the process before tells that it is ready until this one is.
-        let (admin_early, admin_late) = if handover.is_upgrade() { (None, admin) } else { (admin, None) };
+        let (admin_early, admin_late) = if handover.is_upgrade() {
+            (None, admin)
+        } else {
+            (admin, None)
+        };
         let console = Arc::new(Console::new(config.admin.token.as_deref()));
         let mut node = Node {
             ndn: None,
             egress: None,
             ingress: None,
             http: None,
-            admin: admin_early.map(|listener| Admin::open(listener, &console)).transpose()?,
+            admin: admin_early
+                .map(|listener| Admin::open(listener, &console))
+                .transpose()?,
             console,
             process: Arc::new(Process::new(config.source.clone())),
             purging: None,
@@ -140,44 +156,73 @@ impl Node {
         move || drop(events.send(Event::Ended(name)))
     }
 
-    fn start_ndn(&self, config: &Config, inherited: &mut Inherited) -> Result<Part<Ndn>, NodeError> {
+    fn start_ndn(
+        &self,
+        config: &Config,
+        inherited: &mut Inherited,
+    ) -> Result<Part<Ndn>, NodeError> {
         let source = config.source.as_deref();
         let start = |on_end| Ndn::start(&config.ndn, source, inherited, on_end);
         Ok(Part::start(self.end_of("ndn"), start)?)
     }
 
     /// Starts the egress of HTTP over NDN, if the configuration has one.
-    fn start_egress(&self, config: &Config, forwarder: PathBuf) -> Result<Option<Part<Egress>>, NodeError> {
-        let Some(table) = config.ndn.gateway.as_ref().filter(|_| config.ndn.enabled) else { return Ok(None) };
+    fn start_egress(
+        &self,
+        config: &Config,
+        forwarder: PathBuf,
+    ) -> Result<Option<Part<Egress>>, NodeError> {
+        let Some(table) = config.ndn.gateway.as_ref().filter(|_| config.ndn.enabled) else {
+            return Ok(None);
+        };
         let config = parts::egress(config, table, forwarder);
         let start = |on_end| Egress::start(&config, on_end);
-        Part::start(self.end_of("gateway"), start).map(Some).map_err(NodeError::Gateway)
+        Part::start(self.end_of("gateway"), start)
+            .map(Some)
+            .map_err(NodeError::Gateway)
     }
 
     /// Starts the ingress of HTTP over NDN, if the configuration has one.
-    fn start_ingress(&self, config: &Config, forwarder: PathBuf) -> Result<Option<Part<Ingress>>, NodeError> {
-        let Some(table) = config.http.upstream.as_ref().filter(|_| config.ndn.enabled) else { return Ok(None) };
+    fn start_ingress(
+        &self,
+        config: &Config,
+        forwarder: PathBuf,
+    ) -> Result<Option<Part<Ingress>>, NodeError> {
+        let Some(table) = config.http.upstream.as_ref().filter(|_| config.ndn.enabled) else {
+            return Ok(None);
+        };
         let config = parts::ingress(table, forwarder);
         let start = |on_end| Ingress::start(&config, on_end);
-        Part::start(self.end_of("edge"), start).map(Some).map_err(NodeError::Gateway)
+        Part::start(self.end_of("edge"), start)
+            .map(Some)
+            .map_err(NodeError::Gateway)
     }
 
     /// Warns of certificates that are not valid: those who have their keys are locked out.
     pub(super) fn warn_of_certificates(&self, config: &Config) {
         // An error prevents the start, or the reload.
-        let problems = config.ndn.invalid_certificates(preflight::unix_seconds()).unwrap_or_default();
+        let problems = config
+            .ndn
+            .invalid_certificates(preflight::unix_seconds())
+            .unwrap_or_default();
         for problem in problems {
             tracing::warn!("{problem}");
         }
     }
 
     /// Starts the NDN side, and the ends of HTTP over NDN that the configuration names.
-    fn start_ndn_and_pair(&mut self, config: &Config, handover: &mut Handover) -> Result<(), NodeError> {
+    fn start_ndn_and_pair(
+        &mut self,
+        config: &Config,
+        handover: &mut Handover,
+    ) -> Result<(), NodeError> {
         if !config.ndn.enabled {
             return Ok(());
         }
         self.warn_of_certificates(config);
-        let ndn = self.ndn.insert(self.start_ndn(config, &mut handover.sockets)?);
+        let ndn = self
+            .ndn
+            .insert(self.start_ndn(config, &mut handover.sockets)?);
         let forwarder = ndn.unix.clone().unwrap_or_default();
         self.egress = self.start_egress(config, forwarder.clone())?;
         if parts::http(&config.http, None).is_some() {
@@ -192,10 +237,15 @@ impl Node {
         listeners: Option<Listeners>,
         admin: Option<TcpListener>,
     ) -> Result<(), NodeError> {
-        if let Some((listeners, http)) = listeners.zip(parts::http(&config.http, self.ingress.as_deref())) {
+        if let Some((listeners, http)) =
+            listeners.zip(parts::http(&config.http, self.ingress.as_deref()))
+        {
             let start = |on_end| Http::start_on(listeners, &http, on_end);
             self.http = Some(Part::start(self.end_of("http"), start)?);
-            self.purging = self.http.as_ref().map(|http| http.purging(config.admin.token.as_deref()));
+            self.purging = self
+                .http
+                .as_ref()
+                .map(|http| http.purging(config.admin.token.as_deref()));
         }
         if let Some(file) = history_file(config) {
             self.console.keep_history(file);
@@ -211,7 +261,11 @@ impl Node {
     fn show(&self) {
         let Some(admin) = &self.admin else { return };
         let mut sources = vec![Arc::clone(&self.process) as Arc<dyn StatusSource>];
-        sources.extend(self.ndn.as_ref().map(|ndn| Arc::new(ndn.handle.clone()) as Arc<dyn StatusSource>));
+        sources.extend(
+            self.ndn
+                .as_ref()
+                .map(|ndn| Arc::new(ndn.handle.clone()) as Arc<dyn StatusSource>),
+        );
         sources.extend(self.egress.as_deref().map(Egress::source));
         sources.extend(self.ingress.as_deref().map(Ingress::source));
         sources.extend(self.http.as_deref().map(Http::source));
@@ -231,12 +285,20 @@ impl Node {
                 );
             }
             if let Some(path) = &ndn.unix {
-                let _ = writeln!(text, "       export NDN_CLIENT_TRANSPORT=unix://{}", path.display());
+                let _ = writeln!(
+                    text,
+                    "       export NDN_CLIENT_TRANSPORT=unix://{}",
+                    path.display()
+                );
             }
         }
         self.greet_http(&mut text);
         if let Some(egress) = &self.egress {
-            let _ = writeln!(text, "HTTP   under ndn:{}  try: larder get {0}/HOST/PATH", egress.prefix());
+            let _ = writeln!(
+                text,
+                "HTTP   under ndn:{}  try: larder get {0}/HOST/PATH",
+                egress.prefix()
+            );
         }
         if let Some(admin) = &self.admin {
             let _ = writeln!(
@@ -250,7 +312,11 @@ impl Node {
 
     /// Adds the listeners for HTTP. The first one says what stands behind them.
     fn greet_http(&self, text: &mut String) {
-        let listening = self.http.as_deref().map(Http::listening).unwrap_or_default();
+        let listening = self
+            .http
+            .as_deref()
+            .map(Http::listening)
+            .unwrap_or_default();
         for (number, (address, is_secure)) in listening.iter().enumerate() {
             let url = match (address.tcp(), is_secure) {
                 (Some(address), false) => format!("HTTP   http://{address}/"),
@@ -271,9 +337,15 @@ impl Node {
             };
             let _ = writeln!(text, "{url}{behind}");
         }
-        let mut plain = listening.iter().filter(|(_, is_secure)| !is_secure).peekable();
+        let mut plain = listening
+            .iter()
+            .filter(|(_, is_secure)| !is_secure)
+            .peekable();
         if plain.peek().is_some() && plain.all(|(address, _)| address.is_local()) {
-            let _ = writeln!(text, "       for this machine only; [http] listen = \"0.0.0.0:80\" opens it to others");
+            let _ = writeln!(
+                text,
+                "       for this machine only; [http] listen = \"0.0.0.0:80\" opens it to others"
+            );
         }
     }
 
@@ -306,7 +378,10 @@ impl Node {
                 }
                 Ok(Event::Signal(SIGUSR2)) => self.upgrade(),
                 Ok(Event::Signal(signal)) => {
-                    tracing::info!(signal = signal_hook::low_level::signal_name(signal), "stopping");
+                    tracing::info!(
+                        signal = signal_hook::low_level::signal_name(signal),
+                        "stopping"
+                    );
                     break Ok(());
                 }
                 Ok(Event::Successor(News::Prepared)) => self.release(),
@@ -348,7 +423,9 @@ impl Node {
     /// Waits for the next event, and tells the supervisor meanwhile that the
     /// node lives.
     fn next_event(&self, watchdog: Option<Duration>) -> Result<Event, mpsc::RecvError> {
-        let Some(interval) = watchdog else { return self.next_events.recv() };
+        let Some(interval) = watchdog else {
+            return self.next_events.recv();
+        };
         loop {
             supervisor::alive();
             match self.next_events.recv_timeout(interval) {
@@ -411,9 +488,18 @@ fn history_file(config: &Config) -> Option<PathBuf> {
 }
 
 /// Returns the listeners of the HTTP side: inherited ones, or ones that are bound.
-fn http_listeners(config: &Config, handover: &mut Handover) -> Result<Option<Listeners>, NodeError> {
-    let Some(http) = parts::http(&config.http, None) else { return Ok(None) };
-    let inherited = |listen: &ListenConfig, is_secure| handover.sockets.http(Role::of_http(is_secure), &listen.address);
+fn http_listeners(
+    config: &Config,
+    handover: &mut Handover,
+) -> Result<Option<Listeners>, NodeError> {
+    let Some(http) = parts::http(&config.http, None) else {
+        return Ok(None);
+    };
+    let inherited = |listen: &ListenConfig, is_secure| {
+        handover
+            .sockets
+            .http(Role::of_http(is_secure), &listen.address)
+    };
     Ok(Some(Listeners::bind_or_inherit(&http, inherited)?))
 }
 
@@ -422,7 +508,13 @@ fn http_listeners(config: &Config, handover: &mut Handover) -> Result<Option<Lis
 pub fn raise_descriptor_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
+    if let Err(error) = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: maximum,
+            maximum,
+        },
+    ) {
         tracing::debug!(%error, "the limit of open files stays as it is");
     }
 }
@@ -430,8 +522,15 @@ pub fn raise_descriptor_limit() {
 /// Handles the signals of supervisors, of programs that rotate logs, and of operators.
 fn watch_signals(events: mpsc::Sender<Event>) -> Result<(), NodeError> {
     let mut signals =
-        signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2]).map_err(NodeError::Signals)?;
-    let watch = move || signals.forever().for_each(|signal| drop(events.send(Event::Signal(signal))));
-    let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(watch);
+        signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2])
+            .map_err(NodeError::Signals)?;
+    let watch = move || {
+        signals
+            .forever()
+            .for_each(|signal| drop(events.send(Event::Signal(signal))))
+    };
+    let thread = std::thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(watch);
     thread.map(drop).map_err(NodeError::Thread)
 }

@@ -27,7 +27,10 @@ impl<T> Part<T> {
                 report();
             }
         };
-        Ok(Part { part: start(Box::new(on_end))?, is_stopped })
+        Ok(Part {
+            part: start(Box::new(on_end))?,
+            is_stopped,
+        })
     }
 
     /// Returns the part for its stop: its end is not reported any more.

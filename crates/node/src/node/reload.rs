@@ -52,7 +52,10 @@ impl Node {
     fn apply(&mut self, config: &Config, changes: &Changes) -> Result<(), NodeError> {
         let mut next = Next::default();
         // The event loop of NDN is last: if it refuses its part, nothing has changed there.
-        match self.prepare(config, changes, &mut next).and_then(|()| self.reload_ndn(config)) {
+        match self
+            .prepare(config, changes, &mut next)
+            .and_then(|()| self.reload_ndn(config))
+        {
             Ok(()) => self.switch(config, next),
             Err(error) => {
                 next.stop();
@@ -61,7 +64,12 @@ impl Node {
         }
     }
 
-    fn prepare(&self, config: &Config, changes: &Changes, next: &mut Next) -> Result<(), NodeError> {
+    fn prepare(
+        &self,
+        config: &Config,
+        changes: &Changes,
+        next: &mut Next,
+    ) -> Result<(), NodeError> {
         if changes.apply_to("admin.listen") {
             let bind = |address| match &self.admin {
                 Some(running) => running.bind_beside(address),
@@ -78,7 +86,9 @@ impl Node {
         }
         if self.http.is_none() && parts::http(&config.http, None).is_some() {
             let idle = parts::http_without_listeners(&config.http);
-            next.http = Some(Part::start(self.end_of("http"), |on_end| Http::start(&idle, on_end))?);
+            next.http = Some(Part::start(self.end_of("http"), |on_end| {
+                Http::start(&idle, on_end)
+            })?);
         }
         self.prepare_pair(config, changes, next)?;
         if let Some(http) = next.http.as_ref().or(self.http.as_ref()) {
@@ -99,18 +109,33 @@ impl Node {
     }
 
     /// Starts the ends of HTTP over NDN that have changed, or whose forwarder is another one.
-    fn prepare_pair(&self, config: &Config, changes: &Changes, next: &mut Next) -> Result<(), NodeError> {
+    fn prepare_pair(
+        &self,
+        config: &Config,
+        changes: &Changes,
+        next: &mut Next,
+    ) -> Result<(), NodeError> {
         let ndn = next.ndn.as_ref().unwrap_or(&self.ndn).as_ref();
         let forwarder = || ndn.and_then(|ndn| ndn.unix.clone()).unwrap_or_default();
         let is_moved = next.ndn.is_some();
         let has_authority = changes.apply_to("http.origin_ca") && self.egress.is_some();
-        let has_key = ["ndn.command_key", "ndn.command_certificate"].into_iter().any(|key| changes.apply_to(key));
-        if is_moved || has_authority || (has_key && self.egress.is_some()) || changes.apply_to("ndn.gateway") {
+        let has_key = ["ndn.command_key", "ndn.command_certificate"]
+            .into_iter()
+            .any(|key| changes.apply_to(key));
+        if is_moved
+            || has_authority
+            || (has_key && self.egress.is_some())
+            || changes.apply_to("ndn.gateway")
+        {
             next.egress = Some(self.start_egress(config, forwarder())?);
         }
         if is_moved || next.http.is_some() || changes.apply_to("http.upstream") {
             let has_http = self.http.is_some() || next.http.is_some();
-            next.ingress = Some(if has_http { self.start_ingress(config, forwarder())? } else { None });
+            next.ingress = Some(if has_http {
+                self.start_ingress(config, forwarder())?
+            } else {
+                None
+            });
         }
         Ok(())
     }
@@ -131,12 +156,18 @@ impl Node {
         }
         if let Some(egress) = next.egress {
             let before = std::mem::replace(&mut self.egress, egress);
-            before.map(Part::into_stopping).into_iter().for_each(Egress::stop);
+            before
+                .map(Part::into_stopping)
+                .into_iter()
+                .for_each(Egress::stop);
         }
         if let Some(ndn) = next.ndn {
             self.has_disk |= ndn.is_some() && config.ndn.disk.is_some();
             let before = std::mem::replace(&mut self.ndn, ndn);
-            before.map(Part::into_stopping).into_iter().for_each(Ndn::stop);
+            before
+                .map(Part::into_stopping)
+                .into_iter()
+                .for_each(Ndn::stop);
         }
         log::set(&config.log);
         if let Some(purging) = &self.purging {
@@ -147,7 +178,9 @@ impl Node {
             self.admin.iter().for_each(Admin::end_streams);
         }
         self.origin = config.http.origin.clone();
-        let before = next.admin.and_then(|admin| std::mem::replace(&mut self.admin, admin));
+        let before = next
+            .admin
+            .and_then(|admin| std::mem::replace(&mut self.admin, admin));
         self.show();
         before.into_iter().for_each(Admin::stop);
         Ok(())
@@ -158,10 +191,25 @@ impl Next {
     /// Ends what a refused reload has started.
     fn stop(self) {
         self.admin.flatten().into_iter().for_each(Admin::stop);
-        self.http.map(Part::into_stopping).into_iter().for_each(Http::stop);
-        self.ingress.flatten().map(Part::into_stopping).into_iter().for_each(Ingress::stop);
-        self.egress.flatten().map(Part::into_stopping).into_iter().for_each(Egress::stop);
-        self.ndn.flatten().map(Part::into_stopping).into_iter().for_each(Ndn::stop);
+        self.http
+            .map(Part::into_stopping)
+            .into_iter()
+            .for_each(Http::stop);
+        self.ingress
+            .flatten()
+            .map(Part::into_stopping)
+            .into_iter()
+            .for_each(Ingress::stop);
+        self.egress
+            .flatten()
+            .map(Part::into_stopping)
+            .into_iter()
+            .for_each(Egress::stop);
+        self.ndn
+            .flatten()
+            .map(Part::into_stopping)
+            .into_iter()
+            .for_each(Ndn::stop);
     }
 }
 
@@ -173,7 +221,10 @@ fn retire(ingress: Ingress) {
         }
         ingress.stop();
     };
-    if let Err(error) = std::thread::Builder::new().name("edge-end".to_owned()).spawn(end) {
+    if let Err(error) = std::thread::Builder::new()
+        .name("edge-end".to_owned())
+        .spawn(end)
+    {
         tracing::error!(%error, "cannot wait for requests over NDN: they break off");
     }
 }

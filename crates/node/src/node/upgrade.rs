@@ -73,9 +73,16 @@ impl Node {
     }
 
     fn sockets(&self) -> io::Result<Vec<HandedSocket>> {
-        let mut sockets = self.ndn.as_ref().map_or(Ok(Vec::new()), |ndn| ndn.sockets())?;
+        let mut sockets = self
+            .ndn
+            .as_ref()
+            .map_or(Ok(Vec::new()), |ndn| ndn.sockets())?;
         if let Some(admin) = &self.admin {
-            sockets.push(HandedSocket { role: Role::Admin, descriptor: admin.socket()?.into(), owns_file: false });
+            sockets.push(HandedSocket {
+                role: Role::Admin,
+                descriptor: admin.socket()?.into(),
+                owns_file: false,
+            });
         }
         for socket in self.http.as_deref().map_or(Ok(Vec::new()), Http::sockets)? {
             let descriptor = match socket.socket {
@@ -83,14 +90,20 @@ impl Node {
                 ListenSocket::Unix(listener) => OwnedFd::from(listener),
             };
             let role = Role::of_http(socket.is_secure);
-            sockets.push(HandedSocket { role, descriptor, owns_file: socket.owns_file });
+            sockets.push(HandedSocket {
+                role,
+                descriptor,
+                owns_file: socket.owns_file,
+            });
         }
         Ok(sockets)
     }
 
     /// Leaves to the new process what only one process can have.
     pub(super) fn release(&mut self) {
-        let Some(successor) = &self.successor else { return };
+        let Some(successor) = &self.successor else {
+            return;
+        };
         self.is_released = true;
         self.set_handed_over(true);
         self.console.leave_history();
@@ -111,7 +124,9 @@ impl Node {
 
     /// Goes on after the new process has failed.
     pub(super) fn go_on(&mut self, reason: &str) {
-        let Some(successor) = self.successor.take() else { return };
+        let Some(successor) = self.successor.take() else {
+            return;
+        };
         let pid = successor.pid();
         tracing::error!(pid, reason, "the upgrade has failed: this process goes on");
         if !std::mem::take(&mut self.is_released) {
@@ -144,7 +159,9 @@ impl Node {
         }
         let successor = self.successor.take()?;
         supervisor::main_process_is(successor.pid());
-        self.signals_to_repeat.iter().for_each(|signal| successor.signal(*signal));
+        self.signals_to_repeat
+            .iter()
+            .for_each(|signal| successor.signal(*signal));
         if let Some(ndn) = &mut self.ndn {
             ndn.leave_files();
         }
@@ -152,7 +169,10 @@ impl Node {
             http.drain();
         }
         self.admin.iter().for_each(Admin::drain);
-        tracing::info!(pid = successor.pid(), "upgraded: this process finishes its requests, and ends");
+        tracing::info!(
+            pid = successor.pid(),
+            "upgraded: this process finishes its requests, and ends"
+        );
         // Requests may wait for HTTP over NDN. Otherwise applications connect to the new process
         // as soon as they can.
         match self.ingress.is_some() {
@@ -170,15 +190,26 @@ impl Node {
     }
 
     fn stop_ndn(&mut self) {
-        self.ingress.take().into_iter().for_each(|ingress| ingress.into_stopping().stop());
-        self.egress.take().into_iter().for_each(|egress| egress.into_stopping().stop());
-        self.ndn.take().into_iter().for_each(|ndn| ndn.into_stopping().stop());
+        self.ingress
+            .take()
+            .into_iter()
+            .for_each(|ingress| ingress.into_stopping().stop());
+        self.egress
+            .take()
+            .into_iter()
+            .for_each(|egress| egress.into_stopping().stop());
+        self.ndn
+            .take()
+            .into_iter()
+            .for_each(|ndn| ndn.into_stopping().stop());
     }
 
     /// Waits until the last connection has ended, within the time for requests in progress. A
     /// signal to stop closes the idle ones at once.
     fn finish_http(&mut self) {
-        let Some(http) = self.http.take().map(Part::into_stopping) else { return };
+        let Some(http) = self.http.take().map(Part::into_stopping) else {
+            return;
+        };
         let end = Instant::now() + http.shutdown_time();
         while !http.is_idle() && Instant::now() + limits::DRAIN_REST < end {
             match self.next_events.recv_timeout(limits::DRAIN_LOOK) {

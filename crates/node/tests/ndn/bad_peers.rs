@@ -44,7 +44,11 @@ fn garbage_closes_its_own_face_only() {
     let _ = bad.stream.write_all(&[0; 100]);
     assert_eq!(bad.receive(), None);
     assert!(app.is_answered(1));
-    assert_eq!(stage.figure("/ndn/faces/0/id"), 256, "the first face stands");
+    assert_eq!(
+        stage.figure("/ndn/faces/0/id"),
+        256,
+        "the first face stands"
+    );
 }
 
 #[test]
@@ -69,10 +73,16 @@ fn a_handshake_that_is_none_ends() {
     let stage = Stage::new();
     let mut stream = std::net::TcpStream::connect(stage.address("ws")).unwrap();
     stream.set_read_timeout(Some(super::PATIENCE)).unwrap();
-    stream.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
+    stream
+        .write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+        .unwrap();
     let mut answer = Vec::new();
     let _ = std::io::Read::read_to_end(&mut stream, &mut answer);
-    assert!(!answer.starts_with(b"HTTP/1.1 101"), "{}", String::from_utf8_lossy(&answer));
+    assert!(
+        !answer.starts_with(b"HTTP/1.1 101"),
+        "{}",
+        String::from_utf8_lossy(&answer)
+    );
     assert!(stage.unix().is_answered(1));
 }
 
@@ -97,11 +107,24 @@ fn nobody_can_tell_which_socket_a_udp_peer_came_to() {
     peer.send(&interest("/no/route", 1)).unwrap();
     peer.recv(&mut [0; 9000]).unwrap();
     let mut app = stage.unix();
-    let faces = InterestBuilder::new("/localhost/nfd/faces/list".parse::<larder_packet::Name>().unwrap());
-    app.send(&faces.can_be_prefix(true).must_be_fresh(true).nonce(2).build());
+    let faces = InterestBuilder::new(
+        "/localhost/nfd/faces/list"
+            .parse::<larder_packet::Name>()
+            .unwrap(),
+    );
+    app.send(
+        &faces
+            .can_be_prefix(true)
+            .must_be_fresh(true)
+            .nonce(2)
+            .build(),
+    );
     let list = app.receive().unwrap();
     let ours = format!("udp4://{}", peer.peer_addr().unwrap());
-    assert!(list.windows(ours.len()).any(|part| part == ours.as_bytes()), "no {ours}");
+    assert!(
+        list.windows(ours.len()).any(|part| part == ours.as_bytes()),
+        "no {ours}"
+    );
 }
 
 #[test]
@@ -110,7 +133,9 @@ fn a_peer_that_says_all_at_once_and_leaves_is_heard_to_the_end() {
     let before = stage.figure("/ndn/packets/in_interests");
     // Several reads' worth, the last of them short; the end is there before the node looks.
     let count = 5000;
-    let bytes: Vec<u8> = (0..count).flat_map(|nonce| interest(&format!("/no/route/{nonce}"), nonce)).collect();
+    let bytes: Vec<u8> = (0..count)
+        .flat_map(|nonce| interest(&format!("/no/route/{nonce}"), nonce))
+        .collect();
     let app = stage.unix();
     let mut writer = app.stream.try_clone().unwrap();
     let reader = std::thread::spawn(move || {
@@ -120,6 +145,9 @@ fn a_peer_that_says_all_at_once_and_leaves_is_heard_to_the_end() {
     writer.write_all(&bytes).unwrap();
     writer.shutdown(std::net::Shutdown::Write).unwrap();
     let answers = reader.join().unwrap();
-    assert_eq!(stage.figure("/ndn/packets/in_interests") - before, u64::from(count));
+    assert_eq!(
+        stage.figure("/ndn/packets/in_interests") - before,
+        u64::from(count)
+    );
     assert!(answers > 0, "and the face is closed then");
 }

@@ -17,7 +17,10 @@ fn an_occupied_port_is_one_line_and_leaves_nothing_behind() {
             _ => config.admin.listen = stage.node.admin_address(),
         }
         let error = Node::start(&config).err().expect("a refusal").to_string();
-        assert!(error.starts_with(key) && error.contains("in use"), "{error}");
+        assert!(
+            error.starts_with(key) && error.contains("in use"),
+            "{error}"
+        );
         assert!(!error.contains('\n'), "{error}");
         assert!(!socket.exists(), "{key}: the socket file was left behind");
     };
@@ -30,8 +33,14 @@ fn an_occupied_port_is_one_line_and_leaves_nothing_behind() {
 #[test]
 fn the_socket_of_a_running_forwarder_is_not_taken() {
     let stage = Stage::new();
-    let error = Node::start(&config(&stage.socket(), "")).err().expect("a refusal").to_string();
-    assert!(error.starts_with("[ndn] unix") && error.contains("another forwarder"), "{error}");
+    let error = Node::start(&config(&stage.socket(), ""))
+        .err()
+        .expect("a refusal")
+        .to_string();
+    assert!(
+        error.starts_with("[ndn] unix") && error.contains("another forwarder"),
+        "{error}"
+    );
     assert!(stage.unix().is_answered(1), "the first one serves on");
 }
 
@@ -55,7 +64,10 @@ fn what_is_no_socket_is_left_alone() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("precious.txt");
     std::fs::write(&path, "precious").unwrap();
-    let error = Node::start(&config(&path, "")).err().expect("a refusal").to_string();
+    let error = Node::start(&config(&path, ""))
+        .err()
+        .expect("a refusal")
+        .to_string();
     assert!(error.contains("precious.txt"), "{error}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
 }
@@ -64,21 +76,40 @@ fn what_is_no_socket_is_left_alone() {
 fn a_route_over_udp_without_udp_names_itself_and_leaves_nothing_behind() {
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("nfd.sock");
-    let mut config = config(&socket, "[[ndn.route]]\nprefix = \"/\"\nto = \"udp://127.0.0.1:9\"\n");
+    let mut config = config(
+        &socket,
+        "[[ndn.route]]\nprefix = \"/\"\nto = \"udp://127.0.0.1:9\"\n",
+    );
     config.ndn.udp = None;
     let error = Node::start(&config).err().expect("a refusal").to_string();
-    assert!(error.contains("udp://127.0.0.1:9") && error.contains("[[ndn.route]]"), "{error}");
+    assert!(
+        error.contains("udp://127.0.0.1:9") && error.contains("[[ndn.route]]"),
+        "{error}"
+    );
     assert!(!socket.exists());
 }
 
 #[test]
 fn two_nodes_route_to_each_other_whichever_starts_first() {
     let directory = tempfile::tempdir().unwrap();
-    let (near, far) = (directory.path().join("near.sock"), directory.path().join("far.sock"));
-    let route = |to: &std::path::Path| format!("[[ndn.route]]\nprefix = \"/\"\nto = \"unix://{}\"\n", to.display());
-    let start = |socket: &std::path::Path, to: &std::path::Path| Node::start(&config(socket, &route(to))).unwrap();
+    let (near, far) = (
+        directory.path().join("near.sock"),
+        directory.path().join("far.sock"),
+    );
+    let route = |to: &std::path::Path| {
+        format!(
+            "[[ndn.route]]\nprefix = \"/\"\nto = \"unix://{}\"\n",
+            to.display()
+        )
+    };
+    let start = |socket: &std::path::Path, to: &std::path::Path| {
+        Node::start(&config(socket, &route(to))).unwrap()
+    };
     // The near one starts while there is nobody to connect to.
-    let stage = Stage { node: start(&near, &far), directory };
+    let stage = Stage {
+        node: start(&near, &far),
+        directory,
+    };
     let other = start(&far, &near);
     let patience = std::time::Instant::now();
     while stage.figure("/ndn/rib_routes") == 0 {
@@ -88,7 +119,10 @@ fn two_nodes_route_to_each_other_whichever_starts_first() {
     // And connects again when the other one was away.
     other.stop();
     while stage.figure("/ndn/rib_routes") > 0 {
-        assert!(patience.elapsed() < super::PATIENCE, "the route to nobody stands");
+        assert!(
+            patience.elapsed() < super::PATIENCE,
+            "the route to nobody stands"
+        );
         std::thread::yield_now();
     }
     let other = start(&far, &near);

@@ -18,12 +18,20 @@ fn stored(stage: &Stage, count: u32) -> App<UnixStream> {
 
 /// Sends the Interests of all stored Data at once. Returns the number of answers with a mark.
 fn marks_of_burst(consumer: &mut App<UnixStream>, count: u32) -> usize {
-    let burst: Vec<u8> = (0..count).flat_map(|number| interest(&format!("/x/{number}"), count + number)).collect();
+    let burst: Vec<u8> = (0..count)
+        .flat_map(|number| interest(&format!("/x/{number}"), count + number))
+        .collect();
     consumer.send(&burst);
     let mut marks = 0;
     for _ in 0..count {
         let frame = consumer.receive().expect("Data");
-        marks += usize::from(LpPacket::decode(&frame).unwrap().header.congestion_mark.is_some());
+        marks += usize::from(
+            LpPacket::decode(&frame)
+                .unwrap()
+                .header
+                .congestion_mark
+                .is_some(),
+        );
     }
     marks
 }

@@ -52,7 +52,9 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        let _ = Command::new("ip").args(["netns", "delete", &self.0]).output();
+        let _ = Command::new("ip")
+            .args(["netns", "delete", &self.0])
+            .output();
     }
 }
 
@@ -60,17 +62,22 @@ impl Drop for Namespace {
 fn connect(from: [u8; 4], to: &str) -> TcpStream {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     socket.bind(&SocketAddr::from((from, 0)).into()).unwrap();
-    socket.connect(&to.parse::<SocketAddr>().unwrap().into()).unwrap();
+    socket
+        .connect(&to.parse::<SocketAddr>().unwrap().into())
+        .unwrap();
     socket.into()
 }
 
 /// Whether new clients of every kind are served, each from an address of its own.
 fn newcomers_are_answered(stage: &Stage, host: u8) -> bool {
     let tcp = App::on(connect([10, 97, 1, host], &stage.address("tcp"))).is_answered(1);
-    let web = stage.websocket_on(connect([10, 97, 2, host], &stage.address("ws")), "").is_answered(2);
+    let web = stage
+        .websocket_on(connect([10, 97, 2, host], &stage.address("ws")), "")
+        .is_answered(2);
     let udp = UdpSocket::bind(SocketAddr::from(([10, 97, 3, host], 0))).unwrap();
     udp.set_read_timeout(Some(super::PATIENCE)).unwrap();
-    udp.send_to(&interest("/no/route", 3), stage.address("udp")).unwrap();
+    udp.send_to(&interest("/no/route", 3), stage.address("udp"))
+        .unwrap();
     let mut buffer = [0; 9000];
     let length = udp.recv(&mut buffer).unwrap();
     tcp && web && is_refusal(&buffer[..length])
@@ -94,7 +101,11 @@ fn a_crowd(stage: &Stage) {
     let _neighbour = connect([10, 98, 0, 1], &tcp);
     let deadline = Instant::now() + super::PATIENCE;
     let face = loop {
-        let found = stage.all_faces().iter().find(|face| uri_of(face).contains("10.98.0.1")).map(number_of);
+        let found = stage
+            .all_faces()
+            .iter()
+            .find(|face| uri_of(face).contains("10.98.0.1"))
+            .map(number_of);
         if let Some(face) = found {
             break face;
         }
@@ -103,7 +114,14 @@ fn a_crowd(stage: &Stage) {
     };
     let mut app = stage.unix();
     let name = Some("/neighbour".parse().unwrap());
-    app.obeyed("rib/register", &ControlParameters { name, face_id: Some(face), ..Default::default() });
+    app.obeyed(
+        "rib/register",
+        &ControlParameters {
+            name,
+            face_id: Some(face),
+            ..Default::default()
+        },
+    );
 
     let mut crowd = Vec::new();
     for round in 0..10 {
@@ -118,17 +136,26 @@ fn a_crowd(stage: &Stage) {
             crowd.push(one);
         }
         assert!(newcomers_are_answered(stage, round as u8 + 1));
-        assert!(client.is_answered(100 + round), "a client with history lost its connection");
+        assert!(
+            client.is_answered(100 + round),
+            "a client with history lost its connection"
+        );
     }
     assert!(stage.figure("/ndn/drops/peer_displaced") > PLACES as u64 * 8);
     let faces = stage.all_faces();
-    let is_counted = |face: &&Value| face["scope"] == "non-local" && !uri_of(face).starts_with("udp");
+    let is_counted =
+        |face: &&Value| face["scope"] == "non-local" && !uri_of(face).starts_with("udp");
     assert!(faces.iter().filter(is_counted).count() <= PLACES);
-    assert!(faces.iter().any(|one| number_of(one) == face), "a face with a route was closed");
+    assert!(
+        faces.iter().any(|one| number_of(one) == face),
+        "a face with a route was closed"
+    );
 }
 
 #[test]
 fn a_crowd_from_one_address_shuts_out_newcomers() {
-    let Some(space) = Namespace::new("crowd") else { return };
+    let Some(space) = Namespace::new("crowd") else {
+        return;
+    };
     space.run(|| a_crowd(&Stage::with(&format!("remote_faces = {PLACES}"))));
 }

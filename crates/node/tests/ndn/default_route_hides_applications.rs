@@ -6,7 +6,10 @@ use std::os::unix::net::UnixStream;
 
 /// Creates a face to another machine, and a route of nfdc's defaults to it: cost 0, child-inherit.
 fn add_route(app: &mut App<UnixStream>, prefix: &str, uri: &str) -> u64 {
-    let create = ControlParameters { uri: Some(uri.into()), ..Default::default() };
+    let create = ControlParameters {
+        uri: Some(uri.into()),
+        ..Default::default()
+    };
     let face = app.obeyed("faces/create", &create).face_id.unwrap();
     let route = ControlParameters {
         name: Some(prefix.parse().unwrap()),
@@ -28,7 +31,9 @@ fn name_of(frame: &[u8]) -> Name {
 #[test]
 fn a_default_route_takes_the_interests_of_an_application() {
     for strategy in ["best-route", "multicast", "asf", "stateful", "hobhis"] {
-        let stage = Stage::with(&format!("[[ndn.strategy]]\nprefix = \"/\"\nstrategy = \"{strategy}\"\n"));
+        let stage = Stage::with(&format!(
+            "[[ndn.strategy]]\nprefix = \"/\"\nstrategy = \"{strategy}\"\n"
+        ));
         let mut consumer = stage.unix();
         add_route(&mut consumer, "/", "udp4://192.0.2.1:6363");
         let mut producer = stage.unix();
@@ -36,7 +41,11 @@ fn a_default_route_takes_the_interests_of_an_application() {
         for number in 0..3 {
             consumer.send(&interest(&format!("/x/{number}"), number));
             let frame = producer.receive().expect("an Interest");
-            assert_eq!(name_of(&frame).to_string(), format!("/x/{number}"), "{strategy}");
+            assert_eq!(
+                name_of(&frame).to_string(),
+                format!("/x/{number}"),
+                "{strategy}"
+            );
         }
     }
 }
@@ -52,7 +61,10 @@ fn routes_of_a_group_take_the_interests_of_a_member() {
     let mut member = stage.unix();
     member.register("/ndn/svs/b");
     admin.send(&interest("/ndn/svs/b/1", 1));
-    assert_eq!(name_of(&member.receive().expect("an Interest")).to_string(), "/ndn/svs/b/1");
+    assert_eq!(
+        name_of(&member.receive().expect("an Interest")).to_string(),
+        "/ndn/svs/b/1"
+    );
 }
 
 /// In the producer's region the hint would lead back to the default route.
@@ -66,10 +78,19 @@ fn a_hint_keeps_an_interest_from_the_producer_in_its_region() {
     for (number, hint) in (0..).zip(["/isp", "/isp/1"]) {
         let name: Name = format!("/x/{number}").parse().unwrap();
         let hints = [hint.parse().unwrap()];
-        consumer.send(&InterestBuilder::new(&name).forwarding_hint(&hints).nonce(number).build());
+        consumer.send(
+            &InterestBuilder::new(&name)
+                .forwarding_hint(&hints)
+                .nonce(number)
+                .build(),
+        );
         let frame = producer.receive().expect("an Interest");
         let packet = LpPacket::decode(&frame).unwrap().fragment.unwrap();
         let interest = Interest::decode(packet).unwrap();
-        assert_eq!((interest.name.to_name(), interest.forwarding_hint), (name, None), "{hint}");
+        assert_eq!(
+            (interest.name.to_name(), interest.forwarding_hint),
+            (name, None),
+            "{hint}"
+        );
     }
 }

@@ -13,7 +13,10 @@ const NAMES: u32 = 60;
 const BYTES: usize = 4000;
 
 fn settings(path: &Path, capacity: &str) -> String {
-    format!("content_store = \"100KiB\"\n[ndn.disk]\npath = {:?}\ncapacity = {capacity:?}\n", path.join("tier"))
+    format!(
+        "content_store = \"100KiB\"\n[ndn.disk]\npath = {:?}\ncapacity = {capacity:?}\n",
+        path.join("tier")
+    )
 }
 
 fn stage(directory: tempfile::TempDir, capacity: &str) -> Stage {
@@ -47,14 +50,18 @@ fn fetch_all(stage: &Stage, nonce: u32) {
     drop(producer);
     let begun = std::time::Instant::now();
     while stage.figure("/ndn/rib_routes") > 0 {
-        assert!(begun.elapsed() < super::PATIENCE, "the route to nobody stands");
+        assert!(
+            begun.elapsed() < super::PATIENCE,
+            "the route to nobody stands"
+        );
         std::thread::yield_now();
     }
 }
 
 fn is_data(frame: &[u8], number: u32) -> bool {
     let wanted: Name = name(number).parse().unwrap();
-    Data::decode(frame).is_ok_and(|data| data.name == wanted.as_name() && data.content.len() == BYTES)
+    Data::decode(frame)
+        .is_ok_and(|data| data.name == wanted.as_name() && data.content.len() == BYTES)
 }
 
 fn ask(consumer: &mut App<impl Read + Write>, number: u32, nonce: u32) -> Vec<u8> {
@@ -79,7 +86,10 @@ fn gets(stage: &Stage, consumer: &mut App<impl Read + Write>, number: u32, nonce
 }
 
 fn erase(stage: &Stage, prefix: &str) {
-    let parameters = ControlParameters { name: Some(prefix.parse().unwrap()), ..Default::default() };
+    let parameters = ControlParameters {
+        name: Some(prefix.parse().unwrap()),
+        ..Default::default()
+    };
     stage.unix().obeyed("cs/erase", &parameters);
 }
 
@@ -94,7 +104,10 @@ fn a_shard_or_a_restart_does_not_find_what_is_on_the_disk() {
         assert!(gets(&stage, &mut other, number, 2000 + number));
     }
     assert!(stage.figure("/ndn/content_store/disk/hits") > 20);
-    assert_eq!(stage.figure("/ndn/content_store/disk/stored"), u64::from(NAMES));
+    assert_eq!(
+        stage.figure("/ndn/content_store/disk/stored"),
+        u64::from(NAMES)
+    );
     let stage = restart(stage);
     let (mut one, mut other) = (stage.unix(), stage.tcp());
     for number in 0..NAMES {
@@ -120,7 +133,10 @@ fn an_erased_name_comes_back_after_a_restart() {
     let stage = restart(stage);
     let mut consumer = stage.unix();
     for number in 0..NAMES {
-        assert!(is_refusal(&ask(&mut consumer, number, 200 + number)), "{number}");
+        assert!(
+            is_refusal(&ask(&mut consumer, number, 200 + number)),
+            "{number}"
+        );
     }
 }
 
@@ -130,12 +146,20 @@ fn a_disk_that_is_full_takes_the_forwarder_with_it() {
     let stage = stage(tempfile::tempdir().unwrap(), "200TiB");
     fetch_all(&stage, 1);
     let mut consumer = stage.unix();
-    assert!(is_data(&ask(&mut consumer, NAMES - 1, 100), NAMES - 1), "from memory");
+    assert!(
+        is_data(&ask(&mut consumer, NAMES - 1, 100), NAMES - 1),
+        "from memory"
+    );
     assert!(is_refusal(&ask(&mut consumer, 0, 101)));
     // Nothing of it can come back.
     erase(&stage, "/a");
     assert!(is_refusal(&ask(&mut consumer, NAMES - 1, 102)));
-    assert_eq!(std::fs::metadata(stage.directory.path().join("tier")).unwrap().len(), 0);
+    assert_eq!(
+        std::fs::metadata(stage.directory.path().join("tier"))
+            .unwrap()
+            .len(),
+        0
+    );
 }
 
 #[test]
@@ -146,10 +170,16 @@ fn two_caches_write_into_one_file() {
     config.http.listen = vec![std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into()];
     config.http.disk = config.ndn.disk.clone();
     let error = Node::start(&config).err().expect("a refusal").to_string();
-    assert!(error.contains(".disk] path") && error.contains("another process"), "{error}");
+    assert!(
+        error.contains(".disk] path") && error.contains("another process"),
+        "{error}"
+    );
     config.http.disk = None;
     Node::start(&config).unwrap().stop();
     config.ndn.disk.as_mut().unwrap().path = directory.path().join("no/folder");
     let error = Node::start(&config).err().expect("a refusal").to_string();
-    assert!(error.starts_with("[ndn.disk] path") && !error.contains('\n'), "{error}");
+    assert!(
+        error.starts_with("[ndn.disk] path") && !error.contains('\n'),
+        "{error}"
+    );
 }

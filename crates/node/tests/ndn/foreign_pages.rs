@@ -16,18 +16,35 @@ fn a_page_of_a_stranger_becomes_a_local_application() {
     ];
     for (count, origin) in foreign.iter().enumerate() {
         let mut page = stage.websocket(&format!("Origin: {origin}\r\n"));
-        assert!(page.head.starts_with("HTTP/1.1 403 "), "{origin}: {}", page.head);
+        assert!(
+            page.head.starts_with("HTTP/1.1 403 "),
+            "{origin}: {}",
+            page.head
+        );
         page.send_frame(0x82, &super::interest("/no/route", 1), 19);
-        stage.await_figure("/ndn/drops/foreign_origin", |refused| refused == count as u64 + 1);
+        stage.await_figure("/ndn/drops/foreign_origin", |refused| {
+            refused == count as u64 + 1
+        });
     }
-    let own =
-        ["", "Origin: https://app.example\r\n", "Origin: http://localhost:3000\r\n", "Origin: http://127.0.0.1\r\n"];
+    let own = [
+        "",
+        "Origin: https://app.example\r\n",
+        "Origin: http://localhost:3000\r\n",
+        "Origin: http://127.0.0.1\r\n",
+    ];
     for more in own {
         let mut page = stage.websocket(more);
-        assert!(page.head.starts_with("HTTP/1.1 101 "), "{more}: {}", page.head);
+        assert!(
+            page.head.starts_with("HTTP/1.1 101 "),
+            "{more}: {}",
+            page.head
+        );
         assert!(page.is_answered(1), "{more}");
     }
-    assert_eq!(stage.figure("/ndn/drops/foreign_origin"), foreign.len() as u64);
+    assert_eq!(
+        stage.figure("/ndn/drops/foreign_origin"),
+        foreign.len() as u64
+    );
 }
 
 /// The head of `fetch("http://127.0.0.1:6363/", { method: "POST", mode: "no-cors", body })` as
@@ -68,8 +85,14 @@ fn rebound(address: &str, length: usize) -> String {
 /// Commands without a key, as a page writes them into a body. `filler` bytes come first, so that a
 /// reader which skips the head as elements meets the commands.
 fn commands(filler: usize, prefix: &str) -> Vec<u8> {
-    let create = ControlParameters { uri: Some("udp4://192.0.2.1:6363".into()), ..Default::default() };
-    let register = ControlParameters { name: Some(prefix.parse().unwrap()), ..Default::default() };
+    let create = ControlParameters {
+        uri: Some("udp4://192.0.2.1:6363".into()),
+        ..Default::default()
+    };
+    let register = ControlParameters {
+        name: Some(prefix.parse().unwrap()),
+        ..Default::default()
+    };
     let mut body = vec![b'x'; filler];
     for (verb, parameters) in [("faces/create", create), ("rib/register", register)] {
         body.extend(super::command(verb, &parameters));
@@ -82,8 +105,11 @@ fn a_web_page_commands_the_forwarder_over_its_stream() {
     let stage = Stage::new();
     let mut app = stage.unix();
     let (address, mut refused) = (stage.address("tcp"), 0);
-    for (browser, head) in [("chrome", chrome as fn(&str, usize) -> String), ("firefox", firefox), ("rebound", rebound)]
-    {
+    for (browser, head) in [
+        ("chrome", chrome as fn(&str, usize) -> String),
+        ("firefox", firefox),
+        ("rebound", rebound),
+    ] {
         // One of the fillers brings a reader that skips elements exactly to the commands.
         for filler in 0..130 {
             let body = commands(filler, "/page");
@@ -91,7 +117,11 @@ fn a_web_page_commands_the_forwarder_over_its_stream() {
             let request = [head(&address, body.len()).into_bytes(), body].concat();
             // The node may close the connection before all has left.
             let _ = page.stream.write_all(&request);
-            assert_eq!(page.receive(), None, "{browser} with {filler} bytes before the commands");
+            assert_eq!(
+                page.receive(),
+                None,
+                "{browser} with {filler} bytes before the commands"
+            );
             refused += 1;
         }
         stage.await_figure("/ndn/drops/not_ndn", |drops| drops == refused);
@@ -104,19 +134,28 @@ fn a_web_page_commands_the_forwarder_over_its_stream() {
 fn an_element_that_is_no_packet_is_skipped() {
     let stage = Stage::new();
     let packet = interest("/no/route", 1);
-    let register = ControlParameters { name: Some("/page".parse().unwrap()), ..Default::default() };
+    let register = ControlParameters {
+        name: Some("/page".parse().unwrap()),
+        ..Default::default()
+    };
     let command = super::command("rib/register", &register);
     // One byte is enough, and so is an element of an unassigned type, also after a valid packet.
     let foreign: [(&str, Vec<u8>); 9] = [
         ("one byte", b"P".to_vec()),
         ("an unassigned type", vec![0x50, 1, 0]),
-        ("a large element", [&[0x47, 0xfd, 0xff, 0x00][..], &[0; 100]].concat()),
+        (
+            "a large element",
+            [&[0x47, 0xfd, 0xff, 0x00][..], &[0; 100]].concat(),
+        ),
         ("a name", vec![7, 3, 8, 1, b'a']),
         ("a type of three bytes", vec![0xfd, 0x03, 0x20, 0]),
         ("a TLS handshake", vec![0x16, 3, 1, 0, 2, 1, 0]),
         ("a TURN request", vec![0, 3, 0, 8, 0x21, 0x12, 0xa4, 0x42]),
         ("a link packet that is none", vec![0x64, 2, 0x47, 0]),
-        ("a link packet with text", [&[0x64, 7, 0x50, 5][..], b"hello"].concat()),
+        (
+            "a link packet with text",
+            [&[0x64, 7, 0x50, 5][..], b"hello"].concat(),
+        ),
     ];
     let mut refused = 0;
     for (what, bytes) in &foreign {
@@ -144,7 +183,13 @@ fn an_element_that_is_no_packet_is_skipped() {
     // Packets of every kind go on.
     let mut app = stage.tcp();
     app.send(&[0x64, 0]);
-    app.send(&[&[0x64, 2 + packet.len() as u8, 0x50, packet.len() as u8][..], &packet].concat());
+    app.send(
+        &[
+            &[0x64, 2 + packet.len() as u8, 0x50, packet.len() as u8][..],
+            &packet,
+        ]
+        .concat(),
+    );
     assert!(app.receive().is_some_and(|frame| super::is_refusal(&frame)));
 }
 
@@ -163,9 +208,14 @@ fn a_datagram_with_more_than_a_packet_is_read() {
     for datagram in &foreign {
         stage.udp().send(datagram).unwrap();
     }
-    stage.await_figure("/ndn/drops/malformed", |drops| drops == foreign.len() as u64);
+    stage.await_figure("/ndn/drops/malformed", |drops| {
+        drops == foreign.len() as u64
+    });
     let mut app = stage.unix();
-    assert!(app.faces().iter().all(|face| !face.uri.starts_with("udp")), "none became a face");
+    assert!(
+        app.faces().iter().all(|face| !face.uri.starts_with("udp")),
+        "none became a face"
+    );
 }
 
 /// A page cannot leave out the Origin of its own handshake, but it writes the body of a POST.
@@ -178,10 +228,16 @@ fn a_page_smuggles_a_handshake_without_an_origin() {
          Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
     );
     let get = format!("GET / HTTP/1.1\r\nHost: {address}\r\nOrigin: https://evil.example\r\n\r\n");
-    for head in [chrome(&address, handshake.len()), firefox(&address, handshake.len()), get] {
+    for head in [
+        chrome(&address, handshake.len()),
+        firefox(&address, handshake.len()),
+        get,
+    ] {
         let mut stream = std::net::TcpStream::connect(&address).unwrap();
         stream.set_read_timeout(Some(super::PATIENCE)).unwrap();
-        stream.write_all(format!("{head}{handshake}").as_bytes()).unwrap();
+        stream
+            .write_all(format!("{head}{handshake}").as_bytes())
+            .unwrap();
         let mut answer = Vec::new();
         let _ = std::io::Read::read_to_end(&mut stream, &mut answer);
         let answer = String::from_utf8_lossy(&answer);

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 fn bound(stage: &Stage, [b, c, d]: [u8; 3]) -> UdpSocket {
     let socket = UdpSocket::bind(format!("127.{b}.{c}.{d}:0")).unwrap();
     socket.connect(stage.address("udp")).unwrap();
-    socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_millis(200)))
+        .unwrap();
     socket
 }
 
@@ -23,7 +25,9 @@ impl Flood {
             self.0 += 1;
             let [_, _, c, d] = self.0.to_be_bytes();
             let name = format!("/nobody/{}", self.0);
-            bound(stage, [98, c, d]).send(&interest(&name, self.0)).unwrap();
+            bound(stage, [98, c, d])
+                .send(&interest(&name, self.0))
+                .unwrap();
         }
     }
 }
@@ -32,7 +36,13 @@ impl Flood {
 fn receive(socket: &UdpSocket) -> Option<Vec<u8>> {
     let mut buffer = [0; 9000];
     let length = socket.recv(&mut buffer).ok()?;
-    Some(LpPacket::decode(&buffer[..length]).unwrap().fragment.unwrap().to_vec())
+    Some(
+        LpPacket::decode(&buffer[..length])
+            .unwrap()
+            .fragment
+            .unwrap()
+            .to_vec(),
+    )
 }
 
 /// Repeats until there is what was asked for: datagrams of a flood may be lost, and so may others
@@ -62,7 +72,13 @@ fn ask_neighbour(stage: &Stage, neighbour: &UdpSocket, name: &Name) {
     neighbour.send(&data(name, 100)).unwrap();
     let answer = consumer.receive().unwrap();
     let answer = LpPacket::decode(&answer).unwrap();
-    assert_eq!(Data::decode(answer.fragment.unwrap()).unwrap().name.to_name(), *name);
+    assert_eq!(
+        Data::decode(answer.fragment.unwrap())
+            .unwrap()
+            .name
+            .to_name(),
+        *name
+    );
 }
 
 #[test]
@@ -86,7 +102,14 @@ fn forged_senders_meet_genuine_peers(stage: &Stage) {
     let uri = format!("udp4://{}", neighbour.local_addr().unwrap());
     let face = until(|| app.faces().into_iter().find(|face| face.uri == uri));
     let name = Some("/neighbour".parse().unwrap());
-    app.obeyed("rib/register", &ControlParameters { name, face_id: Some(face.face_id), ..Default::default() });
+    app.obeyed(
+        "rib/register",
+        &ControlParameters {
+            name,
+            face_id: Some(face.face_id),
+            ..Default::default()
+        },
+    );
     while receive(&neighbour).is_some() {}
     ask_neighbour(stage, &neighbour, &"/neighbour/a".parse().unwrap());
 
@@ -110,9 +133,15 @@ fn forged_senders_meet_genuine_peers(stage: &Stage) {
         });
     }
     ask_neighbour(stage, &neighbour, &"/neighbour/b".parse().unwrap());
-    assert!(stage.figure("/ndn/drops/peer_displaced") > 0, "the flood fills nothing");
+    assert!(
+        stage.figure("/ndn/drops/peer_displaced") > 0,
+        "the flood fills nothing"
+    );
     let faces = stage.all_faces();
-    assert!(faces.iter().any(|one| one["uri"] == uri.as_str()), "the neighbour has no face");
+    assert!(
+        faces.iter().any(|one| one["uri"] == uri.as_str()),
+        "the neighbour has no face"
+    );
     assert!(faces.len() <= 2048 + 10, "{} faces", faces.len());
 }
 
@@ -127,9 +156,22 @@ fn a_forwarder_does_not_answer_the_probe() {
     // The peer has a route to the node, and an application that asks.
     let mut app = peer.unix();
     let uri = Some(format!("udp4://{}", stage.address("udp")));
-    let created = app.obeyed("faces/create", &ControlParameters { uri, ..Default::default() });
+    let created = app.obeyed(
+        "faces/create",
+        &ControlParameters {
+            uri,
+            ..Default::default()
+        },
+    );
     let name = Some("/far".parse().unwrap());
-    app.obeyed("rib/register", &ControlParameters { name, face_id: created.face_id, ..Default::default() });
+    app.obeyed(
+        "rib/register",
+        &ControlParameters {
+            name,
+            face_id: created.face_id,
+            ..Default::default()
+        },
+    );
     let mut nonce = 1;
     let is_proven = || stage.figure("/ndn/udp_peers/proven") == 1;
     until(|| {

@@ -10,12 +10,18 @@ use std::net::UdpSocket;
 
 fn field(frame: &[u8], typ: u32) -> Option<Vec<u8>> {
     let packet = Tlv::only(frame, LP_PACKET).ok()?;
-    packet.children().flatten().find(|field| field.typ == typ).map(|field| field.value.to_vec())
+    packet
+        .children()
+        .flatten()
+        .find(|field| field.typ == typ)
+        .map(|field| field.value.to_vec())
 }
 
 fn packet(fields: &[(u32, &[u8])]) -> Vec<u8> {
     let (mut inside, mut wire) = (Vec::new(), Vec::new());
-    fields.iter().for_each(|(typ, value)| write_tlv(&mut inside, *typ, value));
+    fields
+        .iter()
+        .for_each(|(typ, value)| write_tlv(&mut inside, *typ, value));
     write_header(&mut wire, LP_PACKET, inside.len());
     wire.extend_from_slice(&inside);
     wire
@@ -33,12 +39,25 @@ fn a_frame_comes_again_until_it_is_acknowledged() {
         mask: Some(FLAG_LP_RELIABILITY),
         ..ControlParameters::default()
     };
-    let made = app.obeyed("faces/create", &ControlParameters { uri: Some(uri), ..reliable(true) });
-    assert_eq!(made.flags.unwrap() & FLAG_LP_RELIABILITY, FLAG_LP_RELIABILITY);
+    let made = app.obeyed(
+        "faces/create",
+        &ControlParameters {
+            uri: Some(uri),
+            ..reliable(true)
+        },
+    );
+    assert_eq!(
+        made.flags.unwrap() & FLAG_LP_RELIABILITY,
+        FLAG_LP_RELIABILITY
+    );
     let face_id = made.face_id;
     app.obeyed(
         "rib/register",
-        &ControlParameters { name: Some("/far".parse().unwrap()), face_id, ..ControlParameters::default() },
+        &ControlParameters {
+            name: Some("/far".parse().unwrap()),
+            face_id,
+            ..ControlParameters::default()
+        },
     );
     app.send(&interest("/far/a", 5));
     let mut buffer = [0; 9000];
@@ -69,13 +88,29 @@ fn a_frame_comes_again_until_it_is_acknowledged() {
     while acknowledged.len() < 2 {
         let (frame, _) = next();
         let packet = Tlv::only(&frame, LP_PACKET).unwrap();
-        acknowledged.extend(packet.children().flatten().filter(|one| one.typ == LP_ACK).map(|one| one.value.to_vec()));
+        acknowledged.extend(
+            packet
+                .children()
+                .flatten()
+                .filter(|one| one.typ == LP_ACK)
+                .map(|one| one.value.to_vec()),
+        );
     }
     assert_eq!(acknowledged, [7u64.to_be_bytes(), 8u64.to_be_bytes()]);
-    assert_eq!(stage.figure("/ndn/drops/unsolicited"), 0, "the second of the two went no further");
+    assert_eq!(
+        stage.figure("/ndn/drops/unsolicited"),
+        0,
+        "the second of the two went no further"
+    );
 
     // Switched off, frames are as they were before.
-    app.obeyed("faces/update", &ControlParameters { face_id, ..reliable(false) });
+    app.obeyed(
+        "faces/update",
+        &ControlParameters {
+            face_id,
+            ..reliable(false)
+        },
+    );
     app.send(&interest("/far/b", 6));
     loop {
         let (frame, _) = next();
@@ -84,8 +119,18 @@ fn a_frame_comes_again_until_it_is_acknowledged() {
             break;
         }
     }
-    let stream = app.faces().into_iter().find(|face| face.uri.starts_with("fd://")).unwrap();
+    let stream = app
+        .faces()
+        .into_iter()
+        .find(|face| face.uri.starts_with("fd://"))
+        .unwrap();
     // A stream takes the flag, as in NFD, and its frames stay as they are.
-    app.obeyed("faces/update", &ControlParameters { face_id: Some(stream.face_id), ..reliable(true) });
+    app.obeyed(
+        "faces/update",
+        &ControlParameters {
+            face_id: Some(stream.face_id),
+            ..reliable(true)
+        },
+    );
     assert!(app.is_answered(7));
 }

@@ -25,8 +25,8 @@ use larder_node::{Config, Node};
 use larder_packet::mgmt::{Element, FaceStatus};
 use larder_packet::tlv::TlvReader;
 use larder_packet::{
-    ControlParameters, ControlResponse, Data, DataBuilder, DigestSigner, Interest, InterestBuilder, LpPacket,
-    NackReason, Name,
+    ControlParameters, ControlResponse, Data, DataBuilder, DigestSigner, Interest, InterestBuilder,
+    LpPacket, NackReason, Name,
 };
 use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
@@ -43,7 +43,11 @@ pub(crate) struct Stage {
 /// These tests are compiled twice: for a node of one thread, and for one of two
 /// (`tests/ndn_shards`).
 pub(crate) fn shards() -> usize {
-    if env!("CARGO_CRATE_NAME") == "ndn_shards" { 2 } else { 1 }
+    if env!("CARGO_CRATE_NAME") == "ndn_shards" {
+        2
+    } else {
+        1
+    }
 }
 
 pub(crate) fn config(socket: &Path, more: &str) -> Config {
@@ -76,7 +80,8 @@ impl Stage {
 
     pub(crate) fn of_with(shards: usize, more: &str) -> Stage {
         let directory = tempfile::tempdir().unwrap();
-        let node = Node::start(&config_of(shards, &directory.path().join("nfd.sock"), more)).unwrap();
+        let node =
+            Node::start(&config_of(shards, &directory.path().join("nfd.sock"), more)).unwrap();
         Stage { node, directory }
     }
 
@@ -85,14 +90,24 @@ impl Stage {
     }
 
     fn address(&self, scheme: &str) -> String {
-        let found = self.node.ndn_listening().iter().find_map(|uri| uri.strip_prefix(scheme));
-        found.expect("a listener").trim_start_matches("://").to_owned()
+        let found = self
+            .node
+            .ndn_listening()
+            .iter()
+            .find_map(|uri| uri.strip_prefix(scheme));
+        found
+            .expect("a listener")
+            .trim_start_matches("://")
+            .to_owned()
     }
 
     pub(crate) fn unix(&self) -> App<UnixStream> {
         let stream = UnixStream::connect(self.socket()).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        App { stream, received: Vec::new() }
+        App {
+            stream,
+            received: Vec::new(),
+        }
     }
 
     pub(crate) fn tcp(&self) -> App<TcpStream> {
@@ -120,14 +135,24 @@ impl Stage {
                 _ => break,
             }
         }
-        WebSocket { app: App { stream, received: Vec::new() }, head: String::from_utf8(head).unwrap() }
+        WebSocket {
+            app: App {
+                stream,
+                received: Vec::new(),
+            },
+            head: String::from_utf8(head).unwrap(),
+        }
     }
 
     /// Waits until a figure of the status page is as it should be.
     pub(crate) fn await_figure(&self, pointer: &str, is_right: impl Fn(u64) -> bool) {
         let deadline = std::time::Instant::now() + PATIENCE;
         while !is_right(self.figure(pointer)) {
-            assert!(std::time::Instant::now() < deadline, "{pointer} is {}", self.figure(pointer));
+            assert!(
+                std::time::Instant::now() < deadline,
+                "{pointer} is {}",
+                self.figure(pointer)
+            );
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -150,7 +175,9 @@ impl Stage {
 
     fn status(&self) -> serde_json::Value {
         let mut stream = TcpStream::connect(self.node.admin_address().unwrap()).unwrap();
-        stream.write_all(b"GET /status HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
+        stream
+            .write_all(b"GET /status HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+            .unwrap();
         let mut page = String::new();
         stream.read_to_string(&mut page).unwrap();
         serde_json::from_str(page.split_once("\r\n\r\n").unwrap().1).unwrap()
@@ -158,7 +185,11 @@ impl Stage {
 
     /// Its faces, as `/status` lists them.
     pub(crate) fn all_faces(&self) -> Vec<serde_json::Value> {
-        self.status().pointer("/ndn/faces").and_then(serde_json::Value::as_array).unwrap().clone()
+        self.status()
+            .pointer("/ndn/faces")
+            .and_then(serde_json::Value::as_array)
+            .unwrap()
+            .clone()
     }
 }
 
@@ -191,7 +222,9 @@ impl WebSocket {
         };
         let head = read(2)?;
         let length = match head[1] {
-            126 => read(2)?.into_iter().fold(0, |length, byte| length << 8 | usize::from(byte)),
+            126 => read(2)?
+                .into_iter()
+                .fold(0, |length, byte| length << 8 | usize::from(byte)),
             127 => panic!("no packet is that large"),
             short => usize::from(short),
         };
@@ -216,7 +249,10 @@ pub(crate) struct App<S> {
 impl App<TcpStream> {
     fn on(stream: TcpStream) -> Self {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        App { stream, received: Vec::new() }
+        App {
+            stream,
+            received: Vec::new(),
+        }
     }
 }
 
@@ -249,17 +285,31 @@ impl<S: Read + Write> App<S> {
 
     /// Registers a prefix.
     pub(crate) fn register(&mut self, prefix: &str) {
-        self.obeyed("rib/register", &ControlParameters { name: Some(prefix.parse().unwrap()), ..Default::default() });
+        self.obeyed(
+            "rib/register",
+            &ControlParameters {
+                name: Some(prefix.parse().unwrap()),
+                ..Default::default()
+            },
+        );
     }
 
     /// What the response of a command says, which must be 200.
-    pub(crate) fn obeyed(&mut self, verb: &str, parameters: &ControlParameters) -> ControlParameters {
+    pub(crate) fn obeyed(
+        &mut self,
+        verb: &str,
+        parameters: &ControlParameters,
+    ) -> ControlParameters {
         let response = self.command(verb, parameters);
         assert_eq!(response.status_code, 200, "{}", response.status_text);
         response.body.unwrap()
     }
 
-    pub(crate) fn command(&mut self, verb: &str, parameters: &ControlParameters) -> ControlResponse {
+    pub(crate) fn command(
+        &mut self,
+        verb: &str,
+        parameters: &ControlParameters,
+    ) -> ControlResponse {
         self.send(&command(verb, parameters));
         let frame = self.receive().unwrap();
         ControlResponse::decode(Data::decode(&frame).unwrap().content).unwrap()
@@ -299,15 +349,23 @@ impl<S: Read + Write> App<S> {
 pub(crate) fn command(verb: &str, parameters: &ControlParameters) -> Vec<u8> {
     let mut name: Name = format!("/localhost/nfd/{verb}").parse().unwrap();
     name.push_generic(&parameters.encode());
-    InterestBuilder::new(name).nonce(1).sign(&DigestSigner, Default::default()).unwrap()
+    InterestBuilder::new(name)
+        .nonce(1)
+        .sign(&DigestSigner, Default::default())
+        .unwrap()
 }
 
 pub(crate) fn interest(name: &str, nonce: u32) -> Vec<u8> {
-    InterestBuilder::new(name.parse::<Name>().unwrap()).nonce(nonce).build()
+    InterestBuilder::new(name.parse::<Name>().unwrap())
+        .nonce(nonce)
+        .build()
 }
 
 pub(crate) fn data(name: &Name, bytes: usize) -> Vec<u8> {
-    DataBuilder::new(name.as_name()).content(&vec![7; bytes]).build(&DigestSigner).unwrap()
+    DataBuilder::new(name.as_name())
+        .content(&vec![7; bytes])
+        .build(&DigestSigner)
+        .unwrap()
 }
 
 pub(crate) fn is_refusal(frame: &[u8]) -> bool {

@@ -11,7 +11,10 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 fn to(uri: impl Into<String>) -> ControlParameters {
-    ControlParameters { uri: Some(uri.into()), ..ControlParameters::default() }
+    ControlParameters {
+        uri: Some(uri.into()),
+        ..ControlParameters::default()
+    }
 }
 
 fn face(app: &mut App<UnixStream>, uri: &str) -> Option<FaceStatus> {
@@ -28,7 +31,10 @@ fn on_all_addresses() -> Stage {
         directory.path().join("nfd.sock")
     );
     let config = Config::parse(&text, "test").unwrap_or_else(|error| panic!("{error}"));
-    Stage { node: Node::start(&config).unwrap(), directory }
+    Stage {
+        node: Node::start(&config).unwrap(),
+        directory,
+    }
 }
 
 #[test]
@@ -37,13 +43,23 @@ fn an_ipv4_peer_has_an_ipv6_wildcard_as_its_local_uri() {
     let port = stage.address("udp").rsplit_once(':').unwrap().1.to_owned();
     let mut app = stage.unix();
     let [heard, created] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
-    heard.send_to(&super::interest("/no/route", 1), format!("127.0.0.1:{port}")).unwrap();
+    heard
+        .send_to(
+            &super::interest("/no/route", 1),
+            format!("127.0.0.1:{port}"),
+        )
+        .unwrap();
     heard.recv(&mut [0; 9000]).unwrap();
     let uri = |socket: &UdpSocket| format!("udp4://{}", socket.local_addr().unwrap());
     app.obeyed("faces/create", &to(uri(&created)));
     for peer in [&heard, &created] {
         let status = face(&mut app, &uri(peer)).unwrap();
-        assert_eq!(status.local_uri, format!("udp4://127.0.0.1:{port}"), "of {}", status.uri);
+        assert_eq!(
+            status.local_uri,
+            format!("udp4://127.0.0.1:{port}"),
+            "of {}",
+            status.uri
+        );
     }
 }
 
@@ -52,7 +68,10 @@ fn a_stream_states_no_mtu() {
     let stage = Stage::new();
     let (mut app, _tcp) = (stage.unix(), stage.tcp());
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    app.obeyed("faces/create", &to(format!("tcp4://{}", listener.local_addr().unwrap())));
+    app.obeyed(
+        "faces/create",
+        &to(format!("tcp4://{}", listener.local_addr().unwrap())),
+    );
     let faces = app.faces();
     assert!(faces.len() >= 2, "{faces:?}");
     assert!(faces.iter().all(|face| face.mtu == Some(8800)), "{faces:?}");
@@ -64,32 +83,69 @@ fn options_of_faces_are_refused() {
     let mut app = stage.unix();
     let interval = Some(Duration::from_millis(7));
     for (port, option) in [
-        ControlParameters { base_congestion_marking_interval: interval, ..ControlParameters::default() },
-        ControlParameters { default_congestion_threshold: Some(9), ..ControlParameters::default() },
-        ControlParameters { mtu: Some(64), ..ControlParameters::default() },
-        ControlParameters { mtu: Some(u64::MAX), ..ControlParameters::default() },
+        ControlParameters {
+            base_congestion_marking_interval: interval,
+            ..ControlParameters::default()
+        },
+        ControlParameters {
+            default_congestion_threshold: Some(9),
+            ..ControlParameters::default()
+        },
+        ControlParameters {
+            mtu: Some(64),
+            ..ControlParameters::default()
+        },
+        ControlParameters {
+            mtu: Some(u64::MAX),
+            ..ControlParameters::default()
+        },
     ]
     .into_iter()
     .enumerate()
     {
         let uri = format!("udp4://127.0.0.1:{}", 9 + port);
-        app.obeyed("faces/create", &ControlParameters { uri: Some(uri.clone()), ..option.clone() });
+        app.obeyed(
+            "faces/create",
+            &ControlParameters {
+                uri: Some(uri.clone()),
+                ..option.clone()
+            },
+        );
         let status = face(&mut app, &uri).unwrap();
-        let wanted = option.base_congestion_marking_interval.unwrap_or(Duration::from_millis(100));
+        let wanted = option
+            .base_congestion_marking_interval
+            .unwrap_or(Duration::from_millis(100));
         assert_eq!(status.base_congestion_marking_interval, Some(wanted));
-        assert_eq!(status.default_congestion_threshold, option.default_congestion_threshold.or(Some(65536)));
+        assert_eq!(
+            status.default_congestion_threshold,
+            option.default_congestion_threshold.or(Some(65536))
+        );
         if let Some(mtu) = option.mtu {
             assert_eq!(status.mtu, Some(mtu.min(8800)));
         }
     }
     // Of the application's own face.
-    let later = ControlParameters { base_congestion_marking_interval: interval, ..ControlParameters::default() };
-    assert_eq!(app.obeyed("faces/update", &later).base_congestion_marking_interval, interval);
+    let later = ControlParameters {
+        base_congestion_marking_interval: interval,
+        ..ControlParameters::default()
+    };
+    assert_eq!(
+        app.obeyed("faces/update", &later)
+            .base_congestion_marking_interval,
+        interval
+    );
 
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let flag = Some(FLAG_LP_RELIABILITY);
     let tcp = to(format!("tcp4://{}", listener.local_addr().unwrap()));
-    app.obeyed("faces/create", &ControlParameters { flags: flag, mask: flag, ..tcp });
+    app.obeyed(
+        "faces/create",
+        &ControlParameters {
+            flags: flag,
+            mask: flag,
+            ..tcp
+        },
+    );
 }
 
 #[test]
@@ -98,11 +154,21 @@ fn an_mtu_of_a_stream_is_taken_or_is_a_conflict() {
     let mut app = stage.unix();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let tcp = to(format!("tcp4://{}", listener.local_addr().unwrap()));
-    let with_mtu = ControlParameters { mtu: Some(1400), ..tcp.clone() };
+    let with_mtu = ControlParameters {
+        mtu: Some(1400),
+        ..tcp.clone()
+    };
     assert_eq!(app.command("faces/create", &with_mtu).status_code, 406);
     app.obeyed("faces/create", &tcp);
-    assert_eq!(app.command("faces/create", &with_mtu).status_code, 406, "also where the face exists");
-    let udp = ControlParameters { mtu: Some(63), ..to("udp4://127.0.0.1:9") };
+    assert_eq!(
+        app.command("faces/create", &with_mtu).status_code,
+        406,
+        "also where the face exists"
+    );
+    let udp = ControlParameters {
+        mtu: Some(63),
+        ..to("udp4://127.0.0.1:9")
+    };
     assert_eq!(app.command("faces/create", &udp).status_code, 406);
 }
 
@@ -127,9 +193,17 @@ fn the_largest_expiration_period_ends() {
     for (number, period) in periods.into_iter().enumerate() {
         let name: Name = format!("/a/{number}").parse().unwrap();
         let expiration = Some(Duration::from_millis(period));
-        app.obeyed("rib/register", &ControlParameters { name: Some(name), expiration, ..Default::default() });
+        app.obeyed(
+            "rib/register",
+            &ControlParameters {
+                name: Some(name),
+                expiration,
+                ..Default::default()
+            },
+        );
     }
-    let list = InterestBuilder::new("/localhost/nfd/rib/list".parse::<Name>().unwrap()).can_be_prefix(true);
+    let list = InterestBuilder::new("/localhost/nfd/rib/list".parse::<Name>().unwrap())
+        .can_be_prefix(true);
     app.send(&list.must_be_fresh(true).nonce(3).build());
     let frame = app.receive().unwrap();
     let entries = TlvReader::new(Data::decode(&frame).unwrap().content);
@@ -138,7 +212,14 @@ fn the_largest_expiration_period_ends() {
         .map(|entry| (entry.name.to_string(), entry.routes[0].expiration.is_some()))
         .collect();
     ends.sort();
-    assert_eq!(ends, [("/a/0".to_owned(), false), ("/a/1".to_owned(), false), ("/a/2".to_owned(), true)]);
+    assert_eq!(
+        ends,
+        [
+            ("/a/0".to_owned(), false),
+            ("/a/1".to_owned(), false),
+            ("/a/2".to_owned(), true)
+        ]
+    );
 }
 
 /// The next connection; nothing else tells when the node makes it.
@@ -150,7 +231,10 @@ fn accepted(listener: &TcpListener) -> App<TcpStream> {
             Ok((stream, _)) => {
                 stream.set_nonblocking(false).unwrap();
                 stream.set_read_timeout(Some(PATIENCE)).unwrap();
-                return App { stream, received: Vec::new() };
+                return App {
+                    stream,
+                    received: Vec::new(),
+                };
             }
             Err(_) => assert!(begun.elapsed() < PATIENCE, "no connection"),
         }
@@ -164,11 +248,21 @@ fn a_permanent_tcp_face_ends_with_its_connection() {
     let mut app = stage.unix();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let uri = format!("tcp4://{}", listener.local_addr().unwrap());
-    let wanted = ControlParameters { face_persistency: Some(2), ..to(&uri) };
+    let wanted = ControlParameters {
+        face_persistency: Some(2),
+        ..to(&uri)
+    };
     let made = app.obeyed("faces/create", &wanted);
     assert_eq!(made.face_persistency, Some(2));
     let name = Some("/far".parse().unwrap());
-    app.obeyed("rib/register", &ControlParameters { name, face_id: made.face_id, ..ControlParameters::default() });
+    app.obeyed(
+        "rib/register",
+        &ControlParameters {
+            name,
+            face_id: made.face_id,
+            ..ControlParameters::default()
+        },
+    );
     drop(accepted(&listener));
     // It is connected again, and the route is still there.
     let mut far = accepted(&listener);
@@ -176,8 +270,21 @@ fn a_permanent_tcp_face_ends_with_its_connection() {
     far.produce(10);
     assert_eq!(app.receive().unwrap()[0], 6);
     assert_eq!(face(&mut app, &uri).map(|face| face.face_id), made.face_id);
-    assert_eq!(app.command("faces/create", &to(&uri)).status_code, 409, "it is there");
-    app.obeyed("faces/destroy", &ControlParameters { face_id: made.face_id, ..ControlParameters::default() });
-    assert!(far.receive().is_none(), "destroyed, its connection is closed");
+    assert_eq!(
+        app.command("faces/create", &to(&uri)).status_code,
+        409,
+        "it is there"
+    );
+    app.obeyed(
+        "faces/destroy",
+        &ControlParameters {
+            face_id: made.face_id,
+            ..ControlParameters::default()
+        },
+    );
+    assert!(
+        far.receive().is_none(),
+        "destroyed, its connection is closed"
+    );
     assert!(face(&mut app, &uri).is_none());
 }

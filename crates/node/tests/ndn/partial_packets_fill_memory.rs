@@ -14,7 +14,11 @@ fn beginning(bytes: usize) -> Vec<u8> {
 
 /// The first of many fragments of a packet.
 fn fragment(sequence: u64) -> Vec<u8> {
-    let header = LpHeader { sequence: Some(sequence), frag_count: 10, ..LpHeader::default() };
+    let header = LpHeader {
+        sequence: Some(sequence),
+        frag_count: 10,
+        ..LpHeader::default()
+    };
     let mut frame = Vec::new();
     encode_lp(&header, &[5; 1200], &mut frame);
     frame
@@ -41,7 +45,10 @@ fn announced_websocket_messages_take_memory_without_end() {
 
 #[test]
 fn partial_packets_of_all_transports_exceed_one_budget_or_stop_an_honest_client() {
-    let stage = Stage::with(&format!("partial_input = \"{}KiB\"\npartial_timeout = \"20s\"", BUDGET >> 10));
+    let stage = Stage::with(&format!(
+        "partial_input = \"{}KiB\"\npartial_timeout = \"20s\"",
+        BUDGET >> 10
+    ));
     let (mut unix, mut tcp, mut web): (Vec<_>, Vec<_>, Vec<_>) = Default::default();
     // A quarter more than the budget comes on the streams, and as much again in fragments.
     for round in 0..14 {
@@ -62,7 +69,11 @@ fn partial_packets_of_all_transports_exceed_one_budget_or_stop_an_honest_client(
     let forged: Vec<UdpSocket> = (0..10).map(|_| stage.udp()).collect();
     for round in 0..20 {
         for (number, socket) in forged.iter().enumerate() {
-            (0..8).for_each(|piece| drop(socket.send(&fragment((round * 8 + piece) * 100 + number as u64 * 100_000))));
+            (0..8).for_each(|piece| {
+                drop(socket.send(&fragment(
+                    (round * 8 + piece) * 100 + number as u64 * 100_000,
+                )))
+            });
         }
         seen = most(seen);
         // Honest clients of every kind, one with a packet in two pieces and one with a packet in
@@ -73,7 +84,11 @@ fn partial_packets_of_all_transports_exceed_one_budget_or_stop_an_honest_client(
         honest.send(&packet[..10]);
         honest.stream.flush().unwrap();
         honest.send(&packet[10..]);
-        assert!(honest.receive().is_some_and(|frame| super::is_refusal(&frame)));
+        assert!(
+            honest
+                .receive()
+                .is_some_and(|frame| super::is_refusal(&frame))
+        );
     }
     assert!(seen > BUDGET / 4, "the test fills nothing: {seen}");
     let given_up = stage.figure("/ndn/drops/partial_reclaimed");
@@ -101,8 +116,14 @@ fn a_packet_that_makes_no_progress_keeps_its_connection() {
         }
         false
     });
-    assert_eq!((stalled.receive(), web.receive(), dripping.receive()), (None, None, None));
-    assert!(drips.join().unwrap(), "a packet may last for ever, byte by byte");
+    assert_eq!(
+        (stalled.receive(), web.receive(), dripping.receive()),
+        (None, None, None)
+    );
+    assert!(
+        drips.join().unwrap(),
+        "a packet may last for ever, byte by byte"
+    );
     assert_eq!(stage.figure("/ndn/drops/partial_timeout"), 3);
     assert!(idle.is_answered(2), "a connection without a packet stays");
 }

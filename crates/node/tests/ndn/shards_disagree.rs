@@ -23,7 +23,13 @@ impl<S: Read + Write> App<S> {
             larder_packet::tlv::write_tlv(&mut component, 7, argument.as_bytes());
             name.push_generic(&component);
         }
-        self.send(&InterestBuilder::new(name).can_be_prefix(true).must_be_fresh(true).nonce(3).build());
+        self.send(
+            &InterestBuilder::new(name)
+                .can_be_prefix(true)
+                .must_be_fresh(true)
+                .nonce(3)
+                .build(),
+        );
         let frame = self.receive().unwrap();
         Data::decode(&frame).unwrap().content.to_vec()
     }
@@ -36,17 +42,27 @@ impl<S: Read + Write> App<S> {
 
 /// The Interest in a frame.
 fn asked(frame: &[u8]) -> Name {
-    Interest::decode(LpPacket::decode(frame).unwrap().fragment.unwrap()).unwrap().name.to_name()
+    Interest::decode(LpPacket::decode(frame).unwrap().fragment.unwrap())
+        .unwrap()
+        .name
+        .to_name()
 }
 
 /// The consumer asks for each name, and the producer, who has all, answers.
-fn fetch_all(consumer: &mut App<impl Read + Write>, producer: &mut App<impl Read + Write>, nonce: u32) {
+fn fetch_all(
+    consumer: &mut App<impl Read + Write>,
+    producer: &mut App<impl Read + Write>,
+    nonce: u32,
+) {
     for number in 0..NAMES {
         consumer.send(&interest(&format!("{}/x", prefix(number)), nonce + number));
         let frame = producer.receive().unwrap();
         producer.send(&data(&asked(&frame), 10));
         let frame = consumer.receive().unwrap();
-        assert_eq!(Data::decode(&frame).unwrap().name.to_string(), format!("{}/x", prefix(number)));
+        assert_eq!(
+            Data::decode(&frame).unwrap().name.to_string(),
+            format!("{}/x", prefix(number))
+        );
     }
 }
 
@@ -61,13 +77,17 @@ fn an_interest_and_its_data_miss_each_other() {
     // From the Content Store, wherever it is.
     for number in 0..NAMES {
         other.send(&interest(&format!("{}/x", prefix(number)), 1000 + number));
-        assert!(other.receive().is_some_and(|frame| frame[0] == 6), "{number}");
+        assert!(
+            other.receive().is_some_and(|frame| frame[0] == 6),
+            "{number}"
+        );
     }
     assert_eq!(stage.figure("/ndn/content_store/hits"), u64::from(NAMES));
     // And by a UDP peer.
     let peer = stage.udp();
     for number in 0..NAMES {
-        peer.send(&interest(&format!("{}/x", prefix(number)), 2000 + number)).unwrap();
+        peer.send(&interest(&format!("{}/x", prefix(number)), 2000 + number))
+            .unwrap();
         let mut buffer = [0; 9000];
         peer.recv(&mut buffer).unwrap();
         assert_eq!(buffer[0], 6);
@@ -81,7 +101,10 @@ fn an_interest_for_a_prefix_is_never_answered() {
     producer.register("/");
     for number in 0..NAMES {
         let (name, answer) = (format!("/p{number}"), format!("/p{number}/b/c/{number}"));
-        let asks = InterestBuilder::new(name.parse::<Name>().unwrap()).can_be_prefix(true).nonce(number).build();
+        let asks = InterestBuilder::new(name.parse::<Name>().unwrap())
+            .can_be_prefix(true)
+            .nonce(number)
+            .build();
         consumer.send(&asks);
         producer.receive().unwrap();
         producer.send(&data(&answer.parse().unwrap(), 10));
@@ -109,10 +132,17 @@ fn a_route_or_strategy_is_known_to_some_threads_only() {
     second.register("/m");
     for number in 0..NAMES {
         consumer.send(&interest(&format!("/m/{number}/x"), 5000 + number));
-        assert_eq!(asked(&producer.receive().unwrap()), asked(&second.receive().unwrap()), "both are asked");
+        assert_eq!(
+            asked(&producer.receive().unwrap()),
+            asked(&second.receive().unwrap()),
+            "both are asked"
+        );
     }
     for number in 0..NAMES {
-        let parameters = ControlParameters { name: Some(prefix(number).parse().unwrap()), ..Default::default() };
+        let parameters = ControlParameters {
+            name: Some(prefix(number).parse().unwrap()),
+            ..Default::default()
+        };
         producer.obeyed("rib/unregister", &parameters);
     }
     for number in 0..NAMES {
@@ -150,23 +180,39 @@ fn the_analysis_is_of_one_thread_only() {
     let deadline = std::time::Instant::now() + super::PATIENCE;
     let mut nonce = 1_000;
     // It sees the requests from its first look on.
-    while stage.status().pointer("/ndn/what_if/requests").and_then(Value::as_u64).unwrap_or(0) < 1_000 {
+    while stage
+        .status()
+        .pointer("/ndn/what_if/requests")
+        .and_then(Value::as_u64)
+        .unwrap_or(0)
+        < 1_000
+    {
         assert!(std::time::Instant::now() < deadline, "{}", stage.status());
         for number in 0..NAMES {
             nonce += 1;
             consumer.send(&interest(&format!("{}/x", prefix(number)), nonce));
-            assert!(consumer.receive().is_some_and(|frame| frame[0] == 6), "{number}");
+            assert!(
+                consumer.receive().is_some_and(|frame| frame[0] == 6),
+                "{number}"
+            );
         }
     }
     assert_eq!(stage.figure("/ndn/what_if/capacity"), 1 << 20);
     let what_if = stage.status()["ndn"]["what_if"].take();
     // A first request for each name misses, in the store or in the miniature caches.
-    assert!(what_if["measured"]["object_hit_ratio"].as_f64().unwrap() > 0.95, "{what_if}");
+    assert!(
+        what_if["measured"]["object_hit_ratio"].as_f64().unwrap() > 0.95,
+        "{what_if}"
+    );
     for cell in what_if["cells"].as_array().unwrap() {
         let is_large = cell["capacity"].as_u64().unwrap() >= 1 << 20;
         // The sample may be a part of the names: the analysis keeps to its share of the processor.
-        let [ratio, error, rate] = ["object_hit_ratio", "object_error", "rate"].map(|of| cell[of].as_f64().unwrap());
-        assert!(!is_large || ratio + error > 0.95 && (rate < 1.0 || ratio > 0.95), "{cell}");
+        let [ratio, error, rate] =
+            ["object_hit_ratio", "object_error", "rate"].map(|of| cell[of].as_f64().unwrap());
+        assert!(
+            !is_large || ratio + error > 0.95 && (rate < 1.0 || ratio > 0.95),
+            "{cell}"
+        );
     }
 }
 
@@ -177,28 +223,58 @@ fn figures_are_one_threads_only() {
     producer.register("/a");
     fetch_all(&mut consumer, &mut producer, 1);
     let info = consumer.info();
-    assert_eq!((info.entries, info.misses, info.capacity_bytes), (u64::from(NAMES), u64::from(NAMES), Some(1 << 20)));
+    assert_eq!(
+        (info.entries, info.misses, info.capacity_bytes),
+        (u64::from(NAMES), u64::from(NAMES), Some(1 << 20))
+    );
     assert_eq!(stage.figure("/ndn/content_store/capacity_bytes"), 1 << 20);
     let content = consumer.dataset("cs/query", Some(&"/a".parse().unwrap()));
-    let stored: Vec<Name> =
-        TlvReader::new(&content).map(|object| CsObject::decode(object.unwrap().wire).unwrap().name).collect();
-    assert!(stored.len() as u32 == NAMES && stored.is_sorted(), "{stored:?}");
+    let stored: Vec<Name> = TlvReader::new(&content)
+        .map(|object| CsObject::decode(object.unwrap().wire).unwrap().name)
+        .collect();
+    assert!(
+        stored.len() as u32 == NAMES && stored.is_sorted(),
+        "{stored:?}"
+    );
     let faces: Vec<FaceStatus> = consumer.faces();
-    assert!(faces.iter().any(|face| face.out_interests == u64::from(NAMES)), "the producer's");
+    assert!(
+        faces
+            .iter()
+            .any(|face| face.out_interests == u64::from(NAMES)),
+        "the producer's"
+    );
     // Each is erased once, and no more than was asked for.
-    let erase = |count| ControlParameters { name: Some("/a".parse().unwrap()), count, ..Default::default() };
-    assert_eq!(consumer.obeyed("cs/erase", &erase(Some(30))).count, Some(30));
+    let erase = |count| ControlParameters {
+        name: Some("/a".parse().unwrap()),
+        count,
+        ..Default::default()
+    };
+    assert_eq!(
+        consumer.obeyed("cs/erase", &erase(Some(30))).count,
+        Some(30)
+    );
     assert_eq!(consumer.info().entries, u64::from(NAMES) - 30);
-    assert_eq!(consumer.obeyed("cs/erase", &erase(None)).count, Some(u64::from(NAMES) - 30));
+    assert_eq!(
+        consumer.obeyed("cs/erase", &erase(None)).count,
+        Some(u64::from(NAMES) - 30)
+    );
     assert_eq!(consumer.info().entries, 0);
     // The settings of the store are everybody's.
-    let config =
-        ControlParameters { capacity_bytes: Some(1 << 19), flags: Some(0), mask: Some(1), ..Default::default() };
+    let config = ControlParameters {
+        capacity_bytes: Some(1 << 19),
+        flags: Some(0),
+        mask: Some(1),
+        ..Default::default()
+    };
     let said = consumer.obeyed("cs/config", &config);
     assert_eq!(said.capacity_bytes, Some(1 << 19));
     fetch_all(&mut consumer, &mut producer, 7000);
     let info = consumer.info();
-    assert_eq!((info.entries, info.capacity_bytes), (0, Some(1 << 19)), "nothing is admitted");
+    assert_eq!(
+        (info.entries, info.capacity_bytes),
+        (0, Some(1 << 19)),
+        "nothing is admitted"
+    );
 }
 
 #[test]
@@ -207,11 +283,13 @@ fn names_of_this_machine_leave_it() {
     let (peer, mut producer) = (stage.udp(), stage.unix());
     producer.register("/localhost/p");
     for number in 0..NAMES {
-        peer.send(&interest(&format!("/localhost/p/{number}"), number)).unwrap();
+        peer.send(&interest(&format!("/localhost/p/{number}"), number))
+            .unwrap();
     }
     // What is answered was handled after all those of its thread; both threads are asked.
     for number in 0..NAMES {
-        peer.send(&interest(&format!("/no/route/{number}"), 1000 + number)).unwrap();
+        peer.send(&interest(&format!("/no/route/{number}"), 1000 + number))
+            .unwrap();
         let mut buffer = [0; 9000];
         let length = peer.recv(&mut buffer).unwrap();
         assert!(is_refusal(&buffer[..length]));

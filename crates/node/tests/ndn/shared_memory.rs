@@ -22,13 +22,20 @@ impl Stage {
 
     /// Returns the number of faces that use shared memory.
     fn shared_faces(&self) -> usize {
-        self.all_faces().iter().filter(|face| face["shared_memory"] == true).count()
+        self.all_faces()
+            .iter()
+            .filter(|face| face["shared_memory"] == true)
+            .count()
     }
 
     fn await_shared_faces(&self, count: usize) {
         let deadline = Instant::now() + PATIENCE;
         while self.shared_faces() != count {
-            assert!(Instant::now() < deadline, "{} faces use shared memory", self.shared_faces());
+            assert!(
+                Instant::now() < deadline,
+                "{} faces use shared memory",
+                self.shared_faces()
+            );
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -62,10 +69,20 @@ fn exchange(connect: impl Fn() -> Client, packets: usize, while_it_runs: impl Fn
             while !is_over.load(Ordering::Relaxed) {
                 let deadline = producer.now() + Duration::from_millis(20);
                 let answer = |_, received: Received<'_>, output: &mut larder_client::Output| {
-                    let Received::Interest { interest, token, .. } = received else { return };
-                    let number = std::str::from_utf8(interest.name.components().last().unwrap().value).unwrap();
+                    let Received::Interest {
+                        interest, token, ..
+                    } = received
+                    else {
+                        return;
+                    };
+                    let number =
+                        std::str::from_utf8(interest.name.components().last().unwrap().value)
+                            .unwrap();
                     let content = content(number.parse().unwrap());
-                    let data = DataBuilder::new(interest.name).content(&content).build(&DigestSigner).unwrap();
+                    let data = DataBuilder::new(interest.name)
+                        .content(&content)
+                        .build(&DigestSigner)
+                        .unwrap();
                     output.send(token, |out| out.extend(data));
                 };
                 producer.receive(Some(deadline), answer).unwrap();
@@ -78,20 +95,35 @@ fn exchange(connect: impl Fn() -> Client, packets: usize, while_it_runs: impl Fn
         let mut while_it_runs = Some(while_it_runs);
         while received < packets {
             while sent < packets.min(received + 64) {
-                let interest = InterestBuilder::new(numbered(sent)).nonce(sent as u32).lifetime(PATIENCE).build();
+                let interest = InterestBuilder::new(numbered(sent))
+                    .nonce(sent as u32)
+                    .lifetime(PATIENCE)
+                    .build();
                 consumer.output().send(None, |out| out.extend(interest));
                 sent += 1;
             }
             let before = received;
             let count = |_, found: Received<'_>, _: &mut larder_client::Output| {
-                let Received::Data { data, .. } = found else { panic!("{found:?}") };
-                let number: usize = data.name.to_string().rsplit('/').next().unwrap().parse().unwrap();
+                let Received::Data { data, .. } = found else {
+                    panic!("{found:?}")
+                };
+                let number: usize = data
+                    .name
+                    .to_string()
+                    .rsplit('/')
+                    .next()
+                    .unwrap()
+                    .parse()
+                    .unwrap();
                 assert_eq!(data.content, content(number));
                 received += 1;
             };
             let deadline = consumer.now() + PATIENCE;
             consumer.receive(Some(deadline), count).unwrap();
-            assert!(received > before || consumer.now() < deadline, "nothing comes after {received} packets");
+            assert!(
+                received > before || consumer.now() < deadline,
+                "nothing comes after {received} packets"
+            );
             if received > packets / 2 {
                 while_it_runs.take().into_iter().for_each(|look| look());
             }
@@ -119,10 +151,14 @@ fn packets_after_a_pause_are_noticed_by_chance() {
         // Shorter and longer than a poll, and than the time for which an application counts as
         // active.
         std::thread::sleep(Duration::from_micros(answered * answered % 2000));
-        client.output().send(None, |out| out.extend(interest(&format!("/nobody/{answered}"), answered as u32)));
+        client.output().send(None, |out| {
+            out.extend(interest(&format!("/nobody/{answered}"), answered as u32))
+        });
         let (before, sent) = (answered, Instant::now());
         while answered == before && client.now() < deadline {
-            client.receive(Some(deadline), |_, _, _| answered += 1).unwrap();
+            client
+                .receive(Some(deadline), |_, _, _| answered += 1)
+                .unwrap();
         }
         late += u32::from(sent.elapsed() > Duration::from_millis(900));
     }
@@ -145,10 +181,14 @@ fn the_node_sleeps_at_once_while_packets_come_one_by_one() {
         // The request for the figure makes the node sleep for a while.
         for _ in 0..100 {
             nonce += 1;
-            client.output().send(None, |out| out.extend(interest(&format!("/nobody/{nonce}"), nonce)));
+            client.output().send(None, |out| {
+                out.extend(interest(&format!("/nobody/{nonce}"), nonce))
+            });
             let mut is_answered = false;
             while !is_answered {
-                client.receive(Some(deadline), |_, _, _| is_answered = true).unwrap();
+                client
+                    .receive(Some(deadline), |_, _, _| is_answered = true)
+                    .unwrap();
                 assert!(client.now() < deadline, "it never polls");
             }
         }
@@ -158,13 +198,20 @@ fn the_node_sleeps_at_once_while_packets_come_one_by_one() {
 #[test]
 fn applications_need_shared_memory_that_the_node_does_not_offer() {
     let stage = Stage::with("shared_memory = false");
-    exchange(|| stage.client(), 300, || assert_eq!(stage.shared_faces(), 0));
+    exchange(
+        || stage.client(),
+        300,
+        || assert_eq!(stage.shared_faces(), 0),
+    );
 }
 
 /// Copies bytes from one socket to the other, so many at a time. Descriptors are lost.
 fn copy(mut from: UnixStream, mut to: UnixStream, most: usize) {
     let mut buffer = vec![0; most];
-    while let Ok(1..) = from.read(&mut buffer).map(|count| to.write_all(&buffer[..count]).map_or(0, |()| count)) {}
+    while let Ok(1..) = from
+        .read(&mut buffer)
+        .map(|count| to.write_all(&buffer[..count]).map_or(0, |()| count))
+    {}
     let _ = to.shutdown(std::net::Shutdown::Both);
 }
 
@@ -209,12 +256,19 @@ impl Hostile {
         assert_eq!(answer, SharedMemory::Switch.packet());
         let memory = File::from(descriptors.memory.try_clone().unwrap());
         let bell = File::from(descriptors.bell.try_clone().unwrap());
-        Hostile { socket, memory, bell, stream: SharedStream::open(descriptors).unwrap() }
+        Hostile {
+            socket,
+            memory,
+            bell,
+            stream: SharedStream::open(descriptors).unwrap(),
+        }
     }
 
     /// Writes an index into the shared memory: of ring 0, to the application, or of ring 1.
     fn set_index(&self, ring: u64, index: u64, value: u32) {
-        self.memory.write_all_at(&value.to_ne_bytes(), (ring * 4 + index) * 128).unwrap();
+        self.memory
+            .write_all_at(&value.to_ne_bytes(), (ring * 4 + index) * 128)
+            .unwrap();
     }
 
     /// Sends an Interest that the node refuses. Returns false if it has closed the face.
@@ -222,7 +276,9 @@ impl Hostile {
         self.stream.write(&interest("/no/route", nonce)).unwrap();
         let deadline = Instant::now() + PATIENCE;
         let mut answer = [0; 9000];
-        self.socket.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+        self.socket
+            .set_read_timeout(Some(Duration::from_millis(1)))
+            .unwrap();
         loop {
             assert!(Instant::now() < deadline, "neither an answer nor the end");
             match self.stream.read(&mut answer) {
@@ -241,7 +297,13 @@ fn receive(socket: &UnixStream) -> Descriptors {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut answer = [0; 100];
-    let received = recvmsg(socket, &mut [IoSliceMut::new(&mut answer)], &mut control, RecvFlags::CMSG_CLOEXEC).unwrap();
+    let received = recvmsg(
+        socket,
+        &mut [IoSliceMut::new(&mut answer)],
+        &mut control,
+        RecvFlags::CMSG_CLOEXEC,
+    )
+    .unwrap();
     assert_eq!(answer[..received.bytes], SharedMemory::Offer.packet());
     let descriptors = control.drain().flat_map(|message| match message {
         RecvAncillaryMessage::ScmRights(descriptors) => descriptors,
@@ -249,7 +311,11 @@ fn receive(socket: &UnixStream) -> Descriptors {
     });
     let mut descriptors = descriptors.collect::<Vec<_>>().into_iter();
     let mut next = || descriptors.next().unwrap();
-    Descriptors { memory: next(), ear: next(), bell: next() }
+    Descriptors {
+        memory: next(),
+        ear: next(),
+        bell: next(),
+    }
 }
 
 #[test]
@@ -268,7 +334,11 @@ fn a_hostile_application_harms_more_than_its_own_face() {
             _ => hostile.bell.write_all(&[1]).unwrap(),
         }
         hostile.socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        assert_eq!(hostile.socket.read(&mut [0]).unwrap(), 0, "its face stays open");
+        assert_eq!(
+            hostile.socket.read(&mut [0]).unwrap(),
+            0,
+            "its face stays open"
+        );
         assert!(bystander.is_answered(10 + index as u32));
     }
     // A hole makes zeros of everything. The node survives it, and those zeros as packets.
@@ -280,7 +350,11 @@ fn a_hostile_application_harms_more_than_its_own_face() {
         hostile.set_index(1, written, index);
         hostile.bell.write_all(&[1]).unwrap();
         hostile.socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        assert_eq!(hostile.socket.read(&mut [0]).unwrap(), 0, "its face stays open");
+        assert_eq!(
+            hostile.socket.read(&mut [0]).unwrap(),
+            0,
+            "its face stays open"
+        );
         assert!(bystander.is_answered(20 + nonce));
     }
     stage.await_shared_faces(1);
@@ -302,7 +376,10 @@ fn applications_beyond_the_limit_take_memory_or_get_no_answer() {
     let mut offered = stage.unix();
     offered.send(&SharedMemory::Request.packet());
     let _descriptors = receive(&offered.stream);
-    assert!(offered.is_answered(3), "it has not changed to the memory, and is answered by the socket");
+    assert!(
+        offered.is_answered(3),
+        "it has not changed to the memory, and is answered by the socket"
+    );
     assert_eq!(stage.shared_faces(), 0, "an offer counts as shared memory");
     drop(offered);
     stage.await_shared_faces(0);
@@ -331,7 +408,10 @@ fn one_user_takes_all_places_of_shared_memory() {
         application.stream.read_exact(&mut [0]).unwrap();
     }
     // It is the user of this thread only.
-    let (user, root) = (rustix::process::Uid::from_raw(54_321), rustix::process::Uid::ROOT);
+    let (user, root) = (
+        rustix::process::Uid::from_raw(54_321),
+        rustix::process::Uid::ROOT,
+    );
     rustix::thread::set_thread_res_uid(root, user, root).unwrap();
     let shared: Vec<Hostile> = (0..8).map(|_| Hostile::connect(&stage)).collect();
     rustix::thread::set_thread_res_uid(root, root, root).unwrap();
@@ -402,7 +482,11 @@ fn an_application_that_never_reads_keeps_the_event_loop_turning() {
         }
         Err(_) => false,
     };
-    let mut fill = || (0..100_000).take_while(|_| write(&mut hostile.stream)).count();
+    let mut fill = || {
+        (0..100_000)
+            .take_while(|_| write(&mut hostile.stream))
+            .count()
+    };
     // It is full for good when the node has stopped to read.
     while fill() > 0 {
         std::thread::sleep(Duration::from_millis(100));

@@ -34,12 +34,18 @@ fn a_reader_that_does_not_read_loses_its_own_packets_only() {
         return;
     }
     let is_slow = |face: &serde_json::Value| face["queued_bytes"].as_u64() > Some(1 << 20);
-    assert!(stage.figure("/ndn/queued_bytes") > 1 << 20 && stage.all_faces().iter().any(is_slow), "it waits nowhere");
+    assert!(
+        stage.figure("/ndn/queued_bytes") > 1 << 20 && stage.all_faces().iter().any(is_slow),
+        "it waits nowhere"
+    );
     // It reads at last: what had been queued comes whole. It goes on asking, so its queue stays
     // long, which the marks tell.
     let (mut marked, mut nonce, end) = (0, u32::MAX, std::time::Instant::now() + super::PATIENCE);
     while marked == 0 {
-        assert!(std::time::Instant::now() < end, "its queue stays long, and nothing is marked");
+        assert!(
+            std::time::Instant::now() < end,
+            "its queue stays long, and nothing is marked"
+        );
         nonce -= 1;
         slow.send(&interest("/a/large", nonce));
         let frame = slow.receive().expect("whole packets");
@@ -47,7 +53,11 @@ fn a_reader_that_does_not_read_loses_its_own_packets_only() {
         marked += u64::from(packet.header.congestion_mark == Some(1));
         assert!(larder_packet::Data::decode(packet.fragment.unwrap()).is_ok());
     }
-    let counted = stage.all_faces().iter().filter_map(|face| face["marked_packets"].as_u64()).sum::<u64>();
+    let counted = stage
+        .all_faces()
+        .iter()
+        .filter_map(|face| face["marked_packets"].as_u64())
+        .sum::<u64>();
     assert!(
         counted >= marked && stage.figure("/ndn/marked_packets") >= counted,
         "{marked} were marked, {counted} counted"
@@ -71,7 +81,9 @@ fn a_consumer_that_reads_loses_what_it_asked_for_at_once() {
     assert!(consumer.receive().is_some());
     let copies = 3500;
     let mut writer = consumer.stream.try_clone().unwrap();
-    let burst: Vec<u8> = (0..copies).flat_map(|nonce| interest("/a/large", nonce + 2)).collect();
+    let burst: Vec<u8> = (0..copies)
+        .flat_map(|nonce| interest("/a/large", nonce + 2))
+        .collect();
     assert!(burst.len() > 65_536, "more than one read");
     let written = std::thread::spawn(move || writer.write_all(&burst).unwrap());
     let mut marked = 0;
@@ -85,7 +97,10 @@ fn a_consumer_that_reads_loses_what_it_asked_for_at_once() {
     }
     written.join().unwrap();
     assert_eq!(stage.figure("/ndn/content_store/hits"), u64::from(copies));
-    assert!(marked > 0, "the consumer learns that it asks for too much at once");
+    assert!(
+        marked > 0,
+        "the consumer learns that it asks for too much at once"
+    );
 }
 
 /// A consumer that the system stops for a moment, on a machine with other work: it has asked for
@@ -104,7 +119,9 @@ fn a_consumer_that_does_not_read_for_a_moment_loses_hits() {
     producer.produce(8000);
     assert!(consumer.receive().is_some());
     let copies = 1500;
-    let burst: Vec<u8> = (0..copies).flat_map(|nonce| interest("/a/large", nonce + 2)).collect();
+    let burst: Vec<u8> = (0..copies)
+        .flat_map(|nonce| interest("/a/large", nonce + 2))
+        .collect();
     consumer.stream.write_all(&burst).unwrap();
     stage.await_figure("/ndn/content_store/hits", |hits| hits == u64::from(copies));
     for _ in 0..copies {
@@ -127,7 +144,9 @@ fn a_consumer_that_does_not_read_for_a_moment_loses_misses() {
     for _ in 0..wanted {
         producer.produce(8000);
     }
-    stage.await_figure("/ndn/satisfied_interests", |satisfied| satisfied >= u64::from(wanted));
+    stage.await_figure("/ndn/satisfied_interests", |satisfied| {
+        satisfied >= u64::from(wanted)
+    });
     for _ in 0..wanted {
         assert!(consumer.receive().is_some(), "all that it asked for");
     }

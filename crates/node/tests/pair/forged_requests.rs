@@ -15,11 +15,18 @@ use std::time::Duration;
 /// An origin that answers with what it got.
 fn mirror() -> Origin {
     Origin::new(|asked: &Asked, stream| {
-        let fields: Vec<String> = asked.head.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+        let fields: Vec<String> = asked
+            .head
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}"))
+            .collect();
         let text = format!("{}\n{}", asked.line, fields.join("\n"));
         say(
             stream,
-            &format!("HTTP/1.1 200 OK\r\ncache-control: no-store\r\ncontent-length: {}\r\n\r\n{text}", text.len()),
+            &format!(
+                "HTTP/1.1 200 OK\r\ncache-control: no-store\r\ncontent-length: {}\r\n\r\n{text}",
+                text.len()
+            ),
         )
     })
 }
@@ -28,10 +35,18 @@ fn mirror() -> Origin {
 fn request(method: &str, fields: &[(&str, &str)]) -> Request {
     let mut headers = HeaderMap::new();
     for (name, value) in fields {
-        headers.append(HeaderName::try_from(*name).unwrap(), HeaderValue::try_from(*value).unwrap());
+        headers.append(
+            HeaderName::try_from(*name).unwrap(),
+            HeaderValue::try_from(*value).unwrap(),
+        );
     }
     let method = Method::from_bytes(method.as_bytes()).unwrap();
-    Request { method, headers, body: Bytes::new(), unique: Some(rand()) }
+    Request {
+        method,
+        headers,
+        body: Bytes::new(),
+        unique: Some(rand()),
+    }
 }
 
 fn rand() -> u64 {
@@ -41,18 +56,28 @@ fn rand() -> u64 {
 
 /// An Interest with a request for a page, signed with the secret if there is one.
 fn interest(name: &Name, request: &Request, secret: Option<&[u8]>) -> Vec<u8> {
-    let builder = InterestBuilder::new(name).nonce(rand() as u32).lifetime(Duration::from_secs(8));
+    let builder = InterestBuilder::new(name)
+        .nonce(rand() as u32)
+        .lifetime(Duration::from_secs(8));
     let parameters = request.encode();
     let builder = builder.application_parameters(&parameters);
-    let freshness = SignatureFreshness { nonce: None, time: None, seq_num: None };
+    let freshness = SignatureFreshness {
+        nonce: None,
+        time: None,
+        seq_num: None,
+    };
     match secret {
-        Some(secret) => builder.sign(&HmacSigner::new(secret, Name::root()), freshness).unwrap(),
+        Some(secret) => builder
+            .sign(&HmacSigner::new(secret, Name::root()), freshness)
+            .unwrap(),
         None => builder.sign(&DigestSigner, freshness).unwrap(),
     }
 }
 
 fn page(authority: &str, target: &str) -> Name {
-    Object::new("/far".parse::<Name>().unwrap().as_name(), authority, target).unwrap().question()
+    Object::new("/far".parse::<Name>().unwrap().as_name(), authority, target)
+        .unwrap()
+        .question()
 }
 
 /// A neighbour that sends Interests by its own face.
@@ -64,7 +89,9 @@ impl Neighbour {
     }
 
     fn send(&mut self, wire: &[u8]) {
-        self.0.output().send(None, |out| out.extend_from_slice(wire));
+        self.0
+            .output()
+            .send(None, |out| out.extend_from_slice(wire));
         self.0.flush(Duration::from_secs(20)).unwrap();
     }
 
@@ -155,12 +182,30 @@ fn an_interest_has_fields_that_no_ingress_sends() {
         ("host", "forged"),
         ("user-agent", "passes"),
     ]);
-    let seen = neighbour.text(&interest(&page("example.test", "/a"), &request("POST", &fields), None));
+    let seen = neighbour.text(&interest(
+        &page("example.test", "/a"),
+        &request("POST", &fields),
+        None,
+    ));
     assert!(seen.starts_with("POST /a HTTP/1.1"), "{seen}");
-    assert!(seen.contains("user-agent: passes") && seen.contains("host: example.test"), "{seen}");
-    assert!(!seen.contains("forged") && !seen.contains("10.9.8.7") && !seen.contains("transfer-encoding"), "{seen}");
-    assert!(!seen.contains("expect") && !seen.contains("content-length: 100"), "{seen}");
-    assert!(seen.contains("x-forwarded-for: unknown"), "its client would be this machine: {seen}");
+    assert!(
+        seen.contains("user-agent: passes") && seen.contains("host: example.test"),
+        "{seen}"
+    );
+    assert!(
+        !seen.contains("forged")
+            && !seen.contains("10.9.8.7")
+            && !seen.contains("transfer-encoding"),
+        "{seen}"
+    );
+    assert!(
+        !seen.contains("expect") && !seen.contains("content-length: 100"),
+        "{seen}"
+    );
+    assert!(
+        seen.contains("x-forwarded-for: unknown"),
+        "its client would be this machine: {seen}"
+    );
 }
 
 /// Failure: the ingress of a pair that shares a secret cannot say who its client is.
@@ -173,14 +218,32 @@ fn the_client_that_a_signed_request_names_is_lost() {
     let secret = format!("secret = {path:?}");
     let far = Place::far(origin.address, &secret);
     let edge = Place::edge(&far.tcp(), &secret);
-    let seen = edge.client().send("GET", "/a", &[("cookie", "a=1")], b"").text();
-    assert!(seen.contains("x-forwarded-for: 127.0.0.1") && seen.contains("x-forwarded-proto: http"), "{seen}");
+    let seen = edge
+        .client()
+        .send("GET", "/a", &[("cookie", "a=1")], b"")
+        .text();
+    assert!(
+        seen.contains("x-forwarded-for: 127.0.0.1") && seen.contains("x-forwarded-proto: http"),
+        "{seen}"
+    );
     let mut neighbour = Neighbour::of(&far);
-    let fields = [("x-original-url", "/admin"), ("x-real-ip", "10.0.0.1"), ("x-forwarded-for", "10.0.0.2, 10.0.0.3")];
-    let wire = interest(&page("a", "/"), &request("GET", &fields), Some(b"0123456789abcdef0123456789abcdef"));
+    let fields = [
+        ("x-original-url", "/admin"),
+        ("x-real-ip", "10.0.0.1"),
+        ("x-forwarded-for", "10.0.0.2, 10.0.0.3"),
+    ];
+    let wire = interest(
+        &page("a", "/"),
+        &request("GET", &fields),
+        Some(b"0123456789abcdef0123456789abcdef"),
+    );
     let seen = neighbour.text(&wire);
     assert!(!seen.contains("/admin"), "{seen}");
-    assert!(seen.contains("x-real-ip: 10.0.0.1") && seen.contains("x-forwarded-for: 10.0.0.2, 10.0.0.3"), "{seen}");
+    assert!(
+        seen.contains("x-real-ip: 10.0.0.1")
+            && seen.contains("x-forwarded-for: 10.0.0.2, 10.0.0.3"),
+        "{seen}"
+    );
 }
 
 #[test]
@@ -188,24 +251,42 @@ fn an_interest_has_a_method_a_host_or_a_path_that_no_ingress_sends() {
     let origin = mirror();
     let far = Place::far(origin.address, "");
     let mut neighbour = Neighbour::of(&far);
-    let methods = ["CONNECT", "TRACE", "TRACK", "PRI", "post", "Get", "PURGE", "BAN", "DEBUG", "X"];
+    let methods = [
+        "CONNECT", "TRACE", "TRACK", "PRI", "post", "Get", "PURGE", "BAN", "DEBUG", "X",
+    ];
     for method in methods {
-        neighbour.send(&interest(&page("example.test", "/a"), &request(method, &[]), None));
+        neighbour.send(&interest(
+            &page("example.test", "/a"),
+            &request(method, &[]),
+            None,
+        ));
     }
     until(|| far.figure("/gateway/not_ours") == methods.len() as u64);
-    let hosts = "|a..|.a|[a]|a,b|a@b|A|a:|a:b|a:99999|a:080|a b|a/b|[::1|[::1]a|a?|a#|ä|a%2fb|a\\b".split('|');
+    let hosts = "|a..|.a|[a]|a,b|a@b|A|a:|a:b|a:99999|a:080|a b|a/b|[::1|[::1]a|a?|a#|ä|a%2fb|a\\b"
+        .split('|');
     let targets =
         "/a#b|/../a|/a/..|/./a|/%2e%2e/a|/.%2E/a|/a\\..\\b|/%2e|/a/%5c../b|/..%2fa|/a b|/%zz|/a%|/\u{1}".split('|');
-    let names = hosts.map(|host| page(host, "/a")).chain(targets.map(|target| page("example.test", target)));
+    let names = hosts
+        .map(|host| page(host, "/a"))
+        .chain(targets.map(|target| page("example.test", target)));
     for name in names {
         for method in ["GET", "POST"] {
-            let head = neighbour.ask(&interest(&name, &request(method, &[]), None)).expect("an answer");
+            let head = neighbour
+                .ask(&interest(&name, &request(method, &[]), None))
+                .expect("an answer");
             assert_eq!(head.status, 400, "{method} {name}");
         }
     }
     assert_eq!(origin.requests(), 0);
-    let seen = neighbour.text(&interest(&page("[::1]:81", "/a//b/...%2f?c=/../d%"), &request("PROPFIND", &[]), None));
-    assert!(seen.starts_with("PROPFIND /a//b/...%2f?c=/../d% HTTP/1.1"), "{seen}");
+    let seen = neighbour.text(&interest(
+        &page("[::1]:81", "/a//b/...%2f?c=/../d%"),
+        &request("PROPFIND", &[]),
+        None,
+    ));
+    assert!(
+        seen.starts_with("PROPFIND /a//b/...%2f?c=/../d% HTTP/1.1"),
+        "{seen}"
+    );
     assert!(seen.contains("host: [::1]:81"), "{seen}");
 }
 
@@ -220,13 +301,21 @@ impl Gate {
         let held = self.clone();
         Origin::new(move |asked: &Asked, stream| {
             if asked.line.contains("slow") {
-                if body && !say(stream, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n") {
+                if body
+                    && !say(
+                        stream,
+                        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n",
+                    )
+                {
                     return false;
                 }
                 held.pass();
                 return false;
             }
-            say(stream, "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 5\r\n\r\nhello")
+            say(
+                stream,
+                "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 5\r\n\r\nhello",
+            )
         })
     }
 
@@ -258,14 +347,28 @@ fn one_neighbour_takes_the_places_of_all() {
         let edge = Place::edge(&far.tcp(), "");
         let mut neighbour = Neighbour::of(&far);
         for number in 0..3_000 {
-            neighbour.send(&interest(&page("a", &format!("/slow{number}")), &request("GET", &[]), None));
+            neighbour.send(&interest(
+                &page("a", &format!("/slow{number}")),
+                &request("GET", &[]),
+                None,
+            ));
         }
         until(|| far.figure("/gateway/questions") >= 3_000);
         for number in 0..20 {
             let seen = edge.client().get(&format!("/fast{number}"));
-            assert_eq!((seen.status, seen.text().as_str()), (200, "hello"), "{number} of slow bodies: {body}");
-            let seen = edge.client().send("POST", &format!("/fast{number}"), &[], b"a");
-            assert_eq!((seen.status, seen.text().as_str()), (200, "hello"), "{number} of slow bodies: {body}");
+            assert_eq!(
+                (seen.status, seen.text().as_str()),
+                (200, "hello"),
+                "{number} of slow bodies: {body}"
+            );
+            let seen = edge
+                .client()
+                .send("POST", &format!("/fast{number}"), &[], b"a");
+            assert_eq!(
+                (seen.status, seen.text().as_str()),
+                (200, "hello"),
+                "{number} of slow bodies: {body}"
+            );
         }
         assert!(fetch_by_name(&far, "/far/a/fast").is_ok());
         gate.open();
@@ -290,8 +393,15 @@ fn an_ingress_has_no_places_beside_a_stranger_behind_its_face() {
             let edge = Place::edge(&between.tcp(), &secret);
             let mut stranger = Neighbour::of(&between);
             for number in 0..3_000 {
-                let shared = Request { unique: None, ..request("GET", &[]) };
-                stranger.send(&interest(&page("a", &format!("/slow{number}")), &shared, None));
+                let shared = Request {
+                    unique: None,
+                    ..request("GET", &[])
+                };
+                stranger.send(&interest(
+                    &page("a", &format!("/slow{number}")),
+                    &shared,
+                    None,
+                ));
             }
             until(|| far.figure("/gateway/questions") >= 3_000);
             for number in 0..20 {
@@ -310,7 +420,10 @@ fn an_ingress_has_no_places_beside_a_stranger_behind_its_face() {
 fn until(mut is_so: impl FnMut() -> bool) {
     let started = std::time::Instant::now();
     while !is_so() {
-        assert!(started.elapsed() < Duration::from_secs(60), "it never comes");
+        assert!(
+            started.elapsed() < Duration::from_secs(60),
+            "it never comes"
+        );
         std::thread::sleep(Duration::from_millis(5));
     }
 }

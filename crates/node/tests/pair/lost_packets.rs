@@ -28,10 +28,14 @@ fn lossy(to: &str) -> String {
     std::thread::spawn(move || {
         let mut losses = Streams::new(1).stream("back");
         let mut buffer = [0; 65_536];
-        let Ok(mut sender) = peer_known.recv() else { return };
+        let Ok(mut sender) = peer_known.recv() else {
+            return;
+        };
         while let Ok(length) = far.recv(&mut buffer) {
             peer_known.try_iter().for_each(|latest| sender = latest);
-            pass(&mut losses, || drop(near.send_to(&buffer[..length], sender)));
+            pass(&mut losses, || {
+                drop(near.send_to(&buffer[..length], sender))
+            });
         }
     });
     format!("udp://{address}")
@@ -49,8 +53,10 @@ fn every_byte_arrives_over_a_link_that_loses_a_tenth() {
     let (a, b) = (large.clone(), small.clone());
     let origin = Origin::new(move |asked, stream| {
         let body = if asked.line.contains("large") { &a } else { &b };
-        say(stream, &format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len()))
-            && stream.write_all(body).is_ok()
+        say(
+            stream,
+            &format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len()),
+        ) && stream.write_all(body).is_ok()
     });
     let far = Place::far(origin.address, "");
     let edge = Place::edge(&lossy(&far.udp()), "");
@@ -61,7 +67,10 @@ fn every_byte_arrives_over_a_link_that_loses_a_tenth() {
         let seen = client.get(&format!("/small/{number}"));
         assert!(seen.body == small, "{number}: {seen:?}");
     }
-    assert!(edge.figure("/upstream/retransmissions") > 0, "the link has lost nothing");
+    assert!(
+        edge.figure("/upstream/retransmissions") > 0,
+        "the link has lost nothing"
+    );
 }
 
 /// Failure: what a bad link loses is asked for by the client's end alone, time-out after time-out,
@@ -71,8 +80,10 @@ fn a_reliable_link_leaves_the_loss_to_time_outs_of_the_whole_way() {
     let large = noise(400_000);
     let body = large.clone();
     let origin = Origin::new(move |_, stream| {
-        say(stream, &format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len()))
-            && stream.write_all(&body).is_ok()
+        say(
+            stream,
+            &format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len()),
+        ) && stream.write_all(&body).is_ok()
     });
     let far = Place::far(origin.address, "");
     let edge = Place::reliable_edge(&lossy(&far.udp()), "");
@@ -86,12 +97,16 @@ fn a_reliable_link_leaves_the_loss_to_time_outs_of_the_whole_way() {
         let total = edge.figure("/upstream/retransmissions");
         total - std::mem::replace(&mut before, total)
     });
-    assert!(again.iter().any(|again| *again < 8), "{again:?} were asked for again by the edge");
+    assert!(
+        again.iter().any(|again| *again < 8),
+        "{again:?} were asked for again by the edge"
+    );
 }
 
 #[test]
 fn who_is_gone_is_asked_until_the_patience_ends() {
-    let origin = Origin::new(|_, stream| say(stream, "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello"));
+    let origin =
+        Origin::new(|_, stream| say(stream, "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello"));
     let (edge, far) = pair(&origin);
     assert_eq!(edge.client().get("/a").status, 200);
     far.stop();
@@ -99,14 +114,27 @@ fn who_is_gone_is_asked_until_the_patience_ends() {
     let seen = edge.client().get("/a");
     assert!(matches!(seen.status, 502 | 504), "{seen:?}");
     let again = edge.figure("/upstream/retransmissions") - before;
-    assert!(again < 5, "asked {again} times more, where no route is known at once: ten and more until it is given up");
+    assert!(
+        again < 5,
+        "asked {again} times more, where no route is known at once: ten and more until it is given up"
+    );
 }
 
 #[test]
 fn an_origin_that_is_not_there_is_a_bad_gateway() {
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
     let far = Place::far(nobody, "");
     let edge = Place::edge(&far.tcp(), "");
     let seen = edge.client().get("/a");
-    assert_eq!((seen.status, seen.text().contains("does not reach the origin")), (502, true), "{seen:?}");
+    assert_eq!(
+        (
+            seen.status,
+            seen.text().contains("does not reach the origin")
+        ),
+        (502, true),
+        "{seen:?}"
+    );
 }

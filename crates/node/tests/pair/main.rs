@@ -36,12 +36,16 @@ impl Place {
         );
         let config = Config::parse(&text, "test").unwrap_or_else(|error| panic!("{error}"));
         let node = Node::start(&config).unwrap_or_else(|error| panic!("{error}"));
-        Place { node: Some(node), directory }
+        Place {
+            node: Some(node),
+            directory,
+        }
     }
 
     /// In front of an origin.
     pub(crate) fn far(origin: SocketAddr, more: &str) -> Place {
-        let gateway = format!("[ndn.gateway]\nprefix = \"/far\"\norigin = \"http://{origin}\"\n{more}");
+        let gateway =
+            format!("[ndn.gateway]\nprefix = \"/far\"\norigin = \"http://{origin}\"\n{more}");
         Place::new(&gateway, "listen = \"\"")
     }
 
@@ -52,7 +56,9 @@ impl Place {
 
     /// In front of clients.
     pub(crate) fn edge(to: &str, more: &str) -> Place {
-        let http = format!("listen = \"127.0.0.1:0\"\npolicy = \"lru\"\n[http.upstream]\nndn = \"/far\"\n{more}");
+        let http = format!(
+            "listen = \"127.0.0.1:0\"\npolicy = \"lru\"\n[http.upstream]\nndn = \"/far\"\n{more}"
+        );
         Place::new(&route(to), &http)
     }
 
@@ -61,13 +67,19 @@ impl Place {
     }
 
     fn listening(&self, scheme: &str) -> String {
-        let found = self.node().ndn_listening().iter().find(|uri| uri.starts_with(scheme));
+        let found = self
+            .node()
+            .ndn_listening()
+            .iter()
+            .find(|uri| uri.starts_with(scheme));
         found.expect("a listener").clone()
     }
 
     /// The same over a link that mends what it loses.
     pub(crate) fn reliable_edge(to: &str, more: &str) -> Place {
-        let http = format!("listen = \"127.0.0.1:0\"\npolicy = \"lru\"\n[http.upstream]\nndn = \"/far\"\n{more}");
+        let http = format!(
+            "listen = \"127.0.0.1:0\"\npolicy = \"lru\"\n[http.upstream]\nndn = \"/far\"\n{more}"
+        );
         Place::new(&format!("{}\nreliable = true", route(to)), &http)
     }
 
@@ -85,8 +97,16 @@ impl Place {
 
     pub(crate) fn http(&self) -> SocketAddr {
         let greeting = self.node().greeting();
-        let line = greeting.lines().find(|line| line.starts_with("HTTP   http://")).expect("HTTP");
-        line["HTTP   http://".len()..].split('/').next().unwrap().parse().unwrap()
+        let line = greeting
+            .lines()
+            .find(|line| line.starts_with("HTTP   http://"))
+            .expect("HTTP");
+        line["HTTP   http://".len()..]
+            .split('/')
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap()
     }
 
     pub(crate) fn client(&self) -> Client {
@@ -96,12 +116,16 @@ impl Place {
     /// A value of `/status`, by its path.
     pub(crate) fn figure(&self, pointer: &str) -> u64 {
         let mut stream = TcpStream::connect(self.node().admin_address().unwrap()).unwrap();
-        stream.write_all(b"GET /status HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
+        stream
+            .write_all(b"GET /status HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+            .unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         let body = answer.split_once("\r\n\r\n").unwrap().1;
         let page: Value = serde_json::from_str(body).unwrap();
-        page.pointer(pointer).and_then(Value::as_u64).unwrap_or_else(|| panic!("no {pointer} in {page}"))
+        page.pointer(pointer)
+            .and_then(Value::as_u64)
+            .unwrap_or_else(|| panic!("no {pointer} in {page}"))
     }
 
     pub(crate) fn stop(mut self) {
@@ -131,7 +155,10 @@ pub(crate) fn pair(origin: &Origin) -> (Place, Place) {
 /// Bytes in which no part is like another.
 pub(crate) fn noise(length: usize) -> Vec<u8> {
     let mut stream = larder_units::Streams::new(7).stream("noise");
-    std::iter::repeat_with(|| stream.bits().to_le_bytes()).flatten().take(length).collect()
+    std::iter::repeat_with(|| stream.bits().to_le_bytes())
+        .flatten()
+        .take(length)
+        .collect()
 }
 
 /// What `larder get` does. Returns the bytes, and the name with their version.
@@ -139,7 +166,13 @@ pub(crate) fn fetch_by_name(node: &Place, name: &str) -> Result<(Vec<u8>, Name),
     let mut client = larder_client::Client::connect_to(Transport::unix(node.socket())).unwrap();
     let name: Name = name.parse().unwrap();
     let nonces = client.random_stream("nonces");
-    let mut fetcher = Fetcher::new(name, FetchOptions::default(), CongestionSpec::default().build(), None, nonces);
+    let mut fetcher = Fetcher::new(
+        name,
+        FetchOptions::default(),
+        CongestionSpec::default().build(),
+        None,
+        nonces,
+    );
     let mut bytes = Vec::new();
     loop {
         let now = client.now();
@@ -152,7 +185,9 @@ pub(crate) fn fetch_by_name(node: &Place, name: &str) -> Result<(Vec<u8>, Name),
         }
         let received = client.receive(fetcher.next_timeout(), |now, received, _| match received {
             Received::Data { data, .. } => {
-                fetcher.on_data(now, &data, PathFeedback::default(), |piece| bytes.extend_from_slice(piece))
+                fetcher.on_data(now, &data, PathFeedback::default(), |piece| {
+                    bytes.extend_from_slice(piece)
+                })
             }
             Received::Nack { interest, reason } => fetcher.on_nack(now, interest.name, reason),
             Received::Interest { .. } => {}

@@ -12,7 +12,10 @@ use std::time::{Duration, Instant};
 fn network(origin: &Origin) -> (Place, Place, Place, Place) {
     let far = Place::far(origin.address, "");
     let between = Place::between(&far);
-    let (one, other) = (Place::edge(&between.tcp(), ""), Place::edge(&between.tcp(), ""));
+    let (one, other) = (
+        Place::edge(&between.tcp(), ""),
+        Place::edge(&between.tcp(), ""),
+    );
     (one, other, between, far)
 }
 
@@ -20,13 +23,25 @@ fn network(origin: &Origin) -> (Place, Place, Place, Place) {
 fn two_edges_share_what_the_node_between_has() {
     let large = noise(400_000);
     let origin = Origin::new(move |_, stream| {
-        say(stream, "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 400000\r\n\r\n")
-            && stream.write_all(&large).is_ok()
+        say(
+            stream,
+            "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 400000\r\n\r\n",
+        ) && stream.write_all(&large).is_ok()
     });
     let (one, other, between, far) = network(&origin);
-    let first = one.client().send("GET", "/page", &[("user-agent", "one"), ("accept", "*/*")], b"");
+    let first = one.client().send(
+        "GET",
+        "/page",
+        &[("user-agent", "one"), ("accept", "*/*")],
+        b"",
+    );
     let segments = far.figure("/gateway/segments");
-    let second = other.client().send("GET", "/page", &[("user-agent", "other"), ("accept", "*/*")], b"");
+    let second = other.client().send(
+        "GET",
+        "/page",
+        &[("user-agent", "other"), ("accept", "*/*")],
+        b"",
+    );
     assert!(first.body == noise(400_000) && second.body == first.body);
     assert_eq!(origin.requests(), 1);
     assert_eq!(segments, 50);
@@ -50,7 +65,11 @@ fn an_unchanged_body_crosses_the_network_once() {
             _ => "\"1\"",
         };
         let fields = format!("etag: {tag}\r\ncache-control: max-age=60\r\ncontent-length: 400000");
-        let of = if tag == "\"2\"" { &large[1..] } else { &large[..] };
+        let of = if tag == "\"2\"" {
+            &large[1..]
+        } else {
+            &large[..]
+        };
         say(stream, &format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n"))
             && stream.write_all(of).is_ok()
             && stream.write_all(&large[..400_000 - of.len()]).is_ok()
@@ -60,23 +79,41 @@ fn an_unchanged_body_crosses_the_network_once() {
         let mut client = edge.client();
         client.host = host.to_owned();
         let seen = client.send("GET", target, &[("accept-language", language)], b"");
-        assert_eq!((seen.status, seen.body.len(), seen.cut), (200, 400_000, false), "{target}");
+        assert_eq!(
+            (seen.status, seen.body.len(), seen.cut),
+            (200, 400_000, false),
+            "{target}"
+        );
         seen.body
     };
     let mut sent = 0;
     // A body has 50 segments. A few may be sent twice, on a slow machine.
-    for (host, target, again) in
-        [("a", "/same", false), ("a", "/weak", true), ("a", "/changed", true), ("b", "/same", false)]
-    {
+    for (host, target, again) in [
+        ("a", "/same", false),
+        ("a", "/weak", true),
+        ("a", "/changed", true),
+        ("b", "/same", false),
+    ] {
         let requests = origin.requests();
         // Another question, so that its answer is in no Content Store.
         let first = get(&one, host, target, "de");
         let second = get(&other, host, target, "fr");
         assert_eq!(first == second, target != "/changed", "{target}");
-        assert!(first == noise(400_000) && second.starts_with(if target == "/changed" { &first[1..] } else { &first }));
+        assert!(
+            first == noise(400_000)
+                && second.starts_with(if target == "/changed" {
+                    &first[1..]
+                } else {
+                    &first
+                })
+        );
         assert_eq!(origin.requests() - requests, 2, "{target}");
         let segments = segments_after(&far, sent + if again { 100 } else { 50 });
-        assert!(again || segments - sent < 100, "{target} of {host}: {}", segments - sent);
+        assert!(
+            again || segments - sent < 100,
+            "{target} of {host}: {}",
+            segments - sent
+        );
         sent = segments;
     }
 }
@@ -87,8 +124,10 @@ fn an_unchanged_body_crosses_the_network_once() {
 fn that_a_body_was_gone_once_does_no_harm() {
     let large = noise(400_000);
     let origin = Origin::new(move |_, stream| {
-        say(stream, "HTTP/1.1 200 OK\r\netag: \"1\"\r\ncache-control: max-age=60\r\ncontent-length: 400000\r\n\r\n")
-            && stream.write_all(&large).is_ok()
+        say(
+            stream,
+            "HTTP/1.1 200 OK\r\netag: \"1\"\r\ncache-control: max-age=60\r\ncontent-length: 400000\r\n\r\n",
+        ) && stream.write_all(&large).is_ok()
     });
     let known = Place::far(origin.address, "");
     let (body, name) = fetch_by_name(&known, "/far/example.test/page").unwrap();
@@ -104,8 +143,15 @@ fn that_a_body_was_gone_once_does_no_harm() {
     }
     let seen = edge.client().get("/page");
     assert!((seen.status, seen.cut) == (200, false) && seen.body == noise(400_000));
-    assert!(segments_after(&far, 50) < 100, "under the names that the other one gave them");
-    assert_eq!(ask_for(&between, name.clone().push_segment(7)), None, "the segment has taken the word's place");
+    assert!(
+        segments_after(&far, 50) < 100,
+        "under the names that the other one gave them"
+    );
+    assert_eq!(
+        ask_for(&between, name.clone().push_segment(7)),
+        None,
+        "the segment has taken the word's place"
+    );
 }
 
 /// Waits until a far node has sent this number of segments, of which it tells a little later.
@@ -117,7 +163,10 @@ fn segments_after(far: &Place, number: u64) -> u64 {
         if segments >= number {
             return segments;
         }
-        assert!(started.elapsed() < Duration::from_secs(60), "{segments} segments, not {number}");
+        assert!(
+            started.elapsed() < Duration::from_secs(60),
+            "{segments} segments, not {number}"
+        );
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -154,7 +203,13 @@ fn everybody_has_a_session_of_his_own() {
             false => format!("set-cookie: session={number}\r\n"),
         };
         let body = format!("for {number}");
-        say(stream, &format!("HTTP/1.1 200 OK\r\n{fields}content-length: {}\r\n\r\n{body}", body.len()))
+        say(
+            stream,
+            &format!(
+                "HTTP/1.1 200 OK\r\n{fields}content-length: {}\r\n\r\n{body}",
+                body.len()
+            ),
+        )
     });
     let (one, other, between, _far) = network(&origin);
     for target in ["/session", "/private", "/session"] {
@@ -167,8 +222,16 @@ fn everybody_has_a_session_of_his_own() {
         assert_eq!((a.status, b.status), (200, 200));
         assert_ne!(a.text(), b.text(), "{target}");
     }
-    let cookie = |cookie: &str| one.client().send("GET", "/own", &[("cookie", cookie)], b"").text();
-    assert_ne!(cookie("a=1"), cookie("a=1"), "the same request of the same client is another");
+    let cookie = |cookie: &str| {
+        one.client()
+            .send("GET", "/own", &[("cookie", cookie)], b"")
+            .text()
+    };
+    assert_ne!(
+        cookie("a=1"),
+        cookie("a=1"),
+        "the same request of the same client is another"
+    );
     assert!(between.figure("/ndn/content_store/entries") < 100);
 }
 
@@ -180,12 +243,17 @@ fn a_reload_reaches_the_origin() {
         let body = format!("version {}", version.fetch_add(1, Ordering::SeqCst));
         say(
             stream,
-            &format!("HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: {}\r\n\r\n{body}", body.len()),
+            &format!(
+                "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: {}\r\n\r\n{body}",
+                body.len()
+            ),
         )
     });
     let (one, other, _between, _far) = network(&origin);
     assert_eq!(one.client().get("/a").text(), "version 0");
     assert_eq!(other.client().get("/a").text(), "version 0");
-    let reload = one.client().send("GET", "/a", &[("cache-control", "no-cache")], b"");
+    let reload = one
+        .client()
+        .send("GET", "/a", &[("cache-control", "no-cache")], b"");
     assert_eq!(reload.text(), "version 1");
 }

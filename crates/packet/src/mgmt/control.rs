@@ -1,7 +1,9 @@
 //! Commands and their replies (NFD wiki, "ControlCommand"), and the prefix announcement that one of
 //! them carries.
 
-use super::element::{Element, Millis, NameElement, NameInside, Nanos, Nested, Number, Text, elements};
+use super::element::{
+    Element, Millis, NameElement, NameInside, Nanos, Nested, Number, Text, elements,
+};
 use crate::data::Data;
 use crate::name::Name;
 use crate::tlv::{DecodeError, DecodeErrorKind, TlvReader};
@@ -150,11 +152,21 @@ impl PrefixAnnouncement {
     /// Where it is none.
     pub fn of_data(data: &Data<'_>) -> Result<Self, DecodeError> {
         let no_announcement = DecodeErrorKind::BadValue(types::NAME).at(0);
-        let prefix = data.name.component_count().checked_sub(3).ok_or(no_announcement)?;
+        let prefix = data
+            .name
+            .component_count()
+            .checked_sub(3)
+            .ok_or(no_announcement)?;
         let mut tail = data.name.components().skip(prefix);
-        let named = tail.next().is_some_and(|component| component.is_keyword(b"PA"))
-            && tail.next().is_some_and(|component| component.as_version().is_some())
-            && tail.next().is_some_and(|component| component.as_segment() == Some(0));
+        let named = tail
+            .next()
+            .is_some_and(|component| component.is_keyword(b"PA"))
+            && tail
+                .next()
+                .is_some_and(|component| component.as_version().is_some())
+            && tail
+                .next()
+                .is_some_and(|component| component.as_segment() == Some(0));
         if !named || data.content_type != Some(types::CONTENT_PREFIX_ANNOUNCEMENT) {
             return Err(no_announcement);
         }
@@ -162,7 +174,10 @@ impl PrefixAnnouncement {
             let element = element?;
             if element.typ == nfd::EXPIRATION_PERIOD {
                 let expiration = Duration::from_millis(element.number()?);
-                return Ok(PrefixAnnouncement { prefix: data.name.prefix(prefix).to_name(), expiration });
+                return Ok(PrefixAnnouncement {
+                    prefix: data.name.prefix(prefix).to_name(),
+                    expiration,
+                });
             }
         }
         Err(DecodeErrorKind::Missing("ExpirationPeriod").at(0))

@@ -116,7 +116,10 @@ pub(crate) trait Count<C: Codec> {
 }
 
 /// The words of the tables.
-#[allow(non_camel_case_types, reason = "they are words of a table, not names of types")]
+#[allow(
+    non_camel_case_types,
+    reason = "they are words of a table, not names of types"
+)]
 pub(crate) mod count {
     pub(crate) struct one;
     pub(crate) struct opt;
@@ -212,7 +215,8 @@ impl Codec for Text {
 
     fn read(element: &Tlv<'_>) -> Result<String, DecodeError> {
         let text = std::str::from_utf8(element.value);
-        text.map(str::to_owned).map_err(|_| DecodeErrorKind::BadValue(element.typ).at(element.offset))
+        text.map(str::to_owned)
+            .map_err(|_| DecodeErrorKind::BadValue(element.typ).at(element.offset))
     }
 
     fn write(value: &String, typ: u32, out: &mut Vec<u8>) {
@@ -228,7 +232,11 @@ impl Codec for Millis {
     }
 
     fn write(value: &Duration, typ: u32, out: &mut Vec<u8>) {
-        tlv::write_nni(out, typ, u64::try_from(value.as_millis()).unwrap_or(u64::MAX));
+        tlv::write_nni(
+            out,
+            typ,
+            u64::try_from(value.as_millis()).unwrap_or(u64::MAX),
+        );
     }
 }
 
@@ -240,7 +248,11 @@ impl Codec for Nanos {
     }
 
     fn write(value: &Duration, typ: u32, out: &mut Vec<u8>) {
-        tlv::write_nni(out, typ, u64::try_from(value.as_nanos()).unwrap_or(u64::MAX));
+        tlv::write_nni(
+            out,
+            typ,
+            u64::try_from(value.as_nanos()).unwrap_or(u64::MAX),
+        );
     }
 }
 
@@ -264,7 +276,9 @@ impl Codec for NameInside {
     }
 
     fn write(value: &Name, typ: u32, out: &mut Vec<u8>) {
-        tlv::write_nested(out, typ, value.as_bytes().len(), |out| tlv::write_tlv(out, types::NAME, value.as_bytes()));
+        tlv::write_nested(out, typ, value.as_bytes().len(), |out| {
+            tlv::write_tlv(out, types::NAME, value.as_bytes())
+        });
     }
 }
 

@@ -10,9 +10,11 @@ mod control;
 mod dataset;
 mod element;
 
-pub use control::{ControlParameters, ControlResponse, NewFace, NewFaceResponse, PrefixAnnouncement};
+pub use control::{
+    ControlParameters, ControlResponse, NewFace, NewFaceResponse, PrefixAnnouncement,
+};
 pub use dataset::{
-    ChannelStatus, CsInfo, CsObject, CsPrefix, FaceEventNotification, FaceQueryFilter, FaceStatus, FibEntry,
-    ForwarderStatus, NextHopRecord, RibEntry, RouteRecord, StrategyChoice,
+    ChannelStatus, CsInfo, CsObject, CsPrefix, FaceEventNotification, FaceQueryFilter, FaceStatus,
+    FibEntry, ForwarderStatus, NextHopRecord, RibEntry, RouteRecord, StrategyChoice,
 };
 pub use element::Element;

@@ -2,7 +2,8 @@
 #![allow(dead_code, reason = "each test file uses some of them")]
 
 use larder_packet::{
-    DataBuilder, DigestSigner, InterestBuilder, LpHeader, NackReason, Name, PathRecord, PitToken, SignatureFreshness,
+    DataBuilder, DigestSigner, InterestBuilder, LpHeader, NackReason, Name, PathRecord, PitToken,
+    SignatureFreshness,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -57,20 +58,33 @@ pub struct InterestFields {
 
 pub fn interest() -> impl Strategy<Value = InterestFields> {
     let flags = (any::<bool>(), any::<bool>(), any::<bool>());
-    let numbers = (any::<Option<u32>>(), option::of(0u64..100_000), any::<Option<u8>>());
-    (name_with_a_component(), flags, vec(name(), 0..3), numbers, option::of(bytes(300))).prop_map(
-        |(name, flags, forwarding_hint, (nonce, lifetime, hop_limit), parameters)| InterestFields {
-            name,
-            can_be_prefix: flags.0,
-            must_be_fresh: flags.1,
-            signed: flags.2,
-            forwarding_hint,
-            nonce,
-            lifetime,
-            hop_limit,
-            parameters,
-        },
+    let numbers = (
+        any::<Option<u32>>(),
+        option::of(0u64..100_000),
+        any::<Option<u8>>(),
+    );
+    (
+        name_with_a_component(),
+        flags,
+        vec(name(), 0..3),
+        numbers,
+        option::of(bytes(300)),
     )
+        .prop_map(
+            |(name, flags, forwarding_hint, (nonce, lifetime, hop_limit), parameters)| {
+                InterestFields {
+                    name,
+                    can_be_prefix: flags.0,
+                    must_be_fresh: flags.1,
+                    signed: flags.2,
+                    forwarding_hint,
+                    nonce,
+                    lifetime,
+                    hop_limit,
+                    parameters,
+                }
+            },
+        )
 }
 
 impl InterestFields {
@@ -92,8 +106,11 @@ impl InterestFields {
             builder = builder.application_parameters(parameters);
         }
         if self.signed {
-            let freshness =
-                SignatureFreshness { nonce: Some(&[1, 2, 3]), time: Some(1_700_000_000_000), seq_num: Some(9) };
+            let freshness = SignatureFreshness {
+                nonce: Some(&[1, 2, 3]),
+                time: Some(1_700_000_000_000),
+                seq_num: Some(9),
+            };
             return builder.sign(&DigestSigner, freshness).unwrap();
         }
         builder.build()
@@ -112,15 +129,22 @@ pub struct DataFields {
 
 pub fn data() -> impl Strategy<Value = DataFields> {
     let final_block = option::of(component().prop_map(|component| name_of(&[component])));
-    (name(), any::<Option<u64>>(), option::of(0u64..1 << 40), final_block, bytes(600)).prop_map(
-        |(name, content_type, freshness, final_block, content)| DataFields {
-            name,
-            content_type,
-            freshness,
-            final_block,
-            content,
-        },
+    (
+        name(),
+        any::<Option<u64>>(),
+        option::of(0u64..1 << 40),
+        final_block,
+        bytes(600),
     )
+        .prop_map(
+            |(name, content_type, freshness, final_block, content)| DataFields {
+                name,
+                content_type,
+                freshness,
+                final_block,
+                content,
+            },
+        )
 }
 
 impl DataFields {
@@ -142,19 +166,37 @@ impl DataFields {
 /// A header without the numbers of fragments.
 pub fn header() -> impl Strategy<Value = LpHeader> {
     let nack = option::of(any::<u64>().prop_map(NackReason::from_code));
-    let path =
-        any::<(u32, u64, u64)>().prop_map(|(caches, capacity, centrality)| PathRecord { caches, capacity, centrality });
-    let numbers = (any::<Option<u64>>(), any::<Option<u64>>(), any::<Option<u64>>(), any::<Option<u64>>());
+    let path = any::<(u32, u64, u64)>().prop_map(|(caches, capacity, centrality)| PathRecord {
+        caches,
+        capacity,
+        centrality,
+    });
+    let numbers = (
+        any::<Option<u64>>(),
+        any::<Option<u64>>(),
+        any::<Option<u64>>(),
+        any::<Option<u64>>(),
+    );
     (
         option::of(bytes(32)),
-        option::of(prop_oneof![Just(NackReason::None), Just(NackReason::NoRoute)]),
+        option::of(prop_oneof![
+            Just(NackReason::None),
+            Just(NackReason::NoRoute)
+        ]),
         nack,
         numbers,
         any::<[bool; 2]>(),
         option::of(path),
     )
         .prop_map(
-            |(token, usual, odd, (congestion_mark, incoming_face, next_hop_face, interest_rate), flags, path)| {
+            |(
+                token,
+                usual,
+                odd,
+                (congestion_mark, incoming_face, next_hop_face, interest_rate),
+                flags,
+                path,
+            )| {
                 LpHeader {
                     pit_token: token.and_then(|token| PitToken::new(&token)),
                     nack: usual.or(odd),

@@ -96,14 +96,20 @@ impl After {
     }
 
     fn find(&self, id: u64) -> Option<Slot> {
-        self.counted.find(mix(id), |slot| self.keeps[slot.index()].id == id).copied()
+        self.counted
+            .find(mix(id), |slot| self.keeps[slot.index()].id == id)
+            .copied()
     }
 
     fn count(&mut self, request: &Request) {
         if let Some(slot) = self.find(request.id) {
             let known = &mut self.keeps[slot.index()];
             let stale = request.now.since(known.last) > self.inactive;
-            known.count = if stale { 1 } else { known.count.saturating_add(1) };
+            known.count = if stale {
+                1
+            } else {
+                known.count.saturating_add(1)
+            };
             known.last = request.now;
             self.recency.move_to_head(&mut self.links, slot);
             return;
@@ -116,7 +122,11 @@ impl After {
                 self.forget(oldest);
             }
         }
-        let new = Counted { id: request.id, last: request.now, count: 1 };
+        let new = Counted {
+            id: request.id,
+            last: request.now,
+            count: 1,
+        };
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.keeps[slot.index()] = new;
@@ -129,11 +139,15 @@ impl After {
         };
         self.recency.push_head(&mut self.links, slot);
         let keeps = &self.keeps;
-        self.counted.insert_unique(mix(request.id), slot, |slot| mix(keeps[slot.index()].id));
+        self.counted
+            .insert_unique(mix(request.id), slot, |slot| mix(keeps[slot.index()].id));
     }
 
     fn forget(&mut self, slot: Slot) {
-        if let Ok(entry) = self.counted.find_entry(mix(self.keeps[slot.index()].id), |known| *known == slot) {
+        if let Ok(entry) = self
+            .counted
+            .find_entry(mix(self.keeps[slot.index()].id), |known| *known == slot)
+        {
             entry.remove();
         }
         self.recency.unlink(&mut self.links, slot);
@@ -143,7 +157,10 @@ impl After {
 
 impl Policy for After {
     fn gauges(&self, out: &mut Vec<Gauge>) {
-        out.push(Gauge { name: "counted_objects", value: self.counted.len() as f64 });
+        out.push(Gauge {
+            name: "counted_objects",
+            value: self.counted.len() as f64,
+        });
     }
 
     fn state_bytes(&self) -> usize {

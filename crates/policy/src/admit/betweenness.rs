@@ -32,6 +32,8 @@ impl Admit for Betweenness {
     fn on_request(&mut self, _: &Request, _: bool) {}
 
     fn admit(&mut self, _: &Request, cache: &mut Cache<'_>) -> bool {
-        cache.path().is_none_or(|path| path.betweenness >= path.greatest_betweenness)
+        cache
+            .path()
+            .is_none_or(|path| path.betweenness >= path.greatest_betweenness)
     }
 }

@@ -75,7 +75,10 @@ impl SecondRequest {
 
 impl Policy for SecondRequest {
     fn gauges(&self, out: &mut Vec<Gauge>) {
-        out.push(Gauge { name: "window_objects", value: self.window as f64 });
+        out.push(Gauge {
+            name: "window_objects",
+            value: self.window as f64,
+        });
     }
 
     fn state_bytes(&self) -> usize {

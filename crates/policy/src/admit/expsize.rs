@@ -28,7 +28,10 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     needs_path: false,
     build: Build::Admission(|arguments, context| {
         let c = arguments.get("c").unwrap_or(32 << 10);
-        Ok(Box::new(ExpSize { c: c as f64, stream: context.stream() }))
+        Ok(Box::new(ExpSize {
+            c: c as f64,
+            stream: context.stream(),
+        }))
     }),
 };
 

@@ -32,9 +32,9 @@ use crate::Request;
 use crate::entry::{Build, BuildContext, PolicyEntry};
 use crate::hash::mix;
 use crate::limits::{
-    FILTER_ALWAYS_AFFORDABLE_TABLE, FILTER_ARRIVALS, FILTER_CAPACITY_SHARE, FILTER_FIRST_TABLE, FILTER_MAX_TABLE,
-    FILTER_MAX_WINDOW, FILTER_MIN_TABLE, FILTER_MIN_WINDOW, FILTER_PRIOR_ARRIVALS, FILTER_SLOTS_A_REQUEST,
-    FILTER_TYPICAL_OBJECT_BYTES,
+    FILTER_ALWAYS_AFFORDABLE_TABLE, FILTER_ARRIVALS, FILTER_CAPACITY_SHARE, FILTER_FIRST_TABLE,
+    FILTER_MAX_TABLE, FILTER_MAX_WINDOW, FILTER_MIN_TABLE, FILTER_MIN_WINDOW,
+    FILTER_PRIOR_ARRIVALS, FILTER_SLOTS_A_REQUEST, FILTER_TYPICAL_OBJECT_BYTES,
 };
 use crate::parameters::{Arguments, Parameter, Preset, Values};
 use crate::prefetch::{prefetch, use_large_pages};
@@ -64,14 +64,18 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
             name: "table",
             unit: "slots of 16 bits",
             values: Values::PowerOfTwo(FILTER_MIN_TABLE, FILTER_MAX_TABLE),
-            default: Preset::Derived("128 a request of the window, at most 8 MB or 1/16 of the capacity"),
+            default: Preset::Derived(
+                "128 a request of the window, at most 8 MB or 1/16 of the capacity",
+            ),
             doc: "size h of the counter table; false positives are about window / table",
         },
     ],
     complexity: "O(1)",
     bytes_an_object: 390,
     needs_path: false,
-    build: Build::Admission(|arguments, context| Filter::new(arguments, context).map(|f| Box::new(f) as _)),
+    build: Build::Admission(|arguments, context| {
+        Filter::new(arguments, context).map(|f| Box::new(f) as _)
+    }),
 };
 
 struct Filter {
@@ -114,11 +118,15 @@ impl Filter {
         if let Some(window) = window
             && window < theta
         {
-            return Err(format!("`window={window}` is shorter than `theta={theta}`: nothing would be admitted"));
+            return Err(format!(
+                "`window={window}` is shorter than `theta={theta}`: nothing would be admitted"
+            ));
         }
         let mut filter = Filter {
             theta: theta as u16,
-            window: window.unwrap_or_else(|| derived_window(context.capacity, FILTER_TYPICAL_OBJECT_BYTES, 1)) as usize,
+            window: window
+                .unwrap_or_else(|| derived_window(context.capacity, FILTER_TYPICAL_OBJECT_BYTES, 1))
+                as usize,
             window_is_derived: window.is_none(),
             table: 0,
             table_is_derived: table.is_none(),
@@ -129,7 +137,11 @@ impl Filter {
             counters: Vec::new(),
         };
         filter.table = table.unwrap_or_else(|| filter.wanted_slots()) as usize;
-        let first = if filter.table_is_derived { filter.table.min(FILTER_FIRST_TABLE) } else { filter.table };
+        let first = if filter.table_is_derived {
+            filter.table.min(FILTER_FIRST_TABLE)
+        } else {
+            filter.table
+        };
         filter.counters = empty_counters(first);
         Ok(filter)
     }
@@ -138,11 +150,15 @@ impl Filter {
     fn wanted_slots(&self) -> u64 {
         let wanted = (self.window as u64 * FILTER_SLOTS_A_REQUEST).next_power_of_two();
         let affordable = match self.window_is_derived {
-            true => previous_power_of_two(self.capacity / FILTER_CAPACITY_SHARE / size_of::<u16>() as u64)
-                .max(FILTER_ALWAYS_AFFORDABLE_TABLE),
+            true => previous_power_of_two(
+                self.capacity / FILTER_CAPACITY_SHARE / size_of::<u16>() as u64,
+            )
+            .max(FILTER_ALWAYS_AFFORDABLE_TABLE),
             false => FILTER_MAX_TABLE,
         };
-        wanted.min(affordable).clamp(FILTER_MIN_TABLE, FILTER_MAX_TABLE)
+        wanted
+            .min(affordable)
+            .clamp(FILTER_MIN_TABLE, FILTER_MAX_TABLE)
     }
 
     /// The window follows the number of objects that fit; a table that is too small for it will
@@ -197,7 +213,9 @@ fn empty_counters(slots: usize) -> Vec<u16> {
 /// Objects of a mean size of `bytes / objects` that fit into `capacity`.
 fn derived_window(capacity: u64, bytes: u64, objects: u64) -> u64 {
     let fit = u128::from(capacity) * u128::from(objects) / u128::from(bytes.max(1));
-    u64::try_from(fit).unwrap_or(u64::MAX).clamp(FILTER_MIN_WINDOW, FILTER_MAX_WINDOW)
+    u64::try_from(fit)
+        .unwrap_or(u64::MAX)
+        .clamp(FILTER_MIN_WINDOW, FILTER_MAX_WINDOW)
 }
 
 fn previous_power_of_two(n: u64) -> u64 {
@@ -220,8 +238,14 @@ impl Policy for Filter {
     }
 
     fn gauges(&self, out: &mut Vec<Gauge>) {
-        out.push(Gauge { name: "window_requests", value: self.window as f64 });
-        out.push(Gauge { name: "table_slots", value: self.counters.len() as f64 });
+        out.push(Gauge {
+            name: "window_requests",
+            value: self.window as f64,
+        });
+        out.push(Gauge {
+            name: "table_slots",
+            value: self.counters.len() as f64,
+        });
     }
 
     fn state_bytes(&self) -> usize {
@@ -254,13 +278,19 @@ impl Admit for Filter {
 
     fn admit(&mut self, request: &Request, _: &mut Cache<'_>) -> bool {
         if self.window_is_derived {
-            self.arrived_bytes = self.arrived_bytes.saturating_add(request.size.min(self.capacity));
+            self.arrived_bytes = self
+                .arrived_bytes
+                .saturating_add(request.size.min(self.capacity));
             self.arrived += 1;
             if self.arrived >= FILTER_ARRIVALS {
                 self.arrived_bytes /= 2;
                 self.arrived /= 2;
             }
-            self.follow(derived_window(self.capacity, self.arrived_bytes, self.arrived));
+            self.follow(derived_window(
+                self.capacity,
+                self.arrived_bytes,
+                self.arrived,
+            ));
         }
         self.counters[slot_of(hash_of(request.id), self.counters.len())] >= self.theta
     }

@@ -37,7 +37,9 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
             name: "interval",
             unit: "requests",
             values: Values::Integer(1, HILLCLIMB_MAX_INTERVAL),
-            default: Preset::Derived("10000 below 256 MiB, else 20000 + 40000 (log2 capacity - 28)"),
+            default: Preset::Derived(
+                "10000 below 256 MiB, else 20000 + 40000 (log2 capacity - 28)",
+            ),
             doc: "requests from one step of c to the next",
         },
         Parameter {
@@ -76,7 +78,9 @@ struct HillClimb {
 
 impl HillClimb {
     fn new(arguments: &Arguments<'_>, context: &BuildContext<'_>) -> HillClimb {
-        let start = arguments.get("start").map_or((0.92 * log2(context.capacity)).exp2(), |bytes| bytes as f64);
+        let start = arguments
+            .get("start")
+            .map_or((0.92 * log2(context.capacity)).exp2(), |bytes| bytes as f64);
         let mut climb = HillClimb {
             stream: context.stream(),
             capacity: context.capacity,
@@ -94,7 +98,11 @@ impl HillClimb {
     /// The authors' rule, by the capacity.
     fn interval(&self) -> u64 {
         let log = log2(self.capacity);
-        self.interval.unwrap_or(if log < 28.0 { 10_000 } else { 20_000 + (40_000.0 * (log - 28.0)) as u64 })
+        self.interval.unwrap_or(if log < 28.0 {
+            10_000
+        } else {
+            20_000 + (40_000.0 * (log - 28.0)) as u64
+        })
     }
 
     fn bound(&mut self) {
@@ -103,7 +111,9 @@ impl HillClimb {
 
     /// What the shadow caches admit with.
     fn probes(&self) -> [f64; 2] {
-        self.step.map_or([0.5 * self.c, 1.5 * self.c], |step| [(self.c - step).max(1.0), self.c + step])
+        self.step.map_or([0.5 * self.c, 1.5 * self.c], |step| {
+            [(self.c - step).max(1.0), self.c + step]
+        })
     }
 
     /// A request in both shadow caches, and a step where it is time.
@@ -144,12 +154,20 @@ impl Policy for HillClimb {
     fn on_resize(&mut self, capacity: u64) {
         self.capacity = capacity;
         self.bound();
-        self.shadows.iter_mut().for_each(|shadow| shadow.shrink(capacity));
+        self.shadows
+            .iter_mut()
+            .for_each(|shadow| shadow.shrink(capacity));
     }
 
     fn gauges(&self, out: &mut Vec<Gauge>) {
-        out.push(Gauge { name: "c_bytes", value: self.c });
-        out.push(Gauge { name: "steps", value: self.steps as f64 });
+        out.push(Gauge {
+            name: "c_bytes",
+            value: self.c,
+        });
+        out.push(Gauge {
+            name: "steps",
+            value: self.steps as f64,
+        });
     }
 
     fn state_bytes(&self) -> usize {

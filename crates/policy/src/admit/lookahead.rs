@@ -111,7 +111,11 @@ struct LookAhead {
 }
 
 impl LookAhead {
-    fn new(arguments: &Arguments<'_>, context: &BuildContext<'_>, future: &Arc<Future>) -> LookAhead {
+    fn new(
+        arguments: &Arguments<'_>,
+        context: &BuildContext<'_>,
+        future: &Arc<Future>,
+    ) -> LookAhead {
         let mut stream = context.stream();
         LookAhead {
             future: future.clone(),
@@ -133,10 +137,16 @@ impl LookAhead {
         let window = self.window(seq);
         let most = |log_cs: &[f64]| {
             let cs: Vec<f64> = log_cs.iter().map(|log_c| log_c.exp2()).collect();
-            window.hits(&cs).into_iter().zip(cs).max_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)))
+            window
+                .hits(&cs)
+                .into_iter()
+                .zip(cs)
+                .max_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)))
         };
         let octaves: Vec<f64> = (0..=self.capacity.max(1).ilog2()).map(f64::from).collect();
-        let Some(best) = most(&octaves) else { return self.c };
+        let Some(best) = most(&octaves) else {
+            return self.c;
+        };
         let beside = most(&[best.1.log2() - 0.5, best.1.log2() + 0.5]);
         let (_, c) = beside.filter(|beside| beside.0 > best.0).unwrap_or(best);
         c
@@ -149,7 +159,14 @@ impl LookAhead {
             true => size as f64 / -self.coin(seq + place as u64).ln(),
             false => f64::INFINITY,
         };
-        Window::new(&self.future, seq, self.window, &self.shadow, self.capacity, least_c)
+        Window::new(
+            &self.future,
+            seq,
+            self.window,
+            &self.shadow,
+            self.capacity,
+            least_c,
+        )
     }
 
     /// Uniform in [0, 1), by the request.
@@ -166,7 +183,11 @@ impl LookAhead {
     }
 
     fn admits(&self, size: u64, c: f64, coin: f64) -> bool {
-        if self.has_threshold { size as f64 <= c } else { coin < chance(size, c) }
+        if self.has_threshold {
+            size as f64 <= c
+        } else {
+            coin < chance(size, c)
+        }
     }
 }
 
@@ -177,8 +198,14 @@ impl Policy for LookAhead {
     }
 
     fn gauges(&self, out: &mut Vec<Gauge>) {
-        out.push(Gauge { name: "c_bytes", value: self.c });
-        out.push(Gauge { name: "choices", value: self.choices as f64 });
+        out.push(Gauge {
+            name: "c_bytes",
+            value: self.c,
+        });
+        out.push(Gauge {
+            name: "choices",
+            value: self.choices as f64,
+        });
     }
 
     fn state_bytes(&self) -> usize {

@@ -34,7 +34,10 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     needs_path: false,
     build: Build::Admission(|arguments, context| {
         let unit = arguments.get("unit").unwrap_or(1 << 10);
-        Ok(Box::new(LruS { unit: unit as f64, stream: context.stream() }))
+        Ok(Box::new(LruS {
+            unit: unit as f64,
+            stream: context.stream(),
+        }))
     }),
 };
 

@@ -28,7 +28,10 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     bytes_an_object: 0,
     needs_path: false,
     build: Build::Admission(|arguments, context| {
-        Ok(Box::new(Probability { p: arguments.share("p"), stream: context.stream() }))
+        Ok(Box::new(Probability {
+            p: arguments.share("p"),
+            stream: context.stream(),
+        }))
     }),
 };
 

@@ -67,13 +67,22 @@ impl Admit for ProbCache {
     fn on_request(&mut self, _: &Request, _: bool) {}
 
     fn admit(&mut self, _: &Request, cache: &mut Cache<'_>) -> bool {
-        let Some(path) = cache.path() else { return true };
+        let Some(path) = cache.path() else {
+            return true;
+        };
         // Where this cache has no room the quotient does not matter: the engine refuses.
-        let times_in = path.capacity_to_consumer as f64 / (self.window * cache.capacity().max(1) as f64);
-        let (place, caches) =
-            (f64::from(path.hops_from_source), f64::from(path.hops_from_source) + f64::from(path.hops_to_consumer));
+        let times_in =
+            path.capacity_to_consumer as f64 / (self.window * cache.capacity().max(1) as f64);
+        let (place, caches) = (
+            f64::from(path.hops_from_source),
+            f64::from(path.hops_from_source) + f64::from(path.hops_to_consumer),
+        );
         let weight = place / caches.max(1.0);
-        let weight = if self.is_power { weight.powf(caches) } else { weight };
+        let weight = if self.is_power {
+            weight.powf(caches)
+        } else {
+            weight
+        };
         self.stream.chance(times_in * weight)
     }
 }

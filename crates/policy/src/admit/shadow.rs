@@ -57,7 +57,8 @@ impl Shadow {
         self.used += size;
         self.stack.push_head(&mut self.links, slot);
         let held = &self.held;
-        self.index.insert_unique(mix(id), slot, |slot| mix(held[slot.index()].id));
+        self.index
+            .insert_unique(mix(id), slot, |slot| mix(held[slot.index()].id));
     }
 
     pub fn shrink(&mut self, capacity: u64) {
@@ -67,7 +68,9 @@ impl Shadow {
     }
 
     fn evict(&mut self) {
-        let Some(slot) = self.stack.pop_tail(&mut self.links) else { return };
+        let Some(slot) = self.stack.pop_tail(&mut self.links) else {
+            return;
+        };
         let Held { id, size } = self.held[slot.index()];
         self.used -= size;
         if let Ok(entry) = self.index.find_entry(mix(id), |known| *known == slot) {
@@ -78,13 +81,16 @@ impl Shadow {
 
     /// Where the object is, if it is stored; that counts as no hit.
     pub fn find(&self, id: u64) -> Option<Slot> {
-        self.index.find(mix(id), |slot| self.held[slot.index()].id == id).copied()
+        self.index
+            .find(mix(id), |slot| self.held[slot.index()].id == id)
+            .copied()
     }
 
     /// Returns the stored objects, the next victim first, with the size in bytes.
     pub fn oldest_first(&self) -> impl Iterator<Item = (Slot, u64)> {
         let (mut stack, mut links) = (self.stack.clone(), self.links.clone());
-        std::iter::from_fn(move || stack.pop_tail(&mut links)).map(|slot| (slot, self.held[slot.index()].size))
+        std::iter::from_fn(move || stack.pop_tail(&mut links))
+            .map(|slot| (slot, self.held[slot.index()].size))
     }
 
     /// Bytes stored.

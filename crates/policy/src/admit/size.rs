@@ -22,7 +22,11 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     complexity: "O(1)",
     bytes_an_object: 0,
     needs_path: false,
-    build: Build::Admission(|arguments, _| Ok(Box::new(Size { max: arguments.get("max").unwrap_or(u64::MAX) }))),
+    build: Build::Admission(|arguments, _| {
+        Ok(Box::new(Size {
+            max: arguments.get("max").unwrap_or(u64::MAX),
+        }))
+    }),
 };
 
 pub(super) struct Size {

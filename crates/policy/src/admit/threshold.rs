@@ -24,5 +24,9 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     complexity: "O(1)",
     bytes_an_object: 0,
     needs_path: false,
-    build: Build::Admission(|arguments, _| Ok(Box::new(Size { max: arguments.get("c").unwrap_or(32 << 10) }))),
+    build: Build::Admission(|arguments, _| {
+        Ok(Box::new(Size {
+            max: arguments.get("c").unwrap_or(32 << 10),
+        }))
+    }),
 };

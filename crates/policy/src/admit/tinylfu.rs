@@ -68,19 +68,30 @@ impl TinyLfu {
     fn new(arguments: &Arguments<'_>) -> TinyLfu {
         let window = arguments.get("window");
         let sketch = Sketch::new(window.unwrap_or(SKETCH_MIN_WINDOW));
-        let doorkeeper = (arguments.get("doorkeeper") == Some(1)).then(|| Bloom::new(sketch.window()));
-        TinyLfu { sketch, window_is_derived: window.is_none(), doorkeeper }
+        let doorkeeper =
+            (arguments.get("doorkeeper") == Some(1)).then(|| Bloom::new(sketch.window()));
+        TinyLfu {
+            sketch,
+            window_is_derived: window.is_none(),
+            doorkeeper,
+        }
     }
 
     fn frequency(&self, id: u64) -> u32 {
-        let marked = self.doorkeeper.as_ref().is_some_and(|doorkeeper| doorkeeper.contains(id));
+        let marked = self
+            .doorkeeper
+            .as_ref()
+            .is_some_and(|doorkeeper| doorkeeper.contains(id));
         self.sketch.estimate(id) + u32::from(marked)
     }
 }
 
 impl Policy for TinyLfu {
     fn gauges(&self, out: &mut Vec<Gauge>) {
-        out.push(Gauge { name: "window_requests", value: self.sketch.window() as f64 });
+        out.push(Gauge {
+            name: "window_requests",
+            value: self.sketch.window() as f64,
+        });
     }
 
     fn state_bytes(&self) -> usize {
@@ -111,7 +122,9 @@ impl Admit for TinyLfu {
         let mut room = cache.capacity() - cache.used();
         let (mut displaced, mut freed) = (0, 0_u64);
         while room < request.size {
-            let Some(victim) = cache.next_victim() else { return false };
+            let Some(victim) = cache.next_victim() else {
+                return false;
+            };
             room = room.saturating_add(victim.size);
             freed = freed.saturating_add(victim.size);
             displaced += self.frequency(victim.id).max(1);

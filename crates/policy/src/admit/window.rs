@@ -79,35 +79,64 @@ impl Window {
                 *before = own as u32;
             }
         }
-        let least_c = (0..).zip(&sizes[stored..]).map(|(place, size)| least_c(place, *size)).collect();
-        Window { capacity, used: shadow.used(), stored, sizes, before, least_c }
+        let least_c = (0..)
+            .zip(&sizes[stored..])
+            .map(|(place, size)| least_c(place, *size))
+            .collect();
+        Window {
+            capacity,
+            used: shadow.used(),
+            stored,
+            sizes,
+            before,
+            least_c,
+        }
     }
 
     /// Hits of the window's requests under each c; `cs` in ascending order.
     pub fn hits(&self, cs: &[f64]) -> Vec<u64> {
-        cs.chunks(LANES).flat_map(|cs| self.hits_in_a_pass(cs)).collect()
+        cs.chunks(LANES)
+            .flat_map(|cs| self.hits_in_a_pass(cs))
+            .collect()
     }
 
     fn hits_in_a_pass(&self, cs: &[f64]) -> Vec<u64> {
         let all = u64::MAX >> (LANES - cs.len());
         let mut places = vec![0; self.sizes.len()];
         places[..self.stored].fill(all);
-        let mut lanes: Vec<Lane> = cs.iter().map(|_| Lane { used: self.used, oldest: 0 }).collect();
+        let mut lanes: Vec<Lane> = cs
+            .iter()
+            .map(|_| Lane {
+                used: self.used,
+                oldest: 0,
+            })
+            .collect();
         let mut hits = Counters([0; LANES]);
-        let soon = self.before.iter().skip(AHEAD).chain(std::iter::repeat(&Self::NEVER));
+        let soon = self
+            .before
+            .iter()
+            .skip(AHEAD)
+            .chain(std::iter::repeat(&Self::NEVER));
         let requests = self.before.iter().zip(&self.least_c).zip(soon);
         for (place, ((before, least_c), soon)) in (self.stored..).zip(requests) {
             prefetch(&places, *soon as usize);
             let hit = places.get_mut(*before as usize).map_or(0, std::mem::take);
             hits.add(hit);
             let too_small = cs.partition_point(|c| c < least_c);
-            let mut new = if too_small < cs.len() { all >> too_small << too_small & !hit } else { 0 };
+            let mut new = if too_small < cs.len() {
+                all >> too_small << too_small & !hit
+            } else {
+                0
+            };
             places[place] = hit | new;
             while new != 0 {
                 let lane = &mut lanes[new.trailing_zeros() as usize];
                 let bit = new & new.wrapping_neg();
                 new ^= bit;
-                let Lane { mut used, mut oldest } = *lane;
+                let Lane {
+                    mut used,
+                    mut oldest,
+                } = *lane;
                 used += self.sizes[place];
                 while used > self.capacity {
                     while places[oldest] & bit == 0 {
@@ -138,7 +167,10 @@ impl Counters {
     }
 
     fn of(&self, bit: usize) -> u64 {
-        (0..).zip(&self.0).map(|(digit, digits)| (digits >> bit & 1) << digit).sum()
+        (0..)
+            .zip(&self.0)
+            .map(|(digit, digits)| (digits >> bit & 1) << digit)
+            .sum()
     }
 }
 
@@ -149,7 +181,12 @@ mod tests {
     use larder_units::Streams;
 
     /// What the cache would do, request by request.
-    fn replayed(requests: &[(u64, u64)], shadow: &Shadow, capacity: u64, admits: impl Fn(usize, u64) -> bool) -> u64 {
+    fn replayed(
+        requests: &[(u64, u64)],
+        shadow: &Shadow,
+        capacity: u64,
+        admits: impl Fn(usize, u64) -> bool,
+    ) -> u64 {
         let mut shadow = shadow.clone();
         shadow.hits = 0;
         for (place, (id, size)) in requests.iter().enumerate() {
@@ -167,22 +204,34 @@ mod tests {
             let (objects, capacity) = (1 + stream.below(200), 1 + stream.below(3000));
             let size = |id: u64| 1 + id * id % 97;
             let mut draw = || (stream.unit() * stream.unit() * objects as f64) as u64;
-            let requests: Vec<(u64, u64)> = (0..1000).map(|_| draw()).map(|id| (id, size(id))).collect();
+            let requests: Vec<(u64, u64)> =
+                (0..1000).map(|_| draw()).map(|id| (id, size(id))).collect();
             let mut future = FutureBuilder::default();
-            requests.iter().for_each(|(id, size)| future.push(*id, *size).unwrap());
+            requests
+                .iter()
+                .for_each(|(id, size)| future.push(*id, *size).unwrap());
             let future = future.build();
             let mut shadow = Shadow::default();
             // The cache as it is after some requests, each of which was admitted or not.
             for (seq, (id, size)) in (1..).zip(&requests) {
                 if [1, 2, 300, 990, 1000].contains(&seq) {
-                    let coin = |place: usize| ((seq + place as u64) * 0x9e37 % 1000) as f64 / 1000.0;
+                    let coin =
+                        |place: usize| ((seq + place as u64) * 0x9e37 % 1000) as f64 / 1000.0;
                     let least_c = |place: usize, size: u64| {
-                        if size <= capacity { size as f64 / -coin(place).ln() } else { f64::INFINITY }
+                        if size <= capacity {
+                            size as f64 / -coin(place).ln()
+                        } else {
+                            f64::INFINITY
+                        }
                     };
                     let window = Window::new(&future, seq, 500, &shadow, capacity, least_c);
                     let ahead = &requests[seq as usize - 1..(seq as usize + 499).min(1000)];
                     let cs = [0.5, 1.0, 8.0, 20.0, 1e9];
-                    let naive = |c: &f64| replayed(ahead, &shadow, capacity, |place, size| least_c(place, size) <= *c);
+                    let naive = |c: &f64| {
+                        replayed(ahead, &shadow, capacity, |place, size| {
+                            least_c(place, size) <= *c
+                        })
+                    };
                     let naive: Vec<u64> = cs.iter().map(naive).collect();
                     assert_eq!(window.hits(&cs), naive, "seed {seed}, from request {seq}");
                 }
@@ -201,11 +250,21 @@ mod tests {
         for (id, size) in [(1, 10), (2, 50), (1, 90), (3, 60), (1, 5), (2, 1), (4, 100)] {
             future.push(id, size).unwrap();
         }
-        let window = Window::new(&future.build(), 1, 100, &Shadow::default(), 100, |_, size| size as f64);
+        let window = Window::new(
+            &future.build(),
+            1,
+            100,
+            &Shadow::default(),
+            100,
+            |_, size| size as f64,
+        );
         assert_eq!(window.hits(&[1.0, 50.0, 100.0]), [0, 3, 2]);
         // More than a pass has room for.
         let many: Vec<f64> = (0..200).map(f64::from).collect();
         let hits = window.hits(&many);
-        assert_eq!([0, 49, 50, 59, 60, 63, 64, 199].map(|c| hits[c]), [0, 2, 3, 3, 2, 2, 2, 2]);
+        assert_eq!(
+            [0, 49, 50, 59, 60, 63, 64, 199].map(|c| hits[c]),
+            [0, 2, 3, 3, 2, 2, 2, 2]
+        );
     }
 }

@@ -44,7 +44,13 @@ fn a_duel_is_shown_others_than_those_who_leave() {
     // A window that holds nothing would not duel.
     for name in evictors().chain(["w-tinylfu(window=50%)"]) {
         let capacity = ByteSize::from_bytes(1000);
-        let mut engine = Engine::foreseeing(&name.parse().unwrap(), capacity, &Streams::new(1), &future()).unwrap();
+        let mut engine = Engine::foreseeing(
+            &name.parse().unwrap(),
+            capacity,
+            &Streams::new(1),
+            &future(),
+        )
+        .unwrap();
         let shown = Arc::new(Mutex::new(Vec::new()));
         engine.admission.push(Box::new(Duel(shown.clone())));
         let mut victims = Vec::new();
@@ -83,7 +89,13 @@ impl Admit for Fickle {
 fn looking_ahead_loses_objects() {
     for name in evictors() {
         let capacity = ByteSize::from_bytes(1000);
-        let mut engine = Engine::foreseeing(&name.parse().unwrap(), capacity, &Streams::new(1), &future()).unwrap();
+        let mut engine = Engine::foreseeing(
+            &name.parse().unwrap(),
+            capacity,
+            &Streams::new(1),
+            &future(),
+        )
+        .unwrap();
         let shown = Arc::new(Mutex::new(Vec::new()));
         engine.admission.push(Box::new(Fickle(Duel(shown.clone()))));
         let mut stream = Streams::new(2).stream("test");
@@ -107,7 +119,11 @@ fn looking_ahead_loses_objects() {
                         let left: Vec<u64> = victims
                             .drain(..)
                             .map(|left| {
-                                *index.iter().find(|(_, slot)| **slot == left).expect("a victim was not stored").0
+                                *index
+                                    .iter()
+                                    .find(|(_, slot)| **slot == left)
+                                    .expect("a victim was not stored")
+                                    .0
                             })
                             .collect();
                         assert_eq!(left, *shown.lock().unwrap(), "{name}");
@@ -134,7 +150,10 @@ fn future() -> Arc<Future> {
 }
 
 fn evictors() -> impl Iterator<Item = &'static str> {
-    registry().iter().filter(|entry| entry.kind() == Kind::Eviction).map(|entry| entry.name)
+    registry()
+        .iter()
+        .filter(|entry| entry.kind() == Kind::Eviction)
+        .map(|entry| entry.name)
 }
 
 /// Failure: an owner prefetches other objects than those that leave, or a look at them changes
@@ -142,10 +161,17 @@ fn evictors() -> impl Iterator<Item = &'static str> {
 #[test]
 fn the_expected_victims_are_not_those_that_leave() {
     for policy in ["fifo", "lru"] {
-        let mut engine = Engine::new(&policy.parse().unwrap(), ByteSize::from_bytes(10), &Streams::new(1)).unwrap();
+        let mut engine = Engine::new(
+            &policy.parse().unwrap(),
+            ByteSize::from_bytes(10),
+            &Streams::new(1),
+        )
+        .unwrap();
         let mut victims = Vec::new();
         assert_eq!(engine.expected_victims().next(), None, "{policy}");
-        let slots: Vec<_> = (0..10).map(|id| engine.insert(id, 1, Time::ZERO, &mut victims).unwrap()).collect();
+        let slots: Vec<_> = (0..10)
+            .map(|id| engine.insert(id, 1, Time::ZERO, &mut victims).unwrap())
+            .collect();
         engine.hit(slots[3], 3, Time::ZERO);
         let expected: Vec<_> = engine.expected_victims().take(8).collect();
         assert_eq!(engine.expected_victims().count(), 10, "{policy}");

@@ -28,7 +28,12 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     complexity: "O(1)",
     bytes_an_object: 80,
     needs_path: false,
-    build: Build::Eviction(|_, context| Ok(Box::new(Arc { capacity: context.capacity, ..Arc::default() }))),
+    build: Build::Eviction(|_, context| {
+        Ok(Box::new(Arc {
+            capacity: context.capacity,
+            ..Arc::default()
+        }))
+    }),
 };
 
 #[derive(Default)]
@@ -67,7 +72,10 @@ struct Object {
 
 impl Object {
     fn new(id: u64, size: u64, is_frequent: bool) -> Object {
-        Object { id, size_and_half: size.min(u64::MAX >> 1) << 1 | u64::from(is_frequent) }
+        Object {
+            id,
+            size_and_half: size.min(u64::MAX >> 1) << 1 | u64::from(is_frequent),
+        }
     }
 
     #[inline]
@@ -97,22 +105,40 @@ struct Ahead {
 impl Arc {
     fn enter(&mut self, slot: Slot) {
         let object = self.objects[slot.index()];
-        let half = if object.is_frequent() { &mut self.frequent } else { &mut self.recent };
+        let half = if object.is_frequent() {
+            &mut self.frequent
+        } else {
+            &mut self.recent
+        };
         half.list.push_head(&mut self.links, slot);
         half.bytes += object.size();
     }
 
     fn leave(&mut self, slot: Slot) {
         let object = self.objects[slot.index()];
-        let half = if object.is_frequent() { &mut self.frequent } else { &mut self.recent };
+        let half = if object.is_frequent() {
+            &mut self.frequent
+        } else {
+            &mut self.recent
+        };
         half.list.unlink(&mut self.links, slot);
         half.bytes -= object.size();
     }
 
     fn cut_ghosts(&mut self) {
-        self.recent.ghosts.trim(self.capacity.saturating_sub(self.recent.bytes));
-        let others = [self.recent.bytes, self.recent.ghosts.bytes(), self.frequent.bytes];
-        let room = others.iter().fold(self.capacity.saturating_mul(2), |room, bytes| room.saturating_sub(*bytes));
+        self.recent
+            .ghosts
+            .trim(self.capacity.saturating_sub(self.recent.bytes));
+        let others = [
+            self.recent.bytes,
+            self.recent.ghosts.bytes(),
+            self.frequent.bytes,
+        ];
+        let room = others
+            .iter()
+            .fold(self.capacity.saturating_mul(2), |room, bytes| {
+                room.saturating_sub(*bytes)
+            });
         self.frequent.ghosts.trim(room);
     }
 }
@@ -125,7 +151,10 @@ impl Policy for Arc {
     }
 
     fn gauges(&self, out: &mut Vec<Gauge>) {
-        out.push(Gauge { name: "recent_target_bytes", value: self.target });
+        out.push(Gauge {
+            name: "recent_target_bytes",
+            value: self.target,
+        });
     }
 
     fn state_bytes(&self) -> usize {
@@ -150,7 +179,8 @@ impl Evict for Arc {
         let frequent = self.frequent.ghosts.bytes() as f64;
         self.missed_frequent = false;
         if let Some(ghost) = self.recent.ghosts.get(request.id) {
-            self.target = (self.target + ghost.size as f64 * (frequent / recent).max(1.0)).min(self.capacity as f64);
+            self.target = (self.target + ghost.size as f64 * (frequent / recent).max(1.0))
+                .min(self.capacity as f64);
         } else if let Some(ghost) = self.frequent.ghosts.get(request.id) {
             self.target = (self.target - ghost.size as f64 * (recent / frequent).max(1.0)).max(0.0);
             self.missed_frequent = true;
@@ -173,8 +203,19 @@ impl Evict for Arc {
         let slot = self.peek(None)?;
         self.leave(slot);
         let object = self.objects[slot.index()];
-        let half = if object.is_frequent() { &mut self.frequent } else { &mut self.recent };
-        half.ghosts.push(Ghost { id: object.id, size: object.size(), note: () }, self.capacity);
+        let half = if object.is_frequent() {
+            &mut self.frequent
+        } else {
+            &mut self.recent
+        };
+        half.ghosts.push(
+            Ghost {
+                id: object.id,
+                size: object.size(),
+                note: (),
+            },
+            self.capacity,
+        );
         if let Some(next) = half.list.approach(&self.links, &self.objects) {
             half.ghosts.prefetch(self.objects[next.index()].id);
         }
@@ -235,7 +276,11 @@ impl Evict for Arc {
     }
 
     fn expected_victim(&self) -> Option<Slot> {
-        let half = if self.recent.bytes as f64 > self.target { &self.recent } else { &self.frequent };
+        let half = if self.recent.bytes as f64 > self.target {
+            &self.recent
+        } else {
+            &self.frequent
+        };
         half.list.tail()
     }
 

@@ -39,7 +39,9 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     complexity: "O(1) a hit, O(log n) an eviction",
     bytes_an_object: 64,
     needs_path: false,
-    build: Build::OfflineEviction(|arguments, _, future| Ok(Box::new(Belady::new(arguments, future, false)))),
+    build: Build::OfflineEviction(|arguments, _, future| {
+        Ok(Box::new(Belady::new(arguments, future, false)))
+    }),
 };
 
 pub(crate) const ENTRY_BY_SIZE: PolicyEntry = PolicyEntry {
@@ -50,7 +52,9 @@ pub(crate) const ENTRY_BY_SIZE: PolicyEntry = PolicyEntry {
     complexity: "O(1) a hit, O(log n + 8 log(largest / smallest size)) an eviction",
     bytes_an_object: 64,
     needs_path: false,
-    build: Build::OfflineEviction(|arguments, _, future| Ok(Box::new(Belady::new(arguments, future, true)))),
+    build: Build::OfflineEviction(|arguments, _, future| {
+        Ok(Box::new(Belady::new(arguments, future, true)))
+    }),
 };
 
 const ADMISSION: Parameter = Parameter {
@@ -131,7 +135,11 @@ impl Belady {
     }
 
     fn class_of(&self, slot: Slot) -> usize {
-        if self.by_size { class(self.objects[slot.index()].size) } else { 0 }
+        if self.by_size {
+            class(self.objects[slot.index()].size)
+        } else {
+            0
+        }
     }
 
     /// Puts the object, which is in no class, into its own.
@@ -168,7 +176,10 @@ impl Belady {
         self.objects[slot.index()].next = OUT;
         let Class { heap, len } = &mut self.classes[place];
         *len -= 1;
-        while heap.peek().is_some_and(|top| !is_true(&self.objects, self.by_size, place, top)) {
+        while heap
+            .peek()
+            .is_some_and(|top| !is_true(&self.objects, self.by_size, place, top))
+        {
             heap.pop();
         }
         object
@@ -202,7 +213,11 @@ fn is_true(objects: &[Object], by_size: bool, place: usize, (next, slot): &(u32,
 
 impl Policy for Belady {
     fn state_bytes(&self) -> usize {
-        let heaps: usize = self.classes.iter().map(|class| class.heap.capacity() * size_of::<(u32, Slot)>()).sum();
+        let heaps: usize = self
+            .classes
+            .iter()
+            .map(|class| class.heap.capacity() * size_of::<(u32, Slot)>())
+            .sum();
         heaps
             + self.classes.capacity() * size_of::<Class>()
             + self.objects.capacity() * size_of::<Object>()
@@ -227,7 +242,10 @@ impl Evict for Belady {
         if !self.bypasses {
             return true;
         }
-        let newcomer = Object { size: request.size, next: self.future.next(request.seq) };
+        let newcomer = Object {
+            size: request.size,
+            next: self.future.next(request.seq),
+        };
         let rank = newcomer.rank(self.by_size, self.now);
         let mut freed = 0;
         while freed < short_bytes
@@ -243,9 +261,13 @@ impl Evict for Belady {
 
     fn on_insert(&mut self, slot: Slot, request: &Request) {
         self.restore();
-        let object = Object { size: request.size, next: self.future.next(request.seq) };
+        let object = Object {
+            size: request.size,
+            next: self.future.next(request.seq),
+        };
         if slot.index() >= self.objects.len() {
-            self.objects.resize(slot.index() + 1, Object { size: 0, next: OUT });
+            self.objects
+                .resize(slot.index() + 1, Object { size: 0, next: OUT });
         }
         self.objects[slot.index()] = object;
         self.put(slot);
@@ -253,7 +275,10 @@ impl Evict for Belady {
 
     fn victim(&mut self, _: Option<&Request>) -> Option<Slot> {
         self.shown = 0;
-        self.ahead.pop_front().or_else(|| self.take_greatest()).map(|(slot, _)| slot)
+        self.ahead
+            .pop_front()
+            .or_else(|| self.take_greatest())
+            .map(|(slot, _)| slot)
     }
 
     fn peek(&mut self, after: Option<Slot>) -> Option<Slot> {

@@ -27,7 +27,12 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     complexity: "O(1) amortised",
     bytes_an_object: 72,
     needs_path: false,
-    build: Build::Eviction(|_, context| Ok(Box::new(Car { capacity: context.capacity, ..Car::default() }))),
+    build: Build::Eviction(|_, context| {
+        Ok(Box::new(Car {
+            capacity: context.capacity,
+            ..Car::default()
+        }))
+    }),
 };
 
 #[derive(Default)]
@@ -65,7 +70,11 @@ impl Car {
     /// The list that `slot` is or will be in, the links and the object.
     fn parts(&mut self, slot: Slot) -> (&mut Half, &mut Links, &mut Object) {
         let object = &mut self.objects[slot.index()];
-        let half = if object.is_frequent { &mut self.frequent } else { &mut self.recent };
+        let half = if object.is_frequent {
+            &mut self.frequent
+        } else {
+            &mut self.recent
+        };
         (half, &mut self.links, object)
     }
 
@@ -85,7 +94,11 @@ impl Car {
     fn choose(&mut self) -> Option<Slot> {
         loop {
             let slot = match (self.recent.clock.tail(), self.frequent.clock.tail()) {
-                (Some(slot), frequent) if self.recent.bytes as f64 >= self.target || frequent.is_none() => slot,
+                (Some(slot), frequent)
+                    if self.recent.bytes as f64 >= self.target || frequent.is_none() =>
+                {
+                    slot
+                }
                 (_, frequent) => frequent?,
             };
             self.leave(slot);
@@ -105,7 +118,8 @@ impl Car {
         let left_recent = self.recent.ghosts.remove(id);
         let left_frequent = self.frequent.ghosts.remove(id);
         if let Some(ghost) = left_recent {
-            self.target = (self.target + ghost.size as f64 * (frequent / recent).max(1.0)).min(self.capacity as f64);
+            self.target = (self.target + ghost.size as f64 * (frequent / recent).max(1.0))
+                .min(self.capacity as f64);
         } else if let Some(ghost) = left_frequent {
             self.target = (self.target - ghost.size as f64 * (recent / frequent).max(1.0)).max(0.0);
         }
@@ -113,9 +127,19 @@ impl Car {
     }
 
     fn cut_ghosts(&mut self) {
-        self.recent.ghosts.trim(self.capacity.saturating_sub(self.recent.bytes));
-        let others = [self.recent.bytes, self.recent.ghosts.bytes(), self.frequent.bytes];
-        let room = others.iter().fold(self.capacity.saturating_mul(2), |room, bytes| room.saturating_sub(*bytes));
+        self.recent
+            .ghosts
+            .trim(self.capacity.saturating_sub(self.recent.bytes));
+        let others = [
+            self.recent.bytes,
+            self.recent.ghosts.bytes(),
+            self.frequent.bytes,
+        ];
+        let room = others
+            .iter()
+            .fold(self.capacity.saturating_mul(2), |room, bytes| {
+                room.saturating_sub(*bytes)
+            });
         self.frequent.ghosts.trim(room);
     }
 }
@@ -128,11 +152,16 @@ impl Policy for Car {
     }
 
     fn gauges(&self, out: &mut Vec<Gauge>) {
-        out.push(Gauge { name: "recent_target_bytes", value: self.target });
+        out.push(Gauge {
+            name: "recent_target_bytes",
+            value: self.target,
+        });
     }
 
     fn state_bytes(&self) -> usize {
-        let own = self.links.bytes() + self.foreseen.bytes() + self.objects.capacity() * size_of::<Object>();
+        let own = self.links.bytes()
+            + self.foreseen.bytes()
+            + self.objects.capacity() * size_of::<Object>();
         own + self.recent.ghosts.state_bytes() + self.frequent.ghosts.state_bytes()
     }
 }
@@ -149,7 +178,12 @@ impl Evict for Car {
 
     fn on_insert(&mut self, slot: Slot, request: &Request) {
         let is_frequent = self.learn(request.id);
-        let object = Object { id: request.id, size: request.size, is_frequent, requested: false };
+        let object = Object {
+            id: request.id,
+            size: request.size,
+            is_frequent,
+            requested: false,
+        };
         if slot.index() >= self.objects.len() {
             self.objects.resize(slot.index() + 1, object);
         }
@@ -162,7 +196,14 @@ impl Evict for Car {
         let slot = self.foreseen.pop().or_else(|| self.choose())?;
         let capacity = self.capacity;
         let (half, _, object) = self.parts(slot);
-        half.ghosts.push(Ghost { id: object.id, size: object.size, note: () }, capacity);
+        half.ghosts.push(
+            Ghost {
+                id: object.id,
+                size: object.size,
+                note: (),
+            },
+            capacity,
+        );
         Some(slot)
     }
 
@@ -181,6 +222,10 @@ impl Evict for Car {
     }
 
     fn object_count(&self) -> Option<usize> {
-        Some(self.recent.clock.count(&self.links) + self.frequent.clock.count(&self.links) + self.foreseen.len())
+        Some(
+            self.recent.clock.count(&self.links)
+                + self.frequent.clock.count(&self.links)
+                + self.foreseen.len(),
+        )
     }
 }

@@ -126,7 +126,9 @@ impl ClockPro {
 
     /// The hot hand passes the hot object that it stands at; false where there is none.
     fn turn_hot_hand(&mut self) -> bool {
-        let Some(slot) = self.hot.pop_tail(&mut self.links) else { return false };
+        let Some(slot) = self.hot.pop_tail(&mut self.links) else {
+            return false;
+        };
         let object = &mut self.objects[slot.index()];
         self.floor = self.floor.max(object.placed);
         self.hot_bytes -= object.size;
@@ -138,7 +140,11 @@ impl ClockPro {
 
     /// Forgets the ghosts that the hot hand has passed.
     fn end_tests(&mut self) {
-        while let Some(ghost) = self.ghosts.oldest().filter(|ghost| ghost.note <= self.floor) {
+        while let Some(ghost) = self
+            .ghosts
+            .oldest()
+            .filter(|ghost| ghost.note <= self.floor)
+        {
             self.ghosts.pop_oldest();
             self.fail(ghost.size);
         }
@@ -146,7 +152,10 @@ impl ClockPro {
 
     /// A test ended without a request.
     fn fail(&mut self, size: u64) {
-        self.target = self.target.saturating_sub(size).max(self.capacity / LEAST_SHARE);
+        self.target = self
+            .target
+            .saturating_sub(size)
+            .max(self.capacity / LEAST_SHARE);
     }
 
     /// Turns the cold hand to who leaves, and unlinks it.
@@ -159,7 +168,12 @@ impl ClockPro {
                 return None;
             };
             let object = &mut self.objects[slot.index()];
-            let Object { size, placed, is_tested, .. } = *object;
+            let Object {
+                size,
+                placed,
+                is_tested,
+                ..
+            } = *object;
             let in_test = is_tested && placed > self.floor;
             if is_tested && !in_test {
                 object.is_tested = false;
@@ -180,7 +194,9 @@ impl ClockPro {
 
     /// Remembers who leaves, as long as its test lasts; who is forgotten for it has failed.
     fn remember(&mut self, object: Object) {
-        let Object { id, size, placed, .. } = object;
+        let Object {
+            id, size, placed, ..
+        } = object;
         let room = self.capacity.saturating_sub(size);
         while self.ghosts.bytes() > room
             && let Some(ghost) = self.ghosts.oldest()
@@ -188,7 +204,14 @@ impl ClockPro {
             self.ghosts.pop_oldest();
             self.fail(ghost.size);
         }
-        self.ghosts.push(Ghost { id, size, note: placed }, self.capacity);
+        self.ghosts.push(
+            Ghost {
+                id,
+                size,
+                note: placed,
+            },
+            self.capacity,
+        );
     }
 }
 
@@ -201,11 +224,16 @@ impl Policy for ClockPro {
     }
 
     fn gauges(&self, out: &mut Vec<Gauge>) {
-        out.push(Gauge { name: "cold_target_bytes", value: self.target as f64 });
+        out.push(Gauge {
+            name: "cold_target_bytes",
+            value: self.target as f64,
+        });
     }
 
     fn state_bytes(&self) -> usize {
-        let own = self.links.bytes() + self.foreseen.bytes() + self.objects.capacity() * size_of::<Object>();
+        let own = self.links.bytes()
+            + self.foreseen.bytes()
+            + self.objects.capacity() * size_of::<Object>();
         own + self.ghosts.state_bytes()
     }
 }
@@ -222,12 +250,23 @@ impl Evict for ClockPro {
     fn on_insert(&mut self, slot: Slot, request: &Request) {
         let Request { id, size, .. } = *request;
         let came_back = self.ghosts.remove(id).is_some();
-        let object = Object { id, size, placed: 0, is_hot: false, is_tested: true, requested: false };
+        let object = Object {
+            id,
+            size,
+            placed: 0,
+            is_hot: false,
+            is_tested: true,
+            requested: false,
+        };
         if slot.index() >= self.objects.len() {
             self.objects.resize(slot.index() + 1, object);
         }
         self.objects[slot.index()] = object;
-        if came_back { self.promote(slot) } else { self.place(slot) }
+        if came_back {
+            self.promote(slot)
+        } else {
+            self.place(slot)
+        }
     }
 
     fn victim(&mut self, _: Option<&Request>) -> Option<Slot> {

@@ -43,7 +43,9 @@ impl Evict for Fifo {
     }
 
     fn peek(&mut self, after: Option<Slot>) -> Option<Slot> {
-        after.map_or(self.queue.tail(), |slot| self.queue.newer(&self.links, slot))
+        after.map_or(self.queue.tail(), |slot| {
+            self.queue.newer(&self.links, slot)
+        })
     }
 
     fn on_remove(&mut self, slot: Slot) {

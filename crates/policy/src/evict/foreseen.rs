@@ -32,7 +32,9 @@ impl Foreseen {
 
     /// Returns the slot that was chosen after `after`, or first.
     pub fn next(&self, after: Option<Slot>) -> Option<Slot> {
-        after.map_or(self.queue.tail(), |slot| self.queue.newer(&self.links, slot))
+        after.map_or(self.queue.tail(), |slot| {
+            self.queue.newer(&self.links, slot)
+        })
     }
 
     /// `slot` is chosen, after all others.

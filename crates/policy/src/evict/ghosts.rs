@@ -48,7 +48,13 @@ const AHEAD: u32 = 2;
 
 impl<N> Default for Ghosts<N> {
     fn default() -> Self {
-        Ghosts { ring: Vec::new(), first: 0, length: 0, index: SlotIndex::default(), bytes: 0 }
+        Ghosts {
+            ring: Vec::new(),
+            first: 0,
+            length: 0,
+            index: SlotIndex::default(),
+            bytes: 0,
+        }
     }
 }
 
@@ -103,7 +109,8 @@ impl<N: Copy + Default> Ghosts<N> {
         }
         self.take(self.first);
         if self.length > AHEAD as usize {
-            self.index.prefetch(self.ring[self.place(self.number(AHEAD))].id);
+            self.index
+                .prefetch(self.ring[self.place(self.number(AHEAD))].id);
         }
         true
     }
@@ -132,7 +139,9 @@ impl<N: Copy + Default> Ghosts<N> {
     }
 
     fn find(&self, id: u64) -> Option<u32> {
-        self.index.find(id, |number| self.ring[self.place(number.raw())].id == id).map(Slot::raw)
+        self.index
+            .find(id, |number| self.ring[self.place(number.raw())].id == id)
+            .map(Slot::raw)
     }
 
     /// Makes the ghost of this number a hole, and passes over the holes at the beginning.
@@ -248,9 +257,23 @@ mod tests {
     #[test]
     fn holes_fill_the_memory() {
         let mut ghosts = Ghosts::<()>::default();
-        ghosts.push(Ghost { id: 0, size: 1, note: () }, 1000);
+        ghosts.push(
+            Ghost {
+                id: 0,
+                size: 1,
+                note: (),
+            },
+            1000,
+        );
         for id in 1..100_000 {
-            ghosts.push(Ghost { id, size: 1, note: () }, 1000);
+            ghosts.push(
+                Ghost {
+                    id,
+                    size: 1,
+                    note: (),
+                },
+                1000,
+            );
             assert!(id < 100 || ghosts.remove(id - 50).is_some());
         }
         assert!(
@@ -263,8 +286,29 @@ mod tests {
     #[test]
     fn what_is_larger_than_all_is_remembered() {
         let mut ghosts = Ghosts::<()>::default();
-        ghosts.push(Ghost { id: 1, size: 3, note: () }, 5);
-        ghosts.push(Ghost { id: 2, size: 6, note: () }, 5);
-        assert_eq!((ghosts.bytes(), ghosts.get(1).is_some(), ghosts.get(2).is_some()), (3, true, false));
+        ghosts.push(
+            Ghost {
+                id: 1,
+                size: 3,
+                note: (),
+            },
+            5,
+        );
+        ghosts.push(
+            Ghost {
+                id: 2,
+                size: 6,
+                note: (),
+            },
+            5,
+        );
+        assert_eq!(
+            (
+                ghosts.bytes(),
+                ghosts.get(1).is_some(),
+                ghosts.get(2).is_some()
+            ),
+            (3, true, false)
+        );
     }
 }

@@ -75,7 +75,13 @@ struct Object {
 impl GreedyDual {
     fn new(arguments: &Arguments<'_>, counts_requests: bool) -> GreedyDual {
         let bypasses = arguments.get("admission") == Some(1);
-        GreedyDual { counts_requests, bypasses, age: 0.0, heap: Heap::default(), objects: Vec::new() }
+        GreedyDual {
+            counts_requests,
+            bypasses,
+            age: 0.0,
+            heap: Heap::default(),
+            objects: Vec::new(),
+        }
     }
 
     fn value(&self, object: Object) -> Value {
@@ -100,7 +106,10 @@ impl Value {
 
 impl Policy for GreedyDual {
     fn gauges(&self, out: &mut Vec<Gauge>) {
-        out.push(Gauge { name: "age", value: self.age });
+        out.push(Gauge {
+            name: "age",
+            value: self.age,
+        });
     }
 
     fn state_bytes(&self) -> usize {
@@ -122,7 +131,10 @@ impl Evict for GreedyDual {
         if !self.bypasses {
             return true;
         }
-        let value = self.value(Object { size: request.size, count: 1 });
+        let value = self.value(Object {
+            size: request.size,
+            count: 1,
+        });
         let mut freed = 0;
         let mut last = None;
         while freed < short_bytes
@@ -138,7 +150,10 @@ impl Evict for GreedyDual {
     }
 
     fn on_insert(&mut self, slot: Slot, request: &Request) {
-        let object = Object { size: request.size, count: 1 };
+        let object = Object {
+            size: request.size,
+            count: 1,
+        };
         if slot.index() >= self.objects.len() {
             self.objects.resize(slot.index() + 1, object);
         }

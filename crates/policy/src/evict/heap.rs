@@ -51,7 +51,13 @@ const FEW: usize = 64;
 
 impl<K> Default for Heap<K> {
     fn default() -> Self {
-        Heap { nodes: Vec::new(), entries: Vec::new(), live: 0, foreseen: VecDeque::new(), shown: 0 }
+        Heap {
+            nodes: Vec::new(),
+            entries: Vec::new(),
+            live: 0,
+            foreseen: VecDeque::new(),
+            shown: 0,
+        }
     }
 }
 
@@ -59,7 +65,8 @@ impl<K: Copy + Ord> Heap<K> {
     pub fn insert(&mut self, slot: Slot, key: K) {
         self.restore();
         if slot.index() >= self.entries.len() {
-            self.entries.resize(slot.index() + 1, Entry { key, generation: 0 });
+            self.entries
+                .resize(slot.index() + 1, Entry { key, generation: 0 });
         }
         self.entries[slot.index()].key = key;
         self.put(slot);
@@ -136,7 +143,11 @@ impl<K: Copy + Ord> Heap<K> {
 
     fn put(&mut self, slot: Slot) {
         let Entry { key, generation } = self.entries[slot.index()];
-        let node = Node { bound: key, slot, generation };
+        let node = Node {
+            bound: key,
+            slot,
+            generation,
+        };
         self.live += 1;
         self.nodes.push(node);
         self.rise(self.nodes.len() - 1, node);
@@ -168,7 +179,8 @@ impl<K: Copy + Ord> Heap<K> {
 
     /// Drops the nodes that stand for nobody.
     fn clear_out(&mut self) {
-        self.nodes.retain(|node| self.entries[node.slot.index()].generation == node.generation);
+        self.nodes
+            .retain(|node| self.entries[node.slot.index()].generation == node.generation);
         // In order they are a heap.
         self.nodes.sort_unstable_by_key(|node| node.bound);
     }
@@ -194,9 +206,13 @@ impl<K: Copy + Ord> Heap<K> {
         loop {
             let first = place * CHILDREN + 1;
             let grandchild = first * CHILDREN + 1;
-            (0..CHILDREN * CHILDREN).step_by(2).for_each(|next| prefetch(&self.nodes, grandchild + next));
+            (0..CHILDREN * CHILDREN)
+                .step_by(2)
+                .for_each(|next| prefetch(&self.nodes, grandchild + next));
             let children = first..(first + CHILDREN).min(self.nodes.len());
-            let Some(least) = children.min_by_key(|child| self.nodes[*child].bound) else { break };
+            let Some(least) = children.min_by_key(|child| self.nodes[*child].bound) else {
+                break;
+            };
             if self.nodes[least].bound >= node.bound {
                 break;
             }

@@ -69,11 +69,18 @@ struct Object {
 
 impl Hyperbolic {
     fn choose(&mut self) -> Option<Slot> {
-        let Hyperbolic { now, ref objects, .. } = *self;
+        let Hyperbolic {
+            now, ref objects, ..
+        } = *self;
         let mut least = None;
-        self.pool.sample(self.sample, &mut self.stream, objects, &mut self.sampled);
+        self.pool
+            .sample(self.sample, &mut self.stream, objects, &mut self.sampled);
         for &slot in &self.sampled {
-            let Object { size, stored, count } = objects[slot.index()];
+            let Object {
+                size,
+                stored,
+                count,
+            } = objects[slot.index()];
             let priority = f64::from(count) / (size as f64 * (now - stored).max(1) as f64);
             // Of equals the oldest.
             if least.is_none_or(|(p, s, _)| (priority, stored) < (p, s)) {
@@ -107,7 +114,11 @@ impl Evict for Hyperbolic {
     }
 
     fn on_insert(&mut self, slot: Slot, request: &Request) {
-        let object = Object { size: request.size, stored: request.seq, count: 1 };
+        let object = Object {
+            size: request.size,
+            stored: request.seq,
+            count: 1,
+        };
         if slot.index() >= self.objects.len() {
             self.objects.resize(slot.index() + 1, object);
         }

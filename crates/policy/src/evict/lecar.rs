@@ -152,12 +152,19 @@ impl Policy for Lecar {
     }
 
     fn gauges(&self, out: &mut Vec<Gauge>) {
-        out.push(Gauge { name: "lru_weight", value: self.recency_weight });
+        out.push(Gauge {
+            name: "lru_weight",
+            value: self.recency_weight,
+        });
     }
 
     fn state_bytes(&self) -> usize {
-        let own = self.links.bytes() + self.foreseen.bytes() + self.objects.capacity() * size_of::<Object>();
-        own + self.by_count.bytes() + self.recency_history.state_bytes() + self.count_history.state_bytes()
+        let own = self.links.bytes()
+            + self.foreseen.bytes()
+            + self.objects.capacity() * size_of::<Object>();
+        own + self.by_count.bytes()
+            + self.recency_history.state_bytes()
+            + self.count_history.state_bytes()
     }
 }
 
@@ -187,7 +194,12 @@ impl Evict for Lecar {
         let left_recency = self.recency_history.remove(request.id);
         let ghost = self.count_history.remove(request.id).or(left_recency);
         let count = ghost.map_or(1, |ghost| ghost.note.count.saturating_add(1));
-        let object = Object { id: request.id, size: request.size, count, expert: Expert::Both };
+        let object = Object {
+            id: request.id,
+            size: request.size,
+            count,
+            expert: Expert::Both,
+        };
         if slot.index() >= self.objects.len() {
             self.objects.resize(slot.index() + 1, object);
         }
@@ -200,10 +212,19 @@ impl Evict for Lecar {
     fn victim(&mut self, incoming: Option<&Request>) -> Option<Slot> {
         let slot = self.foreseen.pop().or_else(|| self.choose())?;
         self.stored -= 1;
-        let Object { id, size, count, expert } = self.objects[slot.index()];
+        let Object {
+            id,
+            size,
+            count,
+            expert,
+        } = self.objects[slot.index()];
         // A cache that shrinks regrets nothing.
         if let Some(Request { seq, .. }) = incoming {
-            let ghost = Ghost { id, size, note: Left { at: *seq, count } };
+            let ghost = Ghost {
+                id,
+                size,
+                note: Left { at: *seq, count },
+            };
             match expert {
                 Expert::Recency => self.recency_history.push(ghost, self.capacity / 2),
                 Expert::Count => self.count_history.push(ghost, self.capacity / 2),

@@ -33,7 +33,10 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     bytes_an_object: 52,
     needs_path: false,
     build: Build::Eviction(|arguments, _| {
-        Ok(Box::new(Lfu { is_ageing: arguments.get("ageing") == Some(1), ..Lfu::default() }))
+        Ok(Box::new(Lfu {
+            is_ageing: arguments.get("ageing") == Some(1),
+            ..Lfu::default()
+        }))
     }),
 };
 
@@ -58,7 +61,8 @@ impl Evict for Lfu {
     fn on_hit(&mut self, slot: Slot, request: &Request) {
         let count = &mut self.counts[slot.index()];
         *count = count.saturating_add(1);
-        self.heap.raise(slot, (self.age + u64::from(*count), request.seq));
+        self.heap
+            .raise(slot, (self.age + u64::from(*count), request.seq));
     }
 
     fn on_insert(&mut self, slot: Slot, request: &Request) {

@@ -116,7 +116,11 @@ struct State(u64);
 
 impl State {
     fn new(requested: u64, hit_ages: u32, explores: bool) -> State {
-        State(requested << 8 | u64::from(explores) << 7 | u64::from(u32::BITS - hit_ages.leading_zeros()))
+        State(
+            requested << 8
+                | u64::from(explores) << 7
+                | u64::from(u32::BITS - hit_ages.leading_zeros()),
+        )
     }
 
     fn requested(self) -> u64 {
@@ -170,25 +174,32 @@ impl Lhd {
     /// The object's class, and the bin of its age.
     fn place(&self, object: &Object) -> (usize, usize) {
         let log = object.state.hit_ages_log();
-        let class = log.map_or(0, |log| self.span_log.saturating_sub(log).min(CLASSES as u32 - 1));
-        (class as usize, bin(self.now.saturating_sub(object.state.requested())))
+        let class = log.map_or(0, |log| {
+            self.span_log.saturating_sub(log).min(CLASSES as u32 - 1)
+        });
+        (
+            class as usize,
+            bin(self.now.saturating_sub(object.state.requested())),
+        )
     }
 
     fn density(&self, slot: Slot) -> f64 {
         let object = &self.objects[slot.index()];
         let (class, bin) = self.place(object);
         let density = self.classes[class].densities[bin] / object.size as f64;
-        let is_protected =
-            object.state.explores() && self.now.saturating_sub(object.state.requested()) < self.protected;
+        let is_protected = object.state.explores()
+            && self.now.saturating_sub(object.state.requested()) < self.protected;
         // Nothing is denser than one hit a byte and request.
         density + f64::from(u8::from(is_protected))
     }
 
     fn choose(&mut self) -> Option<Slot> {
-        self.pool.sample(SAMPLE, &mut self.stream, &self.objects, &mut self.sampled);
+        self.pool
+            .sample(SAMPLE, &mut self.stream, &self.objects, &mut self.sampled);
         let densities = self.sampled.iter().map(|slot| (self.density(*slot), *slot));
         // Without a branch: which is less cannot be foretold.
-        let (_, slot) = densities.reduce(|least, other| if other.0 < least.0 { other } else { least })?;
+        let (_, slot) =
+            densities.reduce(|least, other| if other.0 < least.0 { other } else { least })?;
         self.pool.remove(slot);
         Some(slot)
     }
@@ -235,7 +246,10 @@ impl Evict for Lhd {
         self.settle(slot);
         let explores = self.explores(request.size);
         let Object { state, .. } = &mut self.objects[slot.index()];
-        let age = request.seq.saturating_sub(state.requested()).clamp(1, u64::from(u32::MAX)) as u32;
+        let age = request
+            .seq
+            .saturating_sub(state.requested())
+            .clamp(1, u64::from(u32::MAX)) as u32;
         let last = std::mem::replace(&mut self.hit_ages[slot.index()], age);
         *state = State::new(request.seq, last.saturating_add(age), explores);
         if self.foreseen.take(slot) {
@@ -249,7 +263,10 @@ impl Evict for Lhd {
 
     fn on_insert(&mut self, slot: Slot, request: &Request) {
         let explores = self.explores(request.size);
-        let object = Object { size: request.size, state: State::new(request.seq, 0, explores) };
+        let object = Object {
+            size: request.size,
+            state: State::new(request.seq, 0, explores),
+        };
         if slot.index() >= self.objects.len() {
             self.objects.resize(slot.index() + 1, object);
             self.hit_ages.resize(slot.index() + 1, 0);
@@ -306,7 +323,11 @@ impl Class {
     /// times between requests and the age.
     fn new(class: usize) -> Class {
         let density = |bin| (class + 1) as f64 / (first_age(bin) + 1) as f64;
-        Class { hits: vec![0.0; BINS], evictions: vec![0.0; BINS], densities: (0..BINS).map(density).collect() }
+        Class {
+            hits: vec![0.0; BINS],
+            evictions: vec![0.0; BINS],
+            densities: (0..BINS).map(density).collect(),
+        }
     }
 
     /// Computes the densities (section 4.1): of those that reached an age, the hits to come by the
@@ -329,7 +350,11 @@ impl Class {
 /// A count fades; once it is next to nothing it is nothing, since arithmetic on floats that vanish
 /// is slow.
 fn fade(count: &mut f64) {
-    *count = if *count > FORGOTTEN { *count * DECAY } else { 0.0 };
+    *count = if *count > FORGOTTEN {
+        *count * DECAY
+    } else {
+        0.0
+    };
 }
 
 /// Events of which no density is made (the authors' bound).
@@ -350,7 +375,11 @@ fn bin(age: u64) -> usize {
 /// The least age of a bin.
 fn first_age(bin: usize) -> u64 {
     let bin = bin as u64;
-    if bin < 2 * PARTS { bin } else { (bin % PARTS + PARTS) << (bin / PARTS - 1) }
+    if bin < 2 * PARTS {
+        bin
+    } else {
+        (bin % PARTS + PARTS) << (bin / PARTS - 1)
+    }
 }
 
 #[cfg(test)]
@@ -361,7 +390,10 @@ mod tests {
     fn an_age_outside_its_bin() {
         for age in (0..5000).chain((13..39).map(|log| (1 << log) + 77)) {
             let bin = bin(age);
-            assert!(first_age(bin) <= age && age < first_age(bin + 1), "{age} in {bin}");
+            assert!(
+                first_age(bin) <= age && age < first_age(bin + 1),
+                "{age} in {bin}"
+            );
         }
         assert_eq!(bin(u64::MAX), BINS - 1);
     }
@@ -370,16 +402,26 @@ mod tests {
     fn a_density_that_is_not_hits_by_time() {
         // Of ten objects four are hit at age 3, five evicted at age 9 and one hit at age 40.
         let mut class = Class::new(0);
-        (class.hits[bin(3)], class.evictions[bin(9)], class.hits[bin(40)]) = (4.0, 5.0, 1.0);
+        (
+            class.hits[bin(3)],
+            class.evictions[bin(9)],
+            class.hits[bin(40)],
+        ) = (4.0, 5.0, 1.0);
         let known: [(u64, f64); 3] = [(3, 4.0), (9, 5.0), (40, 1.0)];
         class.compute();
         for age in [0, 3, 4, 9, 10, 40] {
             // Time to come: whole bins, so the end of the bin of the event.
             let to_come = known.iter().filter(|(at, _)| *at >= age);
-            let time: f64 = to_come.clone().map(|(at, n)| n * (first_age(bin(*at) + 1) - age) as f64).sum();
+            let time: f64 = to_come
+                .clone()
+                .map(|(at, n)| n * (first_age(bin(*at) + 1) - age) as f64)
+                .sum();
             let hits: f64 = to_come.filter(|(at, _)| *at != 9).map(|(_, n)| n).sum();
             let density = class.densities[bin(age)];
-            assert!((density - hits / time).abs() < 1e-12, "{age}: {density}, {hits} in {time}");
+            assert!(
+                (density - hits / time).abs() < 1e-12,
+                "{age}: {density}, {hits} in {time}"
+            );
         }
         assert!((class.hits[3] - 3.6).abs() < 1e-12, "counts fade");
     }
@@ -387,8 +429,18 @@ mod tests {
     #[test]
     fn a_first_hit_teaches_nothing() {
         let streams = larder_units::Streams::new(1);
-        let mut lhd = Lhd::new(&BuildContext { capacity: 1000, streams: &streams, stage: 0, name: "lhd" });
-        let request = |seq| Request { id: 1, size: 1, now: larder_units::Time::ZERO, seq };
+        let mut lhd = Lhd::new(&BuildContext {
+            capacity: 1000,
+            streams: &streams,
+            stage: 0,
+            name: "lhd",
+        });
+        let request = |seq| Request {
+            id: 1,
+            size: 1,
+            now: larder_units::Time::ZERO,
+            seq,
+        };
         let slot = Slot::new(0);
         lhd.on_insert(slot, &request(1));
         assert_eq!(lhd.place(&lhd.objects[0]).0, 0);
@@ -402,8 +454,18 @@ mod tests {
     #[test]
     fn the_dead_explore_for_ever() {
         let streams = larder_units::Streams::new(1);
-        let mut lhd = Lhd::new(&BuildContext { capacity: 100_000, streams: &streams, stage: 0, name: "lhd" });
-        let request = |seq| Request { id: seq, size: 1, now: larder_units::Time::ZERO, seq };
+        let mut lhd = Lhd::new(&BuildContext {
+            capacity: 100_000,
+            streams: &streams,
+            stage: 0,
+            name: "lhd",
+        });
+        let request = |seq| Request {
+            id: seq,
+            size: 1,
+            now: larder_units::Time::ZERO,
+            seq,
+        };
         for seq in 1..=1000 {
             lhd.on_miss(&request(seq));
             lhd.on_insert(Slot::new(seq as u32 - 1), &request(seq));
@@ -411,7 +473,11 @@ mod tests {
         assert!(lhd.explorer_bytes > 10, "{} explore", lhd.explorer_bytes);
         // At the age 0 every newcomer is as dense as can be, before anything is learnt.
         lhd.on_miss(&request(1001));
-        let protected = |lhd: &Lhd| (0..1000).filter(|slot| lhd.density(Slot::new(*slot)) >= 1.0).count() as u64;
+        let protected = |lhd: &Lhd| {
+            (0..1000)
+                .filter(|slot| lhd.density(Slot::new(*slot)) >= 1.0)
+                .count() as u64
+        };
         assert_eq!(protected(&lhd), lhd.explorer_bytes);
         // Nothing of theirs is asked for during 17 requests an object, with densities computed on
         // the way.

@@ -132,7 +132,11 @@ impl Lirs {
     fn prune(&mut self) {
         if let Some(oldest) = self.lir.tail() {
             self.floor = self.floor.max(self.objects[oldest.index()].requested);
-            while self.ghosts.oldest().is_some_and(|ghost| ghost.note <= self.floor) {
+            while self
+                .ghosts
+                .oldest()
+                .is_some_and(|ghost| ghost.note <= self.floor)
+            {
                 self.ghosts.pop_oldest();
             }
         }
@@ -156,11 +160,16 @@ impl Policy for Lirs {
     }
 
     fn gauges(&self, out: &mut Vec<Gauge>) {
-        out.push(Gauge { name: "lir_bytes", value: self.lir_bytes as f64 });
+        out.push(Gauge {
+            name: "lir_bytes",
+            value: self.lir_bytes as f64,
+        });
     }
 
     fn state_bytes(&self) -> usize {
-        self.links.bytes() + self.objects.capacity() * size_of::<Object>() + self.ghosts.state_bytes()
+        self.links.bytes()
+            + self.objects.capacity() * size_of::<Object>()
+            + self.ghosts.state_bytes()
     }
 }
 
@@ -184,7 +193,12 @@ impl Evict for Lirs {
     fn on_insert(&mut self, slot: Slot, request: &Request) {
         let Request { id, size, seq, .. } = *request;
         let came_back = self.ghosts.remove(id).is_some() && size <= self.lir_limit();
-        let object = Object { id, size, requested: seq, is_lir: came_back || self.fills(size) };
+        let object = Object {
+            id,
+            size,
+            requested: seq,
+            is_lir: came_back || self.fills(size),
+        };
         if slot.index() >= self.objects.len() {
             self.objects.resize(slot.index() + 1, object);
         }
@@ -195,15 +209,29 @@ impl Evict for Lirs {
     fn victim(&mut self, _: Option<&Request>) -> Option<Slot> {
         let slot = self.peek(None)?;
         self.leave(slot);
-        let Object { id, size, requested, .. } = self.objects[slot.index()];
+        let Object {
+            id,
+            size,
+            requested,
+            ..
+        } = self.objects[slot.index()];
         if requested > self.floor {
-            self.ghosts.push(Ghost { id, size, note: requested }, self.capacity);
+            self.ghosts.push(
+                Ghost {
+                    id,
+                    size,
+                    note: requested,
+                },
+                self.capacity,
+            );
         }
         Some(slot)
     }
 
     fn peek(&mut self, after: Option<Slot>) -> Option<Slot> {
-        let Some(after) = after else { return self.queue.tail().or(self.lir.tail()) };
+        let Some(after) = after else {
+            return self.queue.tail().or(self.lir.tail());
+        };
         if self.objects[after.index()].is_lir {
             return self.lir.newer(&self.links, after);
         }

@@ -44,7 +44,9 @@ impl Evict for Lru {
     }
 
     fn peek(&mut self, after: Option<Slot>) -> Option<Slot> {
-        after.map_or(self.stack.tail(), |slot| self.stack.newer(&self.links, slot))
+        after.map_or(self.stack.tail(), |slot| {
+            self.stack.newer(&self.links, slot)
+        })
     }
 
     fn on_remove(&mut self, slot: Slot) {

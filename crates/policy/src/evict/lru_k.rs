@@ -121,7 +121,8 @@ fn requested<const N: usize>(mut times: Times<N>, seq: u64) -> Times<N> {
 
 impl<const N: usize> Policy for LruK<N> {
     fn on_resize(&mut self, capacity: u64) {
-        self.history_capacity = (u128::from(capacity) * u128::from(self.history_percent) / 100) as u64;
+        self.history_capacity =
+            (u128::from(capacity) * u128::from(self.history_percent) / 100) as u64;
         self.history.trim(self.history_capacity);
     }
 
@@ -150,8 +151,15 @@ impl<const N: usize> Evict for LruK<N> {
     }
 
     fn on_insert(&mut self, slot: Slot, request: &Request) {
-        let earlier = self.history.remove(request.id).map_or_else(Times::default, |ghost| ghost.note);
-        let object = Object { id: request.id, size: request.size, times: requested(earlier, request.seq) };
+        let earlier = self
+            .history
+            .remove(request.id)
+            .map_or_else(Times::default, |ghost| ghost.note);
+        let object = Object {
+            id: request.id,
+            size: request.size,
+            times: requested(earlier, request.seq),
+        };
         if slot.index() >= self.objects.len() {
             self.objects.resize(slot.index() + 1, object);
         }
@@ -164,9 +172,19 @@ impl<const N: usize> Evict for LruK<N> {
     }
 
     fn victim(&mut self, _: Option<&Request>) -> Option<Slot> {
-        let slot = self.few.pop_tail(&mut self.links).or_else(|| self.heap.pop())?;
+        let slot = self
+            .few
+            .pop_tail(&mut self.links)
+            .or_else(|| self.heap.pop())?;
         let Object { id, size, times } = self.objects[slot.index()];
-        self.history.push(Ghost { id, size, note: times }, self.history_capacity);
+        self.history.push(
+            Ghost {
+                id,
+                size,
+                note: times,
+            },
+            self.history_capacity,
+        );
         if let Some(next) = self.few.approach(&self.links, &self.objects) {
             self.history.prefetch(self.objects[next.index()].id);
         }

@@ -53,7 +53,13 @@ impl Pool {
     /// each time; each slot once where there are no more than that. `table`, which has a place for
     /// every slot, is where they will be looked up: those of the next sample are being loaded
     /// already.
-    pub fn sample<T>(&mut self, count: usize, stream: &mut Stream, table: &[T], sample: &mut Vec<Slot>) {
+    pub fn sample<T>(
+        &mut self,
+        count: usize,
+        stream: &mut Stream,
+        table: &[T],
+        sample: &mut Vec<Slot>,
+    ) {
         sample.clear();
         if self.len <= count {
             sample.extend(self.after(0));
@@ -66,7 +72,10 @@ impl Pool {
                 self.draw(count - sample.len(), neighbours, stream, table);
             }
             for start in self.ahead.drain(..) {
-                let word = self.words.get(start / 64).map_or(0, |word| word >> (start % 64));
+                let word = self
+                    .words
+                    .get(start / 64)
+                    .map_or(0, |word| word >> (start % 64));
                 let members = word & (u64::MAX >> (64 - neighbours));
                 sample.extend(bits(members).map(|bit| slot(start + bit)));
             }
@@ -143,7 +152,9 @@ mod tests {
 
     fn pool_of(slots: impl IntoIterator<Item = u32>) -> Pool {
         let mut pool = Pool::default();
-        slots.into_iter().for_each(|raw| pool.insert(Slot::new(raw)));
+        slots
+            .into_iter()
+            .for_each(|raw| pool.insert(Slot::new(raw)));
         pool
     }
 
@@ -161,19 +172,33 @@ mod tests {
     #[test]
     fn one_slot_is_drawn_more_often_than_another() {
         let mut pool = pool_of(0..1000);
-        for drawn in [draws::<[u64; 2]>(&mut pool, 1000, 20_000), draws::<[u64; 3]>(&mut pool, 1000, 20_000)] {
+        for drawn in [
+            draws::<[u64; 2]>(&mut pool, 1000, 20_000),
+            draws::<[u64; 3]>(&mut pool, 1000, 20_000),
+        ] {
             assert_eq!(drawn.iter().sum::<usize>(), 160_000);
             // 160 each; groups of four and two, so a deviation of 13.
-            assert!(drawn.iter().all(|times| (100..230).contains(times)), "{drawn:?}");
+            assert!(
+                drawn.iter().all(|times| (100..230).contains(times)),
+                "{drawn:?}"
+            );
         }
     }
 
     #[test]
     fn a_slot_is_drawn_that_is_not_stored() {
         let mut pool = pool_of(0..1000);
-        (0..1000).filter(|raw| raw % 3 != 0).for_each(|raw| pool.remove(Slot::new(raw)));
+        (0..1000)
+            .filter(|raw| raw % 3 != 0)
+            .for_each(|raw| pool.remove(Slot::new(raw)));
         let drawn = draws::<[u64; 2]>(&mut pool, 1000, 20_000);
-        assert!(drawn.iter().enumerate().all(|(slot, times)| (slot % 3 == 0) == (*times > 0)), "{drawn:?}");
+        assert!(
+            drawn
+                .iter()
+                .enumerate()
+                .all(|(slot, times)| (slot % 3 == 0) == (*times > 0)),
+            "{drawn:?}"
+        );
         let third: usize = drawn.iter().sum();
         assert!(third >= 20_000 * 6, "samples are nearly whole: {third}");
     }
@@ -185,7 +210,10 @@ mod tests {
         for count in 1..9 {
             pool.ahead.clear();
             pool.sample(count, &mut stream, &table, &mut sample);
-            assert!((count..count + count.next_power_of_two()).contains(&sample.len()), "{count}: {sample:?}");
+            assert!(
+                (count..count + count.next_power_of_two()).contains(&sample.len()),
+                "{count}: {sample:?}"
+            );
         }
         pool.ahead.clear();
         pool.sample(1, &mut stream, &table, &mut sample);
@@ -197,14 +225,24 @@ mod tests {
     #[test]
     fn few_are_left_of_many() {
         let mut pool = pool_of(0..100_000);
-        (0..100_000).filter(|raw| raw % 10_000 != 77).for_each(|raw| pool.remove(Slot::new(raw)));
+        (0..100_000)
+            .filter(|raw| raw % 10_000 != 77)
+            .for_each(|raw| pool.remove(Slot::new(raw)));
         let (table, mut stream) = (vec![0_u64; 100_000], Streams::new(1).stream("pool"));
         let mut sample = Vec::new();
         for _ in 0..1000 {
             pool.sample(9, &mut stream, &table, &mut sample);
-            assert!(!sample.is_empty() && sample.iter().all(|slot| slot.raw() % 10_000 == 77), "{sample:?}");
+            assert!(
+                !sample.is_empty() && sample.iter().all(|slot| slot.raw() % 10_000 == 77),
+                "{sample:?}"
+            );
         }
         pool.sample(10, &mut stream, &table, &mut sample);
-        assert_eq!(sample, (0..10).map(|n| Slot::new(n * 10_000 + 77)).collect::<Vec<_>>());
+        assert_eq!(
+            sample,
+            (0..10)
+                .map(|n| Slot::new(n * 10_000 + 77))
+                .collect::<Vec<_>>()
+        );
     }
 }

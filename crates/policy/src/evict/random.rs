@@ -203,7 +203,12 @@ mod tests {
     }
 
     fn request(seq: u64) -> Request {
-        Request { id: seq, size: 1, now: Time::ZERO, seq }
+        Request {
+            id: seq,
+            size: 1,
+            now: Time::ZERO,
+            seq,
+        }
     }
 
     #[test]
@@ -235,7 +240,10 @@ mod tests {
                 random.on_insert(victim, &request(seq));
             }
             // 2,000 are expected, and 45 is a deviation.
-            assert!(left.iter().all(|times| (1800..=2200).contains(times)), "{empty_after}: {left:?}");
+            assert!(
+                left.iter().all(|times| (1800..=2200).contains(times)),
+                "{empty_after}: {left:?}"
+            );
         }
     }
 
@@ -251,7 +259,10 @@ mod tests {
                 random.on_insert(victim, &request(seq));
                 Some(victim)
             });
-            assert!(seq == 0 || left == [expected, then] || expected == then, "{left:?}");
+            assert!(
+                seq == 0 || left == [expected, then] || expected == then,
+                "{left:?}"
+            );
         }
     }
 }

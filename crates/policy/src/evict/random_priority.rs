@@ -26,7 +26,12 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     bytes_an_object: 40,
     needs_path: false,
     build: Build::Eviction(|_, context| {
-        Ok(Box::new(RandomPriority { stream: context.stream(), drawn: None, heap: Heap::default(), sizes: Vec::new() }))
+        Ok(Box::new(RandomPriority {
+            stream: context.stream(),
+            drawn: None,
+            heap: Heap::default(),
+            sizes: Vec::new(),
+        }))
     }),
 };
 

@@ -160,7 +160,12 @@ impl Evict for S3Fifo {
     fn on_insert(&mut self, slot: Slot, request: &Request) {
         let returns = self.ghosts.remove(request.id).is_some();
         let is_main = returns || (!self.has_evicted && self.small_bytes >= self.small_capacity);
-        let object = Object { id: request.id, size: request.size, count: 0, is_main };
+        let object = Object {
+            id: request.id,
+            size: request.size,
+            count: 0,
+            is_main,
+        };
         if slot.index() >= self.objects.len() {
             self.objects.resize(slot.index() + 1, object);
         }
@@ -176,9 +181,12 @@ impl Evict for S3Fifo {
     fn victim(&mut self, _: Option<&Request>) -> Option<Slot> {
         let slot = self.foreseen.pop().or_else(|| self.choose())?;
         self.has_evicted = true;
-        let Object { id, size, is_main, .. } = self.objects[slot.index()];
+        let Object {
+            id, size, is_main, ..
+        } = self.objects[slot.index()];
         if !is_main {
-            self.ghosts.push(Ghost { id, size, note: () }, self.ghost_capacity);
+            self.ghosts
+                .push(Ghost { id, size, note: () }, self.ghost_capacity);
         }
         if let Some(next) = self.small.approach(&self.links, &self.objects) {
             self.ghosts.prefetch(self.objects[next.index()].id);
@@ -221,7 +229,11 @@ impl Evict for S3Fifo {
     }
 
     fn expected_victim(&self) -> Option<Slot> {
-        if self.small_bytes >= self.small_capacity { self.small.tail() } else { self.main.tail() }
+        if self.small_bytes >= self.small_capacity {
+            self.small.tail()
+        } else {
+            self.main.tail()
+        }
     }
 
     fn expected_victim_after(&self, slot: Slot) -> Option<Slot> {

@@ -36,7 +36,10 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     needs_path: false,
     build: Build::Eviction(|arguments, context| {
         let segments = arguments.get("segments").unwrap_or(2);
-        Ok(Box::new(Slru::new(vec![1; segments as usize], context.capacity)))
+        Ok(Box::new(Slru::new(
+            vec![1; segments as usize],
+            context.capacity,
+        )))
     }),
 };
 
@@ -54,14 +57,21 @@ pub(crate) const ENTRY_OF_FOUR: PolicyEntry = PolicyEntry {
     bytes_an_object: 24,
     needs_path: false,
     build: Build::Eviction(|arguments, context| {
-        let parts = ["part1", "part2", "part3", "part4"].map(|name| arguments.get(name).unwrap_or(1));
+        let parts =
+            ["part1", "part2", "part3", "part4"].map(|name| arguments.get(name).unwrap_or(1));
         Ok(Box::new(Slru::new(parts.to_vec(), context.capacity)))
     }),
 };
 
 /// The share of a segment of S4LRU, in parts of the sum of all four.
 const fn parts(name: &'static str, doc: &'static str) -> Parameter {
-    Parameter { name, unit: "parts", values: Values::Integer(1, SLRU_MAX_PARTS), default: Preset::Value("1"), doc }
+    Parameter {
+        name,
+        unit: "parts",
+        values: Values::Integer(1, SLRU_MAX_PARTS),
+        default: Preset::Value("1"),
+        doc,
+    }
 }
 
 struct Slru {
@@ -97,8 +107,18 @@ impl Segment {
 impl Slru {
     /// The segments, the lowest first, have these parts of the capacity.
     fn new(parts: Vec<u64>, capacity: u64) -> Slru {
-        let segments = parts.into_iter().map(|parts| Segment { parts, ..Segment::default() }).collect();
-        let mut policy = Slru { links: Links::default(), segments, objects: Vec::new() };
+        let segments = parts
+            .into_iter()
+            .map(|parts| Segment {
+                parts,
+                ..Segment::default()
+            })
+            .collect();
+        let mut policy = Slru {
+            links: Links::default(),
+            segments,
+            objects: Vec::new(),
+        };
         policy.on_resize(capacity);
         policy
     }
@@ -139,7 +159,8 @@ impl Policy for Slru {
     fn on_resize(&mut self, capacity: u64) {
         let all: u64 = self.segments.iter().map(|segment| segment.parts).sum();
         for segment in &mut self.segments {
-            segment.share = (u128::from(capacity) * u128::from(segment.parts) / u128::from(all)) as u64;
+            segment.share =
+                (u128::from(capacity) * u128::from(segment.parts) / u128::from(all)) as u64;
         }
         self.settle(self.highest());
     }
@@ -155,7 +176,9 @@ impl Evict for Slru {
     fn on_hit(&mut self, slot: Slot, _: &Request) {
         let segment = self.objects[slot.index()].segment;
         if segment == self.highest() {
-            self.segments[usize::from(segment)].list.move_to_head(&mut self.links, slot);
+            self.segments[usize::from(segment)]
+                .list
+                .move_to_head(&mut self.links, slot);
         } else {
             self.leave(slot);
             self.enter(slot, segment + 1);
@@ -164,7 +187,10 @@ impl Evict for Slru {
     }
 
     fn on_insert(&mut self, slot: Slot, request: &Request) {
-        let object = Object { size: request.size, segment: 0 };
+        let object = Object {
+            size: request.size,
+            segment: 0,
+        };
         if slot.index() >= self.objects.len() {
             self.objects.resize(slot.index() + 1, object);
         }
@@ -189,7 +215,9 @@ impl Evict for Slru {
                 segment + 1
             }
         };
-        self.segments[above..].iter().find_map(|segment| segment.list.tail())
+        self.segments[above..]
+            .iter()
+            .find_map(|segment| segment.list.tail())
     }
 
     fn on_remove(&mut self, slot: Slot) {
@@ -197,6 +225,11 @@ impl Evict for Slru {
     }
 
     fn object_count(&self) -> Option<usize> {
-        Some(self.segments.iter().map(|segment| segment.list.count(&self.links)).sum())
+        Some(
+            self.segments
+                .iter()
+                .map(|segment| segment.list.count(&self.links))
+                .sum(),
+        )
     }
 }

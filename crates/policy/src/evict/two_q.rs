@@ -117,7 +117,9 @@ impl Policy for TwoQ {
     }
 
     fn state_bytes(&self) -> usize {
-        self.links.bytes() + self.objects.capacity() * size_of::<Object>() + self.ghosts.state_bytes()
+        self.links.bytes()
+            + self.objects.capacity() * size_of::<Object>()
+            + self.ghosts.state_bytes()
     }
 }
 
@@ -130,7 +132,11 @@ impl Evict for TwoQ {
 
     fn on_insert(&mut self, slot: Slot, request: &Request) {
         let is_main = self.ghosts.remove(request.id).is_some();
-        let object = Object { id: request.id, size: request.size, is_main };
+        let object = Object {
+            id: request.id,
+            size: request.size,
+            is_main,
+        };
         if slot.index() >= self.objects.len() {
             self.objects.resize(slot.index() + 1, object);
         }
@@ -148,7 +154,8 @@ impl Evict for TwoQ {
         self.unlink(slot);
         let Object { id, size, is_main } = self.objects[slot.index()];
         if !is_main {
-            self.ghosts.push(Ghost { id, size, note: () }, self.out_capacity);
+            self.ghosts
+                .push(Ghost { id, size, note: () }, self.out_capacity);
         }
         self.main.approach(&self.links, &self.objects);
         if let Some(next) = self.recent.approach(&self.links, &self.objects) {
@@ -159,7 +166,11 @@ impl Evict for TwoQ {
 
     fn peek(&mut self, after: Option<Slot>) -> Option<Slot> {
         if after.is_none() {
-            self.ahead = Ahead { recent: self.recent.tail(), main: self.main.tail(), recent_bytes: self.recent_bytes };
+            self.ahead = Ahead {
+                recent: self.recent.tail(),
+                main: self.main.tail(),
+                recent_bytes: self.recent_bytes,
+            };
         }
         let ahead = &mut self.ahead;
         match (ahead.recent, ahead.main) {
@@ -198,7 +209,11 @@ impl Evict for TwoQ {
     }
 
     fn expected_victim(&self) -> Option<Slot> {
-        if self.recent_bytes > self.in_capacity { self.recent.tail() } else { self.main.tail() }
+        if self.recent_bytes > self.in_capacity {
+            self.recent.tail()
+        } else {
+            self.main.tail()
+        }
     }
 
     fn object_count(&self) -> Option<usize> {

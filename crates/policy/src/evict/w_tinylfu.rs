@@ -132,10 +132,20 @@ impl WTinyLfu {
 
     /// Whom the main part would lose next, or after `slot` was lost.
     fn main_victim(&self, after: Option<Slot>) -> Option<Slot> {
-        let Some(slot) = after else { return self.tail(PROBATION).or(self.tail(PROTECTED)) };
+        let Some(slot) = after else {
+            return self.tail(PROBATION).or(self.tail(PROTECTED));
+        };
         let segment = self.objects[slot.index()].segment;
-        let next = self.segments[segment as usize].list.newer(&self.links, slot);
-        next.or_else(|| if segment == PROBATION { self.tail(PROTECTED) } else { None })
+        let next = self.segments[segment as usize]
+            .list
+            .newer(&self.links, slot);
+        next.or_else(|| {
+            if segment == PROBATION {
+                self.tail(PROTECTED)
+            } else {
+                None
+            }
+        })
     }
 
     /// Was the object requested more often than all those together that the main part would lose
@@ -146,7 +156,9 @@ impl WTinyLfu {
         let (mut freed, mut displaced) = (0, 0);
         let mut last = None;
         loop {
-            let Some(victim) = self.main_victim(last) else { return false };
+            let Some(victim) = self.main_victim(last) else {
+                return false;
+            };
             let victim_object = self.objects[victim.index()];
             displaced += self.sketch.estimate(victim_object.id).max(1);
             if displaced > frequency {
@@ -164,7 +176,8 @@ impl WTinyLfu {
     /// part's, where the window is over half full.
     fn doom(&mut self) -> Option<Slot> {
         let main = self.main_victim(None);
-        let over = self.segments[WINDOW as usize].bytes > self.window_capacity() / 2 || main.is_none();
+        let over =
+            self.segments[WINDOW as usize].bytes > self.window_capacity() / 2 || main.is_none();
         let loser = match (self.tail(WINDOW).filter(|_| over), main) {
             (Some(candidate), Some(main)) => {
                 let Object { id, size, .. } = self.objects[candidate.index()];
@@ -195,7 +208,8 @@ impl WTinyLfu {
 
     /// What the protected segment has too much falls back.
     fn demote(&mut self) {
-        let protected = ((self.capacity - self.window_capacity()) as f64 * WTINYLFU_PROTECTED) as u64;
+        let protected =
+            ((self.capacity - self.window_capacity()) as f64 * WTINYLFU_PROTECTED) as u64;
         while self.segments[PROTECTED as usize].bytes > protected
             && let Some(oldest) = self.tail(PROTECTED)
         {
@@ -211,8 +225,14 @@ impl Policy for WTinyLfu {
     }
 
     fn gauges(&self, out: &mut Vec<Gauge>) {
-        out.push(Gauge { name: "window_bytes", value: self.segments[WINDOW as usize].bytes as f64 });
-        out.push(Gauge { name: "protected_bytes", value: self.segments[PROTECTED as usize].bytes as f64 });
+        out.push(Gauge {
+            name: "window_bytes",
+            value: self.segments[WINDOW as usize].bytes as f64,
+        });
+        out.push(Gauge {
+            name: "protected_bytes",
+            value: self.segments[PROTECTED as usize].bytes as f64,
+        });
     }
 
     fn state_bytes(&self) -> usize {
@@ -239,11 +259,17 @@ impl Evict for WTinyLfu {
     }
 
     fn accept(&mut self, request: &Request, short_bytes: u64) -> bool {
-        short_bytes == 0 || request.size <= self.window_capacity() || self.wins(request.id, request.size, short_bytes)
+        short_bytes == 0
+            || request.size <= self.window_capacity()
+            || self.wins(request.id, request.size, short_bytes)
     }
 
     fn on_insert(&mut self, slot: Slot, request: &Request) {
-        let object = Object { id: request.id, size: request.size, segment: WINDOW };
+        let object = Object {
+            id: request.id,
+            size: request.size,
+            segment: WINDOW,
+        };
         if slot.index() >= self.objects.len() {
             self.objects.resize(slot.index() + 1, object);
         }
@@ -265,7 +291,10 @@ impl Evict for WTinyLfu {
         let victim = self.tail(DOOMED)?;
         self.on_remove(victim);
         for segment in [WINDOW, PROBATION] {
-            if let Some(next) = self.segments[segment as usize].list.approach(&self.links, &self.objects) {
+            if let Some(next) = self.segments[segment as usize]
+                .list
+                .approach(&self.links, &self.objects)
+            {
                 self.sketch.prefetch(self.objects[next.index()].id);
             }
         }
@@ -302,6 +331,11 @@ impl Evict for WTinyLfu {
     }
 
     fn object_count(&self) -> Option<usize> {
-        Some(self.segments.iter().map(|segment| segment.list.count(&self.links)).sum())
+        Some(
+            self.segments
+                .iter()
+                .map(|segment| segment.list.count(&self.links))
+                .sum(),
+        )
     }
 }

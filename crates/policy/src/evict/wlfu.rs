@@ -85,8 +85,14 @@ impl Wlfu {
 
     /// A request enters the window, and older ones leave it.
     fn count(&mut self, id: u64) {
-        let known = self.known.entry(mix(id), |known| known.id == id, |known| mix(known.id));
-        let mut known = known.or_insert(Known { id, count: 0, slot: None });
+        let known = self
+            .known
+            .entry(mix(id), |known| known.id == id, |known| mix(known.id));
+        let mut known = known.or_insert(Known {
+            id,
+            count: 0,
+            slot: None,
+        });
         known.get_mut().count += 1;
         let &Known { count, slot, .. } = known.get();
         self.place(slot, count);
@@ -102,7 +108,9 @@ impl Wlfu {
     }
 
     fn uncount(&mut self, id: u64) {
-        let Entry::Occupied(mut entry) = self.known.entry(mix(id), |known| known.id == id, |known| mix(known.id))
+        let Entry::Occupied(mut entry) =
+            self.known
+                .entry(mix(id), |known| known.id == id, |known| mix(known.id))
         else {
             return;
         };
@@ -129,7 +137,10 @@ impl Wlfu {
     fn release(&mut self, slot: Slot) {
         let Stored { id, level } = self.stored[slot.index()];
         self.levels.unlink(&mut self.links, slot, level);
-        if let Entry::Occupied(mut entry) = self.known.entry(mix(id), |known| known.id == id, |known| mix(known.id)) {
+        if let Entry::Occupied(mut entry) =
+            self.known
+                .entry(mix(id), |known| known.id == id, |known| mix(known.id))
+        {
             entry.get_mut().slot = None;
             if entry.get().count == 0 {
                 entry.remove();
@@ -145,7 +156,10 @@ fn level_of(count: u32) -> u16 {
 
 impl Policy for Wlfu {
     fn gauges(&self, out: &mut Vec<Gauge>) {
-        out.push(Gauge { name: "window_requests", value: self.window as f64 });
+        out.push(Gauge {
+            name: "window_requests",
+            value: self.window as f64,
+        });
     }
 
     fn state_bytes(&self) -> usize {
@@ -168,8 +182,14 @@ impl Evict for Wlfu {
 
     fn on_insert(&mut self, slot: Slot, request: &Request) {
         let id = request.id;
-        let known = self.known.entry(mix(id), |known| known.id == id, |known| mix(known.id));
-        let mut known = known.or_insert(Known { id, count: 0, slot: None });
+        let known = self
+            .known
+            .entry(mix(id), |known| known.id == id, |known| mix(known.id));
+        let mut known = known.or_insert(Known {
+            id,
+            count: 0,
+            slot: None,
+        });
         known.get_mut().slot = Some(slot);
         let level = level_of(known.get().count);
         if slot.index() >= self.stored.len() {
@@ -191,7 +211,9 @@ impl Evict for Wlfu {
     }
 
     fn peek(&mut self, after: Option<Slot>) -> Option<Slot> {
-        let Some(slot) = after else { return self.levels.lowest(0)?.tail() };
+        let Some(slot) = after else {
+            return self.levels.lowest(0)?.tail();
+        };
         let level = self.stored[slot.index()].level as usize;
         let next = self.levels.lists[level].newer(&self.links, slot);
         next.or_else(|| self.levels.lowest(level + 1)?.tail())
@@ -202,7 +224,13 @@ impl Evict for Wlfu {
     }
 
     fn object_count(&self) -> Option<usize> {
-        Some(self.levels.lists.iter().map(|list| list.count(&self.links)).sum())
+        Some(
+            self.levels
+                .lists
+                .iter()
+                .map(|list| list.count(&self.links))
+                .sum(),
+        )
     }
 }
 
@@ -219,7 +247,11 @@ const _: () = assert!(WLFU_LEVELS == 64 * 64);
 
 impl Default for Levels {
     fn default() -> Self {
-        Levels { lists: vec![List::default(); WLFU_LEVELS], filled: [0; WLFU_LEVELS / 64], words: 0 }
+        Levels {
+            lists: vec![List::default(); WLFU_LEVELS],
+            filled: [0; WLFU_LEVELS / 64],
+            words: 0,
+        }
     }
 }
 

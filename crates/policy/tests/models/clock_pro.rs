@@ -28,13 +28,20 @@ pub struct ClockPro {
 
 impl Default for ClockPro {
     fn default() -> Self {
-        ClockPro { target: CAPACITY / 100, clock: Vec::new() }
+        ClockPro {
+            target: CAPACITY / 100,
+            clock: Vec::new(),
+        }
     }
 }
 
 impl ClockPro {
     fn bytes(&self, kind: Kind) -> u64 {
-        self.clock.iter().filter(|hand| hand.kind == kind).map(|hand| hand.item.size).sum()
+        self.clock
+            .iter()
+            .filter(|hand| hand.kind == kind)
+            .map(|hand| hand.item.size)
+            .sum()
     }
 
     fn first(&self, kind: Kind) -> Option<usize> {
@@ -52,8 +59,13 @@ impl ClockPro {
 
     /// The hot hand goes to the first hot object, ends all tests on its way, and passes it.
     fn pass_hot(&mut self) -> bool {
-        let Some(mut place) = self.first(Kind::Hot) else { return false };
-        while let Some(ghost) = self.clock[..place].iter().position(|hand| hand.kind == Kind::Ghost) {
+        let Some(mut place) = self.first(Kind::Hot) else {
+            return false;
+        };
+        while let Some(ghost) = self.clock[..place]
+            .iter()
+            .position(|hand| hand.kind == Kind::Ghost)
+        {
             self.forget(ghost);
             place -= 1;
         }
@@ -70,7 +82,12 @@ impl ClockPro {
 
     fn promote(&mut self, item: Item) {
         self.target = (self.target + item.size).min(CAPACITY);
-        self.clock.push(Hand { item, kind: Kind::Hot, requested: false, test: None });
+        self.clock.push(Hand {
+            item,
+            kind: Kind::Hot,
+            requested: false,
+            test: None,
+        });
         while self.bytes(Kind::Hot) > CAPACITY - self.target && self.pass_hot() {}
     }
 
@@ -92,7 +109,11 @@ impl ClockPro {
                         let oldest = self.first(Kind::Ghost).unwrap();
                         self.forget(oldest);
                     }
-                    self.clock.iter_mut().find(|other| other.item.id == hand.item.id).unwrap().kind = Kind::Ghost;
+                    self.clock
+                        .iter_mut()
+                        .find(|other| other.item.id == hand.item.id)
+                        .unwrap()
+                        .kind = Kind::Ghost;
                 }
                 (true, Some(_)) => {
                     self.clock.remove(place);
@@ -101,7 +122,11 @@ impl ClockPro {
                 }
                 (true, None) => {
                     self.clock.remove(place);
-                    self.clock.push(Hand { requested: false, test: Some(true), ..hand });
+                    self.clock.push(Hand {
+                        requested: false,
+                        test: Some(true),
+                        ..hand
+                    });
                     continue;
                 }
             }
@@ -112,7 +137,11 @@ impl ClockPro {
 
 impl Model for ClockPro {
     fn request(&mut self, id: u64, size: u64) -> bool {
-        if let Some(hand) = self.clock.iter_mut().find(|hand| hand.item.id == id && hand.kind != Kind::Ghost) {
+        if let Some(hand) = self
+            .clock
+            .iter_mut()
+            .find(|hand| hand.item.id == id && hand.kind != Kind::Ghost)
+        {
             hand.requested = true;
             return true;
         }
@@ -125,16 +154,26 @@ impl Model for ClockPro {
                 self.clock.remove(ghost);
                 self.promote(item);
             }
-            None => self.clock.push(Hand { item, kind: Kind::Cold, requested: false, test: Some(true) }),
+            None => self.clock.push(Hand {
+                item,
+                kind: Kind::Cold,
+                requested: false,
+                test: Some(true),
+            }),
         }
         false
     }
 
     fn remove(&mut self, id: u64) {
-        self.clock.retain(|hand| hand.item.id != id || hand.kind == Kind::Ghost);
+        self.clock
+            .retain(|hand| hand.item.id != id || hand.kind == Kind::Ghost);
     }
 
     fn cached(&self) -> Vec<u64> {
-        self.clock.iter().filter(|hand| hand.kind != Kind::Ghost).map(|hand| hand.item.id).collect()
+        self.clock
+            .iter()
+            .filter(|hand| hand.kind != Kind::Ghost)
+            .map(|hand| hand.item.id)
+            .collect()
     }
 }

@@ -13,7 +13,13 @@ pub struct TwoQ {
 
 impl TwoQ {
     pub fn new(share: u64, out: u64) -> TwoQ {
-        TwoQ { share, out, a1_in: Queue::new(), a1_out: Queue::new(), main: Queue::new() }
+        TwoQ {
+            share,
+            out,
+            a1_in: Queue::new(),
+            a1_out: Queue::new(),
+            main: Queue::new(),
+        }
     }
 }
 
@@ -47,7 +53,11 @@ impl Model for TwoQ {
     }
 
     fn cached(&self) -> Vec<u64> {
-        self.main.iter().chain(&self.a1_in).map(|item| item.id).collect()
+        self.main
+            .iter()
+            .chain(&self.a1_in)
+            .map(|item| item.id)
+            .collect()
     }
 }
 
@@ -77,7 +87,9 @@ impl Model for Arc {
         }
         while bytes(t1) + bytes(t2) + size > CAPACITY {
             let length = bytes(t1) as f64;
-            if t2.is_empty() || (!t1.is_empty() && (length > *p || (in_b2.is_some() && length == *p))) {
+            if t2.is_empty()
+                || (!t1.is_empty() && (length > *p || (in_b2.is_some() && length == *p)))
+            {
                 remember(b1, t1.remove(0), CAPACITY);
             } else {
                 remember(b2, t2.remove(0), CAPACITY);
@@ -120,7 +132,11 @@ pub struct Car {
 impl Model for Car {
     fn request(&mut self, id: u64, size: u64) -> bool {
         let Car { p, t1, t2, b1, b2 } = self;
-        if let Some(item) = t1.iter_mut().chain(t2.iter_mut()).find(|item| item.id == id) {
+        if let Some(item) = t1
+            .iter_mut()
+            .chain(t2.iter_mut())
+            .find(|item| item.id == id)
+        {
             item.count = 1;
             return true;
         }

@@ -29,30 +29,48 @@ fn size(noted: &Noted) -> u64 {
 impl Default for Lecar {
     fn default() -> Self {
         let dice = Streams::new(1).stream("policy stage 0 lecar");
-        Lecar { dice, weights: [0.5; 2], requests: 0, stored: Noted::new(), histories: Default::default() }
+        Lecar {
+            dice,
+            weights: [0.5; 2],
+            requests: 0,
+            stored: Noted::new(),
+            histories: Default::default(),
+        }
     }
 }
 
 impl Lecar {
     fn learn(&mut self, id: u64) {
-        let Some(expert) = (0..2).find(|expert| place(&self.histories[*expert], id).is_some()) else { return };
+        let Some(expert) = (0..2).find(|expert| place(&self.histories[*expert], id).is_some())
+        else {
+            return;
+        };
         let (_, left) = self.histories[expert][place(&self.histories[expert], id).unwrap()];
         let discount = 0.005_f64.powf(1.0 / self.stored.len().max(1) as f64);
         self.weights[1 - expert] *= (0.45 * discount.powf((self.requests - left) as f64)).exp();
         let sum: f64 = self.weights.iter().sum();
         let least = 0.01;
-        self.weights = self.weights.map(|weight| (weight / sum).clamp(least, 1.0 - least));
+        self.weights = self
+            .weights
+            .map(|weight| (weight / sum).clamp(least, 1.0 - least));
     }
 
     fn evict(&mut self) {
         let stored = || self.stored.iter().enumerate();
         let oldest = stored().min_by_key(|(_, (_, last))| *last).unwrap().0;
-        let rarest = stored().min_by_key(|(_, (item, last))| (item.count, *last)).unwrap().0;
+        let rarest = stored()
+            .min_by_key(|(_, (item, last))| (item.count, *last))
+            .unwrap()
+            .0;
         if oldest == rarest {
             self.stored.remove(oldest);
             return;
         }
-        let expert = if self.dice.unit() < self.weights[0] { 0 } else { 1 };
+        let expert = if self.dice.unit() < self.weights[0] {
+            0
+        } else {
+            1
+        };
         let (item, _) = self.stored.remove([oldest, rarest][expert]);
         let history = &mut self.histories[expert];
         if item.size <= CAPACITY / 2 {
@@ -76,7 +94,10 @@ impl Model for Lecar {
         while size(&self.stored) + size_of > CAPACITY {
             self.evict();
         }
-        let mut item = Item { count: 1, ..new(id, size_of) };
+        let mut item = Item {
+            count: 1,
+            ..new(id, size_of)
+        };
         for history in &mut self.histories {
             if let Some(place) = place(history, id) {
                 item.count += history.remove(place).0.count;

@@ -53,7 +53,11 @@ impl Default for Lhd {
 
 /// The least age of a bin: each its own up to 16, then 16 an octave.
 fn first_age(bin: u64) -> u64 {
-    if bin < 16 { bin } else { (16 + bin % 16) << (bin / 16 - 1) }
+    if bin < 16 {
+        bin
+    } else {
+        (16 + bin % 16) << (bin / 16 - 1)
+    }
 }
 
 impl Lhd {
@@ -66,8 +70,8 @@ impl Lhd {
         for class in 0..CLASSES {
             let (mut hits, mut events, mut time) = (0.0, 0.0, 0.0);
             for bin in (0..BINS).rev() {
-                let [hit, evicted] =
-                    [&self.hits, &self.evictions].map(|counts| counts.get(&(class, bin)).copied().unwrap_or(0.0));
+                let [hit, evicted] = [&self.hits, &self.evictions]
+                    .map(|counts| counts.get(&(class, bin)).copied().unwrap_or(0.0));
                 hits += hit;
                 events += hit + evicted;
                 time += events * (first_age(bin + 1) - first_age(bin)) as f64;
@@ -76,7 +80,9 @@ impl Lhd {
         }
         self.densities = Some(densities);
         for counts in [&mut self.hits, &mut self.evictions] {
-            counts.values_mut().for_each(|count| *count = if *count > 1e-5 { *count * 0.9 } else { 0.0 });
+            counts
+                .values_mut()
+                .for_each(|count| *count = if *count > 1e-5 { *count * 0.9 } else { 0.0 });
         }
         let stored = self.items.len().max(1) as u64;
         self.protected = 16 * stored;
@@ -91,12 +97,16 @@ impl Lhd {
         let last = *requests.last().unwrap();
         let class = match requests.len() {
             1 => 0,
-            length => {
-                self.span_log.saturating_sub((last - requests[length.saturating_sub(3)]).ilog2()).min(CLASSES - 1)
-            }
+            length => self
+                .span_log
+                .saturating_sub((last - requests[length.saturating_sub(3)]).ilog2())
+                .min(CLASSES - 1),
         };
         let age = self.now - last;
-        (class, (0..BINS).rev().find(|bin| first_age(*bin) <= age).unwrap())
+        (
+            class,
+            (0..BINS).rev().find(|bin| first_age(*bin) <= age).unwrap(),
+        )
     }
 
     fn density(&self, item: &Item) -> f64 {
@@ -112,7 +122,10 @@ impl Lhd {
 
     /// One in 32, while explorers take a hundredth at most.
     fn explore(&mut self, id: u64, size: u64) {
-        let explorers = self.items.iter().filter(|item| self.explorers.contains(&item.id));
+        let explorers = self
+            .items
+            .iter()
+            .filter(|item| self.explorers.contains(&item.id));
         let taken: u64 = explorers.map(|item| item.size).sum();
         if taken + size <= CAPACITY / 100 && self.stream.chance(1.0 / 32.0) {
             self.explorers.insert(id);
@@ -143,7 +156,12 @@ impl Model for Lhd {
         while bytes(&self.items) + size > CAPACITY {
             // The first of the least dense.
             let key = |item: &Item| (self.density(item), self.slots[&item.id]);
-            let least = self.items.iter().min_by(|a, b| key(a).partial_cmp(&key(b)).unwrap()).unwrap().id;
+            let least = self
+                .items
+                .iter()
+                .min_by(|a, b| key(a).partial_cmp(&key(b)).unwrap())
+                .unwrap()
+                .id;
             let place = self.place(least);
             *self.evictions.entry(place).or_insert(0.0) += 1.0;
             self.drop(least);

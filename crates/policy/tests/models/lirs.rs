@@ -27,7 +27,11 @@ impl Lirs {
     }
 
     fn of(&self, kind: u64) -> Queue {
-        self.stack.iter().filter(|item| item.count == kind).copied().collect()
+        self.stack
+            .iter()
+            .filter(|item| item.count == kind)
+            .copied()
+            .collect()
     }
 
     fn prune(&mut self) {
@@ -109,6 +113,10 @@ impl Model for Lirs {
     }
 
     fn cached(&self) -> Vec<u64> {
-        self.of(LIR).iter().chain(&self.queue).map(|item| item.id).collect()
+        self.of(LIR)
+            .iter()
+            .chain(&self.queue)
+            .map(|item| item.id)
+            .collect()
     }
 }

@@ -90,14 +90,30 @@ pub struct S3Fifo {
 
 impl S3Fifo {
     pub fn new(percent: u64) -> S3Fifo {
-        S3Fifo { percent, small: Queue::new(), main: Queue::new(), ghosts: Queue::new(), evicted: false }
+        S3Fifo {
+            percent,
+            small: Queue::new(),
+            main: Queue::new(),
+            ghosts: Queue::new(),
+            evicted: false,
+        }
     }
 }
 
 impl Model for S3Fifo {
     fn request(&mut self, id: u64, size: u64) -> bool {
-        let S3Fifo { percent, small, main, ghosts, evicted } = self;
-        if let Some(item) = small.iter_mut().chain(main.iter_mut()).find(|item| item.id == id) {
+        let S3Fifo {
+            percent,
+            small,
+            main,
+            ghosts,
+            evicted,
+        } = self;
+        if let Some(item) = small
+            .iter_mut()
+            .chain(main.iter_mut())
+            .find(|item| item.id == id)
+        {
             item.count = (item.count + 1).min(3);
             return true;
         }
@@ -114,7 +130,10 @@ impl Model for S3Fifo {
             } else {
                 let item = main.remove(0);
                 if item.count > 0 {
-                    main.push(Item { count: item.count - 1, ..item });
+                    main.push(Item {
+                        count: item.count - 1,
+                        ..item
+                    });
                 }
             }
         }
@@ -131,7 +150,11 @@ impl Model for S3Fifo {
     }
 
     fn cached(&self) -> Vec<u64> {
-        self.small.iter().chain(&self.main).map(|item| item.id).collect()
+        self.small
+            .iter()
+            .chain(&self.main)
+            .map(|item| item.id)
+            .collect()
     }
 }
 
@@ -143,7 +166,10 @@ pub struct Slru {
 
 impl Slru {
     pub fn new(parts: Vec<u64>) -> Slru {
-        Slru { segments: vec![Queue::new(); parts.len()], parts }
+        Slru {
+            segments: vec![Queue::new(); parts.len()],
+            parts,
+        }
     }
 }
 
@@ -164,14 +190,20 @@ impl Model for Slru {
             return true;
         }
         while segments.iter().map(|queue| bytes(queue)).sum::<u64>() + size > CAPACITY {
-            segments.iter_mut().find(|queue| !queue.is_empty()).unwrap().remove(0);
+            segments
+                .iter_mut()
+                .find(|queue| !queue.is_empty())
+                .unwrap()
+                .remove(0);
         }
         segments[0].push(new(id, size));
         false
     }
 
     fn remove(&mut self, id: u64) {
-        self.segments.iter_mut().for_each(|queue| _ = take(queue, id));
+        self.segments
+            .iter_mut()
+            .for_each(|queue| _ = take(queue, id));
     }
 
     fn cached(&self) -> Vec<u64> {

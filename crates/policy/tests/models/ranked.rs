@@ -25,11 +25,20 @@ pub struct Ranked {
 
 impl Ranked {
     pub fn new(rank: Rank) -> Ranked {
-        Ranked { rank, bypasses: false, age: 0.0, items: Queue::new(), keys: HashMap::new() }
+        Ranked {
+            rank,
+            bypasses: false,
+            age: 0.0,
+            items: Queue::new(),
+            keys: HashMap::new(),
+        }
     }
 
     pub fn bypassing(self) -> Ranked {
-        Ranked { bypasses: true, ..self }
+        Ranked {
+            bypasses: true,
+            ..self
+        }
     }
 
     fn key(&self, item: Item) -> f64 {
@@ -50,7 +59,10 @@ impl Ranked {
 impl Model for Ranked {
     fn request(&mut self, id: u64, size: u64) -> bool {
         if let Some(item) = take(&mut self.items, id) {
-            self.store(Item { count: item.count + 1, ..item });
+            self.store(Item {
+                count: item.count + 1,
+                ..item
+            });
             return true;
         }
         // The least key first, of equals the least recent (the sort is stable).
@@ -60,8 +72,15 @@ impl Model for Ranked {
         while bytes(&order[left..]) + size > CAPACITY {
             left += 1;
         }
-        let newcomer = Item { count: 1, ..new(id, size) };
-        if self.bypasses && order[..left].iter().any(|item| self.keys[&item.id] > self.key(newcomer)) {
+        let newcomer = Item {
+            count: 1,
+            ..new(id, size)
+        };
+        if self.bypasses
+            && order[..left]
+                .iter()
+                .any(|item| self.keys[&item.id] > self.key(newcomer))
+        {
             return false;
         }
         for item in &order[..left] {
@@ -94,13 +113,23 @@ pub struct LruK {
 impl LruK {
     pub fn new(k: usize, percent: u64) -> LruK {
         let history_bytes = CAPACITY * percent / 100;
-        LruK { k, history_bytes, now: 0, items: Queue::new(), left: Queue::new(), times: HashMap::new() }
+        LruK {
+            k,
+            history_bytes,
+            now: 0,
+            items: Queue::new(),
+            left: Queue::new(),
+            times: HashMap::new(),
+        }
     }
 
     /// The K-th last request, 0 where there were fewer, and the last.
     fn rank(&self, id: u64) -> (u64, u64) {
         let times = &self.times[&id];
-        let kth = times.len().checked_sub(self.k).map_or(0, |place| times[place]);
+        let kth = times
+            .len()
+            .checked_sub(self.k)
+            .map_or(0, |place| times[place]);
         (kth, times[times.len() - 1])
     }
 }
@@ -111,7 +140,11 @@ impl Model for LruK {
         let hit = find(&self.items, id).is_some();
         if !hit {
             while bytes(&self.items) + size > CAPACITY {
-                let item = *self.items.iter().min_by_key(|item| self.rank(item.id)).unwrap();
+                let item = *self
+                    .items
+                    .iter()
+                    .min_by_key(|item| self.rank(item.id))
+                    .unwrap();
                 take(&mut self.items, item.id);
                 self.left.push(item);
                 if item.size > self.history_bytes {
@@ -159,12 +192,23 @@ impl Model for Hyperbolic {
         while bytes(&self.items) + size > CAPACITY {
             let rank = |item: &Item| {
                 let stored = self.stored[&item.id];
-                (item.count as f64 / (item.size as f64 * (self.now - stored).max(1) as f64), stored)
+                (
+                    item.count as f64 / (item.size as f64 * (self.now - stored).max(1) as f64),
+                    stored,
+                )
             };
-            let least = self.items.iter().min_by(|a, b| rank(a).partial_cmp(&rank(b)).unwrap()).unwrap().id;
+            let least = self
+                .items
+                .iter()
+                .min_by(|a, b| rank(a).partial_cmp(&rank(b)).unwrap())
+                .unwrap()
+                .id;
             take(&mut self.items, least);
         }
-        self.items.push(Item { count: 1, ..new(id, size) });
+        self.items.push(Item {
+            count: 1,
+            ..new(id, size)
+        });
         self.stored.insert(id, self.now);
         false
     }
@@ -187,7 +231,10 @@ pub struct RandomPriority {
 
 impl Default for RandomPriority {
     fn default() -> Self {
-        RandomPriority { stream: Streams::new(1).stream("policy stage 0 random-priority"), items: Queue::new() }
+        RandomPriority {
+            stream: Streams::new(1).stream("policy stage 0 random-priority"),
+            items: Queue::new(),
+        }
     }
 }
 
@@ -197,7 +244,10 @@ impl Model for RandomPriority {
             return true;
         }
         let mut all = self.items.clone();
-        all.push(Item { count: self.stream.bits(), ..new(id, size) });
+        all.push(Item {
+            count: self.stream.bits(),
+            ..new(id, size)
+        });
         all.sort_by_key(|item| item.count);
         while bytes(&all) > CAPACITY {
             if all.remove(0).id == id {

@@ -13,8 +13,15 @@ pub fn every_policy() -> Vec<Spec> {
         (name, Kind::Admission) => format!("{name}+lru"),
         (name, Kind::Eviction) => name.to_owned(),
     };
-    let mut all: Vec<Spec> = registry().iter().map(|e| text(e.name, e.kind()).parse().unwrap()).collect();
-    all.push("filter(theta=2,window=50)+adaptsize(threshold,interval=1000,start=200)+random".parse().unwrap());
+    let mut all: Vec<Spec> = registry()
+        .iter()
+        .map(|e| text(e.name, e.kind()).parse().unwrap())
+        .collect();
+    all.push(
+        "filter(theta=2,window=50)+adaptsize(threshold,interval=1000,start=200)+random"
+            .parse()
+            .unwrap(),
+    );
     all
 }
 
@@ -37,7 +44,13 @@ impl Owner {
     pub fn foreseeing(spec: &Spec, capacity: u64, seed: u64, future: &Arc<Future>) -> Owner {
         let capacity = ByteSize::from_bytes(capacity);
         let engine = Engine::foreseeing(spec, capacity, &Streams::new(seed), future).unwrap();
-        Owner { engine, index: HashMap::new(), held: Vec::new(), hits: 0, victims: Vec::new() }
+        Owner {
+            engine,
+            index: HashMap::new(),
+            held: Vec::new(),
+            hits: 0,
+            victims: Vec::new(),
+        }
     }
 
     /// One request; true at a hit.
@@ -74,7 +87,8 @@ impl Owner {
     }
 
     pub fn resize(&mut self, capacity: u64) {
-        self.engine.set_capacity(ByteSize::from_bytes(capacity), &mut self.victims);
+        self.engine
+            .set_capacity(ByteSize::from_bytes(capacity), &mut self.victims);
         self.drop_victims();
     }
 
@@ -86,17 +100,38 @@ impl Owner {
 
     fn drop_victims(&mut self) {
         for slot in self.victims.drain(..) {
-            let (id, _) = self.held[slot.index()].take().expect("a victim was not cached");
+            let (id, _) = self.held[slot.index()]
+                .take()
+                .expect("a victim was not cached");
             self.index.remove(&id);
         }
     }
 
     pub fn check(&self) {
         self.engine.check_invariants();
-        let bytes: u64 = self.held.iter().flatten().map(|(_, size)| (*size).max(1)).sum();
-        assert!(self.engine.used() <= self.engine.capacity(), "{} over its capacity", self.engine.spec());
-        assert_eq!(self.engine.used().bytes(), bytes, "{}: bytes", self.engine.spec());
-        assert_eq!(self.engine.len(), self.index.len(), "{}: objects", self.engine.spec());
+        let bytes: u64 = self
+            .held
+            .iter()
+            .flatten()
+            .map(|(_, size)| (*size).max(1))
+            .sum();
+        assert!(
+            self.engine.used() <= self.engine.capacity(),
+            "{} over its capacity",
+            self.engine.spec()
+        );
+        assert_eq!(
+            self.engine.used().bytes(),
+            bytes,
+            "{}: bytes",
+            self.engine.spec()
+        );
+        assert_eq!(
+            self.engine.len(),
+            self.index.len(),
+            "{}: objects",
+            self.engine.spec()
+        );
     }
 }
 
@@ -122,7 +157,10 @@ impl Zipf {
             sum += (rank as f64).powf(-exponent);
             sum
         });
-        Zipf { cumulative: cumulative.collect(), stream: Streams::new(seed).stream("zipf") }
+        Zipf {
+            cumulative: cumulative.collect(),
+            stream: Streams::new(seed).stream("zipf"),
+        }
     }
 
     pub fn draw(&mut self) -> u64 {
@@ -133,7 +171,11 @@ impl Zipf {
 
     /// The probability of the object `id`.
     pub fn share(&self, id: usize) -> f64 {
-        let before = if id == 0 { 0.0 } else { self.cumulative[id - 1] };
+        let before = if id == 0 {
+            0.0
+        } else {
+            self.cumulative[id - 1]
+        };
         (self.cumulative[id] - before) / self.cumulative.last().unwrap()
     }
 }

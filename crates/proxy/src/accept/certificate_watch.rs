@@ -24,7 +24,11 @@ impl CertificateWatch {
     fn new(identity: Arc<Identity>) -> CertificateWatch {
         let config = identity.config();
         let stamps = stamps(&config);
-        CertificateWatch { identity, read: (config, stamps.clone()), seen: stamps }
+        CertificateWatch {
+            identity,
+            read: (config, stamps.clone()),
+            seen: stamps,
+        }
     }
 
     /// Watches an identity, from the time when there is one, as long as it is polled.
@@ -70,9 +74,13 @@ impl CertificateWatch {
         match tls::read(&config) {
             Ok(server) => {
                 self.identity.set(&config, server);
-                tracing::info!("the certificates of [http.tls] have changed: new connections use them");
+                tracing::info!(
+                    "the certificates of [http.tls] have changed: new connections use them"
+                );
             }
-            Err(error) => tracing::error!(%error, "changed certificates cannot be used: the old ones stay"),
+            Err(error) => {
+                tracing::error!(%error, "changed certificates cannot be used: the old ones stay")
+            }
         }
         self.read.1 = now;
     }

@@ -36,8 +36,12 @@ fn take<'a>(from: &mut &'a [u8], tag: u8) -> Option<&'a [u8]> {
     let (&length, rest) = rest.split_first()?;
     let (length, rest) = match length {
         0..=0x7f => (usize::from(length), rest),
-        0x81 => rest.split_first().map(|(length, rest)| (usize::from(*length), rest))?,
-        0x82 => rest.split_first_chunk().map(|(length, rest)| (usize::from(u16::from_be_bytes(*length)), rest))?,
+        0x81 => rest
+            .split_first()
+            .map(|(length, rest)| (usize::from(*length), rest))?,
+        0x82 => rest
+            .split_first_chunk()
+            .map(|(length, rest)| (usize::from(u16::from_be_bytes(*length)), rest))?,
         _ => return None,
     };
     let (content, rest) = rest.split_at_checked(length)?;
@@ -66,7 +70,11 @@ fn kind_text(kind: &[u8]) -> Option<String> {
 
 fn dotted(kind: &[u8]) -> Option<String> {
     let (&first, rest) = kind.split_first()?;
-    let mut text = format!("{}.{}", (first / 40).min(2), first - (first / 40).min(2) * 40);
+    let mut text = format!(
+        "{}.{}",
+        (first / 40).min(2),
+        first - (first / 40).min(2) * 40
+    );
     let mut number = 0_u64;
     for byte in rest {
         number = number.checked_mul(128)? + u64::from(byte & 0x7f);
@@ -83,7 +91,10 @@ fn value_text(value: &[u8]) -> Option<String> {
     let mut rest = value;
     let content = take(&mut rest, tag).filter(|_| rest.is_empty())?;
     let mut text = String::new();
-    match str::from_utf8(content).ok().filter(|_| TEXTS.contains(&tag)) {
+    match str::from_utf8(content)
+        .ok()
+        .filter(|_| TEXTS.contains(&tag))
+    {
         Some(words) => {
             let last = words.len().saturating_sub(1);
             for (at, letter) in words.char_indices() {
@@ -104,7 +115,10 @@ fn value_text(value: &[u8]) -> Option<String> {
         }
         None => {
             text.push('#');
-            value.iter().try_for_each(|byte| write!(text, "{byte:02x}")).ok()?;
+            value
+                .iter()
+                .try_for_each(|byte| write!(text, "{byte:02x}"))
+                .ok()?;
         }
     }
     Some(text)
@@ -119,13 +133,23 @@ mod tests {
     }
 
     fn attribute(kind: &[u8], tag: u8, value: &[u8]) -> Vec<u8> {
-        element(SEQUENCE, &[element(OBJECT_IDENTIFIER, kind), element(tag, value)].concat())
+        element(
+            SEQUENCE,
+            &[element(OBJECT_IDENTIFIER, kind), element(tag, value)].concat(),
+        )
     }
 
     /// Failure: two subjects have the same text, or a subject ends the field.
     #[test]
     fn a_subject_is_taken_for_another() {
-        let name = |parts: &[Vec<u8>]| text(&parts.iter().flat_map(|part| element(SET, part)).collect::<Vec<u8>>());
+        let name = |parts: &[Vec<u8>]| {
+            text(
+                &parts
+                    .iter()
+                    .flat_map(|part| element(SET, part))
+                    .collect::<Vec<u8>>(),
+            )
+        };
         let (cn, o) = ([0x55, 4, 3], [0x55, 4, 10]);
         assert_eq!(
             name(&[attribute(&o, 19, b"Example"), attribute(&cn, 12, b"alice")]).as_deref(),
@@ -135,7 +159,10 @@ mod tests {
             name(&[attribute(&cn, 12, "a,O=b\r\n\u{e9} ".as_bytes())]).as_deref(),
             Some("CN=a\\,O=b\\0D\\0A\\C3\\A9\\ ")
         );
-        assert_eq!(name(&[attribute(&[0x2a, 0x86, 0x48, 5], 4, &[1])]).as_deref(), Some("1.2.840.5=#040101"));
+        assert_eq!(
+            name(&[attribute(&[0x2a, 0x86, 0x48, 5], 4, &[1])]).as_deref(),
+            Some("1.2.840.5=#040101")
+        );
         let both = [attribute(&cn, 12, b"a"), attribute(&o, 12, b"b")].concat();
         assert_eq!(name(&[both]).as_deref(), Some("CN=a+O=b"));
         assert_eq!(name(&[]).as_deref(), Some(""));

@@ -180,7 +180,10 @@ impl Bounds {
     }
 
     pub(crate) fn with_memory_pressure(self, memory_pressure: &Arc<MemoryPressure>) -> Bounds {
-        Bounds { memory_pressure: Arc::clone(memory_pressure), ..self }
+        Bounds {
+            memory_pressure: Arc::clone(memory_pressure),
+            ..self
+        }
     }
 }
 
@@ -200,7 +203,9 @@ where
     B::Data: Send,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     match runtime {
         Ok(runtime) => {
             runtime.spawn(beside);
@@ -236,7 +241,12 @@ where
     let at_most = loop {
         match next_command(&mut commands, is_retired).await {
             Some(Command::Listen(listener)) => {
-                tokio::spawn(accept(*listener, bounds.clone(), one_more.clone(), Arc::clone(&service)));
+                tokio::spawn(accept(
+                    *listener,
+                    bounds.clone(),
+                    one_more.clone(),
+                    Arc::clone(&service),
+                ));
             }
             Some(Command::Retire) => is_retired = true,
             Some(Command::Stop(within)) => break within,
@@ -244,8 +254,15 @@ where
         }
     };
     drop(one_more);
-    if timeout(limits::STOP_NOTICE.min(at_most), open.closed()).await.is_err() {
-        tracing::info!(connections = open.receiver_count(), ?at_most, "stopping: waiting for requests under way");
+    if timeout(limits::STOP_NOTICE.min(at_most), open.closed())
+        .await
+        .is_err()
+    {
+        tracing::info!(
+            connections = open.receiver_count(),
+            ?at_most,
+            "stopping: waiting for requests under way"
+        );
         let _ = timeout(at_most.saturating_sub(limits::STOP_NOTICE), open.closed()).await;
     }
     End::Stopped
@@ -253,7 +270,10 @@ where
 
 /// Waits for the next command; `None` if there is none any more, or no task is left on a retired
 /// thread.
-async fn next_command(commands: &mut mpsc::UnboundedReceiver<Command>, is_retired: bool) -> Option<Command> {
+async fn next_command(
+    commands: &mut mpsc::UnboundedReceiver<Command>,
+    is_retired: bool,
+) -> Option<Command> {
     if !is_retired {
         return commands.recv().await;
     }
@@ -262,7 +282,11 @@ async fn next_command(commands: &mut mpsc::UnboundedReceiver<Command>, is_retire
             return command;
         }
         // Connections, bodies that are collected for other threads, and connections to origins.
-        if tokio::runtime::Handle::current().metrics().num_alive_tasks() == 0 {
+        if tokio::runtime::Handle::current()
+            .metrics()
+            .num_alive_tasks()
+            == 0
+        {
             return None;
         }
     }
@@ -281,13 +305,29 @@ async fn accept<S, B>(
     B::Data: Send,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
-    let Listener { socket, identity, plain, proxy_protocol, redirect, clients, mut phase } = listener;
+    let Listener {
+        socket,
+        identity,
+        plain,
+        proxy_protocol,
+        redirect,
+        clients,
+        mut phase,
+    } = listener;
     let listener = match socket.accepting() {
         Ok(listener) => listener,
         Err(error) => return tracing::error!(%error, "cannot listen"),
     };
     let limits = Arc::clone(&bounds.limits);
-    let serving = Arc::new(Serving { identity, plain, proxy_protocol, redirect, clients, bounds, service });
+    let serving = Arc::new(Serving {
+        identity,
+        plain,
+        proxy_protocol,
+        redirect,
+        clients,
+        bounds,
+        service,
+    });
     let mut failing = Failing::default();
     let begin = |(stream, peer), place, phase: &PhaseWatch| {
         let connection = connect(stream, peer, Arc::clone(&serving), phase.clone());
@@ -328,7 +368,9 @@ async fn accept<S, B>(
     if phase.is_last() {
         let places = std::iter::from_fn(|| limits.connections.try_acquire());
         let waiting = listener.into_waiting().into_iter().flatten();
-        places.zip(waiting).for_each(|(place, accepted)| begin(accepted, Some(place), &phase));
+        places
+            .zip(waiting)
+            .for_each(|(place, accepted)| begin(accepted, Some(place), &phase));
     }
 }
 
@@ -360,7 +402,10 @@ impl Failing {
     /// Counts one more. Returns their number if a line is due.
     fn again(&mut self) -> Option<u64> {
         self.times += 1;
-        if self.said.is_some_and(|said| said.elapsed() < limits::ACCEPT_WARNING) {
+        if self
+            .said
+            .is_some_and(|said| said.elapsed() < limits::ACCEPT_WARNING)
+        {
             return None;
         }
         self.said = Some(Instant::now());
@@ -386,18 +431,29 @@ impl<F> Serving<F> {
         if !is_client || self.clients.trusted_proxies.trusts(peer) {
             return Ok(None);
         }
-        let Bounds { limits, clients, counters, .. } = &self.bounds;
+        let Bounds {
+            limits,
+            clients,
+            counters,
+            ..
+        } = &self.bounds;
         let share = clients.take(peer.ip(), limits.current().1.connections_per_client());
         if share.is_none() {
             counters.too_many.fetch_add(1, Ordering::Relaxed);
         }
-        share.map(Some).ok_or_else(|| io::ErrorKind::QuotaExceeded.into())
+        share
+            .map(Some)
+            .ok_or_else(|| io::ErrorKind::QuotaExceeded.into())
     }
 }
 
 /// Serves one connection from its first to its last request, or until it is closed for another.
-async fn connect<S, B, F>(socket: ClientSocket, peer: Peer, serving: Arc<Serving<F>>, phase: PhaseWatch)
-where
+async fn connect<S, B, F>(
+    socket: ClientSocket,
+    peer: Peer,
+    serving: Arc<Serving<F>>,
+    phase: PhaseWatch,
+) where
     F: Fn(Client) -> S,
     S: Service<Request<ClientBody>, Response = Response<B>>,
     S::Future: Send + Unpin + 'static,
@@ -408,7 +464,10 @@ where
 {
     // The connections of a trusted proxy are those of many clients: they are not closed for others.
     let is_trusted = serving.clients.trusted_proxies.trusts(peer);
-    let connection = serving.bounds.connections.add(if is_trusted { Peer::Unix } else { peer });
+    let connection = serving
+        .bounds
+        .connections
+        .add(if is_trusted { Peer::Unix } else { peer });
     let activity = Arc::clone(connection.activity());
     tokio::select! {
         biased;
@@ -433,9 +492,16 @@ async fn converse<S, B, F>(
     B::Data: Send,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
-    let Bounds { limits, memory_pressure, counters, .. } = &serving.bounds;
+    let Bounds {
+        limits,
+        memory_pressure,
+        counters,
+        ..
+    } = &serving.bounds;
     let (timeouts, most) = &limits.current();
-    let Ok(_share) = serving.count(peer, !serving.proxy_protocol) else { return };
+    let Ok(_share) = serving.count(peer, !serving.proxy_protocol) else {
+        return;
+    };
     let begin = timeout(timeouts.client_header, begin(&mut socket, &serving));
     let begun = tokio::select! {
         biased;
@@ -456,7 +522,9 @@ async fn converse<S, B, F>(
     if client.is_some() {
         open.set_client(peer);
     }
-    let Ok(_share_behind_proxy) = serving.count(peer, serving.proxy_protocol) else { return };
+    let Ok(_share_behind_proxy) = serving.count(peer, serving.proxy_protocol) else {
+        return;
+    };
     let (mut client, mut before) = begin_client(peer, &serving, (*timeouts, *most));
     let stream = WriteTimeout::new(socket, memory_pressure, timeouts.client_send);
     let limits = (*timeouts, *most, &**memory_pressure);
@@ -467,7 +535,9 @@ async fn converse<S, B, F>(
             false => http1((stream, before, *most), service, open.activity(), phase).await,
         };
     };
-    let Some(identity) = identity.get() else { return };
+    let Some(identity) = identity.get() else {
+        return;
+    };
     let shaken = tokio::select! {
         biased;
         shaken = shake_hands(stream, identity, &serving.bounds) => shaken,
@@ -485,7 +555,15 @@ async fn converse<S, B, F>(
     let service = (serving.service)(client);
     match stream.get_ref().1.alpn_protocol() {
         Some(tls::H2) => Box::pin(http2(stream, service, limits, open.activity(), phase)).await,
-        _ => Box::pin(http1((stream, before, *most), service, open.activity(), phase)).await,
+        _ => {
+            Box::pin(http1(
+                (stream, before, *most),
+                service,
+                open.activity(),
+                phase,
+            ))
+            .await
+        }
     }
 }
 
@@ -496,14 +574,22 @@ async fn closing(phase: &mut PhaseWatch) {
 }
 
 /// Returns the client of a connection, before TLS, and what stands before hyper.
-fn begin_client<F>(peer: Peer, serving: &Serving<F>, (timeouts, limits): (Timeouts, HttpLimits)) -> (Client, Before) {
+fn begin_client<F>(
+    peer: Peer,
+    serving: &Serving<F>,
+    (timeouts, limits): (Timeouts, HttpLimits),
+) -> (Client, Before) {
     let trusted = TrustedPeer::new(&serving.clients.trusted_proxies, peer);
     let (interims, switch) = (InformationalResponses::default(), Switch::default());
     let is_secure = serving.identity.is_some();
     let redirects = serving.redirect.is_some();
-    let plain = serving.plain.as_ref().map(|plain| plain.of_client(&trusted, peer.ip(), redirects, limits.headers()));
+    let plain = serving
+        .plain
+        .as_ref()
+        .map(|plain| plain.of_client(&trusted, peer.ip(), redirects, limits.headers()));
     let observer = serving.clients.observer.as_ref();
-    let observed = observer.map(|observer| ObservedClient::new(observer, peer, trusted.clone(), is_secure));
+    let observed =
+        observer.map(|observer| ObservedClient::new(observer, peer, trusted.clone(), is_secure));
     let client = Client {
         peer,
         trusted,
@@ -516,7 +602,14 @@ fn begin_client<F>(peer: Peer, serving: &Serving<F>, (timeouts, limits): (Timeou
         limits,
     };
     let head = PartialHead::new(&serving.bounds.counters.partial_heads, peer.ip());
-    let before = Before { interims, plain, client: observed, timeouts, switch, head };
+    let before = Before {
+        interims,
+        plain,
+        client: observed,
+        timeouts,
+        switch,
+        head,
+    };
     (client, before)
 }
 
@@ -526,9 +619,14 @@ async fn shake_hands<T: AsyncRead + AsyncWrite + Unpin>(
     identity: &Identity,
     bounds: &Bounds,
 ) -> Option<TlsStream<T>> {
-    let handshake =
-        timeout(bounds.limits.timeouts().tls_handshake, TlsAcceptor::from(identity.current()).accept(stream));
-    match handshake.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
+    let handshake = timeout(
+        bounds.limits.timeouts().tls_handshake,
+        TlsAcceptor::from(identity.current()).accept(stream),
+    );
+    match handshake
+        .await
+        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    {
         Ok(stream) => Some(stream),
         Err(error) => {
             bounds.counters.no_tls.fetch_add(1, Ordering::Relaxed);
@@ -540,13 +638,27 @@ async fn shake_hands<T: AsyncRead + AsyncWrite + Unpin>(
 
 /// Reads the beginning of a connection: the client that the PROXY protocol names, and whether the
 /// client uses HTTP/2 without TLS.
-async fn begin<F>(socket: &mut ClientSocket, serving: &Serving<F>) -> io::Result<(Option<SocketAddr>, bool)> {
-    let client = if serving.proxy_protocol { socket.read_proxy_header().await? } else { None };
-    Ok((client, serving.identity.is_none() && socket.begins_http2().await?))
+async fn begin<F>(
+    socket: &mut ClientSocket,
+    serving: &Serving<F>,
+) -> io::Result<(Option<SocketAddr>, bool)> {
+    let client = if serving.proxy_protocol {
+        socket.read_proxy_header().await?
+    } else {
+        None
+    };
+    Ok((
+        client,
+        serving.identity.is_none() && socket.begins_http2().await?,
+    ))
 }
 
 async fn http1<S, B>(
-    (stream, before, limits): (impl AsyncRead + AsyncWrite + Send + Unpin + 'static, Before, HttpLimits),
+    (stream, before, limits): (
+        impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        Before,
+        HttpLimits,
+    ),
     service: S,
     activity: &Arc<Activity>,
     mut phase: PhaseWatch,
@@ -560,14 +672,23 @@ async fn http1<S, B>(
     // Not pipeline_flush: with it, hyper buffers a response without bound while the client does not
     // read.
     let exchanges = Exchanges::new(limits.keepalive_requests(), phase.is_draining(), activity);
-    let (headers, client, switch) = (limits.headers(), before.client.clone(), before.switch.clone());
+    let (headers, client, switch) = (
+        limits.headers(),
+        before.client.clone(),
+        before.switch.clone(),
+    );
     let service = Counted::new(service, &exchanges);
     let mut http1 = http1::Builder::new();
-    http1.max_header_size(headers.bytes()).max_buf_size(headers.buffer());
+    http1
+        .max_header_size(headers.bytes())
+        .max_buf_size(headers.buffer());
     if let Some(fields) = headers.fields_to_set() {
         http1.max_headers(fields);
     }
-    let connection = http1.serve_connection(TokioIo::new(ClientStream::new(stream, before, exchanges)), service);
+    let connection = http1.serve_connection(
+        TokioIo::new(ClientStream::new(stream, before, exchanges)),
+        service,
+    );
     let mut connection = std::pin::pin!(connection.with_upgrades());
     let ended = tokio::select! {
         biased;
@@ -581,7 +702,10 @@ async fn http1<S, B>(
     if let (Err(error), Some(client)) = (&ended, client)
         && error.is_parse()
     {
-        client.malformed(if error.is_parse_too_large() { 431 } else { 400 }, &error.to_string());
+        client.malformed(
+            if error.is_parse_too_large() { 431 } else { 400 },
+            &error.to_string(),
+        );
     }
     said(ended);
     // Its place and its share of a stop are those of the connection.
@@ -605,6 +729,10 @@ mod tests {
             said.extend(failing.again());
             sleep(limits::ACCEPT_PAUSE).await;
         }
-        assert_eq!(said, [1, 20, 20, 20, 20], "the first at once, then the number of a second");
+        assert_eq!(
+            said,
+            [1, 20, 20, 20, 20],
+            "the first at once, then the number of a second"
+        );
     }
 }

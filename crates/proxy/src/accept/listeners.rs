@@ -55,7 +55,11 @@ pub struct Bound {
 impl Bound {
     /// Binds the listener, unless `inherited` has its socket already: another process bound it,
     /// with the permissions that it has, and its file is not removed at the end.
-    pub(crate) fn new(config: &ListenConfig, is_secure: bool, inherited: Option<ListenSocket>) -> Result<Bound, Error> {
+    pub(crate) fn new(
+        config: &ListenConfig,
+        is_secure: bool,
+        inherited: Option<ListenSocket>,
+    ) -> Result<Bound, Error> {
         match inherited {
             Some(socket) => Bound::on(socket, config, is_secure, false),
             None => Bound::beside(&[], config, is_secure),
@@ -63,23 +67,42 @@ impl Bound {
     }
 
     /// Binds the listener. Its address may overlap those of sockets that are about to close.
-    pub(crate) fn beside(closing: &[&ListenSocket], config: &ListenConfig, is_secure: bool) -> Result<Bound, Error> {
+    pub(crate) fn beside(
+        closing: &[&ListenSocket],
+        config: &ListenConfig,
+        is_secure: bool,
+    ) -> Result<Bound, Error> {
         let socket = ListenSocket::bind(config, closing);
-        let socket = socket.map_err(|error| Error::listen(setting(is_secure), &config.address, error))?;
+        let socket =
+            socket.map_err(|error| Error::listen(setting(is_secure), &config.address, error))?;
         Bound::on(socket, config, is_secure, true)
     }
 
-    fn on(socket: ListenSocket, config: &ListenConfig, is_secure: bool, is_own: bool) -> Result<Bound, Error> {
+    fn on(
+        socket: ListenSocket,
+        config: &ListenConfig,
+        is_secure: bool,
+        is_own: bool,
+    ) -> Result<Bound, Error> {
         let setting = setting(is_secure);
-        let local = socket.local().map_err(|error| Error::setting(setting, Problem::Listener(error)))?;
+        let local = socket
+            .local()
+            .map_err(|error| Error::setting(setting, Problem::Listener(error)))?;
         let file = if is_own { SocketFile::of(config) } else { None };
-        Ok(Bound { config: config.clone(), socket, is_secure, local, file })
+        Ok(Bound {
+            config: config.clone(),
+            socket,
+            is_secure,
+            local,
+            file,
+        })
     }
 
     /// Returns the listener with another configuration of the same address, on the same socket.
     pub(crate) fn again(&self, config: &ListenConfig, is_secure: bool) -> Result<Bound, Error> {
         let socket = self.socket.try_clone();
-        let socket = socket.map_err(|error| Error::listen(setting(is_secure), &config.address, error))?;
+        let socket =
+            socket.map_err(|error| Error::listen(setting(is_secure), &config.address, error))?;
         Bound::new(config, is_secure, Some(socket))
     }
 
@@ -101,13 +124,25 @@ impl Bound {
 
 /// Returns the listeners of a configuration, each with true for TLS.
 pub(crate) fn configured(config: &HttpConfig) -> impl Iterator<Item = (&ListenConfig, bool)> {
-    let secure = config.tls.iter().flat_map(|tls| &tls.listen).map(|listen| (listen, true));
-    config.listen.iter().map(|listen| (listen, false)).chain(secure)
+    let secure = config
+        .tls
+        .iter()
+        .flat_map(|tls| &tls.listen)
+        .map(|listen| (listen, true));
+    config
+        .listen
+        .iter()
+        .map(|listen| (listen, false))
+        .chain(secure)
 }
 
 /// Returns the setting of listeners.
 pub(crate) fn setting(is_secure: bool) -> &'static str {
-    if is_secure { "[http.tls] listen" } else { "[http] listen" }
+    if is_secure {
+        "[http.tls] listen"
+    } else {
+        "[http] listen"
+    }
 }
 
 /// The file of a Unix socket. It is removed when it is dropped, if it is still the same file.
@@ -121,9 +156,11 @@ pub(crate) struct SocketFile {
 impl SocketFile {
     /// Sets its permissions.
     pub(crate) fn set_mode(&self, mode: u32) {
-        let mode_now = std::fs::metadata(&self.path).map(|found| found.permissions().mode() & 0o7777);
+        let mode_now =
+            std::fs::metadata(&self.path).map(|found| found.permissions().mode() & 0o7777);
         if mode_now.ok() != Some(mode)
-            && let Err(error) = std::fs::set_permissions(&self.path, std::fs::Permissions::from_mode(mode))
+            && let Err(error) =
+                std::fs::set_permissions(&self.path, std::fs::Permissions::from_mode(mode))
         {
             tracing::error!(path = %self.path.display(), %error, "the permissions of the socket file stay as they were");
         }
@@ -131,8 +168,13 @@ impl SocketFile {
 
     /// Returns the file of a listener that was just bound; `None` for TCP.
     pub(crate) fn of(config: &ListenConfig) -> Option<SocketFile> {
-        let ListenAddress::Unix(path) = &config.address else { return None };
-        Some(SocketFile { path: path.clone(), identity: identity(path)? })
+        let ListenAddress::Unix(path) = &config.address else {
+            return None;
+        };
+        Some(SocketFile {
+            path: path.clone(),
+            identity: identity(path)?,
+        })
     }
 
     /// Leaves the file in place: another process listens on its socket.
@@ -150,7 +192,9 @@ impl Drop for SocketFile {
 }
 
 fn identity(path: &Path) -> Option<(u64, u64)> {
-    std::fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino()))
+    std::fs::symlink_metadata(path)
+        .ok()
+        .map(|found| (found.dev(), found.ino()))
 }
 
 #[cfg(test)]
@@ -159,7 +203,10 @@ mod tests {
     use crate::base::listen_address::SOCKET_MODE;
 
     fn config(path: &Path, mode: u32) -> ListenConfig {
-        ListenConfig { mode, ..ListenAddress::Unix(path.to_owned()).into() }
+        ListenConfig {
+            mode,
+            ..ListenAddress::Unix(path.to_owned()).into()
+        }
     }
 
     /// Failure: a restart after a kill fails; a second process steals the socket of the first, or
@@ -169,21 +216,33 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("http.sock");
         let bound = Bound::new(&config(&path, 0o600), false, None).unwrap();
-        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        let refused = Bound::new(&config(&path, SOCKET_MODE), false, None).err().expect("a refusal").to_string();
+        assert_eq!(
+            std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+        let refused = Bound::new(&config(&path, SOCKET_MODE), false, None)
+            .err()
+            .expect("a refusal")
+            .to_string();
         assert!(refused.contains("is in use"), "{refused}");
         drop(bound.socket);
         // The file of a process that was killed.
         std::fs::hard_link(&path, folder.path().join("kept.sock")).unwrap();
         let again = Bound::new(&config(&path, SOCKET_MODE), false, None).unwrap();
-        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, SOCKET_MODE);
+        assert_eq!(
+            std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            SOCKET_MODE
+        );
         // The end of the first does not remove the file of the second.
         drop(bound.file);
         assert!(path.exists());
         drop(again);
         assert!(!path.exists());
         std::fs::write(&path, "text").unwrap();
-        let refused = Bound::new(&config(&path, SOCKET_MODE), false, None).err().expect("a refusal").to_string();
+        let refused = Bound::new(&config(&path, SOCKET_MODE), false, None)
+            .err()
+            .expect("a refusal")
+            .to_string();
         assert!(refused.contains("no socket") && path.exists(), "{refused}");
     }
 }

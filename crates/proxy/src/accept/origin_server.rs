@@ -40,7 +40,8 @@ impl OriginServer {
             let listener = listener.try_clone().map_err(of_listener)?;
             let (control, commands) = listen::Control::new();
             control.listen(listen::Listener::simple(listener, watch.clone()));
-            let bounds = listen::Bounds::new(&LiveLimits::new(Timeouts::default(), HttpLimits::default()));
+            let bounds =
+                listen::Bounds::new(&LiveLimits::new(Timeouts::default(), HttpLimits::default()));
             let thread = std::thread::Builder::new()
                 .name("origin".to_owned())
                 .spawn(move || {
@@ -52,7 +53,11 @@ impl OriginServer {
             Ok::<_, Error>((control, thread))
         };
         let threads = (0..threads.max(1)).map(thread).collect::<Result<_, _>>()?;
-        Ok(OriginServer { local, phase, threads })
+        Ok(OriginServer {
+            local,
+            phase,
+            threads,
+        })
     }
 
     /// Returns the address that it listens on.
@@ -71,7 +76,9 @@ impl OriginServer {
     pub fn stop(self) {
         self.phase.begin(Phase::Closing);
         let (controls, threads): (Vec<_>, Vec<_>) = self.threads.into_iter().unzip();
-        controls.iter().for_each(|control| control.stop(limits::STOP_GRACE));
+        controls
+            .iter()
+            .for_each(|control| control.stop(limits::STOP_GRACE));
         threads.into_iter().for_each(|thread| drop(thread.join()));
     }
 }
@@ -79,5 +86,9 @@ impl OriginServer {
 async fn respond(request: Request<ClientBody>) -> Result<Response<OriginBody>, BodyError> {
     let root = PathAndQuery::from_static("/");
     let target = request.uri().path_and_query().unwrap_or(&root);
-    Ok(generated_origin::respond(request.method(), target, request.headers()).await.map(OriginBody::Generated))
+    Ok(
+        generated_origin::respond(request.method(), target, request.headers())
+            .await
+            .map(OriginBody::Generated),
+    )
 }

@@ -24,13 +24,21 @@ pub struct Preflight {
 impl Preflight {
     /// Returns checks without a problem. `is_running` is true if a node runs with the same file.
     pub fn new(is_running: bool) -> Preflight {
-        Preflight { is_running, is_listening: false, held: Vec::new(), problems: Vec::new() }
+        Preflight {
+            is_running,
+            is_listening: false,
+            held: Vec::new(),
+            problems: Vec::new(),
+        }
     }
 
     /// Returns the checks of a process that replaces another one: it has its listeners for HTTP
     /// already. To bind their addresses again may need a right that only the first process had.
     pub fn of_upgrade() -> Preflight {
-        Preflight { is_listening: true, ..Preflight::new(true) }
+        Preflight {
+            is_listening: true,
+            ..Preflight::new(true)
+        }
     }
 
     /// Returns the problems, one line each, and closes what was opened.
@@ -40,11 +48,16 @@ impl Preflight {
 
     /// Adds a problem.
     pub fn add(&mut self, problem: Option<impl ToString>) {
-        self.problems.extend(problem.map(|problem| problem.to_string()));
+        self.problems
+            .extend(problem.map(|problem| problem.to_string()));
     }
 
     /// Keeps what was opened until the end, or adds the problem.
-    pub fn hold<T: Any, P: ToString>(&mut self, opened: io::Result<T>, problem: impl FnOnce(io::Error) -> P) {
+    pub fn hold<T: Any, P: ToString>(
+        &mut self,
+        opened: io::Result<T>,
+        problem: impl FnOnce(io::Error) -> P,
+    ) {
         match opened {
             Ok(opened) => self.held.push(Box::new(opened)),
             Err(error) if self.is_running && is_in_use(&error) => {}
@@ -63,7 +76,9 @@ impl Preflight {
             return;
         }
         let opened = ListenSocket::bind(listen, &[]).map(|socket| (socket, SocketFile::of(listen)));
-        self.hold(opened, |error| Error::listen(setting, &listen.address, error));
+        self.hold(opened, |error| {
+            Error::listen(setting, &listen.address, error)
+        });
     }
 
     /// Opens the file of a disk tier, if there is one.
@@ -76,5 +91,8 @@ impl Preflight {
 }
 
 fn is_in_use(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::AddrInUse | io::ErrorKind::WouldBlock)
+    matches!(
+        error.kind(),
+        io::ErrorKind::AddrInUse | io::ErrorKind::WouldBlock
+    )
 }

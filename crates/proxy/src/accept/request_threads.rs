@@ -57,7 +57,10 @@ impl ThreadGroup {
 
     /// Makes each thread accept the connections of one of these listeners.
     pub(crate) fn listen(&self, listeners: impl IntoIterator<Item = Listener>) {
-        self.0.iter().zip(listeners).for_each(|(thread, listener)| thread.control.listen(listener));
+        self.0
+            .iter()
+            .zip(listeners)
+            .for_each(|(thread, listener)| thread.control.listen(listener));
     }
 }
 
@@ -98,7 +101,8 @@ impl RequestThreads {
         while group.len() < count {
             let is_free = |number: &usize| inner.running.iter().all(|(taken, _)| taken != number);
             let number = (0..limits::THREADS).find(is_free);
-            let number = number.ok_or_else(|| Error::setting("[http] threads", Problem::ThreadsBusy))?;
+            let number =
+                number.ok_or_else(|| Error::setting("[http] threads", Problem::ThreadsBusy))?;
             let (thread, running) = self.start(number)?;
             inner.running.push((number, running));
             group.push(Arc::new(thread));
@@ -110,7 +114,11 @@ impl RequestThreads {
         let (control, commands) = Control::new();
         // The first thread is never retired, so it has the work that is of no connection.
         let watched = (number == 0).then(|| Arc::clone(&self.identity));
-        let (proxy, bounds, on_end) = (Arc::clone(&self.proxy), self.bounds.clone(), Arc::clone(&self.on_end));
+        let (proxy, bounds, on_end) = (
+            Arc::clone(&self.proxy),
+            self.bounds.clone(),
+            Arc::clone(&self.on_end),
+        );
         let serve = move || {
             threads::enter(number);
             let checks = check_origins(Arc::downgrade(&proxy), number == 0);
@@ -127,8 +135,13 @@ impl RequestThreads {
                 first.into_iter().for_each(|on_end| on_end());
             }
         };
-        let thread = std::thread::Builder::new().name(format!("http{number}")).spawn(serve);
-        Ok((RequestThread { number, control }, thread.map_err(Error::Thread)?))
+        let thread = std::thread::Builder::new()
+            .name(format!("http{number}"))
+            .spawn(serve);
+        Ok((
+            RequestThread { number, control },
+            thread.map_err(Error::Thread)?,
+        ))
     }
 
     /// Retires the threads that are not in this group. Its listeners are served already, and others
@@ -136,8 +149,19 @@ impl RequestThreads {
     pub(crate) fn serve(&self, group: Arc<ThreadGroup>) {
         let mut inner = self.inner();
         let before = std::mem::replace(&mut inner.serving, group);
-        let is_kept = |thread: &&Arc<RequestThread>| inner.serving.0.iter().any(|kept| kept.number == thread.number);
-        let retired: Vec<_> = before.0.iter().filter(|thread| !is_kept(thread)).cloned().collect();
+        let is_kept = |thread: &&Arc<RequestThread>| {
+            inner
+                .serving
+                .0
+                .iter()
+                .any(|kept| kept.number == thread.number)
+        };
+        let retired: Vec<_> = before
+            .0
+            .iter()
+            .filter(|thread| !is_kept(thread))
+            .cloned()
+            .collect();
         let Inner { retired: all, .. } = &mut *inner;
         all.retain(|thread| !thread.control.has_ended());
         retired.iter().for_each(|thread| thread.control.retire());
@@ -147,7 +171,12 @@ impl RequestThreads {
     /// Ends all threads when their connections have ended, and at the latest after this time.
     pub(crate) fn stop(&self, within: Duration) {
         let inner = self.inner();
-        inner.serving.0.iter().chain(&inner.retired).for_each(|thread| thread.control.stop(within));
+        inner
+            .serving
+            .0
+            .iter()
+            .chain(&inner.retired)
+            .for_each(|thread| thread.control.stop(within));
     }
 
     /// Waits for the end of all threads.

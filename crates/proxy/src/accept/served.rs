@@ -80,7 +80,10 @@ struct Planned {
 impl ListenerPlan {
     /// Returns the actual addresses, each with true for TLS.
     pub(crate) fn addresses(&self) -> Vec<(ListenAddress, bool)> {
-        self.0.iter().map(|planned| planned.address.clone()).collect()
+        self.0
+            .iter()
+            .map(|planned| planned.address.clone())
+            .collect()
     }
 }
 
@@ -96,9 +99,16 @@ pub struct HttpListenerSocket {
 }
 
 impl ServedListeners {
-    pub(crate) fn new(proxy: &Arc<Proxy>, identity: &Arc<OnceLock<Arc<Identity>>>) -> ServedListeners {
+    pub(crate) fn new(
+        proxy: &Arc<Proxy>,
+        identity: &Arc<OnceLock<Arc<Identity>>>,
+    ) -> ServedListeners {
         let (proxy, identity) = (Arc::clone(proxy), Arc::clone(identity));
-        ServedListeners { inner: Mutex::default(), proxy, identity }
+        ServedListeners {
+            inner: Mutex::default(),
+            proxy,
+            identity,
+        }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -115,7 +125,15 @@ impl ServedListeners {
         config: &HttpConfig,
         (observer, threads): (&Arc<Observer>, &Arc<ThreadGroup>),
     ) -> Result<ListenerPlan, Error> {
-        self.prepare(bound.0.into_iter().map(|bound| (None, Some(bound))).collect(), config, (observer, threads))
+        self.prepare(
+            bound
+                .0
+                .into_iter()
+                .map(|bound| (None, Some(bound)))
+                .collect(),
+            config,
+            (observer, threads),
+        )
     }
 
     /// Plans the listeners of another configuration, and binds those that are new. A listener that
@@ -131,18 +149,32 @@ impl ServedListeners {
         let inner = self.inner();
         let mut is_taken = vec![false; inner.listeners.len()];
         let mut parts = Vec::new();
-        let is_gone =
-            |served: &&Served| configured(config).all(|(listen, _)| listen.address != served.bound.config.address);
-        let closing: Vec<_> = inner.listeners.iter().filter(is_gone).map(|served| served.bound.socket()).collect();
+        let is_gone = |served: &&Served| {
+            configured(config).all(|(listen, _)| listen.address != served.bound.config.address)
+        };
+        let closing: Vec<_> = inner
+            .listeners
+            .iter()
+            .filter(is_gone)
+            .map(|served| served.bound.socket())
+            .collect();
         for (listen, is_secure) in configured(config) {
-            let bounds = || inner.listeners.iter().map(|served| &served.bound).enumerate();
+            let bounds = || {
+                inner
+                    .listeners
+                    .iter()
+                    .map(|served| &served.bound)
+                    .enumerate()
+            };
             let stays = |bound: &Bound| bound.config == *listen && bound.is_secure() == is_secure;
             let is_there = |bound: &Bound| {
                 let port = listen.address.tcp().map(|address| address.port());
                 bound.config.address == listen.address && port != Some(0)
             };
             let same = bounds().find(|(at, bound)| !is_taken[*at] && stays(bound));
-            let part = match same.or_else(|| bounds().find(|(at, bound)| !is_taken[*at] && is_there(bound))) {
+            let part = match same
+                .or_else(|| bounds().find(|(at, bound)| !is_taken[*at] && is_there(bound)))
+            {
                 Some((at, bound)) if stays(bound) => (Some(at), None),
                 Some((at, bound)) => (Some(at), Some(bound.again(listen, is_secure)?)),
                 None => (None, Some(Bound::beside(&closing, listen, is_secure)?)),
@@ -164,42 +196,78 @@ impl ServedListeners {
         let inner = self.inner();
         let running = |at: Option<usize>| at.and_then(|at| inner.listeners.get(at));
         let bound = |part: &(Option<usize>, Option<Bound>)| {
-            let bound = part.1.as_ref().or(running(part.0).map(|served| &served.bound));
+            let bound = part
+                .1
+                .as_ref()
+                .or(running(part.0).map(|served| &served.bound));
             bound.map(|bound| (bound.local().clone(), bound.is_secure()))
         };
         let addresses: Vec<_> = parts.iter().filter_map(bound).collect();
-        let https = addresses.iter().filter(|(_, is_secure)| *is_secure).find_map(|(address, _)| address.tcp());
-        let redirect = HttpsRedirect { port: https.map_or(443, |address| address.port()) };
+        let https = addresses
+            .iter()
+            .filter(|(_, is_secure)| *is_secure)
+            .find_map(|(address, _)| address.tcp());
+        let redirect = HttpsRedirect {
+            port: https.map_or(443, |address| address.port()),
+        };
         let trusted_proxies = Arc::new(config.trusted_proxies.clone());
-        let clients = ClientSettings { trusted_proxies, observer: Some(Arc::clone(observer)) };
+        let clients = ClientSettings {
+            trusted_proxies,
+            observer: Some(Arc::clone(observer)),
+        };
         let mut planned = Vec::new();
         for ((at, mut bound), address) in parts.into_iter().zip(addresses) {
             let redirect = (config.redirect_to_https && !address.1).then_some(redirect);
             let subject_field = config.subject_field().filter(|_| address.1).cloned();
             let (clients, threads) = (clients.clone(), Arc::clone(threads));
-            let settings = ListenerSettings { redirect, clients, subject_field, threads };
+            let settings = ListenerSettings {
+                redirect,
+                clients,
+                subject_field,
+                threads,
+            };
             if let (None, Some(served)) = (&bound, running(at))
                 && !served.settings.is_same(&settings)
             {
                 bound = Some(served.bound.again(&served.bound.config, address.1)?);
             }
-            let next = bound.map(|bound| self.serving(bound, settings)).transpose()?;
-            planned.push(Planned { running: at, next, address });
+            let next = bound
+                .map(|bound| self.serving(bound, settings))
+                .transpose()?;
+            planned.push(Planned {
+                running: at,
+                next,
+                address,
+            });
         }
         Ok(ListenerPlan(planned))
     }
 
     /// Returns a listener with its parts for all threads: a free one accepts.
-    fn serving(&self, bound: Bound, settings: ListenerSettings) -> Result<(Served, Vec<Listener>), Error> {
+    fn serving(
+        &self,
+        bound: Bound,
+        settings: ListenerSettings,
+    ) -> Result<(Served, Vec<Listener>), Error> {
         let (phase, watch) = PhaseSwitch::new();
         let part = |_| {
             let socket = bound.socket().try_clone();
-            let socket =
-                socket.map_err(|error| Error::setting(setting(bound.is_secure()), Problem::Listener(error)))?;
+            let socket = socket.map_err(|error| {
+                Error::setting(setting(bound.is_secure()), Problem::Listener(error))
+            })?;
             Ok(self.listener(&bound, socket, &settings, watch.clone()))
         };
-        let parts = (0..settings.threads.count()).map(part).collect::<Result<_, Error>>()?;
-        Ok((Served { bound, settings, phase }, parts))
+        let parts = (0..settings.threads.count())
+            .map(part)
+            .collect::<Result<_, Error>>()?;
+        Ok((
+            Served {
+                bound,
+                settings,
+                phase,
+            },
+            parts,
+        ))
     }
 
     fn listener(
@@ -225,17 +293,28 @@ impl ServedListeners {
     /// Serves the listeners of a plan. Those that are not in it, or replaced, drain.
     pub(crate) fn apply(&self, ListenerPlan(planned): ListenerPlan) {
         let mut inner = self.inner();
-        let mut before: Vec<_> = std::mem::take(&mut inner.listeners).into_iter().map(Some).collect();
+        let mut before: Vec<_> = std::mem::take(&mut inner.listeners)
+            .into_iter()
+            .map(Some)
+            .collect();
         for Planned { running, next, .. } in planned {
-            let running = running.and_then(|at| before.get_mut(at)).and_then(Option::take);
+            let running = running
+                .and_then(|at| before.get_mut(at))
+                .and_then(Option::take);
             let Some((mut next, parts)) = next else {
                 inner.listeners.extend(running);
                 continue;
             };
             next.settings.threads.listen(parts);
-            if let Some(Served { mut bound, phase, .. }) = running {
+            if let Some(Served {
+                mut bound, phase, ..
+            }) = running
+            {
                 next.bound.file = next.bound.file.or_else(|| bound.file.take());
-                next.bound.file.iter().for_each(|file| file.set_mode(next.bound.config.mode));
+                next.bound
+                    .file
+                    .iter()
+                    .for_each(|file| file.set_mode(next.bound.config.mode));
                 phase.begin(Phase::Draining);
                 inner.removed.push(phase);
             }
@@ -250,13 +329,21 @@ impl ServedListeners {
 
     /// Returns the actual addresses, each with true for TLS.
     pub(crate) fn addresses(&self) -> Vec<(ListenAddress, bool)> {
-        self.inner().listeners.iter().map(|served| (served.bound.local().clone(), served.bound.is_secure())).collect()
+        self.inner()
+            .listeners
+            .iter()
+            .map(|served| (served.bound.local().clone(), served.bound.is_secure()))
+            .collect()
     }
 
     /// Begins a phase of all listeners.
     pub(crate) fn begin(&self, phase: Phase) {
         let inner = self.inner();
-        let all = inner.listeners.iter().map(|served| &served.phase).chain(&inner.removed);
+        let all = inner
+            .listeners
+            .iter()
+            .map(|served| &served.phase)
+            .chain(&inner.removed);
         all.for_each(|switch| switch.begin(phase));
     }
 
@@ -264,7 +351,11 @@ impl ServedListeners {
     pub(crate) fn sockets(&self) -> std::io::Result<Vec<HttpListenerSocket>> {
         let handed = |Served { bound, .. }: &Served| {
             let (socket, owns_file) = (bound.socket().try_clone()?, bound.file.is_some());
-            Ok(HttpListenerSocket { socket, owns_file, is_secure: bound.is_secure() })
+            Ok(HttpListenerSocket {
+                socket,
+                owns_file,
+                is_secure: bound.is_secure(),
+            })
         };
         self.inner().listeners.iter().map(handed).collect()
     }
@@ -277,7 +368,11 @@ impl ServedListeners {
     /// Leaves the socket files in place at the end.
     pub(crate) fn leave_files(&self) {
         let mut inner = self.inner();
-        inner.listeners.iter_mut().filter_map(|served| served.bound.file.take()).for_each(SocketFile::leave);
+        inner
+            .listeners
+            .iter_mut()
+            .filter_map(|served| served.bound.file.take())
+            .for_each(SocketFile::leave);
     }
 
     /// Removes the files at these paths at the end, and gives them the mode of the configuration.
@@ -287,7 +382,10 @@ impl ServedListeners {
                 && paths.contains(path)
             {
                 bound.file = SocketFile::of(&bound.config);
-                bound.file.iter().for_each(|file| file.set_mode(bound.config.mode));
+                bound
+                    .file
+                    .iter()
+                    .for_each(|file| file.set_mode(bound.config.mode));
             }
         }
     }

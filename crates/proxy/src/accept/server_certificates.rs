@@ -27,12 +27,18 @@ impl ServerCertificates {
     ///
     /// # Errors
     /// One line: the file and its problem.
-    pub(crate) fn read(config: &TlsConfig, provider: &CryptoProvider) -> Result<ServerCertificates, Error> {
+    pub(crate) fn read(
+        config: &TlsConfig,
+        provider: &CryptoProvider,
+    ) -> Result<ServerCertificates, Error> {
         let mut by_name = HashMap::default();
         let fallback = Arc::new(read("[http.tls]", &config.certificate, provider)?);
         add(&mut by_name, &fallback);
         for files in &config.certificates {
-            add(&mut by_name, &Arc::new(read("[[http.tls.certificates]]", files, provider)?));
+            add(
+                &mut by_name,
+                &Arc::new(read("[[http.tls.certificates]]", files, provider)?),
+            );
         }
         Ok(ServerCertificates { fallback, by_name })
     }
@@ -40,37 +46,65 @@ impl ServerCertificates {
     fn of_name(&self, name: &str) -> &Arc<CertifiedKey> {
         let name = name.to_ascii_lowercase();
         let below = || self.by_name.get(&format!("*.{}", name.split_once('.')?.1));
-        self.by_name.get(&name).or_else(below).unwrap_or(&self.fallback)
+        self.by_name
+            .get(&name)
+            .or_else(below)
+            .unwrap_or(&self.fallback)
     }
 }
 
 impl ResolvesServerCert for ServerCertificates {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(hello.server_name().map_or(&self.fallback, |name| self.of_name(name))))
+        Some(Arc::clone(
+            hello
+                .server_name()
+                .map_or(&self.fallback, |name| self.of_name(name)),
+        ))
     }
 }
 
 /// Adds the names of a certificate that no earlier one has.
 fn add(by_name: &mut HashMap<String, Arc<CertifiedKey>>, certificate: &Arc<CertifiedKey>) {
     // A certificate that this parser refuses has no names, and may still be the fallback.
-    let Some(Ok(parsed)) = certificate.cert.first().map(EndEntityCert::try_from) else { return };
+    let Some(Ok(parsed)) = certificate.cert.first().map(EndEntityCert::try_from) else {
+        return;
+    };
     for name in parsed.valid_dns_names() {
-        by_name.entry(name.to_ascii_lowercase()).or_insert_with(|| Arc::clone(certificate));
+        by_name
+            .entry(name.to_ascii_lowercase())
+            .or_insert_with(|| Arc::clone(certificate));
     }
 }
 
-fn read(table: &str, files: &CertificateFiles, provider: &CryptoProvider) -> Result<CertifiedKey, Error> {
+fn read(
+    table: &str,
+    files: &CertificateFiles,
+    provider: &CryptoProvider,
+) -> Result<CertifiedKey, Error> {
     let (certificate, key) = (format!("{table} certificate"), format!("{table} key"));
     let of_file = |setting: &str, path: &Path, error: pem::Error| {
-        Error::setting(setting, Problem::Pem { path: path.to_owned(), error })
+        Error::setting(
+            setting,
+            Problem::Pem {
+                path: path.to_owned(),
+                error,
+            },
+        )
     };
     let of_certificate = |error| of_file(&certificate, &files.certificate, error);
     let chain = CertificateDer::pem_file_iter(&files.certificate).map_err(of_certificate)?;
-    let chain = chain.collect::<Result<Vec<_>, _>>().map_err(of_certificate)?;
+    let chain = chain
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(of_certificate)?;
     if chain.is_empty() {
-        return Err(Error::setting(certificate, Problem::NoCertificate(files.certificate.clone())));
+        return Err(Error::setting(
+            certificate,
+            Problem::NoCertificate(files.certificate.clone()),
+        ));
     }
-    let private = PrivateKeyDer::from_pem_file(&files.key).map_err(|error| of_file(&key, &files.key, error))?;
-    CertifiedKey::from_der(chain, private, provider)
-        .map_err(|error| Error::setting(format!("{table} certificate and key"), Problem::Tls(error)))
+    let private = PrivateKeyDer::from_pem_file(&files.key)
+        .map_err(|error| of_file(&key, &files.key, error))?;
+    CertifiedKey::from_der(chain, private, provider).map_err(|error| {
+        Error::setting(format!("{table} certificate and key"), Problem::Tls(error))
+    })
 }

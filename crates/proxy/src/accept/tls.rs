@@ -35,7 +35,10 @@ impl Identity {
 
     /// Returns the identity that was read from the files of this configuration.
     pub(crate) fn new(config: &TlsConfig, server: ServerConfig) -> Identity {
-        Identity(RwLock::new(Current { config: config.clone(), server: Arc::new(server) }))
+        Identity(RwLock::new(Current {
+            config: config.clone(),
+            server: Arc::new(server),
+        }))
     }
 
     /// Replaces the identity for new connections. Sessions are resumed across the change, unless
@@ -45,7 +48,10 @@ impl Identity {
         if current.config.clients.is_none() && config.clients.is_none() {
             server.ticketer = Arc::clone(&current.server.ticketer);
         }
-        *current = Current { config: config.clone(), server: Arc::new(server) };
+        *current = Current {
+            config: config.clone(),
+            server: Arc::new(server),
+        };
     }
 
     pub(crate) fn current(&self) -> Arc<ServerConfig> {
@@ -61,7 +67,11 @@ impl Identity {
     }
 
     pub(crate) fn config(&self) -> TlsConfig {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).config.clone()
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .config
+            .clone()
     }
 }
 
@@ -78,7 +88,11 @@ pub(crate) fn read(config: &TlsConfig) -> Result<ServerConfig, Error> {
     let provider = Arc::new(ring::default_provider());
     let certificates = ServerCertificates::read(config, &provider)?;
     let of_tls = |error| Error::setting("[http.tls]", Problem::Tls(error));
-    let versions = if config.is_tls13_only { TLS13_ONLY } else { rustls::DEFAULT_VERSIONS };
+    let versions = if config.is_tls13_only {
+        TLS13_ONLY
+    } else {
+        rustls::DEFAULT_VERSIONS
+    };
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider));
     let builder = builder.with_protocol_versions(versions).map_err(of_tls)?;
     let builder = match &config.clients {
@@ -104,19 +118,41 @@ fn verifier(
 ) -> Result<Arc<dyn ClientCertVerifier>, Error> {
     const SETTING: &str = "[http.tls] client_ca";
     let path = &clients.authorities;
-    let of_file = |error| Error::setting(SETTING, Problem::Pem { path: path.clone(), error });
-    let all = CertificateDer::pem_file_iter(path).map_err(of_file)?.collect::<Result<Vec<_>, _>>().map_err(of_file)?;
+    let of_file = |error| {
+        Error::setting(
+            SETTING,
+            Problem::Pem {
+                path: path.clone(),
+                error,
+            },
+        )
+    };
+    let all = CertificateDer::pem_file_iter(path)
+        .map_err(of_file)?
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(of_file)?;
     let (count, mut roots) = (all.len(), RootCertStore::empty());
     let (_, unusable) = roots.add_parsable_certificates(all);
     let problem = match (count, unusable) {
         (0, _) => Some(Problem::NoCertificate(path.clone())),
         (_, 0) => None,
-        (all, unusable) => Some(Problem::UnusableCertificates { path: path.clone(), unusable, all }),
+        (all, unusable) => Some(Problem::UnusableCertificates {
+            path: path.clone(),
+            unusable,
+            all,
+        }),
     };
     if let Some(problem) = problem {
         return Err(Error::setting(SETTING, problem));
     }
-    let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
-    let builder = if clients.are_required { builder } else { builder.allow_unauthenticated() };
-    builder.build().map_err(|error| Error::setting(SETTING, Problem::Verifier(error)))
+    let builder =
+        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
+    let builder = if clients.are_required {
+        builder
+    } else {
+        builder.allow_unauthenticated()
+    };
+    builder
+        .build()
+        .map_err(|error| Error::setting(SETTING, Problem::Verifier(error)))
 }

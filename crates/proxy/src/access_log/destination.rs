@@ -29,7 +29,9 @@ impl FromStr for LogTarget {
 
     fn from_str(text: &str) -> Result<LogTarget, String> {
         match text.strip_prefix("unix:") {
-            _ if text.is_empty() => Err("expected a file, \"stdout\", or \"unix:/PATH\"".to_owned()),
+            _ if text.is_empty() => {
+                Err("expected a file, \"stdout\", or \"unix:/PATH\"".to_owned())
+            }
             Some("") => Err("expected a path after unix:".to_owned()),
             Some(path) => Ok(LogTarget::Socket(PathBuf::from(path))),
             None if text == "stdout" => Ok(LogTarget::Stdout),
@@ -49,9 +51,17 @@ pub struct Rotation {
 
 /// An open destination.
 pub(super) enum Destination {
-    File { path: PathBuf, file: File, rotation: Option<Rotation> },
+    File {
+        path: PathBuf,
+        file: File,
+        rotation: Option<Rotation>,
+    },
     Stdout,
-    Socket { path: PathBuf, socket: Option<UnixDatagram>, retry_at: Instant },
+    Socket {
+        path: PathBuf,
+        socket: Option<UnixDatagram>,
+        retry_at: Instant,
+    },
 }
 
 impl Destination {
@@ -61,11 +71,17 @@ impl Destination {
     /// The system's, for a file.
     pub fn open(target: &LogTarget, rotation: Option<Rotation>) -> io::Result<Destination> {
         Ok(match target {
-            LogTarget::File(path) => Destination::File { path: path.clone(), file: open(path)?, rotation },
+            LogTarget::File(path) => Destination::File {
+                path: path.clone(),
+                file: open(path)?,
+                rotation,
+            },
             LogTarget::Stdout => Destination::Stdout,
-            LogTarget::Socket(path) => {
-                Destination::Socket { path: path.clone(), socket: connect(path).ok(), retry_at: Instant::now() }
-            }
+            LogTarget::Socket(path) => Destination::Socket {
+                path: path.clone(),
+                socket: connect(path).ok(),
+                retry_at: Instant::now(),
+            },
         })
     }
 
@@ -90,8 +106,13 @@ impl Destination {
     /// there are such.
     pub fn write(&mut self, lines: &[u8]) -> (u64, Option<io::Error>) {
         match self {
-            Destination::File { path, file, rotation } => {
-                let rotated = rotation.map_or(Ok(()), |rotation| rotate(path, file, rotation, lines.len()));
+            Destination::File {
+                path,
+                file,
+                rotation,
+            } => {
+                let rotated =
+                    rotation.map_or(Ok(()), |rotation| rotate(path, file, rotation, lines.len()));
                 let (lost, error) = append(file, lines);
                 (lost, error.or(rotated.err()))
             }
@@ -102,7 +123,11 @@ impl Destination {
                     Err(error) => (count(lines), Some(error)),
                 }
             }
-            Destination::Socket { path, socket, retry_at } => send(path, socket, retry_at, lines),
+            Destination::Socket {
+                path,
+                socket,
+                retry_at,
+            } => send(path, socket, retry_at, lines),
         }
     }
 }
@@ -113,15 +138,20 @@ fn open(path: &Path) -> io::Result<File> {
 
 /// Opens a file without waiting: a FIFO that no program reads would hold up the start.
 fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    match options.custom_flags(OFlags::NONBLOCK.bits() as i32).open(path) {
+    match options
+        .custom_flags(OFlags::NONBLOCK.bits() as i32)
+        .open(path)
+    {
         Ok(file) => {
             // The writer's thread waits for a slow reader.
             fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
             Ok(file)
         }
-        Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => Err(io::Error::other(
-            "it is a FIFO or a socket that no program reads; name a file, \"stdout\", or a socket as unix:/PATH",
-        )),
+        Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
+            Err(io::Error::other(
+                "it is a FIFO or a socket that no program reads; name a file, \"stdout\", or a socket as unix:/PATH",
+            ))
+        }
         Err(error) => Err(error),
     }
 }
@@ -229,11 +259,20 @@ fn send(
             Err(error) => return (count(lines), Some(error)),
         }
     }
-    let Some(connected) = socket else { return (count(lines), None) };
+    let Some(connected) = socket else {
+        return (count(lines), None);
+    };
     let all = count(lines);
-    for (sent, line) in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).enumerate() {
+    for (sent, line) in lines
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .enumerate()
+    {
         if let Err(error) = connected.send(line) {
-            let is_slow = matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);
+            let is_slow = matches!(
+                error.kind(),
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+            );
             if !is_slow {
                 *socket = None;
             }
@@ -246,11 +285,20 @@ fn send(
 /// Tries to open the destination of a configuration that is only checked. A file that does not
 /// exist is not created.
 pub(super) fn check(target: &LogTarget) -> io::Result<()> {
-    let LogTarget::File(path) = target else { return Ok(()) };
+    let LogTarget::File(path) = target else {
+        return Ok(());
+    };
     match open_with(OpenOptions::new().append(true), path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            if std::fs::metadata(folder)?.is_dir() { Ok(()) } else { Err(io::ErrorKind::NotADirectory.into()) }
+            let folder = path
+                .parent()
+                .filter(|folder| !folder.as_os_str().is_empty())
+                .unwrap_or(Path::new("."));
+            if std::fs::metadata(folder)?.is_dir() {
+                Ok(())
+            } else {
+                Err(io::ErrorKind::NotADirectory.into())
+            }
         }
         opened => opened.map(drop),
     }
@@ -275,10 +323,18 @@ impl Health {
             (Some(error), None) => {
                 self.failing = Some(lost);
                 let error = system_message(error);
-                tracing::error!(path, error, "[http.access_log] cannot be written; lines are dropped until it can");
+                tracing::error!(
+                    path,
+                    error,
+                    "[http.access_log] cannot be written; lines are dropped until it can"
+                );
             }
             (None, Some(sum)) => {
-                tracing::info!(path, lost_lines = *sum, "[http.access_log] is written again");
+                tracing::info!(
+                    path,
+                    lost_lines = *sum,
+                    "[http.access_log] is written again"
+                );
                 self.failing = None;
             }
             (None, None) => {}
@@ -298,13 +354,26 @@ mod tests {
     fn a_rotation_loses_lines_or_keeps_files_for_ever() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
-        let rotation = Some(Rotation { max_size: ByteSize::from_bytes(8), keep: 2 });
+        let rotation = Some(Rotation {
+            max_size: ByteSize::from_bytes(8),
+            keep: 2,
+        });
         let mut destination = Destination::open(&LogTarget::File(path.clone()), rotation).unwrap();
-        for line in ["one\n", "two\n", "three\n", "four\n", "a line that is longer than the limit\n", "six\n"] {
+        for line in [
+            "one\n",
+            "two\n",
+            "three\n",
+            "four\n",
+            "a line that is longer than the limit\n",
+            "six\n",
+        ] {
             assert_eq!(destination.write(line.as_bytes()).0, 0);
         }
         assert_eq!(read(&path), "six\n");
-        assert_eq!(read(&folder.path().join("log.1")), "a line that is longer than the limit\n");
+        assert_eq!(
+            read(&folder.path().join("log.1")),
+            "a line that is longer than the limit\n"
+        );
         assert_eq!(read(&folder.path().join("log.2")), "four\n");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
     }
@@ -313,7 +382,10 @@ mod tests {
     fn two_writers_of_one_file_rotate_it_by_turns() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
-        let rotation = Some(Rotation { max_size: ByteSize::from_bytes(8), keep: 3 });
+        let rotation = Some(Rotation {
+            max_size: ByteSize::from_bytes(8),
+            keep: 3,
+        });
         let open = || Destination::open(&LogTarget::File(path.clone()), rotation).unwrap();
         let (mut former, mut current) = (open(), open());
         former.write(b"before\n");
@@ -321,10 +393,20 @@ mod tests {
         former.write(b"two\n");
         current.write(b"3\n");
         former.write(b"4\n");
-        assert_eq!((read(&path).as_str(), read(&folder.path().join("log.1")).as_str()), ("3\n4\n", "one\ntwo\n"));
+        assert_eq!(
+            (
+                read(&path).as_str(),
+                read(&folder.path().join("log.1")).as_str()
+            ),
+            ("3\n4\n", "one\ntwo\n")
+        );
         drop(former);
         current.write(b"5\n");
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "one more rotation");
+        assert_eq!(
+            std::fs::read_dir(folder.path()).unwrap().count(),
+            3,
+            "one more rotation"
+        );
         // An operator has removed the file.
         std::fs::remove_file(&path).unwrap();
         assert!(current.write(b"a line that is longer\n").1.is_none());
@@ -342,7 +424,10 @@ mod tests {
         destination.write(b"two\n");
         destination.reopen().unwrap();
         destination.write(b"three\n");
-        assert_eq!((read(&old).as_str(), read(&path).as_str()), ("one\ntwo\n", "three\n"));
+        assert_eq!(
+            (read(&old).as_str(), read(&path).as_str()),
+            ("one\ntwo\n", "three\n")
+        );
         // A folder in its place: the old file stays in use.
         std::fs::remove_file(&path).unwrap();
         std::fs::create_dir(&path).unwrap();
@@ -352,9 +437,13 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_not_noticed_or_not_counted() {
-        let mut destination = Destination::open(&LogTarget::File("/dev/full".into()), None).unwrap();
+        let mut destination =
+            Destination::open(&LogTarget::File("/dev/full".into()), None).unwrap();
         let (lost, error) = destination.write(b"one\ntwo\n");
-        assert_eq!((lost, error.map(|error| error.kind())), (2, Some(io::ErrorKind::StorageFull)));
+        assert_eq!(
+            (lost, error.map(|error| error.kind())),
+            (2, Some(io::ErrorKind::StorageFull))
+        );
     }
 
     #[test]
@@ -363,7 +452,12 @@ mod tests {
         let path = folder.path().join("log");
         std::fs::write(&path, "zero\none\ntw").unwrap();
         let lines = b"one\ntwo\nthree\n";
-        let (lost, _) = torn(&open(&path).unwrap(), lines, &lines[6..], io::ErrorKind::StorageFull.into());
+        let (lost, _) = torn(
+            &open(&path).unwrap(),
+            lines,
+            &lines[6..],
+            io::ErrorKind::StorageFull.into(),
+        );
         assert_eq!((lost, read(&path).as_str()), (2, "zero\none\n"));
     }
 

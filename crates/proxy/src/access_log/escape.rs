@@ -25,7 +25,12 @@ pub(super) fn append(escape: Escape, value: &[u8], line: &mut Vec<u8>) {
     match escape {
         Escape::Default => value.iter().for_each(|byte| match byte {
             b'"' | b'\\' | 0..0x20 | 0x7f.. => {
-                line.extend_from_slice(&[b'\\', b'x', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+                line.extend_from_slice(&[
+                    b'\\',
+                    b'x',
+                    HEX[usize::from(byte >> 4)],
+                    HEX[usize::from(byte & 15)],
+                ]);
             }
             _ => line.push(*byte),
         }),
@@ -36,7 +41,10 @@ pub(super) fn append(escape: Escape, value: &[u8], line: &mut Vec<u8>) {
                 0x80.. if is_text => line.push(*byte),
                 0..0x20 | 0x7f.. => {
                     line.extend_from_slice(b"\\u00");
-                    line.extend_from_slice(&[HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+                    line.extend_from_slice(&[
+                        HEX[usize::from(byte >> 4)],
+                        HEX[usize::from(byte & 15)],
+                    ]);
                 }
                 _ => line.push(*byte),
             });
@@ -48,8 +56,12 @@ pub(super) fn append(escape: Escape, value: &[u8], line: &mut Vec<u8>) {
 /// values are plain.
 fn is_plain(value: &[u8]) -> bool {
     let (words, rest) = value.as_chunks::<8>();
-    words.iter().all(|word| is_plain_word(u64::from_le_bytes(*word)))
-        && rest.iter().all(|byte| matches!(byte, 0x20..0x7f) && !matches!(byte, b'"' | b'\\'))
+    words
+        .iter()
+        .all(|word| is_plain_word(u64::from_le_bytes(*word)))
+        && rest
+            .iter()
+            .all(|byte| matches!(byte, 0x20..0x7f) && !matches!(byte, b'"' | b'\\'))
 }
 
 /// The test of Mycroft (1987) for a byte of zero, and for one below 32, with the high bits in
@@ -78,10 +90,19 @@ mod tests {
 
     #[test]
     fn a_value_ends_its_quotes_or_its_line() {
-        assert_eq!(escaped(Escape::Default, b"a\"b\\c\n\xff"), r"a\x22b\x5cc\x0a\xff");
-        assert_eq!(escaped(Escape::Json, b"a\"b\\c\n\xff"), "a\\\"b\\\\c\\u000a\\u00ff");
+        assert_eq!(
+            escaped(Escape::Default, b"a\"b\\c\n\xff"),
+            r"a\x22b\x5cc\x0a\xff"
+        );
+        assert_eq!(
+            escaped(Escape::Json, b"a\"b\\c\n\xff"),
+            "a\\\"b\\\\c\\u000a\\u00ff"
+        );
         assert_eq!(escaped(Escape::Json, "é\u{7f}".as_bytes()), "é\\u007f");
-        assert_eq!(escaped(Escape::Default, b"Mozilla/5.0 (X11; Linux)"), "Mozilla/5.0 (X11; Linux)");
+        assert_eq!(
+            escaped(Escape::Default, b"Mozilla/5.0 (X11; Linux)"),
+            "Mozilla/5.0 (X11; Linux)"
+        );
     }
 
     proptest! {

@@ -50,7 +50,9 @@ impl AccessLogConfig {
 
     /// Returns the error that a start would meet.
     pub(crate) fn check(&self) -> Option<Error> {
-        destination::check(&self.target).err().map(|error| self.problem(error))
+        destination::check(&self.target)
+            .err()
+            .map(|error| self.problem(error))
     }
 }
 
@@ -91,11 +93,19 @@ impl AccessLog {
     /// # Errors
     /// One line if the file cannot be opened.
     pub(crate) fn start(config: &AccessLogConfig, threads: usize) -> Result<AccessLog, Error> {
-        let destination = Destination::open(&config.target, config.rotation).map_err(|error| config.problem(error))?;
+        let destination = Destination::open(&config.target, config.rotation)
+            .map_err(|error| config.problem(error))?;
         let buffers = Buffers::new(threads);
-        let end = WriterEnd(Arc::new(Mutex::new(writer::start(&buffers, destination).map_err(Error::Thread)?)));
+        let end = WriterEnd(Arc::new(Mutex::new(
+            writer::start(&buffers, destination).map_err(Error::Thread)?,
+        )));
         let sample = (config.sample < 1.0).then_some((config.sample * u64::MAX as f64) as u64);
-        Ok(AccessLog { config: config.clone(), sample, buffers, end })
+        Ok(AccessLog {
+            config: config.clone(),
+            sample,
+            buffers,
+            end,
+        })
     }
 
     pub(crate) fn config(&self) -> &AccessLogConfig {
@@ -116,8 +126,12 @@ impl AccessLog {
             }
         }
         // Before 1970, no time.
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.buffers.append(buffer, |texts, lines| self.config.template.write(record, now, texts, lines));
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        self.buffers.append(buffer, |texts, lines| {
+            self.config.template.write(record, now, texts, lines)
+        });
     }
 
     /// Makes the writer open its file again.
@@ -167,7 +181,10 @@ mod tests {
         for share in [0.001, 0.1, 0.9] {
             let (mut state, below) = (7, (share * u64::MAX as f64) as u64);
             let drawn = (0..100_000).filter(|_| draw(&mut state, below)).count() as f64;
-            assert!((drawn / 100_000.0 - share).abs() < 0.005, "{share}: {drawn}");
+            assert!(
+                (drawn / 100_000.0 - share).abs() < 0.005,
+                "{share}: {drawn}"
+            );
         }
     }
 }

@@ -106,7 +106,9 @@ impl<'a> Fields<'a> {
     pub(super) fn get(self, number: usize) -> Option<&'a [u8]> {
         match self {
             Fields::Values(values) => values.get(number)?.as_ref().map(HeaderValue::as_bytes),
-            Fields::Places(places, head) => head.get(places.get(number)?.clone()).filter(|value| !value.is_empty()),
+            Fields::Places(places, head) => head
+                .get(places.get(number)?.clone())
+                .filter(|value| !value.is_empty()),
         }
     }
 }
@@ -208,7 +210,8 @@ impl CacheResult {
 
     /// Reads this cache's member of a `Cache-Status` field: the last one (RFC 9211 §2).
     pub fn of(cache_status: &[u8]) -> CacheResult {
-        let own = memchr::memrchr(b',', cache_status).map_or(cache_status, |comma| &cache_status[comma + 1..]);
+        let own = memchr::memrchr(b',', cache_status)
+            .map_or(cache_status, |comma| &cache_status[comma + 1..]);
         let (mut is_hit, mut forwarded, mut has_ttl, mut ttl_is_negative, mut is_of_error) =
             (false, None, false, false, false);
         let mut rest = own;
@@ -251,11 +254,17 @@ mod tests {
             ("larder; hit; ttl=58", "hit"),
             ("larder; hit; ttl=-2", "stale"),
             ("larder; hit; ttl=5; detail=recalled", "hit"),
-            ("edge; hit, larder; fwd=uri-miss; fwd-status=200; stored", "miss"),
+            (
+                "edge; hit, larder; fwd=uri-miss; fwd-status=200; stored",
+                "miss",
+            ),
             ("larder; fwd=vary-miss; collapsed", "miss"),
             ("larder; fwd=stale; fwd-status=304; ttl=60", "revalidated"),
             ("larder; fwd=stale; fwd-status=200; stored", "expired"),
-            ("larder; fwd=stale; fwd-status=503; ttl=-4; detail=stale-if-error", "stale"),
+            (
+                "larder; fwd=stale; fwd-status=503; ttl=-4; detail=stale-if-error",
+                "stale",
+            ),
             ("larder; fwd=method; fwd-status=200", "bypass"),
             ("larder; detail=only-if-cached", "none"),
             ("", "none"),

@@ -84,8 +84,12 @@ names! {
 }
 
 /// Variables whose values need a record of requests to servers.
-const OF_SERVERS: [Name; 4] =
-    [Name::UpstreamAddr, Name::UpstreamStatus, Name::UpstreamHeaderTime, Name::UpstreamResponseTime];
+const OF_SERVERS: [Name; 4] = [
+    Name::UpstreamAddr,
+    Name::UpstreamStatus,
+    Name::UpstreamHeaderTime,
+    Name::UpstreamResponseTime,
+];
 
 const COMBINED: &str = "$remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent \
                         \"$http_referer\" \"$http_user_agent\"";
@@ -131,7 +135,12 @@ impl Template {
     }
 
     fn empty(escape: Escape) -> Template {
-        Template { parts: Vec::new(), escape, request_fields: Vec::new(), response_fields: Vec::new() }
+        Template {
+            parts: Vec::new(),
+            escape,
+            request_fields: Vec::new(),
+            response_fields: Vec::new(),
+        }
     }
 
     fn json() -> Result<Template, TemplateError> {
@@ -141,7 +150,11 @@ impl Template {
             let start = if at == 0 { "{" } else { "," };
             let quote = if is_number { "" } else { "\"" };
             template.push_text(&format!("{start}\"{name}\":{quote}"));
-            template.parts.push(if is_number { Part::Number(variable) } else { Part::Variable(variable) });
+            template.parts.push(if is_number {
+                Part::Number(variable)
+            } else {
+                Part::Variable(variable)
+            });
             template.push_text(quote);
         }
         template.push_text("}");
@@ -202,10 +215,16 @@ impl Template {
             })
         };
         if let Some(name) = name.strip_prefix("sent_http_").and_then(field) {
-            return Ok(Variable::ResponseField(number(&mut self.response_fields, name)));
+            return Ok(Variable::ResponseField(number(
+                &mut self.response_fields,
+                name,
+            )));
         }
         if let Some(name) = name.strip_prefix("http_").and_then(field) {
-            return Ok(Variable::RequestField(number(&mut self.request_fields, name)));
+            return Ok(Variable::RequestField(number(
+                &mut self.request_fields,
+                name,
+            )));
         }
         Err(TemplateError::Unknown(name.to_owned()))
     }
@@ -223,7 +242,9 @@ impl Template {
     /// Returns true if it writes one of the variables.
     fn has(&self, names: &[Name]) -> bool {
         self.parts.iter().any(|part| match part {
-            Part::Variable(Variable::Named(name)) | Part::Number(Variable::Named(name)) => names.contains(name),
+            Part::Variable(Variable::Named(name)) | Part::Number(Variable::Named(name)) => {
+                names.contains(name)
+            }
             _ => false,
         })
     }
@@ -239,8 +260,19 @@ impl Template {
     }
 
     /// Appends a record as a line, without its end. `now` is the time since 1970.
-    pub fn write(&self, record: &Record<'_>, now: Duration, texts: &mut TimeText, line: &mut Vec<u8>) {
-        let mut values = Values { record, now, texts, escape: self.escape };
+    pub fn write(
+        &self,
+        record: &Record<'_>,
+        now: Duration,
+        texts: &mut TimeText,
+        line: &mut Vec<u8>,
+    ) {
+        let mut values = Values {
+            record,
+            now,
+            texts,
+            escape: self.escape,
+        };
         for part in &self.parts {
             match part {
                 Part::Text(text) => line.extend_from_slice(text),
@@ -272,8 +304,12 @@ impl Values<'_, '_> {
     fn append(&mut self, variable: Variable, line: &mut Vec<u8>) -> bool {
         let name = match variable {
             Variable::Named(name) => name,
-            Variable::RequestField(number) => return self.text(self.record.request_fields.get(number), line),
-            Variable::ResponseField(number) => return self.text(self.record.response_fields.get(number), line),
+            Variable::RequestField(number) => {
+                return self.text(self.record.request_fields.get(number), line);
+            }
+            Variable::ResponseField(number) => {
+                return self.text(self.record.response_fields.get(number), line);
+            }
         };
         let record = self.record;
         match name {
@@ -312,7 +348,10 @@ impl Values<'_, '_> {
                 line.extend_from_slice(record.protocol.name().as_bytes());
             }
             Name::UpstreamAddr => {
-                return self.each(|attempt, line| line.extend_from_slice(attempt.server.as_bytes()), line);
+                return self.each(
+                    |attempt, line| line.extend_from_slice(attempt.server.as_bytes()),
+                    line,
+                );
             }
             Name::UpstreamStatus => {
                 let status = |attempt: &Attempt, line: &mut Vec<u8>| match attempt.status {
@@ -328,7 +367,9 @@ impl Values<'_, '_> {
                 };
                 return self.each(time, line);
             }
-            Name::UpstreamResponseTime => return self.each(|attempt, line| seconds(attempt.total, line), line),
+            Name::UpstreamResponseTime => {
+                return self.each(|attempt, line| seconds(attempt.total, line), line);
+            }
             other => return self.text(self.of_text(other), line),
         }
         true
@@ -353,7 +394,9 @@ impl Values<'_, '_> {
             Name::RequestId => return record.request_id,
             _ => return None,
         };
-        Some(text.as_bytes()).filter(|text| !text.is_empty() && (name != Name::RequestCompletion || record.is_complete))
+        Some(text.as_bytes()).filter(|text| {
+            !text.is_empty() && (name != Name::RequestCompletion || record.is_complete)
+        })
     }
 
     fn text(&self, value: Option<&[u8]>, line: &mut Vec<u8>) -> bool {
@@ -434,7 +477,10 @@ impl fmt::Display for TemplateError {
             TemplateError::Unknown(name) => {
                 write!(f, "there is no variable ${name}")?;
                 let near = |known: &str| strsim::jaro(known, name);
-                let best = NAMES.iter().map(|(_, known, _)| *known).max_by(|a, b| near(a).total_cmp(&near(b)));
+                let best = NAMES
+                    .iter()
+                    .map(|(_, known, _)| *known)
+                    .max_by(|a, b| near(a).total_cmp(&near(b)));
                 match best.filter(|best| near(best) > 0.7) {
                     Some(best) => write!(f, "; did you mean ${best}?"),
                     None => f.write_str("; fields are $http_NAME and $sent_http_NAME"),
@@ -447,8 +493,12 @@ impl fmt::Display for TemplateError {
                     "{text:?} has no variable; expected \"combined\", \"json\", or a text such as \"$request $status\""
                 )
             }
-            TemplateError::Control => f.write_str("a line break, or another control character: a record is one line"),
-            TemplateError::TooLong => write!(f, "a format has at most {} bytes", limits::LOG_FORMAT_BYTES),
+            TemplateError::Control => {
+                f.write_str("a line break, or another control character: a record is one line")
+            }
+            TemplateError::TooLong => {
+                write!(f, "a format has at most {} bytes", limits::LOG_FORMAT_BYTES)
+            }
         }
     }
 }
@@ -488,7 +538,12 @@ mod tests {
     fn line(format: &str, escape: Escape, record: &Record<'_>) -> String {
         let mut line = Vec::new();
         let template = Template::parse(format, escape).unwrap_or_else(|error| panic!("{error}"));
-        template.write(record, Duration::from_millis(1_795_545_866_007), &mut TimeText::default(), &mut line);
+        template.write(
+            record,
+            Duration::from_millis(1_795_545_866_007),
+            &mut TimeText::default(),
+            &mut line,
+        );
         String::from_utf8(line).unwrap()
     }
 
@@ -515,8 +570,14 @@ mod tests {
             head,
             total: Duration::from_millis(20),
         };
-        let upstream = [attempt("a:1", None, None), attempt("b:2", Some(200), Some(Duration::from_millis(3)))];
-        let record = Record { upstream: &upstream, ..record("/", &[]) };
+        let upstream = [
+            attempt("a:1", None, None),
+            attempt("b:2", Some(200), Some(Duration::from_millis(3))),
+        ];
+        let record = Record {
+            upstream: &upstream,
+            ..record("/", &[])
+        };
         assert_eq!(
             line(
                 "$upstream_addr $upstream_status $upstream_header_time $upstream_response_time",
@@ -542,8 +603,13 @@ mod tests {
             ("", "combined"),
             ("$status\n", "one line"),
         ] {
-            let error = Template::parse(format, Escape::Default).expect_err(format).to_string();
-            assert!(error.contains(part) && !error.contains('\n'), "{format:?}: {error}");
+            let error = Template::parse(format, Escape::Default)
+                .expect_err(format)
+                .to_string();
+            assert!(
+                error.contains(part) && !error.contains('\n'),
+                "{format:?}: {error}"
+            );
         }
         assert!(Template::parse(&"$status".repeat(2000), Escape::Default).is_err());
     }
@@ -553,10 +619,18 @@ mod tests {
         let object: serde_json::Value =
             serde_json::from_str(&line("json", Escape::Default, &record("/a", &[]))).unwrap();
         assert_eq!(object.as_object().unwrap().len(), JSON.len());
-        assert_eq!((&object["status"], &object["request_uri"]), (&200.into(), &"/a".into()));
+        assert_eq!(
+            (&object["status"], &object["request_uri"]),
+            (&200.into(), &"/a".into())
+        );
         assert_eq!(object["time_iso8601"], "2026-11-24T18:44:26.007Z");
-        let left = Record { first_byte: None, is_complete: false, ..record("/a", &[]) };
-        let object: serde_json::Value = serde_json::from_str(&line("json", Escape::Default, &left)).unwrap();
+        let left = Record {
+            first_byte: None,
+            is_complete: false,
+            ..record("/a", &[])
+        };
+        let object: serde_json::Value =
+            serde_json::from_str(&line("json", Escape::Default, &left)).unwrap();
         assert!(object["time_to_first_byte"].is_null() && object["request_completion"] == "");
     }
 

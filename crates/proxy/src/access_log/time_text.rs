@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+const MONTHS: [&str; 12] = [
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+];
 
 /// The texts of the current second.
 #[derive(Debug, Default)]
@@ -44,11 +46,16 @@ impl TimeText {
 fn date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let month = if shifted < 10 {
+        shifted + 3
+    } else {
+        shifted - 9
+    };
     (year_of_era + era * 400 + u64::from(month <= 2), month, day)
 }
 
@@ -69,6 +76,9 @@ mod tests {
         ] {
             assert_eq!(text.iso(Duration::from_secs(second)), expected);
         }
-        assert_eq!(text.local(Duration::from_secs(1_795_545_866)), "24/Nov/2026:18:44:26 +0000");
+        assert_eq!(
+            text.local(Duration::from_secs(1_795_545_866)),
+            "24/Nov/2026:18:44:26 +0000"
+        );
     }
 }

@@ -39,9 +39,15 @@ pub(super) struct Buffers {
 
 impl Buffers {
     pub fn new(threads: usize) -> Arc<Buffers> {
-        let buffer = |number: u64| Buffer { lines: Vec::new(), texts: TimeText::default(), draws: number };
+        let buffer = |number: u64| Buffer {
+            lines: Vec::new(),
+            texts: TimeText::default(),
+            draws: number,
+        };
         Arc::new(Buffers {
-            buffers: (0..threads.max(1) as u64).map(|number| Mutex::new(buffer(number))).collect(),
+            buffers: (0..threads.max(1) as u64)
+                .map(|number| Mutex::new(buffer(number)))
+                .collect(),
             writer: OnceLock::new(),
             is_awake: AtomicBool::new(false),
             is_half_full: AtomicBool::new(false),
@@ -55,11 +61,17 @@ impl Buffers {
     /// Returns the buffer of this thread.
     pub fn own(&self) -> MutexGuard<'_, Buffer> {
         let number = threads::current() % self.buffers.len();
-        self.buffers[number].lock().unwrap_or_else(PoisonError::into_inner)
+        self.buffers[number]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Appends a line that `write` writes, without its end. Drops it if there is no room.
-    pub fn append(&self, mut buffer: MutexGuard<'_, Buffer>, write: impl FnOnce(&mut TimeText, &mut Vec<u8>)) {
+    pub fn append(
+        &self,
+        mut buffer: MutexGuard<'_, Buffer>,
+        write: impl FnOnce(&mut TimeText, &mut Vec<u8>),
+    ) {
         let before = buffer.lines.len();
         if before >= limits::LOG_BUFFER_BYTES {
             self.dropped.fetch_add(1, Ordering::Relaxed);
@@ -129,7 +141,10 @@ impl Buffers {
     fn write_all(&self, destination: &mut Destination, health: &mut Health, spare: &mut Vec<u8>) {
         for buffer in &self.buffers {
             spare.clear();
-            std::mem::swap(&mut buffer.lock().unwrap_or_else(PoisonError::into_inner).lines, spare);
+            std::mem::swap(
+                &mut buffer.lock().unwrap_or_else(PoisonError::into_inner).lines,
+                spare,
+            );
             if spare.is_empty() {
                 continue;
             }
@@ -152,7 +167,11 @@ impl Buffers {
             self.write_all(&mut destination, &mut health, &mut spare);
             if reopens && let Err(error) = destination.reopen() {
                 let (path, error) = (destination.name(), system_message(&error));
-                tracing::error!(path, error, "[http.access_log] cannot be opened again; the old file stays in use");
+                tracing::error!(
+                    path,
+                    error,
+                    "[http.access_log] cannot be opened again; the old file stays in use"
+                );
             }
             if stops {
                 return;
@@ -171,7 +190,9 @@ pub(super) fn start(buffers: &Arc<Buffers>, destination: Destination) -> io::Res
         own.run(destination);
         let _ = ended.send(());
     };
-    let thread = std::thread::Builder::new().name("access-log".to_owned()).spawn(run)?;
+    let thread = std::thread::Builder::new()
+        .name("access-log".to_owned())
+        .spawn(run)?;
     let _ = buffers.writer.set(thread.thread().clone());
     Ok(end)
 }
@@ -201,7 +222,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (path, old) = (folder.path().join("log"), folder.path().join("old"));
         let buffers = Buffers::new(1);
-        let end = start(&buffers, Destination::open(&LogTarget::File(path.clone()), None).unwrap()).unwrap();
+        let end = start(
+            &buffers,
+            Destination::open(&LogTarget::File(path.clone()), None).unwrap(),
+        )
+        .unwrap();
         add(&buffers, b"one");
         std::fs::rename(&path, &old).unwrap();
         buffers.reopen();
@@ -212,14 +237,21 @@ mod tests {
         buffers.stop();
         end.recv().unwrap();
         let read = |path| std::fs::read_to_string(path).unwrap();
-        assert_eq!((read(&old).as_str(), read(&path).as_str()), ("one\n", "two\n"));
+        assert_eq!(
+            (read(&old).as_str(), read(&path).as_str()),
+            ("one\n", "two\n")
+        );
         assert_eq!((buffers.written(), buffers.dropped()), (2, 0));
     }
 
     #[test]
     fn a_full_disk_ends_the_writer() {
         let buffers = Buffers::new(1);
-        let end = start(&buffers, Destination::open(&LogTarget::File("/dev/full".into()), None).unwrap()).unwrap();
+        let end = start(
+            &buffers,
+            Destination::open(&LogTarget::File("/dev/full".into()), None).unwrap(),
+        )
+        .unwrap();
         for expected in 1..=2 {
             add(&buffers, b"one");
             while buffers.dropped() < expected {

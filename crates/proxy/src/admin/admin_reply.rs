@@ -14,30 +14,42 @@ pub(crate) fn page(status: StatusCode, kind: &'static str, text: String) -> Resp
 }
 
 /// Returns a response with this body.
-pub(crate) fn of_body(status: StatusCode, kind: &'static str, body: Outgoing) -> Response<Outgoing> {
+pub(crate) fn of_body(
+    status: StatusCode,
+    kind: &'static str,
+    body: Outgoing,
+) -> Response<Outgoing> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response
 }
 
 /// Returns a 503 for a state that passes.
 pub(crate) fn unready(line: &str) -> Response<Outgoing> {
     let mut response = page(StatusCode::SERVICE_UNAVAILABLE, TEXT, line.to_owned());
-    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+        .headers_mut()
+        .insert(RETRY_AFTER, HeaderValue::from_static("1"));
     response
 }
 
 /// Returns a 405 with the methods that are allowed.
 pub(crate) fn not_allowed(methods: &'static str, line: &str) -> Response<Outgoing> {
     let mut response = page(StatusCode::METHOD_NOT_ALLOWED, TEXT, line.to_owned());
-    response.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
+    response
+        .headers_mut()
+        .insert(ALLOW, HeaderValue::from_static(methods));
     response
 }
 
 /// Returns a 401 that asks for the token.
 pub(crate) fn unauthorized(line: &str) -> Response<Outgoing> {
     let mut response = page(StatusCode::UNAUTHORIZED, TEXT, line.to_owned());
-    response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    response
+        .headers_mut()
+        .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     response
 }

@@ -84,18 +84,24 @@ impl PurgeError {
 impl fmt::Display for PurgeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PurgeError::Disabled => f.write_str("nobody may change anything: set [admin] token, and serve HTTP"),
-            PurgeError::Unauthorized => f.write_str("send Authorization: Bearer and the [admin] token"),
+            PurgeError::Disabled => {
+                f.write_str("nobody may change anything: set [admin] token, and serve HTTP")
+            }
+            PurgeError::Unauthorized => {
+                f.write_str("send Authorization: Bearer and the [admin] token")
+            }
             PurgeError::HandedOver => f.write_str("another process takes over: send it again"),
             PurgeError::TimedOut => f.write_str("the order did not come in time"),
             PurgeError::Body(error) => error.fmt(f),
-            PurgeError::TooLong => write!(f, "the order is longer than {} bytes", limits::PURGE_BYTES),
+            PurgeError::TooLong => {
+                write!(f, "the order is longer than {} bytes", limits::PURGE_BYTES)
+            }
             PurgeError::Json(error) => error.fmt(f),
             PurgeError::Url(error) => error.fmt(f),
             PurgeError::Refused(reason) => f.write_str(reason),
-            PurgeError::Scope => {
-                f.write_str("name one of url, prefix, tag or everything: {\"url\": \"http://host/path\"}")
-            }
+            PurgeError::Scope => f.write_str(
+                "name one of url, prefix, tag or everything: {\"url\": \"http://host/path\"}",
+            ),
             PurgeError::NotSettled(error) => error.fmt(f),
         }
     }
@@ -114,7 +120,11 @@ struct PurgeRequest {
 
 impl Purging {
     pub(crate) fn new(proxy: Arc<Proxy>, token: Option<&str>) -> Purging {
-        Purging { proxy, token: AdminToken::new(token), is_handed_over: AtomicBool::new(false) }
+        Purging {
+            proxy,
+            token: AdminToken::new(token),
+            is_handed_over: AtomicBool::new(false),
+        }
     }
 
     /// Refuses purges while another process takes over, or takes them again: a purge would not
@@ -137,7 +147,11 @@ impl Purging {
     ///
     /// # Errors
     /// The reason of the refusal.
-    pub(crate) async fn read(&self, headers: &HeaderMap, body: ClientBody) -> Result<Vec<u8>, PurgeError> {
+    pub(crate) async fn read(
+        &self,
+        headers: &HeaderMap,
+        body: ClientBody,
+    ) -> Result<Vec<u8>, PurgeError> {
         if !self.token.is_set() {
             return Err(PurgeError::Disabled);
         }
@@ -155,12 +169,20 @@ impl Purging {
     ///
     /// # Errors
     /// The reason of the refusal.
-    pub(crate) async fn respond(&self, headers: &HeaderMap, body: ClientBody) -> Result<u64, PurgeError> {
+    pub(crate) async fn respond(
+        &self,
+        headers: &HeaderMap,
+        body: ClientBody,
+    ) -> Result<u64, PurgeError> {
         let body = self.read(headers, body).await?;
         let rules = self.proxy.rules();
         let (purge, what) = parse(&body, |url| rules.keyed_url(url))?;
         let objects = self.proxy.shards().purge(&purge);
-        self.proxy.observers().current().content().add_purge(&what, objects);
+        self.proxy
+            .observers()
+            .current()
+            .content()
+            .add_purge(&what, objects);
         self.proxy.settle().await.map_err(PurgeError::NotSettled)?;
         // Meanwhile, another process may have got the disk tier, perhaps without this purge.
         if self.is_handed_over.load(Ordering::Relaxed) {
@@ -188,11 +210,17 @@ async fn read(mut body: ClientBody) -> Result<Vec<u8>, PurgeError> {
 
 /// Returns the purge, and what it names, as text. `keyed` returns the URL under which the responses
 /// of another one are stored.
-fn parse(text: &[u8], keyed: impl Fn(&str) -> Result<String, &'static str>) -> Result<(Purge, String), PurgeError> {
+fn parse(
+    text: &[u8],
+    keyed: impl Fn(&str) -> Result<String, &'static str>,
+) -> Result<(Purge, String), PurgeError> {
     let request: PurgeRequest = serde_json::from_slice(text).map_err(PurgeError::Json)?;
     let url = |text: String| text.parse::<Url>().map_err(PurgeError::Url);
     let (scope, what) = match (request.url, request.prefix, request.tag, request.everything) {
-        (Some(text), None, None, false) => (Scope::Exact(url(keyed(&text).map_err(PurgeError::Refused)?)?), text),
+        (Some(text), None, None, false) => (
+            Scope::Exact(url(keyed(&text).map_err(PurgeError::Refused)?)?),
+            text,
+        ),
         (None, Some(text), None, false) => {
             let prefix = NormalUrl::prefix(&text).map_err(PurgeError::Refused)?;
             (Scope::Prefix(url(prefix.to_string())?), format!("{text}…"))
@@ -204,7 +232,13 @@ fn parse(text: &[u8], keyed: impl Fn(&str) -> Result<String, &'static str>) -> R
         (None, None, None, true) => (Scope::Everything, "everything".to_owned()),
         _ => return Err(PurgeError::Scope),
     };
-    Ok((Purge { scope, soft: request.soft }, what))
+    Ok((
+        Purge {
+            scope,
+            soft: request.soft,
+        },
+        what,
+    ))
 }
 
 #[cfg(test)]
@@ -225,9 +259,21 @@ mod tests {
             "{\"tags\": \"a\", \"everything\": true}",
             "{\"everything\": true, \"soft\": 1}",
         ] {
-            assert!(parse(text.as_bytes(), |url| Ok(url.to_owned())).is_err(), "{text}");
+            assert!(
+                parse(text.as_bytes(), |url| Ok(url.to_owned())).is_err(),
+                "{text}"
+            );
         }
-        let (soft, _) = parse(b"{\"tag\": \"a b\", \"soft\": true}", |url| Ok(url.to_owned())).unwrap();
-        assert_eq!(soft, Purge { scope: Scope::Tag("a b".to_owned()), soft: true });
+        let (soft, _) = parse(b"{\"tag\": \"a b\", \"soft\": true}", |url| {
+            Ok(url.to_owned())
+        })
+        .unwrap();
+        assert_eq!(
+            soft,
+            Purge {
+                scope: Scope::Tag("a b".to_owned()),
+                soft: true
+            }
+        );
     }
 }

@@ -69,17 +69,33 @@ static STARTED: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 impl fmt::Debug for Sources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|source| source.name())).finish()
+        f.debug_list()
+            .entries(self.0.iter().map(|source| source.name()))
+            .finish()
     }
 }
 
 impl Collector for Sources {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let mut metrics = Metrics { encoder: &mut encoder, written: Ok(()) };
-        metrics.gauge("larder_uptime_seconds", "Since the start", STARTED.elapsed().as_secs_f64());
+        let mut metrics = Metrics {
+            encoder: &mut encoder,
+            written: Ok(()),
+        };
+        metrics.gauge(
+            "larder_uptime_seconds",
+            "Since the start",
+            STARTED.elapsed().as_secs_f64(),
+        );
         let version = std::iter::once((env!("CARGO_PKG_VERSION"), 1.0));
-        metrics.gauges("larder_build_info", "1, with the version of the program", "version", version);
-        self.0.iter().for_each(|source| source.metrics(&mut metrics));
+        metrics.gauges(
+            "larder_build_info",
+            "1, with the version of the program",
+            "version",
+            version,
+        );
+        self.0
+            .iter()
+            .for_each(|source| source.metrics(&mut metrics));
         metrics.written
     }
 }
@@ -108,7 +124,10 @@ impl Sources {
 fn page_of(states: impl Iterator<Item = (&'static str, Value)>) -> Value {
     let mut page = Map::new();
     page.insert("larder".to_owned(), json!(env!("CARGO_PKG_VERSION")));
-    page.insert("uptime_seconds".to_owned(), json!(STARTED.elapsed().as_secs()));
+    page.insert(
+        "uptime_seconds".to_owned(),
+        json!(STARTED.elapsed().as_secs()),
+    );
     page.extend(states.map(|(name, state)| (name.to_owned(), state)));
     Value::Object(page)
 }
@@ -159,16 +178,26 @@ impl Admin {
         let local = listener.local_addr().map_err(of_listener)?;
         LazyLock::force(&STARTED);
         let console = Arc::clone(console);
-        let serving = Arc::new(Serving { console, pages: RwLock::default(), is_stopping: AtomicBool::new(false) });
+        let serving = Arc::new(Serving {
+            console,
+            pages: RwLock::default(),
+            is_stopping: AtomicBool::new(false),
+        });
         let (pages, readings) = (Arc::clone(&serving), Arc::clone(&serving));
         let ((phase, watch), (control, commands)) = (PhaseSwitch::new(), listen::Control::new());
-        control.listen(listen::Listener::simple(listener.try_clone().map_err(of_listener)?, watch));
+        control.listen(listen::Listener::simple(
+            listener.try_clone().map_err(of_listener)?,
+            watch,
+        ));
         let timeouts = Timeouts {
             client_header: limits::ADMIN_HEADER_READ,
             keepalive: limits::ADMIN_HEADER_READ,
             ..Timeouts::default()
         };
-        let most = HttpLimits { connections: limits::ADMIN_CONNECTIONS, ..HttpLimits::default() };
+        let most = HttpLimits {
+            connections: limits::ADMIN_CONNECTIONS,
+            ..HttpLimits::default()
+        };
         let bounds = listen::Bounds::new(&LiveLimits::new(timeouts, most));
         let thread = std::thread::Builder::new()
             .name("admin".to_owned())
@@ -177,12 +206,21 @@ impl Admin {
                     let (pages, peer) = (Arc::clone(&pages), client.peer);
                     service_fn(move |request| {
                         let pages = Arc::clone(&pages);
-                        Box::pin(async move { Ok::<_, Infallible>(pages.respond(request, peer).await) })
+                        Box::pin(
+                            async move { Ok::<_, Infallible>(pages.respond(request, peer).await) },
+                        )
                     })
                 });
             })
             .map_err(Error::Thread)?;
-        Ok(Admin { local, serving, listener, phase, control, thread })
+        Ok(Admin {
+            local,
+            serving,
+            listener,
+            phase,
+            control,
+            thread,
+        })
     }
 
     /// Serves the figures of `sources`, and purges if they are enabled, in the place of those of an
@@ -191,8 +229,16 @@ impl Admin {
         let sources = Arc::new(Sources(sources));
         let mut registry = Registry::default();
         registry.register_collector(Box::new(Arc::clone(&sources)));
-        let pages = Some(Arc::new(Pages { sources, registry, purging }));
-        *self.serving.pages.write().unwrap_or_else(PoisonError::into_inner) = pages;
+        let pages = Some(Arc::new(Pages {
+            sources,
+            registry,
+            purging,
+        }));
+        *self
+            .serving
+            .pages
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = pages;
     }
 
     /// Opens the server for a node that is ready, with a console for this machine.
@@ -232,7 +278,11 @@ impl Admin {
     pub fn end_streams(&self) {
         self.serving.console.end_streams();
         if let Some(pages) = self.serving.pages() {
-            pages.sources.0.iter().for_each(|source| source.end_captures());
+            pages
+                .sources
+                .0
+                .iter()
+                .for_each(|source| source.end_captures());
         }
     }
 
@@ -253,7 +303,10 @@ impl Admin {
 
 impl Serving {
     fn pages(&self) -> Option<Arc<Pages>> {
-        self.pages.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.pages
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Takes readings for the console, until the thread ends.
@@ -275,7 +328,9 @@ impl Serving {
         if !is_order && !is_reading {
             return not_allowed("GET, HEAD", "larder: GET and HEAD only\n");
         }
-        if let Some(file) = Console::file(path).filter(|_| path != "/" || Console::is_for_page(request.headers())) {
+        if let Some(file) =
+            Console::file(path).filter(|_| path != "/" || Console::is_for_page(request.headers()))
+        {
             return file;
         }
         if !is_of_own_page(request.headers()) {
@@ -288,7 +343,9 @@ impl Serving {
             }
             ("/readyz", Some(_)) => unready("larder: the node stops\n"),
             (_, None) => unready("larder: the node starts\n"),
-            (_, Some(_)) if is_order && request.method() != Method::POST => not_allowed("POST", "larder: POST only\n"),
+            (_, Some(_)) if is_order && request.method() != Method::POST => {
+                not_allowed("POST", "larder: POST only\n")
+            }
             ("/purge", Some(pages)) => pages.purge(request).await,
             ("/console/apply", Some(pages)) => pages.apply(request).await,
             (_, Some(pages)) if path == "/capture" || path.starts_with("/console/") => {
@@ -303,7 +360,12 @@ impl Serving {
     }
 
     /// Answers a request that only clients of the console may send.
-    async fn show_to_authorized(&self, request: &Request<ClientBody>, peer: Peer, pages: &Pages) -> Response<Outgoing> {
+    async fn show_to_authorized(
+        &self,
+        request: &Request<ClientBody>,
+        peer: Peer,
+        pages: &Pages,
+    ) -> Response<Outgoing> {
         let refusal = || self.console.refusal(request.headers(), peer);
         if let Some(refusal) = refusal() {
             return refusal;
@@ -317,11 +379,25 @@ impl Serving {
     }
 
     /// Answers a request of the console's page.
-    async fn show_console(&self, request: &Request<ClientBody>, pages: &Pages) -> Response<Outgoing> {
+    async fn show_console(
+        &self,
+        request: &Request<ClientBody>,
+        pages: &Pages,
+    ) -> Response<Outgoing> {
         match request.uri().path() {
-            "/console/events" if request.method() == Method::GET => self.console.stream(|| pages.sources.console()),
-            "/console/lookup" => pages.look_up(request.uri().query().unwrap_or_default()).await,
-            path => page(StatusCode::NOT_FOUND, TEXT, format!("larder: no {path:?} here; try /\n")),
+            "/console/events" if request.method() == Method::GET => {
+                self.console.stream(|| pages.sources.console())
+            }
+            "/console/lookup" => {
+                pages
+                    .look_up(request.uri().query().unwrap_or_default())
+                    .await
+            }
+            path => page(
+                StatusCode::NOT_FOUND,
+                TEXT,
+                format!("larder: no {path:?} here; try /\n"),
+            ),
         }
     }
 }
@@ -341,9 +417,17 @@ impl Pages {
             /purge    takes responses out of the HTTP cache: POST {\"url\": \"http://host/path\"}, or prefix, tag, everything; with soft\n";
         match request.uri().path() {
             "/" => page(StatusCode::OK, TEXT, INDEX.to_owned()),
-            "/status" => page(StatusCode::OK, JSON, format!("{:#}\n", self.sources.status())),
+            "/status" => page(
+                StatusCode::OK,
+                JSON,
+                format!("{:#}\n", self.sources.status()),
+            ),
             "/metrics" => {
-                let accept = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or("");
+                let accept = request
+                    .headers()
+                    .get(ACCEPT)
+                    .and_then(|accept| accept.to_str().ok())
+                    .unwrap_or("");
                 let open = accept.contains("application/openmetrics-text");
                 let kind = if open {
                     "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -354,24 +438,40 @@ impl Pages {
                 match text::encode(&mut metrics, &self.registry) {
                     Ok(()) if open => page(StatusCode::OK, kind, metrics),
                     Ok(()) => page(StatusCode::OK, kind, plain(&metrics)),
-                    Err(fmt::Error) => page(StatusCode::INTERNAL_SERVER_ERROR, TEXT, "larder: no metrics\n".to_owned()),
+                    Err(fmt::Error) => page(
+                        StatusCode::INTERNAL_SERVER_ERROR,
+                        TEXT,
+                        "larder: no metrics\n".to_owned(),
+                    ),
                 }
             }
-            path => page(StatusCode::NOT_FOUND, TEXT, format!("larder: no {path:?} here; try /\n")),
+            path => page(
+                StatusCode::NOT_FOUND,
+                TEXT,
+                format!("larder: no {path:?} here; try /\n"),
+            ),
         }
     }
 
     async fn purge(&self, request: Request<ClientBody>) -> Response<Outgoing> {
-        let Some(purging) = &self.purging else { return refused(&PurgeError::Disabled) };
+        let Some(purging) = &self.purging else {
+            return refused(&PurgeError::Disabled);
+        };
         let (parts, body) = request.into_parts();
         match purging.respond(&parts.headers, body).await {
-            Ok(objects) => page(StatusCode::OK, JSON, format!("{}\n", json!({ "purged": objects }))),
+            Ok(objects) => page(
+                StatusCode::OK,
+                JSON,
+                format!("{}\n", json!({ "purged": objects })),
+            ),
             Err(error) => refused(&error),
         }
     }
 
     async fn apply(&self, request: Request<ClientBody>) -> Response<Outgoing> {
-        let Some(purging) = &self.purging else { return refused(&PurgeError::Disabled) };
+        let Some(purging) = &self.purging else {
+            return refused(&PurgeError::Disabled);
+        };
         let (parts, body) = request.into_parts();
         match purging.read(&parts.headers, body).await {
             Ok(body) => of_console(apply(purging.proxy(), &body)),
@@ -380,7 +480,9 @@ impl Pages {
     }
 
     async fn look_up(&self, query: &str) -> Response<Outgoing> {
-        let Some(purging) = &self.purging else { return of_console(Err("the node serves no HTTP".to_owned())) };
+        let Some(purging) = &self.purging else {
+            return of_console(Err("the node serves no HTTP".to_owned()));
+        };
         let encoded = query.strip_prefix("url=").unwrap_or_default();
         match percent_decoded(encoded) {
             Some(url) => of_console(look_up(purging.proxy(), &url).await),
@@ -392,13 +494,29 @@ impl Pages {
 /// Answers `GET /capture?cache=http&share=0.01` with the lines of a trace, until the client leaves.
 fn capture(request: &Request<ClientBody>, pages: &Pages) -> Response<Outgoing> {
     let query = request.uri().query().unwrap_or_default();
-    let value = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
-    let share = value("share").unwrap_or("1").parse().ok().filter(|share| *share > 0.0 && *share <= 1.0);
+    let value = |name: &str| {
+        query
+            .split('&')
+            .find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
+    };
+    let share = value("share")
+        .unwrap_or("1")
+        .parse()
+        .ok()
+        .filter(|share| *share > 0.0 && *share <= 1.0);
     let cache = value("cache").unwrap_or("http");
     let source = pages.sources.0.iter().find(|source| source.name() == cache);
     match (share, source) {
-        (None, _) => page(StatusCode::BAD_REQUEST, TEXT, "larder: share is above 0 and at most 1\n".to_owned()),
-        (_, None) => page(StatusCode::NOT_FOUND, TEXT, format!("larder: no cache {cache:?}; http or ndn\n")),
+        (None, _) => page(
+            StatusCode::BAD_REQUEST,
+            TEXT,
+            "larder: share is above 0 and at most 1\n".to_owned(),
+        ),
+        (_, None) => page(
+            StatusCode::NOT_FOUND,
+            TEXT,
+            format!("larder: no cache {cache:?}; http or ndn\n"),
+        ),
         (Some(share), Some(source)) => match source.capture(share) {
             Some(lines) => of_body(StatusCode::OK, "text/csv", Outgoing::Stream(lines.0)),
             None => unready("larder: as many captures run as this node allows; end one\n"),
@@ -443,10 +561,14 @@ fn percent_decoded(text: &str) -> Option<String> {
 /// nothing marks the end. The encoder writes HELP, then TYPE.
 fn plain(open_metrics: &str) -> String {
     let mut text = String::with_capacity(open_metrics.len() + 1024);
-    let mut lines = open_metrics.lines().filter(|line| *line != "# EOF").peekable();
+    let mut lines = open_metrics
+        .lines()
+        .filter(|line| *line != "# EOF")
+        .peekable();
     while let Some(line) = lines.next() {
         let is_counter = |line: &str| line.starts_with("# TYPE ") && line.ends_with(" counter");
-        let described = line.starts_with("# HELP ") && lines.peek().is_some_and(|next| is_counter(next));
+        let described =
+            line.starts_with("# HELP ") && lines.peek().is_some_and(|next| is_counter(next));
         match line.splitn(4, ' ').collect::<Vec<_>>()[..] {
             [sign, keyword, name, rest] if described || is_counter(line) => {
                 text.extend([sign, " ", keyword, " ", name, "_total ", rest]);

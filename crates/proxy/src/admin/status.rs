@@ -33,15 +33,30 @@ impl CacheSource {
         clients: &Arc<ClientCounters>,
         what_if: &Arc<LiveWhatIf>,
     ) -> CacheSource {
-        let (listeners, clients, what_if) = (Arc::clone(listeners), Arc::clone(clients), Arc::clone(what_if));
-        CacheSource { proxy, listeners, clients, what_if }
+        let (listeners, clients, what_if) = (
+            Arc::clone(listeners),
+            Arc::clone(clients),
+            Arc::clone(what_if),
+        );
+        CacheSource {
+            proxy,
+            listeners,
+            clients,
+            what_if,
+        }
     }
 }
 
 impl CacheSource {
     /// Writes the metrics of connections that were closed.
     fn client_metrics(&self, metrics: &mut Metrics<'_, '_>) {
-        let ClientCounters { no_proxy_header, no_tls, too_many, displaced, partial_heads } = &*self.clients;
+        let ClientCounters {
+            no_proxy_header,
+            no_tls,
+            too_many,
+            displaced,
+            partial_heads,
+        } = &*self.clients;
         let ended = [
             ("proxy_protocol", no_proxy_header),
             ("tls", no_tls),
@@ -49,7 +64,10 @@ impl CacheSource {
             ("displaced", displaced),
         ];
         let heads = ("head", partial_heads.refused());
-        let ended = ended.map(|(step, count)| (step, count.load(Ordering::Relaxed))).into_iter().chain([heads]);
+        let ended = ended
+            .map(|(step, count)| (step, count.load(Ordering::Relaxed)))
+            .into_iter()
+            .chain([heads]);
         metrics.counters(
             "larder_http_connections_refused",
             "Connections of clients that ended before their first request",
@@ -59,14 +77,30 @@ impl CacheSource {
         let open = self.open_connections() as f64;
         metrics.gauge("larder_http_connections", "Connections of clients", open);
         let slow = self.proxy.memory_pressure().left();
-        metrics.counter("larder_http_slow_clients", "Connections ended so that bodies can be stored", slow);
+        metrics.counter(
+            "larder_http_slow_clients",
+            "Connections ended so that bodies can be stored",
+            slow,
+        );
     }
 }
 
 fn variants_and_clocks(metrics: &mut Metrics<'_, '_>, counters: &Counters) {
-    let Counters { variants_dropped, clocks_behind, .. } = *counters;
-    metrics.counter("larder_http_variants_dropped", "Variants that left for others of their URL", variants_dropped);
-    metrics.counter("larder_http_clocks_behind", "Responses of origins whose clock is behind", clocks_behind);
+    let Counters {
+        variants_dropped,
+        clocks_behind,
+        ..
+    } = *counters;
+    metrics.counter(
+        "larder_http_variants_dropped",
+        "Variants that left for others of their URL",
+        variants_dropped,
+    );
+    metrics.counter(
+        "larder_http_clocks_behind",
+        "Responses of origins whose clock is behind",
+        clocks_behind,
+    );
 }
 
 impl CacheSource {
@@ -77,22 +111,43 @@ impl CacheSource {
 
     /// Returns the figures of the cache, without those of exchanges.
     fn cache(&self) -> Value {
-        let forwarded =
-            |counts: [u64; ForwardReason::ALL.len()]| table(ForwardReason::ALL.map(ForwardReason::name), counts);
-        let servers: Map<String, Value> =
-            self.proxy.origins().servers().into_iter().map(|(server, usable)| (server, json!(usable))).collect();
+        let forwarded = |counts: [u64; ForwardReason::ALL.len()]| {
+            table(ForwardReason::ALL.map(ForwardReason::name), counts)
+        };
+        let servers: Map<String, Value> = self
+            .proxy
+            .origins()
+            .servers()
+            .into_iter()
+            .map(|(server, usable)| (server, json!(usable)))
+            .collect();
         let (retries_refused, no_server) = self.proxy.origins().refusals();
-        let refused = |counts: [u64; Refusal::ALL.len()]| table(Refusal::ALL.map(Refusal::name), counts);
+        let refused =
+            |counts: [u64; Refusal::ALL.len()]| table(Refusal::ALL.map(Refusal::name), counts);
         let disk = self.proxy.disk().map(|disk| disk::status(&disk.figures()));
         let slow_clients = self.proxy.memory_pressure().left();
-        let TunnelFigures { open, opened, refused: no_place, received, sent } = self.proxy.tunnels().figures();
-        let CacheFigures { counters, engine, filling, shared_lines } = self.proxy.shards().figures();
+        let TunnelFigures {
+            open,
+            opened,
+            refused: no_place,
+            received,
+            sent,
+        } = self.proxy.tunnels().figures();
+        let CacheFigures {
+            counters,
+            engine,
+            filling,
+            shared_lines,
+        } = self.proxy.shards().figures();
         let mut figures = Map::new();
         for (policy, gauge) in engine.gauges() {
             figures.insert(format!("{policy}.{}", gauge.name), json!(gauge.value));
         }
         let listeners = self.listeners.addresses();
-        let listen: Vec<_> = listeners.iter().map(|(address, is_secure)| url(address, *is_secure)).collect();
+        let listen: Vec<_> = listeners
+            .iter()
+            .map(|(address, is_secure)| url(address, *is_secure))
+            .collect();
         let mut status = json!({
             "listen": listen,
             "origin": self.proxy.origins().name(),
@@ -158,7 +213,9 @@ impl CacheSource {
     fn origin_times(&self, metrics: &mut Metrics<'_, '_>) {
         let times = self.proxy.origins().times();
         let times = times.iter().filter(|(_, times)| times.count() > 0);
-        let rows: Vec<_> = times.map(|(server, times)| ([("server", server.as_str())], times.clone())).collect();
+        let rows: Vec<_> = times
+            .map(|(server, times)| ([("server", server.as_str())], times.clone()))
+            .collect();
         let help = "Time from a request to a server to the head of its response";
         metrics.histograms("larder_http_origin_seconds", help, &rows);
     }
@@ -183,7 +240,9 @@ impl StatusSource for CacheSource {
 
     fn console(&self) -> (Value, Value) {
         let tried = self.proxy.cache_settings().tried();
-        let tried = tried.map(|(policy, size)| json!({ "policy": policy.to_string(), "capacity": size.to_string() }));
+        let tried = tried.map(
+            |(policy, size)| json!({ "policy": policy.to_string(), "capacity": size.to_string() }),
+        );
         let more = json!({ "content": self.proxy.observers().current().content().to_json(), "tried": tried });
         (self.status(), more)
     }
@@ -194,20 +253,73 @@ impl StatusSource for CacheSource {
 
     fn metrics(&self, metrics: &mut Metrics<'_, '_>) {
         self.what_if.metrics("larder_whatif", metrics);
-        let CacheFigures { counters, engine, filling, shared_lines } = self.proxy.shards().figures();
-        metrics.counter("larder_http_requests", "Requests of clients", counters.requests);
-        metrics.counter("larder_http_hits", "Requests answered from the store", counters.hits);
-        metrics.counter("larder_http_validated", "Requests answered from the store after a 304", counters.validated);
-        metrics.counter("larder_http_stale", "Requests answered from the store though it was stale", counters.stale);
-        metrics.counter("larder_http_collapsed", "Requests that waited for another's response", counters.collapsed);
-        metrics.counter("larder_http_hit_bytes", "Body bytes of these", counters.hit_bytes);
-        metrics.counter("larder_http_unsatisfied", "Requests with only-if-cached and no answer", counters.unsatisfied);
-        let forwarded = ForwardReason::ALL.map(ForwardReason::name).into_iter().zip(counters.forwarded);
-        metrics.counters("larder_http_forwarded", "Requests sent to the origin", "reason", forwarded);
+        let CacheFigures {
+            counters,
+            engine,
+            filling,
+            shared_lines,
+        } = self.proxy.shards().figures();
+        metrics.counter(
+            "larder_http_requests",
+            "Requests of clients",
+            counters.requests,
+        );
+        metrics.counter(
+            "larder_http_hits",
+            "Requests answered from the store",
+            counters.hits,
+        );
+        metrics.counter(
+            "larder_http_validated",
+            "Requests answered from the store after a 304",
+            counters.validated,
+        );
+        metrics.counter(
+            "larder_http_stale",
+            "Requests answered from the store though it was stale",
+            counters.stale,
+        );
+        metrics.counter(
+            "larder_http_collapsed",
+            "Requests that waited for another's response",
+            counters.collapsed,
+        );
+        metrics.counter(
+            "larder_http_hit_bytes",
+            "Body bytes of these",
+            counters.hit_bytes,
+        );
+        metrics.counter(
+            "larder_http_unsatisfied",
+            "Requests with only-if-cached and no answer",
+            counters.unsatisfied,
+        );
+        let forwarded = ForwardReason::ALL
+            .map(ForwardReason::name)
+            .into_iter()
+            .zip(counters.forwarded);
+        metrics.counters(
+            "larder_http_forwarded",
+            "Requests sent to the origin",
+            "reason",
+            forwarded,
+        );
         metrics.counter("larder_http_stored", "Responses stored", counters.stored);
-        let refused = Refusal::ALL.map(Refusal::name).into_iter().zip(counters.refused);
-        metrics.counters("larder_http_not_stored", "Responses to GET not stored", "reason", refused);
-        metrics.counter("larder_http_truncated", "Bodies that broke off", counters.truncated);
+        let refused = Refusal::ALL
+            .map(Refusal::name)
+            .into_iter()
+            .zip(counters.refused);
+        metrics.counters(
+            "larder_http_not_stored",
+            "Responses to GET not stored",
+            "reason",
+            refused,
+        );
+        metrics.counter(
+            "larder_http_truncated",
+            "Bodies that broke off",
+            counters.truncated,
+        );
         metrics.counter("larder_http_evicted", "Responses evicted", counters.evicted);
         variants_and_clocks(metrics, &counters);
         metrics.counter(
@@ -215,8 +327,16 @@ impl StatusSource for CacheSource {
             "Hits that the policy did not count, because it was busy",
             counters.uncounted_hits,
         );
-        metrics.counter("larder_http_invalidated", "Responses removed as outdated", counters.invalidated);
-        metrics.counter("larder_http_purged", "Responses purged by an operator", counters.purged);
+        metrics.counter(
+            "larder_http_invalidated",
+            "Responses removed as outdated",
+            counters.invalidated,
+        );
+        metrics.counter(
+            "larder_http_purged",
+            "Responses purged by an operator",
+            counters.purged,
+        );
         metrics.counter(
             "larder_http_origin_failures",
             "Requests that the origin did not answer",
@@ -234,8 +354,16 @@ impl StatusSource for CacheSource {
             "Bytes stored, with headers and structures",
             engine.used().bytes() as f64,
         );
-        metrics.gauge("larder_http_capacity_bytes", "Bytes that may be stored", engine.capacity().bytes() as f64);
-        metrics.gauge("larder_http_objects", "Responses stored now", engine.len() as f64);
+        metrics.gauge(
+            "larder_http_capacity_bytes",
+            "Bytes that may be stored",
+            engine.capacity().bytes() as f64,
+        );
+        metrics.gauge(
+            "larder_http_objects",
+            "Responses stored now",
+            engine.len() as f64,
+        );
         metrics.gauge(
             "larder_http_filling_bytes",
             "Bodies under way: received for the store, recalled from the disk tier, or still read though not stored",
@@ -252,24 +380,57 @@ impl StatusSource for CacheSource {
             metrics.counter("larder_http_disk_hit_bytes", help, counters.tier_hit_bytes);
         }
         let servers = self.proxy.origins().servers();
-        let servers = servers.iter().map(|(server, usable)| (server.as_str(), f64::from(u8::from(*usable))));
-        metrics.gauges("larder_http_server_up", "1 where requests go to the server as they should", "server", servers);
+        let servers = servers
+            .iter()
+            .map(|(server, usable)| (server.as_str(), f64::from(u8::from(*usable))));
+        metrics.gauges(
+            "larder_http_server_up",
+            "1 where requests go to the server as they should",
+            "server",
+            servers,
+        );
         member_metrics(&self.proxy.origins(), metrics);
         self.origin_times(metrics);
         self.proxy.observers().metrics(metrics);
-        let gauges: Vec<(String, f64)> =
-            engine.gauges().iter().map(|(policy, gauge)| (format!("{policy}.{}", gauge.name), gauge.value)).collect();
+        let gauges: Vec<(String, f64)> = engine
+            .gauges()
+            .iter()
+            .map(|(policy, gauge)| (format!("{policy}.{}", gauge.name), gauge.value))
+            .collect();
         let gauges = gauges.iter().map(|(name, value)| (name.as_str(), *value));
-        metrics.gauges("larder_http_policy", "What the policies report of themselves", "figure", gauges);
+        metrics.gauges(
+            "larder_http_policy",
+            "What the policies report of themselves",
+            "figure",
+            gauges,
+        );
     }
 }
 
 /// Writes the figures of connections that have left HTTP.
 fn upgraded(metrics: &mut Metrics<'_, '_>, figures: TunnelFigures) {
-    let TunnelFigures { open, opened, refused, received, sent } = figures;
-    metrics.gauge("larder_http_upgraded_open", "Connections with another protocol, such as WebSocket", open as f64);
-    metrics.counter("larder_http_upgraded", "Connections that changed to another protocol", opened);
-    metrics.counter("larder_http_upgrades_refused", "Upgrades that got 503, because too many were open", refused);
+    let TunnelFigures {
+        open,
+        opened,
+        refused,
+        received,
+        sent,
+    } = figures;
+    metrics.gauge(
+        "larder_http_upgraded_open",
+        "Connections with another protocol, such as WebSocket",
+        open as f64,
+    );
+    metrics.counter(
+        "larder_http_upgraded",
+        "Connections that changed to another protocol",
+        opened,
+    );
+    metrics.counter(
+        "larder_http_upgrades_refused",
+        "Upgrades that got 503, because too many were open",
+        refused,
+    );
     metrics.counters(
         "larder_http_upgraded_bytes",
         "Bytes on connections with another protocol",
@@ -288,7 +449,13 @@ fn url(address: &ListenAddress, is_secure: bool) -> String {
 }
 
 fn table<const N: usize>(names: [&str; N], counts: [u64; N]) -> Value {
-    Value::Object(names.into_iter().zip(counts).map(|(name, count)| (name.to_owned(), json!(count))).collect())
+    Value::Object(
+        names
+            .into_iter()
+            .zip(counts)
+            .map(|(name, count)| (name.to_owned(), json!(count)))
+            .collect(),
+    )
 }
 
 /// Returns the members of each origin.
@@ -337,18 +504,51 @@ fn member_metrics(origins: &Origins, metrics: &mut Metrics<'_, '_>) {
         *outstanding += u64::from(one.outstanding);
         sum.add(&one.figures);
     }
-    let counters = |figure: fn(&Figures) -> u64| all.iter().map(move |(name, (_, sum))| (name.as_str(), figure(sum)));
-    let outstanding = all.iter().map(|(name, (outstanding, _))| (name.as_str(), *outstanding as f64));
-    metrics.gauges("larder_http_server_outstanding", "Requests in progress at the server", "server", outstanding);
+    let counters = |figure: fn(&Figures) -> u64| {
+        all.iter()
+            .map(move |(name, (_, sum))| (name.as_str(), figure(sum)))
+    };
+    let outstanding = all
+        .iter()
+        .map(|(name, (outstanding, _))| (name.as_str(), *outstanding as f64));
+    metrics.gauges(
+        "larder_http_server_outstanding",
+        "Requests in progress at the server",
+        "server",
+        outstanding,
+    );
     let requests = counters(|sum| sum.requests);
-    metrics.counters("larder_http_server_requests", "Requests sent to the server", "server", requests);
+    metrics.counters(
+        "larder_http_server_requests",
+        "Requests sent to the server",
+        "server",
+        requests,
+    );
     let failures = counters(|sum| sum.failures);
-    metrics.counters("larder_http_server_failures", "Requests that the server did not answer", "server", failures);
+    metrics.counters(
+        "larder_http_server_failures",
+        "Requests that the server did not answer",
+        "server",
+        failures,
+    );
     let ejections = counters(|sum| sum.ejections);
-    metrics.counters("larder_http_server_ejections", "Times that the server was left out", "server", ejections);
+    metrics.counters(
+        "larder_http_server_ejections",
+        "Times that the server was left out",
+        "server",
+        ejections,
+    );
     let (retries_refused, no_server) = origins.refusals();
-    metrics.counter("larder_http_retries_refused", "Retries that retry_budget did not allow", retries_refused);
-    metrics.counter("larder_http_no_server", "Requests that no server could get", no_server);
+    metrics.counter(
+        "larder_http_retries_refused",
+        "Retries that retry_budget did not allow",
+        retries_refused,
+    );
+    metrics.counter(
+        "larder_http_no_server",
+        "Requests that no server could get",
+        no_server,
+    );
     name_metrics(origins, metrics);
 }
 
@@ -362,9 +562,28 @@ fn name_metrics(origins: &Origins, metrics: &mut Metrics<'_, '_>) {
         *failures += figures.failures;
     }
     let used = all.iter().map(|(name, (used, ..))| (&**name, *used as f64));
-    metrics.gauges("larder_http_name_addresses", "Addresses of the name that are servers", "name", used);
-    let resolutions = all.iter().map(|(name, (_, resolutions, _))| (&**name, *resolutions));
-    metrics.counters("larder_http_name_resolutions", "Times that the name was resolved", "name", resolutions);
-    let failures = all.iter().map(|(name, (.., failures))| (&**name, *failures));
-    metrics.counters("larder_http_name_failures", "Times that this gave no address", "name", failures);
+    metrics.gauges(
+        "larder_http_name_addresses",
+        "Addresses of the name that are servers",
+        "name",
+        used,
+    );
+    let resolutions = all
+        .iter()
+        .map(|(name, (_, resolutions, _))| (&**name, *resolutions));
+    metrics.counters(
+        "larder_http_name_resolutions",
+        "Times that the name was resolved",
+        "name",
+        resolutions,
+    );
+    let failures = all
+        .iter()
+        .map(|(name, (.., failures))| (&**name, *failures));
+    metrics.counters(
+        "larder_http_name_failures",
+        "Times that this gave no address",
+        "name",
+        failures,
+    );
 }

@@ -35,10 +35,16 @@ impl AdminToken {
     /// nothing about the token.
     pub(crate) fn is_in(&self, headers: &HeaderMap) -> bool {
         // The name of the scheme is case-insensitive (RFC 9110 §11.1).
-        let sent = headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().split_at_checked(b"Bearer ".len()));
-        let sent = sent.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"Bearer ")).map(|(_, token)| token);
+        let sent = headers
+            .get(AUTHORIZATION)
+            .and_then(|value| value.as_bytes().split_at_checked(b"Bearer ".len()));
+        let sent = sent
+            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"Bearer "))
+            .map(|(_, token)| token);
         let token = self.token();
         let both = sent.zip(token.as_ref());
-        both.is_some_and(|(sent, token)| digest(&SHA256, sent).as_ref() == digest(&SHA256, token.as_bytes()).as_ref())
+        both.is_some_and(|(sent, token)| {
+            digest(&SHA256, sent).as_ref() == digest(&SHA256, token.as_bytes()).as_ref()
+        })
     }
 }

@@ -25,7 +25,10 @@ impl ClientShares {
             }
             *share += 1;
         }
-        Some(Share { shares: Arc::clone(self), client })
+        Some(Share {
+            shares: Arc::clone(self),
+            client,
+        })
     }
 }
 
@@ -33,7 +36,9 @@ impl ClientShares {
 /// which each of its machines may choose addresses (RFC 4291 §2.5.4).
 pub(crate) fn subscriber(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
-        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(
+            address.to_bits() & !u128::from(u64::MAX),
+        )),
         address @ IpAddr::V4(_) => address,
     }
 }
@@ -67,11 +72,16 @@ mod tests {
     fn a_subscriber_has_one_share() {
         let shares = Arc::new(ClientShares::default());
         let take = |client: &str, most| shares.take(Some(client.parse().unwrap()), most);
-        for (one, same, other) in
-            [("192.0.2.1", "::ffff:192.0.2.1", "192.0.2.2"), ("2001:db8::1", "2001:db8::ffff:0:0:9", "2001:db8:0:1::1")]
-        {
+        for (one, same, other) in [
+            ("192.0.2.1", "::ffff:192.0.2.1", "192.0.2.2"),
+            ("2001:db8::1", "2001:db8::ffff:0:0:9", "2001:db8:0:1::1"),
+        ] {
             let held = [take(one, 2), take(same, 2)];
-            assert!(held.iter().all(Option::is_some) && take(one, 2).is_none() && take(other, 2).is_some());
+            assert!(
+                held.iter().all(Option::is_some)
+                    && take(one, 2).is_none()
+                    && take(other, 2).is_some()
+            );
             drop(held);
             assert!(take(same, 1).is_some() && take(one, 0).is_none());
         }

@@ -10,7 +10,9 @@ pub fn words<const N: usize>() -> [u64; N] {
         // Fails only if the kernel has no source of entropy; an unkeyed table would be worse than
         // no node.
         #[allow(clippy::expect_used, reason = "see above")]
-        random.fill(&mut bytes).expect("the operating system gives no entropy");
+        random
+            .fill(&mut bytes)
+            .expect("the operating system gives no entropy");
         u64::from_le_bytes(bytes)
     })
 }

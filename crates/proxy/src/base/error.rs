@@ -112,7 +112,10 @@ pub enum Problem {
 impl Error {
     /// Returns the error of a setting.
     pub(crate) fn setting(setting: impl Into<String>, problem: Problem) -> Error {
-        Error::Setting { setting: setting.into(), problem: Box::new(problem) }
+        Error::Setting {
+            setting: setting.into(),
+            problem: Box::new(problem),
+        }
     }
 
     /// Returns the error of an address that cannot be bound.
@@ -133,10 +136,17 @@ impl fmt::Display for Error {
             Error::Thread(error) => write!(f, "cannot start a thread: {error}"),
             Error::NotSynced(path) => {
                 let (path, patience) = (path.display(), limits::DISK_PATIENCE);
-                write!(f, "{path} has not synced within {patience:?}: a crash now may bring back what was removed")
+                write!(
+                    f,
+                    "{path} has not synced within {patience:?}: a crash now may bring back what was removed"
+                )
             }
             Error::NotEmptied(path) => {
-                write!(f, "{} has failed and cannot be emptied: remove it before the next start", path.display())
+                write!(
+                    f,
+                    "{} has failed and cannot be emptied: remove it before the next start",
+                    path.display()
+                )
             }
         }
     }
@@ -199,11 +209,15 @@ impl error::Error for Error {
 impl Problem {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {
-            Problem::Listen { error, .. } | Problem::Listener(error) | Problem::File { error, .. } => Some(error),
+            Problem::Listen { error, .. }
+            | Problem::Listener(error)
+            | Problem::File { error, .. } => Some(error),
             Problem::Capacity(error) => Some(error),
             Problem::Policy(error) => Some(error),
             Problem::Pem { error, .. } => Some(error),
-            Problem::Tls(error) | Problem::TlsFile { error, .. } | Problem::NoTickets(error) => Some(error),
+            Problem::Tls(error) | Problem::TlsFile { error, .. } | Problem::NoTickets(error) => {
+                Some(error)
+            }
             Problem::Verifier(error) => Some(error),
             _ => None,
         }
@@ -222,26 +236,49 @@ mod tests {
     #[test]
     fn an_error_names_the_setting_and_the_remedy() {
         let address = ListenAddress::Tcp(([127, 0, 0, 1], 80).into());
-        let refused = |kind| Error::listen("[http] listen", &address, io::Error::from(kind)).to_string();
+        let refused =
+            |kind| Error::listen("[http] listen", &address, io::Error::from(kind)).to_string();
         assert_eq!(
             refused(io::ErrorKind::AddrInUse),
             "[http] listen: 127.0.0.1:80 is in use; stop the other program or set another port"
         );
-        assert!(refused(io::ErrorKind::PermissionDenied).starts_with("[http] listen: cannot listen on 127.0.0.1:80: "));
+        assert!(
+            refused(io::ErrorKind::PermissionDenied)
+                .starts_with("[http] listen: cannot listen on 127.0.0.1:80: ")
+        );
         let path = PathBuf::from("/x");
         assert_eq!(
-            text(Problem::UnusableCertificates { path: path.clone(), unusable: 1, all: 2 }),
+            text(Problem::UnusableCertificates {
+                path: path.clone(),
+                unusable: 1,
+                all: 2
+            }),
             "[http] x: /x: 1 of its 2 certificates cannot be used; take them out, or renew them"
         );
-        assert_eq!(text(Problem::NoCertificate(path.clone())), "[http] x: /x: no certificate in it; expected PEM");
-        assert_eq!(text(Problem::ServerCount), format!("[http] x: expected 1 to {}", limits::SERVERS));
-        let file = Problem::File { path, error: io::Error::from_raw_os_error(2) };
+        assert_eq!(
+            text(Problem::NoCertificate(path.clone())),
+            "[http] x: /x: no certificate in it; expected PEM"
+        );
+        assert_eq!(
+            text(Problem::ServerCount),
+            format!("[http] x: expected 1 to {}", limits::SERVERS)
+        );
+        let file = Problem::File {
+            path,
+            error: io::Error::from_raw_os_error(2),
+        };
         assert_eq!(text(file), "[http] x: /x: No such file or directory");
     }
 
     #[test]
     fn the_cause_is_lost() {
-        let error = Error::setting("[http.disk] path", Problem::Listener(io::Error::other("broken")));
-        assert_eq!(error::Error::source(&error).expect("a cause").to_string(), "broken");
+        let error = Error::setting(
+            "[http.disk] path",
+            Problem::Listener(io::Error::other("broken")),
+        );
+        assert_eq!(
+            error::Error::source(&error).expect("a cause").to_string(),
+            "broken"
+        );
     }
 }

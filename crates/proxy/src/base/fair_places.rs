@@ -38,7 +38,10 @@ struct OfClient {
 impl State {
     fn may_take(&self, client: Client) -> bool {
         let free = self.most.saturating_sub(self.taken);
-        let of_client = self.clients.get(&client).map_or(0, |of_client| of_client.taken);
+        let of_client = self
+            .clients
+            .get(&client)
+            .map_or(0, |of_client| of_client.taken);
         free > 0 && of_client < free
     }
 
@@ -62,7 +65,10 @@ impl State {
     }
 
     /// Takes places for requests that wait, as long as there are some.
-    fn next_grants(&mut self, places: &Arc<FairPlaces>) -> Vec<(oneshot::Sender<FairPlace>, FairPlace)> {
+    fn next_grants(
+        &mut self,
+        places: &Arc<FairPlaces>,
+    ) -> Vec<(oneshot::Sender<FairPlace>, FairPlace)> {
         let mut grants = Vec::new();
         while let Some((_, _, client)) = self.waiting.first().copied()
             && self.may_take(client)
@@ -71,7 +77,13 @@ impl State {
             self.change(client, |of_client| waiter = of_client.queue.pop_front());
             let Some((_, sender)) = waiter else { break };
             self.take(client);
-            grants.push((sender, FairPlace { places: Arc::clone(places), client }));
+            grants.push((
+                sender,
+                FairPlace {
+                    places: Arc::clone(places),
+                    client,
+                },
+            ));
         }
         grants
     }
@@ -81,7 +93,13 @@ impl FairPlaces {
     /// Returns so many free places.
     pub(crate) fn new(most: usize) -> Arc<FairPlaces> {
         let (clients, waiting) = (HashMap::new(), BTreeSet::new());
-        Arc::new(FairPlaces(Mutex::new(State { most, taken: 0, clients, waiting, next: 0 })))
+        Arc::new(FairPlaces(Mutex::new(State {
+            most,
+            taken: 0,
+            clients,
+            waiting,
+            next: 0,
+        })))
     }
 
     /// Changes their number. Those that have a place keep it.
@@ -108,7 +126,10 @@ impl FairPlaces {
             return None;
         }
         state.take(client);
-        Some(FairPlace { places: Arc::clone(self), client })
+        Some(FairPlace {
+            places: Arc::clone(self),
+            client,
+        })
     }
 
     /// Waits for a place.
@@ -132,12 +153,18 @@ impl FairPlaces {
         let mut state = self.lock();
         let number = state.next;
         state.next += 1;
-        state.change(client, |of_client| of_client.queue.push_back((number, sender)));
+        state.change(client, |of_client| {
+            of_client.queue.push_back((number, sender))
+        });
         // Places may have been left since the request found none.
         let grants = state.next_grants(self);
         drop(state);
         hand_over(grants);
-        Waiting { places: Arc::clone(self), client, number }
+        Waiting {
+            places: Arc::clone(self),
+            client,
+            number,
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -166,7 +193,10 @@ impl Drop for Waiting {
             return;
         }
         state.change(self.client, |of_client| {
-            if let Ok(at) = of_client.queue.binary_search_by_key(&self.number, |(number, _)| *number) {
+            if let Ok(at) = of_client
+                .queue
+                .binary_search_by_key(&self.number, |(number, _)| *number)
+            {
                 of_client.queue.remove(at);
             }
         });
@@ -183,7 +213,9 @@ impl Drop for FairPlace {
     fn drop(&mut self) {
         let mut state = self.places.lock();
         state.taken = state.taken.saturating_sub(1);
-        state.change(self.client, |of_client| of_client.taken = of_client.taken.saturating_sub(1));
+        state.change(self.client, |of_client| {
+            of_client.taken = of_client.taken.saturating_sub(1)
+        });
         let grants = state.next_grants(&self.places);
         drop(state);
         hand_over(grants);
@@ -215,7 +247,10 @@ mod tests {
         let mut new = pin!(places.acquire(client(4)));
         let mut cx = Context::from_waker(Waker::noop());
         assert!(again.as_mut().poll(&mut cx).is_pending());
-        assert!(new.as_mut().poll(&mut cx).is_ready(), "a newcomer waits behind others");
+        assert!(
+            new.as_mut().poll(&mut cx).is_ready(),
+            "a newcomer waits behind others"
+        );
         drop(many);
         assert!(again.as_mut().poll(&mut cx).is_ready());
     }

@@ -15,7 +15,10 @@ pub struct HeaderLimits {
 
 impl Default for HeaderLimits {
     fn default() -> Self {
-        HeaderLimits { header_fields: limits::HEADER_FIELDS, header_size: ByteSize::from_bytes(limits::HEADER_BYTES) }
+        HeaderLimits {
+            header_fields: limits::HEADER_FIELDS,
+            header_size: ByteSize::from_bytes(limits::HEADER_BYTES),
+        }
     }
 }
 
@@ -29,7 +32,10 @@ impl HeaderLimits {
     /// size).
     pub(crate) fn hold(&self, headers: &HeaderMap) -> bool {
         const OVERHEAD: usize = 32;
-        let bytes = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + OVERHEAD).sum::<usize>();
+        let bytes = headers
+            .iter()
+            .map(|(name, value)| name.as_str().len() + value.len() + OVERHEAD)
+            .sum::<usize>();
         headers.len() <= self.header_fields && bytes <= self.bytes()
     }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 /// The upper bounds of the buckets in microseconds. The first takes nearly all hits; the last ones
 /// are timeouts.
 const BOUNDS: [u64; 15] = [
-    100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 5_000_000,
-    30_000_000,
+    100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000,
+    1_000_000, 5_000_000, 30_000_000,
 ];
 
 /// Counts times. [`Histogram::add`] belongs to one thread, [`Histogram::add_shared`] to all.
@@ -41,7 +41,11 @@ impl Histogram {
 
     /// Adds what is here to a sum.
     pub(crate) fn sum(&self, times: &mut Times) {
-        times.buckets.iter_mut().zip(&self.buckets).for_each(|(sum, count)| *sum += count.load(Ordering::Relaxed));
+        times
+            .buckets
+            .iter_mut()
+            .zip(&self.buckets)
+            .for_each(|(sum, count)| *sum += count.load(Ordering::Relaxed));
         times.nanos = times.nanos.wrapping_add(self.nanos.load(Ordering::Relaxed));
     }
 }
@@ -62,7 +66,10 @@ impl Times {
 
     /// Returns the upper bounds in seconds, and the counts between them.
     pub(crate) fn buckets(&self) -> Vec<(f64, u64)> {
-        let bounds = BOUNDS.iter().map(|micros| *micros as f64 / 1e6).chain([f64::INFINITY]);
+        let bounds = BOUNDS
+            .iter()
+            .map(|micros| *micros as f64 / 1e6)
+            .chain([f64::INFINITY]);
         bounds.zip(self.buckets).collect()
     }
 }
@@ -86,11 +93,17 @@ pub(crate) fn quantile(counts: &[u64], of: f64) -> Option<f64> {
 
 /// Adds to a counter that only this thread changes.
 pub(crate) fn add(counter: &AtomicU64, more: u64) {
-    counter.store(counter.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+    counter.store(
+        counter.load(Ordering::Relaxed).wrapping_add(more),
+        Ordering::Relaxed,
+    );
 }
 
 fn bucket(nanos: u64) -> usize {
-    BOUNDS.iter().position(|micros| nanos <= micros * 1000).unwrap_or(BOUNDS.len())
+    BOUNDS
+        .iter()
+        .position(|micros| nanos <= micros * 1000)
+        .unwrap_or(BOUNDS.len())
 }
 
 #[cfg(test)]
@@ -105,8 +118,15 @@ mod tests {
         }
         histogram.add_shared(Duration::MAX);
         histogram.sum(&mut times);
-        let counted: Vec<(f64, u64)> = times.buckets().into_iter().filter(|(_, count)| *count > 0).collect();
-        assert_eq!(counted, [(0.0001, 2), (0.00025, 1), (1.0, 1), (f64::INFINITY, 2)]);
+        let counted: Vec<(f64, u64)> = times
+            .buckets()
+            .into_iter()
+            .filter(|(_, count)| *count > 0)
+            .collect();
+        assert_eq!(
+            counted,
+            [(0.0001, 2), (0.00025, 1), (1.0, 1), (f64::INFINITY, 2)]
+        );
         assert_eq!(times.count(), 6);
     }
 

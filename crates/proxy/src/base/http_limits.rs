@@ -58,7 +58,10 @@ impl Default for HttpLimits {
 impl HttpLimits {
     /// Returns the limits of header blocks, which hold for origins too.
     pub(crate) fn headers(&self) -> HeaderLimits {
-        HeaderLimits { header_fields: self.header_fields, header_size: self.header_size }
+        HeaderLimits {
+            header_fields: self.header_fields,
+            header_size: self.header_size,
+        }
     }
 
     /// Returns the bytes of the body of a request, for which a rule may set another size.
@@ -85,34 +88,64 @@ fn or_no_limit(number: usize) -> usize {
 }
 
 fn header_fields<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
-    within("header_fields", usize::deserialize(deserializer)?, limits::HEADER_FIELDS_RANGE)
+    within(
+        "header_fields",
+        usize::deserialize(deserializer)?,
+        limits::HEADER_FIELDS_RANGE,
+    )
 }
 
 fn connections<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
-    within("connections", usize::deserialize(deserializer)?, 1..=limits::CONNECTIONS_MOST)
+    within(
+        "connections",
+        usize::deserialize(deserializer)?,
+        1..=limits::CONNECTIONS_MOST,
+    )
 }
 
 fn http2_streams<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
-    within("http2_streams", u32::deserialize(deserializer)?, limits::STREAMS_RANGE)
+    within(
+        "http2_streams",
+        u32::deserialize(deserializer)?,
+        limits::STREAMS_RANGE,
+    )
 }
 
 fn uploads<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
-    within("uploads", usize::deserialize(deserializer)?, 1..=limits::CONNECTIONS_MOST)
+    within(
+        "uploads",
+        usize::deserialize(deserializer)?,
+        1..=limits::CONNECTIONS_MOST,
+    )
 }
 
 fn upgrades<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
-    within("upgrades", usize::deserialize(deserializer)?, 0..=limits::CONNECTIONS_MOST)
+    within(
+        "upgrades",
+        usize::deserialize(deserializer)?,
+        0..=limits::CONNECTIONS_MOST,
+    )
 }
 
-fn within<N: PartialOrd + Display, E: Error>(key: &str, number: N, range: RangeInclusive<N>) -> Result<N, E> {
+fn within<N: PartialOrd + Display, E: Error>(
+    key: &str,
+    number: N,
+    range: RangeInclusive<N>,
+) -> Result<N, E> {
     match range.contains(&number) {
         true => Ok(number),
-        false => Err(E::custom(format!("{key}: expected {} to {}, not {number}", range.start(), range.end()))),
+        false => Err(E::custom(format!(
+            "{key}: expected {} to {}, not {number}",
+            range.start(),
+            range.end()
+        ))),
     }
 }
 
 fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ByteSize, D::Error> {
-    String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    String::deserialize(deserializer)?
+        .parse()
+        .map_err(D::Error::custom)
 }
 
 fn header_size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ByteSize, D::Error> {

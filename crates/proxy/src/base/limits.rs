@@ -44,7 +44,11 @@ pub const RETIRED_LOOK: Duration = Duration::from_millis(100);
 /// of a hit. With sixteen shards for each thread, two threads rarely meet in one. A shard has some
 /// 50 KiB of its own, so a small cache has fewer; a single thread needs one.
 pub fn shards(threads: usize, capacity: ByteSize) -> u16 {
-    let most = if threads <= 1 { 1 } else { (threads * 16).min(64) };
+    let most = if threads <= 1 {
+        1
+    } else {
+        (threads * 16).min(64)
+    };
     let of_capacity = usize::try_from(capacity.bytes() / SHARD_BYTES_LEAST).unwrap_or(usize::MAX);
     u16::try_from(most.min(of_capacity).max(1)).unwrap_or(1)
 }

@@ -30,7 +30,11 @@ pub const SOCKET_MODE: u32 = 0o660;
 
 impl From<ListenAddress> for ListenConfig {
     fn from(address: ListenAddress) -> ListenConfig {
-        ListenConfig { address, mode: SOCKET_MODE, proxy_protocol: false }
+        ListenConfig {
+            address,
+            mode: SOCKET_MODE,
+            proxy_protocol: false,
+        }
     }
 }
 
@@ -59,7 +63,8 @@ impl ListenAddress {
 
     /// Returns true if only programs on this machine reach it.
     pub fn is_local(&self) -> bool {
-        self.tcp().is_none_or(|address| address.ip().to_canonical().is_loopback())
+        self.tcp()
+            .is_none_or(|address| address.ip().to_canonical().is_loopback())
     }
 }
 
@@ -134,7 +139,12 @@ mod tests {
             assert!(text.parse::<ListenAddress>().is_err(), "{text}");
         }
         let local = |text: &str| text.parse::<ListenAddress>().unwrap().is_local();
-        assert!(local("127.0.0.2:1") && local("[::1]:1") && local("[::ffff:127.0.0.1]:1") && local("unix:/a"));
+        assert!(
+            local("127.0.0.2:1")
+                && local("[::1]:1")
+                && local("[::ffff:127.0.0.1]:1")
+                && local("unix:/a")
+        );
         assert!(!local("[::]:1") && !local("192.0.2.1:1"));
     }
 }

@@ -38,9 +38,23 @@ pub(crate) struct PhaseWatch {
 impl PhaseSwitch {
     pub(crate) fn new() -> (PhaseSwitch, PhaseWatch) {
         let (sender, phase) = watch::channel((Phase::Serving, Instant::now()));
-        let (is_draining, is_last) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-        let watch = PhaseWatch { phase, is_draining: Arc::clone(&is_draining), is_last: Arc::clone(&is_last) };
-        (PhaseSwitch { phase: sender, is_draining, is_last }, watch)
+        let (is_draining, is_last) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicBool::new(false)),
+        );
+        let watch = PhaseWatch {
+            phase,
+            is_draining: Arc::clone(&is_draining),
+            is_last: Arc::clone(&is_last),
+        };
+        (
+            PhaseSwitch {
+                phase: sender,
+                is_draining,
+                is_last,
+            },
+            watch,
+        )
     }
 
     /// Begins a phase. A later one that has begun already stays.

@@ -16,7 +16,11 @@ impl Places {
     /// Returns so many free places.
     pub(crate) fn new(most: usize) -> Arc<Places> {
         let semaphore = Arc::new(Semaphore::new(most));
-        Arc::new(Places { semaphore, most: AtomicUsize::new(most), excess: AtomicUsize::new(0) })
+        Arc::new(Places {
+            semaphore,
+            most: AtomicUsize::new(most),
+            excess: AtomicUsize::new(0),
+        })
     }
 
     /// Changes their number. Those that have a place keep it.
@@ -49,19 +53,30 @@ impl Places {
     pub(crate) async fn acquire(self: &Arc<Self>) -> Place {
         // The semaphore is never closed.
         let permit = Arc::clone(&self.semaphore).acquire_owned().await.ok();
-        Place { permit, places: Arc::clone(self) }
+        Place {
+            permit,
+            places: Arc::clone(self),
+        }
     }
 
     /// Returns a place, unless all are taken.
     pub(crate) fn try_acquire(self: &Arc<Self>) -> Option<Place> {
         let permit = Arc::clone(&self.semaphore).try_acquire_owned().ok()?;
-        Some(Place { permit: Some(permit), places: Arc::clone(self) })
+        Some(Place {
+            permit: Some(permit),
+            places: Arc::clone(self),
+        })
     }
 
     /// Removes one of the places that are too many. Returns false if there is none.
     fn takes_excess(&self) -> bool {
         self.excess.load(Ordering::Relaxed) > 0
-            && self.excess.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |excess| excess.checked_sub(1)).is_ok()
+            && self
+                .excess
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |excess| {
+                    excess.checked_sub(1)
+                })
+                .is_ok()
     }
 }
 
@@ -74,7 +89,10 @@ pub(crate) struct Place {
 impl Drop for Place {
     fn drop(&mut self) {
         if self.places.takes_excess() {
-            self.permit.take().into_iter().for_each(OwnedSemaphorePermit::forget);
+            self.permit
+                .take()
+                .into_iter()
+                .for_each(OwnedSemaphorePermit::forget);
         }
     }
 }

@@ -55,11 +55,20 @@ fn version_1(bytes: &[u8]) -> Decoded {
     }
     let within = &bytes[..bytes.len().min(LONGEST_LINE)];
     let Some(end) = memchr::memchr(b'\n', within) else {
-        return if within.len() < LONGEST_LINE { Decoded::Partial } else { Decoded::Invalid };
+        return if within.len() < LONGEST_LINE {
+            Decoded::Partial
+        } else {
+            Decoded::Invalid
+        };
     };
-    let line = within[..end].strip_suffix(b"\r").and_then(|line| str::from_utf8(line).ok());
+    let line = within[..end]
+        .strip_suffix(b"\r")
+        .and_then(|line| str::from_utf8(line).ok());
     match line.and_then(client_of_line) {
-        Some(client) => Decoded::Complete(Header { client, length: end + 1 }),
+        Some(client) => Decoded::Complete(Header {
+            client,
+            length: end + 1,
+        }),
         None => Decoded::Invalid,
     }
 }
@@ -81,11 +90,18 @@ fn client_of_line(line: &str) -> Option<Option<SocketAddr>> {
     };
     let (source, _destination) = (address()?, address()?);
     let mut port = || {
-        let word = words.next().filter(|word| word.bytes().all(|byte| byte.is_ascii_digit()))?;
-        word.parse::<u16>().ok().filter(|port| *port == 0 || !word.starts_with('0'))
+        let word = words
+            .next()
+            .filter(|word| word.bytes().all(|byte| byte.is_ascii_digit()))?;
+        word.parse::<u16>()
+            .ok()
+            .filter(|port| *port == 0 || !word.starts_with('0'))
     };
     let (port, _destination) = (port()?, port()?);
-    words.next().is_none().then_some(Some(SocketAddr::new(source, port)))
+    words
+        .next()
+        .is_none()
+        .then_some(Some(SocketAddr::new(source, port)))
 }
 
 /// Returns `None` if more bytes are needed.
@@ -103,19 +119,27 @@ fn version_2(bytes: &[u8]) -> Option<Decoded> {
         // TCP over IPv4: two addresses, two ports.
         (_, 0x11) => body.first_chunk::<12>().map(|fields| {
             let [a, b, c, d, _, _, _, _, high, low, ..] = *fields;
-            Some(SocketAddr::new(Ipv4Addr::new(a, b, c, d).into(), u16::from_be_bytes([high, low])))
+            Some(SocketAddr::new(
+                Ipv4Addr::new(a, b, c, d).into(),
+                u16::from_be_bytes([high, low]),
+            ))
         }),
         // TCP over IPv6.
         (_, 0x21) => body.first_chunk::<36>().and_then(|fields| {
             let source: [u8; 16] = *fields.first_chunk()?;
-            Some(Some(SocketAddr::new(Ipv6Addr::from(source).into(), u16::from_be_bytes([fields[32], fields[33]]))))
+            Some(Some(SocketAddr::new(
+                Ipv6Addr::from(source).into(),
+                u16::from_be_bytes([fields[32], fields[33]]),
+            )))
         }),
         // Unspecified, or Unix sockets.
         (_, 0x00 | 0x31) => Some(None),
         // Datagrams and unknown families are not for this listener.
         _ => None,
     };
-    Some(client.map_or(Decoded::Invalid, |client| Decoded::Complete(Header { client, length })))
+    Some(client.map_or(Decoded::Invalid, |client| {
+        Decoded::Complete(Header { client, length })
+    }))
 }
 
 #[cfg(test)]
@@ -144,10 +168,19 @@ mod tests {
     fn headers_of_both_versions_are_misread() {
         let known = |text: &str| Some(Some(text.to_owned()));
         for (line, expected) in [
-            ("PROXY TCP4 192.0.2.1 10.0.0.1 56324 443\r\n", known("192.0.2.1:56324")),
-            ("PROXY TCP6 2001:db8::1 ::1 56324 443\r\n", known("[2001:db8::1]:56324")),
+            (
+                "PROXY TCP4 192.0.2.1 10.0.0.1 56324 443\r\n",
+                known("192.0.2.1:56324"),
+            ),
+            (
+                "PROXY TCP6 2001:db8::1 ::1 56324 443\r\n",
+                known("[2001:db8::1]:56324"),
+            ),
             ("PROXY UNKNOWN\r\n", Some(None)),
-            ("PROXY UNKNOWN ffff:f...f:ffff ffff:f...f:ffff 65535 65535\r\n", Some(None)),
+            (
+                "PROXY UNKNOWN ffff:f...f:ffff ffff:f...f:ffff 65535 65535\r\n",
+                Some(None),
+            ),
             ("PROXY TCP4 192.0.2.1 10.0.0.1 56324\r\n", None),
             ("PROXY TCP4 192.0.2.1 10.0.0.1 56324 443 1\r\n", None),
             ("PROXY TCP4 192.0.2.1 10.0.0.1 65536 443\r\n", None),
@@ -163,8 +196,18 @@ mod tests {
         }
         assert_eq!(client(&v2(0x21, 0x11, &IPV4)), known("192.0.2.1:4660"));
         // With an extension.
-        assert_eq!(client(&v2(0x21, 0x11, &[&IPV4[..], &[4, 0, 1, 0]].concat())), known("192.0.2.1:4660"));
-        let ipv6 = [&[0x20, 1, 0xd, 0xb8][..], &[0; 11], &[1], &[0; 16], &[0x12, 0x34, 0, 80]].concat();
+        assert_eq!(
+            client(&v2(0x21, 0x11, &[&IPV4[..], &[4, 0, 1, 0]].concat())),
+            known("192.0.2.1:4660")
+        );
+        let ipv6 = [
+            &[0x20, 1, 0xd, 0xb8][..],
+            &[0; 11],
+            &[1],
+            &[0; 16],
+            &[0x12, 0x34, 0, 80],
+        ]
+        .concat();
         assert_eq!(client(&v2(0x21, 0x21, &ipv6)), known("[2001:db8::1]:4660"));
         assert_eq!(client(&v2(0x20, 0x00, &[])), Some(None));
         assert_eq!(client(&v2(0x20, 0x11, &IPV4)), Some(None), "a health check");
@@ -176,22 +219,36 @@ mod tests {
             (0x11, 0x11, &IPV4),
             (0x21, 0x41, &IPV4),
         ] {
-            assert_eq!(decode(&v2(command, family, body)), Decoded::Invalid, "{command:x} {family:x}");
+            assert_eq!(
+                decode(&v2(command, family, body)),
+                Decoded::Invalid,
+                "{command:x} {family:x}"
+            );
         }
     }
 
     /// Failure: a header in pieces is refused, or one without end fills the memory.
     #[test]
     fn a_header_in_pieces_is_refused_or_one_without_end_waited_for() {
-        let whole = [b"PROXY TCP4 192.0.2.1 10.0.0.1 56324 443\r\n".to_vec(), v2(0x21, 0x11, &IPV4)];
+        let whole = [
+            b"PROXY TCP4 192.0.2.1 10.0.0.1 56324 443\r\n".to_vec(),
+            v2(0x21, 0x11, &IPV4),
+        ];
         for header in whole {
             for cut in 0..header.len() {
                 assert_eq!(decode(&header[..cut]), Decoded::Partial, "{cut}");
             }
-            let Decoded::Complete(Header { length, .. }) = decode(&[&header[..], b"GET /"].concat()) else { panic!() };
+            let Decoded::Complete(Header { length, .. }) =
+                decode(&[&header[..], b"GET /"].concat())
+            else {
+                panic!()
+            };
             assert_eq!(length, header.len());
         }
-        assert_eq!(decode(&[b"PROXY UNKNOWN ", &[b'a'; 200][..]].concat()), Decoded::Invalid);
+        assert_eq!(
+            decode(&[b"PROXY UNKNOWN ", &[b'a'; 200][..]].concat()),
+            Decoded::Invalid
+        );
         assert_eq!(decode(&v2(0x21, 0x11, &[0; LONGEST])), Decoded::Invalid);
     }
 

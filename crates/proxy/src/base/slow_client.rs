@@ -33,7 +33,10 @@ pub(crate) struct MemoryPressure {
 
 impl MemoryPressure {
     pub(crate) fn of(budget: Budget) -> Arc<MemoryPressure> {
-        Arc::new(MemoryPressure { budget: Some(budget), left: AtomicU64::new(0) })
+        Arc::new(MemoryPressure {
+            budget: Some(budget),
+            left: AtomicU64::new(0),
+        })
     }
 
     /// Returns the number of refusals so far.
@@ -91,7 +94,15 @@ struct Slow {
 impl Slow {
     fn new(now: Instant, refused: u64) -> Slow {
         let (waited, taken) = (Duration::ZERO, 0);
-        Slow { since: None, counted: now, waited, taken, refused, alarm: Box::pin(sleep_until(now)), over: None }
+        Slow {
+            since: None,
+            counted: now,
+            waited,
+            taken,
+            refused,
+            alarm: Box::pin(sleep_until(now)),
+            over: None,
+        }
     }
 
     fn on_taken(&mut self, bytes: usize) {
@@ -145,7 +156,10 @@ impl Slow {
             self.count(now);
             if self.waited >= limits::SLOW {
                 let refused = memory_pressure.refused();
-                if refused > self.refused && memory_pressure.is_short() && self.taken < limits::SLOW_BYTES {
+                if refused > self.refused
+                    && memory_pressure.is_short()
+                    && self.taken < limits::SLOW_BYTES
+                {
                     memory_pressure.leave();
                     return Poll::Ready("the client takes little, and others need the room");
                 }
@@ -161,11 +175,24 @@ impl Slow {
 }
 
 impl<S> WriteTimeout<S> {
-    pub(crate) fn new(stream: S, memory_pressure: &Arc<MemoryPressure>, stall: Duration) -> WriteTimeout<S> {
-        WriteTimeout { stream, memory_pressure: Arc::clone(memory_pressure), stall, slow: None }
+    pub(crate) fn new(
+        stream: S,
+        memory_pressure: &Arc<MemoryPressure>,
+        stall: Duration,
+    ) -> WriteTimeout<S> {
+        WriteTimeout {
+            stream,
+            memory_pressure: Arc::clone(memory_pressure),
+            stall,
+            slow: None,
+        }
     }
 
-    fn patiently(&mut self, cx: &mut Context<'_>, write: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+    fn patiently(
+        &mut self,
+        cx: &mut Context<'_>,
+        write: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
         if let Poll::Ready(written) = &write {
             if let (Some(slow), Ok(bytes)) = (&mut self.slow, written) {
                 slow.on_taken(*bytes);
@@ -173,7 +200,9 @@ impl<S> WriteTimeout<S> {
             return write;
         }
         let memory_pressure = &self.memory_pressure;
-        let slow = self.slow.get_or_insert_with(|| Box::new(Slow::new(Instant::now(), memory_pressure.refused())));
+        let slow = self
+            .slow
+            .get_or_insert_with(|| Box::new(Slow::new(Instant::now(), memory_pressure.refused())));
         let why = ready!(slow.poll_over(memory_pressure, self.stall, cx));
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, why)))
     }
@@ -185,13 +214,21 @@ thread_local! {
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(cx, buffer)
     }
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let write = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.patiently(cx, write)
     }
@@ -201,14 +238,17 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let write = match slices.iter().map(|slice| slice.len()).sum::<usize>() <= limits::JOINED_BYTES {
-            true => JOINED.with_borrow_mut(|joined| {
-                joined.clear();
-                slices.iter().for_each(|slice| joined.extend_from_slice(slice));
-                Pin::new(&mut self.stream).poll_write(cx, joined)
-            }),
-            false => Pin::new(&mut self.stream).poll_write_vectored(cx, slices),
-        };
+        let write =
+            match slices.iter().map(|slice| slice.len()).sum::<usize>() <= limits::JOINED_BYTES {
+                true => JOINED.with_borrow_mut(|joined| {
+                    joined.clear();
+                    slices
+                        .iter()
+                        .for_each(|slice| joined.extend_from_slice(slice));
+                    Pin::new(&mut self.stream).poll_write(cx, joined)
+                }),
+                false => Pin::new(&mut self.stream).poll_write_vectored(cx, slices),
+            };
         self.patiently(cx, write)
     }
 
@@ -267,7 +307,10 @@ mod tests {
     /// they like; or a client with a slow line, whose room nothing else needs, loses its response.
     #[tokio::test(start_paused = true)]
     async fn who_takes_little_is_left_where_others_need_the_room_and_not_else() {
-        let (proxy, a_second) = (Proxy::generated(), limits::SLOW_BYTES as usize / limits::SLOW.as_secs() as usize);
+        let (proxy, a_second) = (
+            Proxy::generated(),
+            limits::SLOW_BYTES as usize / limits::SLOW.as_secs() as usize,
+        );
         let memory_pressure = proxy.memory_pressure();
         let budget = proxy.budget().clone();
         for (is_crowded, pace, body, is_left) in [
@@ -281,7 +324,9 @@ mod tests {
             let mut near = WriteTimeout::new(near, memory_pressure, limits::WRITE_STALL);
             reading(far, pace);
             let (before, start) = (memory_pressure.left(), Instant::now());
-            let held: Vec<_> = std::iter::from_fn(|| is_crowded.then(|| budget.reserve(1 << 10)).flatten()).collect();
+            let held: Vec<_> =
+                std::iter::from_fn(|| is_crowded.then(|| budget.reserve(1 << 10)).flatten())
+                    .collect();
             let others = budget.clone();
             let crowding = tokio::spawn(async move {
                 loop {

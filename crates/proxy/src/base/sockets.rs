@@ -32,7 +32,10 @@ pub enum ListenSocket {
 impl ListenSocket {
     /// Binds the address and listens. The socket file of a process that has ended is replaced. The
     /// address may overlap those of TCP sockets of this process that are about to close.
-    pub(crate) fn bind(config: &ListenConfig, closing: &[&ListenSocket]) -> io::Result<ListenSocket> {
+    pub(crate) fn bind(
+        config: &ListenConfig,
+        closing: &[&ListenSocket],
+    ) -> io::Result<ListenSocket> {
         match &config.address {
             ListenAddress::Tcp(address) => {
                 let closing = closing.iter().filter_map(|socket| match socket {
@@ -40,7 +43,8 @@ impl ListenSocket {
                     ListenSocket::Unix(_) => None,
                 });
                 let closing: Vec<_> = closing.collect();
-                bind_beside(&closing, |shares_port| bind_tcp(*address, shares_port)).map(ListenSocket::Tcp)
+                bind_beside(&closing, |shares_port| bind_tcp(*address, shares_port))
+                    .map(ListenSocket::Tcp)
             }
             ListenAddress::Unix(path) => bind_unix(path, config.mode).map(ListenSocket::Unix),
         }
@@ -53,9 +57,13 @@ impl ListenSocket {
     pub fn local(&self) -> io::Result<ListenAddress> {
         Ok(match self {
             ListenSocket::Tcp(listener) => ListenAddress::Tcp(listener.local_addr()?),
-            ListenSocket::Unix(listener) => {
-                ListenAddress::Unix(listener.local_addr()?.as_pathname().map(Path::to_owned).unwrap_or_default())
-            }
+            ListenSocket::Unix(listener) => ListenAddress::Unix(
+                listener
+                    .local_addr()?
+                    .as_pathname()
+                    .map(Path::to_owned)
+                    .unwrap_or_default(),
+            ),
         })
     }
 
@@ -90,14 +98,21 @@ impl ListenSocket {
 ///
 /// # Errors
 /// That of `bind`.
-pub fn bind_beside<T: AsFd>(closing: &[BorrowedFd<'_>], bind: impl Fn(bool) -> io::Result<T>) -> io::Result<T> {
+pub fn bind_beside<T: AsFd>(
+    closing: &[BorrowedFd<'_>],
+    bind: impl Fn(bool) -> io::Result<T>,
+) -> io::Result<T> {
     match bind(false) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse && !closing.is_empty() => {}
         bound => return bound,
     }
     // All sockets of a port need the option at this moment, and no longer: otherwise a program of
     // the same user could listen there too.
-    let share = |shares| closing.iter().try_for_each(|socket| socket2::SockRef::from(socket).set_reuse_port(shares));
+    let share = |shares| {
+        closing
+            .iter()
+            .try_for_each(|socket| socket2::SockRef::from(socket).set_reuse_port(shares))
+    };
     share(true)?;
     let bound = bind(true);
     share(false)?;
@@ -147,12 +162,16 @@ fn remove_stale(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
         Ok(found) if !found.file_type().is_socket() => {
-            return Err(io::Error::other("the file is no socket; name another path, or remove it"));
+            return Err(io::Error::other(
+                "the file is no socket; name another path, or remove it",
+            ));
         }
         Ok(_) => {}
     }
     match std::os::unix::net::UnixStream::connect(path) {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            std::fs::remove_file(path)
+        }
         Err(error) => Err(error),
         Ok(_) => Err(io::ErrorKind::AddrInUse.into()),
     }
@@ -183,7 +202,9 @@ impl Accepting {
 
     /// Returns the connections that wait in the listener's queue, which the kernel resets when the
     /// listener closes.
-    pub(crate) fn into_waiting(self) -> io::Result<Box<dyn Iterator<Item = (ClientSocket, Peer)> + Send>> {
+    pub(crate) fn into_waiting(
+        self,
+    ) -> io::Result<Box<dyn Iterator<Item = (ClientSocket, Peer)> + Send>> {
         Ok(match self {
             Accepting::Tcp(listener) => {
                 let listener = listener.into_std()?;
@@ -230,7 +251,10 @@ macro_rules! on_stream {
 
 impl ClientSocket {
     fn new(stream: Stream) -> ClientSocket {
-        ClientSocket { stream, early: BytesMut::new() }
+        ClientSocket {
+            stream,
+            early: BytesMut::new(),
+        }
     }
 
     /// Reads what has come. Returns false at the end of the stream.
@@ -263,7 +287,10 @@ impl ClientSocket {
                 }
                 Decoded::Partial if self.read_early().await? => {}
                 Decoded::Partial | Decoded::Invalid => {
-                    return Err(io::Error::new(io::ErrorKind::InvalidData, "no header of the PROXY protocol"));
+                    return Err(io::Error::new(
+                        io::ErrorKind::InvalidData,
+                        "no header of the PROXY protocol",
+                    ));
                 }
             }
         }
@@ -289,7 +316,11 @@ impl ClientSocket {
 const EARLY_BYTES: usize = 2048;
 
 impl AsyncRead for ClientSocket {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         if !self.early.is_empty() {
             let count = self.early.len().min(buffer.remaining());
             buffer.put_slice(&self.early.split_to(count));
@@ -300,7 +331,11 @@ impl AsyncRead for ClientSocket {
 }
 
 impl AsyncWrite for ClientSocket {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         on_stream!(self, stream => Pin::new(stream).poll_write(cx, bytes))
     }
 

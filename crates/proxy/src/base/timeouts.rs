@@ -90,6 +90,8 @@ fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error
     let time = parse_duration(&text).map_err(D::Error::custom)?;
     match (limits::TIMEOUT_LEAST..=limits::TIMEOUT_LONGEST).contains(&time) {
         true => Ok(time),
-        false => Err(D::Error::custom(format!("{text:?}: expected a time from 10ms to 30d"))),
+        false => Err(D::Error::custom(format!(
+            "{text:?}: expected a time from 10ms to 30d"
+        ))),
     }
 }

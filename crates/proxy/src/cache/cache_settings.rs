@@ -34,7 +34,10 @@ impl CacheSettings {
     pub(crate) fn reload(&self, shards: &Shards, config: Config) -> Result<(), SpecError> {
         let mut settings = self.lock();
         reconfigure(shards, &config)?;
-        *settings = Settings { configured: Some(config), tried: None };
+        *settings = Settings {
+            configured: Some(config),
+            tried: None,
+        };
         Ok(())
     }
 
@@ -42,11 +45,25 @@ impl CacheSettings {
     ///
     /// # Errors
     /// As [`Shards::reconfigure`]. Nothing has changed then.
-    pub(crate) fn try_other(&self, shards: &Shards, policy: Spec, capacity: ByteSize) -> Result<(), SpecError> {
+    pub(crate) fn try_other(
+        &self,
+        shards: &Shards,
+        policy: Spec,
+        capacity: ByteSize,
+    ) -> Result<(), SpecError> {
         let mut settings = self.lock();
-        let Some(configured) = settings.configured.clone() else { return Ok(()) };
+        let Some(configured) = settings.configured.clone() else {
+            return Ok(());
+        };
         let is_configured = configured.policy == policy && configured.capacity == capacity;
-        reconfigure(shards, &Config { policy: policy.clone(), capacity, ..configured })?;
+        reconfigure(
+            shards,
+            &Config {
+                policy: policy.clone(),
+                capacity,
+                ..configured
+            },
+        )?;
         settings.tried = (!is_configured).then_some((policy, capacity));
         Ok(())
     }

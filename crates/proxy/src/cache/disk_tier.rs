@@ -5,7 +5,9 @@ use crate::disk::{Disk, DiskConfig, Found};
 use bytes::Bytes;
 use larder_disk::BanVerdict;
 use larder_http::limits::TIER_FIRST_BYTES;
-use larder_http::{Budget, Purge, PurgeBans, PurgeVerdict, Scope, SecondTier, TierHit, TierResponse};
+use larder_http::{
+    Budget, Purge, PurgeBans, PurgeVerdict, Scope, SecondTier, TierHit, TierResponse,
+};
 use larder_units::Streams;
 use std::sync::Arc;
 
@@ -46,11 +48,15 @@ pub(crate) struct Tier(pub HttpDisk);
 
 impl SecondTier for Tier {
     fn request(&mut self, key: &[u8]) -> bool {
-        self.0.change(|log, now| log.request(key, now)).unwrap_or(false)
+        self.0
+            .change(|log, now| log.request(key, now))
+            .unwrap_or(false)
     }
 
     fn put(&mut self, key: &[u8], variant: u32, response: [Bytes; 2]) -> bool {
-        self.0.change(|log, now| log.put(key, variant, response, now)) == Some(larder_disk::Put::Stored)
+        self.0
+            .change(|log, now| log.put(key, variant, response, now))
+            == Some(larder_disk::Put::Stored)
     }
 
     fn capacity(&self) -> u64 {
@@ -66,7 +72,8 @@ impl SecondTier for Tier {
     }
 
     fn remove_variant(&mut self, key: &[u8], variant: u32) {
-        self.0.change(|log, now| log.remove_variant(key, variant, now));
+        self.0
+            .change(|log, now| log.remove_variant(key, variant, now));
     }
 
     fn purge(&mut self, purge: &Purge) {
@@ -92,17 +99,36 @@ impl SecondTier for Tier {
 }
 
 /// Returns the record of the disk tier: whole if the budget has room, otherwise its head.
-pub(crate) async fn tier_lookup(disk: &HttpDisk, key: &[u8], variant: Option<u32>, budget: &Budget) -> Option<TierHit> {
+pub(crate) async fn tier_lookup(
+    disk: &HttpDisk,
+    key: &[u8],
+    variant: Option<u32>,
+    budget: &Budget,
+) -> Option<TierHit> {
     let hold = |bytes| budget.reserve_for_tier_hit(bytes);
-    let (found, response) = match disk.tier_lookup(key, variant, TIER_FIRST_BYTES, hold).await? {
+    let (found, response) = match disk
+        .tier_lookup(key, variant, TIER_FIRST_BYTES, hold)
+        .await?
+    {
         Found::Whole(found, room) => {
             let bytes = found.value.clone();
             (found, TierResponse::Whole { bytes, room })
         }
         Found::First(found, parts) => {
             let (bytes, length) = (found.value.clone(), parts.length());
-            (found, TierResponse::First { bytes, length, record: Arc::new(parts) })
+            (
+                found,
+                TierResponse::First {
+                    bytes,
+                    length,
+                    record: Arc::new(parts),
+                },
+            )
         }
     };
-    Some(TierHit { response, expired: found.expired, position: found.position })
+    Some(TierHit {
+        response,
+        expired: found.expired,
+        position: found.position,
+    })
 }

@@ -58,7 +58,10 @@ impl Activity {
         // A hit polls this: it locks nothing again as long as the task is the same.
         let mut known: Option<Waker> = None;
         poll_fn(move |context| {
-            if !known.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
+            if !known
+                .as_ref()
+                .is_some_and(|waker| waker.will_wake(context.waker()))
+            {
                 known = Some(context.waker().clone());
                 *self.waker.lock().unwrap_or_else(PoisonError::into_inner) = known.clone();
             }
@@ -101,7 +104,9 @@ impl State {
     fn idle_of(&mut self, client: IpAddr) -> Option<Arc<Activity>> {
         let connections = self.clients.get(&client)?;
         let from = self.looked_at;
-        let in_turn = connections.range(from + 1..).chain(connections.range(..=from));
+        let in_turn = connections
+            .range(from + 1..)
+            .chain(connections.range(..=from));
         for (number, activity) in in_turn.take(limits::DISPLACED_LOOK) {
             self.looked_at = *number;
             if activity.is_idle() {
@@ -119,7 +124,12 @@ impl ClientConnections {
         state.next += 1;
         let number = state.next;
         drop(state);
-        let mut connection = ClientConnection { all: Arc::clone(self), client: None, number, activity: Arc::default() };
+        let mut connection = ClientConnection {
+            all: Arc::clone(self),
+            client: None,
+            number,
+            activity: Arc::default(),
+        };
         connection.set_client(peer);
         connection
     }
@@ -128,8 +138,13 @@ impl ClientConnections {
     /// most have none.
     pub(crate) fn displace(&self) -> bool {
         let mut state = self.lock();
-        let largest: Vec<IpAddr> =
-            state.counts.iter().rev().take(limits::DISPLACED_CLIENTS).map(|(_, ip)| *ip).collect();
+        let largest: Vec<IpAddr> = state
+            .counts
+            .iter()
+            .rev()
+            .take(limits::DISPLACED_CLIENTS)
+            .map(|(_, ip)| *ip)
+            .collect();
         for client in largest {
             if let Some(activity) = state.idle_of(client) {
                 activity.displace();
@@ -164,13 +179,17 @@ impl ClientConnection {
         self.client = peer.ip().map(subscriber);
         if let Some(client) = self.client {
             let activity = Arc::clone(&self.activity);
-            self.all.lock().change(client, |connections| drop(connections.insert(self.number, activity)));
+            self.all.lock().change(client, |connections| {
+                drop(connections.insert(self.number, activity))
+            });
         }
     }
 
     fn remove(&mut self) {
         if let Some(client) = self.client.take() {
-            self.all.lock().change(client, |connections| drop(connections.remove(&self.number)));
+            self.all
+                .lock()
+                .change(client, |connections| drop(connections.remove(&self.number)));
         }
     }
 }
@@ -197,9 +216,14 @@ mod tests {
         let few = all.add(peer(1));
         let mut many: Vec<_> = (0..3).map(|_| all.add(peer(2))).collect();
         many[0].activity().begin();
-        let is_displaced = |connection: &ClientConnection| connection.activity.is_displaced.load(Ordering::Relaxed);
+        let is_displaced = |connection: &ClientConnection| {
+            connection.activity.is_displaced.load(Ordering::Relaxed)
+        };
         assert!(all.displace());
-        assert_eq!(many.iter().map(is_displaced).collect::<Vec<_>>(), [false, true, false]);
+        assert_eq!(
+            many.iter().map(is_displaced).collect::<Vec<_>>(),
+            [false, true, false]
+        );
         assert!(all.displace() && is_displaced(&many[2]));
         assert!(all.displace() && is_displaced(&few), "the next client");
         assert!(!all.displace());
@@ -221,10 +245,16 @@ mod tests {
         assert!(displaced.as_mut().poll(&mut context).is_pending());
         assert!(all.displace());
         one.activity().begin();
-        assert!(displaced.as_mut().poll(&mut context).is_pending(), "a request has begun");
+        assert!(
+            displaced.as_mut().poll(&mut context).is_pending(),
+            "a request has begun"
+        );
         assert!(!all.displace());
         one.activity().end();
-        assert!(displaced.as_mut().poll(&mut context).is_pending(), "nothing asks for it any more");
+        assert!(
+            displaced.as_mut().poll(&mut context).is_pending(),
+            "nothing asks for it any more"
+        );
         // Waits for ever if nothing wakes the task.
         tokio::join!(displaced, async { assert!(all.displace()) });
     }
@@ -233,8 +263,11 @@ mod tests {
     #[test]
     fn busy_connections_hide_idle_ones() {
         let all = Arc::new(ClientConnections::default());
-        let busy: Vec<_> = (0..limits::DISPLACED_LOOK * 2).map(|_| all.add(peer(1))).collect();
-        busy.iter().for_each(|connection| connection.activity().begin());
+        let busy: Vec<_> = (0..limits::DISPLACED_LOOK * 2)
+            .map(|_| all.add(peer(1)))
+            .collect();
+        busy.iter()
+            .for_each(|connection| connection.activity().begin());
         let _idle = all.add(peer(1));
         assert!((0..3).any(|_| all.displace()));
     }

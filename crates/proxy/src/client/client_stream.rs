@@ -94,7 +94,8 @@ thread_local! {
 impl<S> ClientStream<S> {
     pub(crate) fn new(stream: S, before: Before, exchanges: Exchanges) -> ClientStream<S> {
         let (framing, since) = (Framing::default(), Instant::now());
-        let (held, settled, missed, owed, begun, is_new, alarm) = (Vec::new(), 0, 0, None, None, true, None);
+        let (held, settled, missed, owed, begun, is_new, alarm) =
+            (Vec::new(), 0, 0, None, None, true, None);
         let (answered, places) = (None, Vec::new());
         ClientStream {
             stream,
@@ -116,9 +117,18 @@ impl<S> ClientStream<S> {
 
     /// Reports the plain hit whose answer has ended. `bytes` are its request, if it was not kept.
     fn report(&mut self, bytes: &[u8], is_complete: bool) {
-        let Some(Answered { answer, kept }) = self.answered.take() else { return };
-        let (Some(client), Some(plain)) = (&self.before.client, &self.before.plain) else { return };
-        let now = if is_complete { self.since } else { Instant::now() }.into_std();
+        let Some(Answered { answer, kept }) = self.answered.take() else {
+            return;
+        };
+        let (Some(client), Some(plain)) = (&self.before.client, &self.before.plain) else {
+            return;
+        };
+        let now = if is_complete {
+            self.since
+        } else {
+            Instant::now()
+        }
+        .into_std();
         let all = answer.head_bytes as u64 + answer.body_bytes;
         let sent = match &self.owed {
             Some(owed) => all.saturating_sub(owed.remaining() as u64),
@@ -144,17 +154,27 @@ impl<S> ClientStream<S> {
             total,
             is_complete,
         };
-        let names_response = client.template().is_some_and(|template| !template.response_fields().is_empty());
+        let names_response = client
+            .template()
+            .is_some_and(|template| !template.response_fields().is_empty());
         if kept.is_none() && names_response {
-            return HEAD.with_borrow(|head| client.plain(&PlainExchange { response: head, ..exchange }));
+            return HEAD.with_borrow(|head| {
+                client.plain(&PlainExchange {
+                    response: head,
+                    ..exchange
+                })
+            });
         }
         client.plain(&exchange);
     }
 
     /// Keeps what the report of a plain hit needs, until its answer has left.
     fn keep(&mut self, bytes: &[u8]) {
-        let Some(Answered { answer, kept }) = &mut self.answered else { return };
-        let head = HEAD.with_borrow(|head| head.get(..answer.head_bytes).unwrap_or_default().to_vec());
+        let Some(Answered { answer, kept }) = &mut self.answered else {
+            return;
+        };
+        let head =
+            HEAD.with_borrow(|head| head.get(..answer.head_bytes).unwrap_or_default().to_vec());
         *kept = Some(Box::new((bytes.to_vec(), head, Instant::now())));
     }
 
@@ -164,7 +184,11 @@ impl<S> ClientStream<S> {
 
     /// Returns the time by which the head of a request has to be complete.
     fn deadline(&self) -> Instant {
-        let Timeouts { client_header, keepalive, .. } = self.before.timeouts;
+        let Timeouts {
+            client_header,
+            keepalive,
+            ..
+        } = self.before.timeouts;
         match self.begun {
             Some(begun) => begun + client_header,
             None if self.is_new => self.since + client_header,
@@ -182,13 +206,18 @@ impl<S> ClientStream<S> {
         if !is_begun {
             self.before.head.end();
         } else if !self.before.head.add(bytes) {
-            return Err(io::Error::new(io::ErrorKind::OutOfMemory, "no room for another large head"));
+            return Err(io::Error::new(
+                io::ErrorKind::OutOfMemory,
+                "no room for another large head",
+            ));
         }
         Ok(())
     }
 
     fn hyper_waits(&self) -> bool {
-        self.settled == self.framing.heads() && self.framing.is_between() && !self.framing.has_asked_upgrade()
+        self.settled == self.framing.heads()
+            && self.framing.is_between()
+            && !self.framing.has_asked_upgrade()
     }
 
     /// Called when nothing has arrived. Fails if the deadline is over.
@@ -197,7 +226,9 @@ impl<S> ClientStream<S> {
             return Poll::Pending;
         }
         let deadline = self.deadline();
-        let alarm = self.alarm.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        let alarm = self
+            .alarm
+            .get_or_insert_with(|| Box::pin(sleep_until(deadline)));
         if alarm.deadline() > deadline {
             alarm.as_mut().reset(deadline);
         }
@@ -206,20 +237,29 @@ impl<S> ClientStream<S> {
             alarm.as_mut().reset(deadline);
             ready!(alarm.as_mut().poll(cx));
         }
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client asks for nothing")))
+        Poll::Ready(Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "the client asks for nothing",
+        )))
     }
 }
 
 impl<S: AsyncWrite + Unpin> ClientStream<S> {
     fn poll_interims(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let ClientStream { stream, before, .. } = self;
-        before.interims.poll_write(cx, |cx, bytes| Pin::new(&mut *stream).poll_write(cx, bytes))
+        before
+            .interims
+            .poll_write(cx, |cx, bytes| Pin::new(&mut *stream).poll_write(cx, bytes))
     }
 
     /// Writes the rest of an answer that has begun.
     fn poll_begun(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_owed(cx))?;
-        if self.before.interims.are_begun() { self.poll_interims(cx) } else { Poll::Ready(Ok(())) }
+        if self.before.interims.are_begun() {
+            self.poll_interims(cx)
+        } else {
+            Poll::Ready(Ok(()))
+        }
     }
 
     /// Answers a plain hit, or begins to. Returns false if `bytes` are no plain hit.
@@ -227,7 +267,9 @@ impl<S: AsyncWrite + Unpin> ClientStream<S> {
         if !self.hyper_waits() || self.exchanges.next_is_last() {
             return Ok(false);
         }
-        let Some(plain) = &mut self.before.plain else { return Ok(false) };
+        let Some(plain) = &mut self.before.plain else {
+            return Ok(false);
+        };
         let missed = self.missed;
         self.missed = missed.wrapping_add(1);
         if missed >= limits::PLAIN_MISSES && !missed.is_multiple_of(limits::PLAIN_MISSES) {
@@ -235,7 +277,9 @@ impl<S: AsyncWrite + Unpin> ClientStream<S> {
         }
         HEAD.with_borrow_mut(|head| {
             head.clear();
-            let Some(mut answer) = plain.answer(bytes, head, &mut self.places) else { return Ok(false) };
+            let Some(mut answer) = plain.answer(bytes, head, &mut self.places) else {
+                return Ok(false);
+            };
             let mut body = std::mem::take(&mut answer.rest);
             self.missed = 0;
             self.exchanges.begin();
@@ -254,7 +298,9 @@ impl<S: AsyncWrite + Unpin> ClientStream<S> {
     }
 
     fn poll_owed(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Some(owed) = &mut self.owed else { return Poll::Ready(Ok(())) };
+        let Some(owed) = &mut self.owed else {
+            return Poll::Ready(Ok(()));
+        };
         while owed.has_remaining() {
             let mut slices = [IoSlice::new(&[]); 2];
             let count = owed.chunks_vectored(&mut slices);
@@ -267,7 +313,11 @@ impl<S: AsyncWrite + Unpin> ClientStream<S> {
         self.owed = None;
         self.exchanges.activity().end();
         (self.since, self.is_new) = (Instant::now(), false);
-        if self.answered.as_ref().is_some_and(|answered| answered.kept.is_some()) {
+        if self
+            .answered
+            .as_ref()
+            .is_some_and(|answered| answered.kept.is_some())
+        {
             self.report(&[], true);
         }
         Poll::Ready(Ok(()))
@@ -277,17 +327,28 @@ impl<S: AsyncWrite + Unpin> ClientStream<S> {
 impl<S: AsyncRead + Unpin> ClientStream<S> {
     /// Reads while it is undecided whether the protocol changes, and what was held back then.
     /// Returns false if there is nothing more to do before the next message is read.
-    fn poll_held(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<bool>> {
+    fn poll_held(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<bool>> {
         let before = buffer.filled().len();
         let has_switched = self.before.switch.has_switched();
-        if !has_switched && self.framing.is_undecided() && self.exchanges.answered() < self.framing.heads() {
+        if !has_switched
+            && self.framing.is_undecided()
+            && self.exchanges.answered() < self.framing.heads()
+        {
             // Reading ahead shows that a client has left.
             while self.held.len() < limits::HELD_BYTES {
                 ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
                 let read = &buffer.filled()[before..];
                 if read.is_empty() {
                     // After held bytes, the end comes again.
-                    return if self.held.is_empty() { Poll::Ready(Ok(true)) } else { Poll::Pending };
+                    return if self.held.is_empty() {
+                        Poll::Ready(Ok(true))
+                    } else {
+                        Poll::Pending
+                    };
                 }
                 self.held.extend_from_slice(read);
                 buffer.set_filled(before);
@@ -296,7 +357,9 @@ impl<S: AsyncRead + Unpin> ClientStream<S> {
             return Poll::Pending;
         }
         if self.held.is_empty() && has_switched {
-            return Pin::new(&mut self.stream).poll_read(cx, buffer).map_ok(|()| true);
+            return Pin::new(&mut self.stream)
+                .poll_read(cx, buffer)
+                .map_ok(|()| true);
         }
         let held = self.held.len().min(buffer.remaining());
         buffer.put_slice(&self.held[..held]);
@@ -316,14 +379,17 @@ impl<S> ClientStream<S> {
         let mut end = before;
         loop {
             end += self.framing.pass(&mut buffer.filled_mut()[end..]);
-            let Some(encoded) = self.framing.encoded(&buffer.filled()[end..]) else { break };
+            let Some(encoded) = self.framing.encoded(&buffer.filled()[end..]) else {
+                break;
+            };
             buffer.set_filled(end);
             let (now, later) = encoded.split_at(encoded.len().min(buffer.remaining()));
             buffer.put_slice(now);
             self.held.splice(..0, later.iter().copied());
         }
         if self.framing.is_undecided() {
-            self.held.splice(..0, buffer.filled()[end..].iter().copied());
+            self.held
+                .splice(..0, buffer.filled()[end..].iter().copied());
         }
         buffer.set_filled(end);
         self.note_begun(end - before)
@@ -338,13 +404,19 @@ impl<S> Drop for ClientStream<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for ClientStream<S> {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if let Some(end) = this.framing.refused() {
             buffer.put_slice(&end[..end.len().min(buffer.remaining())]);
             return Poll::Ready(Ok(()));
         }
-        if (this.framing.is_undecided() || !this.held.is_empty()) && ready!(this.poll_held(cx, buffer))? {
+        if (this.framing.is_undecided() || !this.held.is_empty())
+            && ready!(this.poll_held(cx, buffer))?
+        {
             return Poll::Ready(Ok(()));
         }
         let before = buffer.filled().len();
@@ -355,7 +427,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for ClientStream<S> {
             };
             read?;
             let bytes = &mut buffer.filled_mut()[before..];
-            if this.answer(cx, bytes).inspect_err(|_| this.report(bytes, false))? {
+            if this
+                .answer(cx, bytes)
+                .inspect_err(|_| this.report(bytes, false))?
+            {
                 let owed = this.poll_owed(cx);
                 match &owed {
                     Poll::Ready(written) => this.report(bytes, written.is_ok()),
@@ -371,7 +446,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for ClientStream<S> {
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for ClientStream<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         ready!(self.poll_begun(cx))?;
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
@@ -434,7 +513,11 @@ mod tests {
     const HEADER_READ: Duration = Duration::from_secs(60);
 
     fn timeouts() -> Timeouts {
-        Timeouts { client_header: HEADER_READ, keepalive: HEADER_READ, ..Timeouts::default() }
+        Timeouts {
+            client_header: HEADER_READ,
+            keepalive: HEADER_READ,
+            ..Timeouts::default()
+        }
     }
 
     fn plain_hits(proxy: &Arc<Proxy>) -> PlainHits {
@@ -448,7 +531,10 @@ mod tests {
         let (interims, exchanges) = (InformationalResponses::default(), Exchanges::endless());
         let plain = is_plain.then(|| plain_hits(proxy));
         let switch = Switch::default();
-        let client = Client { switch: switch.clone(), ..Client::insecure(interims.clone()) };
+        let client = Client {
+            switch: switch.clone(),
+            ..Client::insecure(interims.clone())
+        };
         let service = Counted::new(Service::new(proxy, client), &exchanges);
         let before = Before {
             interims,
@@ -458,8 +544,10 @@ mod tests {
             switch,
             head: PartialHead::new(&Arc::default(), None),
         };
-        let connection =
-            http1::Builder::new().serve_connection(TokioIo::new(ClientStream::new(near, before, exchanges)), service);
+        let connection = http1::Builder::new().serve_connection(
+            TokioIo::new(ClientStream::new(near, before, exchanges)),
+            service,
+        );
         (far, tokio::spawn(async { drop(connection.await) }))
     }
 
@@ -469,7 +557,13 @@ mod tests {
             all.push(far.read_u8().await.unwrap());
         }
         let head = String::from_utf8(all).unwrap();
-        let length = head.split("content-length: ").nth(1).unwrap().split("\r\n").next().unwrap();
+        let length = head
+            .split("content-length: ")
+            .nth(1)
+            .unwrap()
+            .split("\r\n")
+            .next()
+            .unwrap();
         let mut body = vec![0; length.parse().unwrap()];
         far.read_exact(&mut body).await.unwrap();
         head
@@ -484,19 +578,30 @@ mod tests {
                 let start = Instant::now();
                 let (mut far, connection) = connection(&Proxy::generated(), is_plain);
                 for _ in 0..5 {
-                    far.write_all(b"GET /1000/a HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+                    far.write_all(b"GET /1000/a HTTP/1.1\r\nHost: a\r\n\r\n")
+                        .await
+                        .unwrap();
                     read_response(&mut far).await;
                     sleep(HEADER_READ * 9 / 10).await;
                 }
-                far.write_all(b"GET /1000/b?delay=60s HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+                far.write_all(b"GET /1000/b?delay=60s HTTP/1.1\r\nHost: a\r\n\r\n")
+                    .await
+                    .unwrap();
                 read_response(&mut far).await;
                 sleep(HEADER_READ * 9 / 10).await;
                 far.write_all(begun.as_bytes()).await.unwrap();
                 connection.await.unwrap();
                 assert_eq!(far.read(&mut [0]).await.unwrap(), 0);
                 // A head has its time from its first byte.
-                let last = if begun.is_empty() { HEADER_READ } else { HEADER_READ * 19 / 10 };
-                assert_eq!(start.elapsed().as_secs(), (HEADER_READ * 45 / 10 + HEADER_READ + last).as_secs());
+                let last = if begun.is_empty() {
+                    HEADER_READ
+                } else {
+                    HEADER_READ * 19 / 10
+                };
+                assert_eq!(
+                    start.elapsed().as_secs(),
+                    (HEADER_READ * 45 / 10 + HEADER_READ + last).as_secs()
+                );
             }
         }
     }
@@ -508,13 +613,26 @@ mod tests {
         for is_plain in [false, true] {
             let (mut far, _connection) = connection(&Proxy::generated(), is_plain);
             let mut heads = Vec::new();
-            for target in ["1000/a", "1000/a", "0/b", "0/b", "5/c?no-store", "1000/a", "0/b?x"] {
-                far.write_all(format!("GET /{target} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()).await.unwrap();
+            for target in [
+                "1000/a",
+                "1000/a",
+                "0/b",
+                "0/b",
+                "5/c?no-store",
+                "1000/a",
+                "0/b?x",
+            ] {
+                far.write_all(format!("GET /{target} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes())
+                    .await
+                    .unwrap();
                 let head = read_response(&mut far).await;
                 // Without the fields that change with the time.
-                let lines = head.lines().filter(|line| !line.starts_with("age: ") && !line.starts_with("date: "));
-                let mut lines: Vec<String> =
-                    lines.map(|line| line.split("; ttl=").next().unwrap().to_owned()).collect();
+                let lines = head
+                    .lines()
+                    .filter(|line| !line.starts_with("age: ") && !line.starts_with("date: "));
+                let mut lines: Vec<String> = lines
+                    .map(|line| line.split("; ttl=").next().unwrap().to_owned())
+                    .collect();
                 // hyper writes the length of an empty body last.
                 lines[1..].sort();
                 heads.push(lines);
@@ -531,7 +649,9 @@ mod tests {
         let (near, mut far) = duplex(4096);
         let proxy = Proxy::generated();
         let (mut miss, _connection) = connection(&proxy, false);
-        miss.write_all(b"GET /10/a HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+        miss.write_all(b"GET /10/a HTTP/1.1\r\nHost: a\r\n\r\n")
+            .await
+            .unwrap();
         read_response(&mut miss).await;
         let before = Before {
             interims: InformationalResponses::default(),
@@ -542,11 +662,22 @@ mod tests {
             head: PartialHead::new(&Arc::default(), None),
         };
         let mut stream = ClientStream::new(near, before, Exchanges::endless());
-        far.write_all(b"GET /10/a HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+        far.write_all(b"GET /10/a HTTP/1.1\r\nHost: a\r\n\r\n")
+            .await
+            .unwrap();
         let mut bytes = [0; 100];
         let mut buffer = ReadBuf::new(&mut bytes);
-        assert!(poll_fn(|cx| Poll::Ready(Pin::new(&mut stream).poll_read(cx, &mut buffer).is_pending())).await);
-        assert!(buffer.filled().is_empty() && read_response(&mut far).await.contains("larder; hit"));
+        assert!(
+            poll_fn(|cx| Poll::Ready(
+                Pin::new(&mut stream)
+                    .poll_read(cx, &mut buffer)
+                    .is_pending()
+            ))
+            .await
+        );
+        assert!(
+            buffer.filled().is_empty() && read_response(&mut far).await.contains("larder; hit")
+        );
         // After the head of an upload, the same bytes are a part of its body.
         let upload = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99\r\n\r\n";
         for bytes in [&upload[..], b"GET /10/a HTTP/1.1\r\nHost: a\r\n\r\n"] {
@@ -566,7 +697,13 @@ mod tests {
         miss.write_all(request).await.unwrap();
         read_response(&mut miss).await;
         let many = 2 * limits::PLAIN_MISSES;
-        for (missed, is_looked_at) in [(0, true), (7, true), (many - 1, false), (many, true), (many + 1, false)] {
+        for (missed, is_looked_at) in [
+            (0, true),
+            (7, true),
+            (many - 1, false),
+            (many, true),
+            (many + 1, false),
+        ] {
             let (near, mut far) = duplex(4096);
             let (interims, plain) = (InformationalResponses::default(), Some(plain_hits(&proxy)));
             let before = Before {
@@ -582,8 +719,15 @@ mod tests {
             far.write_all(request).await.unwrap();
             let mut bytes = [0; 100];
             let mut buffer = ReadBuf::new(&mut bytes);
-            let read = poll_fn(|cx| Poll::Ready(Pin::new(&mut stream).poll_read(cx, &mut buffer).is_ready())).await;
-            assert_eq!((read, stream.missed == 0), (!is_looked_at, is_looked_at), "{missed}");
+            let read = poll_fn(|cx| {
+                Poll::Ready(Pin::new(&mut stream).poll_read(cx, &mut buffer).is_ready())
+            })
+            .await;
+            assert_eq!(
+                (read, stream.missed == 0),
+                (!is_looked_at, is_looked_at),
+                "{missed}"
+            );
         }
     }
 
@@ -604,7 +748,9 @@ mod tests {
             head: PartialHead::new(&Arc::default(), None),
         };
         let mut stream = ClientStream::new(near, before, Exchanges::endless());
-        interims.turn().send(StatusCode::EARLY_HINTS, &HeaderMap::new());
+        interims
+            .turn()
+            .send(StatusCode::EARLY_HINTS, &HeaderMap::new());
         assert!(poll_fn(|cx| Poll::Ready(Pin::new(&mut stream).poll_flush(cx).is_pending())).await);
         let saying = async {
             stream.write_all(CONTINUE.as_bytes()).await.unwrap();

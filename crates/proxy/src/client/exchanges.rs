@@ -33,9 +33,22 @@ struct Counts {
 impl Exchanges {
     /// Counts those of a connection that may have so many requests, and no other while
     /// `is_draining`.
-    pub(crate) fn new(most: usize, is_draining: Arc<AtomicBool>, activity: &Arc<Activity>) -> Exchanges {
-        let (answered, left, activity) = (AtomicU64::new(0), AtomicUsize::new(most), Arc::clone(activity));
-        Exchanges(Arc::new(Counts { answered, left, is_draining, activity }))
+    pub(crate) fn new(
+        most: usize,
+        is_draining: Arc<AtomicBool>,
+        activity: &Arc<Activity>,
+    ) -> Exchanges {
+        let (answered, left, activity) = (
+            AtomicU64::new(0),
+            AtomicUsize::new(most),
+            Arc::clone(activity),
+        );
+        Exchanges(Arc::new(Counts {
+            answered,
+            left,
+            is_draining,
+            activity,
+        }))
     }
 
     /// Returns the activity of the connection.
@@ -89,7 +102,10 @@ pub(crate) struct Counted<S> {
 
 impl<S> Counted<S> {
     pub(crate) fn new(service: S, exchanges: &Exchanges) -> Counted<S> {
-        Counted { service, exchanges: exchanges.clone() }
+        Counted {
+            service,
+            exchanges: exchanges.clone(),
+        }
     }
 }
 
@@ -104,8 +120,15 @@ where
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let request = request.map(ClientBody::Http1);
         self.exchanges.activity().begin();
-        let (under_way, is_last) = (Some(UnderWay(self.exchanges.clone())), self.exchanges.begin());
-        CountedFuture { under_way, is_last, future: self.service.call(request) }
+        let (under_way, is_last) = (
+            Some(UnderWay(self.exchanges.clone())),
+            self.exchanges.begin(),
+        );
+        CountedFuture {
+            under_way,
+            is_last,
+            future: self.service.call(request),
+        }
     }
 }
 
@@ -123,15 +146,25 @@ impl<F: Future<Output = Result<Response<B>, E>> + Unpin, B, E> Future for Counte
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         let mut response = ready!(Pin::new(&mut this.future).poll(cx));
-        let is_draining = this.under_way.as_ref().is_some_and(|under_way| under_way.0.is_draining());
+        let is_draining = this
+            .under_way
+            .as_ref()
+            .is_some_and(|under_way| under_way.0.is_draining());
         if (this.is_last || is_draining)
             && let Ok(response) = &mut response
             && response.status() != StatusCode::SWITCHING_PROTOCOLS
         {
-            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            response
+                .headers_mut()
+                .insert(CONNECTION, HeaderValue::from_static("close"));
         }
         let under_way = this.under_way.take();
-        Poll::Ready(response.map(|response| response.map(|body| CountedBody { body, _under_way: under_way })))
+        Poll::Ready(response.map(|response| {
+            response.map(|body| CountedBody {
+                body,
+                _under_way: under_way,
+            })
+        }))
     }
 }
 
@@ -144,7 +177,10 @@ impl<B: Body + Unpin> Body for CountedBody<B> {
     type Data = B::Data;
     type Error = B::Error;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
         Pin::new(&mut self.body).poll_frame(cx)
     }
 

@@ -126,7 +126,10 @@ impl Framing {
         if !std::mem::take(&mut self.awaits_encoding) {
             return None;
         }
-        let end = rest.iter().position(|byte| matches!(byte, b' ' | b'\r' | b'\n')).unwrap_or(rest.len());
+        let end = rest
+            .iter()
+            .position(|byte| matches!(byte, b' ' | b'\r' | b'\n'))
+            .unwrap_or(rest.len());
         let mut all = Vec::with_capacity(rest.len() + 2 * end);
         for byte in &rest[..end] {
             if is_encoded_for_hyper(*byte) {
@@ -156,7 +159,10 @@ impl Framing {
                             After::Body => At::Start,
                             After::Chunk => At::Size(0),
                         };
-                        self.line = Line { counts: true, ..Line::default() };
+                        self.line = Line {
+                            counts: true,
+                            ..Line::default()
+                        };
                     }
                     skipped as usize
                 }
@@ -170,7 +176,11 @@ impl Framing {
     /// After that, none.
     pub(crate) fn refused(&mut self) -> Option<&'static [u8]> {
         match &mut self.at {
-            At::Refused(in_head) => Some(if std::mem::take(in_head) { b"\r\n\r\n" } else { b"" }),
+            At::Refused(in_head) => Some(if std::mem::take(in_head) {
+                b"\r\n\r\n"
+            } else {
+                b""
+            }),
             _ => None,
         }
     }
@@ -187,7 +197,9 @@ impl Framing {
         }
         let doubt = self.text(text);
         self.line.bytes += text.len();
-        self.line.ends_in_cr = text.last().map_or(self.line.ends_in_cr, |last| *last == b'\r');
+        self.line.ends_in_cr = text
+            .last()
+            .map_or(self.line.ends_in_cr, |last| *last == b'\r');
         // In the size of a chunk, hyper accepts no bare LF, but perhaps a NUL in what follows the
         // size.
         let is_bare = !self.line.ends_in_cr && !matches!(self.at, At::Size(_));
@@ -225,10 +237,14 @@ impl Framing {
         match &mut self.at {
             At::Fields(said) => {
                 if let Some(free) = self.line.start.get_mut(before..) {
-                    free.iter_mut().zip(text).for_each(|(free, byte)| *free = byte.to_ascii_lowercase());
+                    free.iter_mut()
+                        .zip(text)
+                        .for_each(|(free, byte)| *free = byte.to_ascii_lowercase());
                 }
                 let (start, known) = (&self.line.start, before + text.len());
-                let is_named = |name: &[u8]| (before..known).contains(&(name.len() - 1)) && start.starts_with(name);
+                let is_named = |name: &[u8]| {
+                    (before..known).contains(&(name.len() - 1)) && start.starts_with(name)
+                };
                 self.asks_upgrade |= is_named(UPGRADE);
                 self.asked_upgrade |= self.asks_upgrade;
                 let mut digits = text;
@@ -247,7 +263,9 @@ impl Framing {
                     && let Some(Said::Length(length)) = said
                 {
                     let digits = digits.iter().filter(|byte| byte.is_ascii_digit());
-                    *length = digits.fold(*length, |length, digit| add(length, 10, u64::from(digit - b'0')));
+                    *length = digits.fold(*length, |length, digit| {
+                        add(length, 10, u64::from(digit - b'0'))
+                    });
                 }
             }
             At::Size(size) if self.line.counts => {
@@ -277,7 +295,9 @@ impl Framing {
                 self.line.counts = true;
                 At::Size(0)
             }
-            At::Fields(Some(Said::Length(length @ 1..))) if is_empty => At::Skip(length, After::Body),
+            At::Fields(Some(Said::Length(length @ 1..))) if is_empty => {
+                At::Skip(length, After::Body)
+            }
             At::Fields(_) if asks_upgrade => At::Undecided,
             At::Fields(_) if is_empty => At::Start,
             At::Size(0) => At::Trailers,
@@ -316,11 +336,23 @@ mod tests {
     /// Returns the position of the first refusal, which does not depend on the pieces.
     fn refused_at(text: &str) -> Option<usize> {
         let all: Vec<_> = (1..=text.len()).map(|piece| passed(text, piece)).collect();
-        assert!(all.iter().all(|one| *one == all[0]), "the pieces matter: {text:?}");
-        let changed = || all[0].bytes().zip(text.bytes()).filter(|(one, other)| one != other);
+        assert!(
+            all.iter().all(|one| *one == all[0]),
+            "the pieces matter: {text:?}"
+        );
+        let changed = || {
+            all[0]
+                .bytes()
+                .zip(text.bytes())
+                .filter(|(one, other)| one != other)
+        };
         assert!(changed().count() <= 1 && changed().all(|(byte, _)| byte == 0));
         let at = all[0].find('\0');
-        assert_eq!(all[0].len(), at.map_or(text.len(), |at| at + 1), "what comes behind is not seen");
+        assert_eq!(
+            all[0].len(),
+            at.map_or(text.len(), |at| at + 1),
+            "what comes behind is not seen"
+        );
         at
     }
 
@@ -337,19 +369,35 @@ mod tests {
             "POST / HTTP/1.1\r\ncontent-length: 0\r\n\r\n",
         ];
         let heads = [
-            ("Content-Length: 5\r\nX: y\r\nTransfer-Encoding", ": chunked\r\n\r\n"),
-            ("Transfer-Encoding: chunked\r\nCONTENT-LENGTH", ": 5\r\n\r\n"),
+            (
+                "Content-Length: 5\r\nX: y\r\nTransfer-Encoding",
+                ": chunked\r\n\r\n",
+            ),
+            (
+                "Transfer-Encoding: chunked\r\nCONTENT-LENGTH",
+                ": 5\r\n\r\n",
+            ),
             ("content-length:5\r\ncontent-length", ":5\r\n\r\n"),
-            ("transfer-encoding:chunked\r\ntransfer-encodinG", ":chunked\r\n\r\n"),
+            (
+                "transfer-encoding:chunked\r\ntransfer-encodinG",
+                ":chunked\r\n\r\n",
+            ),
             ("X: y\r", "\n\n"),
         ];
         for before in before {
             for (doubted, rest) in heads {
                 let head = format!("{before}POST / HTTP/1.1\r\nHost: a\r\n{doubted}");
                 let expected = head.len() + usize::from(doubted.ends_with('\r'));
-                assert_eq!(refused_at(&format!("{head}{rest}")), Some(expected), "{head}{rest}");
+                assert_eq!(
+                    refused_at(&format!("{head}{rest}")),
+                    Some(expected),
+                    "{head}{rest}"
+                );
             }
-            assert_eq!(refused_at(&format!("{before}GET / HTTP/1.1\n")), Some(before.len() + 14));
+            assert_eq!(
+                refused_at(&format!("{before}GET / HTTP/1.1\n")),
+                Some(before.len() + 14)
+            );
         }
     }
 
@@ -358,9 +406,12 @@ mod tests {
     fn only_a_head_gets_its_end() {
         let upload = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n";
         let head = "GET / HTTP/1.1\r\nX: y";
-        for (before, refused, end) in
-            [("", "GET / HTTP/1.1\n", "\r\n\r\n"), (head, "\n", "\r\n\r\n"), (upload, "X: y\n", ""), (upload, "\n", "")]
-        {
+        for (before, refused, end) in [
+            ("", "GET / HTTP/1.1\n", "\r\n\r\n"),
+            (head, "\n", "\r\n\r\n"),
+            (upload, "X: y\n", ""),
+            (upload, "\n", ""),
+        ] {
             let mut framing = Framing::default();
             assert_eq!(framing.pass(&mut before.as_bytes().to_vec()), before.len());
             assert_eq!(framing.refused(), None);
@@ -400,13 +451,21 @@ mod tests {
             let mut rest = *b"\n\0\n";
             assert_eq!((framing.pass(&mut rest), rest), (0, *b"\n\0\n"));
             framing.go_on();
-            assert_eq!((framing.pass(&mut rest), rest), (1, [0, 0, b'\n']), "a bare LF");
+            assert_eq!(
+                (framing.pass(&mut rest), rest),
+                (1, [0, 0, b'\n']),
+                "a bare LF"
+            );
         }
-        for other in
-            ["GET / HTTP/1.1\r\nX-Upgrade: x\r\n\r\n", "POST / HTTP/1.1\r\nupgrade: x\r\ncontent-length: 1\r\n\r\n"]
-        {
+        for other in [
+            "GET / HTTP/1.1\r\nX-Upgrade: x\r\n\r\n",
+            "POST / HTTP/1.1\r\nupgrade: x\r\ncontent-length: 1\r\n\r\n",
+        ] {
             let mut framing = Framing::default();
-            assert_eq!(framing.pass(&mut other.repeat(2).into_bytes()), other.len() * 2);
+            assert_eq!(
+                framing.pass(&mut other.repeat(2).into_bytes()),
+                other.len() * 2
+            );
             assert!(!framing.is_undecided());
         }
     }
@@ -430,7 +489,11 @@ mod tests {
                 }
                 assert_eq!(rest, b"");
             }
-            assert_eq!(String::from_utf8_lossy(&seen), String::from_utf8_lossy(expected), "{size}");
+            assert_eq!(
+                String::from_utf8_lossy(&seen),
+                String::from_utf8_lossy(expected),
+                "{size}"
+            );
             assert_eq!(framing.heads(), 2);
         }
     }

@@ -105,7 +105,11 @@ where
             .max_pending_accept_reset_streams(limits::RESET_STREAMS)
             .max_local_error_reset_streams(Some(limits::RESET_STREAMS))
             .handshake(stream);
-        Server { state: State::Beginning(handshake), service, is_ending: false }
+        Server {
+            state: State::Beginning(handshake),
+            service,
+            is_ending: false,
+        }
     }
 
     /// Accepts no more requests. Those in progress are served.
@@ -125,7 +129,9 @@ where
             }
             self.state = State::Open(connection);
         }
-        let State::Open(connection) = &mut self.state else { return Poll::Pending };
+        let State::Open(connection) = &mut self.state else {
+            return Poll::Pending;
+        };
         while let Some(accepted) = ready!(connection.poll_accept(cx)) {
             let (request, reply) = accepted?;
             let (exchange, request) = Exchange::begin(request, reply);
@@ -139,7 +145,11 @@ where
 /// its stream does not wait.
 fn run(request: impl Future<Output = ()> + Send + 'static) {
     let mut request = Box::pin(request);
-    let mut poll = || request.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    let mut poll = || {
+        request
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()))
+    };
     // A panic ends this request, as in a task, and not the connection.
     if let Ok(Poll::Pending) = catch_unwind(AssertUnwindSafe(&mut poll)) {
         // The task polls it again at once, with a waker of its own.
@@ -157,7 +167,9 @@ async fn drained(phase: &mut PhaseWatch, shutdown: Duration) {
 /// opened are served. h2 sends the same, and with the answer to a PING the real number. That may
 /// come too early: clients answer a PING before they send requests that they have queued.
 /// RFC 9113 §6.8 recommends a pause.
-const GOAWAY: [u8; 17] = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0];
+const GOAWAY: [u8; 17] = [
+    0, 0, 8, 7, 0, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0,
+];
 
 /// The reason why a connection is closed.
 enum Over {
@@ -183,7 +195,8 @@ async fn idle(streams: &Streams, timeouts: &Timeouts, memory_pressure: &MemoryPr
         if streams.are_stalled(timeouts.client_stream()) {
             return Over::Stalled;
         }
-        let is_crowded = memory_pressure.is_short() && crowded.is_some_and(|at| at.elapsed() < limits::SLOW);
+        let is_crowded =
+            memory_pressure.is_short() && crowded.is_some_and(|at| at.elapsed() < limits::SLOW);
         if is_crowded && streams.are_slow(limits::SLOW_BYTES, limits::SLOW) {
             memory_pressure.leave();
             return Over::Stalled;
@@ -228,7 +241,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Output<S> {
 impl<T: AsyncRead + AsyncWrite + Unpin> Gathered<T> {
     fn new(stream: T) -> Gathered<T> {
         let stream = BufWriter::with_capacity(limits::RECORD_BYTES, stream);
-        Gathered(Arc::new(Mutex::new(Output { stream, is_between_frames: false, owes_goaway: false })))
+        Gathered(Arc::new(Mutex::new(Output {
+            stream,
+            is_between_frames: false,
+            owes_goaway: false,
+        })))
     }
 
     /// The lock is free: one task polls the connection and the collected writes in turn.
@@ -242,7 +259,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Gathered<T> {
     }
 
     /// Runs the connection, and writes what each of its turns has collected.
-    async fn drive<S, B, D>(&self, server: &mut Server<Self, S, D>) -> Result<(), Box<dyn Error + Send + Sync>>
+    async fn drive<S, B, D>(
+        &self,
+        server: &mut Server<Self, S, D>,
+    ) -> Result<(), Box<dyn Error + Send + Sync>>
     where
         S: Service<Request<ClientBody>, Response = Response<B>>,
         S::Future: Send + Unpin + 'static,
@@ -265,13 +285,21 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Gathered<T> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Gathered<S> {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         self.output().stream().poll_read(cx, buffer)
     }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Gathered<S> {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let mut output = self.output();
         output.is_between_frames = false;
         output.stream().poll_write(cx, bytes)
@@ -340,10 +368,19 @@ mod tests {
             let body = Full::new(Bytes::from(vec![7; bytes]));
             Box::pin(async move { Ok::<_, Infallible>(Response::new(body)) })
         });
-        let timeouts = Timeouts { keepalive: QUIET, ..Timeouts::default() };
+        let timeouts = Timeouts {
+            keepalive: QUIET,
+            ..Timeouts::default()
+        };
         let serving = async move {
-            http2(near, service, (timeouts, HttpLimits::default(), &MemoryPressure::default()), &Arc::default(), phase)
-                .await
+            http2(
+                near,
+                service,
+                (timeouts, HttpLimits::default(), &MemoryPressure::default()),
+                &Arc::default(),
+                phase,
+            )
+            .await
         };
         (far, tokio::spawn(serving), asked, stopping)
     }
@@ -361,13 +398,26 @@ mod tests {
         });
         let parts = (Timeouts::default(), HttpLimits::default());
         tokio::spawn(async move {
-            http2(near, service, (parts.0, parts.1, &MemoryPressure::default()), &Arc::default(), phase).await
+            http2(
+                near,
+                service,
+                (parts.0, parts.1, &MemoryPressure::default()),
+                &Arc::default(),
+                phase,
+            )
+            .await
         });
         let mut client = client(far).await;
         for (path, is_well) in [("/a", true), ("/panic", false), ("/b", true)] {
-            let request = Request::get(format!("http://a.example{path}")).body(Empty::new()).unwrap();
+            let request = Request::get(format!("http://a.example{path}"))
+                .body(Empty::new())
+                .unwrap();
             client.ready().await.unwrap();
-            assert_eq!(client.send_request(request).await.is_ok(), is_well, "{path}");
+            assert_eq!(
+                client.send_request(request).await.is_ok(),
+                is_well,
+                "{path}"
+            );
         }
     }
 
@@ -382,7 +432,9 @@ mod tests {
     }
 
     fn request() -> Request<Empty<Bytes>> {
-        Request::get("http://localhost/").body(Empty::new()).unwrap()
+        Request::get("http://localhost/")
+            .body(Empty::new())
+            .unwrap()
     }
 
     /// Failure: clients that grant no window keep ten thousand large objects in memory, while pings
@@ -401,7 +453,10 @@ mod tests {
         server.await.unwrap();
         let took = start.elapsed();
         assert!(took >= Timeouts::default().client_stream(), "{took:?}");
-        assert!(took <= Timeouts::default().client_stream() + 2 * limits::STREAMS_LOOK, "{took:?}");
+        assert!(
+            took <= Timeouts::default().client_stream() + 2 * limits::STREAMS_LOOK,
+            "{took:?}"
+        );
         drop(stuck);
     }
 
@@ -453,7 +508,11 @@ mod tests {
         let (stream, server, asked, _stopping) = server(100);
         let resets = (0..100_000).map(|number| {
             let stream = 2 * number + 1;
-            [frame(1, 5, stream, HEADERS), frame(3, 0, stream, &[0, 0, 0, 8])].concat()
+            [
+                frame(1, 5, stream, HEADERS),
+                frame(3, 0, stream, &[0, 0, 0, 8]),
+            ]
+            .concat()
         });
         let sent = attack(stream, resets).await;
         server.await.unwrap();
@@ -468,9 +527,17 @@ mod tests {
         for piece in [&[][..], &[0x40, 1, b'a', 1, b'b'], &[0; 10_000]] {
             let (stream, server, asked, _stopping) = server(100);
             let start = std::iter::once(frame(1, 1, 1, HEADERS));
-            let sent = attack(stream, start.chain((0..200_000).map(|_| frame(9, 0, 1, piece)))).await;
+            let sent = attack(
+                stream,
+                start.chain((0..200_000).map(|_| frame(9, 0, 1, piece))),
+            )
+            .await;
             server.await.unwrap();
-            assert!(sent < 1 << 20, "{sent} bytes of {} a frame were read", piece.len());
+            assert!(
+                sent < 1 << 20,
+                "{sent} bytes of {} a frame were read",
+                piece.len()
+            );
             assert_eq!(asked.load(Ordering::Relaxed), 0);
         }
     }
@@ -498,9 +565,14 @@ mod tests {
                     // Frames that the server sends at once are answered first.
                     sleep(Duration::from_millis(1)).await;
                     let mut more = [0; 17];
-                    let waiting = tokio::time::timeout(Duration::from_millis(1), read.read_exact(&mut more)).await;
+                    let waiting =
+                        tokio::time::timeout(Duration::from_millis(1), read.read_exact(&mut more))
+                            .await;
                     if waiting.is_ok() {
-                        write.write_all(&frame(PING, 1, 0, &more[9..])).await.unwrap();
+                        write
+                            .write_all(&frame(PING, 1, 0, &more[9..]))
+                            .await
+                            .unwrap();
                         sleep(Duration::from_millis(1)).await;
                     }
                     write.write_all(&frame(1, 5, 1, HEADERS)).await.unwrap();

@@ -8,7 +8,9 @@ use crate::exchange::tunnel::{OpeningTunnel, TunnelStream};
 use crate::message::client_body::{ClientBody, StreamBody};
 use crate::message::informational::StreamInterims;
 use crate::origin::origin_http2::http2_error;
-use ::http::header::{CONNECTION, CONTENT_LENGTH, DATE, HeaderName, TE, TRANSFER_ENCODING, UPGRADE};
+use ::http::header::{
+    CONNECTION, CONTENT_LENGTH, DATE, HeaderName, TE, TRANSFER_ENCODING, UPGRADE,
+};
 use ::http::{HeaderMap, HeaderValue, Method, Request, Response};
 use bytes::{Buf, Bytes};
 use h2::server::SendResponse;
@@ -78,14 +80,28 @@ impl<D: Buf + Send + 'static> Exchange<D> {
         let (mut parts, stream) = request.into_parts();
         if parts.method != Method::CONNECT {
             let body = StreamBody::new(stream, &parts.headers, &interims);
-            let exchange = Exchange { reply, interims, tunnel: None };
-            return (exchange, Request::from_parts(parts, ClientBody::Http2(body)));
+            let exchange = Exchange {
+                reply,
+                interims,
+                tunnel: None,
+            };
+            return (
+                exchange,
+                Request::from_parts(parts, ClientBody::Http2(body)),
+            );
         }
         let (opened, opening) = oneshot::channel();
         parts.extensions.insert(Arc::new(OpeningTunnel(opening)));
         let body = StreamBody::empty(&interims);
-        let exchange = Exchange { reply, interims, tunnel: Some((stream, opened)) };
-        (exchange, Request::from_parts(parts, ClientBody::Http2(body)))
+        let exchange = Exchange {
+            reply,
+            interims,
+            tunnel: Some((stream, opened)),
+        };
+        (
+            exchange,
+            Request::from_parts(parts, ClientBody::Http2(body)),
+        )
     }
 
     /// Sends the response, or resets the stream.
@@ -101,7 +117,10 @@ impl<D: Buf + Send + 'static> Exchange<D> {
         }
     }
 
-    async fn respond<F, B, E>(&mut self, mut response: F) -> Result<(), Box<dyn Error + Send + Sync>>
+    async fn respond<F, B, E>(
+        &mut self,
+        mut response: F,
+    ) -> Result<(), Box<dyn Error + Send + Sync>>
     where
         F: Future<Output = Result<Response<B>, E>> + Unpin,
         B: Body<Data = D, Error: Error + Send + Sync + 'static> + Unpin,
@@ -122,9 +141,17 @@ impl<D: Buf + Send + 'static> Exchange<D> {
         complete(&mut head.headers);
         if let Some((stream, opened)) = self.tunnel.take().filter(|_| head.status.is_success()) {
             head.headers.remove(CONTENT_LENGTH);
-            let sender = self.reply.send_response(Response::from_parts(head, ()), false)?;
+            let sender = self
+                .reply
+                .send_response(Response::from_parts(head, ()), false)?;
             // Nobody may be there any more; then the stream is reset.
-            let _ = opened.send(TunnelStream { io: Box::new(StreamIo { sender, stream, read: Bytes::new() }) });
+            let _ = opened.send(TunnelStream {
+                io: Box::new(StreamIo {
+                    sender,
+                    stream,
+                    read: Bytes::new(),
+                }),
+            });
             return Ok(());
         }
         let is_end = body.is_end_stream();
@@ -134,14 +161,21 @@ impl<D: Buf + Send + 'static> Exchange<D> {
         {
             head.headers.insert(CONTENT_LENGTH, length.into());
         }
-        let sender = match self.reply.send_response(Response::from_parts(head, ()), is_end) {
+        let sender = match self
+            .reply
+            .send_response(Response::from_parts(head, ()), is_end)
+        {
             Ok(sender) => sender,
             Err(error) => {
                 self.reply.send_reset(Reason::INTERNAL_ERROR);
                 return Err(error.into());
             }
         };
-        if is_end { Ok(()) } else { send_body(body, sender).await }
+        if is_end {
+            Ok(())
+        } else {
+            send_body(body, sender).await
+        }
     }
 
     /// Sends what comes ahead of the response. Ready if the client resets the stream.
@@ -159,7 +193,10 @@ impl<D: Buf + Send + 'static> Exchange<D> {
 }
 
 /// Sends a body as the client's windows allow it.
-async fn send_body<B, D>(mut body: B, mut sender: SendStream<StreamData<D>>) -> Result<(), Box<dyn Error + Send + Sync>>
+async fn send_body<B, D>(
+    mut body: B,
+    mut sender: SendStream<StreamData<D>>,
+) -> Result<(), Box<dyn Error + Send + Sync>>
 where
     B: Body<Data = D, Error: Error + Send + Sync + 'static> + Unpin,
     D: Buf,
@@ -225,7 +262,9 @@ fn poll_capacity<D: Buf>(
 
 /// Returns the reason of a stream whose response failed.
 fn reason(error: &(dyn Error + 'static)) -> Reason {
-    http2_error(error).and_then(h2::Error::reason).unwrap_or(Reason::INTERNAL_ERROR)
+    http2_error(error)
+        .and_then(h2::Error::reason)
+        .unwrap_or(Reason::INTERNAL_ERROR)
 }
 
 /// Removes what HTTP/2 forbids (RFC 9113 §8.2.2), and adds the date if it is missing.
@@ -257,7 +296,11 @@ struct StreamIo<D: Buf> {
 }
 
 impl<D: Buf> AsyncRead for StreamIo<D> {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         while this.read.is_empty() {
             match ready!(this.stream.poll_data(cx)) {
@@ -267,21 +310,31 @@ impl<D: Buf> AsyncRead for StreamIo<D> {
         }
         let bytes = this.read.len().min(buffer.remaining());
         buffer.put_slice(&this.read.split_to(bytes));
-        this.stream.flow_control().release_capacity(bytes).map_err(of_stream)?;
+        this.stream
+            .flow_control()
+            .release_capacity(bytes)
+            .map_err(of_stream)?;
         Poll::Ready(Ok(()))
     }
 }
 
 impl<D: Buf> AsyncWrite for StreamIo<D> {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         if bytes.is_empty() {
             return Poll::Ready(Ok(0));
         }
         let this = self.get_mut();
-        let granted = ready!(poll_capacity(&mut this.sender, bytes.len(), cx)).map_err(of_stream)?;
+        let granted =
+            ready!(poll_capacity(&mut this.sender, bytes.len(), cx)).map_err(of_stream)?;
         let sent = granted.min(bytes.len());
         let data = Bytes::copy_from_slice(&bytes[..sent]);
-        this.sender.send_data(StreamData::Bytes(data), false).map_err(of_stream)?;
+        this.sender
+            .send_data(StreamData::Bytes(data), false)
+            .map_err(of_stream)?;
         Poll::Ready(Ok(sent))
     }
 
@@ -292,13 +345,20 @@ impl<D: Buf> AsyncWrite for StreamIo<D> {
 
     fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let end = StreamData::Bytes(Bytes::new());
-        Poll::Ready(self.get_mut().sender.send_data(end, true).map_err(of_stream))
+        Poll::Ready(
+            self.get_mut()
+                .sender
+                .send_data(end, true)
+                .map_err(of_stream),
+        )
     }
 }
 
 fn of_stream(error: h2::Error) -> io::Error {
     if error.is_io() {
-        return error.into_io().unwrap_or_else(|| io::ErrorKind::BrokenPipe.into());
+        return error
+            .into_io()
+            .unwrap_or_else(|| io::ErrorKind::BrokenPipe.into());
     }
     io::Error::other(error)
 }

@@ -45,13 +45,21 @@ pub(crate) struct PartialHead {
 impl PartialHead {
     pub(crate) fn new(heads: &Arc<PartialHeads>, client: Option<IpAddr>) -> PartialHead {
         let client = client.map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), subscriber);
-        PartialHead { heads: Arc::clone(heads), client, bytes: 0 }
+        PartialHead {
+            heads: Arc::clone(heads),
+            client,
+            bytes: 0,
+        }
     }
 
     /// Adds bytes of the head. Returns false if there is no room for them.
     pub(crate) fn add(&mut self, bytes: usize) -> bool {
         // What was read with the first part may belong to the request before.
-        let bytes = if self.bytes == 0 { bytes.min(limits::SMALL_HEAD_BYTES) } else { bytes };
+        let bytes = if self.bytes == 0 {
+            bytes.min(limits::SMALL_HEAD_BYTES)
+        } else {
+            bytes
+        };
         self.bytes += bytes;
         let mut all = self.heads.lock();
         all.all += bytes;
@@ -106,8 +114,14 @@ mod tests {
         });
         assert!(is_full && heads.refused() == 1);
         let (mut small, mut other) = (head(1), head(2));
-        assert!(small.add(limits::SMALL_HEAD_BYTES) && !small.add(1), "its client has no more");
-        assert!(other.add(8000) && other.add(50_000), "another client has room");
+        assert!(
+            small.add(limits::SMALL_HEAD_BYTES) && !small.add(1),
+            "its client has no more"
+        );
+        assert!(
+            other.add(8000) && other.add(50_000),
+            "another client has room"
+        );
         drop((many, small, other));
         assert!(heads.lock().all == 0 && heads.lock().clients.is_empty());
     }

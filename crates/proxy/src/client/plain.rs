@@ -50,10 +50,27 @@ pub(crate) struct PlainHits {
 }
 
 impl PlainHits {
-    pub(crate) fn new(proxy: &Arc<Proxy>, scheme: &'static str, observer: &Arc<Observer>) -> PlainHits {
-        let (rules, client, headers) = (RulesView::new(proxy.rules()), address_of(None), HeaderLimits::default());
+    pub(crate) fn new(
+        proxy: &Arc<Proxy>,
+        scheme: &'static str,
+        observer: &Arc<Observer>,
+    ) -> PlainHits {
+        let (rules, client, headers) = (
+            RulesView::new(proxy.rules()),
+            address_of(None),
+            HeaderLimits::default(),
+        );
         let (proxy, observer) = (Arc::clone(proxy), Arc::clone(observer));
-        PlainHits { proxy, observer, scheme, headers, trusted: None, redirects: false, rules, client }
+        PlainHits {
+            proxy,
+            observer,
+            scheme,
+            headers,
+            trusted: None,
+            redirects: false,
+            rules,
+            client,
+        }
     }
 
     /// Returns the plain hits of one client, with the limits of its connection.
@@ -64,7 +81,13 @@ impl PlainHits {
         redirects: bool,
         headers: HeaderLimits,
     ) -> PlainHits {
-        PlainHits { trusted: trusted.clone(), client: address_of(client), redirects, headers, ..self.clone() }
+        PlainHits {
+            trusted: trusted.clone(),
+            client: address_of(client),
+            redirects,
+            headers,
+            ..self.clone()
+        }
     }
 
     /// If `bytes` are a plain request and the store has the response: appends the head of the
@@ -77,10 +100,17 @@ impl PlainHits {
         places: &mut Vec<Range<usize>>,
     ) -> Option<PlainAnswer> {
         let mut fields = [EMPTY_HEADER; FIELDS];
-        let Parsed { mut authority, target, fields, asks_for_less } = parse(bytes, &mut fields, &self.headers)?;
+        let Parsed {
+            mut authority,
+            target,
+            fields,
+            asks_for_less,
+        } = parse(bytes, &mut fields, &self.headers)?;
         // Only the certificate of a client may set it.
         if let Some(name) = self.proxy.subject_field()
-            && fields.iter().any(|field| field.name.eq_ignore_ascii_case(name.as_str()))
+            && fields
+                .iter()
+                .any(|field| field.name.eq_ignore_ascii_case(name.as_str()))
         {
             return None;
         }
@@ -105,19 +135,42 @@ impl PlainHits {
             fields
         };
         let (method, parsed) = (&Method::GET, RequestFields::Parsed(fields));
-        let asking = RuleRequest { scheme, host: authority, target, method, client, fields: parsed };
+        let asking = RuleRequest {
+            scheme,
+            host: authority,
+            target,
+            method,
+            client,
+            fields: parsed,
+        };
         let target = target.as_str();
-        let request = PlainRequest { scheme, authority, target, asks_for_less };
+        let request = PlainRequest {
+            scheme,
+            authority,
+            target,
+            asks_for_less,
+        };
         let Some((rules, bits)) = self.rules.of_request(&asking) else {
             let hit = shards.plain_hit(request, reduced, head, |_| ())?;
-            return Some(self.answered(bytes, (scheme, target, authority, fields), hit, (head.len(), named), places));
+            return Some(self.answered(
+                bytes,
+                (scheme, target, authority, fields),
+                hit,
+                (head.len(), named),
+                places,
+            ));
         };
         if !rules.allow_plain(bits, &asking) {
             return None;
         }
         let values = || {
             let host = larder_http::keyed_authority(scheme, authority).into_owned();
-            Values { scheme, host, target: target.to_owned(), client }
+            Values {
+                scheme,
+                host,
+                target: target.to_owned(),
+                client,
+            }
         };
         let changed = || {
             let mut fields = reduced();
@@ -126,10 +179,21 @@ impl PlainHits {
             fields
         };
         let keyed = rules.keyed_target(bits, target);
-        let request = PlainRequest { target: keyed.as_deref().unwrap_or(target), ..request };
-        let hit = shards.plain_hit(request, changed, head, |head| rules.change_head(bits, &values, head))?;
+        let request = PlainRequest {
+            target: keyed.as_deref().unwrap_or(target),
+            ..request
+        };
+        let hit = shards.plain_hit(request, changed, head, |head| {
+            rules.change_head(bits, &values, head)
+        })?;
         rules.count(bits, &asking);
-        Some(self.answered(bytes, (scheme, target, authority, fields), hit, (head.len(), named), places))
+        Some(self.answered(
+            bytes,
+            (scheme, target, authority, fields),
+            hit,
+            (head.len(), named),
+            places,
+        ))
     }
 
     /// Returns the answer to a request of this scheme, target, authority and fields. `length` is
@@ -142,18 +206,37 @@ impl PlainHits {
         (length, client): (usize, Option<IpAddr>),
         places: &mut Vec<Range<usize>>,
     ) -> PlainAnswer {
-        let PlainHit { status, body_bytes, rest } = hit;
+        let PlainHit {
+            status,
+            body_bytes,
+            rest,
+        } = hit;
         places.clear();
         if let Some(template) = self.observer.template() {
             let own = [X_REQUEST_ID];
             places.extend(template.request_fields().iter().chain(&own).map(|name| {
-                let field = fields.iter().find(|field| field.name.eq_ignore_ascii_case(name.as_str()));
+                let field = fields
+                    .iter()
+                    .find(|field| field.name.eq_ignore_ascii_case(name.as_str()));
                 field.map_or(0..0, |field| place(bytes, field.value))
             }));
         }
         let head_bytes = length - (usize::try_from(body_bytes).unwrap_or(usize::MAX) - rest.len());
-        let (target, host) = (place(bytes, target.as_bytes()), place(bytes, authority.as_bytes()));
-        PlainAnswer { status: status.as_u16(), head_bytes, body_bytes, rest, begun, scheme, target, host, client }
+        let (target, host) = (
+            place(bytes, target.as_bytes()),
+            place(bytes, authority.as_bytes()),
+        );
+        PlainAnswer {
+            status: status.as_u16(),
+            head_bytes,
+            body_bytes,
+            rest,
+            begun,
+            scheme,
+            target,
+            host,
+            client,
+        }
     }
 
     /// Returns how long before `now` a lookup was.
@@ -185,7 +268,11 @@ pub(crate) struct PlainAnswer {
 /// Returns the place of a part within the whole.
 fn place(whole: &[u8], part: &[u8]) -> Range<usize> {
     let start = part.as_ptr().addr().wrapping_sub(whole.as_ptr().addr());
-    if start > whole.len() { 0..0 } else { start..start + part.len() }
+    if start > whole.len() {
+        0..0
+    } else {
+        start..start + part.len()
+    }
 }
 
 /// A plain request.
@@ -204,7 +291,10 @@ fn parse<'a, 'b>(
     headers: &HeaderLimits,
 ) -> Option<Parsed<'a, 'b>> {
     // One read may return more than hyper accepts of a head.
-    if bytes.len() > headers.bytes() || !bytes.starts_with(b"GET /") || !bytes.ends_with(b"\r\n\r\n") {
+    if bytes.len() > headers.bytes()
+        || !bytes.starts_with(b"GET /")
+        || !bytes.ends_with(b"\r\n\r\n")
+    {
         return None;
     }
     let mut request = Request::new(fields);
@@ -216,7 +306,10 @@ fn parse<'a, 'b>(
     if request.headers.len() > headers.header_fields {
         return None;
     }
-    let target = request.path.map(Target::from).filter(|target| target.is_plain())?;
+    let target = request
+        .path
+        .map(Target::from)
+        .filter(|target| target.is_plain())?;
     let fields = &*request.headers;
     let (mut host, mut asks_for_less) = (None, false);
     for field in fields {
@@ -236,8 +329,15 @@ fn parse<'a, 'b>(
             }
         }
     }
-    let host = str::from_utf8(host?).ok().filter(|host| is_plain_host(host))?;
-    Some(Parsed { authority: host, target, fields, asks_for_less })
+    let host = str::from_utf8(host?)
+        .ok()
+        .filter(|host| is_plain_host(host))?;
+    Some(Parsed {
+        authority: host,
+        target,
+        fields,
+        asks_for_less,
+    })
 }
 
 /// Fields that announce a body, or ask for another protocol.
@@ -247,9 +347,10 @@ fn map(fields: &[Header<'_>]) -> HeaderMap {
     let mut map = HeaderMap::with_capacity(fields.len());
     for field in fields {
         // httparse accepts only valid names and values.
-        if let (Ok(name), Ok(value)) =
-            (HeaderName::from_bytes(field.name.as_bytes()), HeaderValue::from_bytes(field.value))
-        {
+        if let (Ok(name), Ok(value)) = (
+            HeaderName::from_bytes(field.name.as_bytes()),
+            HeaderValue::from_bytes(field.value),
+        ) {
             map.append(name, value);
         }
     }
@@ -262,7 +363,12 @@ mod tests {
     use crate::base::limits;
 
     fn is_plain(request: &str) -> bool {
-        parse(request.as_bytes(), &mut [EMPTY_HEADER; FIELDS], &HeaderLimits::default()).is_some()
+        parse(
+            request.as_bytes(),
+            &mut [EMPTY_HEADER; FIELDS],
+            &HeaderLimits::default(),
+        )
+        .is_some()
     }
 
     /// Requests of browsers, curl and caches. `tests/http_plain_hits.rs` checks that no accepted
@@ -276,12 +382,24 @@ mod tests {
             "Connection: keep-alive\r\nUser-Agent: Mozilla/5.0 (X)\r\nAccept-Encoding: gzip, br\r\nCookie: a=b\r\nSec-Fetch-Mode: no-cors\r\n",
         ] {
             assert!(is_plain(&format!("{head}{fields}\r\n")), "{fields}");
-            assert!(!is_plain(&format!("{head}{fields}")) && !is_plain(&format!("{head}{fields}\r\nG")), "{fields}");
+            assert!(
+                !is_plain(&format!("{head}{fields}")) && !is_plain(&format!("{head}{fields}\r\nG")),
+                "{fields}"
+            );
         }
-        assert!(!is_plain(&format!("{head}{}\r\n", "x: y\r\n".repeat(FIELDS))), "hyper takes more");
-        assert!(is_plain(&format!("{head}x: {}\r\n\r\n", "y".repeat(limits::HEADER_BYTES as usize / 2))));
         assert!(
-            !is_plain(&format!("{head}x: {}\r\n\r\n", "y".repeat(limits::HEADER_BYTES as usize))),
+            !is_plain(&format!("{head}{}\r\n", "x: y\r\n".repeat(FIELDS))),
+            "hyper takes more"
+        );
+        assert!(is_plain(&format!(
+            "{head}x: {}\r\n\r\n",
+            "y".repeat(limits::HEADER_BYTES as usize / 2)
+        )));
+        assert!(
+            !is_plain(&format!(
+                "{head}x: {}\r\n\r\n",
+                "y".repeat(limits::HEADER_BYTES as usize)
+            )),
             "hyper takes less"
         );
     }

@@ -79,7 +79,10 @@ impl Streams {
 
     /// Returns true if the client has read nothing of some piece for so long.
     pub(crate) fn are_stalled(&self, since: Duration) -> bool {
-        self.pieces().iter().filter_map(Weak::upgrade).any(|sent| self.is_older(&sent.last, since))
+        self.pieces()
+            .iter()
+            .filter_map(Weak::upgrade)
+            .any(|sent| self.is_older(&sent.last, since))
     }
 
     /// Returns true if some piece has been in progress for longer than `time`, with less than its
@@ -91,13 +94,17 @@ impl Streams {
         let bytes = bytes / pieces.len().max(1) as u64;
         let is_slow = |sent: Arc<Sent>| {
             let took = now.saturating_sub(sent.begun);
-            took >= time && sent.bytes.load(Ordering::Relaxed).saturating_mul(time) < bytes.saturating_mul(took)
+            took >= time
+                && sent.bytes.load(Ordering::Relaxed).saturating_mul(time)
+                    < bytes.saturating_mul(took)
         };
         pieces.into_iter().any(is_slow)
     }
 
     fn is_older(&self, milliseconds: &AtomicU64, than: Duration) -> bool {
-        let age = self.milliseconds().saturating_sub(milliseconds.load(Ordering::Relaxed));
+        let age = self
+            .milliseconds()
+            .saturating_sub(milliseconds.load(Ordering::Relaxed));
         Duration::from_millis(age) >= than
     }
 
@@ -111,7 +118,11 @@ impl Streams {
 
     fn watch(&self) -> Arc<Sent> {
         let now = self.milliseconds();
-        let sent = Arc::new(Sent { begun: now, last: AtomicU64::new(now), bytes: AtomicU64::new(0) });
+        let sent = Arc::new(Sent {
+            begun: now,
+            last: AtomicU64::new(now),
+            bytes: AtomicU64::new(0),
+        });
         let mut pieces = self.pieces();
         // Sent pieces make room: there are at most twice as many as live ones, or a few.
         if pieces.len() == pieces.capacity() {
@@ -135,7 +146,9 @@ impl Busy {
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.quiet_since.store(self.0.milliseconds(), Ordering::Relaxed);
+        self.0
+            .quiet_since
+            .store(self.0.milliseconds(), Ordering::Relaxed);
         self.0.busy.fetch_sub(1, Ordering::Relaxed);
         self.0.activity.end();
     }
@@ -149,7 +162,10 @@ pub(crate) struct Watched<S> {
 
 impl<S> Watched<S> {
     pub(crate) fn new(service: S, streams: &Arc<Streams>) -> Watched<S> {
-        Watched { service, streams: Arc::clone(streams) }
+        Watched {
+            service,
+            streams: Arc::clone(streams),
+        }
     }
 }
 
@@ -165,9 +181,14 @@ where
         self.streams.count();
         if request.method() == Method::CONNECT {
             // The stream of a WebSocket goes on after the response.
-            request.extensions_mut().insert(KeptBusy::new(Busy::new(&self.streams)));
+            request
+                .extensions_mut()
+                .insert(KeptBusy::new(Busy::new(&self.streams)));
         }
-        WatchedFuture { busy: Some(Busy::new(&self.streams)), future: self.service.call(request) }
+        WatchedFuture {
+            busy: Some(Busy::new(&self.streams)),
+            future: self.service.call(request),
+        }
     }
 }
 
@@ -184,7 +205,12 @@ impl<F: Future<Output = Result<Response<B>, E>> + Unpin, B, E> Future for Watche
         let this = self.get_mut();
         let response = ready!(Pin::new(&mut this.future).poll(cx));
         let busy = this.busy.take();
-        Poll::Ready(response.map(|response| response.map(|body| WatchedBody { body, busy: busy.map(Arc::new) })))
+        Poll::Ready(response.map(|response| {
+            response.map(|body| WatchedBody {
+                body,
+                busy: busy.map(Arc::new),
+            })
+        }))
     }
 }
 
@@ -204,7 +230,10 @@ impl<B: Body + Unpin> Body for WatchedBody<B> {
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
         let piece = |data| {
-            let watch = self.busy.as_ref().map(|busy| (Arc::clone(busy), busy.0.watch()));
+            let watch = self
+                .busy
+                .as_ref()
+                .map(|busy| (Arc::clone(busy), busy.0.watch()));
             Piece { data, watch }
         };
         Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(piece))))
@@ -263,10 +292,16 @@ mod tests {
         let busy = Arc::new(Busy::new(&streams));
         for _ in 0..10_000 {
             let sent = streams.watch();
-            drop(Piece { data: Bytes::from_static(b"x"), watch: Some((Arc::clone(&busy), sent)) });
+            drop(Piece {
+                data: Bytes::from_static(b"x"),
+                watch: Some((Arc::clone(&busy), sent)),
+            });
         }
         assert!(streams.pieces().len() <= 8, "{}", streams.pieces().len());
-        let mut piece = Piece { data: Bytes::from_static(b"abcdef"), watch: Some((busy, streams.watch())) };
+        let mut piece = Piece {
+            data: Bytes::from_static(b"abcdef"),
+            watch: Some((busy, streams.watch())),
+        };
         for _ in 0..5 {
             advance(LONG * 9 / 10).await;
             assert!(!streams.are_stalled(LONG));
@@ -287,8 +322,10 @@ mod tests {
         const TIME: Duration = Duration::from_secs(10);
         let streams = Streams::new(usize::MAX, &Arc::default());
         let busy = Arc::new(Busy::new(&streams));
-        let [mut quick, mut slow] = [0, 1]
-            .map(|_| Piece { data: Bytes::from_static(&[0; 1000]), watch: Some((Arc::clone(&busy), streams.watch())) });
+        let [mut quick, mut slow] = [0, 1].map(|_| Piece {
+            data: Bytes::from_static(&[0; 1000]),
+            watch: Some((Arc::clone(&busy), streams.watch())),
+        });
         for second in 1..=30 {
             advance(TIME / 10).await;
             quick.advance(10);

@@ -42,13 +42,21 @@ pub struct ClientCertificates {
 impl TlsConfig {
     /// Returns the configuration for one certificate.
     pub fn new(listen: Vec<ListenConfig>, certificate: CertificateFiles) -> TlsConfig {
-        TlsConfig { listen, certificate, certificates: Vec::new(), clients: None, is_tls13_only: false }
+        TlsConfig {
+            listen,
+            certificate,
+            certificates: Vec::new(),
+            clients: None,
+            is_tls13_only: false,
+        }
     }
 
     /// Returns all its files.
     pub(crate) fn files(&self) -> Vec<&Path> {
         let pairs = std::iter::once(&self.certificate).chain(&self.certificates);
         let pairs = pairs.flat_map(|pair| [&*pair.certificate, &*pair.key]);
-        pairs.chain(self.clients.iter().map(|clients| &*clients.authorities)).collect()
+        pairs
+            .chain(self.clients.iter().map(|clients| &*clients.authorities))
+            .collect()
     }
 }

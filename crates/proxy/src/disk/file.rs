@@ -18,7 +18,13 @@ impl DiskFile {
     /// Opens the file, or creates an empty one that only this user can read, because it holds
     /// clients' responses. Locks it against other nodes.
     pub(super) fn open(path: &Path) -> io::Result<DiskFile> {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(path)?;
         if !file.metadata()?.is_file() {
             return Err(io::Error::other("it is not a regular file"));
         }
@@ -36,7 +42,10 @@ impl DiskFile {
     pub(super) fn lock(&self) -> io::Result<()> {
         match self.0.try_lock() {
             Ok(()) => Ok(()),
-            Err(TryLockError::WouldBlock) => Err(io::Error::new(io::ErrorKind::WouldBlock, "another process uses it")),
+            Err(TryLockError::WouldBlock) => Err(io::Error::new(
+                io::ErrorKind::WouldBlock,
+                "another process uses it",
+            )),
             Err(TryLockError::Error(error)) => Err(error),
         }
     }
@@ -90,7 +99,10 @@ pub(super) fn check(path: &Path, bytes: u64) -> io::Result<()> {
 /// unreadable, the copy at its end identifies it.
 fn is_foreign(file: &File) -> io::Result<bool> {
     let bytes = file.metadata()?.len();
-    let Some(end_at) = bytes.checked_sub(FIRST_WRITE_BYTES as u64).filter(|at| *at > 0) else {
+    let Some(end_at) = bytes
+        .checked_sub(FIRST_WRITE_BYTES as u64)
+        .filter(|at| *at > 0)
+    else {
         return Ok(false);
     };
     let mut block = [0; FIRST_WRITE_BYTES];
@@ -150,7 +162,10 @@ mod tests {
         let mut image = vec![0; 40_000];
         image[32_769] = b'C';
         fs::write(&path, &image).unwrap();
-        let error = DiskFile::open(&path).err().expect("somebody else's").to_string();
+        let error = DiskFile::open(&path)
+            .err()
+            .expect("somebody else's")
+            .to_string();
         assert!(error.contains("something else"), "{error}");
         assert_eq!(fs::read(&path).unwrap(), image);
         // The possible result of a crash in the first write.

@@ -56,7 +56,15 @@ pub fn check(setting: &str, config: &DiskConfig, may_be_in_use: bool) -> Result<
     let geometry = geometry(setting, config)?;
     match file::check(&config.path, geometry.file_bytes()) {
         Err(error) if may_be_in_use && error.kind() == std::io::ErrorKind::WouldBlock => Ok(()),
-        checked => checked.map_err(|error| of_path(setting, Problem::File { path: config.path.clone(), error })),
+        checked => checked.map_err(|error| {
+            of_path(
+                setting,
+                Problem::File {
+                    path: config.path.clone(),
+                    error,
+                },
+            )
+        }),
     }
 }
 
@@ -139,21 +147,43 @@ impl<M: Bans + Send + 'static> Disk<M> {
     /// # Errors
     /// One line about the path or the capacity. A disk that fails is no error: the tier is empty
     /// then.
-    pub fn start(setting: &str, config: &DiskConfig, bans: M, streams: &Streams) -> Result<Disk<M>, Error> {
+    pub fn start(
+        setting: &str,
+        config: &DiskConfig,
+        bans: M,
+        streams: &Streams,
+    ) -> Result<Disk<M>, Error> {
         let begun = Instant::now();
         let geometry = geometry(setting, config)?;
         let path = || config.path.clone();
         let opened = DiskFile::open(&config.path);
-        let file = opened.map_err(|error| of_path(setting, Problem::File { path: path(), error }))?;
+        let file = opened.map_err(|error| {
+            of_path(
+                setting,
+                Problem::File {
+                    path: path(),
+                    error,
+                },
+            )
+        })?;
         let log_config = Config {
             geometry,
             policy: config.policy.clone(),
             queue_bytes: usize::try_from(config.queue.bytes()).unwrap_or(usize::MAX),
         };
-        let opened = Log::open(&file, &log_config, fresh_identity(), bans, streams, Time::ZERO);
+        let opened = Log::open(
+            &file,
+            &log_config,
+            fresh_identity(),
+            bans,
+            streams,
+            Time::ZERO,
+        );
         let (mut log, opened) = opened.map_err(|error| match error {
             OpenError::Foreign => of_path(setting, Problem::Foreign(path())),
-            OpenError::Policy(error) => Error::setting(format!("{setting} policy"), Problem::Policy(error)),
+            OpenError::Policy(error) => {
+                Error::setting(format!("{setting} policy"), Problem::Policy(error))
+            }
         })?;
         if let Err(error) = file.reserve(geometry.file_bytes()) {
             log.fail(error);
@@ -179,17 +209,31 @@ impl<M: Bans + Send + 'static> Disk<M> {
         let path = config.path.clone();
         let (wake, reclaimed) = (Condvar::new(), watch::Sender::new(0));
         let (state, opens) = (Mutex::new(state), Semaphore::new(limits::DISK_OPENS));
-        let shared = Shared { state, wake, opens, reclaimed, file, path, started: begun };
+        let shared = Shared {
+            state,
+            wake,
+            opens,
+            reclaimed,
+            file,
+            path,
+            started: begun,
+        };
         let disk = Disk(Arc::new(shared));
-        disk.spawn([waiting, waiting_parts]).map_err(Error::Thread)?;
+        disk.spawn([waiting, waiting_parts])
+            .map_err(Error::Thread)?;
         Ok(disk)
     }
 
     fn spawn(&self, waiting: [Receiver<Read>; 2]) -> std::io::Result<()> {
         let writer = self.clone();
-        let writer = std::thread::Builder::new().name("disk".to_owned()).spawn(move || writer.write())?;
+        let writer = std::thread::Builder::new()
+            .name("disk".to_owned())
+            .spawn(move || writer.write())?;
         self.lock().writer = Some(writer);
-        for (waiting, count) in waiting.into_iter().zip([limits::DISK_READERS, limits::DISK_PART_READERS]) {
+        for (waiting, count) in waiting
+            .into_iter()
+            .zip([limits::DISK_READERS, limits::DISK_PART_READERS])
+        {
             let waiting = Arc::new(Mutex::new(waiting));
             for _ in 0..count {
                 let waiting = Arc::clone(&waiting);
@@ -218,7 +262,10 @@ impl<M: Bans + Send + 'static> Disk<M> {
         let result = call(&mut state, self.now());
         self.warn_if_emptied(&mut state);
         let is_due = was_idle && state.log.next_timeout().is_some();
-        if is_due || state.log.queued_bytes() >= larder_disk::limits::WRITE_BYTES || state.log.has_failed() {
+        if is_due
+            || state.log.queued_bytes() >= larder_disk::limits::WRITE_BYTES
+            || state.log.has_failed()
+        {
             self.0.wake.notify_one();
         }
         result
@@ -277,7 +324,9 @@ impl<M: Bans + Send + 'static> Disk<M> {
         let begun = Instant::now();
         self.lock().part_reads = None;
         if self.end_writer() {
-            self.wait_while(begun, |state| state.readers.iter().any(|thread| !thread.is_finished()));
+            self.wait_while(begun, |state| {
+                state.readers.iter().any(|thread| !thread.is_finished())
+            });
         }
     }
 
@@ -302,7 +351,9 @@ impl<M: Bans + Send + 'static> Disk<M> {
         if !std::mem::take(&mut state.released) || state.log.has_failed() {
             return;
         }
-        state.log.fail(std::io::Error::other("it was closed for an upgrade, which has failed"));
+        state.log.fail(std::io::Error::other(
+            "it was closed for an upgrade, which has failed",
+        ));
         // A writer that hangs empties the file when it goes on.
         if state.writer.is_none() {
             self.retire(state);
@@ -327,7 +378,11 @@ impl<M: Bans + Send + 'static> Disk<M> {
     }
 
     /// Waits for threads. Returns false if the disk hangs.
-    fn wait_while(&self, begun: Instant, mut is_running: impl FnMut(&mut State<M>) -> bool) -> bool {
+    fn wait_while(
+        &self,
+        begun: Instant,
+        mut is_running: impl FnMut(&mut State<M>) -> bool,
+    ) -> bool {
         while is_running(&mut self.lock()) {
             if begun.elapsed() >= limits::DISK_PATIENCE {
                 let path = self.0.path.display();
@@ -368,7 +423,9 @@ impl<M: Bans + Send + 'static> Disk<M> {
                 state.log.complete(done, self.now());
                 self.answer_settled(&mut state);
                 let reclaimed = state.log.counters().regions_reclaimed;
-                self.0.reclaimed.send_if_modified(|known| std::mem::replace(known, reclaimed) != reclaimed);
+                self.0
+                    .reclaimed
+                    .send_if_modified(|known| std::mem::replace(known, reclaimed) != reclaimed);
                 continue;
             }
             if state.log.has_failed() {
@@ -379,8 +436,15 @@ impl<M: Bans + Send + 'static> Disk<M> {
                 return;
             }
             let idle = limits::DISK_IDLE;
-            let wait = state.log.next_timeout().map_or(idle, |at| at.since(self.now()).min(idle));
-            state = self.0.wake.wait_timeout(state, wait).map_or_else(|held| held.into_inner().0, |held| held.0);
+            let wait = state
+                .log
+                .next_timeout()
+                .map_or(idle, |at| at.since(self.now()).min(idle));
+            state = self
+                .0
+                .wake
+                .wait_timeout(state, wait)
+                .map_or_else(|held| held.into_inner().0, |held| held.0);
         }
     }
 
@@ -405,7 +469,12 @@ impl<M: Bans + Send + 'static> Disk<M> {
     }
 
     fn answer_settled(&self, state: &mut State<M>) {
-        let State { log, settling, retired, .. } = state;
+        let State {
+            log,
+            settling,
+            retired,
+            ..
+        } = state;
         let over = |ticket: u64| log.is_settled(ticket) || retired.is_some();
         let mut at = 0;
         while at < settling.len() {
@@ -442,7 +511,9 @@ fn report<M: Bans>(path: &Path, opened: Opened, log: &Log<M>, took: Duration) {
     let (path, objects) = (path.display(), log.engine().len());
     match opened {
         Opened::New => tracing::info!(%path, "a new disk tier"),
-        Opened::Found => tracing::info!(%path, objects, seconds = took.as_secs_f64(), "the disk tier is back"),
+        Opened::Found => {
+            tracing::info!(%path, objects, seconds = took.as_secs_f64(), "the disk tier is back")
+        }
         Opened::Replaced => {
             tracing::warn!(%path, "the disk tier is of another size or version, or damaged: it begins empty")
         }
@@ -459,28 +530,52 @@ mod tests {
     async fn nobody_waits_for_a_disk_that_hangs() {
         let folder = tempfile::tempdir().unwrap();
         let (path, policy) = (folder.path().join("tier"), "fifo".parse().unwrap());
-        let config = DiskConfig { path, capacity: ByteSize::from_mib(8), policy, queue: ByteSize::from_mib(1) };
+        let config = DiskConfig {
+            path,
+            capacity: ByteSize::from_mib(8),
+            policy,
+            queue: ByteSize::from_mib(1),
+        };
         let disk = Disk::start("[http.disk]", &config, (), &Streams::new(1)).unwrap();
-        disk.with(|log, now| log.put(b"key", 0, [b"value".as_slice().into(), b"".as_slice().into()], now));
+        disk.with(|log, now| {
+            log.put(
+                b"key",
+                0,
+                [b"value".as_slice().into(), b"".as_slice().into()],
+                now,
+            )
+        });
         disk.stop();
         let (reads, nobody) = sync_channel(1);
         disk.lock().reads = Some(reads);
         let room = Arc::new(());
         let hold = |_| Some(Arc::clone(&room));
         assert!(disk.tier_lookup(b"key", None, 0, hold).await.is_none());
-        assert_eq!(Arc::strong_count(&room), 2, "what is still to be read takes its room");
+        assert_eq!(
+            Arc::strong_count(&room),
+            2,
+            "what is still to be read takes its room"
+        );
         disk.lock().reads = None;
         drop(nobody);
         assert_eq!(Arc::strong_count(&room), 1);
         disk.with(|log, now| log.remove(b"key", now));
         let error = disk.settle().await.unwrap_err().to_string();
-        assert!(error.contains("tier") && error.contains("not synced"), "{error}");
+        assert!(
+            error.contains("tier") && error.contains("not synced"),
+            "{error}"
+        );
         assert_eq!(disk.figures().reads_refused, 1);
     }
 
     fn disk_at(path: &Path) -> Result<Disk<()>, Error> {
         let (path, policy) = (path.to_owned(), "fifo".parse().unwrap());
-        let config = DiskConfig { path, capacity: ByteSize::from_mib(8), policy, queue: ByteSize::from_mib(4) };
+        let config = DiskConfig {
+            path,
+            capacity: ByteSize::from_mib(8),
+            policy,
+            queue: ByteSize::from_mib(4),
+        };
         Disk::start("[http.disk]", &config, (), &Streams::new(1))
     }
 
@@ -496,11 +591,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tier");
         let old = disk_at(&path).unwrap();
-        let value: Vec<u8> = (0..300_000_u32).map(|number| (number % 251) as u8).collect();
+        let value: Vec<u8> = (0..300_000_u32)
+            .map(|number| (number % 251) as u8)
+            .collect();
         put(&old, b"key", &value).unwrap();
         old.settle().await.unwrap();
         let nothing = |_| None::<()>;
-        let Some(Found::First(_, mut parts)) = old.tier_lookup(b"key", None, 10, nothing).await else {
+        let Some(Found::First(_, mut parts)) = old.tier_lookup(b"key", None, 10, nothing).await
+        else {
             panic!("no parts")
         };
         old.release();
@@ -517,7 +615,10 @@ mod tests {
             put(&new, &number.to_be_bytes(), &[7; 200_000]).unwrap();
             new.settle().await.unwrap();
         }
-        assert!(old.read_part(&mut parts, 0).await.is_err(), "it is overwritten");
+        assert!(
+            old.read_part(&mut parts, 0).await.is_err(),
+            "it is overwritten"
+        );
         new.stop();
         old.stop();
     }
@@ -548,7 +649,11 @@ mod tests {
         assert!(disk_at(&path).is_err());
         disk.settle().await.unwrap();
         disk.release();
-        assert_eq!(disk_at(&path).unwrap().figures().objects, 0, "what was removed comes back");
+        assert_eq!(
+            disk_at(&path).unwrap().figures().objects,
+            0,
+            "what was removed comes back"
+        );
     }
 
     /// Failure: one lost block at the start of the file makes the node refuse all of it.
@@ -556,9 +661,21 @@ mod tests {
     async fn a_lost_first_block_costs_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let (path, policy) = (folder.path().join("tier"), "fifo".parse().unwrap());
-        let config = DiskConfig { path, capacity: ByteSize::from_mib(8), policy, queue: ByteSize::from_mib(1) };
+        let config = DiskConfig {
+            path,
+            capacity: ByteSize::from_mib(8),
+            policy,
+            queue: ByteSize::from_mib(1),
+        };
         let disk = Disk::start("[http.disk]", &config, (), &Streams::new(1)).unwrap();
-        disk.with(|log, now| log.put(b"key", 0, [b"value".as_slice().into(), b"".as_slice().into()], now));
+        disk.with(|log, now| {
+            log.put(
+                b"key",
+                0,
+                [b"value".as_slice().into(), b"".as_slice().into()],
+                now,
+            )
+        });
         disk.settle().await.unwrap();
         disk.stop();
         drop(disk);
@@ -567,8 +684,16 @@ mod tests {
         bytes[..4096].fill(0);
         std::fs::write(&config.path, &bytes).unwrap();
         let disk = Disk::start("[http.disk]", &config, (), &Streams::new(1)).unwrap();
-        assert!(disk.tier_lookup(b"key", None, 0, |_| Some(())).await.is_some());
-        assert_ne!(std::fs::read(&config.path).unwrap()[..4096], [0; 4096], "it is written again");
+        assert!(
+            disk.tier_lookup(b"key", None, 0, |_| Some(()))
+                .await
+                .is_some()
+        );
+        assert_ne!(
+            std::fs::read(&config.path).unwrap()[..4096],
+            [0; 4096],
+            "it is written again"
+        );
         disk.stop();
     }
 }

@@ -41,12 +41,20 @@ impl<M: Bans + Send + 'static> Disk<M> {
     ) -> Option<Found<R>> {
         let lookup = {
             let state = self.lock();
-            state.reads.as_ref().and_then(|_| state.log.look_up(key, tag))?
+            state
+                .reads
+                .as_ref()
+                .and_then(|_| state.log.look_up(key, tag))?
         };
         let held = hold(lookup.bytes());
         let _place = match held {
             Some(_) => None,
-            None => Some(timeout(limits::DISK_PATIENCE, self.0.opens.acquire()).await.ok()?.ok()?),
+            None => Some(
+                timeout(limits::DISK_PATIENCE, self.0.opens.acquire())
+                    .await
+                    .ok()?
+                    .ok()?,
+            ),
         };
         if lookup.is_in_memory() {
             return self.look(&lookup, Vec::new(), held, first);
@@ -55,7 +63,11 @@ impl<M: Bans + Send + 'static> Disk<M> {
         let disk = self.clone();
         // The thread that uses the value allocates its memory. Otherwise each reading thread would
         // keep some.
-        let room = if held.is_some() { lookup.room() } else { Vec::new() };
+        let room = if held.is_some() {
+            lookup.room()
+        } else {
+            Vec::new()
+        };
         // The reservation lasts until the read ends, also if the caller no longer waits.
         let read = Box::new(move || {
             if !sender.is_closed() {
@@ -68,7 +80,13 @@ impl<M: Bans + Send + 'static> Disk<M> {
         }
     }
 
-    fn look<R>(&self, lookup: &Lookup, room: Vec<u8>, held: Option<R>, first: usize) -> Option<Found<R>> {
+    fn look<R>(
+        &self,
+        lookup: &Lookup,
+        room: Vec<u8>,
+        held: Option<R>,
+        first: usize,
+    ) -> Option<Found<R>> {
         let file = &self.0.file;
         match held {
             Some(held) => {
@@ -86,14 +104,20 @@ impl<M: Bans + Send + 'static> Disk<M> {
     /// Counts a request for `key`, and reads its newest value without waiting. A reading thread
     /// calls `answer`, or this call does at once if the value has not been written yet. If nothing
     /// is read, `answer` is not called. A disk that hangs calls it later.
-    pub fn look_up_then(&self, key: &[u8], answer: impl FnOnce(Option<FoundRecord>) + Send + 'static) -> Asked {
+    pub fn look_up_then(
+        &self,
+        key: &[u8],
+        answer: impl FnOnce(Option<FoundRecord>) + Send + 'static,
+    ) -> Asked {
         let lookup = {
             let mut state = self.lock();
             let now = self.now();
             let is_there = state.reads.is_some() && state.log.request(key, now);
             is_there.then(|| state.log.look_up(key, None)).flatten()
         };
-        let Some(lookup) = lookup else { return Asked::Absent };
+        let Some(lookup) = lookup else {
+            return Asked::Absent;
+        };
         let (disk, room) = (self.clone(), lookup.room());
         let in_memory = lookup.is_in_memory();
         let read: Read = Box::new(move || {
@@ -105,7 +129,11 @@ impl<M: Bans + Send + 'static> Disk<M> {
             read();
             return Asked::Reading;
         }
-        if self.submit(read) { Asked::Reading } else { Asked::Refused }
+        if self.submit(read) {
+            Asked::Reading
+        } else {
+            Asked::Refused
+        }
     }
 
     /// Returns the part of a value that contains the byte `at`, from there on. `parts` follows the
@@ -124,7 +152,11 @@ impl<M: Bans + Send + 'static> Disk<M> {
                 }
             }));
             let left = limits::DISK_PART_PATIENCE.saturating_sub(begun.elapsed());
-            let answer = if is_taken { self.await_answer(answered, left).await } else { None };
+            let answer = if is_taken {
+                self.await_answer(answered, left).await
+            } else {
+                None
+            };
             match answer {
                 Some(Ok(bytes)) => return Ok(bytes),
                 Some(Err(error)) => {
@@ -135,7 +167,9 @@ impl<M: Bans + Send + 'static> Disk<M> {
                     };
                     *parts = moved;
                 }
-                None if begun.elapsed() < limits::DISK_PART_PATIENCE => sleep(limits::DISK_RETRY).await,
+                None if begun.elapsed() < limits::DISK_PART_PATIENCE => {
+                    sleep(limits::DISK_RETRY).await
+                }
                 None => {
                     self.lock().cut_short += 1;
                     return Err(ReadError::Io(std::io::ErrorKind::TimedOut.into()));
@@ -165,17 +199,27 @@ impl<M: Bans + Send + 'static> Disk<M> {
     /// Returns false if the queue is full, or the disk has stopped.
     fn submit(&self, read: Read) -> bool {
         let mut state = self.lock();
-        let is_taken = state.reads.as_ref().is_some_and(|reads| reads.try_send(read).is_ok());
+        let is_taken = state
+            .reads
+            .as_ref()
+            .is_some_and(|reads| reads.try_send(read).is_ok());
         state.reads_refused += u64::from(!is_taken);
         is_taken
     }
 
     fn submit_part(&self, read: Read) -> bool {
-        self.lock().part_reads.as_ref().is_some_and(|reads| reads.try_send(read).is_ok())
+        self.lock()
+            .part_reads
+            .as_ref()
+            .is_some_and(|reads| reads.try_send(read).is_ok())
     }
 
     /// Returns `None` if the disk takes longer, or has stopped.
-    async fn await_answer<T>(&self, answered: oneshot::Receiver<T>, patience: Duration) -> Option<T> {
+    async fn await_answer<T>(
+        &self,
+        answered: oneshot::Receiver<T>,
+        patience: Duration,
+    ) -> Option<T> {
         match timeout(patience, answered).await {
             Ok(answer) => answer.ok(),
             Err(_) => {

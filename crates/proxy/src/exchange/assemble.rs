@@ -4,7 +4,9 @@
 //! ahead, at most [`limits::SLICES_AHEAD`], each by a task that ends with the body.
 
 use crate::base::limits;
-use crate::cache::shards::{BrokenOff, NextPiece, OpenExchange, ShardAssembly, SharedReader, SliceWaitEnd};
+use crate::cache::shards::{
+    BrokenOff, NextPiece, OpenExchange, ShardAssembly, SharedReader, SliceWaitEnd,
+};
 use crate::exchange::collecting::{Collecting, RequestPlace};
 use crate::exchange::outgoing::Outgoing;
 use crate::exchange::proxy::Proxy;
@@ -122,15 +124,19 @@ impl Ahead {
         let most = self.turns.min(limits::SLICES_AHEAD);
         while self.fetches.len() < most {
             let is_known = |at: u64| self.fetches.iter().any(|(known, _)| *known == at);
-            let Some((at, next)) = proxy.shards().next_ahead(assembly, most, &is_known) else { return };
+            let Some((at, next)) = proxy.shards().next_ahead(assembly, most, &is_known) else {
+                return;
+            };
             let (proxy, upstream_target) = (Arc::clone(proxy), Arc::clone(upstream_target));
             let task = tokio::spawn(async move {
                 match next {
                     NextPiece::Ask(exchange) => ask(&proxy, exchange, &upstream_target).await.ok(),
-                    NextPiece::Wait(mut waiting) => match poll_fn(|cx| waiting.poll_end(cx)).await {
-                        SliceWaitEnd::Read(reader) => Some(reader),
-                        SliceWaitEnd::Again | SliceWaitEnd::Broken => None,
-                    },
+                    NextPiece::Wait(mut waiting) => {
+                        match poll_fn(|cx| waiting.poll_end(cx)).await {
+                            SliceWaitEnd::Read(reader) => Some(reader),
+                            SliceWaitEnd::Again | SliceWaitEnd::Broken => None,
+                        }
+                    }
                     _ => None,
                 }
             });
@@ -172,24 +178,47 @@ async fn ask(
         exchange.set_rules(rules);
     }
     let place = proxy.place(upstream_target.client).await;
-    let response = proxy.ask(Method::GET, upstream_target, || exchange.retry_headers(), Upload::empty()).await;
+    let response = proxy
+        .ask(
+            Method::GET,
+            upstream_target,
+            || exchange.retry_headers(),
+            Upload::empty(),
+        )
+        .await;
     let Ok(response) = response else {
         proxy.shards().on_slice_failure(exchange);
         return Err("the origin failed");
     };
     let (head, body) = response.into_parts();
-    let mut head = ResponseHead { status: head.status, version: head.version, headers: head.headers };
+    let mut head = ResponseHead {
+        status: head.status,
+        version: head.version,
+        headers: head.headers,
+    };
     if let Some(rules) = &upstream_target.rules {
         rules.change_origin_response(head.status, &mut head.headers);
     }
-    let fill = proxy.shards().on_slice(exchange, head).ok_or("the origin has something else now")?;
+    let fill = proxy
+        .shards()
+        .on_slice(exchange, head)
+        .ok_or("the origin has something else now")?;
     let reader = fill.reader().ok_or("the slice has gone by")?;
-    tokio::spawn(Collecting::new(body, fill, proxy, RequestPlace::OfClient(place)));
+    tokio::spawn(Collecting::new(
+        body,
+        fill,
+        proxy,
+        RequestPlace::OfClient(place),
+    ));
     Ok(reader)
 }
 
 /// Forwards a slice while it arrives.
-async fn pass(mut reader: SharedReader, assembly: &mut ShardAssembly<Assembly>, sender: &Sender) -> Option<()> {
+async fn pass(
+    mut reader: SharedReader,
+    assembly: &mut ShardAssembly<Assembly>,
+    sender: &Sender,
+) -> Option<()> {
     loop {
         let piece = match poll_fn(|cx| reader.poll_piece(cx)).await {
             None => return Some(()),

@@ -42,11 +42,26 @@ pub(crate) struct Collecting {
 }
 
 impl Collecting {
-    pub(crate) fn new(body: OriginBody, fill: OpenFill, proxy: &Proxy, place: RequestPlace) -> Collecting {
+    pub(crate) fn new(
+        body: OriginBody,
+        fill: OpenFill,
+        proxy: &Proxy,
+        place: RequestPlace,
+    ) -> Collecting {
         let timeouts = proxy.timeouts();
-        let silence = if fill.may_be_silent() { timeouts.origin_relay() } else { timeouts.origin_read };
+        let silence = if fill.may_be_silent() {
+            timeouts.origin_relay()
+        } else {
+            timeouts.origin_read
+        };
         let body = Timed::new(body, silence);
-        Collecting { body, fill: Some(fill), slices_wait: None, has_ended: false, _place: place }
+        Collecting {
+            body,
+            fill: Some(fill),
+            slices_wait: None,
+            has_ended: false,
+            _place: place,
+        }
     }
 
     /// Passes slices to the disk, and waits briefly if it is slower than the origin.
@@ -73,7 +88,9 @@ impl Collecting {
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         loop {
             ready!(self.poll_slices(cx));
-            let Some(fill) = &mut self.fill else { return Poll::Ready(false) };
+            let Some(fill) = &mut self.fill else {
+                return Poll::Ready(false);
+            };
             if self.has_ended {
                 return Poll::Ready(true);
             }

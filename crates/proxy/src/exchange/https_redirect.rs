@@ -26,13 +26,21 @@ impl HttpsRedirect {
             return None;
         }
         let authority: Authority = authority.parse().ok()?;
-        let (host, target) = (authority.host(), if target.starts_with('/') { target } else { "/" });
+        let (host, target) = (
+            authority.host(),
+            if target.starts_with('/') { target } else { "/" },
+        );
         let location = match self.port {
             443 => format!("https://{host}{target}"),
             port => format!("https://{host}:{port}{target}"),
         };
-        let mut response = plain_error(StatusCode::PERMANENT_REDIRECT, format!("larder: use {location}\n"));
-        response.headers_mut().insert(LOCATION, HeaderValue::try_from(location).ok()?);
+        let mut response = plain_error(
+            StatusCode::PERMANENT_REDIRECT,
+            format!("larder: use {location}\n"),
+        );
+        response
+            .headers_mut()
+            .insert(LOCATION, HeaderValue::try_from(location).ok()?);
         Some(response)
     }
 }

@@ -37,15 +37,29 @@ impl hyper::service::Service<Request<ClientBody>> for Observed {
         let is_http10 = parts.version == Version::HTTP_10;
         match self.service.normalise(parts) {
             Ok(mut request) => {
-                let exchange = self.client.as_ref().map(|client| client.begin(&mut request));
-                ObservedFuture { exchange, future: self.service.respond(request, body), is_http10 }
+                let exchange = self
+                    .client
+                    .as_ref()
+                    .map(|client| client.begin(&mut request));
+                ObservedFuture {
+                    exchange,
+                    future: self.service.respond(request, body),
+                    is_http10,
+                }
             }
             Err(refused) => {
-                let exchange = self.client.as_ref().map(|client| client.begin_refused(&refused.parts));
+                let exchange = self
+                    .client
+                    .as_ref()
+                    .map(|client| client.begin_refused(&refused.parts));
                 if !body.is_end_stream() {
                     linger(body);
                 }
-                ObservedFuture { exchange, future: Responding::refusal(refused.reason), is_http10 }
+                ObservedFuture {
+                    exchange,
+                    future: Responding::refusal(refused.reason),
+                    is_http10,
+                }
             }
         }
     }
@@ -61,10 +75,17 @@ pub(crate) struct ObservedFuture<F> {
 /// Completes a head where hyper would write something wrong: `<none>` for a status without words;
 /// and to HTTP/1.0 that the connection stays, though its end is the end of the body.
 fn complete_head<B: Body>(response: &mut Response<B>, is_http10: bool) {
-    if response.status().canonical_reason().is_none() && response.extensions().get::<ReasonPhrase>().is_none() {
-        response.extensions_mut().insert(ReasonPhrase::from_static(b""));
+    if response.status().canonical_reason().is_none()
+        && response.extensions().get::<ReasonPhrase>().is_none()
+    {
+        response
+            .extensions_mut()
+            .insert(ReasonPhrase::from_static(b""));
     }
-    if is_http10 && !response.headers().contains_key(CONTENT_LENGTH) && response.body().size_hint().exact().is_none() {
+    if is_http10
+        && !response.headers().contains_key(CONTENT_LENGTH)
+        && response.body().size_hint().exact().is_none()
+    {
         *response.version_mut() = Version::HTTP_10;
     }
 }
@@ -99,7 +120,10 @@ impl<B: Body + Unpin> Body for ObservedBody<B> {
     type Data = ObservedData<B::Data>;
     type Error = B::Error;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
         let this = self.get_mut();
         let frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
         let mut last = None;
@@ -118,7 +142,10 @@ impl<B: Body + Unpin> Body for ObservedBody<B> {
                 Some(Err(_)) => {}
             }
         }
-        let piece = |data| ObservedData { data, exchange: last };
+        let piece = |data| ObservedData {
+            data,
+            exchange: last,
+        };
         Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(piece))))
     }
 

@@ -44,18 +44,29 @@ impl Body for Outgoing {
     type Data = Bytes;
     type Error = BodyError;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match self.get_mut() {
             Outgoing::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Outgoing::Parts(pieces) => Poll::Ready(pieces.pop().map(|bytes| Ok(Frame::data(bytes)))),
-            Outgoing::Assembled(pieces) => pieces.poll(cx).map(|piece| piece.map(|piece| piece.map(Frame::data))),
+            Outgoing::Parts(pieces) => {
+                Poll::Ready(pieces.pop().map(|bytes| Ok(Frame::data(bytes))))
+            }
+            Outgoing::Assembled(pieces) => pieces
+                .poll(cx)
+                .map(|piece| piece.map(|piece| piece.map(Frame::data))),
             Outgoing::Shared(reader) => reader.poll_piece(cx).map(|piece| {
                 piece.map(|piece| {
-                    piece.map(Frame::data).map_err(|BrokenOff| BodyError::new("the origin's body broke off"))
+                    piece
+                        .map(Frame::data)
+                        .map_err(|BrokenOff| BodyError::new("the origin's body broke off"))
                 })
             }),
             Outgoing::Relay(body) => Pin::new(&mut **body).poll_frame(cx),
-            Outgoing::Stream(pieces) => pieces.poll_recv(cx).map(|piece| piece.map(|piece| Ok(Frame::data(piece)))),
+            Outgoing::Stream(pieces) => pieces
+                .poll_recv(cx)
+                .map(|piece| piece.map(|piece| Ok(Frame::data(piece)))),
         }
     }
 
@@ -72,10 +83,16 @@ impl Body for Outgoing {
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Outgoing::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
-            Outgoing::Parts(pieces) => SizeHint::with_exact(pieces.iter().map(|bytes| bytes.len() as u64).sum()),
+            Outgoing::Whole(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
+            Outgoing::Parts(pieces) => {
+                SizeHint::with_exact(pieces.iter().map(|bytes| bytes.len() as u64).sum())
+            }
             Outgoing::Assembled(pieces) => SizeHint::with_exact(pieces.left),
-            Outgoing::Shared(reader) => reader.left().map_or_else(SizeHint::default, SizeHint::with_exact),
+            Outgoing::Shared(reader) => reader
+                .left()
+                .map_or_else(SizeHint::default, SizeHint::with_exact),
             Outgoing::Relay(body) => body.size_hint(),
             Outgoing::Stream(_) => SizeHint::default(),
         }
@@ -83,7 +100,11 @@ impl Body for Outgoing {
 }
 
 /// Returns a response.
-pub(crate) fn response(status: StatusCode, headers: HeaderMap, body: Outgoing) -> Response<Outgoing> {
+pub(crate) fn response(
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Outgoing,
+) -> Response<Outgoing> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
     *response.headers_mut() = headers;

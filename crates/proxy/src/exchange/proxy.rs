@@ -97,7 +97,9 @@ impl Proxy {
     pub(crate) fn subject_field(&self) -> Option<HeaderName> {
         let SubjectField { is_set, name } = &self.subject_field;
         let is_set = is_set.load(Ordering::Acquire);
-        is_set.then(|| name.read().unwrap_or_else(PoisonError::into_inner).clone()).flatten()
+        is_set
+            .then(|| name.read().unwrap_or_else(PoisonError::into_inner).clone())
+            .flatten()
     }
 
     pub(crate) fn set_subject_field(&self, field: Option<HeaderName>) {
@@ -191,8 +193,13 @@ impl Proxy {
     }
 
     /// Looks a slice up on the disk.
-    pub(crate) async fn tier_slice(&self, key: &[u8], assembly: &mut ShardAssembly<Assembly>) -> Option<TierSlice> {
-        let tier_hit = disk_tier::tier_lookup(self.disk.as_ref()?, key, None, self.budget()).await?;
+    pub(crate) async fn tier_slice(
+        &self,
+        key: &[u8],
+        assembly: &mut ShardAssembly<Assembly>,
+    ) -> Option<TierSlice> {
+        let tier_hit =
+            disk_tier::tier_lookup(self.disk.as_ref()?, key, None, self.budget()).await?;
         self.shards.on_tier_slice(assembly, tier_hit)
     }
 
@@ -215,12 +222,20 @@ impl Proxy {
             set_forwarded_headers(&mut headers, upstream_target);
             headers
         };
-        self.origins().ask(method, upstream_target, &forwarded_headers, body).await
+        self.origins()
+            .ask(method, upstream_target, &forwarded_headers, body)
+            .await
     }
 
     /// Converts the cache's answer.
     pub(crate) fn sent(&self, answer: Answer) -> Response<Outgoing> {
-        let Answer { status, headers, body, mut more, streamed } = answer;
+        let Answer {
+            status,
+            headers,
+            body,
+            mut more,
+            streamed,
+        } = answer;
         if let (Some(streamed), Some(disk)) = (streamed, &self.disk) {
             return response(status, headers, stream(disk, self.budget(), *streamed));
         }
@@ -235,7 +250,10 @@ impl Proxy {
     pub(crate) fn refuse_circle(&self, exchange: OpenExchange) -> Response<Outgoing> {
         if !self.circle_logged.swap(true, Ordering::Relaxed) {
             let host = exchange.authority();
-            tracing::warn!(host, "[http] origin leads back to this cache: requests that go round in a circle get 508");
+            tracing::warn!(
+                host,
+                "[http] origin leads back to this cache: requests that go round in a circle get 508"
+            );
         }
         self.sent(self.shards.on_failure(exchange, UpstreamFailure::Circle))
     }
@@ -259,9 +277,18 @@ impl Proxy {
             hash_key: [1; 16],
         };
         let shards = Shards::with(&config, &larder_units::Streams::new(1), 4, None).unwrap();
-        let limits = LiveLimits::new(Timeouts::default(), crate::base::http_limits::HttpLimits::default());
+        let limits = LiveLimits::new(
+            Timeouts::default(),
+            crate::base::http_limits::HttpLimits::default(),
+        );
         let origins = (Origins::generated(), None);
-        Arc::new(Proxy::new(shards, origins, None, limits, Arc::new(Observer::without_log())))
+        Arc::new(Proxy::new(
+            shards,
+            origins,
+            None,
+            limits,
+            Arc::new(Observer::without_log()),
+        ))
     }
 }
 
@@ -284,24 +311,40 @@ mod tests {
             let (near, mut far) = tokio::io::duplex(4096);
             let client = Client::insecure(InformationalResponses::default());
             let service = Service::new(&proxy, client);
-            tokio::spawn(
-                hyper::server::conn::http1::Builder::new()
-                    .serve_connection(TokioIo::new(near), Counted::new(service, &Exchanges::endless())),
-            );
-            far.write_all(format!("GET {target} HTTP/1.1\r\nhost: a\r\n\r\n").as_bytes()).await.unwrap();
+            tokio::spawn(hyper::server::conn::http1::Builder::new().serve_connection(
+                TokioIo::new(near),
+                Counted::new(service, &Exchanges::endless()),
+            ));
+            far.write_all(format!("GET {target} HTTP/1.1\r\nhost: a\r\n\r\n").as_bytes())
+                .await
+                .unwrap();
             let mut start = [0; 12];
-            let read = tokio::time::timeout(Duration::from_millis(100), far.read_exact(&mut start)).await;
-            (read.is_ok().then(|| String::from_utf8_lossy(&start).into_owned()), far)
+            let read =
+                tokio::time::timeout(Duration::from_millis(100), far.read_exact(&mut start)).await;
+            (
+                read.is_ok()
+                    .then(|| String::from_utf8_lossy(&start).into_owned()),
+                far,
+            )
         };
         assert_eq!(ask("/10/a").await.0.as_deref(), Some("HTTP/1.1 200"));
         let mut places = Vec::new();
         for number in 0..=255 {
-            places.extend(std::iter::from_fn(|| proxy.limits.requests.try_acquire([192, 0, 2, number].into())));
+            places.extend(std::iter::from_fn(|| {
+                proxy
+                    .limits
+                    .requests
+                    .try_acquire([192, 0, 2, number].into())
+            }));
         }
         assert_eq!(places.len(), limits::CONNECTIONS);
         let (waits, mut far) = ask("/10/b").await;
         assert_eq!(waits, None);
-        assert_eq!(ask("/10/a").await.0.as_deref(), Some("HTTP/1.1 200"), "a hit needs no place");
+        assert_eq!(
+            ask("/10/a").await.0.as_deref(),
+            Some("HTTP/1.1 200"),
+            "a hit needs no place"
+        );
         drop(places);
         far.read_exact(&mut [0; 12]).await.unwrap();
         while proxy.limits.requests.free() < limits::CONNECTIONS {

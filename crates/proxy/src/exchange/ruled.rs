@@ -6,11 +6,12 @@ use crate::message::authority::normal_authority;
 use crate::message::normal_request::NormalRequest;
 use crate::message::target::{normal_prefix, normal_target};
 use crate::rules::{
-    Bits, ErrorPage, Explanation, HostRules, OwnAnswer, PassedBy, RequestFields, Rewrite, RuleRequest, Rules, Values,
+    Bits, ErrorPage, Explanation, HostRules, OwnAnswer, PassedBy, RequestFields, Rewrite,
+    RuleRequest, Rules, Values,
 };
 use ::http::header::{
-    ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG,
-    LAST_MODIFIED, LOCATION, RETRY_AFTER,
+    ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE,
+    ETAG, LAST_MODIFIED, LOCATION, RETRY_AFTER,
 };
 use ::http::request::Parts;
 use ::http::uri::PathAndQuery;
@@ -34,7 +35,10 @@ pub(crate) struct RulesCell {
 
 impl RulesCell {
     pub(crate) fn new(rules: Option<Arc<Rules>>) -> Arc<RulesCell> {
-        Arc::new(RulesCell { generation: AtomicU64::new(0), rules: Mutex::new(rules) })
+        Arc::new(RulesCell {
+            generation: AtomicU64::new(0),
+            rules: Mutex::new(rules),
+        })
     }
 
     pub(crate) fn set(&self, rules: Option<Arc<Rules>>) {
@@ -59,11 +63,17 @@ impl RulesCell {
     /// Explains what the rules do to a GET of this URL, and to a response with 200.
     pub(crate) fn explain(&self, url: &NormalUrl) -> Option<Explanation> {
         let none = HeaderMap::new();
-        Some(self.get()?.explain(&url.get(), &none, StatusCode::OK, &none))
+        Some(
+            self.get()?
+                .explain(&url.get(), &none, StatusCode::OK, &none),
+        )
     }
 
     fn get(&self) -> Option<Arc<Rules>> {
-        self.rules.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.rules
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 
@@ -94,13 +104,23 @@ impl NormalUrl {
         NormalUrl::read(url, normal_prefix)
     }
 
-    fn read(url: &str, normal: impl Fn(&str) -> Result<String, &'static str>) -> Result<NormalUrl, &'static str> {
+    fn read(
+        url: &str,
+        normal: impl Fn(&str) -> Result<String, &'static str>,
+    ) -> Result<NormalUrl, &'static str> {
         const EXPECTED: &str = "it is no URL such as http://host/path";
         let (scheme, rest) = url.split_once("://").ok_or(EXPECTED)?;
-        let scheme = ["http", "https"].into_iter().find(|known| scheme.eq_ignore_ascii_case(known)).ok_or(EXPECTED)?;
+        let scheme = ["http", "https"]
+            .into_iter()
+            .find(|known| scheme.eq_ignore_ascii_case(known))
+            .ok_or(EXPECTED)?;
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let authority = normal_authority(scheme, &rest[..end])?.into_owned();
-        Ok(NormalUrl { scheme, authority, target: normal(&rest[end..])? })
+        Ok(NormalUrl {
+            scheme,
+            authority,
+            target: normal(&rest[end..])?,
+        })
     }
 
     /// Returns a GET of this URL by a client without an address, without fields.
@@ -143,7 +163,12 @@ pub(crate) struct RulesView {
 impl RulesView {
     pub(crate) fn new(cell: &Arc<RulesCell>) -> RulesView {
         let generation = cell.generation.load(Ordering::Acquire);
-        RulesView { cell: Arc::clone(cell), generation, rules: cell.get(), host: None }
+        RulesView {
+            cell: Arc::clone(cell),
+            generation,
+            rules: cell.get(),
+            host: None,
+        }
     }
 
     /// Returns those of the rules in force that are for a request; `None` if no rule is.
@@ -154,7 +179,9 @@ impl RulesView {
         }
         let rules = self.rules.as_ref()?;
         let bits = match &self.host {
-            Some(host) if host.are_of(request.scheme, request.host) => rules.of_request_to(host, request),
+            Some(host) if host.are_of(request.scheme, request.host) => {
+                rules.of_request_to(host, request)
+            }
             _ => {
                 let host = rules.host_rules(request);
                 let bits = rules.of_request_to(&host, request);
@@ -198,29 +225,59 @@ impl Ruled {
     /// Returns the rules of a request; `None` if there are none.
     pub(crate) fn of(rules: &mut RulesView, request: &NormalRequest) -> Option<Arc<Ruled>> {
         let NormalRequest { parts, scheme, .. } = request;
-        let (client, target, method) = (address_of(request.client), request.target(), &parts.method);
+        let (client, target, method) =
+            (address_of(request.client), request.target(), &parts.method);
         let fields = RequestFields::Map(&parts.headers);
-        let request = RuleRequest { scheme, host: request.authority(), target, method, client, fields };
+        let request = RuleRequest {
+            scheme,
+            host: request.authority(),
+            target,
+            method,
+            client,
+            fields,
+        };
         let (rules, bits) = rules.of_request(&request)?;
         let target = target.as_str().to_owned();
-        let values = Values { scheme, host: request.host.to_owned(), target, client };
+        let values = Values {
+            scheme,
+            host: request.host.to_owned(),
+            target,
+            client,
+        };
         let mut answer = rules.own_answer(bits, &request, &values);
         let is_head = *method == Method::HEAD;
         let is_safe = is_head || *method == Method::GET;
         let keyed_target: Option<PathAndQuery> = if rules.passes(bits) {
             None
         } else {
-            rules.keyed_target(bits, &values.target).and_then(|target| target.parse().ok())
+            rules
+                .keyed_target(bits, &values.target)
+                .and_then(|target| target.parse().ok())
         };
         let rewrite = match &keyed_target {
             None => rules.rewrite(bits, &values),
-            Some(target) => rules.rewrite(bits, &Values { target: target.to_string(), ..values.clone() }),
+            Some(target) => rules.rewrite(
+                bits,
+                &Values {
+                    target: target.to_string(),
+                    ..values.clone()
+                },
+            ),
         };
         if rewrite.is_none() {
             answer = answer.or(Some(OwnAnswer::NoTarget));
         }
         let (rules, rewrite) = (Arc::clone(rules), rewrite.unwrap_or_default());
-        Some(Arc::new(Ruled { rules, bits, values, keyed_target, rewrite, answer, is_head, is_safe }))
+        Some(Arc::new(Ruled {
+            rules,
+            bits,
+            values,
+            keyed_target,
+            rewrite,
+            answer,
+            is_head,
+            is_safe,
+        }))
     }
 
     /// Returns the answer of the rules themselves, if they have one.
@@ -228,9 +285,12 @@ impl Ruled {
         Some(match self.answer.as_ref()? {
             OwnAnswer::Denied => plain_error(StatusCode::FORBIDDEN, "larder: access denied\n"),
             OwnAnswer::Limited(wait) => {
-                let mut response = plain_error(StatusCode::TOO_MANY_REQUESTS, "larder: too many requests\n");
+                let mut response =
+                    plain_error(StatusCode::TOO_MANY_REQUESTS, "larder: too many requests\n");
                 let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-                response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+                response
+                    .headers_mut()
+                    .insert(RETRY_AFTER, HeaderValue::from(seconds));
                 response
             }
             OwnAnswer::Redirect(status, target) => {
@@ -263,8 +323,10 @@ impl Ruled {
     /// Returns the request as the rules change it, for the cache and the origin; `None` if they do
     /// not. `is_storable`: its response may be stored, so that cookies are selected.
     pub(crate) fn changed(&self, parts: &Parts, is_storable: bool) -> Option<Parts> {
-        let selects_cookies = is_storable && self.rules.selects_cookies(self.bits) && !self.passes();
-        if !self.rules.changes_request(self.bits) && !selects_cookies && self.keyed_target.is_none() {
+        let selects_cookies =
+            is_storable && self.rules.selects_cookies(self.bits) && !self.passes();
+        if !self.rules.changes_request(self.bits) && !selects_cookies && self.keyed_target.is_none()
+        {
             return None;
         }
         let mut parts = parts.clone();
@@ -276,7 +338,8 @@ impl Ruled {
         if selects_cookies {
             self.rules.select_cookies(self.bits, &mut parts.headers);
         }
-        self.rules.change_request(self.bits, &self.values, &mut parts.headers);
+        self.rules
+            .change_request(self.bits, &self.values, &mut parts.headers);
         Some(parts)
     }
 
@@ -289,7 +352,8 @@ impl Ruled {
     /// it: nobody's login loses its cookie.
     pub(crate) fn change_origin_response(&self, status: StatusCode, headers: &mut HeaderMap) {
         if self.is_safe && !self.passes() {
-            self.rules.change_origin_response(self.bits, status, headers);
+            self.rules
+                .change_origin_response(self.bits, status, headers);
         }
     }
 
@@ -299,19 +363,34 @@ impl Ruled {
         if let Some(page) = self.rules.error_page(self.bits, status, response.headers()) {
             self.replace_body(response, page);
         }
-        self.rules.change_response(self.bits, &self.values, status, response.headers_mut());
+        self.rules
+            .change_response(self.bits, &self.values, status, response.headers_mut());
         if let Some(place) = self.rules.passed_by(self.bits) {
-            response.extensions_mut().insert(PassedBy::new(&self.rules, place));
+            response
+                .extensions_mut()
+                .insert(PassedBy::new(&self.rules, place));
         }
     }
 
     fn replace_body(&self, response: &mut Response<Outgoing>, page: &ErrorPage) {
-        const OF_THE_BODY: [HeaderName; 6] =
-            [ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_RANGE, ETAG, LAST_MODIFIED];
+        const OF_THE_BODY: [HeaderName; 6] = [
+            ACCEPT_RANGES,
+            CONTENT_ENCODING,
+            CONTENT_LANGUAGE,
+            CONTENT_RANGE,
+            ETAG,
+            LAST_MODIFIED,
+        ];
         let headers = response.headers_mut();
-        OF_THE_BODY.iter().for_each(|name| drop(headers.remove(name)));
+        OF_THE_BODY
+            .iter()
+            .for_each(|name| drop(headers.remove(name)));
         headers.insert(CONTENT_TYPE, page.content_type.clone());
         headers.insert(CONTENT_LENGTH, HeaderValue::from(page.text.len()));
-        *response.body_mut() = Outgoing::whole(if self.is_head { Bytes::new() } else { page.text.clone() });
+        *response.body_mut() = Outgoing::whole(if self.is_head {
+            Bytes::new()
+        } else {
+            page.text.clone()
+        });
     }
 }

@@ -54,10 +54,19 @@ pub(crate) struct Service {
 impl Service {
     pub(crate) fn new(proxy: &Arc<Proxy>, client: Client) -> Service {
         let rules = RefCell::new(RulesView::new(proxy.rules()));
-        let peer = HeaderValue::try_from(client.peer.to_string()).expect("an address is visible ASCII");
+        let peer =
+            HeaderValue::try_from(client.peer.to_string()).expect("an address is visible ASCII");
         let scheme = if client.is_secure { "https" } else { "http" };
         let address = client.peer.ip();
-        let Client { trusted, redirect, subject, interims, switch, limits, .. } = client;
+        let Client {
+            trusted,
+            redirect,
+            subject,
+            interims,
+            switch,
+            limits,
+            ..
+        } = client;
         Service {
             proxy: Arc::clone(proxy),
             peer,
@@ -91,8 +100,12 @@ impl hyper::service::Service<Request<ClientBody>> for Service {
 impl Service {
     /// Sets the field with the subject of the client's certificate, and removes a client's own.
     fn set_subject(&self, headers: &mut HeaderMap) {
-        let Some(field) = self.proxy.subject_field() else { return };
-        remove_where(headers, |name| is_one_variable(name.as_str(), field.as_str()));
+        let Some(field) = self.proxy.subject_field() else {
+            return;
+        };
+        remove_where(headers, |name| {
+            is_one_variable(name.as_str(), field.as_str())
+        });
         if let Some(subject) = &self.subject {
             headers.insert(field.clone(), subject.clone());
         }
@@ -106,10 +119,18 @@ impl Service {
 
     /// Returns the refusal of a request that is larger than the limits. hyper knows those of header
     /// blocks, except the number of fields in HTTP/2.
-    fn too_large(&self, parts: &Parts, body: &ClientBody, rules: Option<&Ruled>) -> Option<Response<Outgoing>> {
+    fn too_large(
+        &self,
+        parts: &Parts,
+        body: &ClientBody,
+        rules: Option<&Ruled>,
+    ) -> Option<Response<Outgoing>> {
         if parts.version == Version::HTTP_2 && parts.headers.len() > self.limits.header_fields {
             let text = "larder: the request has too many header fields\n";
-            return Some(plain_error(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, text));
+            return Some(plain_error(
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                text,
+            ));
         }
         if body.is_end_stream() || body.size_hint().lower() <= self.body_bytes(rules) {
             return None;
@@ -117,14 +138,17 @@ impl Service {
         let text = "larder: the request's body is too large\n";
         let mut refusal = plain_error(StatusCode::PAYLOAD_TOO_LARGE, text);
         if parts.version <= Version::HTTP_11 {
-            refusal.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            refusal
+                .headers_mut()
+                .insert(CONNECTION, HeaderValue::from_static("close"));
         }
         Some(refusal)
     }
 
     /// Returns the largest body of a request.
     fn body_bytes(&self, rules: Option<&Ruled>) -> u64 {
-        self.limits.body_bytes(rules.and_then(Ruled::client_body_size))
+        self.limits
+            .body_bytes(rules.and_then(Ruled::client_body_size))
     }
 
     /// Returns a request in its normal form.
@@ -135,7 +159,15 @@ impl Service {
         let origins = (parts.version == Version::HTTP_10).then(|| self.proxy.origins());
         let fallback = origins.as_ref().map_or("", |origins| origins.authority());
         let (trusted, client) = (self.trusted.as_ref(), self.client);
-        let mut request = NormalRequest::new(parts, &Connection { scheme: self.scheme, client, trusted, fallback })?;
+        let mut request = NormalRequest::new(
+            parts,
+            &Connection {
+                scheme: self.scheme,
+                client,
+                trusted,
+                fallback,
+            },
+        )?;
         self.set_subject(&mut request.parts.headers);
         Ok(request)
     }
@@ -147,7 +179,9 @@ impl Service {
             // RFC 9110 §10.1.1: a response before the body says whether the connection ends. It
             // ends, because the client may send the body all the same.
             Responding::Now(Some(mut response)) if waits => {
-                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                response
+                    .headers_mut()
+                    .insert(CONNECTION, HeaderValue::from_static("close"));
                 Responding::Now(Some(response))
             }
             responding => responding,
@@ -177,15 +211,21 @@ impl Service {
         }
         let rules = Ruled::of(&mut self.rules.borrow_mut(), &request);
         let own_answer = rules.as_ref().and_then(|rules| rules.answer());
-        if let Some(answer) = own_answer.or_else(|| self.too_large(&request.parts, &body, rules.as_deref())) {
+        if let Some(answer) =
+            own_answer.or_else(|| self.too_large(&request.parts, &body, rules.as_deref()))
+        {
             if !body.is_end_stream() && !expects(&request.parts.headers) {
                 linger(body);
             }
-            return rules.iter().fold(Responding::Now(Some(answer)), Responding::ruled);
+            return rules
+                .iter()
+                .fold(Responding::Now(Some(answer)), Responding::ruled);
         }
         let Some(rules) = rules else {
-            let step =
-                self.proxy.shards().step(&head(&request.parts, request.scheme, request.authority(), goes_by), true);
+            let step = self.proxy.shards().step(
+                &head(&request.parts, request.scheme, request.authority(), goes_by),
+                true,
+            );
             if let Next::Answer(answer) = step {
                 return Responding::Now(Some(self.proxy.sent(answer)));
             }
@@ -196,9 +236,13 @@ impl Service {
         }
         let request_head = head(&request.parts, request.scheme, request.authority(), goes_by);
         let shards = self.proxy.shards();
-        let step =
-            if rules.passes() { shards.pass(&request_head) } else { shards.step(&request_head, rules.collapses()) };
-        self.go_on(step, request, body, Some(Arc::clone(&rules)), offer).ruled(&rules)
+        let step = if rules.passes() {
+            shards.pass(&request_head)
+        } else {
+            shards.step(&request_head, rules.collapses())
+        };
+        self.go_on(step, request, body, Some(Arc::clone(&rules)), offer)
+            .ruled(&rules)
     }
 
     /// Carries out the cache's decision.
@@ -210,13 +254,19 @@ impl Service {
         rules: Option<Arc<Ruled>>,
         offer: Option<(Offer, Option<IpAddr>)>,
     ) -> Responding {
-        let NormalRequest { mut parts, host, scheme, client } = request;
+        let NormalRequest {
+            mut parts,
+            host,
+            scheme,
+            client,
+        } = request;
         let goes_round = self.proxy.shards().cdn_loop().goes_round(&parts.headers);
         // RFC 9110 §10.1.1: ignored for HTTP/1.0.
         let is_current = parts.version >= Version::HTTP_11;
         let expects = is_current && expects(&parts.headers);
         parts.headers.remove(EXPECT);
-        let upgrade = match offer.map(|(offer, client)| (offer, self.proxy.tunnels().place(client))) {
+        let upgrade = match offer.map(|(offer, client)| (offer, self.proxy.tunnels().place(client)))
+        {
             Some((_, None)) => return Responding::Now(Some(no_place())),
             Some((offer, Some(place))) => Some(Box::new(Upgrade::new(offer, &self.switch, place))),
             None => None,
@@ -252,16 +302,21 @@ impl Service {
                 let text = "larder: the request goes round in a circle\n";
                 Responding::Now(Some(plain_error(StatusCode::LOOP_DETECTED, text)))
             }
-            Next::Assemble(assembled) => {
-                Responding::Now(Some(proxy.assembled(assembled, upstream_request.upstream_target())))
+            Next::Assemble(assembled) => Responding::Now(Some(
+                proxy.assembled(assembled, upstream_request.upstream_target()),
+            )),
+            Next::Forward(exchange) if goes_round => {
+                Responding::Now(Some(proxy.refuse_circle(exchange)))
             }
-            Next::Forward(exchange) if goes_round => Responding::Now(Some(proxy.refuse_circle(exchange))),
             Next::Forward(exchange) => {
                 let sent = proxy.send_forward(exchange, upstream_request, body);
                 Responding::Later(Last::new(turn, sent), None)
             }
             Next::Follow(waiting) => {
-                let followed = DetachOnDrop::new(false, Box::pin(proxy.follow(waiting, upstream_request, body)));
+                let followed = DetachOnDrop::new(
+                    false,
+                    Box::pin(proxy.follow(waiting, upstream_request, body)),
+                );
                 Responding::Later(Last::new(turn, followed), None)
             }
             Next::Refresh(answer, exchange) => {
@@ -282,7 +337,9 @@ fn waits_to_be_asked(parts: &Parts, body: &ClientBody) -> bool {
 }
 
 fn expects(headers: &HeaderMap) -> bool {
-    headers.get(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(CONTINUE))
+    headers
+        .get(EXPECT)
+        .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(CONTINUE))
 }
 
 /// The future of a response. A hit needs no box, a miss one.
@@ -297,7 +354,9 @@ impl Responding {
     pub(crate) fn refusal(reason: &'static str) -> Responding {
         let text = format!("larder: bad request: {reason}\n");
         let mut response = plain_error(StatusCode::BAD_REQUEST, text);
-        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        response
+            .headers_mut()
+            .insert(CONNECTION, HeaderValue::from_static("close"));
         response.extensions_mut().insert(RefusalReason(reason));
         Responding::Now(Some(response))
     }
@@ -306,7 +365,9 @@ impl Responding {
     fn ruled(self, rules: &Arc<Ruled>) -> Responding {
         match self {
             Responding::Now(mut response) => {
-                response.iter_mut().for_each(|response| rules.finish(response));
+                response
+                    .iter_mut()
+                    .for_each(|response| rules.finish(response));
                 Responding::Now(response)
             }
             Responding::Later(last, _) => Responding::Later(last, Some(Arc::clone(rules))),
@@ -319,7 +380,9 @@ impl Future for Responding {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.get_mut() {
-            Responding::Now(response) => response.take().map_or(Poll::Pending, |response| Poll::Ready(Ok(response))),
+            Responding::Now(response) => response
+                .take()
+                .map_or(Poll::Pending, |response| Poll::Ready(Ok(response))),
             Responding::Later(last, rules) => Pin::new(last).poll(cx).map(|mut response| {
                 rules.iter().for_each(|rules| rules.finish(&mut response));
                 Ok(response)
@@ -333,6 +396,8 @@ impl Future for Responding {
 fn no_place() -> Response<Outgoing> {
     let text = "larder: too many connections with another protocol\n";
     let mut response = plain_error(StatusCode::SERVICE_UNAVAILABLE, text);
-    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("10"));
+    response
+        .headers_mut()
+        .insert(RETRY_AFTER, HeaderValue::from_static("10"));
     response
 }

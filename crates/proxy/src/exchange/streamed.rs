@@ -50,13 +50,21 @@ impl Reading {
     /// `None` if the body does not come from `disk_tier::tier_lookup`.
     pub(crate) fn new(disk: &HttpDisk, budget: &Budget, body: Streamed) -> Option<Reading> {
         let parts = body.record().downcast_ref::<Parts>()?.clone();
-        Some(Reading { disk: disk.clone(), budget: budget.clone(), parts, body, rescued: None })
+        Some(Reading {
+            disk: disk.clone(),
+            budget: budget.clone(),
+            parts,
+            body,
+            rescued: None,
+        })
     }
 
     /// Returns the number of unsent bytes.
     pub(crate) fn left(&self) -> u64 {
         self.body.left()
-            + self.rescued.as_ref().map_or(0, |(rest, _)| rest.iter().map(|bytes| bytes.len() as u64).sum())
+            + self.rescued.as_ref().map_or(0, |(rest, _)| {
+                rest.iter().map(|bytes| bytes.len() as u64).sum()
+            })
     }
 
     /// Sends the body to its end. `Err(None)` if the client has left.
@@ -85,7 +93,9 @@ impl Reading {
 
     /// Reads the rest into memory.
     async fn rescue(&mut self) {
-        let Some(room) = self.budget.reserve_for_tier_hit(self.body.left()) else { return };
+        let Some(room) = self.budget.reserve_for_tier_hit(self.body.left()) else {
+            return;
+        };
         let mut rest = VecDeque::new();
         // An unreadable part ends the body.
         while let Ok(Some(bytes)) = self.read().await {
@@ -108,10 +118,14 @@ impl Reading {
             StreamedPiece::End => return Ok(None),
             StreamedPiece::Lines(lines) => lines,
             StreamedPiece::Record { at, most } => {
-                let mut bytes = self.disk.read_part(&mut self.parts, at).await.map_err(|error| {
-                    tracing::debug!(%error, "a body from the disk tier broke off");
-                    BodyError::new("the disk tier did not give back the rest of the body")
-                })?;
+                let mut bytes =
+                    self.disk
+                        .read_part(&mut self.parts, at)
+                        .await
+                        .map_err(|error| {
+                            tracing::debug!(%error, "a body from the disk tier broke off");
+                            BodyError::new("the disk tier did not give back the rest of the body")
+                        })?;
                 bytes.truncate(usize::try_from(most).unwrap_or(usize::MAX));
                 bytes
             }

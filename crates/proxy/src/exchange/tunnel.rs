@@ -79,7 +79,11 @@ impl Tunnels {
             }
             return None;
         };
-        Some(TunnelPlace { tunnels: Arc::clone(self), _place: place, _share: share })
+        Some(TunnelPlace {
+            tunnels: Arc::clone(self),
+            _place: place,
+            _share: share,
+        })
     }
 
     /// Returns the figures.
@@ -87,7 +91,13 @@ impl Tunnels {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let [received, sent] = [0, 1].map(|at| read(&self.bytes[at]));
         let open = self.places.taken() as u64;
-        TunnelFigures { open, opened: read(&self.opened), refused: read(&self.refused), received, sent }
+        TunnelFigures {
+            open,
+            opened: read(&self.opened),
+            refused: read(&self.refused),
+            received,
+            sent,
+        }
     }
 }
 
@@ -135,11 +145,17 @@ pub(crate) struct Tunnel {
 impl Tunnel {
     /// Copies until both directions have ended, one of them fails, or both are silent.
     pub(crate) async fn run(self) {
-        let Tunnel { client, origin, idle, place, .. } = self;
+        let Tunnel {
+            client,
+            origin,
+            idle,
+            place,
+            ..
+        } = self;
         let client = match client {
-            ClientEnd::Connection(client) => {
-                client.await.map(|client| Box::new(TokioIo::new(client)) as Box<dyn StreamBytes>)
-            }
+            ClientEnd::Connection(client) => client
+                .await
+                .map(|client| Box::new(TokioIo::new(client)) as Box<dyn StreamBytes>),
             // Without a response, nobody sends it.
             ClientEnd::Stream(opening) => match opening.0.await {
                 Ok(stream) => Ok(stream.io),
@@ -149,7 +165,9 @@ impl Tunnel {
         let ends = async { Ok::<_, hyper::Error>((client?, origin.await?)) };
         let (client, origin) = match ends.await {
             Ok(ends) => ends,
-            Err(error) => return tracing::debug!(%error, "a connection ended before it changed its protocol"),
+            Err(error) => {
+                return tracing::debug!(%error, "a connection ended before it changed its protocol");
+            }
         };
         place.tunnels.opened.fetch_add(1, Ordering::Relaxed);
         let counters = &place.tunnels.bytes;
@@ -165,7 +183,12 @@ thread_local! {
 }
 
 /// Copies between two streams, and counts the bytes of both directions.
-async fn copy<A, B>(mut one: A, mut other: B, idle: Duration, counters: &[AtomicU64; 2]) -> io::Result<()>
+async fn copy<A, B>(
+    mut one: A,
+    mut other: B,
+    idle: Duration,
+    counters: &[AtomicU64; 2],
+) -> io::Result<()>
 where
     A: AsyncRead + AsyncWrite + Unpin,
     B: AsyncRead + AsyncWrite + Unpin,
@@ -186,7 +209,10 @@ where
             alarm.last = Instant::now();
         }
         ready!(alarm.poll(cx));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "both sides are silent")))
+        Poll::Ready(Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "both sides are silent",
+        )))
     })
     .await
 }
@@ -202,7 +228,11 @@ struct Alarm {
 impl Alarm {
     fn new(idle: Duration) -> Alarm {
         let last = Instant::now();
-        Alarm { idle, last, sleep: Box::pin(sleep_until(last + idle)) }
+        Alarm {
+            idle,
+            last,
+            sleep: Box::pin(sleep_until(last + idle)),
+        }
     }
 
     /// Accepts at most so much silence.
@@ -247,7 +277,13 @@ enum State {
 
 impl<'a> Direction<'a> {
     fn new(counter: &'a AtomicU64) -> Direction<'a> {
-        Direction { counter, moved: 0, rest: Vec::new(), is_unflushed: false, state: State::Open }
+        Direction {
+            counter,
+            moved: 0,
+            rest: Vec::new(),
+            is_unflushed: false,
+            state: State::Open,
+        }
     }
 
     /// Ready when the end was passed on.
@@ -279,7 +315,11 @@ impl<'a> Direction<'a> {
     }
 
     /// Writes what is left of the last piece.
-    fn poll_rest(&mut self, to: &mut (impl AsyncWrite + Unpin), cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_rest(
+        &mut self,
+        to: &mut (impl AsyncWrite + Unpin),
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
         while !self.rest.is_empty() {
             let written = ready!(Pin::new(&mut *to).poll_write(cx, &self.rest))?;
             self.count(written)?;
@@ -357,7 +397,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn both_directions_are_whole_and_end_one_by_one() {
         let (mut client, mut origin, copied) = tunnel();
-        let text: Vec<u8> = (0..100_000u32).map(|number| (number * 7 % 251) as u8).collect();
+        let text: Vec<u8> = (0..100_000u32)
+            .map(|number| (number * 7 % 251) as u8)
+            .collect();
         let sent = text.clone();
         let asking = tokio::spawn(async move {
             client.write_all(&sent).await.unwrap();
@@ -411,9 +453,14 @@ mod tests {
     #[test]
     fn a_client_has_at_most_as_many_places_as_are_free() {
         let tunnels = Tunnels::new(&Places::new(12));
-        let all = |client: u8| std::iter::from_fn(|| tunnels.place(Some([192, 0, 2, client].into()))).collect();
+        let all = |client: u8| {
+            std::iter::from_fn(|| tunnels.place(Some([192, 0, 2, client].into()))).collect()
+        };
         let places: Vec<Vec<TunnelPlace>> = (1..6).map(all).collect();
-        assert_eq!(places.iter().map(Vec::len).collect::<Vec<_>>(), [6, 3, 2, 1, 0]);
+        assert_eq!(
+            places.iter().map(Vec::len).collect::<Vec<_>>(),
+            [6, 3, 2, 1, 0]
+        );
         drop(places);
         assert_eq!(all(9).len(), 6);
     }

@@ -51,7 +51,11 @@ impl Switch {
 
     /// Returns the tunnel of the connection, after its last response.
     pub(crate) fn take(&self) -> Option<Tunnel> {
-        self.0.tunnel.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.0
+            .tunnel
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
     }
 
     fn set(&self, tunnel: Tunnel) {
@@ -75,17 +79,30 @@ impl Offer {
         if let Some(opening) = parts.extensions.remove::<Arc<OpeningTunnel>>() {
             let client = ClientEnd::Stream(Arc::into_inner(opening)?);
             let stream = Some(WebSocketStream::of(parts)?);
-            return Some(Offer { protocols: HeaderValue::from_static("websocket"), client, stream });
+            return Some(Offer {
+                protocols: HeaderValue::from_static("websocket"),
+                client,
+                stream,
+            });
         }
         // hyper has put it there because of `Upgrade`, or CONNECT.
         let client = ClientEnd::Connection(parts.extensions.remove::<OnUpgrade>()?);
-        let is_asked = names(&parts.headers, &CONNECTION).any(|name| name.eq_ignore_ascii_case("upgrade"));
+        let is_asked =
+            names(&parts.headers, &CONNECTION).any(|name| name.eq_ignore_ascii_case("upgrade"));
         if has_body || !is_asked || parts.version != Version::HTTP_11 {
             return None;
         }
-        let protocols: Vec<&str> = names(&parts.headers, &UPGRADE).filter(|name| is_passed_on(name)).collect();
-        let protocols = HeaderValue::try_from(protocols.join(", ")).ok().filter(|all| !all.is_empty())?;
-        Some(Offer { protocols, client, stream: None })
+        let protocols: Vec<&str> = names(&parts.headers, &UPGRADE)
+            .filter(|name| is_passed_on(name))
+            .collect();
+        let protocols = HeaderValue::try_from(protocols.join(", "))
+            .ok()
+            .filter(|all| !all.is_empty())?;
+        Some(Offer {
+            protocols,
+            client,
+            stream: None,
+        })
     }
 }
 
@@ -98,7 +115,11 @@ pub(crate) struct Upgrade {
 
 impl Upgrade {
     pub(crate) fn new(offer: Offer, switch: &Switch, place: TunnelPlace) -> Upgrade {
-        Upgrade { offer, switch: switch.clone(), place }
+        Upgrade {
+            offer,
+            switch: switch.clone(),
+            place,
+        }
     }
 
     /// Returns the offered protocols.
@@ -125,12 +146,28 @@ impl Upgrade {
             if !stream.accept(&mut response) {
                 return not_opened();
             }
-            let tunnel = Tunnel { client, origin, idle, place: self.place, _body: body, _stream: Some(stream) };
+            let tunnel = Tunnel {
+                client,
+                origin,
+                idle,
+                place: self.place,
+                _body: body,
+                _stream: Some(stream),
+            };
             tokio::spawn(tunnel.run());
             return response;
         }
-        self.switch.set(Tunnel { client, origin, idle, place: self.place, _body: body, _stream: None });
-        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        self.switch.set(Tunnel {
+            client,
+            origin,
+            idle,
+            place: self.place,
+            _body: body,
+            _stream: None,
+        });
+        response
+            .headers_mut()
+            .insert(CONNECTION, HeaderValue::from_static("upgrade"));
         response.headers_mut().insert(UPGRADE, protocol);
         response
     }
@@ -145,11 +182,15 @@ pub(crate) struct Accepted {
 
 impl Accepted {
     /// Returns the change of a 101, if it names only protocols that were offered.
-    pub(crate) fn of(response: &mut Response<impl Sized>, offered: Option<&HeaderValue>) -> Option<Accepted> {
+    pub(crate) fn of(
+        response: &mut Response<impl Sized>,
+        offered: Option<&HeaderValue>,
+    ) -> Option<Accepted> {
         let origin = response.extensions_mut().remove::<OnUpgrade>()?;
         let offered = offered?.to_str().ok()?;
         let accepted: Vec<&str> = names(response.headers(), &UPGRADE).collect();
-        let is_offered = |name: &&str| list(offered).any(|offered| offered.eq_ignore_ascii_case(name));
+        let is_offered =
+            |name: &&str| list(offered).any(|offered| offered.eq_ignore_ascii_case(name));
         if accepted.is_empty() || !accepted.iter().all(is_offered) {
             return None;
         }
@@ -161,14 +202,22 @@ impl Accepted {
 /// Returns false for protocols within which requests would pass without inspection.
 fn is_passed_on(protocol: &str) -> bool {
     let name = protocol.split('/').next().unwrap_or_default().trim();
-    !["h2c", "h2", "h3", "http", "tls"].iter().any(|hidden| name.eq_ignore_ascii_case(hidden))
+    !["h2c", "h2", "h3", "http", "tls"]
+        .iter()
+        .any(|hidden| name.eq_ignore_ascii_case(hidden))
 }
 
 /// Returns the members of a field. A line with other characters than visible ASCII has none.
 fn names<'a>(headers: &'a HeaderMap, field: &HeaderName) -> impl Iterator<Item = &'a str> {
-    headers.get_all(field).into_iter().filter_map(|line| line.to_str().ok()).flat_map(list)
+    headers
+        .get_all(field)
+        .into_iter()
+        .filter_map(|line| line.to_str().ok())
+        .flat_map(list)
 }
 
 fn list(line: &str) -> impl Iterator<Item = &str> {
-    line.split(',').map(str::trim).filter(|member| !member.is_empty())
+    line.split(',')
+        .map(str::trim)
+        .filter(|member| !member.is_empty())
 }

@@ -24,7 +24,9 @@ use crate::origin::origin_body::OriginBody;
 use crate::origin::origin_config::{OriginGroup, PoolServer, Upstream};
 use crate::origin::server_requests::recorded;
 use crate::origin::servers;
-use crate::origin::servers::{Asking, Known, NameFigures, NoMember, Pool, SharedPool, Snapshot, Tried};
+use crate::origin::servers::{
+    Asking, Known, NameFigures, NoMember, Pool, SharedPool, Snapshot, Tried,
+};
 use crate::origin::trust::Trust;
 use ::http::header::{CONNECTION, EXPECT, HOST, TE, UPGRADE};
 use ::http::uri::{Authority, PathAndQuery, Scheme, Uri};
@@ -83,13 +85,23 @@ impl Origins {
     /// One line if a server is no `http://HOST[:PORT][/PATH]`, `https://` or `unix:/SOCKET`, or the
     /// certificates cannot be read.
     pub(crate) fn new(config: &HttpConfig, before: Option<&Origins>) -> Result<Origins, Error> {
-        if config.origins.iter().any(|origin| origin.servers.is_empty()) {
-            return Err(Error::setting("[[http.origins]] servers", Problem::ServerCount));
+        if config
+            .origins
+            .iter()
+            .any(|origin| origin.servers.is_empty())
+        {
+            return Err(Error::setting(
+                "[[http.origins]] servers",
+                Problem::ServerCount,
+            ));
         }
         let rest = match &config.upstream {
             Upstream::Generated | Upstream::Custom(_) => Vec::new(),
             Upstream::Http(uri) => {
-                vec![PoolServer { resolve: config.origin_resolve, ..PoolServer::from(uri.clone()) }]
+                vec![PoolServer {
+                    resolve: config.origin_resolve,
+                    ..PoolServer::from(uri.clone())
+                }]
             }
         };
         let protocol = config.origin_protocol;
@@ -103,25 +115,46 @@ impl Origins {
         let all = || config.origins.iter().chain([&rest]);
         let is_secret = |server: &PoolServer| server.uri.scheme() == Some(&Scheme::HTTPS);
         let speaks_tls = all().any(|group| group.servers.iter().any(is_secret));
-        let trust = speaks_tls.then(|| Trust::read(config.origin_ca.as_deref())).transpose()?;
+        let trust = speaks_tls
+            .then(|| Trust::read(config.origin_ca.as_deref()))
+            .transpose()?;
         let trusts_as_before = match (&trust, before.and_then(|before| before.trust.as_ref())) {
             (Some(trust), Some(before)) => trust.is_same(before),
             (trust, before) => trust.is_none() && before.is_none(),
         };
-        let Timeouts { origin_connect, origin_send, origin_response, origin_keepalive, .. } = config.timeouts;
-        let times = [origin_connect, origin_send, origin_response, origin_keepalive];
+        let Timeouts {
+            origin_connect,
+            origin_send,
+            origin_response,
+            origin_keepalive,
+            ..
+        } = config.timeouts;
+        let times = [
+            origin_connect,
+            origin_send,
+            origin_response,
+            origin_keepalive,
+        ];
         let limits = (times, config.limits.headers());
         let has_limits = before.is_some_and(|before| before.limits == limits);
         let groups_before = before.map_or(&[][..], |before| &before.groups);
         let mut groups = Vec::new();
         for group in all() {
             let is_trust_same = trusts_as_before || !group.servers.iter().any(is_secret);
-            let same = groups_before.iter().find(|known| has_limits && is_trust_same && known.config == *group);
+            let same = groups_before
+                .iter()
+                .find(|known| has_limits && is_trust_same && known.config == *group);
             groups.push(match same {
                 Some(known) => Arc::clone(known),
                 None => {
-                    let setting = if std::ptr::eq(group, &rest) { "[http] origin" } else { "[[http.origins]] servers" };
-                    let before = groups_before.iter().find(|known| known.config.is_at_place_of(group));
+                    let setting = if std::ptr::eq(group, &rest) {
+                        "[http] origin"
+                    } else {
+                        "[[http.origins]] servers"
+                    };
+                    let before = groups_before
+                        .iter()
+                        .find(|known| known.config.is_at_place_of(group));
                     let before = before.map(|group| (&**group, is_trust_same));
                     Arc::new(Group::read(group, setting, trust.as_ref(), config, before)?)
                 }
@@ -142,20 +175,41 @@ impl Origins {
             Upstream::Http(uri) => uri.to_string(),
             Upstream::Custom(origin) => origin.name(),
         };
-        let dns = match before.map(|before| &before.dns).filter(|dns| dns.servers() == config.resolver) {
+        let dns = match before
+            .map(|before| &before.dns)
+            .filter(|dns| dns.servers() == config.resolver)
+        {
             Some(dns) => Arc::clone(dns),
             None => Arc::new(Dns::new(config.resolver.clone())),
         };
-        Ok(Origins { groups, authority, custom, trust, limits, dns, name })
+        Ok(Origins {
+            groups,
+            authority,
+            custom,
+            trust,
+            limits,
+            dns,
+            name,
+        })
     }
 
     #[cfg(test)]
     pub(crate) fn generated() -> Origins {
-        let config = OriginGroup { path: "/".to_owned(), ..OriginGroup::default() };
+        let config = OriginGroup {
+            path: "/".to_owned(),
+            ..OriginGroup::default()
+        };
         let pool = SharedPool::new(Pool::new(config.pool, Time::ZERO), Instant::now());
         let group = Arc::new(Group::new(&config, HostPattern::Any, pool, Vec::new()));
-        let limits =
-            ([limits::CONNECT, limits::ORIGIN_SEND, limits::RESPONSE, limits::ORIGIN_IDLE], HeaderLimits::default());
+        let limits = (
+            [
+                limits::CONNECT,
+                limits::ORIGIN_SEND,
+                limits::RESPONSE,
+                limits::ORIGIN_IDLE,
+            ],
+            HeaderLimits::default(),
+        );
         Origins {
             groups: vec![group],
             authority: "localhost".to_owned(),
@@ -187,21 +241,38 @@ impl Origins {
     ) -> Result<Response<OriginBody>, UpstreamFailure> {
         let UpstreamTarget { host, target, .. } = upstream_target;
         match self.group(host.to_str().unwrap_or_default(), target.path()) {
-            Some(group) if !group.config.servers.is_empty() => group.ask(method, upstream_target, fields, body).await,
+            Some(group) if !group.config.servers.is_empty() => {
+                group.ask(method, upstream_target, fields, body).await
+            }
             _ if let Some(origin) = &self.custom => {
                 // It was created from text.
                 let authority = host.to_str().unwrap_or_default().to_owned();
-                origin.ask(OriginRequest { method, authority, target: target.clone(), headers: fields(), body }).await
+                origin
+                    .ask(OriginRequest {
+                        method,
+                        authority,
+                        target: target.clone(),
+                        headers: fields(),
+                        body,
+                    })
+                    .await
             }
-            _ => Ok(generated_origin::respond(&method, target, &fields()).await.map(OriginBody::Generated)),
+            _ => Ok(generated_origin::respond(&method, target, &fields())
+                .await
+                .map(OriginBody::Generated)),
         }
     }
 
     /// Returns the servers of a request.
     pub(crate) fn servers_of(&self, host: &str, target: &str) -> Vec<String> {
         let path = target.split('?').next().unwrap_or_default();
-        let servers = self.group(host, path).map_or(&[][..], |group| &group.config.servers);
-        servers.iter().filter_map(|server| server.uri.authority().map(ToString::to_string)).collect()
+        let servers = self
+            .group(host, path)
+            .map_or(&[][..], |group| &group.config.servers);
+        servers
+            .iter()
+            .filter_map(|server| server.uri.authority().map(ToString::to_string))
+            .collect()
     }
 
     fn group(&self, host: &str, path: &str) -> Option<&Arc<Group>> {
@@ -218,7 +289,10 @@ impl Origins {
 
     /// Makes every name of a server due, as an operator expects of a reload.
     pub(crate) fn expire_names(&self) {
-        self.groups.iter().flat_map(|group| &group.names).for_each(NamedServer::expire);
+        self.groups
+            .iter()
+            .flat_map(|group| &group.names)
+            .for_each(NamedServer::expire);
     }
 
     /// Starts the resolutions and the probes that are due, and closes idle connections.
@@ -227,12 +301,16 @@ impl Origins {
             group.resolve(&self.dns);
             let members: Vec<_> = group.pool.pool().items().map(Arc::clone).collect();
             members.iter().for_each(|known| known.server.sweep());
-            let Some((path, every)) = &group.config.check else { continue };
+            let Some((path, every)) = &group.config.check else {
+                continue;
+            };
             let now = group.pool.now();
             if now.nanos() < group.check_at.load(Ordering::Relaxed) {
                 continue;
             }
-            group.check_at.store((now + *every).nanos(), Ordering::Relaxed);
+            group
+                .check_at
+                .store((now + *every).nanos(), Ordering::Relaxed);
             for known in members {
                 let (group, path) = (Arc::clone(group), path.clone());
                 tokio::spawn(async move { group.probe(known, path).await });
@@ -256,9 +334,13 @@ impl Origins {
         for group in &self.groups {
             let mut servers = BTreeMap::new();
             for member in group.members() {
-                *servers.entry(member.item.server.address.name.clone()).or_insert(false) |= member.is_usable;
+                *servers
+                    .entry(member.item.server.address.name.clone())
+                    .or_insert(false) |= member.is_usable;
             }
-            servers.into_iter().for_each(|(server, usable)| *all.entry(server).or_insert(true) &= usable);
+            servers
+                .into_iter()
+                .for_each(|(server, usable)| *all.entry(server).or_insert(true) &= usable);
         }
         all
     }
@@ -270,10 +352,18 @@ impl Origins {
             PoolStatus {
                 origin: format!("{}{path}", host.as_deref().unwrap_or("*")),
                 members: group.members(),
-                names: group.names.iter().map(NamedServer::figures).map(|(name, it)| (Arc::clone(name), it)).collect(),
+                names: group
+                    .names
+                    .iter()
+                    .map(NamedServer::figures)
+                    .map(|(name, it)| (Arc::clone(name), it))
+                    .collect(),
             }
         };
-        self.groups.iter().filter(|group| !group.config.servers.is_empty()).map(pool)
+        self.groups
+            .iter()
+            .filter(|group| !group.config.servers.is_empty())
+            .map(pool)
     }
 
     /// Returns the retries that budgets did not allow, and the requests that found no server.
@@ -303,10 +393,17 @@ impl Group {
         before: Option<(&Group, bool)>,
     ) -> Result<Group, Error> {
         if group.servers.len() > limits::SERVERS {
-            return Err(Error::setting("[[http.origins]] servers", Problem::ServerCount));
+            return Err(Error::setting(
+                "[[http.origins]] servers",
+                Problem::ServerCount,
+            ));
         }
-        let host = group.host.as_deref().map_or(Some(HostPattern::Any), HostPattern::parse);
-        let host = host.ok_or_else(|| Error::setting("[[http.origins]] host", Problem::Wildcard))?;
+        let host = group
+            .host
+            .as_deref()
+            .map_or(Some(HostPattern::Any), HostPattern::parse);
+        let host =
+            host.ok_or_else(|| Error::setting("[[http.origins]] host", Problem::Wildcard))?;
         let started = before.map_or_else(Instant::now, |(before, _)| before.pool.started());
         let pool = SharedPool::new(Pool::new(group.pool, Time::ZERO), started);
         let now = pool.now();
@@ -314,19 +411,31 @@ impl Group {
         for (number, one) in group.servers.iter().enumerate() {
             let trust = trust.map(|trust| &trust.config);
             let server = Server::new(&one.uri, trust, config.timeouts, config.limits.headers());
-            let server = server.ok_or_else(|| Error::setting(setting, Problem::NotAServer(one.uri.clone())))?;
+            let server = server
+                .ok_or_else(|| Error::setting(setting, Problem::NotAServer(one.uri.clone())))?;
             let server = server.with_protocol(group.protocol);
-            if let Some(host) = server.address.host().filter(|_| one.resolve).map(str::to_owned) {
+            if let Some(host) = server
+                .address
+                .host()
+                .filter(|_| one.resolve)
+                .map(str::to_owned)
+            {
                 names.push(NamedServer::new(number, one, (host, server)));
                 continue;
             }
             let member = member_config(one, &server.address.name);
-            let is_same = |known: &Arc<Known>| known.of_name.is_none() && known.server.is_like(&server);
-            let (kept, past) =
-                before.filter(|(_, is_trust_same)| *is_trust_same).map_or((None, None), |(before, _)| {
+            let is_same =
+                |known: &Arc<Known>| known.of_name.is_none() && known.server.is_like(&server);
+            let (kept, past) = before.filter(|(_, is_trust_same)| *is_trust_same).map_or(
+                (None, None),
+                |(before, _)| {
                     let pool = before.pool.pool();
-                    (pool.items().find(|known| is_same(known)).cloned(), pool.past(is_same))
-                });
+                    (
+                        pool.items().find(|known| is_same(known)).cloned(),
+                        pool.past(is_same),
+                    )
+                },
+            );
             let known = kept.unwrap_or_else(|| Arc::new(Known::new(Arc::new(server), None)));
             // There is room: names come later.
             pool.pool().add(known, member, past.as_ref(), now);
@@ -341,11 +450,23 @@ impl Group {
         Ok(Group::new(group, host, pool, names))
     }
 
-    fn new(config: &OriginGroup, host: HostPattern, pool: SharedPool, names: Vec<NamedServer>) -> Group {
+    fn new(
+        config: &OriginGroup,
+        host: HostPattern,
+        pool: SharedPool,
+        names: Vec<NamedServer>,
+    ) -> Group {
         let most = config.buffer_requests.bytes();
         let buffered = (most > 0).then(|| Arc::new(Room::new(most)));
         let (config, pool, check_at) = (config.clone(), Arc::new(pool), AtomicU64::new(0));
-        let group = Group { config, host, pool, names, check_at, buffered };
+        let group = Group {
+            config,
+            host,
+            pool,
+            names,
+            check_at,
+            buffered,
+        };
         group.count_pending();
         group
     }
@@ -354,7 +475,11 @@ impl Group {
     fn resolve(self: &Arc<Self>, dns: &Arc<Dns>) {
         for (at, name) in self.names.iter().enumerate() {
             if name.begin(&self.pool) {
-                let resolution = Resolution { group: Arc::clone(self), at, result: None };
+                let resolution = Resolution {
+                    group: Arc::clone(self),
+                    at,
+                    result: None,
+                };
                 let dns = Arc::clone(dns);
                 tokio::spawn(async move {
                     let result = dns.resolve(resolution.group.names[at].host()).await;
@@ -391,15 +516,30 @@ impl Group {
         fields: Fields<'_>,
         body: Upload,
     ) -> Result<Response<OriginBody>, UpstreamFailure> {
-        let UpstreamTarget { host, target, servers, .. } = upstream_target;
+        let UpstreamTarget {
+            host,
+            target,
+            servers,
+            ..
+        } = upstream_target;
         let is_alone = self.pool.pool().is_single();
         let may_repeat = !is_alone && method.is_idempotent() && body.is_end_stream();
-        let key = if is_alone { 0 } else { servers::key(&[host.as_bytes(), target.as_str().as_bytes()]) };
+        let key = if is_alone {
+            0
+        } else {
+            servers::key(&[host.as_bytes(), target.as_str().as_bytes()])
+        };
         let body = match &self.buffered {
-            Some(room) if !body.is_end_stream() => body.buffered(upstream_target.client, room).await?,
+            Some(room) if !body.is_end_stream() => {
+                body.buffered(upstream_target.client, room).await?
+            }
             _ => body,
         };
-        let asking = Asking { key, is_repeatable: may_repeat, client: upstream_target.client };
+        let asking = Asking {
+            key,
+            is_repeatable: may_repeat,
+            client: upstream_target.client,
+        };
         let (mut tried, mut body) = (Tried::default(), Some(body));
         let mut failed = UpstreamFailure::Unreachable;
         loop {
@@ -415,25 +555,40 @@ impl Group {
             };
             let body = body.take().unwrap_or_else(Upload::empty);
             let begun = Instant::now();
-            let open = servers.as_ref().map(|servers| servers.begin(in_progress.name()));
-            let asked = ask_http(in_progress.server(), &method, target, fields, body, Some(upstream_target)).await;
+            let open = servers
+                .as_ref()
+                .map(|servers| servers.begin(in_progress.name()));
+            let asked = ask_http(
+                in_progress.server(),
+                &method,
+                target,
+                fields,
+                body,
+                Some(upstream_target),
+            )
+            .await;
             in_progress.on_result(asked.as_ref().err());
             failed = match asked {
                 Ok(response) => {
                     in_progress.times().add_shared(begun.elapsed());
                     // A tunnel holds it until it ends.
-                    let goes_on =
-                        !response.body().is_end_stream() || response.status() == StatusCode::SWITCHING_PROTOCOLS;
+                    let goes_on = !response.body().is_end_stream()
+                        || response.status() == StatusCode::SWITCHING_PROTOCOLS;
                     let in_progress = goes_on.then_some(in_progress);
                     let response = response.map(|body| OriginBody::Received(body, in_progress));
-                    let Some(open) = open else { return Ok(response) };
+                    let Some(open) = open else {
+                        return Ok(response);
+                    };
                     open.answered(response.status().as_u16());
                     return Ok(response.map(|body| recorded(body, open)));
                 }
                 Err(failed) => failed.failure,
             };
             // After a time-out, the client does not wait as long again.
-            let repeatable = matches!(failed, UpstreamFailure::Unreachable | UpstreamFailure::Malformed);
+            let repeatable = matches!(
+                failed,
+                UpstreamFailure::Unreachable | UpstreamFailure::Malformed
+            );
             if !may_repeat || !repeatable || tried.count() > limits::RETRIES {
                 break;
             }
@@ -448,13 +603,27 @@ impl Group {
             let host = HeaderValue::from_str(authority.as_str()).ok();
             host.into_iter().map(|host| (HOST, host)).collect()
         };
-        let asked = ask_http(&known.server, &Method::GET, &path, &fields, Upload::empty(), None);
+        let asked = ask_http(
+            &known.server,
+            &Method::GET,
+            &path,
+            &fields,
+            Upload::empty(),
+            None,
+        );
         let answer = tokio::time::timeout(limits::PROBE, asked).await;
         let well = matches!(&answer, Ok(Ok(response)) if response.status().as_u16() < 400);
         let now = self.pool.now();
-        let change = self.pool.pool().on_check(|member| Arc::ptr_eq(member, &known), well, now);
+        let change = self
+            .pool
+            .pool()
+            .on_check(|member| Arc::ptr_eq(member, &known), well, now);
         if change.is_some() {
-            let state = if well { "in service again" } else { "out of service" };
+            let state = if well {
+                "in service again"
+            } else {
+                "out of service"
+            };
             tracing::warn!(server = %known.name, "[[http.origins]] check: {state}");
         }
     }
@@ -477,7 +646,9 @@ impl Resolution {
 impl Drop for Resolution {
     fn drop(&mut self) {
         let Resolution { group, at, result } = self;
-        let result = result.take().unwrap_or_else(|| Err(NotFound::Failed("the resolution was broken off".to_owned())));
+        let result = result
+            .take()
+            .unwrap_or_else(|| Err(NotFound::Failed("the resolution was broken off".to_owned())));
         group.names[*at].on_result(result, &group.pool, group.names.len());
         group.count_pending();
     }
@@ -485,7 +656,9 @@ impl Drop for Resolution {
 
 fn unavailable(after: Duration) -> UpstreamFailure {
     let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
-    UpstreamFailure::Unavailable { retry_after: u32::try_from(seconds.max(1)).unwrap_or(u32::MAX) }
+    UpstreamFailure::Unavailable {
+        retry_after: u32::try_from(seconds.max(1)).unwrap_or(u32::MAX),
+    }
 }
 
 async fn ask_http(
@@ -506,32 +679,47 @@ async fn ask_http(
         *request.uri_mut() = Uri::from(full_target.clone());
         *request.headers_mut() = fields();
         if client.is_some_and(|client| client.trailers) {
-            request.headers_mut().insert(CONNECTION, HeaderValue::from_static("te"));
-            request.headers_mut().insert(TE, HeaderValue::from_static("trailers"));
+            request
+                .headers_mut()
+                .insert(CONNECTION, HeaderValue::from_static("te"));
+            request
+                .headers_mut()
+                .insert(TE, HeaderValue::from_static("trailers"));
         }
         if let Some(protocols) = protocols {
-            request.headers_mut().append(CONNECTION, HeaderValue::from_static("upgrade"));
+            request
+                .headers_mut()
+                .append(CONNECTION, HeaderValue::from_static("upgrade"));
             request.headers_mut().insert(UPGRADE, protocols.clone());
         }
         if gate.is_some() {
-            request.headers_mut().insert(EXPECT, HeaderValue::from_static("100-continue"));
+            request
+                .headers_mut()
+                .insert(EXPECT, HeaderValue::from_static("100-continue"));
         }
         if gate.is_some() || interims.is_some() {
             let interims: Option<Turn> = interims.cloned();
             hyper::ext::on_informational(&mut request, move |response| match (&gate, &interims) {
                 // hyper sends this to the client when it polls the body.
                 (Some(gate), _) if response.status() == StatusCode::CONTINUE => gate.open(),
-                (_, Some(turn)) => turn.send(response.status(), response.version(), response.headers()),
+                (_, Some(turn)) => {
+                    turn.send(response.status(), response.version(), response.headers())
+                }
                 _ => {}
             });
         }
         request
     };
-    let mut response = server.ask(request(body), || request(Upload::empty())).await?;
+    let mut response = server
+        .ask(request(body), || request(Upload::empty()))
+        .await?;
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         // RFC 9110 §15.2.2 forbids a protocol that `Upgrade` did not offer.
         let Some(accepted) = Accepted::of(&mut response, protocols) else {
-            return Err(Failed::new(UpstreamFailure::Malformed, "it switches to a protocol that was not offered"));
+            return Err(Failed::new(
+                UpstreamFailure::Malformed,
+                "it switches to a protocol that was not offered",
+            ));
         };
         response.extensions_mut().insert(accepted);
     }
@@ -547,13 +735,21 @@ mod tests {
     async fn a_resolution_without_an_end() {
         let uri = Uri::from_static("http://backend.example");
         let server = Server::new(&uri, None, Timeouts::default(), HeaderLimits::default()).unwrap();
-        let name = NamedServer::new(0, &PoolServer::from(uri), ("backend.example".to_owned(), server));
+        let name = NamedServer::new(
+            0,
+            &PoolServer::from(uri),
+            ("backend.example".to_owned(), server),
+        );
         let config = OriginGroup::default();
         let pool = SharedPool::new(Pool::new(config.pool, Time::ZERO), Instant::now());
         let group = Arc::new(Group::new(&config, HostPattern::Any, pool, vec![name]));
         let name = &group.names[0];
         assert!(name.begin(&group.pool) && name.is_pending());
-        let resolution = Resolution { group: Arc::clone(&group), at: 0, result: None };
+        let resolution = Resolution {
+            group: Arc::clone(&group),
+            at: 0,
+            result: None,
+        };
         let task = tokio::spawn(async move {
             let _resolution = resolution;
             panic!("a defect");

@@ -65,8 +65,17 @@ pub(crate) struct UpstreamRequest {
 
 impl UpstreamRequest {
     pub(crate) fn upstream_target(&self) -> UpstreamTarget {
-        let target = self.parts.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
-        let rewrite = self.rules.as_ref().map(|rules| rules.rewrite().clone()).unwrap_or_default();
+        let target = self
+            .parts
+            .uri
+            .path_and_query()
+            .cloned()
+            .unwrap_or_else(|| PathAndQuery::from_static("/"));
+        let rewrite = self
+            .rules
+            .as_ref()
+            .map(|rules| rules.rewrite().clone())
+            .unwrap_or_default();
         UpstreamTarget {
             target: rewrite.target.unwrap_or(target),
             peer: self.peer.clone(),
@@ -78,18 +87,31 @@ impl UpstreamRequest {
             rules: self.rules.clone(),
             trailers: accepts_trailers(&self.parts.headers),
             servers: self.parts.extensions.get().cloned(),
-            protocols: self.upgrade.as_ref().map(|upgrade| Box::new(upgrade.protocols().clone())),
+            protocols: self
+                .upgrade
+                .as_ref()
+                .map(|upgrade| Box::new(upgrade.protocols().clone())),
         }
     }
 
     /// Returns its head, for the cache.
     pub(crate) fn head(&self, has_body: bool) -> RequestHead<'_> {
         // It was created from text.
-        head(&self.parts, self.scheme, self.host.to_str().unwrap_or_default(), has_body)
+        head(
+            &self.parts,
+            self.scheme,
+            self.host.to_str().unwrap_or_default(),
+            has_body,
+        )
     }
 }
 
-pub(crate) fn head<'a>(parts: &'a Parts, scheme: &'a str, authority: &'a str, has_body: bool) -> RequestHead<'a> {
+pub(crate) fn head<'a>(
+    parts: &'a Parts,
+    scheme: &'a str,
+    authority: &'a str,
+    has_body: bool,
+) -> RequestHead<'a> {
     RequestHead {
         method: &parts.method,
         scheme,
@@ -104,8 +126,13 @@ pub(crate) fn head<'a>(parts: &'a Parts, scheme: &'a str, authority: &'a str, ha
 /// RFC 9110 §10.1.4: `TE` belongs to one connection. This proxy forwards trailers, so it repeats a
 /// client's `trailers` to the origin; some servers of gRPC demand it.
 pub(crate) fn accepts_trailers(headers: &HeaderMap) -> bool {
-    let lines = headers.get_all(TE).into_iter().filter_map(|line| line.to_str().ok());
-    lines.flat_map(|line| line.split(',')).any(|member| member.trim().eq_ignore_ascii_case("trailers"))
+    let lines = headers
+        .get_all(TE)
+        .into_iter()
+        .filter_map(|line| line.to_str().ok());
+    lines
+        .flat_map(|line| line.split(','))
+        .any(|member| member.trim().eq_ignore_ascii_case("trailers"))
 }
 
 /// Sets the fields that describe client and target. The client's own are gone, but for the
@@ -122,7 +149,10 @@ pub(crate) fn set_forwarded_headers(headers: &mut HeaderMap, upstream_target: &U
         peer = HeaderValue::from_maybe_shared(Bytes::from(path)).unwrap_or(peer);
     }
     headers.insert(X_FORWARDED_FOR, peer);
-    headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static(upstream_target.scheme));
+    headers.insert(
+        X_FORWARDED_PROTO,
+        HeaderValue::from_static(upstream_target.scheme),
+    );
     headers.insert(X_FORWARDED_HOST, upstream_target.client_host.clone());
     headers.insert(HOST, upstream_target.host.clone());
 }

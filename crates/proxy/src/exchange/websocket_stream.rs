@@ -23,7 +23,9 @@ pub(crate) struct KeptBusy {
 impl KeptBusy {
     /// The connection is busy until the last copy of this is dropped.
     pub(crate) fn new(busy: impl Any + Send + Sync) -> KeptBusy {
-        KeptBusy { _busy: Arc::new(busy) }
+        KeptBusy {
+            _busy: Arc::new(busy),
+        }
     }
 }
 
@@ -44,8 +46,13 @@ impl WebSocketStream {
         }
         let key = generate_key();
         parts.method = Method::GET;
-        parts.headers.insert(SEC_WEBSOCKET_KEY, HeaderValue::try_from(&key).ok()?);
-        Some(WebSocketStream { key, _busy: parts.extensions.remove() })
+        parts
+            .headers
+            .insert(SEC_WEBSOCKET_KEY, HeaderValue::try_from(&key).ok()?);
+        Some(WebSocketStream {
+            key,
+            _busy: parts.extensions.remove(),
+        })
     }
 
     /// Turns the 101 of the origin into the response to the stream. Returns false if the origin has
@@ -60,7 +67,10 @@ impl WebSocketStream {
 /// Returns the response to a stream whose origin has answered, but not with a 101: a success would
 /// open the WebSocket.
 pub(crate) fn not_opened() -> Response<Outgoing> {
-    plain_error(StatusCode::BAD_GATEWAY, "larder: the origin does not open a WebSocket\n")
+    plain_error(
+        StatusCode::BAD_GATEWAY,
+        "larder: the origin does not open a WebSocket\n",
+    )
 }
 
 #[cfg(test)]
@@ -71,10 +81,17 @@ mod tests {
     /// The example of RFC 6455 §1.3.
     #[test]
     fn another_answer_than_that_to_the_key_opens_a_websocket() {
-        let stream = WebSocketStream { key: "dGhlIHNhbXBsZSBub25jZQ==".to_owned(), _busy: None };
+        let stream = WebSocketStream {
+            key: "dGhlIHNhbXBsZSBub25jZQ==".to_owned(),
+            _busy: None,
+        };
         let answer = |accept: Option<&'static str>| {
             let mut response = plain_error(StatusCode::SWITCHING_PROTOCOLS, "");
-            accept.map(|accept| response.headers_mut().insert(SEC_WEBSOCKET_ACCEPT, HeaderValue::from_static(accept)));
+            accept.map(|accept| {
+                response
+                    .headers_mut()
+                    .insert(SEC_WEBSOCKET_ACCEPT, HeaderValue::from_static(accept))
+            });
             stream.accept(&mut response)
         };
         assert!(answer(Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")));

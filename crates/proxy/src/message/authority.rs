@@ -15,7 +15,9 @@ const NAME_BYTES: usize = 253;
 pub fn normal_authority<'a>(scheme: &str, text: &'a str) -> Result<Cow<'a, str>, &'static str> {
     let (name, port) = if let Some(rest) = text.strip_prefix('[') {
         let (address, port) = rest.split_once(']').ok_or("the host has no ] at its end")?;
-        let address: Ipv6Addr = address.parse().map_err(|_| "the host in brackets is no IPv6 address")?;
+        let address: Ipv6Addr = address
+            .parse()
+            .map_err(|_| "the host in brackets is no IPv6 address")?;
         (Cow::Owned(format!("[{address}]")), port)
     } else {
         let end = text.find(':').unwrap_or(text.len());
@@ -35,7 +37,9 @@ pub fn normal_authority<'a>(scheme: &str, text: &'a str) -> Result<Cow<'a, str>,
         Some(port) => {
             // Nearly all hosts with a port are in their normal form.
             let is_normal = |digits: &str| digits == itoa::Buffer::new().format(port);
-            let rest = text.strip_prefix(&*name).and_then(|rest| rest.strip_prefix(':'));
+            let rest = text
+                .strip_prefix(&*name)
+                .and_then(|rest| rest.strip_prefix(':'));
             if rest.is_some_and(is_normal) {
                 return Ok(Cow::Borrowed(text));
             }
@@ -43,7 +47,11 @@ pub fn normal_authority<'a>(scheme: &str, text: &'a str) -> Result<Cow<'a, str>,
         }
     };
     // Borrowed from the whole, if nothing was left out.
-    Ok(if normal == text { Cow::Borrowed(text) } else { Cow::Owned(normal.into_owned()) })
+    Ok(if normal == text {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(normal.into_owned())
+    })
 }
 
 fn normal_name(text: &str) -> Result<Cow<'_, str>, &'static str> {
@@ -56,7 +64,11 @@ fn normal_name(text: &str) -> Result<Cow<'_, str>, &'static str> {
         return Err("the host has two dots beside each other");
     }
     let has_capitals = name.bytes().any(|byte| byte.is_ascii_uppercase());
-    Ok(if has_capitals { Cow::Owned(name.to_ascii_lowercase()) } else { Cow::Borrowed(name) })
+    Ok(if has_capitals {
+        Cow::Owned(name.to_ascii_lowercase())
+    } else {
+        Cow::Borrowed(name)
+    })
 }
 
 #[cfg(test)]
@@ -76,8 +88,16 @@ mod tests {
             ("[::1]:8080", "[::1]:8080"),
             ("192.0.2.1", "192.0.2.1"),
         ] {
-            assert_eq!(normal_authority("http", text).as_deref(), Ok(normal), "{text}");
-            assert_eq!(normal_authority("http", normal).as_deref(), Ok(normal), "{text}");
+            assert_eq!(
+                normal_authority("http", text).as_deref(),
+                Ok(normal),
+                "{text}"
+            );
+            assert_eq!(
+                normal_authority("http", normal).as_deref(),
+                Ok(normal),
+                "{text}"
+            );
         }
         assert_eq!(normal_authority("https", "a:443").as_deref(), Ok("a"));
         for text in [

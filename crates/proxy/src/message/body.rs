@@ -22,7 +22,12 @@ pub(crate) struct Timed<B> {
 
 impl<B> Timed<B> {
     pub(crate) fn new(body: B, silence: Duration) -> Timed<B> {
-        Timed { body, silence, stalled: None, waiting: false }
+        Timed {
+            body,
+            silence,
+            stalled: None,
+            waiting: false,
+        }
     }
 
     /// Accepts this much silence, if that is more than before, also for the present wait.
@@ -40,7 +45,10 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> B
     type Data = Bytes;
     type Error = BodyError;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = self.get_mut();
         if let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(cx) {
             this.waiting = false;
@@ -48,7 +56,9 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> B
         }
         let silence = this.silence;
         let deadline = || Instant::now() + silence;
-        let stalled = this.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline())));
+        let stalled = this
+            .stalled
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline())));
         if !this.waiting {
             this.waiting = true;
             stalled.as_mut().reset(deadline());
@@ -150,7 +160,10 @@ mod tests {
         type Data = Bytes;
         type Error = BodyError;
 
-        fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
             let this = self.get_mut();
             ready!(this.1.as_mut().poll(cx));
             let pause = this.0.pop().unwrap_or(Duration::MAX / 1000);
@@ -163,7 +176,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_silent_body_fails_and_a_slow_one_does_not() {
         let pauses = vec![limits::BODY_STALL * 9 / 10; 5];
-        let mut body = Timed::new(Drip(pauses, Box::pin(tokio::time::sleep(Duration::ZERO))), limits::BODY_STALL);
+        let mut body = Timed::new(
+            Drip(pauses, Box::pin(tokio::time::sleep(Duration::ZERO))),
+            limits::BODY_STALL,
+        );
         let mut pieces = 0;
         let start = Instant::now();
         let error = loop {
@@ -173,7 +189,13 @@ mod tests {
                 None => panic!("it does not end"),
             }
         };
-        assert_eq!((pieces, error.to_string().as_str()), (6, "nothing more came in time"));
-        assert_eq!(start.elapsed().as_secs(), (limits::BODY_STALL * 45 / 10 + limits::BODY_STALL).as_secs());
+        assert_eq!(
+            (pieces, error.to_string().as_str()),
+            (6, "nothing more came in time")
+        );
+        assert_eq!(
+            start.elapsed().as_secs(),
+            (limits::BODY_STALL * 45 / 10 + limits::BODY_STALL).as_secs()
+        );
     }
 }

@@ -41,7 +41,13 @@ static MEMORY: Room = Room::new(limits::BUFFERED_MEMORY_BYTES);
 
 impl Room {
     pub(crate) const fn new(most: u64) -> Room {
-        Room { most, taken: Mutex::new(Taken { all: 0, clients: BTreeMap::new() }) }
+        Room {
+            most,
+            taken: Mutex::new(Taken {
+                all: 0,
+                clients: BTreeMap::new(),
+            }),
+        }
     }
 
     /// Takes room for a client. Returns false if there is not as much.
@@ -104,12 +110,21 @@ impl BufferedUpload {
         room: &Arc<Room>,
     ) -> Result<BufferedUpload, UpstreamFailure> {
         let (client, memory, room) = (subscriber(client), Bytes::new(), Arc::clone(room));
-        let mut buffered = Buffered { client, file: None, in_file: 0, memory, in_memory: 0, room };
+        let mut buffered = Buffered {
+            client,
+            file: None,
+            in_file: 0,
+            memory,
+            in_memory: 0,
+            room,
+        };
         let mut chunk = Vec::new();
         while let Some(frame) = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await {
             let frame = frame.map_err(|error| error.failure())?;
             // Trailers would need a chunked body.
-            let Ok(data) = frame.into_data() else { continue };
+            let Ok(data) = frame.into_data() else {
+                continue;
+            };
             let bytes = data.len() as u64;
             let fits = chunk.len() as u64 + bytes <= limits::BUFFERED_BYTES;
             if fits && MEMORY.take(client, bytes) {
@@ -129,7 +144,12 @@ impl BufferedUpload {
     }
 
     fn of(body: Arc<Buffered>) -> BufferedUpload {
-        BufferedUpload { body, at: 0, reading: None, end: None }
+        BufferedUpload {
+            body,
+            at: 0,
+            reading: None,
+            end: None,
+        }
     }
 
     /// Returns the same body from its start.
@@ -156,7 +176,10 @@ impl BufferedUpload {
         self.left() == 0
     }
 
-    pub(crate) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    pub(crate) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let data = if self.at < self.body.in_file {
             match ready!(self.poll_file(cx)) {
                 Ok(data) => data,
@@ -179,16 +202,23 @@ impl BufferedUpload {
 
     /// Reads the next bytes of the file.
     fn poll_file(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
-        let Some(file) = &self.body.file else { return Poll::Ready(Ok(Bytes::new())) };
-        let (at, length) = (self.at, (self.body.in_file - self.at).min(limits::BUFFERED_BYTES));
+        let Some(file) = &self.body.file else {
+            return Poll::Ready(Ok(Bytes::new()));
+        };
+        let (at, length) = (
+            self.at,
+            (self.body.in_file - self.at).min(limits::BUFFERED_BYTES),
+        );
         let reading = self.reading.get_or_insert_with(|| {
             let file = Arc::clone(file);
             spawn_blocking(move || {
                 let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
-                file.read_exact_at(&mut bytes, at).map(|()| Bytes::from(bytes))
+                file.read_exact_at(&mut bytes, at)
+                    .map(|()| Bytes::from(bytes))
             })
         });
-        let read = ready!(Pin::new(reading).poll(cx)).unwrap_or_else(|error| Err(io::Error::other(error)));
+        let read =
+            ready!(Pin::new(reading).poll(cx)).unwrap_or_else(|error| Err(io::Error::other(error)));
         self.reading = None;
         Poll::Ready(read)
     }
@@ -210,7 +240,10 @@ impl Buffered {
             file.write_all_at(&bytes, at)?;
             Ok::<_, io::Error>(file)
         });
-        match written.await.unwrap_or_else(|error| Err(io::Error::other(error))) {
+        match written
+            .await
+            .unwrap_or_else(|error| Err(io::Error::other(error)))
+        {
             Ok(file) => self.file = Some(file),
             Err(error) => {
                 tracing::warn!(%error, "buffer_requests: a body cannot be written to the folder for temporary files");
@@ -246,7 +279,11 @@ mod tests {
         [192, 0, 2, number].into()
     }
 
-    async fn receive(length: usize, from: u8, room: &Arc<Room>) -> Result<BufferedUpload, UpstreamFailure> {
+    async fn receive(
+        length: usize,
+        from: u8,
+        room: &Arc<Room>,
+    ) -> Result<BufferedUpload, UpstreamFailure> {
         let body: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
         BufferedUpload::receive(&mut Upload::whole(Bytes::from(body)), client(from), room).await
     }
@@ -263,19 +300,35 @@ mod tests {
                 while let Some(frame) = poll_fn(|cx| buffered.poll_frame(cx)).await {
                     sent.extend_from_slice(&frame.unwrap().into_data().unwrap());
                 }
-                assert!(sent.iter().enumerate().all(|(at, byte)| *byte == (at % 251) as u8), "{length}");
+                assert!(
+                    sent.iter()
+                        .enumerate()
+                        .all(|(at, byte)| *byte == (at % 251) as u8),
+                    "{length}"
+                );
                 assert!(sent.len() == length && buffered.is_end_stream(), "{length}");
             }
         }
-        assert!(receive(700_000, 1, &room).await.err() == Some(NO_ROOM), "more than half");
+        assert!(
+            receive(700_000, 1, &room).await.err() == Some(NO_ROOM),
+            "more than half"
+        );
         let held = receive(400_000, 1, &room).await.unwrap();
-        assert!(receive(400_000, 1, &room).await.is_err() && receive(300_000, 2, &room).await.is_ok());
+        assert!(
+            receive(400_000, 1, &room).await.is_err() && receive(300_000, 2, &room).await.is_ok()
+        );
         drop(held);
         // The addresses of one network of IPv6 are one client.
         let addresses = ["2001:db8::1", "2001:db8::2"].map(|address| address.parse().unwrap());
         let long = || Upload::whole(Bytes::from(vec![0; 400_000]));
-        let held = BufferedUpload::receive(&mut long(), addresses[0], &room).await.unwrap();
-        assert!(BufferedUpload::receive(&mut long(), addresses[1], &room).await.is_err());
+        let held = BufferedUpload::receive(&mut long(), addresses[0], &room)
+            .await
+            .unwrap();
+        assert!(
+            BufferedUpload::receive(&mut long(), addresses[1], &room)
+                .await
+                .is_err()
+        );
         drop(held);
         let taken = room.taken.lock().unwrap();
         assert!(taken.all == 0 && taken.clients.is_empty());

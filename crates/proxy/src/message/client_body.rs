@@ -22,11 +22,14 @@ impl Body for ClientBody {
     type Data = Bytes;
     type Error = BodyError;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match self.get_mut() {
-            ClientBody::Http1(body) => {
-                Pin::new(body).poll_frame(cx).map(|frame| frame.map(|frame| frame.map_err(BodyError::new)))
-            }
+            ClientBody::Http1(body) => Pin::new(body)
+                .poll_frame(cx)
+                .map(|frame| frame.map(|frame| frame.map_err(BodyError::new))),
             ClientBody::Http2(body) => body.poll_frame(cx),
         }
     }
@@ -41,7 +44,9 @@ impl Body for ClientBody {
     fn size_hint(&self) -> SizeHint {
         match self {
             ClientBody::Http1(body) => body.size_hint(),
-            ClientBody::Http2(body) => body.left.map_or_else(SizeHint::default, SizeHint::with_exact),
+            ClientBody::Http2(body) => body
+                .left
+                .map_or_else(SizeHint::default, SizeHint::with_exact),
         }
     }
 }
@@ -60,9 +65,21 @@ pub(crate) struct StreamBody {
 }
 
 impl StreamBody {
-    pub(crate) fn new(stream: RecvStream, headers: &HeaderMap, interims: &Arc<StreamInterims>) -> StreamBody {
-        let left = if stream.is_end_stream() { Some(0) } else { content_length(headers) };
-        StreamBody { left, stream: Some(stream), ..StreamBody::empty(interims) }
+    pub(crate) fn new(
+        stream: RecvStream,
+        headers: &HeaderMap,
+        interims: &Arc<StreamInterims>,
+    ) -> StreamBody {
+        let left = if stream.is_end_stream() {
+            Some(0)
+        } else {
+            content_length(headers)
+        };
+        StreamBody {
+            left,
+            stream: Some(stream),
+            ..StreamBody::empty(interims)
+        }
     }
 
     /// Returns the body of a request for a tunnel.
@@ -90,11 +107,16 @@ impl StreamBody {
         self.stream.as_ref().is_none_or(RecvStream::is_end_stream)
     }
 
-    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         if std::mem::take(&mut self.expects) {
             self.interims.add(StatusCode::CONTINUE, HeaderMap::new());
         }
-        let Some(stream) = &mut self.stream else { return Poll::Ready(None) };
+        let Some(stream) = &mut self.stream else {
+            return Poll::Ready(None);
+        };
         if !self.has_trailers_only {
             match ready!(stream.poll_data(cx)) {
                 Some(Ok(data)) => {
@@ -108,12 +130,19 @@ impl StreamBody {
                 None => self.has_trailers_only = true,
             }
         }
-        let trailers = ready!(stream.poll_trailers(cx)).map_err(BodyError::new).transpose();
+        let trailers = ready!(stream.poll_trailers(cx))
+            .map_err(BodyError::new)
+            .transpose();
         Poll::Ready(trailers.map(|trailers| trailers.map(Frame::trailers)))
     }
 }
 
 /// Returns the length that a head announces. Heads with several are refused elsewhere.
 fn content_length(headers: &HeaderMap) -> Option<u64> {
-    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+    headers
+        .get(header::CONTENT_LENGTH)?
+        .to_str()
+        .ok()?
+        .parse()
+        .ok()
 }

@@ -2,8 +2,8 @@
 //! origin.
 
 use ::http::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, HOST, PROXY_AUTHENTICATE,
-    PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, VIA,
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, HOST,
+    PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, VIA,
 };
 use ::http::{HeaderMap, HeaderName, HeaderValue};
 use bytes::Bytes;
@@ -44,8 +44,15 @@ const UNKEYED: [&str; 23] = [
 ];
 
 /// The same, for all fields that begin so, but for those that the node sets anew.
-const UNKEYED_PREFIXES: [&str; 7] =
-    ["forwarded", "x-accel-", "x-envoy-", "x-forwarded", "x-middleware-", "x-original-", "x-rewrite-"];
+const UNKEYED_PREFIXES: [&str; 7] = [
+    "forwarded",
+    "x-accel-",
+    "x-envoy-",
+    "x-forwarded",
+    "x-middleware-",
+    "x-original-",
+    "x-rewrite-",
+];
 
 /// Fields that nodes and origins read themselves, and those that the node sets anew. Only their own
 /// spelling is theirs; another one, such as `content_length` or `x.forwarded.host`, is removed.
@@ -88,13 +95,23 @@ const KEPT: [&str; 8] = [
 /// Returns true if programs that read fields as variables (RFC 3875 §4.1.18) take one name for the
 /// other: some replace only hyphens by underscores, others everything but letters and digits.
 pub(crate) fn is_one_variable(one: &str, other: &str) -> bool {
-    let variable = |byte: u8| if byte.is_ascii_alphanumeric() { byte } else { b'-' };
+    let variable = |byte: u8| {
+        if byte.is_ascii_alphanumeric() {
+            byte
+        } else {
+            b'-'
+        }
+    };
     one.len() == other.len() && one.bytes().map(variable).eq(other.bytes().map(variable))
 }
 
 /// Removes the fields with such a name, in one pass over the names.
 pub(crate) fn remove_where(headers: &mut HeaderMap, is_removed: impl Fn(&HeaderName) -> bool) {
-    let removed: Vec<HeaderName> = headers.keys().filter(|name| is_removed(name)).cloned().collect();
+    let removed: Vec<HeaderName> = headers
+        .keys()
+        .filter(|name| is_removed(name))
+        .cloned()
+        .collect();
     for name in removed {
         headers.remove(name);
     }
@@ -102,7 +119,9 @@ pub(crate) fn remove_where(headers: &mut HeaderMap, is_removed: impl Fn(&HeaderN
 
 /// Removes the other spellings of a field.
 pub(crate) fn remove_variable(headers: &mut HeaderMap, name: &HeaderName) {
-    remove_where(headers, |other| other != name && is_one_variable(other.as_str(), name.as_str()));
+    remove_where(headers, |other| {
+        other != name && is_one_variable(other.as_str(), name.as_str())
+    });
 }
 
 /// Removes from a request what `Connection` names (RFC 9110 §7.6.1). What the node sets later
@@ -113,13 +132,19 @@ pub(crate) fn remove_named(headers: &mut HeaderMap) {
     }
     let mut options: Vec<HeaderName> = Vec::new();
     for line in headers.get_all(CONNECTION) {
-        let members = line.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+        let members = line
+            .as_bytes()
+            .split(|byte| *byte == b',')
+            .map(<[u8]>::trim_ascii);
         options.extend(members.filter_map(|member| HeaderName::from_bytes(member).ok()));
     }
     headers.remove(CONNECTION);
     for option in options {
         if READ_OPTIONS.contains(&option) {
-            headers.append(CONNECTION, HeaderValue::from_str(option.as_str()).unwrap_or(HeaderValue::from_static("")));
+            headers.append(
+                CONNECTION,
+                HeaderValue::from_str(option.as_str()).unwrap_or(HeaderValue::from_static("")),
+            );
         } else if !KEPT.contains(&option.as_str()) {
             headers.remove(option);
         }
@@ -140,9 +165,15 @@ fn is_removed(name: &str) -> bool {
     if UNKEYED.iter().any(|other| is_one_variable(name, other)) {
         return true;
     }
-    let is_odd = name.bytes().any(|byte| !byte.is_ascii_alphanumeric() && byte != b'-');
-    let begins = |prefix: &&str| name.get(..prefix.len()).is_some_and(|start| is_one_variable(start, prefix));
-    (UNKEYED_PREFIXES.iter().any(begins) && !OWN.iter().any(is_own)) || is_odd && OWN.iter().any(is_other_spelling)
+    let is_odd = name
+        .bytes()
+        .any(|byte| !byte.is_ascii_alphanumeric() && byte != b'-');
+    let begins = |prefix: &&str| {
+        name.get(..prefix.len())
+            .is_some_and(|start| is_one_variable(start, prefix))
+    };
+    (UNKEYED_PREFIXES.iter().any(begins) && !OWN.iter().any(is_own))
+        || is_odd && OWN.iter().any(is_other_spelling)
 }
 
 /// Fields that no trailer may be (RFC 9110 §6.5.1): they frame the message, route it, or say what
@@ -188,7 +219,9 @@ pub(crate) fn without_forbidden_trailers(frame: Frame<Bytes>) -> Frame<Bytes> {
     match frame.into_trailers() {
         Ok(mut trailers) => {
             remove_where(&mut trailers, |name| {
-                NO_TRAILERS.contains(&name.as_str()) || is_removed(name.as_str()) || is_of_node(name)
+                NO_TRAILERS.contains(&name.as_str())
+                    || is_removed(name.as_str())
+                    || is_of_node(name)
             });
             Frame::trailers(trailers)
         }
@@ -198,7 +231,10 @@ pub(crate) fn without_forbidden_trailers(frame: Frame<Bytes>) -> Frame<Bytes> {
 
 /// Returns true for fields that the node sets in requests.
 fn is_of_node(name: &HeaderName) -> bool {
-    matches!(name.as_str(), "cdn-loop" | "via" | "x-forwarded-for" | "x-forwarded-host" | "x-forwarded-proto")
+    matches!(
+        name.as_str(),
+        "cdn-loop" | "via" | "x-forwarded-for" | "x-forwarded-host" | "x-forwarded-proto"
+    )
 }
 
 #[cfg(test)]
@@ -211,12 +247,25 @@ mod tests {
             assert!(is_one_variable(one, other), "{one} {other}");
         }
         assert!(!is_one_variable("x-a", "xa") && !is_one_variable("x-a", "x-b"));
-        for name in
-            ["x-scheme", "x_scheme", "forwarded", "content_length", "x-original-uri", "x_forwarded_for", "x-forwarded"]
-        {
+        for name in [
+            "x-scheme",
+            "x_scheme",
+            "forwarded",
+            "content_length",
+            "x-original-uri",
+            "x_forwarded_for",
+            "x-forwarded",
+        ] {
             assert!(is_removed(name), "{name}");
         }
-        for name in ["te", "x-forwarded-for", "x-forwarded-proto", "x-real-ip", "accept", "x-f"] {
+        for name in [
+            "te",
+            "x-forwarded-for",
+            "x-forwarded-proto",
+            "x-real-ip",
+            "accept",
+            "x-f",
+        ] {
             assert!(!is_removed(name), "{name}");
         }
     }

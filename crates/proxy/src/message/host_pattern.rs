@@ -22,7 +22,8 @@ impl HostPattern {
         let bare = without_port(host);
         match host.strip_prefix('*') {
             Some(domain) => {
-                let is_domain = domain.len() > 1 && domain.starts_with('.') && !domain[1..].starts_with('.');
+                let is_domain =
+                    domain.len() > 1 && domain.starts_with('.') && !domain[1..].starts_with('.');
                 let is_sound = is_domain && !domain.contains(['*', ':', '[']);
                 is_sound.then(|| HostPattern::Below(domain.to_owned()))
             }
@@ -40,7 +41,9 @@ impl HostPattern {
             HostPattern::Name(name) => (name_of(host) == name).then_some(usize::MAX - 1),
             HostPattern::Authority(authority) => {
                 let port = &host[without_port(host).len()..];
-                let is_it = authority.strip_suffix(port).is_some_and(|name| name == name_of(host));
+                let is_it = authority
+                    .strip_suffix(port)
+                    .is_some_and(|name| name == name_of(host));
                 is_it.then_some(usize::MAX)
             }
             HostPattern::Below(domain) => {
@@ -114,12 +117,18 @@ mod tests {
 
     #[test]
     fn a_host_of_another_form_is_plain() {
-        for host in ["a", "a.example", "a-b.example:8080", "192.0.2.1:59999", "A:1"] {
+        for host in [
+            "a",
+            "a.example",
+            "a-b.example:8080",
+            "192.0.2.1:59999",
+            "A:1",
+        ] {
             assert!(is_plain_host(host), "{host}");
         }
         for host in [
-            "", ":80", "a:", "a:123456", "a:8x", "a:80:80", "[::1]", "a b", "a_b", "a@b", "é", "a.", "a..b", ".a",
-            "a:080", "a:65536", "a.:80", ".",
+            "", ":80", "a:", "a:123456", "a:8x", "a:80:80", "[::1]", "a b", "a_b", "a@b", "é",
+            "a.", "a..b", ".a", "a:080", "a:65536", "a.:80", ".",
         ] {
             assert!(!is_plain_host(host), "{host}");
         }
@@ -147,10 +156,26 @@ mod tests {
             ),
         ] {
             let parsed = HostPattern::parse(pattern).unwrap();
-            assert!(fits.iter().all(|host| parsed.fit(host).is_some()), "{pattern}");
-            assert!(fits_not.iter().all(|host| parsed.fit(host).is_none()), "{pattern}");
+            assert!(
+                fits.iter().all(|host| parsed.fit(host).is_some()),
+                "{pattern}"
+            );
+            assert!(
+                fits_not.iter().all(|host| parsed.fit(host).is_none()),
+                "{pattern}"
+            );
         }
-        for wrong in ["*", "*.", "*example", "a.*.example", "**.example", "*.example:80", "*..example", ":80", ""] {
+        for wrong in [
+            "*",
+            "*.",
+            "*example",
+            "a.*.example",
+            "**.example",
+            "*.example:80",
+            "*..example",
+            ":80",
+            "",
+        ] {
             assert_eq!(HostPattern::parse(wrong), None, "{wrong}");
         }
     }

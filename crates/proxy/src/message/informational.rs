@@ -92,8 +92,10 @@ impl StreamInterims {
     /// [`limits::INTERIM_BYTES`].
     pub(crate) fn add(&self, status: StatusCode, fields: HeaderMap) {
         let mut state = self.lock();
-        let fields_bytes: usize =
-            fields.iter().map(|(name, value)| FIELD_BYTES + name.as_str().len() + value.len()).sum();
+        let fields_bytes: usize = fields
+            .iter()
+            .map(|(name, value)| FIELD_BYTES + name.as_str().len() + value.len())
+            .sum();
         let bytes = state.bytes + FIELD_BYTES + fields_bytes;
         if state.is_over || bytes > limits::INTERIM_BYTES {
             return;
@@ -111,7 +113,11 @@ impl StreamInterims {
     /// Takes those that wait. The task is woken when there are more.
     pub(crate) fn take(&self, cx: &Context<'_>) -> Vec<Response<()>> {
         let mut state = self.lock();
-        if !state.task.as_ref().is_some_and(|task| task.will_wake(cx.waker())) {
+        if !state
+            .task
+            .as_ref()
+            .is_some_and(|task| task.will_wake(cx.waker()))
+        {
             state.task = Some(cx.waker().clone());
         }
         std::mem::take(&mut state.waiting)
@@ -135,7 +141,10 @@ impl InformationalResponses {
         let mut state = self.0.lock();
         state.turn += 1;
         state.is_over = false;
-        ConnectionTurn { shared: Arc::clone(&self.0), number: state.turn }
+        ConnectionTurn {
+            shared: Arc::clone(&self.0),
+            number: state.turn,
+        }
     }
 
     /// Returns true while bytes wait to be written.
@@ -160,7 +169,9 @@ impl InformationalResponses {
                 0 => return Poll::Ready(Err(std::io::ErrorKind::WriteZero.into())),
                 written => drop(state.bytes.drain(..written)),
             }
-            self.0.begun.store(!state.bytes.is_empty(), Ordering::Relaxed);
+            self.0
+                .begun
+                .store(!state.bytes.is_empty(), Ordering::Relaxed);
         }
         state.bytes = Vec::new();
         self.0.waiting.store(false, Ordering::Relaxed);
@@ -205,8 +216,12 @@ impl Turn {
 
 impl ConnectionTurn {
     pub(crate) fn send(&self, status: StatusCode, fields: &HeaderMap) {
-        let mut head =
-            format!("HTTP/1.1 {} {}\r\n", status.as_u16(), status.canonical_reason().unwrap_or("")).into_bytes();
+        let mut head = format!(
+            "HTTP/1.1 {} {}\r\n",
+            status.as_u16(),
+            status.canonical_reason().unwrap_or("")
+        )
+        .into_bytes();
         for (name, value) in fields {
             [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"]
                 .iter()
@@ -225,7 +240,11 @@ impl ConnectionTurn {
     /// Registers the task that a send wakes.
     fn watch(&self, cx: &Context<'_>) {
         let mut state = self.shared.lock();
-        if !state.task.as_ref().is_some_and(|task| task.will_wake(cx.waker())) {
+        if !state
+            .task
+            .as_ref()
+            .is_some_and(|task| task.will_wake(cx.waker()))
+        {
             state.task = Some(cx.waker().clone());
         }
     }
@@ -235,7 +254,11 @@ impl ConnectionTurn {
         self.watch(cx);
         let mut state = self.shared.lock();
         state.is_over = true;
-        if state.bytes.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+        if state.bytes.is_empty() {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     }
 }
 
@@ -248,7 +271,11 @@ pub(crate) struct Last<F: Future> {
 
 impl<F: Future> Last<F> {
     pub(crate) fn new(turn: Option<ConnectionTurn>, future: F) -> Last<F> {
-        Last { turn, future, response: None }
+        Last {
+            turn,
+            future,
+            response: None,
+        }
     }
 }
 
@@ -282,7 +309,11 @@ mod tests {
             let taken = bytes.len().min(left).min(7);
             left -= taken;
             all.extend_from_slice(&bytes[..taken]);
-            if taken == 0 { Poll::Pending } else { Poll::Ready(Ok(taken)) }
+            if taken == 0 {
+                Poll::Pending
+            } else {
+                Poll::Ready(Ok(taken))
+            }
         });
         String::from_utf8(all).unwrap()
     }
@@ -306,7 +337,11 @@ mod tests {
         hint(&turn);
         assert_eq!(written(&interims, 20), HINT[..20]);
         assert!(Pin::new(&mut last_one).poll(&mut cx).is_pending() && interims.are_waiting());
-        assert_eq!(written(&interims, 1000), HINT[20..], "and what came after its time is dropped");
+        assert_eq!(
+            written(&interims, 1000),
+            HINT[20..],
+            "and what came after its time is dropped"
+        );
         assert!(Pin::new(&mut last_one).poll(&mut cx).is_ready() && !interims.are_waiting());
         let next = interims.turn();
         hint(&turn);

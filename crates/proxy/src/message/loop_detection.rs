@@ -13,17 +13,29 @@ pub(crate) fn leads_to(origin: &Uri, local: SocketAddr) -> bool {
         return false;
     }
     let host = origin.host().unwrap_or("");
-    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    let bare = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'))
+        .unwrap_or(host);
     let targets: Vec<IpAddr> = match bare.parse() {
         Ok(address) => vec![address],
-        Err(_) if is_localhost(host) => vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
+        Err(_) if is_localhost(host) => {
+            vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]
+        }
         Err(_) => return false,
     };
     let reaches = |target: IpAddr| {
         let (target, local) = (connected(target), local.ip().to_canonical());
-        target == local || target.is_loopback() && local.is_unspecified() && (local.is_ipv6() || target.is_ipv4())
+        target == local
+            || target.is_loopback()
+                && local.is_unspecified()
+                && (local.is_ipv6() || target.is_ipv4())
     };
-    let own = if origin.scheme_str() == Some("https") { 443 } else { 80 };
+    let own = if origin.scheme_str() == Some("https") {
+        443
+    } else {
+        80
+    };
     origin.port_u16().unwrap_or(own) == local.port() && targets.into_iter().any(reaches)
 }
 
@@ -66,7 +78,10 @@ mod tests {
             ("192.0.2.1:8080", "http://192.0.2.1:8080"),
         ];
         for (local, origin) in round {
-            assert!(leads_to(&origin.parse().unwrap(), local.parse().unwrap()), "{local} {origin}");
+            assert!(
+                leads_to(&origin.parse().unwrap(), local.parse().unwrap()),
+                "{local} {origin}"
+            );
         }
         let sound = [
             ("127.0.0.1:8080", "http://127.0.0.1:8081"),
@@ -79,7 +94,10 @@ mod tests {
             ("127.0.0.1:80", "http://example.com"),
         ];
         for (local, origin) in sound {
-            assert!(!leads_to(&origin.parse().unwrap(), local.parse().unwrap()), "{local} {origin}");
+            assert!(
+                !leads_to(&origin.parse().unwrap(), local.parse().unwrap()),
+                "{local} {origin}"
+            );
         }
     }
 
@@ -99,6 +117,8 @@ mod tests {
             "1.1 larder, 1.0  larder (a), HTTP/1.1\tlarder,1.1 larder",
             "1.1 larder,,1.1 larder, 2 larder, 1.1 larder"
         ])));
-        assert!(!goes_round(via(&["1.1 other, larder 1.1, 1.1 larder2, larder"; 20])));
+        assert!(!goes_round(via(
+            &["1.1 other, larder 1.1, 1.1 larder2, larder"; 20]
+        )));
     }
 }

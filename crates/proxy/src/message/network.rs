@@ -24,7 +24,8 @@ impl Network {
         if address.is_unspecified() {
             return self.0.is_none_or(|block| block.prefix == 0);
         }
-        self.0.is_none_or(|block| masked(address.to_canonical(), block.prefix) == Some(block.address))
+        self.0
+            .is_none_or(|block| masked(address.to_canonical(), block.prefix) == Some(block.address))
     }
 }
 
@@ -32,11 +33,15 @@ impl Network {
 fn masked(address: IpAddr, prefix: u8) -> Option<IpAddr> {
     match address {
         IpAddr::V4(address) => {
-            let mask = u32::MAX.checked_shl(32_u32.checked_sub(prefix.into())?).unwrap_or(0);
+            let mask = u32::MAX
+                .checked_shl(32_u32.checked_sub(prefix.into())?)
+                .unwrap_or(0);
             Some(IpAddr::V4((u32::from(address) & mask).into()))
         }
         IpAddr::V6(address) => {
-            let mask = u128::MAX.checked_shl(128_u32.checked_sub(prefix.into())?).unwrap_or(0);
+            let mask = u128::MAX
+                .checked_shl(128_u32.checked_sub(prefix.into())?)
+                .unwrap_or(0);
             Some(IpAddr::V6((u128::from(address) & mask).into()))
         }
     }
@@ -46,18 +51,26 @@ impl FromStr for Network {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Network, String> {
-        let expected =
-            || "expected addresses such as \"10.0.0.0/8\", \"2001:db8::/32\", \"192.0.2.1\" or \"all\"".to_owned();
+        let expected = || {
+            "expected addresses such as \"10.0.0.0/8\", \"2001:db8::/32\", \"192.0.2.1\" or \"all\""
+                .to_owned()
+        };
         if text == "all" {
             return Ok(Network(None));
         }
-        let (address, prefix) = text.split_once('/').map_or((text, None), |(address, prefix)| (address, Some(prefix)));
+        let (address, prefix) = text
+            .split_once('/')
+            .map_or((text, None), |(address, prefix)| (address, Some(prefix)));
         let address = address.parse::<IpAddr>().map_err(|_| expected())?;
         let bits = if address.is_ipv4() { 32 } else { 128 };
-        let prefix = prefix.map_or(Ok(bits), str::parse).map_err(|_| expected())?;
+        let prefix = prefix
+            .map_or(Ok(bits), str::parse)
+            .map_err(|_| expected())?;
         match masked(address, prefix) {
             Some(first) if first == address => Ok(Network(Some(Block { address, prefix }))),
-            Some(first) => Err(format!("{address} is not the first address of its block; write {first}/{prefix}")),
+            Some(first) => Err(format!(
+                "{address} is not the first address of its block; write {first}/{prefix}"
+            )),
             None => Err(expected()),
         }
     }
@@ -78,8 +91,12 @@ mod tests {
 
     #[test]
     fn an_address_is_in_the_wrong_block() {
-        let contains =
-            |network: &str, address: &str| network.parse::<Network>().unwrap().contains(address.parse().unwrap());
+        let contains = |network: &str, address: &str| {
+            network
+                .parse::<Network>()
+                .unwrap()
+                .contains(address.parse().unwrap())
+        };
         for (network, address) in [
             ("10.0.0.0/8", "10.255.0.1"),
             ("10.0.0.0/8", "::ffff:10.0.0.1"),
@@ -101,7 +118,16 @@ mod tests {
         ] {
             assert!(!contains(network, address), "{network} {address}");
         }
-        for text in ["", "a", "10.0.0.0/33", "10.0.0.1/8", "10.0.0.0/", "10.0.0.0/-1", "::/129", "10.0.0.0/8/8"] {
+        for text in [
+            "",
+            "a",
+            "10.0.0.0/33",
+            "10.0.0.1/8",
+            "10.0.0.0/",
+            "10.0.0.0/-1",
+            "::/129",
+            "10.0.0.0/8/8",
+        ] {
             assert!(text.parse::<Network>().is_err(), "{text}");
         }
         for text in ["10.0.0.0/8", "2001:db8::/32", "all"] {

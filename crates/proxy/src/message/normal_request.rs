@@ -50,9 +50,17 @@ impl NormalRequest {
     ///
     /// # Errors
     /// The request is malformed, or servers read it in several ways.
-    pub(crate) fn new(mut parts: Parts, connection: &Connection<'_>) -> Result<NormalRequest, Box<RefusedRequest>> {
+    pub(crate) fn new(
+        mut parts: Parts,
+        connection: &Connection<'_>,
+    ) -> Result<NormalRequest, Box<RefusedRequest>> {
         match normalise(&mut parts, connection) {
-            Ok((host, scheme, client)) => Ok(NormalRequest { parts, host, scheme, client }),
+            Ok((host, scheme, client)) => Ok(NormalRequest {
+                parts,
+                host,
+                scheme,
+                client,
+            }),
             Err(reason) => Err(Box::new(RefusedRequest { parts, reason })),
         }
     }
@@ -79,9 +87,22 @@ type Normalised = (HeaderValue, &'static str, Option<IpAddr>);
 fn normalise(parts: &mut Parts, connection: &Connection<'_>) -> Result<Normalised, &'static str> {
     check_framing(parts)?;
     check_method(&parts.method)?;
-    let Forwarded { scheme, host: said, client } = match connection.trusted {
-        Some(trusted) => trusted.read(parts.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()))),
-        None => Forwarded { client: connection.client, scheme: None, host: None },
+    let Forwarded {
+        scheme,
+        host: said,
+        client,
+    } = match connection.trusted {
+        Some(trusted) => trusted.read(
+            parts
+                .headers
+                .iter()
+                .map(|(name, value)| (name.as_str(), value.as_bytes())),
+        ),
+        None => Forwarded {
+            client: connection.client,
+            scheme: None,
+            host: None,
+        },
     };
     let scheme = scheme.unwrap_or(connection.scheme);
     let named = authority(parts, &[connection.scheme, scheme], connection.fallback)?;
@@ -104,8 +125,15 @@ fn normalise(parts: &mut Parts, connection: &Connection<'_>) -> Result<Normalise
 
 /// Origin servers tell methods apart by their letters, but some do not (RFC 9110 §9.1).
 fn check_method(method: &Method) -> Result<(), &'static str> {
-    let has_small = method.as_str().bytes().any(|byte| byte.is_ascii_lowercase());
-    if has_small { Err("the method has small letters") } else { Ok(()) }
+    let has_small = method
+        .as_str()
+        .bytes()
+        .any(|byte| byte.is_ascii_lowercase());
+    if has_small {
+        Err("the method has small letters")
+    } else {
+        Ok(())
+    }
 }
 
 /// RFC 9112 §6.1: `chunked` is the only supported transfer coding. With another one below it, the
@@ -114,29 +142,54 @@ fn check_method(method: &Method) -> Result<(), &'static str> {
 fn check_framing(parts: &Parts) -> Result<(), &'static str> {
     if parts.version == Version::HTTP_2 {
         let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
-        let has_spaces = |value: &HeaderValue| is_space(value.as_bytes().first()) || is_space(value.as_bytes().last());
-        return if parts.headers.values().any(has_spaces) { Err("spaces around the value of a field") } else { Ok(()) };
+        let has_spaces = |value: &HeaderValue| {
+            is_space(value.as_bytes().first()) || is_space(value.as_bytes().last())
+        };
+        return if parts.headers.values().any(has_spaces) {
+            Err("spaces around the value of a field")
+        } else {
+            Ok(())
+        };
     }
     let mut lines = parts.headers.get_all(TRANSFER_ENCODING).into_iter();
-    let plain = lines.next().is_none_or(|line| line.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"));
-    if plain && lines.next().is_none() { Ok(()) } else { Err("its transfer coding is not just chunked") }
+    let plain = lines.next().is_none_or(|line| {
+        line.as_bytes()
+            .trim_ascii()
+            .eq_ignore_ascii_case(b"chunked")
+    });
+    if plain && lines.next().is_none() {
+        Ok(())
+    } else {
+        Err("its transfer coding is not just chunked")
+    }
 }
 
 /// Returns the authority of a request. RFC 9112 §3.2: a request with no `Host`, several, or an
 /// invalid one gets 400; a target in absolute form overrides it (§3.2.2). HTTP/2 has `:authority`,
 /// and a `Host` beside it has to be equal (RFC 9113 §8.3.1). `schemes` are those of the connection
 /// and of a trusted proxy's client.
-fn authority<'a>(parts: &'a Parts, schemes: &[&str], fallback: &'a str) -> Result<&'a str, &'static str> {
+fn authority<'a>(
+    parts: &'a Parts,
+    schemes: &[&str],
+    fallback: &'a str,
+) -> Result<&'a str, &'static str> {
     let mut hosts = parts.headers.get_all(HOST).into_iter();
     let host = match (hosts.next(), hosts.next()) {
         (Some(host), None) => host.to_str().map_err(|_| "the host has odd characters")?,
         (None, _) if parts.version == Version::HTTP_10 => fallback,
-        (None, _) if parts.version == Version::HTTP_2 => parts.uri.authority().map_or("", Authority::as_str),
+        (None, _) if parts.version == Version::HTTP_2 => {
+            parts.uri.authority().map_or("", Authority::as_str)
+        }
         (None, _) => return Err("there is no Host"),
         (Some(_), Some(_)) => return Err("there are several Hosts"),
     };
     match parts.uri.authority() {
-        Some(_) if parts.uri.scheme_str().is_none_or(|scheme| !schemes.contains(&scheme)) => {
+        Some(_)
+            if parts
+                .uri
+                .scheme_str()
+                .is_none_or(|scheme| !schemes.contains(&scheme)) =>
+        {
             Err("another scheme is served here")
         }
         Some(authority) if parts.version == Version::HTTP_2 && authority.as_str() != host => {
@@ -184,7 +237,9 @@ fn normalise_fields(headers: &mut HeaderMap, version: Version) -> Result<(), &'s
     }
     // hyper has checked those of HTTP/1 (RFC 9112 §6.3).
     let mut lengths = headers.get_all(CONTENT_LENGTH).into_iter();
-    let is_number = |length: &HeaderValue| !length.is_empty() && length.as_bytes().iter().all(u8::is_ascii_digit);
+    let is_number = |length: &HeaderValue| {
+        !length.is_empty() && length.as_bytes().iter().all(u8::is_ascii_digit)
+    };
     if lengths.next().is_some_and(|length| !is_number(length)) || lengths.next().is_some() {
         return Err("it has several lengths, or one that is no number");
     }
@@ -193,7 +248,11 @@ fn normalise_fields(headers: &mut HeaderMap, version: Version) -> Result<(), &'s
 
 /// RFC 9113 §8.2.3: HTTP/2 may split cookies into several fields; HTTP/1.1 has one.
 fn join_cookies(headers: &mut HeaderMap) {
-    let crumbs: Vec<&[u8]> = headers.get_all(COOKIE).into_iter().map(HeaderValue::as_bytes).collect();
+    let crumbs: Vec<&[u8]> = headers
+        .get_all(COOKIE)
+        .into_iter()
+        .map(HeaderValue::as_bytes)
+        .collect();
     if crumbs.len() < 2 {
         return;
     }

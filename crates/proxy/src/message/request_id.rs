@@ -31,7 +31,11 @@ pub(crate) struct RequestIds {
 
 impl RequestIds {
     pub(crate) fn new(source: RequestIdSource) -> RequestIds {
-        RequestIds { source, seeds: crate::base::entropy::words(), count: AtomicU64::new(0) }
+        RequestIds {
+            source,
+            seeds: crate::base::entropy::words(),
+            count: AtomicU64::new(0),
+        }
     }
 
     pub(crate) fn source(&self) -> RequestIdSource {
@@ -53,10 +57,19 @@ impl RequestIds {
     /// Returns a new one: 32 hexadecimal digits, like nginx's.
     pub(crate) fn generate(&self) -> [u8; 32] {
         let number = self.count.fetch_add(1, Ordering::Relaxed);
-        let words = self.seeds.map(|seed| mix(seed.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15))));
+        let words = self
+            .seeds
+            .map(|seed| mix(seed.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15))));
         let mut text = [0; 32];
-        for (byte, pair) in words.iter().flat_map(|word| word.to_be_bytes()).zip(text.as_chunks_mut::<2>().0) {
-            *pair = [b"0123456789abcdef"[usize::from(byte >> 4)], b"0123456789abcdef"[usize::from(byte & 15)]];
+        for (byte, pair) in words
+            .iter()
+            .flat_map(|word| word.to_be_bytes())
+            .zip(text.as_chunks_mut::<2>().0)
+        {
+            *pair = [
+                b"0123456789abcdef"[usize::from(byte >> 4)],
+                b"0123456789abcdef"[usize::from(byte & 15)],
+            ];
         }
         text
     }
@@ -91,12 +104,25 @@ mod tests {
         assert_eq!(made.len(), 10_000);
         assert!(made.iter().all(|id| id.iter().all(u8::is_ascii_hexdigit)));
         let long = "a".repeat(limits::REQUEST_ID_BYTES + 1);
-        for (field, is_kept) in [("f47ac10b-58cc", true), ("", false), ("a b", false), ("a\"", false), (&long, false)] {
+        for (field, is_kept) in [
+            ("f47ac10b-58cc", true),
+            ("", false),
+            ("a b", false),
+            ("a\"", false),
+            (&long, false),
+        ] {
             let field = HeaderValue::from_str(field).unwrap();
-            assert_eq!(ids.of(Some(&field)).as_ref() == Some(&field), is_kept, "{field:?}");
+            assert_eq!(
+                ids.of(Some(&field)).as_ref() == Some(&field),
+                is_kept,
+                "{field:?}"
+            );
         }
         let kept = HeaderValue::from_static("abc");
-        assert_ne!(RequestIds::new(RequestIdSource::Generate).of(Some(&kept)), Some(kept.clone()));
+        assert_ne!(
+            RequestIds::new(RequestIdSource::Generate).of(Some(&kept)),
+            Some(kept.clone())
+        );
         assert_eq!(RequestIds::new(RequestIdSource::Off).of(Some(&kept)), None);
     }
 }

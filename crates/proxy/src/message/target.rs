@@ -45,7 +45,11 @@ pub fn normal_target(text: &str) -> Result<Cow<'_, str>, &'static str> {
         normal.push('?');
         encode(query, false, &mut normal);
     }
-    Ok(if normal == text { Cow::Borrowed(text) } else { Cow::Owned(normal) })
+    Ok(if normal == text {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(normal)
+    })
 }
 
 /// Returns the normal form of the beginning of a path, for example of a prefix purge. What follows
@@ -56,7 +60,10 @@ pub(crate) fn normal_prefix(text: &str) -> Result<String, &'static str> {
     let mut normal = normal_target(&text[..last])?.into_owned();
     // An escape may be incomplete there.
     let tail = &text[last..path_end];
-    let whole = tail.rfind('%').filter(|at| tail.len() - at < 3).unwrap_or(tail.len());
+    let whole = tail
+        .rfind('%')
+        .filter(|at| tail.len() - at < 3)
+        .unwrap_or(tail.len());
     encode(&tail[..whole], true, &mut normal);
     normal.push_str(&tail[whole..]);
     encode(&text[path_end..], false, &mut normal);
@@ -101,13 +108,17 @@ fn normal_path(path: &str) -> Result<String, &'static str> {
         if segment == Segment::Parent {
             match kept.pop() {
                 Some(("", _)) => return Err("the target has .. after repeated slashes"),
-                Some((_, Segment::Several)) => return Err("the target has .. after an encoded slash"),
+                Some((_, Segment::Several)) => {
+                    return Err("the target has .. after an encoded slash");
+                }
                 _ => {}
             }
         }
         match segment {
             Segment::Name | Segment::Several => kept.push((text, segment)),
-            Segment::Current | Segment::Parent if segments.peek().is_none() => kept.push(("", Segment::Name)),
+            Segment::Current | Segment::Parent if segments.peek().is_none() => {
+                kept.push(("", Segment::Name))
+            }
             Segment::Current | Segment::Parent => {}
         }
     }
@@ -146,8 +157,12 @@ fn segment(text: &str) -> Result<Segment, &'static str> {
         return Err("the target has a dot segment in overlong UTF-8");
     }
     match dots {
-        Some(_) if is_several => Err("the target has a dot segment beside an encoded slash or a backslash"),
-        Some((part, _)) if part.contains(&b';') => Err("the target has a dot segment with a parameter"),
+        Some(_) if is_several => {
+            Err("the target has a dot segment beside an encoded slash or a backslash")
+        }
+        Some((part, _)) if part.contains(&b';') => {
+            Err("the target has a dot segment with a parameter")
+        }
         Some((_, segment)) => Ok(segment),
         None if is_several => Ok(Segment::Several),
         None => Ok(Segment::Name),
@@ -204,7 +219,9 @@ fn push_encoded(byte: u8, all: &mut String) {
 fn pair(bytes: &[u8], at: usize) -> Option<u8> {
     let digit = |at: usize| char::from(*bytes.get(at)?).to_digit(16);
     let is_encoded = bytes.get(at) == Some(&b'%');
-    u8::try_from(digit(at + 1)? * 16 + digit(at + 2)?).ok().filter(|_| is_encoded)
+    u8::try_from(digit(at + 1)? * 16 + digit(at + 2)?)
+        .ok()
+        .filter(|_| is_encoded)
 }
 
 /// Decodes percent-encoded bytes.
@@ -286,9 +303,17 @@ impl<'a> From<&'a str> for Target<'a> {
             pairs |= previous << 1 & class;
             previous = class;
         }
-        let is_normal = (all & (PERCENT | OTHER)) | (pairs & BEHIND_SLASH) == 0 && bytes.first() == Some(&b'/');
-        let all = bytes[path_end..].iter().fold(all, |all, byte| all | CLASSES[usize::from(*byte)]);
-        Target { text, path_end, is_normal, is_rfc_3986: all & OTHER == 0 }
+        let is_normal =
+            (all & (PERCENT | OTHER)) | (pairs & BEHIND_SLASH) == 0 && bytes.first() == Some(&b'/');
+        let all = bytes[path_end..]
+            .iter()
+            .fold(all, |all, byte| all | CLASSES[usize::from(*byte)]);
+        Target {
+            text,
+            path_end,
+            is_normal,
+            is_rfc_3986: all & OTHER == 0,
+        }
     }
 }
 
@@ -301,7 +326,8 @@ impl<'a> Target<'a> {
     /// Returns true if it has only characters of RFC 3986 §3.3 and §3.4, and is its own normal
     /// form.
     pub(crate) fn is_plain(self) -> bool {
-        self.is_rfc_3986 && (self.is_normal || normal_target(self.text).is_ok_and(|normal| normal == self.text))
+        self.is_rfc_3986
+            && (self.is_normal || normal_target(self.text).is_ok_and(|normal| normal == self.text))
     }
 
     /// Returns the path.
@@ -339,7 +365,10 @@ impl Decoded {
         // A rule for every path is one for `*`, too.
         let path = if path == "*" { "/" } else { path };
         let (raw, mut at) = (path.as_bytes(), 0);
-        let mut decoded = Decoded { bytes: Vec::with_capacity(raw.len()), starts: Vec::new() };
+        let mut decoded = Decoded {
+            bytes: Vec::with_capacity(raw.len()),
+            starts: Vec::new(),
+        };
         while let Some(byte) = raw.get(at) {
             let pair = pair(raw, at);
             let byte = match pair.unwrap_or(*byte) {
@@ -358,7 +387,8 @@ impl Decoded {
     /// Returns the part of the path for these decoded bytes.
     pub(crate) fn raw<'a>(&self, path: &'a str, range: Range<usize>) -> &'a str {
         let place = |at: usize| self.starts.get(at).copied().unwrap_or(path.len());
-        path.get(place(range.start)..place(range.end)).unwrap_or_default()
+        path.get(place(range.start)..place(range.end))
+            .unwrap_or_default()
     }
 }
 
@@ -422,7 +452,10 @@ mod tests {
             ("/a/..//b", "/b"),
             ("/%61/%7e/%2F/%5c", "/%61/%7e/%2F/%5c"),
             ("/a\\b", "/a%5Cb"),
-            ("/é\"<>`?é\"<>`\\%", "/%C3%A9%22%3C%3E%60?%C3%A9%22%3C%3E%60\\%"),
+            (
+                "/é\"<>`?é\"<>`\\%",
+                "/%C3%A9%22%3C%3E%60?%C3%A9%22%3C%3E%60\\%",
+            ),
             ("/100%/%zz%4", "/100%25/%25zz%254"),
             ("/%%32%65", "/%25%32%65"),
             ("/a.b/.c/..d/...", "/a.b/.c/..d/..."),
@@ -463,9 +496,20 @@ mod tests {
 
     #[test]
     fn spellings_of_a_path_evade_a_pattern() {
-        for spelling in ["/admin", "/%61dmin", "//admin", "/%2fadmin", "/%5cadmin", "/%2F/admin"] {
+        for spelling in [
+            "/admin",
+            "/%61dmin",
+            "//admin",
+            "/%2fadmin",
+            "/%5cadmin",
+            "/%2F/admin",
+        ] {
             assert_eq!(matched_path(spelling), "/admin", "{spelling}");
-            assert_eq!(matched_path(&format!("{spelling}?a=/../b")), "/admin", "{spelling}");
+            assert_eq!(
+                matched_path(&format!("{spelling}?a=/../b")),
+                "/admin",
+                "{spelling}"
+            );
         }
     }
 }

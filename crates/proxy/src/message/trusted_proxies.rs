@@ -35,13 +35,20 @@ pub struct TrustedFields {
 impl Default for TrustedFields {
     /// Believes `X-Forwarded-For` and `X-Forwarded-Proto`, which ordinary proxies set themselves.
     fn default() -> TrustedFields {
-        TrustedFields { ignored: [false, false, true, true] }
+        TrustedFields {
+            ignored: [false, false, true, true],
+        }
     }
 }
 
 impl TrustedFields {
     /// The fields that tell the client of a request.
-    pub const NAMES: [&str; 4] = ["X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "Forwarded"];
+    pub const NAMES: [&str; 4] = [
+        "X-Forwarded-For",
+        "X-Forwarded-Proto",
+        "X-Forwarded-Host",
+        "Forwarded",
+    ];
 
     /// Returns the set of the fields with these names, in any case of letters.
     ///
@@ -50,7 +57,10 @@ impl TrustedFields {
     pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<TrustedFields, &'a str> {
         let mut ignored = [true; TrustedFields::NAMES.len()];
         for name in names {
-            let at = TrustedFields::NAMES.iter().position(|field| field.eq_ignore_ascii_case(name)).ok_or(name)?;
+            let at = TrustedFields::NAMES
+                .iter()
+                .position(|field| field.eq_ignore_ascii_case(name))
+                .ok_or(name)?;
             ignored[at] = false;
         }
         Ok(TrustedFields { ignored })
@@ -74,12 +84,18 @@ impl TrustedProxies {
     ///
     /// # Errors
     /// The element that is none of these, and what was expected.
-    pub fn parse<'a>(elements: impl IntoIterator<Item = &'a str>) -> Result<TrustedProxies, String> {
+    pub fn parse<'a>(
+        elements: impl IntoIterator<Item = &'a str>,
+    ) -> Result<TrustedProxies, String> {
         let mut trusted = TrustedProxies::default();
         for element in elements {
             match element {
                 "unix:" => trusted.unix = true,
-                _ => trusted.networks.push(element.parse().map_err(|error| format!("{element:?}: {error}"))?),
+                _ => trusted.networks.push(
+                    element
+                        .parse()
+                        .map_err(|error| format!("{element:?}: {error}"))?,
+                ),
             }
         }
         Ok(trusted)
@@ -101,23 +117,47 @@ impl TrustedProxies {
     }
 
     /// Returns what the fields of a request from `peer` say. The peer is trusted.
-    pub fn read<'a>(&self, peer: Peer, fields: impl Iterator<Item = (&'a str, &'a [u8])>) -> Forwarded<'a> {
+    pub fn read<'a>(
+        &self,
+        peer: Peer,
+        fields: impl Iterator<Item = (&'a str, &'a [u8])>,
+    ) -> Forwarded<'a> {
         let mut said = Said::default();
         for (name, value) in fields {
             said.note(name, value, self.fields);
         }
-        let mut forwarded = Forwarded { client: peer.ip(), scheme: None, host: None };
+        let mut forwarded = Forwarded {
+            client: peer.ip(),
+            scheme: None,
+            host: None,
+        };
         if said.addresses.is_empty() && (said.has_x || said.has_other) {
             // The proxy speaks for a client, and does not say for whom in a field that is believed.
             forwarded.client = None;
         }
         if said.has_x {
-            let nodes = said.addresses.iter().rev().flat_map(|line| line.rsplit(|byte| *byte == b','));
-            self.walk(&mut forwarded, nodes.map(|node| Some(Element { node: text(node), ..Element::default() })));
+            let nodes = said
+                .addresses
+                .iter()
+                .rev()
+                .flat_map(|line| line.rsplit(|byte| *byte == b','));
+            self.walk(
+                &mut forwarded,
+                nodes.map(|node| {
+                    Some(Element {
+                        node: text(node),
+                        ..Element::default()
+                    })
+                }),
+            );
             forwarded.scheme = said.scheme.and_then(scheme);
             forwarded.host = said.host;
         } else {
-            let elements = said.elements.iter().rev().flat_map(|line| Elements { rest: Some(line) });
+            let elements = said
+                .elements
+                .iter()
+                .rev()
+                .flat_map(|line| Elements { rest: Some(line) });
             self.walk(&mut forwarded, elements.map(element));
         }
         forwarded
@@ -125,7 +165,11 @@ impl TrustedProxies {
 
     /// Goes from the last element to the first, up to the one that a trusted proxy wrote about
     /// somebody else. `None` is an element that is malformed.
-    fn walk<'a>(&self, forwarded: &mut Forwarded<'a>, elements: impl Iterator<Item = Option<Element<'a>>>) {
+    fn walk<'a>(
+        &self,
+        forwarded: &mut Forwarded<'a>,
+        elements: impl Iterator<Item = Option<Element<'a>>>,
+    ) {
         for element in elements.take(HOPS) {
             let Some(element) = element else {
                 forwarded.client = None;
@@ -151,11 +195,17 @@ pub(crate) struct TrustedPeer {
 impl TrustedPeer {
     /// Returns `None` for a peer that is not trusted.
     pub(crate) fn new(proxies: &Arc<TrustedProxies>, peer: Peer) -> Option<TrustedPeer> {
-        proxies.trusts(peer).then(|| TrustedPeer { proxies: Arc::clone(proxies), peer })
+        proxies.trusts(peer).then(|| TrustedPeer {
+            proxies: Arc::clone(proxies),
+            peer,
+        })
     }
 
     /// Returns what the fields of its request say.
-    pub(crate) fn read<'a>(&self, fields: impl Iterator<Item = (&'a str, &'a [u8])>) -> Forwarded<'a> {
+    pub(crate) fn read<'a>(
+        &self,
+        fields: impl Iterator<Item = (&'a str, &'a [u8])>,
+    ) -> Forwarded<'a> {
         self.proxies.read(self.peer, fields)
     }
 }
@@ -181,7 +231,9 @@ impl<'a> Said<'a> {
         if !matches!(name.len(), 9 | 15 | 16 | 17) {
             return;
         }
-        let known = TrustedFields::NAMES.iter().position(|field| field.eq_ignore_ascii_case(name));
+        let known = TrustedFields::NAMES
+            .iter()
+            .position(|field| field.eq_ignore_ascii_case(name));
         let Some(at) = known else { return };
         if fields.ignored[at] {
             // Where none is believed, the proxy itself is meant to be the client.
@@ -189,7 +241,13 @@ impl<'a> Said<'a> {
             return;
         }
         // A proxy that appends writes the last value.
-        let last = || value.rsplit(|byte| *byte == b',').next().and_then(text).filter(|last| !last.is_empty());
+        let last = || {
+            value
+                .rsplit(|byte| *byte == b',')
+                .next()
+                .and_then(text)
+                .filter(|last| !last.is_empty())
+        };
         match TrustedFields::NAMES[at] {
             "X-Forwarded-For" => self.addresses.push(value),
             "X-Forwarded-Proto" => self.scheme = last(),
@@ -201,14 +259,21 @@ impl<'a> Said<'a> {
 }
 
 fn scheme(text: &str) -> Option<&'static str> {
-    ["http", "https"].into_iter().find(|scheme| scheme.eq_ignore_ascii_case(text))
+    ["http", "https"]
+        .into_iter()
+        .find(|scheme| scheme.eq_ignore_ascii_case(text))
 }
 
 /// Reads `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1` or `[2001:db8::1]:80`. `None` for `unknown`,
 /// for names that hide an address, and for everything else.
 fn address(node: &str) -> Option<IpAddr> {
-    let bare = node.strip_prefix('[').and_then(|node| node.strip_suffix(']')).unwrap_or(node);
-    let ip = bare.parse().or_else(|_| node.parse::<SocketAddr>().map(|address| address.ip()));
+    let bare = node
+        .strip_prefix('[')
+        .and_then(|node| node.strip_suffix(']'))
+        .unwrap_or(node);
+    let ip = bare
+        .parse()
+        .or_else(|_| node.parse::<SocketAddr>().map(|address| address.ip()));
     ip.ok().map(|ip: IpAddr| ip.to_canonical())
 }
 
@@ -248,7 +313,13 @@ impl<'a> Iterator for Elements<'a> {
 
 /// Returns true if a byte after these is escaped: after an odd number of backslashes.
 fn is_escaped(before: &[u8]) -> bool {
-    before.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
+    before
+        .iter()
+        .rev()
+        .take_while(|byte| **byte == b'\\')
+        .count()
+        % 2
+        == 1
 }
 
 /// Returns the text of a value, without spaces around it.
@@ -261,10 +332,14 @@ fn element(bytes: &[u8]) -> Option<Element<'_>> {
     let mut element = Element::default();
     let mut rest = text(bytes)?;
     while !rest.is_empty() {
-        let (name, value) = rest.split_once('=').filter(|(name, _)| is_token(name.trim()))?;
+        let (name, value) = rest
+            .split_once('=')
+            .filter(|(name, _)| is_token(name.trim()))?;
         let (value, after) = match value.strip_prefix('"') {
             // A quoted pair stands in no address and in no host.
-            Some(quoted) => quoted.split_once('"').filter(|(value, _)| !value.contains('\\'))?,
+            Some(quoted) => quoted
+                .split_once('"')
+                .filter(|(value, _)| !value.contains('\\'))?,
             None => value.split_at(value.find(';').unwrap_or(value.len())),
         };
         let place = match name.trim() {
@@ -289,21 +364,41 @@ fn element(bytes: &[u8]) -> Option<Element<'_>> {
 }
 
 fn is_token(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+    !text.is_empty()
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read<'a>(peer: &str, fields: &[(&'a str, &'a str)]) -> (String, Option<&'static str>, Option<&'a str>) {
+    fn read<'a>(
+        peer: &str,
+        fields: &[(&'a str, &'a str)],
+    ) -> (String, Option<&'static str>, Option<&'a str>) {
         let all = TrustedFields::of(TrustedFields::NAMES).unwrap();
-        let trusted = TrustedProxies::parse(["10.0.0.0/8", "fd00::/8", "unix:"]).unwrap().with_fields(all);
-        let peer = peer.parse().map_or(Peer::Unix, |ip: IpAddr| SocketAddr::from((ip, 1)).into());
+        let trusted = TrustedProxies::parse(["10.0.0.0/8", "fd00::/8", "unix:"])
+            .unwrap()
+            .with_fields(all);
+        let peer = peer
+            .parse()
+            .map_or(Peer::Unix, |ip: IpAddr| SocketAddr::from((ip, 1)).into());
         assert!(trusted.trusts(peer));
-        let Forwarded { client, scheme, host } =
-            trusted.read(peer, fields.iter().map(|(name, value)| (*name, value.as_bytes())));
-        (client.map_or_else(|| "none".to_owned(), |ip| ip.to_string()), scheme, host)
+        let Forwarded {
+            client,
+            scheme,
+            host,
+        } = trusted.read(
+            peer,
+            fields.iter().map(|(name, value)| (*name, value.as_bytes())),
+        );
+        (
+            client.map_or_else(|| "none".to_owned(), |ip| ip.to_string()),
+            scheme,
+            host,
+        )
     }
 
     /// Failure: a client chooses the address that others see, by a field of its own.
@@ -312,16 +407,43 @@ mod tests {
         for (fields, client) in [
             (&[][..], "10.0.0.1"),
             (&[("X-Forwarded-For", "192.0.2.1")], "192.0.2.1"),
-            (&[("x-forwarded-for", "198.51.100.1, 192.0.2.1")], "192.0.2.1"),
-            (&[("x-forwarded-for", "198.51.100.1, 192.0.2.1, 10.9.9.9")], "192.0.2.1"),
-            (&[("x-forwarded-for", "198.51.100.1"), ("x-forwarded-for", "192.0.2.1,10.1.1.1")], "192.0.2.1"),
+            (
+                &[("x-forwarded-for", "198.51.100.1, 192.0.2.1")],
+                "192.0.2.1",
+            ),
+            (
+                &[("x-forwarded-for", "198.51.100.1, 192.0.2.1, 10.9.9.9")],
+                "192.0.2.1",
+            ),
+            (
+                &[
+                    ("x-forwarded-for", "198.51.100.1"),
+                    ("x-forwarded-for", "192.0.2.1,10.1.1.1"),
+                ],
+                "192.0.2.1",
+            ),
             (&[("x-forwarded-for", "10.2.2.2, 10.3.3.3")], "10.2.2.2"),
-            (&[("x-forwarded-for", "192.0.2.1, unknown, 10.3.3.3")], "none"),
+            (
+                &[("x-forwarded-for", "192.0.2.1, unknown, 10.3.3.3")],
+                "none",
+            ),
             (&[("x-forwarded-for", "192.0.2.1, ")], "none"),
             (&[("x-forwarded-for", "[2001:db8::1]:80")], "2001:db8::1"),
             (&[("x-forwarded-for", "::ffff:192.0.2.1")], "192.0.2.1"),
-            (&[("forwarded", "for=198.51.100.1;proto=https, for=\"[2001:db8::1]:80\"")], "2001:db8::1"),
-            (&[("forwarded", "for=198.51.100.1"), ("forwarded", "for=192.0.2.1, for=10.3.3.3")], "192.0.2.1"),
+            (
+                &[(
+                    "forwarded",
+                    "for=198.51.100.1;proto=https, for=\"[2001:db8::1]:80\"",
+                )],
+                "2001:db8::1",
+            ),
+            (
+                &[
+                    ("forwarded", "for=198.51.100.1"),
+                    ("forwarded", "for=192.0.2.1, for=10.3.3.3"),
+                ],
+                "192.0.2.1",
+            ),
             (&[("forwarded", "for=192.0.2.1, for=_hidden")], "none"),
             (&[("forwarded", "for=\"192.0.2.1")], "none"),
             (&[("forwarded", "for=\"x, for=192.0.2.1")], "192.0.2.1"),
@@ -330,13 +452,28 @@ mod tests {
             (&[("forwarded", "proto=https")], "none"),
             (&[("forwarded", "for=192.0.2.1;for=192.0.2.2")], "none"),
             // A client's own, past a proxy that knows only the other field.
-            (&[("forwarded", "for=198.51.100.1"), ("x-forwarded-for", "192.0.2.1")], "192.0.2.1"),
-            (&[("forwarded", "for=198.51.100.1"), ("x-forwarded-proto", "https")], "none"),
+            (
+                &[
+                    ("forwarded", "for=198.51.100.1"),
+                    ("x-forwarded-for", "192.0.2.1"),
+                ],
+                "192.0.2.1",
+            ),
+            (
+                &[
+                    ("forwarded", "for=198.51.100.1"),
+                    ("x-forwarded-proto", "https"),
+                ],
+                "none",
+            ),
         ] {
             assert_eq!(read("10.0.0.1", fields).0, client, "{fields:?}");
         }
         assert_eq!(read("unix:", &[]).0, "none");
-        assert_eq!(read("unix:", &[("x-forwarded-for", "192.0.2.1")]).0, "192.0.2.1");
+        assert_eq!(
+            read("unix:", &[("x-forwarded-for", "192.0.2.1")]).0,
+            "192.0.2.1"
+        );
     }
 
     /// Failure: a client's own field, which its proxy passes on, counts though it is not listed, or
@@ -350,21 +487,47 @@ mod tests {
             ("forwarded", "for=192.0.2.2;proto=http;host=b.example"),
         ];
         let read = |names: &[&'static str]| {
-            let trusted =
-                TrustedProxies::parse(["10.0.0.0/8"]).unwrap().with_fields(TrustedFields::of(names.iter().copied())?);
+            let trusted = TrustedProxies::parse(["10.0.0.0/8"])
+                .unwrap()
+                .with_fields(TrustedFields::of(names.iter().copied())?);
             let peer = SocketAddr::from(([10, 0, 0, 1], 1)).into();
-            let said = trusted.read(peer, all.iter().map(|(name, value)| (*name, value.as_bytes())));
-            Ok::<_, &str>((said.client.map_or("none".to_owned(), |ip| ip.to_string()), said.scheme, said.host))
+            let said = trusted.read(
+                peer,
+                all.iter().map(|(name, value)| (*name, value.as_bytes())),
+            );
+            Ok::<_, &str>((
+                said.client.map_or("none".to_owned(), |ip| ip.to_string()),
+                said.scheme,
+                said.host,
+            ))
         };
         let own = "10.0.0.1".to_owned();
-        assert_eq!(read(&["X-Forwarded-For"]), Ok(("192.0.2.1".to_owned(), None, None)));
-        assert_eq!(read(&["x-forwarded-proto"]), Ok(("none".to_owned(), Some("https"), None)));
-        assert_eq!(read(&["X-Forwarded-Host"]), Ok(("none".to_owned(), None, Some("a.example"))));
-        assert_eq!(read(&["Forwarded"]), Ok(("192.0.2.2".to_owned(), Some("http"), Some("b.example"))));
+        assert_eq!(
+            read(&["X-Forwarded-For"]),
+            Ok(("192.0.2.1".to_owned(), None, None))
+        );
+        assert_eq!(
+            read(&["x-forwarded-proto"]),
+            Ok(("none".to_owned(), Some("https"), None))
+        );
+        assert_eq!(
+            read(&["X-Forwarded-Host"]),
+            Ok(("none".to_owned(), None, Some("a.example")))
+        );
+        assert_eq!(
+            read(&["Forwarded"]),
+            Ok(("192.0.2.2".to_owned(), Some("http"), Some("b.example")))
+        );
         assert_eq!(read(&[]), Ok((own, None, None)));
-        assert_eq!(read(&TrustedFields::NAMES), Ok(("192.0.2.1".to_owned(), Some("https"), Some("a.example"))));
+        assert_eq!(
+            read(&TrustedFields::NAMES),
+            Ok(("192.0.2.1".to_owned(), Some("https"), Some("a.example")))
+        );
         assert_eq!(read(&["X-Real-IP"]), Err("X-Real-IP"));
-        assert_eq!(TrustedFields::of(["X-Forwarded-For", "X-Forwarded-Proto"]), Ok(TrustedFields::default()));
+        assert_eq!(
+            TrustedFields::of(["X-Forwarded-For", "X-Forwarded-Proto"]),
+            Ok(TrustedFields::default())
+        );
     }
 
     #[test]
@@ -375,15 +538,27 @@ mod tests {
         };
         assert_eq!(said(&[("x-forwarded-for", "192.0.2.1")]), (None, None));
         assert_eq!(
-            said(&[("x-forwarded-proto", "HTTPS"), ("x-forwarded-host", "a.example")]),
+            said(&[
+                ("x-forwarded-proto", "HTTPS"),
+                ("x-forwarded-host", "a.example")
+            ]),
             (Some("https"), Some("a.example"))
         );
-        assert_eq!(said(&[("x-forwarded-proto", "https, http")]).0, Some("http"));
+        assert_eq!(
+            said(&[("x-forwarded-proto", "https, http")]).0,
+            Some("http")
+        );
         assert_eq!(said(&[("x-forwarded-proto", "gopher")]).0, None);
         let own = "proto=http;host=evil.example;for=192.0.2.1";
         let chain = "proto=https;host=a.example;for=192.0.2.2, for=10.1.1.1;proto=http";
-        assert_eq!(said(&[("forwarded", own), ("forwarded", chain)]), (Some("https"), Some("a.example")));
-        assert_eq!(said(&[("forwarded", "for=10.1.1.1;proto=https, for=10.2.2.2")]).0, Some("https"));
+        assert_eq!(
+            said(&[("forwarded", own), ("forwarded", chain)]),
+            (Some("https"), Some("a.example"))
+        );
+        assert_eq!(
+            said(&[("forwarded", "for=10.1.1.1;proto=https, for=10.2.2.2")]).0,
+            Some("https")
+        );
     }
 
     proptest::proptest! {

@@ -78,7 +78,10 @@ impl UnprocessedUpload {
         }
         let sending = coming.sending;
         drop(coming);
-        Some(Upload::Coming(SharedUpload { coming: self.0, sending }))
+        Some(Upload::Coming(SharedUpload {
+            coming: self.0,
+            sending,
+        }))
     }
 }
 
@@ -117,7 +120,12 @@ struct Coming {
 impl Upload {
     /// A body of up to `most` bytes, whose client may be silent for this long; after the head of
     /// the response, for as long as `later`, as both sides of a conversation may be (gRPC).
-    pub(crate) fn new(body: ClientBody, expects: bool, most: u64, (silence, later): (Duration, Duration)) -> Upload {
+    pub(crate) fn new(
+        body: ClientBody,
+        expects: bool,
+        most: u64,
+        (silence, later): (Duration, Duration),
+    ) -> Upload {
         let coming = Coming {
             body: Timed::new(body, silence),
             expects,
@@ -135,7 +143,10 @@ impl Upload {
             kept: Vec::new(),
             replay: VecDeque::new(),
         };
-        Upload::Coming(SharedUpload { coming: Arc::new(Mutex::new(coming)), sending: 0 })
+        Upload::Coming(SharedUpload {
+            coming: Arc::new(Mutex::new(coming)),
+            sending: 0,
+        })
     }
 
     /// Reads and drops the rest, whatever its size: the client may have to send it before it reads
@@ -151,7 +162,11 @@ impl Upload {
     ///
     /// # Errors
     /// The body breaks off, is too large or silent, or there is no room for it.
-    pub(crate) async fn buffered(mut self, client: IpAddr, room: &Arc<Room>) -> Result<Upload, UpstreamFailure> {
+    pub(crate) async fn buffered(
+        mut self,
+        client: IpAddr,
+        room: &Arc<Room>,
+    ) -> Result<Upload, UpstreamFailure> {
         self.release();
         match BufferedUpload::receive(&mut self, client, room).await {
             Ok(buffered) => Ok(Upload::Buffered(Box::new(buffered))),
@@ -167,9 +182,13 @@ impl Upload {
     /// # Errors
     /// The failure of a body that breaks off, is too large, or is silent for too long.
     pub(crate) async fn begin(&mut self) -> Result<(), UpstreamFailure> {
-        let Upload::Coming(shared) = self else { return Ok(()) };
+        let Upload::Coming(shared) = self else {
+            return Ok(());
+        };
         let frame = poll_fn(|cx| shared.lock().poll_frame(cx)).await;
-        let Some(frame) = frame.transpose().map_err(|error| error.failure())? else { return Ok(()) };
+        let Some(frame) = frame.transpose().map_err(|error| error.failure())? else {
+            return Ok(());
+        };
         let mut coming = shared.lock();
         match frame.into_data() {
             Ok(data) => coming.replay.push_back(data),
@@ -189,7 +208,9 @@ impl Upload {
         let mut coming = shared.lock();
         // What was sent before is known only if it was kept.
         coming.keeps |= !coming.was_sent;
-        Some(UploadStart::Coming(UnprocessedUpload(Arc::clone(&shared.coming))))
+        Some(UploadStart::Coming(UnprocessedUpload(Arc::clone(
+            &shared.coming,
+        ))))
     }
 
     /// Returns a receiver that learns how the body has ended, or gets an error if the body is
@@ -220,7 +241,9 @@ impl Upload {
             trailers = frame.map_err(|error| error.failure())?.into_trailers().ok();
         }
         match (trailers, &mut *self) {
-            (Some(trailers), Upload::Coming(shared)) => shared.lock().trailers = Some(Box::new(trailers)),
+            (Some(trailers), Upload::Coming(shared)) => {
+                shared.lock().trailers = Some(Box::new(trailers))
+            }
             (..) => *self = Upload::empty(),
         }
         Ok(())
@@ -244,7 +267,9 @@ impl Upload {
 
     /// Returns whether the client has been asked for its body, if it waits for that.
     pub(crate) fn asked(&self) -> Option<Arc<AtomicBool>> {
-        let Upload::Coming(shared) = self else { return None };
+        let Upload::Coming(shared) = self else {
+            return None;
+        };
         let coming = shared.lock();
         coming.expects.then(|| Arc::clone(&coming.asked))
     }
@@ -262,7 +287,9 @@ impl Upload {
     /// If the client waits for `100 Continue` (RFC 9110 §10.1.1): holds the body back until the
     /// gate is opened, or until [`limits::CONTINUE`] is over.
     pub(crate) fn gate(&mut self) -> Option<Gate> {
-        let Upload::Coming(shared) = self else { return None };
+        let Upload::Coming(shared) = self else {
+            return None;
+        };
         let mut coming = shared.lock();
         if !coming.expects {
             return None;
@@ -291,13 +318,16 @@ impl Upload {
     pub(crate) async fn take_rest(&mut self) {
         let small = |left: u64| left <= limits::UNWANTED_UPLOAD_BYTES;
         let Upload::Coming(shared) = self else { return };
-        let is_wanted = |coming: &Coming| coming.expects || !coming.body.size_hint().upper().is_none_or(small);
+        let is_wanted =
+            |coming: &Coming| coming.expects || !coming.body.size_hint().upper().is_none_or(small);
         if is_wanted(&shared.lock()) {
             return;
         }
         let all = async {
             let mut left = limits::UNWANTED_UPLOAD_BYTES;
-            while let Some(Ok(frame)) = poll_fn(|cx| Pin::new(&mut shared.lock().body).poll_frame(cx)).await {
+            while let Some(Ok(frame)) =
+                poll_fn(|cx| Pin::new(&mut shared.lock().body).poll_frame(cx)).await
+            {
                 let taken = frame.data_ref().map_or(0, |piece| piece.len() as u64);
                 left = match left.checked_sub(taken) {
                     Some(left) => left,
@@ -311,7 +341,10 @@ impl Upload {
 }
 
 impl Coming {
-    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         if let Some(data) = self.replay.pop_front() {
             self.keep(&data);
             self.report_end();
@@ -325,7 +358,10 @@ impl Coming {
             self.asked.store(true, Ordering::Relaxed);
         }
         if self.later.is_some() && self.answered.load(Ordering::Relaxed) {
-            self.later.take().into_iter().for_each(|silence| self.body.extend(silence));
+            self.later
+                .take()
+                .into_iter()
+                .for_each(|silence| self.body.extend(silence));
         }
         let frame = match ready!(self.poll_announced(cx)) {
             Some(Ok(frame)) if !self.has_room_for(&frame) => Some(Err(BodyError::new(TooLarge))),
@@ -393,13 +429,19 @@ impl Coming {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.replay.is_empty() && self.last.is_none() && self.trailers.is_none() && self.body.is_end_stream()
+        self.replay.is_empty()
+            && self.last.is_none()
+            && self.trailers.is_none()
+            && self.body.is_end_stream()
     }
 
     /// Returns the next frame. The last bytes of the announced length wait for the end of the body:
     /// with them, a server would have a whole request, which more bytes make malformed (RFC 9113
     /// §8.1.1).
-    fn poll_announced(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_announced(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         if let Some(trailers) = self.trailers.take() {
             return Poll::Ready(Some(Ok(Frame::trailers(*trailers))));
         }
@@ -411,7 +453,9 @@ impl Coming {
                 Ok(_) if self.last.is_some() => {}
                 Ok(data) => return Poll::Ready(Some(Ok(Frame::data(data)))),
                 Err(frame) => {
-                    let Some(last) = self.last.take() else { return Poll::Ready(Some(Ok(frame))) };
+                    let Some(last) = self.last.take() else {
+                        return Poll::Ready(Some(Ok(frame)));
+                    };
                     self.trailers = frame.into_trailers().ok().map(Box::new);
                     return Poll::Ready(Some(Ok(Frame::data(last))));
                 }
@@ -421,7 +465,9 @@ impl Coming {
     }
 
     fn has_room_for(&mut self, frame: &Frame<Bytes>) -> bool {
-        let left = self.room.checked_sub(frame.data_ref().map_or(0, |piece| piece.len() as u64));
+        let left = self
+            .room
+            .checked_sub(frame.data_ref().map_or(0, |piece| piece.len() as u64));
         self.room = left.unwrap_or(0);
         left.is_some()
     }
@@ -430,7 +476,9 @@ impl Coming {
 /// Reads and drops the rest of a body that got an answer before, for [`limits::LINGER`].
 pub(crate) fn linger(mut body: impl Body<Data = Bytes> + Send + Unpin + 'static) {
     tokio::spawn(async move {
-        let rest = async { while let Some(Ok(_)) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {} };
+        let rest = async {
+            while let Some(Ok(_)) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {}
+        };
         // Otherwise the end of the connection has the rest.
         let _ = tokio::time::timeout(limits::LINGER, rest).await;
     });
@@ -440,7 +488,10 @@ impl Body for Upload {
     type Data = Bytes;
     type Error = BodyError;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = self.get_mut();
         let frame = match this {
             Upload::Coming(shared) => {
@@ -452,7 +503,9 @@ impl Body for Upload {
                 coming.was_sent = true;
                 frame
             }
-            Upload::Whole(bytes) => return Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Upload::Whole(bytes) => {
+                return Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes))));
+            }
             Upload::Buffered(buffered) => return buffered.poll_frame(cx),
         };
         if matches!(&frame, Some(Err(error)) if error.is_too_large()) {
@@ -472,7 +525,9 @@ impl Body for Upload {
     fn size_hint(&self) -> SizeHint {
         match self {
             Upload::Coming(shared) => shared.lock().size_hint(),
-            Upload::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+            Upload::Whole(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
             Upload::Buffered(buffered) => buffered.size_hint(),
         }
     }

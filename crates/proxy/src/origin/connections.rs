@@ -92,7 +92,11 @@ impl Failed {
             UpstreamFailure::Malformed => ConnectionVerdict::Broken,
             _ => ConnectionVerdict::Failed,
         };
-        Failed { failure, reason: reason.into(), verdict }
+        Failed {
+            failure,
+            reason: reason.into(),
+            verdict,
+        }
     }
 }
 
@@ -113,9 +117,19 @@ impl Server {
 
     fn with(address: Address, timeouts: Timeouts, headers: HeaderLimits) -> Server {
         let idle = (0..limits::THREADS).map(|_| Mutex::default()).collect();
-        let http2 = (0..limits::THREADS).map(|_| Http2Connections::default()).collect();
+        let http2 = (0..limits::THREADS)
+            .map(|_| Http2Connections::default())
+            .collect();
         let (protocol, has_chosen_http1) = (OriginProtocol::Http1, AtomicBool::new(false));
-        Server { address, protocol, has_chosen_http1, timeouts, headers, idle, http2 }
+        Server {
+            address,
+            protocol,
+            has_chosen_http1,
+            timeouts,
+            headers,
+            idle,
+            http2,
+        }
     }
 
     /// Sets the protocol of its connections.
@@ -128,7 +142,10 @@ impl Server {
     /// Returns the same server at one address of its name, without connections.
     pub(crate) fn at(&self, address: IpAddr) -> Server {
         let server = Server::with(self.address.at(address), self.timeouts, self.headers);
-        Server { protocol: self.protocol, ..server }
+        Server {
+            protocol: self.protocol,
+            ..server
+        }
     }
 
     /// Returns true if this is the same server, with the same settings.
@@ -174,9 +191,14 @@ impl Server {
             };
             let (body_end, answered) = (request.body_mut().watch_end(), request.body().answered());
             let waited = match &mut channel {
-                Channel::Http1(sender) => self.within(sender.try_send_request(request), body_end).await,
+                Channel::Http1(sender) => {
+                    self.within(sender.try_send_request(request), body_end)
+                        .await
+                }
                 Channel::Http2(stream) => {
-                    let waited = Box::pin(self.within(stream.sender.try_send_request(request), body_end)).await;
+                    let waited =
+                        Box::pin(self.within(stream.sender.try_send_request(request), body_end))
+                            .await;
                     if waited.is_err() {
                         stream.retire();
                     }
@@ -194,20 +216,35 @@ impl Server {
                     // Nor after a change of protocol.
                     let is_http = response.status() != StatusCode::SWITCHING_PROTOCOLS;
                     let ends_by_flag = matches!(channel, Channel::Http2(_));
-                    let lease = (is_http && !is_held).then(|| Lease { channel, server: Arc::clone(self) });
+                    let lease = (is_http && !is_held).then(|| Lease {
+                        channel,
+                        server: Arc::clone(self),
+                    });
                     return Ok(response.map(|body| ReceivedBody::new(body, ends_by_flag, lease)));
                 }
                 // A new connection fails for a reason of its own; a kept one perhaps because the
                 // server has just closed it.
                 Err(mut error) => match error.take_message() {
                     Some(unsent) if !is_fresh => request = unsent,
-                    None if refused < limits::REFUSED && origin_http2::is_unprocessed(error.error()) => {
-                        let body = if is_whole { Some(Upload::empty()) } else { start.and_then(UploadStart::again) };
-                        let Some(body) = body else { return Err(classify(error.error(), end)) };
+                    None if refused < limits::REFUSED
+                        && origin_http2::is_unprocessed(error.error()) =>
+                    {
+                        let body = if is_whole {
+                            Some(Upload::empty())
+                        } else {
+                            start.and_then(UploadStart::again)
+                        };
+                        let Some(body) = body else {
+                            return Err(classify(error.error(), end));
+                        };
                         (request, refused) = (again(), refused + 1);
                         *request.body_mut() = body;
                     }
-                    None if !is_fresh && failed_at.is_none() && may_repeat && is_unreachable(error.error()) => {
+                    None if !is_fresh
+                        && failed_at.is_none()
+                        && may_repeat
+                        && is_unreachable(error.error()) =>
+                    {
                         (request, failed_at) = (again(), Some(Instant::now()));
                     }
                     _ => return Err(classify(error.error(), end)),
@@ -224,12 +261,17 @@ impl Server {
                     origin_http2::adapt_back(request);
                 }
                 // Without this field, hyper would send a GET without its body.
-                let is_chunked = !request.body().is_end_stream() && request.body().size_hint().exact().is_none();
+                let is_chunked =
+                    !request.body().is_end_stream() && request.body().size_hint().exact().is_none();
                 if is_chunked && matches!(*request.method(), Method::GET | Method::HEAD) {
-                    request.headers_mut().insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+                    request
+                        .headers_mut()
+                        .insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
                 }
             }
-            Channel::Http2(_) => origin_http2::adapt(request, self.address.is_secure(), &self.address.authority),
+            Channel::Http2(_) => {
+                origin_http2::adapt(request, self.address.is_secure(), &self.address.authority)
+            }
         }
     }
 
@@ -239,7 +281,11 @@ impl Server {
             return Ok(());
         }
         let (failure, verdict) = (UpstreamFailure::HeadTooLarge, ConnectionVerdict::Answered);
-        Err(Failed { failure, reason: "the head of its response is too large".to_owned(), verdict })
+        Err(Failed {
+            failure,
+            reason: "the head of its response is too large".to_owned(),
+            verdict,
+        })
     }
 
     /// Waits for the response: `origin_response` from the end of the request's body, however long
@@ -262,15 +308,25 @@ impl Server {
             }
         }
         let time = self.timeouts.origin_response;
-        let late = |_| Failed::new(UpstreamFailure::TimedOut, format!("no response within {time:?}"));
-        timeout(time, sent).await.map(|sent| (sent, Some(end))).map_err(late)
+        let late = |_| {
+            Failed::new(
+                UpstreamFailure::TimedOut,
+                format!("no response within {time:?}"),
+            )
+        };
+        timeout(time, sent)
+            .await
+            .map(|sent| (sent, Some(end)))
+            .map_err(late)
     }
 
     /// Closes connections that were idle for `origin_keepalive`, or of HTTP/2 for
     /// [`limits::ORIGIN_HTTP2_IDLE`].
     pub fn sweep(&self) {
         for idle in &self.idle {
-            lock(idle).retain(|one| !one.sender.is_closed() && one.since.elapsed() < self.timeouts.origin_keepalive);
+            lock(idle).retain(|one| {
+                !one.sender.is_closed() && one.since.elapsed() < self.timeouts.origin_keepalive
+            });
         }
         self.http2.iter().for_each(Http2Connections::sweep);
     }
@@ -288,23 +344,38 @@ impl Server {
             && !sender.is_closed()
             && let Ok(place) = IDLE.try_acquire()
         {
-            idle.push(Idle { sender, since: Instant::now(), _place: place });
+            idle.push(Idle {
+                sender,
+                since: Instant::now(),
+                _place: place,
+            });
         }
     }
 
     /// Returns a connection for one request, and whether it is new. `failed_at`: only one that was
     /// opened later.
-    async fn channel(&self, only_http1: bool, failed_at: Option<Instant>) -> Result<(Channel, bool), Failed> {
+    async fn channel(
+        &self,
+        only_http1: bool,
+        failed_at: Option<Instant>,
+    ) -> Result<(Channel, bool), Failed> {
         if !only_http1 && self.may_speak_http2() {
             return Box::pin(self.http2_channel(failed_at)).await;
         }
-        match if failed_at.is_none() { self.take() } else { None } {
+        match if failed_at.is_none() {
+            self.take()
+        } else {
+            None
+        } {
             Some(sender) => Ok((Channel::Http1(sender), false)),
             // Boxed, because it is rare and a handshake's state would make every request's as
             // large.
             None => match Box::pin(self.connect(false)).await? {
                 Fresh::Http1(sender) => Ok((Channel::Http1(sender), true)),
-                Fresh::Http2(_) => Err(Failed::new(UpstreamFailure::Malformed, "it speaks HTTP/2, unasked")),
+                Fresh::Http2(_) => Err(Failed::new(
+                    UpstreamFailure::Malformed,
+                    "it speaks HTTP/2, unasked",
+                )),
             },
         }
     }
@@ -313,7 +384,9 @@ impl Server {
         match self.protocol {
             OriginProtocol::Http1 => false,
             OriginProtocol::Http2 => true,
-            OriginProtocol::Auto => self.address.is_secure() && !self.has_chosen_http1.load(Ordering::Relaxed),
+            OriginProtocol::Auto => {
+                self.address.is_secure() && !self.has_chosen_http1.load(Ordering::Relaxed)
+            }
         }
     }
 
@@ -347,10 +420,17 @@ impl Server {
 
     async fn connect(&self, may_negotiate: bool) -> Result<Fresh, Failed> {
         let time = self.timeouts.origin_connect;
-        let late = |_| Failed::new(UpstreamFailure::Unreachable, format!("no connection within {time:?}"));
-        let unreachable = |error: io::Error| Failed::new(UpstreamFailure::Unreachable, error.to_string());
+        let late = |_| {
+            Failed::new(
+                UpstreamFailure::Unreachable,
+                format!("no connection within {time:?}"),
+            )
+        };
+        let unreachable =
+            |error: io::Error| Failed::new(UpstreamFailure::Unreachable, error.to_string());
         let opened = async {
-            let stream = SendTimeout::new(self.address.open(time).await?, self.timeouts.origin_send);
+            let stream =
+                SendTimeout::new(self.address.open(time).await?, self.timeouts.origin_send);
             let (stream, negotiated) = self.address.secure(stream, may_negotiate).await?;
             let is_http2 = match (self.address.is_secure(), self.protocol) {
                 _ if !may_negotiate => false,
@@ -366,7 +446,10 @@ impl Server {
                 false => Fresh::Http1(speak(stream, &self.headers).await?),
             })
         };
-        timeout(time, opened).await.map_err(late)?.map_err(unreachable)
+        timeout(time, opened)
+            .await
+            .map_err(late)?
+            .map_err(unreachable)
     }
 }
 
@@ -383,15 +466,23 @@ enum Channel {
 }
 
 /// The connection runs by itself until either side ends it.
-async fn speak(stream: Box<dyn Connected>, headers: &HeaderLimits) -> io::Result<SendRequest<Upload>> {
+async fn speak(
+    stream: Box<dyn Connected>,
+    headers: &HeaderLimits,
+) -> io::Result<SendRequest<Upload>> {
     let mut http1 = http1::Builder::new();
     // RFC 9112 §5.1: a proxy removes a blank before the colon from a response.
     http1.allow_spaces_after_header_name_in_responses(true);
-    http1.max_buf_size(headers.buffer()).max_header_size(headers.bytes());
+    http1
+        .max_buf_size(headers.buffer())
+        .max_header_size(headers.bytes());
     if let Some(fields) = headers.fields_to_set() {
         http1.max_headers(fields);
     }
-    let (sender, connection) = http1.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
+    let (sender, connection) = http1
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(io::Error::other)?;
     tokio::spawn(async move {
         // A request that waits for a response gets the error.
         let _ = connection.with_upgrades().await;
@@ -434,7 +525,11 @@ impl ReceivedBody {
         if body.is_end_stream() {
             lease.take().into_iter().for_each(Lease::give_back);
         }
-        ReceivedBody { body, ends_by_flag, lease: lease.map(Box::new) }
+        ReceivedBody {
+            body,
+            ends_by_flag,
+            lease: lease.map(Box::new),
+        }
     }
 }
 
@@ -442,7 +537,10 @@ impl Body for ReceivedBody {
     type Data = Bytes;
     type Error = BodyError;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = self.get_mut();
         let frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
         let at_end = frame.is_none() || this.body.is_end_stream() && matches!(frame, Some(Ok(_)));
@@ -452,7 +550,11 @@ impl Body for ReceivedBody {
         if frame.is_none() && this.ends_by_flag && !this.body.is_end_stream() {
             return Poll::Ready(Some(Err(BodyError::new("the stream was reset"))));
         }
-        Poll::Ready(frame.map(|frame| frame.map(without_forbidden_trailers).map_err(BodyError::new)))
+        Poll::Ready(frame.map(|frame| {
+            frame
+                .map(without_forbidden_trailers)
+                .map_err(BodyError::new)
+        }))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -468,17 +570,36 @@ impl Body for ReceivedBody {
 /// only one that is taken off again (RFC 9112 §6.1): clients would not know of the other.
 fn normalise_framing(headers: &mut HeaderMap) -> Result<(), Failed> {
     let mut codings = headers.get_all(TRANSFER_ENCODING).into_iter();
-    let is_chunked =
-        codings.next().is_none_or(|coding| coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"));
+    let is_chunked = codings.next().is_none_or(|coding| {
+        coding
+            .as_bytes()
+            .trim_ascii()
+            .eq_ignore_ascii_case(b"chunked")
+    });
     if !is_chunked || codings.next().is_some() {
-        return Err(Failed::new(UpstreamFailure::Malformed, "its transfer coding is not just chunked"));
+        return Err(Failed::new(
+            UpstreamFailure::Malformed,
+            "its transfer coding is not just chunked",
+        ));
     }
     // hyper has compared them if there are several.
-    let Some(length) = headers.get(CONTENT_LENGTH) else { return Ok(()) };
-    let first = length.as_bytes().split(|byte| *byte == b',').next().unwrap_or_default().trim_ascii();
-    let number: Option<u64> = str::from_utf8(first).ok().and_then(|digits| digits.parse().ok());
+    let Some(length) = headers.get(CONTENT_LENGTH) else {
+        return Ok(());
+    };
+    let first = length
+        .as_bytes()
+        .split(|byte| *byte == b',')
+        .next()
+        .unwrap_or_default()
+        .trim_ascii();
+    let number: Option<u64> = str::from_utf8(first)
+        .ok()
+        .and_then(|digits| digits.parse().ok());
     let Some(number) = number.filter(|_| first.iter().all(u8::is_ascii_digit)) else {
-        return Err(Failed::new(UpstreamFailure::Malformed, "its length is no number"));
+        return Err(Failed::new(
+            UpstreamFailure::Malformed,
+            "its length is no number",
+        ));
     };
     let is_plain = first.len() == length.len() && (first == b"0" || first[0] != b'0');
     if !is_plain || headers.get_all(CONTENT_LENGTH).into_iter().nth(1).is_some() {
@@ -491,10 +612,14 @@ fn normalise_framing(headers: &mut HeaderMap) -> Result<(), Failed> {
 /// about the server: a server may close a connection on which a slow client sends nothing. `end`:
 /// how the body ended, if it did.
 fn classify(error: &hyper::Error, end: Option<UploadEnd>) -> Failed {
-    let reason = causes(error).map(ToString::to_string).collect::<Vec<_>>().join(": ");
+    let reason = causes(error)
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(": ");
     let http2 = origin_http2::http2_error(error);
     let is_late = |error: &io::Error| error.kind() == io::ErrorKind::TimedOut;
-    let timed_out = |cause: &(dyn Error + 'static)| cause.downcast_ref::<io::Error>().is_some_and(is_late);
+    let timed_out =
+        |cause: &(dyn Error + 'static)| cause.downcast_ref::<io::Error>().is_some_and(is_late);
     let upload = causes(error).find_map(|cause| cause.downcast_ref::<BodyError>());
     // HTTP/2 resets its stream after that, and has no cause.
     let upload = upload.map(BodyError::failure).or(match end {
@@ -506,17 +631,26 @@ fn classify(error: &hyper::Error, end: Option<UploadEnd>) -> Failed {
     } else if origin_http2::is_unprocessed(error) {
         // It ends its connections as it may, or has too much to do.
         (UpstreamFailure::Unreachable, ConnectionVerdict::Nothing)
-    } else if causes(error).any(timed_out) || http2.and_then(h2::Error::get_io).is_some_and(is_late) {
+    } else if causes(error).any(timed_out) || http2.and_then(h2::Error::get_io).is_some_and(is_late)
+    {
         (UpstreamFailure::TimedOut, ConnectionVerdict::Failed)
     } else if error.is_parse_too_large() {
         (UpstreamFailure::HeadTooLarge, ConnectionVerdict::Answered)
     } else if error.is_parse() || http2.is_some_and(h2::Error::is_library) {
         (UpstreamFailure::Malformed, ConnectionVerdict::Broken)
     } else {
-        let verdict = if end.is_some() { ConnectionVerdict::Broken } else { ConnectionVerdict::Nothing };
+        let verdict = if end.is_some() {
+            ConnectionVerdict::Broken
+        } else {
+            ConnectionVerdict::Nothing
+        };
         (UpstreamFailure::Unreachable, verdict)
     };
-    Failed { failure, reason, verdict }
+    Failed {
+        failure,
+        reason,
+        verdict,
+    }
 }
 
 fn is_unreachable(error: &hyper::Error) -> bool {
@@ -525,7 +659,9 @@ fn is_unreachable(error: &hyper::Error) -> bool {
 
 fn causes(error: &hyper::Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
     let first: &(dyn Error + 'static) = error;
-    std::iter::successors(Some(first), |error: &&(dyn Error + 'static)| (*error).source())
+    std::iter::successors(Some(first), |error: &&(dyn Error + 'static)| {
+        (*error).source()
+    })
 }
 
 #[cfg(test)]
@@ -557,7 +693,9 @@ mod tests {
     async fn who_says_nothing_to_a_connection_is_not_there_and_another_may_be_asked() {
         let socket = || Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
         let listener = socket();
-        listener.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+        listener
+            .bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into())
+            .unwrap();
         listener.listen(0).unwrap();
         let address = listener.local_addr().unwrap();
         // No process accepts: the queue is soon full, and further connections get no answer.
@@ -566,9 +704,16 @@ mod tests {
             socket.set_nonblocking(true).unwrap();
             let _ = socket.connect(&address);
         }
-        let asked = server(address.as_socket().unwrap()).ask(nothing(), nothing).await;
+        let asked = server(address.as_socket().unwrap())
+            .ask(nothing(), nothing)
+            .await;
         let failed = asked.err().unwrap();
-        assert_eq!(failed.failure, UpstreamFailure::Unreachable, "{}", failed.reason);
+        assert_eq!(
+            failed.failure,
+            UpstreamFailure::Unreachable,
+            "{}",
+            failed.reason
+        );
     }
 
     /// Failure: every request costs a handshake; a connection that the server has closed fails the
@@ -584,7 +729,10 @@ mod tests {
                 let (mut stream, _) = listener.accept().await.unwrap();
                 for _ in 0..responses {
                     let _ = stream.read(&mut buffer).await.unwrap();
-                    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi").await.unwrap();
+                    stream
+                        .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi")
+                        .await
+                        .unwrap();
                 }
                 if connections == 2 {
                     // Still open when the test looks.
@@ -594,8 +742,16 @@ mod tests {
             unreachable!()
         });
         for _ in 0..3 {
-            let mut body = server.ask(nothing(), nothing).await.ok().unwrap().into_body();
-            while std::future::poll_fn(|cx| std::pin::Pin::new(&mut body).poll_frame(cx)).await.is_some() {}
+            let mut body = server
+                .ask(nothing(), nothing)
+                .await
+                .ok()
+                .unwrap()
+                .into_body();
+            while std::future::poll_fn(|cx| std::pin::Pin::new(&mut body).poll_frame(cx))
+                .await
+                .is_some()
+            {}
             drop(body);
             // The other side may close meanwhile.
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -622,7 +778,10 @@ mod tests {
             for _ in 0..2 {
                 let (mut stream, _) = listener.accept().await.unwrap();
                 let _ = stream.read(&mut buffer).await.unwrap();
-                stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+                stream
+                    .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+                    .await
+                    .unwrap();
                 requests += 1 + usize::from(stream.read(&mut buffer).await.unwrap() > 0);
             }
             requests

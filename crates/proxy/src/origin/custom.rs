@@ -23,7 +23,8 @@ pub trait Origin: fmt::Debug + Send + Sync {
 }
 
 /// The future of [`Origin::ask`].
-pub type OriginFuture<'a> = Pin<Box<dyn Future<Output = Result<Response<OriginBody>, UpstreamFailure>> + Send + 'a>>;
+pub type OriginFuture<'a> =
+    Pin<Box<dyn Future<Output = Result<Response<OriginBody>, UpstreamFailure>> + Send + 'a>>;
 
 /// A request to an [`Origin`].
 pub struct OriginRequest {

@@ -66,22 +66,36 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connected for S {}
 impl Address {
     /// Reads a URI. `None` if it names no server, or needs a `trust` that is missing.
     pub(crate) fn new(uri: &Uri, trust: Option<&Arc<ClientConfig>>) -> Option<Address> {
-        let authority = uri.authority().filter(|authority| !authority.as_str().contains('@'))?.clone();
+        let authority = uri
+            .authority()
+            .filter(|authority| !authority.as_str().contains('@'))?
+            .clone();
         if uri.query().is_some() {
             return None;
         }
         let host = authority.host();
-        let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host).to_owned();
+        let host = host
+            .strip_prefix('[')
+            .and_then(|host| host.strip_suffix(']'))
+            .unwrap_or(host)
+            .to_owned();
         let scheme = uri.scheme()?;
         let (target, path) = if scheme.as_str() == "unix" {
             let (socket, path) = uri.path().split_once(":/").unwrap_or((uri.path(), ""));
             (Target::Unix(PathBuf::from(socket)), path)
         } else {
             let port = if scheme == &Scheme::HTTPS { 443 } else { 80 };
-            (Target::Tcp(host.clone(), authority.port_u16().unwrap_or(port)), uri.path())
+            (
+                Target::Tcp(host.clone(), authority.port_u16().unwrap_or(port)),
+                uri.path(),
+            )
         };
         let path = path.trim_matches('/');
-        let prefix = if path.is_empty() { String::new() } else { format!("/{path}") };
+        let prefix = if path.is_empty() {
+            String::new()
+        } else {
+            format!("/{path}")
+        };
         let name = match &target {
             Target::Unix(socket) if prefix.is_empty() => format!("unix:{}", socket.display()),
             Target::Unix(socket) => format!("unix:{}:{prefix}", socket.display()),
@@ -90,12 +104,22 @@ impl Address {
         let tls = match scheme {
             scheme if scheme == &Scheme::HTTPS => {
                 let connector = TlsConnector::from(Arc::clone(trust?));
-                Some(Tls { name: ServerName::try_from(host).ok()?, http1: connector.clone(), negotiating: connector })
+                Some(Tls {
+                    name: ServerName::try_from(host).ok()?,
+                    http1: connector.clone(),
+                    negotiating: connector,
+                })
             }
             scheme if scheme == &Scheme::HTTP || scheme.as_str() == "unix" => None,
             _ => return None,
         };
-        Some(Address { name, authority, prefix, target, tls })
+        Some(Address {
+            name,
+            authority,
+            prefix,
+            target,
+            tls,
+        })
     }
 
     /// Sets what TLS offers besides HTTP/1.1.
@@ -118,7 +142,8 @@ impl Address {
         if self.prefix.is_empty() || !target.as_str().starts_with('/') {
             return target.clone();
         }
-        PathAndQuery::try_from(format!("{}{target}", self.prefix)).unwrap_or_else(|_| target.clone())
+        PathAndQuery::try_from(format!("{}{target}", self.prefix))
+            .unwrap_or_else(|_| target.clone())
     }
 
     /// Returns true if connections use TLS.
@@ -129,7 +154,12 @@ impl Address {
     /// Returns true if both lead to the same server.
     pub(crate) fn is_same(&self, other: &Address) -> bool {
         (&self.name, &self.authority, &self.target, self.is_secure())
-            == (&other.name, &other.authority, &other.target, other.is_secure())
+            == (
+                &other.name,
+                &other.authority,
+                &other.target,
+                other.is_secure(),
+            )
     }
 
     /// Returns the name that has to be resolved for a connection: none for an address or a socket.
@@ -142,9 +172,15 @@ impl Address {
 
     /// Returns the same server at one address of its name. TLS verifies the name.
     pub(crate) fn at(&self, address: IpAddr) -> Address {
-        let Target::Tcp(_, port) = self.target else { return self.clone() };
+        let Target::Tcp(_, port) = self.target else {
+            return self.clone();
+        };
         let name = format!("{}{}", SocketAddr::new(address, port), self.prefix);
-        Address { name, target: Target::Tcp(address.to_string(), port), ..self.clone() }
+        Address {
+            name,
+            target: Target::Tcp(address.to_string(), port),
+            ..self.clone()
+        }
     }
 
     /// Opens a connection, before TLS.
@@ -152,7 +188,9 @@ impl Address {
         match &self.target {
             Target::Unix(socket) => Ok(Box::new(UnixStream::connect(socket).await?)),
             Target::Tcp(host, port) => {
-                let addresses: Vec<_> = tokio::net::lookup_host((host.as_str(), *port)).await?.collect();
+                let addresses: Vec<_> = tokio::net::lookup_host((host.as_str(), *port))
+                    .await?
+                    .collect();
                 let stream = first_of(&addresses, time).await?;
                 stream.set_nodelay(true)?;
                 Ok(Box::new(stream))
@@ -166,8 +204,14 @@ impl Address {
         stream: impl Connected + 'static,
         may_negotiate: bool,
     ) -> io::Result<(Box<dyn Connected>, Option<Vec<u8>>)> {
-        let Some(tls) = &self.tls else { return Ok((Box::new(stream), None)) };
-        let connector = if may_negotiate { &tls.negotiating } else { &tls.http1 };
+        let Some(tls) = &self.tls else {
+            return Ok((Box::new(stream), None));
+        };
+        let connector = if may_negotiate {
+            &tls.negotiating
+        } else {
+            &tls.http1
+        };
         let stream = connector.connect(tls.name.clone(), stream).await?;
         let negotiated = stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);
         Ok((Box::new(stream), negotiated))
@@ -189,7 +233,11 @@ async fn first_of(addresses: &[SocketAddr], time: Duration) -> io::Result<TcpStr
             attempts.spawn(TcpStream::connect(*address));
         }
         // The last address has the rest of the time, which the caller bounds.
-        let attempt_time = if next.is_some() && left.len() > 0 { pause } else { time };
+        let attempt_time = if next.is_some() && left.len() > 0 {
+            pause
+        } else {
+            time
+        };
         match timeout(attempt_time, attempts.join_next()).await {
             Ok(Some(Ok(Ok(stream)))) => return Ok(stream),
             Ok(Some(Ok(Err(error)))) => failed = error,
@@ -210,7 +258,9 @@ mod tests {
     #[tokio::test]
     async fn an_address_that_does_not_answer_costs_a_moment() {
         let silent = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-        silent.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+        silent
+            .bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into())
+            .unwrap();
         silent.listen(0).unwrap();
         let nowhere = silent.local_addr().unwrap().as_socket().unwrap();
         let waiting = [(); 8].map(|()| Socket::new(Domain::IPV4, Type::STREAM, None).unwrap());
@@ -218,15 +268,33 @@ mod tests {
             socket.set_nonblocking(true).unwrap();
             let _ = socket.connect(&nowhere.into());
         }
-        let refusing = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        let refusing = tokio::net::TcpListener::bind("127.0.0.1:0")
+            .await
+            .unwrap()
+            .local_addr()
+            .unwrap();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let good = listener.local_addr().unwrap();
-        for addresses in [&[nowhere, good][..], &[refusing, good], &[nowhere, refusing, good], &[good, nowhere]] {
-            let found = first_of(addresses, limits::CONNECT).await.unwrap().peer_addr().unwrap();
+        for addresses in [
+            &[nowhere, good][..],
+            &[refusing, good],
+            &[nowhere, refusing, good],
+            &[good, nowhere],
+        ] {
+            let found = first_of(addresses, limits::CONNECT)
+                .await
+                .unwrap()
+                .peer_addr()
+                .unwrap();
             assert_eq!(found, good, "{addresses:?}");
         }
-        let error = first_of(&[refusing, refusing], limits::CONNECT).await.unwrap_err();
+        let error = first_of(&[refusing, refusing], limits::CONNECT)
+            .await
+            .unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
-        assert_eq!(first_of(&[], limits::CONNECT).await.unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(
+            first_of(&[], limits::CONNECT).await.unwrap_err().kind(),
+            io::ErrorKind::NotFound
+        );
     }
 }

@@ -67,7 +67,10 @@ type Answer = Result<(Vec<IpAddr>, Duration), String>;
 impl Dns {
     /// `servers`: the name servers; none: those of the system.
     pub(crate) fn new(servers: Vec<SocketAddr>) -> Dns {
-        Dns { servers, last: Mutex::default() }
+        Dns {
+            servers,
+            last: Mutex::default(),
+        }
     }
 
     /// Returns the name servers; none: those of the system.
@@ -95,14 +98,19 @@ impl Dns {
         let (dns, of_hosts) = (Arc::clone(self), name.clone());
         // The files may be large, such as a list of blocked hosts.
         let read = tokio::task::spawn_blocking(move || (hosts_file(of_hosts), dns.resolver()));
-        let (from_hosts, resolver) = read.await.map_err(|error| NotFound::Failed(error.to_string()))?;
+        let (from_hosts, resolver) = read
+            .await
+            .map_err(|error| NotFound::Failed(error.to_string()))?;
         if let Some(found) = from_hosts {
             return Ok(found);
         }
         let resolver = resolver.map_err(failed)?;
         let names = names(&name, &resolver.search, resolver.dots);
         let hickory = &resolver.hickory;
-        first_found(&names, |name, kind| async move { answer(hickory.lookup(name, kind).await) }).await
+        first_found(&names, |name, kind| async move {
+            answer(hickory.lookup(name, kind).await)
+        })
+        .await
     }
 
     /// Returns the resolver of the last resolution, or a new one if the file has changed.
@@ -124,9 +132,15 @@ impl Dns {
             (search, _) => search.to_vec(),
         };
         let dots = options.ndots;
-        let mut builder = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
+        let mut builder =
+            TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
         *builder.options_mut() = options;
-        let resolver = Arc::new(Resolver { file, hickory: builder.build()?, search, dots });
+        let resolver = Arc::new(Resolver {
+            file,
+            hickory: builder.build()?,
+            search,
+            dots,
+        });
         *last = Some(Arc::clone(&resolver));
         Ok(resolver)
     }
@@ -163,7 +177,12 @@ async fn first_found<A: Future<Output = Answer>>(
     for (name, left) in names.iter().zip((1..=names.len()).rev()) {
         let now = Instant::now();
         let part = end.saturating_duration_since(now) / u32::try_from(left).unwrap_or(u32::MAX);
-        let (v4, v6) = both(ask(name.clone(), RecordType::A), ask(name.clone(), RecordType::AAAA), now + part).await;
+        let (v4, v6) = both(
+            ask(name.clone(), RecordType::A),
+            ask(name.clone(), RecordType::AAAA),
+            now + part,
+        )
+        .await;
         match found(v4, v6) {
             Err(NotFound::NoAddress) => {}
             Err(failed) => result = Err(failed),
@@ -175,7 +194,11 @@ async fn first_found<A: Future<Output = Answer>>(
 
 /// Waits for both answers until `end`; once one family has addresses, at most for
 /// [`limits::OTHER_FAMILY`] more.
-async fn both(v4: impl Future<Output = Answer>, v6: impl Future<Output = Answer>, end: Instant) -> (Answer, Answer) {
+async fn both(
+    v4: impl Future<Output = Answer>,
+    v6: impl Future<Output = Answer>,
+    end: Instant,
+) -> (Answer, Answer) {
     let (mut v4, mut v6, mut end) = (pin!(v4), pin!(v6), pin!(sleep_until(end)));
     let (mut of_v4, mut of_v6) = (None, None);
     while of_v4.is_none() || of_v6.is_none() {
@@ -201,7 +224,10 @@ fn config(servers: &[SocketAddr]) -> Result<(ResolverConfig, ResolverOpts), NetE
     }
     let server = |address: &SocketAddr| {
         let mut server = NameServerConfig::udp_and_tcp(address.ip());
-        server.connections.iter_mut().for_each(|connection| connection.port = address.port());
+        server
+            .connections
+            .iter_mut()
+            .for_each(|connection| connection.port = address.port());
         server
     };
     let config = ResolverConfig::from_parts(None, Vec::new(), servers.iter().map(server).collect());
@@ -212,16 +238,32 @@ fn config(servers: &[SocketAddr]) -> Result<(ResolverConfig, ResolverOpts), NetE
 fn hosts_file(mut name: Name) -> Option<Found> {
     let hosts = Hosts::from_system().ok()?;
     name.set_fqdn(true);
-    let of = |kind| hosts.lookup_static_host(&Query::query(name.clone(), kind)).map(|lookup| addresses(&lookup));
-    let (v4, v6) = (of(RecordType::A).unwrap_or_default(), of(RecordType::AAAA).unwrap_or_default());
+    let of = |kind| {
+        hosts
+            .lookup_static_host(&Query::query(name.clone(), kind))
+            .map(|lookup| addresses(&lookup))
+    };
+    let (v4, v6) = (
+        of(RecordType::A).unwrap_or_default(),
+        of(RecordType::AAAA).unwrap_or_default(),
+    );
     let is_there = !v4.is_empty() || !v6.is_empty();
-    is_there.then_some(Found { v4: Some(v4), v6: Some(v6), ttl: limits::RESOLVED_LONGEST })
+    is_there.then_some(Found {
+        v4: Some(v4),
+        v6: Some(v6),
+        ttl: limits::RESOLVED_LONGEST,
+    })
 }
 
 fn answer(answer: Result<Lookup, NetError>) -> Answer {
     match answer {
         Ok(lookup) => {
-            let ttl = lookup.answers().iter().map(|record| record.ttl).min().unwrap_or(0);
+            let ttl = lookup
+                .answers()
+                .iter()
+                .map(|record| record.ttl)
+                .min()
+                .unwrap_or(0);
             Ok((addresses(&lookup), Duration::from_secs(ttl.into())))
         }
         Err(error) if error.is_no_records_found() => Ok((Vec::new(), Duration::ZERO)),
@@ -230,7 +272,9 @@ fn answer(answer: Result<Lookup, NetError>) -> Answer {
 }
 
 fn has_addresses(answer: &Answer) -> bool {
-    answer.as_ref().is_ok_and(|(addresses, _)| !addresses.is_empty())
+    answer
+        .as_ref()
+        .is_ok_and(|(addresses, _)| !addresses.is_empty())
 }
 
 fn found(v4: Answer, v6: Answer) -> Result<Found, NotFound> {
@@ -239,12 +283,22 @@ fn found(v4: Answer, v6: Answer) -> Result<Found, NotFound> {
         // A family that was not told is asked for again soon.
         Err(_) => Some(limits::RESOLVE_AGAIN),
     };
-    let ttl = [&v4, &v6].into_iter().filter_map(ttl).min().unwrap_or_default();
+    let ttl = [&v4, &v6]
+        .into_iter()
+        .filter_map(ttl)
+        .min()
+        .unwrap_or_default();
     if !has_addresses(&v4) && !has_addresses(&v6) {
-        return Err(v4.and(v6).map_or_else(NotFound::Failed, |_| NotFound::NoAddress));
+        return Err(v4
+            .and(v6)
+            .map_or_else(NotFound::Failed, |_| NotFound::NoAddress));
     }
     let family = |answer: Answer| answer.ok().map(|(addresses, _)| addresses);
-    Ok(Found { v4: family(v4), v6: family(v6), ttl })
+    Ok(Found {
+        v4: family(v4),
+        v6: family(v6),
+        ttl,
+    })
 }
 
 fn addresses(lookup: &Lookup) -> Vec<IpAddr> {
@@ -253,7 +307,11 @@ fn addresses(lookup: &Lookup) -> Vec<IpAddr> {
         RData::AAAA(address) => Some(IpAddr::from(address.0)),
         _ => None,
     };
-    lookup.answers().iter().filter_map(|record| address(&record.data)).collect()
+    lookup
+        .answers()
+        .iter()
+        .filter_map(|record| address(&record.data))
+        .collect()
 }
 
 /// Returns true if this machine has a route to an address. Sends nothing.
@@ -262,7 +320,9 @@ fn has_route(address: IpAddr) -> bool {
         IpAddr::V4(_) => ([0; 4], 0).into(),
         IpAddr::V6(_) => ([0; 16], 0).into(),
     };
-    UdpSocket::bind(local).and_then(|socket| socket.connect((address, 80))).is_ok()
+    UdpSocket::bind(local)
+        .and_then(|socket| socket.connect((address, 80)))
+        .is_ok()
 }
 
 #[cfg(test)]
@@ -288,11 +348,20 @@ mod tests {
     fn names_of_a_search_list() {
         let search = [name("a.example"), name("b.example.")];
         let of = |host: &str, dots| -> Vec<String> {
-            names(&name(host), &search, dots).iter().map(ToString::to_string).collect()
+            names(&name(host), &search, dots)
+                .iter()
+                .map(ToString::to_string)
+                .collect()
         };
         assert_eq!(of("app", 1), ["app.a.example.", "app.b.example.", "app."]);
-        assert_eq!(of("app.ns", 1), ["app.ns.", "app.ns.a.example.", "app.ns.b.example."]);
-        assert_eq!(of("app.ns", 5), ["app.ns.a.example.", "app.ns.b.example.", "app.ns."]);
+        assert_eq!(
+            of("app.ns", 1),
+            ["app.ns.", "app.ns.a.example.", "app.ns.b.example."]
+        );
+        assert_eq!(
+            of("app.ns", 5),
+            ["app.ns.a.example.", "app.ns.b.example.", "app.ns."]
+        );
         assert_eq!(of("app.ns.", 5), ["app.ns."]);
         assert_eq!(of("localhost", 1)[0], "localhost.", "RFC 6761 section 6.3");
         assert_eq!(names(&name("app"), &[], 1), [name("app.")]);
@@ -307,13 +376,21 @@ mod tests {
             let all = &all;
             async move {
                 let ask = |asked: Name, _| async move {
-                    if asked == name(failing) { Err("SERVFAIL".to_owned()) } else { none() }
+                    if asked == name(failing) {
+                        Err("SERVFAIL".to_owned())
+                    } else {
+                        none()
+                    }
                 };
                 first_found(all, ask).await
             }
         };
         for failing in ["app.a.", "app.b.", "app."] {
-            assert_eq!(fails(failing).await, Err(NotFound::Failed("SERVFAIL".to_owned())), "{failing}");
+            assert_eq!(
+                fails(failing).await,
+                Err(NotFound::Failed("SERVFAIL".to_owned())),
+                "{failing}"
+            );
         }
         assert_eq!(fails("other.").await, Err(NotFound::NoAddress));
         // The first is silent: the others have their part of the time.
@@ -324,7 +401,11 @@ mod tests {
                 _ => none(),
             }
         };
-        let found = Found { v4: Some(one(1)), v6: Some(Vec::new()), ttl: Duration::from_secs(5) };
+        let found = Found {
+            v4: Some(one(1)),
+            v6: Some(Vec::new()),
+            ttl: Duration::from_secs(5),
+        };
         assert_eq!(first_found(&all, ask).await, Ok(found));
     }
 
@@ -334,14 +415,29 @@ mod tests {
     async fn silence_for_one_family() {
         for silent in [RecordType::A, RecordType::AAAA] {
             let ask = |_, kind| async move {
-                if kind == silent { pending().await } else { Ok((one(1), Duration::from_secs(30))) }
+                if kind == silent {
+                    pending().await
+                } else {
+                    Ok((one(1), Duration::from_secs(30)))
+                }
             };
             let begun = Instant::now();
             let result = first_found(&[name("app.")], ask).await.unwrap();
             assert!(begun.elapsed() < limits::RESOLVE, "by the paused clock");
             let told = Some(one(1));
-            let (v4, v6) = if silent == RecordType::A { (None, told) } else { (told, None) };
-            assert_eq!(result, Found { v4, v6, ttl: limits::RESOLVE_AGAIN });
+            let (v4, v6) = if silent == RecordType::A {
+                (None, told)
+            } else {
+                (told, None)
+            };
+            assert_eq!(
+                result,
+                Found {
+                    v4,
+                    v6,
+                    ttl: limits::RESOLVE_AGAIN
+                }
+            );
         }
         let silent = first_found(&[name("app.")], |_, _| pending()).await;
         assert!(matches!(silent, Err(NotFound::Failed(_))), "{silent:?}");

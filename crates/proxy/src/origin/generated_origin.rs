@@ -9,8 +9,8 @@
 use crate::base::limits;
 use crate::message::body::BodyError;
 use ::http::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED,
-    SET_COOKIE, TRANSFER_ENCODING, VARY,
+    ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_MODIFIED_SINCE, IF_NONE_MATCH,
+    LAST_MODIFIED, SET_COOKIE, TRANSFER_ENCODING, VARY,
 };
 use ::http::uri::PathAndQuery;
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
@@ -51,16 +51,31 @@ const BLOCK: usize = 64 * 1024;
 static TEXT: LazyLock<Bytes> = LazyLock::new(|| {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut stream = larder_units::Streams::new(1).stream("generated origin");
-    let letter = |at: usize, bits: u64| if at % 64 == 63 { b'\n' } else { ALPHABET[(bits >> 58) as usize] };
+    let letter = |at: usize, bits: u64| {
+        if at % 64 == 63 {
+            b'\n'
+        } else {
+            ALPHABET[(bits >> 58) as usize]
+        }
+    };
     let block: Vec<u8> = (0..BLOCK).map(|at| letter(at, stream.bits())).collect();
     Bytes::from([&block[..], &block[..]].concat())
 });
 
 /// Answers one request.
-pub(crate) async fn respond(method: &Method, target: &PathAndQuery, headers: &HeaderMap) -> Response<Content> {
+pub(crate) async fn respond(
+    method: &Method,
+    target: &PathAndQuery,
+    headers: &HeaderMap,
+) -> Response<Content> {
     if method != Method::GET && method != Method::HEAD {
-        let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "larder: the generated origin knows GET and HEAD\n");
-        response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        let mut response = text(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "larder: the generated origin knows GET and HEAD\n",
+        );
+        response
+            .headers_mut()
+            .insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         return response;
     }
     let response = match Object::parse(target) {
@@ -74,7 +89,11 @@ pub(crate) async fn respond(method: &Method, target: &PathAndQuery, headers: &He
             object.respond(target.path(), headers)
         }
     };
-    if method == Method::HEAD { response.map(|_| Content::empty()) } else { response }
+    if method == Method::HEAD {
+        response.map(|_| Content::empty())
+    } else {
+        response
+    }
 }
 
 /// The object that a target names.
@@ -94,23 +113,44 @@ struct Object {
 impl Object {
     /// Returns `None` for the index. The error is one line.
     fn parse(target: &PathAndQuery) -> Result<Option<Object>, String> {
-        let name = target.path().trim_start_matches('/').split('/').next().unwrap_or("");
+        let name = target
+            .path()
+            .trim_start_matches('/')
+            .split('/')
+            .next()
+            .unwrap_or("");
         if name.is_empty() {
             return Ok(None);
         }
-        let size: ByteSize = name.parse().map_err(|error| format!("larder: {error}; GET / says what there is\n"))?;
+        let size: ByteSize = name
+            .parse()
+            .map_err(|error| format!("larder: {error}; GET / says what there is\n"))?;
         if size.bytes() > limits::GENERATED_BYTES {
             let most = ByteSize::from_bytes(limits::GENERATED_BYTES);
             return Err(format!("larder: {size} is more than {most}\n"));
         }
-        let mut object = Object { size: size.bytes(), ..Object::default() };
-        for option in target.query().unwrap_or("").split('&').filter(|option| !option.is_empty()) {
-            object
-                .set(option)
-                .ok_or_else(|| format!("larder: cannot read the option `{option}`; GET / lists them\n"))?;
+        let mut object = Object {
+            size: size.bytes(),
+            ..Object::default()
+        };
+        for option in target
+            .query()
+            .unwrap_or("")
+            .split('&')
+            .filter(|option| !option.is_empty())
+        {
+            object.set(option).ok_or_else(|| {
+                format!("larder: cannot read the option `{option}`; GET / lists them\n")
+            })?;
         }
-        if !object.cache_control.iter().any(|directive| directive.starts_with("max-age=")) {
-            object.cache_control.push(format!("max-age={DEFAULT_MAX_AGE}"));
+        if !object
+            .cache_control
+            .iter()
+            .any(|directive| directive.starts_with("max-age="))
+        {
+            object
+                .cache_control
+                .push(format!("max-age={DEFAULT_MAX_AGE}"));
         }
         Ok(Some(object))
     }
@@ -118,7 +158,9 @@ impl Object {
     fn set(&mut self, option: &str) -> Option<()> {
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
         match name {
-            "max-age" | "s-maxage" => self.cache_control.push(format!("{name}={}", value.parse::<u64>().ok()?)),
+            "max-age" | "s-maxage" => self
+                .cache_control
+                .push(format!("{name}={}", value.parse::<u64>().ok()?)),
             "no-store" | "no-cache" | "private" | "public" | "must-revalidate" => {
                 self.cache_control.push(name.to_owned());
             }
@@ -129,22 +171,34 @@ impl Object {
             "cut" => self.cut = true,
             "status" => {
                 let final_one = |status: &StatusCode| (200..=599).contains(&status.as_u16());
-                self.status = StatusCode::from_bytes(value.as_bytes()).ok().filter(final_one)?;
+                self.status = StatusCode::from_bytes(value.as_bytes())
+                    .ok()
+                    .filter(final_one)?;
             }
-            "delay" => self.delay = larder_units::parse_duration(value).ok().filter(|d| *d <= LONGEST_DELAY)?,
+            "delay" => {
+                self.delay = larder_units::parse_duration(value)
+                    .ok()
+                    .filter(|d| *d <= LONGEST_DELAY)?
+            }
             _ => return None,
         }
         Some(())
     }
 
     fn respond(&self, path: &str, request: &HeaderMap) -> Response<Content> {
-        let selected = self.vary.as_ref().and_then(|name| request.get(name)).map_or(&b""[..], HeaderValue::as_bytes);
+        let selected = self
+            .vary
+            .as_ref()
+            .and_then(|name| request.get(name))
+            .map_or(&b""[..], HeaderValue::as_bytes);
         let mut hasher = DefaultHasher::new();
         (path, selected).hash(&mut hasher);
         let seed = hasher.finish();
         let tag = format!("\"{seed:016x}\"");
         let mut headers = HeaderMap::new();
-        let value = |text: &str| HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""));
+        let value = |text: &str| {
+            HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""))
+        };
         headers.insert(CACHE_CONTROL, value(&self.cache_control.join(", ")));
         if let Some(name) = &self.vary {
             headers.insert(VARY, value(name.as_str()));
@@ -159,7 +213,10 @@ impl Object {
                 return response;
             }
         }
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+        headers.insert(
+            CONTENT_TYPE,
+            HeaderValue::from_static("text/plain; charset=utf-8"),
+        );
         if self.cookie {
             headers.insert(SET_COOKIE, HeaderValue::from_static("larder=1"));
         }
@@ -206,22 +263,42 @@ impl Object {
 }
 
 fn is_not_modified(request: &HeaderMap, tag: &str) -> bool {
-    if let Some(tags) = request.get(IF_NONE_MATCH).and_then(|tags| tags.to_str().ok()) {
+    if let Some(tags) = request
+        .get(IF_NONE_MATCH)
+        .and_then(|tags| tags.to_str().ok())
+    {
         // The origin's own tags contain no commas.
-        return tags.split(',').map(|t| t.trim().trim_start_matches("W/")).any(|t| t == tag || t == "*");
+        return tags
+            .split(',')
+            .map(|t| t.trim().trim_start_matches("W/"))
+            .any(|t| t == tag || t == "*");
     }
-    let since = request.get(IF_MODIFIED_SINCE).and_then(|date| date.to_str().ok());
+    let since = request
+        .get(IF_MODIFIED_SINCE)
+        .and_then(|date| date.to_str().ok());
     let since = since.and_then(|date| httpdate::parse_http_date(date).ok());
-    since.is_some_and(|since| since >= std::time::UNIX_EPOCH + Duration::from_secs(LAST_MODIFIED_SECONDS))
+    since.is_some_and(|since| {
+        since >= std::time::UNIX_EPOCH + Duration::from_secs(LAST_MODIFIED_SECONDS)
+    })
 }
 
 fn text(status: StatusCode, text: &str) -> Response<Content> {
     let line = Bytes::copy_from_slice(text.as_bytes());
     let size = line.len() as u64;
-    let mut response = Response::new(Content { line, at: 0, size, end: size, shift: 0, sized: true });
+    let mut response = Response::new(Content {
+        line,
+        at: 0,
+        size,
+        end: size,
+        shift: 0,
+        sized: true,
+    });
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    headers.insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(CONTENT_LENGTH, HeaderValue::from(size));
     response
@@ -243,18 +320,27 @@ pub struct Content {
 
 impl Content {
     fn empty() -> Content {
-        Content { line: Bytes::new(), at: 0, size: 0, end: 0, shift: 0, sized: true }
+        Content {
+            line: Bytes::new(),
+            at: 0,
+            size: 0,
+            end: 0,
+            shift: 0,
+            sized: true,
+        }
     }
 
     /// Returns the next piece of at most 64 KiB, or an error if the body breaks off.
     pub(crate) fn next_piece(&mut self) -> Option<Result<Bytes, BodyError>> {
         if self.at == self.end {
-            return (self.end < self.size).then(|| Err(BodyError::new("the object was asked to break off")));
+            return (self.end < self.size)
+                .then(|| Err(BodyError::new("the object was asked to break off")));
         }
         let left = self.end - self.at;
         let line = self.line.len() as u64;
         let piece = if self.at < line {
-            self.line.slice(self.at as usize..line.min(self.end) as usize)
+            self.line
+                .slice(self.at as usize..line.min(self.end) as usize)
         } else {
             let start = ((self.at - line) as usize).wrapping_add(self.shift) % BLOCK;
             TEXT.slice(start..start + left.min(BLOCK as u64) as usize)
@@ -268,7 +354,11 @@ impl Content {
     }
 
     pub(crate) fn size_hint(&self) -> SizeHint {
-        if self.sized { SizeHint::with_exact(self.size - self.at) } else { SizeHint::default() }
+        if self.sized {
+            SizeHint::with_exact(self.size - self.at)
+        } else {
+            SizeHint::default()
+        }
     }
 }
 
@@ -281,13 +371,20 @@ mod tests {
         let target: PathAndQuery = target.parse().unwrap();
         let object = Object::parse(&target).unwrap().unwrap();
         let mut content = object.respond(target.path(), &HeaderMap::new()).into_body();
-        std::iter::from_fn(|| content.next_piece()).flat_map(|piece| piece.unwrap()).collect()
+        std::iter::from_fn(|| content.next_piece())
+            .flat_map(|piece| piece.unwrap())
+            .collect()
     }
 
     #[test]
     fn the_size_is_the_name_and_the_text_is_the_names() {
-        for (target, size) in [("/0", 0), ("/1", 1), ("/10000", 10_000), ("/64KiB/a/b", 65_536), ("/1.5MiB", 1_572_864)]
-        {
+        for (target, size) in [
+            ("/0", 0),
+            ("/1", 1),
+            ("/10000", 10_000),
+            ("/64KiB/a/b", 65_536),
+            ("/1.5MiB", 1_572_864),
+        ] {
             assert_eq!(body(target).len(), size, "{target}");
         }
         assert_eq!(body("/10000/a"), body("/10000/a"));
@@ -310,13 +407,26 @@ mod tests {
     fn statuses_without_content() {
         for status in ["204", "205", "304"] {
             for option in ["", "&chunked", "&cut"] {
-                let target: PathAndQuery = format!("/1000?status={status}{option}").parse().unwrap();
-                let response = Object::parse(&target).unwrap().unwrap().respond(target.path(), &HeaderMap::new());
-                let length = response.headers().get(CONTENT_LENGTH).map(HeaderValue::as_bytes);
+                let target: PathAndQuery =
+                    format!("/1000?status={status}{option}").parse().unwrap();
+                let response = Object::parse(&target)
+                    .unwrap()
+                    .unwrap()
+                    .respond(target.path(), &HeaderMap::new());
+                let length = response
+                    .headers()
+                    .get(CONTENT_LENGTH)
+                    .map(HeaderValue::as_bytes);
                 assert_eq!(length, (status == "205").then_some(&b"0"[..]), "{target}");
-                assert!(!response.headers().contains_key(TRANSFER_ENCODING), "{target}");
+                assert!(
+                    !response.headers().contains_key(TRANSFER_ENCODING),
+                    "{target}"
+                );
                 let mut content = response.into_body();
-                assert!(content.is_at_end() && content.next_piece().is_none(), "{target}");
+                assert!(
+                    content.is_at_end() && content.next_piece().is_none(),
+                    "{target}"
+                );
             }
         }
     }

@@ -7,7 +7,9 @@ use crate::origin::connections::Server;
 use crate::origin::dns::{Found, NotFound};
 use crate::origin::origin_config::PoolServer;
 use crate::origin::servers;
-use crate::origin::servers::{Addresses, Event, Known, MemberConfig, NameFigures, OfName, SharedPool};
+use crate::origin::servers::{
+    Addresses, Event, Known, MemberConfig, NameFigures, OfName, SharedPool,
+};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,16 +30,37 @@ pub(crate) struct NamedServer {
 
 /// The configuration of a member.
 pub(crate) fn member_config(server: &PoolServer, name: &str) -> MemberConfig {
-    let PoolServer { weight, is_backup, max_conns, .. } = *server;
-    MemberConfig { hash: servers::key(&[name.as_bytes()]), weight, is_backup, max_conns }
+    let PoolServer {
+        weight,
+        is_backup,
+        max_conns,
+        ..
+    } = *server;
+    MemberConfig {
+        hash: servers::key(&[name.as_bytes()]),
+        weight,
+        is_backup,
+        max_conns,
+    }
 }
 
 impl NamedServer {
     /// Creates the server with this name.
-    pub(crate) fn new(number: usize, config: &PoolServer, (host, template): (String, Server)) -> NamedServer {
+    pub(crate) fn new(
+        number: usize,
+        config: &PoolServer,
+        (host, template): (String, Server),
+    ) -> NamedServer {
         let member = member_config(config, &template.address.name);
         let name = Arc::from(template.address.name.as_str());
-        NamedServer { number, name, host, template, member, addresses: Mutex::default() }
+        NamedServer {
+            number,
+            name,
+            host,
+            template,
+            member,
+            addresses: Mutex::default(),
+        }
     }
 
     /// Takes over the addresses of the same name in an earlier pool, at most `room`, so that a
@@ -50,8 +73,13 @@ impl NamedServer {
         room: usize,
         is_trust_same: bool,
     ) {
-        let like = names_before.iter().find(|name| name.template.is_like(&self.template));
-        let Some(name) = like.or_else(|| names_before.iter().find(|name| name.host == self.host)) else { return };
+        let like = names_before
+            .iter()
+            .find(|name| name.template.is_like(&self.template));
+        let Some(name) = like.or_else(|| names_before.iter().find(|name| name.host == self.host))
+        else {
+            return;
+        };
         let keeps = is_trust_same && like.is_some();
         let mut used = name.lock().used().to_vec();
         used.truncate(room);
@@ -59,7 +87,10 @@ impl NamedServer {
             let is_it = |known: &Arc<Known>| keeps && name.is_at(known, *address);
             let (kept, past) = {
                 let members = before.pool();
-                (members.items().find(|known| is_it(known)).map(Arc::clone), members.past(is_it))
+                (
+                    members.items().find(|known| is_it(known)).map(Arc::clone),
+                    members.past(is_it),
+                )
             };
             let known = self.known(*address, kept);
             let (config, now) = (self.config(&known), pool.now());
@@ -95,16 +126,30 @@ impl NamedServer {
 
     /// Changes the members as the result of a resolution says. `names`: the names of the pool.
     /// Takes the lock of the name before the pool's.
-    pub(crate) fn on_result(&self, result: Result<Found, NotFound>, pool: &SharedPool, names: usize) {
+    pub(crate) fn on_result(
+        &self,
+        result: Result<Found, NotFound>,
+        pool: &SharedPool,
+        names: usize,
+    ) {
         let now = pool.now();
         let mut addresses = self.lock();
         let mut members = pool.pool();
         // Each other name without a member has one place.
-        let others: Vec<_> = members.items().filter(|known| !self.is_its(known)).map(number).collect();
+        let others: Vec<_> = members
+            .items()
+            .filter(|known| !self.is_its(known))
+            .map(number)
+            .collect();
         let present = others.iter().flatten().collect::<BTreeSet<_>>().len();
         let taken = others.len() + names.saturating_sub(1 + present);
         let update = addresses.on_result(result, limits::SERVERS.saturating_sub(taken), now);
-        members.retain(|known| !update.gone.iter().any(|address| self.is_at(known, *address)));
+        members.retain(|known| {
+            !update
+                .gone
+                .iter()
+                .any(|address| self.is_at(known, *address))
+        });
         for address in &update.joined {
             let known = self.known(*address, None);
             let config = self.config(&known);
@@ -122,21 +167,33 @@ impl NamedServer {
     }
 
     fn lock(&self) -> MutexGuard<'_, Addresses> {
-        self.addresses.lock().unwrap_or_else(PoisonError::into_inner)
+        self.addresses
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the server at an address. `before`: the same one in an earlier pool.
     fn known(&self, address: IpAddr, before: Option<Arc<Known>>) -> Arc<Known> {
-        let of_name = OfName { number: self.number, host: Arc::clone(&self.name), address };
+        let of_name = OfName {
+            number: self.number,
+            host: Arc::clone(&self.name),
+            address,
+        };
         match before {
             Some(before) if before.of_name.as_ref() == Some(&of_name) => before,
             Some(before) => Arc::new(Known::new(Arc::clone(&before.server), Some(of_name))),
-            None => Arc::new(Known::new(Arc::new(self.template.at(address)), Some(of_name))),
+            None => Arc::new(Known::new(
+                Arc::new(self.template.at(address)),
+                Some(of_name),
+            )),
         }
     }
 
     fn config(&self, known: &Known) -> MemberConfig {
-        MemberConfig { hash: servers::key(&[known.name.as_bytes()]), ..self.member }
+        MemberConfig {
+            hash: servers::key(&[known.name.as_bytes()]),
+            ..self.member
+        }
     }
 
     fn is_its(&self, known: &Arc<Known>) -> bool {
@@ -144,7 +201,11 @@ impl NamedServer {
     }
 
     fn is_at(&self, known: &Arc<Known>, address: IpAddr) -> bool {
-        self.is_its(known) && known.of_name.as_ref().is_some_and(|of_name| of_name.address == address)
+        self.is_its(known)
+            && known
+                .of_name
+                .as_ref()
+                .is_some_and(|of_name| of_name.address == address)
     }
 
     fn report(&self, event: Option<Event>, figures: &NameFigures) {
@@ -163,7 +224,9 @@ impl NamedServer {
                 let held = limits::NO_ADDRESS;
                 tracing::warn!(%origin, %reason, ?held, "a name has no address any more; its servers are not used");
             }
-            Some(Event::Resolved) => tracing::info!(%origin, used = figures.used, "a name can be resolved again"),
+            Some(Event::Resolved) => {
+                tracing::info!(%origin, used = figures.used, "a name can be resolved again")
+            }
             Some(Event::TooMany) => {
                 let (used, left_out) = (figures.used, figures.left_out);
                 tracing::warn!(%origin, used, left_out, "a name has more addresses than one origin may have servers");

@@ -30,7 +30,10 @@ impl Body for OriginBody {
     type Data = Bytes;
     type Error = BodyError;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match self.get_mut() {
             OriginBody::Received(body, in_progress) => {
                 let frame = ready!(Pin::new(&mut *body).poll_frame(cx));
@@ -39,7 +42,9 @@ impl Body for OriginBody {
                 }
                 Poll::Ready(frame)
             }
-            OriginBody::Generated(content) => Poll::Ready(content.next_piece().map(|piece| piece.map(Frame::data))),
+            OriginBody::Generated(content) => {
+                Poll::Ready(content.next_piece().map(|piece| piece.map(Frame::data)))
+            }
             OriginBody::Custom(body) => body.as_mut().poll_frame(cx),
         }
     }

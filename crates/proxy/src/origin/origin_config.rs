@@ -65,6 +65,12 @@ pub struct PoolServer {
 impl From<::http::Uri> for PoolServer {
     /// A server of weight 1 without a limit.
     fn from(uri: ::http::Uri) -> Self {
-        PoolServer { uri, weight: 1, is_backup: false, max_conns: 0, resolve: false }
+        PoolServer {
+            uri,
+            weight: 1,
+            is_backup: false,
+            max_conns: 0,
+            resolve: false,
+        }
     }
 }

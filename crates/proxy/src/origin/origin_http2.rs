@@ -61,7 +61,8 @@ impl Http2Connection {
 
     fn is_idle(&self) -> bool {
         let is_old = || lock(&self.since).elapsed() >= limits::ORIGIN_HTTP2_IDLE;
-        self.streams.load(Ordering::Relaxed) == 0 && (self.is_retired.load(Ordering::Relaxed) || is_old())
+        self.streams.load(Ordering::Relaxed) == 0
+            && (self.is_retired.load(Ordering::Relaxed) || is_old())
     }
 }
 
@@ -74,7 +75,10 @@ pub(crate) struct Http2Stream {
 impl Http2Stream {
     fn on(connection: &Arc<Http2Connection>) -> Http2Stream {
         connection.streams.fetch_add(1, Ordering::Relaxed);
-        Http2Stream { sender: connection.sender.clone(), connection: Arc::clone(connection) }
+        Http2Stream {
+            sender: connection.sender.clone(),
+            connection: Arc::clone(connection),
+        }
     }
 
     /// No further request uses this connection.
@@ -95,8 +99,11 @@ impl Http2Connections {
     /// time. `None` if all are full and another one may be opened.
     pub(crate) fn stream(&self, after: Option<Instant>) -> Option<Http2Stream> {
         let connections = lock(&self.connections);
-        let is_new = |connection: &Http2Connection| after.is_none_or(|after| connection.opened > after);
-        let usable = connections.iter().filter(|connection| connection.is_usable() && is_new(connection));
+        let is_new =
+            |connection: &Http2Connection| after.is_none_or(|after| connection.opened > after);
+        let usable = connections
+            .iter()
+            .filter(|connection| connection.is_usable() && is_new(connection));
         let least = usable.min_by_key(|connection| connection.streams.load(Ordering::Relaxed))?;
         let is_full = least.streams.load(Ordering::Relaxed) >= limits::ORIGIN_STREAMS;
         let may_open = connections.len() < limits::ORIGIN_HTTP2_CONNECTIONS;
@@ -119,7 +126,8 @@ impl Http2Connections {
 
     /// Closes idle connections.
     pub(crate) fn sweep(&self) {
-        lock(&self.connections).retain(|connection| !connection.sender.is_closed() && !connection.is_idle());
+        lock(&self.connections)
+            .retain(|connection| !connection.sender.is_closed() && !connection.is_idle());
     }
 }
 
@@ -137,7 +145,10 @@ pub(crate) async fn speak(
         .initial_connection_window_size(window * limits::ORIGIN_STREAMS as u32)
         .max_send_buf_size(limits::BUFFER_BYTES)
         .max_header_list_size(limits::ORIGIN_HEADER_LIST_BYTES);
-    let (sender, connection) = http2.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
+    let (sender, connection) = http2
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(io::Error::other)?;
     tokio::spawn(async move {
         // A request that waits for a response gets the error.
         let _ = connection.await;
@@ -148,7 +159,9 @@ pub(crate) async fn speak(
 /// Gives a request the form for HTTP/2: the host is a part of the target.
 pub(crate) fn adapt(request: &mut Request<Upload>, is_secure: bool, authority: &Authority) {
     let headers = request.headers_mut();
-    let host = headers.remove(HOST).and_then(|host| Authority::try_from(host.as_bytes()).ok());
+    let host = headers
+        .remove(HOST)
+        .and_then(|host| Authority::try_from(host.as_bytes()).ok());
     // hyper would remove TE too, if `Connection` names it.
     headers.remove(CONNECTION);
     headers.remove(TRANSFER_ENCODING);
@@ -157,9 +170,15 @@ pub(crate) fn adapt(request: &mut Request<Upload>, is_secure: bool, authority: &
     request.body_mut().release();
     if request.uri().authority().is_none() {
         let mut parts = std::mem::take(request.uri_mut()).into_parts();
-        parts.scheme = Some(if is_secure { Scheme::HTTPS } else { Scheme::HTTP });
+        parts.scheme = Some(if is_secure {
+            Scheme::HTTPS
+        } else {
+            Scheme::HTTP
+        });
         parts.authority = Some(host.unwrap_or_else(|| authority.clone()));
-        parts.path_and_query.get_or_insert_with(|| PathAndQuery::from_static("/"));
+        parts
+            .path_and_query
+            .get_or_insert_with(|| PathAndQuery::from_static("/"));
         *request.uri_mut() = Uri::from_parts(parts).unwrap_or_default();
     }
     *request.version_mut() = Version::HTTP_2;
@@ -168,7 +187,11 @@ pub(crate) fn adapt(request: &mut Request<Upload>, is_secure: bool, authority: &
 /// Gives a request the form for HTTP/1.1 again.
 pub(crate) fn adapt_back(request: &mut Request<Upload>) {
     let mut parts = std::mem::take(request.uri_mut()).into_parts();
-    if let Some(host) = parts.authority.take().and_then(|host| HeaderValue::from_str(host.as_str()).ok()) {
+    if let Some(host) = parts
+        .authority
+        .take()
+        .and_then(|host| HeaderValue::from_str(host.as_str()).ok())
+    {
         request.headers_mut().insert(HOST, host);
         parts.scheme = None;
     }
@@ -184,8 +207,10 @@ pub(crate) fn http2_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a h2
 
 /// Returns true if the server says that it has not processed the request.
 pub(crate) fn is_unprocessed(error: &hyper::Error) -> bool {
-    let refused = |error: &h2::Error| error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM);
-    http2_error(error).is_some_and(|error| error.is_remote() && (error.is_go_away() || refused(error)))
+    let refused =
+        |error: &h2::Error| error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM);
+    http2_error(error)
+        .is_some_and(|error| error.is_remote() && (error.is_go_away() || refused(error)))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -18,33 +18,55 @@ pub(crate) struct SendTimeout<S> {
 
 impl<S> SendTimeout<S> {
     pub(crate) fn new(stream: S, limit: Duration) -> SendTimeout<S> {
-        SendTimeout { stream, limit, alarm: None, is_waiting: false }
+        SendTimeout {
+            stream,
+            limit,
+            alarm: None,
+            is_waiting: false,
+        }
     }
 
-    fn limited(&mut self, cx: &mut Context<'_>, write: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+    fn limited(
+        &mut self,
+        cx: &mut Context<'_>,
+        write: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
         if write.is_ready() {
             self.is_waiting = false;
             return write;
         }
         let deadline = Instant::now() + self.limit;
-        let alarm = self.alarm.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        let alarm = self
+            .alarm
+            .get_or_insert_with(|| Box::pin(sleep_until(deadline)));
         if !self.is_waiting {
             self.is_waiting = true;
             alarm.as_mut().reset(deadline);
         }
         ready!(alarm.as_mut().poll(cx));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the server takes nothing of the request")))
+        Poll::Ready(Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "the server takes nothing of the request",
+        )))
     }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for SendTimeout<S> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(cx, buffer)
     }
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for SendTimeout<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let write = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.limited(cx, write)
     }

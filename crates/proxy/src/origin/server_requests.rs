@@ -44,7 +44,10 @@ impl ServerRequests {
             head: None,
             end: None,
         });
-        OpenRequest { all: self.clone(), number: all.len() - 1 }
+        OpenRequest {
+            all: self.clone(),
+            number: all.len() - 1,
+        }
     }
 
     /// Returns all of them, in order.
@@ -68,7 +71,9 @@ impl OpenRequest {
 
     /// Records the head of the response.
     pub(crate) fn answered(&self, status: u16) {
-        self.change(|request| (request.status, request.head) = (Some(status), Some(request.begun.elapsed())));
+        self.change(|request| {
+            (request.status, request.head) = (Some(status), Some(request.begun.elapsed()))
+        });
     }
 }
 
@@ -98,7 +103,10 @@ impl Body for Recorded {
     type Data = Bytes;
     type Error = BodyError;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
         if frame.is_none() || self.body.is_end_stream() {
             self.request = None;

@@ -8,7 +8,9 @@ use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -30,11 +32,22 @@ impl Trust {
     pub fn read(ca: Option<&Path>) -> Result<Trust, Error> {
         let roots = match ca {
             Some(path) => {
-                let of_file = |error| Error::setting(ORIGIN_CA, Problem::Pem { path: path.to_owned(), error });
+                let of_file = |error| {
+                    Error::setting(
+                        ORIGIN_CA,
+                        Problem::Pem {
+                            path: path.to_owned(),
+                            error,
+                        },
+                    )
+                };
                 let read = CertificateDer::pem_file_iter(path).map_err(of_file)?;
                 let roots = read.collect::<Result<Vec<_>, _>>().map_err(of_file)?;
                 if roots.is_empty() {
-                    return Err(Error::setting(ORIGIN_CA, Problem::NoCertificate(path.to_owned())));
+                    return Err(Error::setting(
+                        ORIGIN_CA,
+                        Problem::NoCertificate(path.to_owned()),
+                    ));
                 }
                 roots
             }
@@ -46,7 +59,14 @@ impl Trust {
         // certificates.
         if let Some(path) = ca.filter(|_| ignored > 0) {
             let (path, all) = (path.to_owned(), roots.len());
-            return Err(Error::setting(ORIGIN_CA, Problem::UnusableCertificates { path, unusable: ignored, all }));
+            return Err(Error::setting(
+                ORIGIN_CA,
+                Problem::UnusableCertificates {
+                    path,
+                    unusable: ignored,
+                    all,
+                },
+            ));
         }
         if added == 0 {
             return Err(Error::setting(ORIGIN_CA, Problem::NoTrustAnchor));
@@ -59,11 +79,17 @@ impl Trust {
             None => builder.with_root_certificates(store).with_no_client_auth(),
             Some(_) => {
                 let verifier = Listed::new(roots.clone(), store)?;
-                builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth()
+                builder
+                    .dangerous()
+                    .with_custom_certificate_verifier(Arc::new(verifier))
+                    .with_no_client_auth()
             }
         };
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Trust { roots, config: Arc::new(config) })
+        Ok(Trust {
+            roots,
+            config: Arc::new(config),
+        })
     }
 
     /// Returns true if both verify the same.
@@ -82,7 +108,10 @@ struct Listed {
 }
 
 impl Listed {
-    fn new(certificates: Vec<CertificateDer<'static>>, roots: RootCertStore) -> Result<Listed, Error> {
+    fn new(
+        certificates: Vec<CertificateDer<'static>>,
+        roots: RootCertStore,
+    ) -> Result<Listed, Error> {
         let provider = Arc::new(ring::default_provider());
         let chains = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
         Ok(Listed {
@@ -101,11 +130,14 @@ impl ServerCertVerifier for Listed {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        match self.chains.verify_server_cert(server, between, name, ocsp, now) {
+        match self
+            .chains
+            .verify_server_cert(server, between, name, ocsp, now)
+        {
             // webpki checks the period first: a certificate with one of these errors is valid now.
-            Err(rustls::Error::InvalidCertificate(CertificateError::Other(_) | CertificateError::UnknownIssuer))
-                if self.certificates.contains(server) =>
-            {
+            Err(rustls::Error::InvalidCertificate(
+                CertificateError::Other(_) | CertificateError::UnknownIssuer,
+            )) if self.certificates.contains(server) => {
                 verify_server_name(&ParsedCertificate::try_from(server)?, name)?;
                 Ok(ServerCertVerified::assertion())
             }
@@ -119,7 +151,8 @@ impl ServerCertVerifier for Listed {
         server: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.chains.verify_tls12_signature(message, server, signature)
+        self.chains
+            .verify_tls12_signature(message, server, signature)
     }
 
     fn verify_tls13_signature(
@@ -128,7 +161,8 @@ impl ServerCertVerifier for Listed {
         server: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.chains.verify_tls13_signature(message, server, signature)
+        self.chains
+            .verify_tls13_signature(message, server, signature)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

@@ -58,15 +58,24 @@ pub(crate) struct Miss {
 impl Miss {
     /// Reads the last member of the field (RFC 9211 §2).
     pub(crate) fn of(cache_status: &[u8]) -> Miss {
-        let own = cache_status.rsplit(|byte| *byte == b',').next().unwrap_or_default();
+        let own = cache_status
+            .rsplit(|byte| *byte == b',')
+            .next()
+            .unwrap_or_default();
         let value = |name: &[u8]| {
             let parameters = own.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
-            parameters.into_iter().find_map(|parameter| parameter.strip_prefix(name))
+            parameters
+                .into_iter()
+                .find_map(|parameter| parameter.strip_prefix(name))
         };
         let (reason, refusal) = (value(b"fwd="), value(b"detail="));
         Miss {
-            reason: ForwardReason::ALL.into_iter().find(|known| Some(known.name().as_bytes()) == reason),
-            refusal: Refusal::ALL.into_iter().find(|known| Some(known.name().as_bytes()) == refusal),
+            reason: ForwardReason::ALL
+                .into_iter()
+                .find(|known| Some(known.name().as_bytes()) == reason),
+            refusal: Refusal::ALL
+                .into_iter()
+                .find(|known| Some(known.name().as_bytes()) == refusal),
         }
     }
 }
@@ -112,7 +121,9 @@ impl ContentSample {
     /// Reports a sampled exchange: a hit, or why it was none.
     #[cold]
     pub(crate) fn add(&self, url: UrlParts<'_>, miss: Option<Miss>, body_bytes: u64) {
-        let Some(mut tables) = self.try_lock() else { return };
+        let Some(mut tables) = self.try_lock() else {
+            return;
+        };
         let text = url.text();
         let requested = tables.requested.add(&text);
         requested.requests += 1;
@@ -127,9 +138,19 @@ impl ContentSample {
     /// Reports a response that was not stored, and the rule by which its request has bypassed the
     /// cache.
     #[cold]
-    pub(crate) fn add_refused(&self, url: UrlParts<'_>, refusal: Refusal, passed_by: Option<&PassedBy>) {
-        let Some(mut tables) = self.try_lock() else { return };
-        *tables.refused.add(&url.text()) = Refused { refusal: Some(refusal), passed_by: passed_by.cloned() };
+    pub(crate) fn add_refused(
+        &self,
+        url: UrlParts<'_>,
+        refusal: Refusal,
+        passed_by: Option<&PassedBy>,
+    ) {
+        let Some(mut tables) = self.try_lock() else {
+            return;
+        };
+        *tables.refused.add(&url.text()) = Refused {
+            refusal: Some(refusal),
+            passed_by: passed_by.cloned(),
+        };
     }
 
     /// Reports a purge of so many responses.
@@ -141,14 +162,24 @@ impl ContentSample {
     /// Returns the hits and the requests of a URL in the sample.
     pub(crate) fn of_url(&self, url: &str) -> Option<(u64, u64)> {
         let tables = self.lock();
-        let found = tables.requested.first(limits::CONTENT_URLS).into_iter().find(|(known, _)| *known == url)?;
+        let found = tables
+            .requested
+            .first(limits::CONTENT_URLS)
+            .into_iter()
+            .find(|(known, _)| *known == url)?;
         Some((found.1.more.hits, found.1.more.requests))
     }
 
     /// Returns the tables for the console.
     pub(crate) fn to_json(&self) -> Value {
         let tables = self.lock();
-        let Tables { requested, missed, refused, largest, purged } = &*tables;
+        let Tables {
+            requested,
+            missed,
+            refused,
+            largest,
+            purged,
+        } = &*tables;
         let most = limits::CONTENT_SHOWN;
         let request = |(url, Entry { count, more, .. }): (&str, &Entry<Requested>)| {
             json!({
@@ -168,8 +199,7 @@ impl ContentSample {
             };
             json!({ "url": url, "share": refused.share(entry.count), "reason": reason, "meaning": meaning })
         };
-        let purge =
-            |(url, entry): (&str, &Entry<u64>)| json!({ "url": url, "purges": entry.count, "responses": entry.more });
+        let purge = |(url, entry): (&str, &Entry<u64>)| json!({ "url": url, "purges": entry.count, "responses": entry.more });
         let size = |(bytes, url): &(u64, Box<str>)| json!({ "url": url, "bytes": bytes });
         json!({
             "sample": limits::CONTENT_SAMPLE,
@@ -185,7 +215,11 @@ impl ContentSample {
 impl Tables {
     fn add_size(&mut self, url: &str, bytes: u64) {
         let most = limits::CONTENT_SHOWN;
-        let is_large = self.largest.len() < most || self.largest.first().is_some_and(|(least, _)| bytes > *least);
+        let is_large = self.largest.len() < most
+            || self
+                .largest
+                .first()
+                .is_some_and(|(least, _)| bytes > *least);
         if bytes == 0 || !is_large {
             return;
         }
@@ -206,16 +240,28 @@ impl Tables {
 fn meaning(refusal: Refusal) -> &'static str {
     match refusal {
         Refusal::Request => "the method, the target or the body of the request",
-        Refusal::NoStore => "Cache-Control: no-store in the response or the request; a rule may ignore it",
+        Refusal::NoStore => {
+            "Cache-Control: no-store in the response or the request; a rule may ignore it"
+        }
         Refusal::Private => "Cache-Control: private in the response; a rule may ignore it",
-        Refusal::Authorization => "Authorization in the request; the response needs Cache-Control: public or s-maxage",
+        Refusal::Authorization => {
+            "Authorization in the request; the response needs Cache-Control: public or s-maxage"
+        }
         Refusal::Status => "the status of the response, or must-understand",
-        Refusal::Useless => "no max-age, Expires, ETag or Last-Modified in the response; a rule may set ttl",
-        Refusal::Vary => "Vary in the response: *, too many names, or one that differs with every client",
+        Refusal::Useless => {
+            "no max-age, Expires, ETag or Last-Modified in the response; a rule may set ttl"
+        }
+        Refusal::Vary => {
+            "Vary in the response: *, too many names, or one that differs with every client"
+        }
         Refusal::SetCookie => "Set-Cookie in the response; a rule may remove the field",
         Refusal::TooLarge => "larger than [http] max_object; slice stores large objects in parts",
-        Refusal::Busy => "no room for bodies in progress: [http] cache is small, or clients are slow",
-        Refusal::Unframed => "Content-Length or Transfer-Encoding of the response contradict each other",
+        Refusal::Busy => {
+            "no room for bodies in progress: [http] cache is small, or clients are slow"
+        }
+        Refusal::Unframed => {
+            "Content-Length or Transfer-Encoding of the response contradict each other"
+        }
         Refusal::NotAdmitted => "the policy keeps objects that are worth more",
         Refusal::Trailers => "Trailer in the response",
         Refusal::Invalidated => "a POST, PUT, DELETE or purge of the URL during the fetch",
@@ -227,7 +273,11 @@ mod tests {
     use super::*;
 
     fn url(target: &str) -> UrlParts<'_> {
-        UrlParts { scheme: "http", host: "a.example", target }
+        UrlParts {
+            scheme: "http",
+            host: "a.example",
+            target,
+        }
     }
 
     /// Failure: a URL is missing, the reason is that of another cache, or long URLs fill the
@@ -235,21 +285,51 @@ mod tests {
     #[test]
     fn a_url_has_the_reason_of_another() {
         let content = ContentSample::default();
-        let miss = Miss::of(b"far; fwd=stale; detail=busy, larder; fwd=uri-miss; fwd-status=200; detail=set-cookie");
-        assert_eq!(miss, Miss { reason: Some(ForwardReason::UriMiss), refusal: Some(Refusal::SetCookie) });
+        let miss = Miss::of(
+            b"far; fwd=stale; detail=busy, larder; fwd=uri-miss; fwd-status=200; detail=set-cookie",
+        );
+        assert_eq!(
+            miss,
+            Miss {
+                reason: Some(ForwardReason::UriMiss),
+                refusal: Some(Refusal::SetCookie)
+            }
+        );
         content.add(url("/a"), None, 10);
         content.add(url("/a"), Some(miss), 30);
         content.add_refused(url("/a"), Refusal::SetCookie, None);
-        content.add(url(&"/é".repeat(10_000)), Some(Miss::of(b"larder; hit; ttl=3")), 1);
+        content.add(
+            url(&"/é".repeat(10_000)),
+            Some(Miss::of(b"larder; hit; ttl=3")),
+            1,
+        );
         content.add_purge("tag x", 7);
         let page = content.to_json();
         assert_eq!(page["requested"][0]["url"], "http://a.example/a");
-        assert_eq!((&page["requested"][0]["hit_ratio"], &page["requested"][0]["bytes"]), (&json!(0.5), &json!(20)));
-        assert_eq!((&page["missed"][0]["reason"], &page["missed"][1]), (&json!("uri-miss"), &Value::Null));
+        assert_eq!(
+            (
+                &page["requested"][0]["hit_ratio"],
+                &page["requested"][0]["bytes"]
+            ),
+            (&json!(0.5), &json!(20))
+        );
+        assert_eq!(
+            (&page["missed"][0]["reason"], &page["missed"][1]),
+            (&json!("uri-miss"), &Value::Null)
+        );
         assert_eq!(page["refused"][0]["reason"], "set-cookie");
-        assert_eq!((&page["largest"][0]["bytes"], &page["largest"][1]["bytes"]), (&json!(30), &json!(1)));
-        assert!(page["largest"][1]["url"].as_str().unwrap().len() <= limits::CONTENT_URL_BYTES + "…".len());
-        assert_eq!((&page["purged"][0]["url"], &page["purged"][0]["responses"]), (&json!("tag x"), &json!(7)));
+        assert_eq!(
+            (&page["largest"][0]["bytes"], &page["largest"][1]["bytes"]),
+            (&json!(30), &json!(1))
+        );
+        assert!(
+            page["largest"][1]["url"].as_str().unwrap().len()
+                <= limits::CONTENT_URL_BYTES + "…".len()
+        );
+        assert_eq!(
+            (&page["purged"][0]["url"], &page["purged"][0]["responses"]),
+            (&json!("tag x"), &json!(7))
+        );
         assert_eq!(content.of_url("http://a.example/a"), Some((1, 2)));
     }
 
@@ -261,9 +341,15 @@ mod tests {
             content.add(url(&format!("/{}", number % 100)), None, number);
         }
         let page = content.to_json();
-        let largest: Vec<u64> =
-            page["largest"].as_array().unwrap().iter().map(|one| one["bytes"].as_u64().unwrap()).collect();
-        let wanted: Vec<u64> = (0..limits::CONTENT_SHOWN as u64).map(|at| 199 - at).collect();
+        let largest: Vec<u64> = page["largest"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["bytes"].as_u64().unwrap())
+            .collect();
+        let wanted: Vec<u64> = (0..limits::CONTENT_SHOWN as u64)
+            .map(|at| 199 - at)
+            .collect();
         assert_eq!(largest, wanted);
     }
 }

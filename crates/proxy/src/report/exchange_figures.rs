@@ -58,8 +58,13 @@ struct HostNames {
 
 impl ThreadFigures {
     fn new() -> ThreadFigures {
-        let hosts = (0..=limits::HOST_FIGURES).map(|_| HostFigures::default()).collect();
-        ThreadFigures { hosts, ..ThreadFigures::default() }
+        let hosts = (0..=limits::HOST_FIGURES)
+            .map(|_| HostFigures::default())
+            .collect();
+        ThreadFigures {
+            hosts,
+            ..ThreadFigures::default()
+        }
     }
 }
 
@@ -78,12 +83,16 @@ impl ExchangeFigures {
     }
 
     fn threads(&self) -> impl Iterator<Item = &ThreadFigures> {
-        self.threads.iter().filter_map(OnceLock::get).map(|thread| &**thread)
+        self.threads
+            .iter()
+            .filter_map(OnceLock::get)
+            .map(|thread| &**thread)
     }
 
     /// Counts an exchange. Returns true if it is in the sample for the console.
     pub(crate) fn add(&self, outcome: &Outcome<'_>) -> bool {
-        let thread = self.threads[threads::current()].get_or_init(|| Box::new(ThreadFigures::new()));
+        let thread =
+            self.threads[threads::current()].get_or_init(|| Box::new(ThreadFigures::new()));
         let (result, protocol) = (outcome.cache as usize, outcome.protocol as usize);
         if let Some(time) = outcome.first_byte {
             thread.first_byte[result][protocol].add(time);
@@ -98,7 +107,10 @@ impl ExchangeFigures {
         let host = &thread.hosts[self.host(thread, outcome.host, outcome.status)];
         add(&host.requests, 1);
         add(&host.sent_bytes, outcome.body_bytes);
-        if matches!(outcome.cache, CacheResult::Hit | CacheResult::Stale | CacheResult::Revalidated) {
+        if matches!(
+            outcome.cache,
+            CacheResult::Hit | CacheResult::Stale | CacheResult::Revalidated
+        ) {
             add(&host.hits, 1);
         }
         if class == 4 {
@@ -122,7 +134,9 @@ impl ExchangeFigures {
             None => {
                 let keyed = larder_http::keyed_authority("http", name);
                 let is_good = status < 400;
-                let known = self.find_host(&keyed).or_else(|| is_good.then(|| self.add_host(&keyed)).flatten());
+                let known = self
+                    .find_host(&keyed)
+                    .or_else(|| is_good.then(|| self.add_host(&keyed)).flatten());
                 let number = known.unwrap_or_default();
                 if number == 0 && !is_good {
                     return 0;
@@ -147,7 +161,10 @@ impl ExchangeFigures {
     /// Gives a host a place, if there is one.
     fn add_host(&self, keyed: &str) -> Option<usize> {
         let is_of_host = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
-        if keyed.is_empty() || !keyed.bytes().all(is_of_host) || self.hosts[limits::HOST_FIGURES - 1].get().is_some() {
+        if keyed.is_empty()
+            || !keyed.bytes().all(is_of_host)
+            || self.hosts[limits::HOST_FIGURES - 1].get().is_some()
+        {
             return None;
         }
         let mut count = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
@@ -163,25 +180,49 @@ impl ExchangeFigures {
     /// are counted by the bounds of the histograms of `/metrics`.
     pub(crate) fn status(&self, page: &mut Map<String, Value>) {
         let sum = |figure: &dyn Fn(&ThreadFigures) -> &AtomicU64| {
-            self.threads().map(|thread| figure(thread).load(Ordering::Relaxed)).sum::<u64>()
+            self.threads()
+                .map(|thread| figure(thread).load(Ordering::Relaxed))
+                .sum::<u64>()
         };
         let classes = CLASSES.iter().enumerate();
-        let classes: Map<String, Value> =
-            classes.map(|(at, class)| ((*class).to_owned(), json!(sum(&move |thread| &thread.classes[at])))).collect();
+        let classes: Map<String, Value> = classes
+            .map(|(at, class)| {
+                (
+                    (*class).to_owned(),
+                    json!(sum(&move |thread| &thread.classes[at])),
+                )
+            })
+            .collect();
         let times = |of: &[CacheResult]| {
             let mut times = Times::default();
-            for histogram in self.threads().flat_map(|thread| of.iter().flat_map(|of| &thread.first_byte[*of as usize]))
+            for histogram in self
+                .threads()
+                .flat_map(|thread| of.iter().flat_map(|of| &thread.first_byte[*of as usize]))
             {
                 histogram.sum(&mut times);
             }
             times.counts().to_vec()
         };
         let hits = times(&[CacheResult::Hit, CacheResult::Stale]);
-        let misses = times(&[CacheResult::Miss, CacheResult::Expired, CacheResult::Revalidated, CacheResult::Bypass]);
+        let misses = times(&[
+            CacheResult::Miss,
+            CacheResult::Expired,
+            CacheResult::Revalidated,
+            CacheResult::Bypass,
+        ]);
         page.insert("responses".to_owned(), Value::Object(classes));
-        page.insert("sent_bytes".to_owned(), json!(sum(&|thread| &thread.sent_bytes)));
-        page.insert("broken_exchanges".to_owned(), json!(sum(&|thread| &thread.broken)));
-        page.insert("first_byte_seconds".to_owned(), json!({ "hits": hits, "misses": misses }));
+        page.insert(
+            "sent_bytes".to_owned(),
+            json!(sum(&|thread| &thread.sent_bytes)),
+        );
+        page.insert(
+            "broken_exchanges".to_owned(),
+            json!(sum(&|thread| &thread.broken)),
+        );
+        page.insert(
+            "first_byte_seconds".to_owned(),
+            json!({ "hits": hits, "misses": misses }),
+        );
     }
 
     /// Writes the figures.
@@ -189,45 +230,103 @@ impl ExchangeFigures {
         type Table = [[Histogram; PROTOCOLS]; RESULTS];
         type TableOf = fn(&ThreadFigures) -> &Table;
         let tables: [(&str, &str, TableOf); 2] = [
-            ("larder_http_first_byte_seconds", "Time from a request's head to the head of its response", |thread| {
-                &thread.first_byte
-            }),
-            ("larder_http_request_seconds", "Time from a request's head to the end of its response", |thread| {
-                &thread.total
-            }),
+            (
+                "larder_http_first_byte_seconds",
+                "Time from a request's head to the head of its response",
+                |thread| &thread.first_byte,
+            ),
+            (
+                "larder_http_request_seconds",
+                "Time from a request's head to the end of its response",
+                |thread| &thread.total,
+            ),
         ];
         for (name, help, table) in tables {
             let mut rows = Vec::new();
-            for (result, protocol) in CacheResult::ALL.iter().flat_map(|r| Protocol::ALL.iter().map(move |p| (r, p))) {
+            for (result, protocol) in CacheResult::ALL
+                .iter()
+                .flat_map(|r| Protocol::ALL.iter().map(move |p| (r, p)))
+            {
                 let mut times = Times::default();
-                self.threads().for_each(|thread| table(thread)[*result as usize][*protocol as usize].sum(&mut times));
+                self.threads().for_each(|thread| {
+                    table(thread)[*result as usize][*protocol as usize].sum(&mut times)
+                });
                 if times.count() > 0 {
-                    rows.push(([("cache", result.name()), ("protocol", protocol.name())], times));
+                    rows.push((
+                        [("cache", result.name()), ("protocol", protocol.name())],
+                        times,
+                    ));
                 }
             }
             metrics.histograms(name, help, &rows);
         }
         let sum = |figure: &dyn Fn(&ThreadFigures) -> &AtomicU64| {
-            self.threads().map(|thread| figure(thread).load(Ordering::Relaxed)).sum::<u64>()
+            self.threads()
+                .map(|thread| figure(thread).load(Ordering::Relaxed))
+                .sum::<u64>()
         };
-        let classes = CLASSES.iter().enumerate().map(|(at, class)| (*class, sum(&move |thread| &thread.classes[at])));
-        metrics.counters("larder_http_responses", "Responses by the class of their status", "class", classes);
-        metrics.counter("larder_http_sent_bytes", "Body bytes of responses", sum(&|thread| &thread.sent_bytes));
+        let classes = CLASSES
+            .iter()
+            .enumerate()
+            .map(|(at, class)| (*class, sum(&move |thread| &thread.classes[at])));
+        metrics.counters(
+            "larder_http_responses",
+            "Responses by the class of their status",
+            "class",
+            classes,
+        );
+        metrics.counter(
+            "larder_http_sent_bytes",
+            "Body bytes of responses",
+            sum(&|thread| &thread.sent_bytes),
+        );
         let help = "Exchanges whose body broke off, or whose client left";
-        metrics.counter("larder_http_broken_exchanges", help, sum(&|thread| &thread.broken));
-        let hosts: Vec<(usize, &str)> =
-            (1..).zip(self.hosts.iter().map_while(OnceLock::get).map(|host| &**host)).collect();
+        metrics.counter(
+            "larder_http_broken_exchanges",
+            help,
+            sum(&|thread| &thread.broken),
+        );
+        let hosts: Vec<(usize, &str)> = (1..)
+            .zip(
+                self.hosts
+                    .iter()
+                    .map_while(OnceLock::get)
+                    .map(|host| &**host),
+            )
+            .collect();
         let all = || hosts.iter().copied().chain([(0, "other")]);
         let of_host = |figure: fn(&HostFigures) -> &AtomicU64| {
-            all().map(move |(number, host)| (host, sum(&move |thread| figure(&thread.hosts[number]))))
+            all().map(move |(number, host)| {
+                (host, sum(&move |thread| figure(&thread.hosts[number])))
+            })
         };
-        metrics.counters("larder_http_host_requests", "Requests by host", "host", of_host(|host| &host.requests));
+        metrics.counters(
+            "larder_http_host_requests",
+            "Requests by host",
+            "host",
+            of_host(|host| &host.requests),
+        );
         let help = "Requests answered from the store by host";
-        metrics.counters("larder_http_host_hits", help, "host", of_host(|host| &host.hits));
+        metrics.counters(
+            "larder_http_host_hits",
+            help,
+            "host",
+            of_host(|host| &host.hits),
+        );
         let help = "Body bytes of responses by host";
-        metrics.counters("larder_http_host_sent_bytes", help, "host", of_host(|host| &host.sent_bytes));
+        metrics.counters(
+            "larder_http_host_sent_bytes",
+            help,
+            "host",
+            of_host(|host| &host.sent_bytes),
+        );
         let help = "Responses with a status from 500 by host";
-        metrics.counters("larder_http_host_server_errors", help, "host", of_host(|host| &host.server_errors));
+        metrics.counters(
+            "larder_http_host_server_errors",
+            help,
+            "host",
+            of_host(|host| &host.server_errors),
+        );
     }
 }
 
@@ -250,8 +349,17 @@ mod tests {
     }
 
     fn requests(figures: &ExchangeFigures, host: &str) -> Option<u64> {
-        let number = if host == "other" { 0 } else { figures.find_host(host)? };
-        Some(figures.threads().map(|thread| thread.hosts[number].requests.load(Ordering::Relaxed)).sum())
+        let number = if host == "other" {
+            0
+        } else {
+            figures.find_host(host)?
+        };
+        Some(
+            figures
+                .threads()
+                .map(|thread| thread.hosts[number].requests.load(Ordering::Relaxed))
+                .sum(),
+        )
     }
 
     /// Failure: a client makes a series for each host that it invents, or takes the places of the
@@ -267,10 +375,37 @@ mod tests {
         let _ = figures.add(&outcome("img.example", 503));
         let _ = figures.add(&outcome("img.example", 200));
         assert_eq!(requests(&figures, "img.example"), Some(3));
-        assert_eq!((requests(&figures, "h0.example"), requests(&figures, "bad0.example")), (Some(1), None));
-        assert_eq!(figures.hosts.iter().filter(|host| host.get().is_some()).count(), limits::HOST_FIGURES);
+        assert_eq!(
+            (
+                requests(&figures, "h0.example"),
+                requests(&figures, "bad0.example")
+            ),
+            (Some(1), None)
+        );
+        assert_eq!(
+            figures
+                .hosts
+                .iter()
+                .filter(|host| host.get().is_some())
+                .count(),
+            limits::HOST_FIGURES
+        );
         let own = limits::HOST_FIGURES - 1;
-        assert_eq!(requests(&figures, "other"), Some((6 * limits::HOST_FIGURES - own) as u64));
-        assert!(figures.threads().next().unwrap().names.lock().unwrap().known.len() <= 4 * limits::HOST_FIGURES);
+        assert_eq!(
+            requests(&figures, "other"),
+            Some((6 * limits::HOST_FIGURES - own) as u64)
+        );
+        assert!(
+            figures
+                .threads()
+                .next()
+                .unwrap()
+                .names
+                .lock()
+                .unwrap()
+                .known
+                .len()
+                <= 4 * limits::HOST_FIGURES
+        );
     }
 }

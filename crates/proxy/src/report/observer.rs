@@ -1,6 +1,8 @@
 //! What every finished exchange is reported to: the figures, and the access log.
 
-use crate::access_log::{AccessLog, CLIENT_LEFT, CacheResult, Fields, Outcome, Protocol, Record, Template, WriterEnd};
+use crate::access_log::{
+    AccessLog, CLIENT_LEFT, CacheResult, Fields, Outcome, Protocol, Record, Template, WriterEnd,
+};
 use crate::base::error::Error;
 use crate::base::listen_address::Peer;
 use crate::base::metrics::Metrics;
@@ -42,11 +44,24 @@ impl Observer {
     /// # Errors
     /// One line if its file cannot be opened.
     pub(crate) fn new(config: &HttpConfig, threads: usize) -> Result<Observer, Error> {
-        let log = config.access_log.as_ref().map(|log| AccessLog::start(log, threads).map(Arc::new)).transpose()?;
-        let hosts = config.origins.iter().filter_map(|origin| origin.host.as_deref());
+        let log = config
+            .access_log
+            .as_ref()
+            .map(|log| AccessLog::start(log, threads).map(Arc::new))
+            .transpose()?;
+        let hosts = config
+            .origins
+            .iter()
+            .filter_map(|origin| origin.host.as_deref());
         let figures = ExchangeFigures::new(hosts.filter(|host| !host.starts_with('*')));
         let ids = RequestIds::new(config.request_id);
-        Ok(Observer { figures: Arc::new(figures), content: Arc::default(), log, ids, threads })
+        Ok(Observer {
+            figures: Arc::new(figures),
+            content: Arc::default(),
+            log,
+            ids,
+            threads,
+        })
     }
 
     /// Returns the observer for another configuration, with the same figures; `None` if nothing
@@ -66,13 +81,28 @@ impl Observer {
         };
         let (figures, content) = (Arc::clone(&self.figures), Arc::clone(&self.content));
         let ids = RequestIds::new(config.request_id);
-        Ok(Some(Observer { figures, content, log, ids, threads: self.threads }))
+        Ok(Some(Observer {
+            figures,
+            content,
+            log,
+            ids,
+            threads: self.threads,
+        }))
     }
 
     #[cfg(test)]
     pub(crate) fn without_log() -> Observer {
-        let (figures, ids) = (ExchangeFigures::new(std::iter::empty()), RequestIds::new(Default::default()));
-        Observer { figures: Arc::new(figures), content: Arc::default(), log: None, ids, threads: 1 }
+        let (figures, ids) = (
+            ExchangeFigures::new(std::iter::empty()),
+            RequestIds::new(Default::default()),
+        );
+        Observer {
+            figures: Arc::new(figures),
+            content: Arc::default(),
+            log: None,
+            ids,
+            threads: 1,
+        }
     }
 
     /// Returns the format of the access log, if there is one.
@@ -89,7 +119,11 @@ impl Observer {
     /// bypassed the store.
     fn report(&self, record: &Record<'_>, miss: Option<Miss>, passed_by: Option<&PassedBy>) {
         let is_sampled = self.figures.add(&record.outcome());
-        let url = UrlParts { scheme: record.scheme, host: record.host, target: record.target };
+        let url = UrlParts {
+            scheme: record.scheme,
+            host: record.host,
+            target: record.target,
+        };
         if is_sampled && !url.target.is_empty() {
             self.content.add(url, miss, record.body_bytes);
         }
@@ -128,8 +162,13 @@ impl Observer {
         self.figures.metrics(metrics);
         if let Some(log) = &self.log {
             let (written, dropped) = log.lines();
-            metrics.counter("larder_http_access_log_lines", "Lines written to the access log", written);
-            let help = "Lines of the access log that were dropped: no room, or a destination that fails";
+            metrics.counter(
+                "larder_http_access_log_lines",
+                "Lines written to the access log",
+                written,
+            );
+            let help =
+                "Lines of the access log that were dropped: no room, or a destination that fails";
             metrics.counter("larder_http_access_log_dropped", help, dropped);
         }
     }
@@ -177,7 +216,13 @@ impl ObservedClient {
         is_secure: bool,
     ) -> ObservedClient {
         let observer = Arc::clone(observer);
-        ObservedClient(Arc::new(Connection { observer, peer, trusted, is_secure, tls: OnceLock::new() }))
+        ObservedClient(Arc::new(Connection {
+            observer,
+            peer,
+            trusted,
+            is_secure,
+            tls: OnceLock::new(),
+        }))
     }
 
     /// Records the result of the handshake.
@@ -222,7 +267,9 @@ impl ObservedClient {
     /// Returns the client that a trusted proxy names, or the other end of the connection.
     fn named(&self, client: Option<IpAddr>) -> Peer {
         // Proxies name no port.
-        client.filter(|client| self.0.peer.ip() != Some(*client)).map_or(self.0.peer, |ip| Peer::Tcp((ip, 0).into()))
+        client
+            .filter(|client| self.0.peer.ip() != Some(*client))
+            .map_or(self.0.peer, |ip| Peer::Tcp((ip, 0).into()))
     }
 
     /// Reports a plain hit.
@@ -238,12 +285,17 @@ impl ObservedClient {
             total: exchange.total,
             is_complete: exchange.is_complete,
         };
-        let text =
-            |range: &Range<usize>| str::from_utf8(bytes.get(range.clone()).unwrap_or_default()).unwrap_or_default();
+        let text = |range: &Range<usize>| {
+            str::from_utf8(bytes.get(range.clone()).unwrap_or_default()).unwrap_or_default()
+        };
         let Some(log) = &observer.log else {
             if observer.figures.add(&outcome) {
                 let (host, target) = (text(&exchange.host), text(&exchange.target));
-                let url = UrlParts { scheme: exchange.scheme, host, target };
+                let url = UrlParts {
+                    scheme: exchange.scheme,
+                    host,
+                    target,
+                };
                 observer.content.add(url, None, outcome.body_bytes);
             }
             return;
@@ -265,22 +317,33 @@ impl ObservedClient {
         };
         let (template, mut made) = (log.template(), [0; 32]);
         if template.names_request_id() && !observer.ids.are_off() {
-            let kept = exchange.fields.last().and_then(|place| bytes.get(place.clone()));
+            let kept = exchange
+                .fields
+                .last()
+                .and_then(|place| bytes.get(place.clone()));
             let kept = kept.filter(|id| observer.ids.accepts(id));
             record.request_id = Some(kept.unwrap_or_else(|| {
                 made = observer.ids.generate();
                 &made
             }));
         }
-        let places: Vec<Range<usize>> =
-            template.response_fields().iter().map(|name| place_in(exchange.response, name)).collect();
+        let places: Vec<Range<usize>> = template
+            .response_fields()
+            .iter()
+            .map(|name| place_in(exchange.response, name))
+            .collect();
         record.response_fields = Fields::Places(&places, exchange.response);
         observer.report(&record, None, None);
     }
 
     /// Reports a request that is no HTTP, with the status that hyper gave it, and its reason.
     pub(crate) fn malformed(&self, status: u16, reason: &str) {
-        let record = Record { status, is_complete: true, refusal: Some(reason), ..self.record() };
+        let record = Record {
+            status,
+            is_complete: true,
+            refusal: Some(reason),
+            ..self.record()
+        };
         self.0.observer.report(&record, None, None);
     }
 
@@ -293,11 +356,18 @@ impl ObservedClient {
             remove_variable(headers, &X_REQUEST_ID);
             headers.insert(X_REQUEST_ID, id.clone());
         }
-        let servers = observer.template().is_some_and(Template::names_servers).then(ServerRequests::default);
+        let servers = observer
+            .template()
+            .is_some_and(Template::names_servers)
+            .then(ServerRequests::default);
         if let Some(servers) = &servers {
             request.parts.extensions.insert(servers.clone());
         }
-        let client = if self.0.trusted.is_some() { self.named(request.client) } else { self.0.peer };
+        let client = if self.0.trusted.is_some() {
+            self.named(request.client)
+        } else {
+            self.0.peer
+        };
         let mut exchange = Box::new(self.exchange(&request.parts, request.host.clone(), client));
         exchange.scheme = Some(request.scheme);
         if let Some(kept) = &mut exchange.kept {
@@ -312,7 +382,11 @@ impl ObservedClient {
             (Some(authority), _) => HeaderValue::from_str(authority.as_str()).ok(),
             (None, field) => field.cloned(),
         };
-        Box::new(self.exchange(parts, host.unwrap_or(HeaderValue::from_static("")), self.0.peer))
+        Box::new(self.exchange(
+            parts,
+            host.unwrap_or(HeaderValue::from_static("")),
+            self.0.peer,
+        ))
     }
 
     fn exchange(&self, parts: &Parts, host: HeaderValue, peer: Peer) -> ObservedExchange {
@@ -370,7 +444,10 @@ fn place_in(head: &[u8], name: &HeaderName) -> Range<usize> {
 }
 
 fn values(headers: &HeaderMap, names: &[HeaderName]) -> Vec<Option<HeaderValue>> {
-    names.iter().map(|name| headers.get(name).cloned()).collect()
+    names
+        .iter()
+        .map(|name| headers.get(name).cloned())
+        .collect()
 }
 
 /// What only the log needs.
@@ -413,16 +490,27 @@ impl ObservedExchange {
     pub(crate) fn answered<B>(&mut self, response: &Response<B>) {
         self.status = Some(response.status().as_u16());
         self.first_byte = Some(self.begun.elapsed());
-        let length = response.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+        let length = response
+            .headers()
+            .get(CONTENT_LENGTH)
+            .and_then(|length| length.to_str().ok());
         self.length = length.and_then(|length| length.parse().ok());
-        let own = response.headers().get_all(CACHE_STATUS).into_iter().next_back();
+        let own = response
+            .headers()
+            .get_all(CACHE_STATUS)
+            .into_iter()
+            .next_back();
         self.cache = own.map_or(CacheResult::None, |field| CacheResult::of(field.as_bytes()));
         let is_hit = matches!(self.cache, CacheResult::Hit | CacheResult::Stale);
-        self.miss = (!is_hit).then(|| own.map_or(Miss::default(), |field| Miss::of(field.as_bytes())));
+        self.miss =
+            (!is_hit).then(|| own.map_or(Miss::default(), |field| Miss::of(field.as_bytes())));
         self.passed_by = response.extensions().get().cloned();
         if let (Some(kept), Some(template)) = (&mut self.kept, self.client.template()) {
             kept.response_fields = values(response.headers(), template.response_fields());
-            kept.refusal = response.extensions().get().map(|RefusalReason(reason)| *reason);
+            kept.refusal = response
+                .extensions()
+                .get()
+                .map(|RefusalReason(reason)| *reason);
         }
     }
 
@@ -446,7 +534,11 @@ const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
 
 impl Drop for ObservedExchange {
     fn drop(&mut self) {
-        let attempts = self.kept.as_ref().and_then(|kept| kept.servers.as_ref()).map(ServerRequests::attempts);
+        let attempts = self
+            .kept
+            .as_ref()
+            .and_then(|kept| kept.servers.as_ref())
+            .map(ServerRequests::attempts);
         let mut record = Record {
             client: self.peer,
             host: self.host.to_str().unwrap_or_default(),
@@ -469,6 +561,9 @@ impl Drop for ObservedExchange {
             record.response_fields = Fields::Values(&kept.response_fields);
             record.refusal = kept.refusal;
         }
-        self.client.0.observer.report(&record, self.miss, self.passed_by.as_ref());
+        self.client
+            .0
+            .observer
+            .report(&record, self.miss, self.passed_by.as_ref());
     }
 }

@@ -18,7 +18,10 @@ struct Inner {
 
 impl Observers {
     pub(crate) fn new(current: Arc<Observer>) -> Observers {
-        Observers(Mutex::new(Inner { current, former: Vec::new() }))
+        Observers(Mutex::new(Inner {
+            current,
+            former: Vec::new(),
+        }))
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -45,14 +48,21 @@ impl Observers {
         if !Arc::ptr_eq(&inner.current, &observer) {
             let before = std::mem::replace(&mut inner.current, observer);
             let is_over = |end: &Option<WriterEnd>| end.as_ref().is_none_or(WriterEnd::is_over);
-            inner.former.retain(|(former, end)| former.strong_count() > 0 || !is_over(end));
-            inner.former.push((Arc::downgrade(&before), before.log_end()));
+            inner
+                .former
+                .retain(|(former, end)| former.strong_count() > 0 || !is_over(end));
+            inner
+                .former
+                .push((Arc::downgrade(&before), before.log_end()));
         }
     }
 
     fn all(&self) -> Vec<Arc<Observer>> {
         let inner = self.inner();
-        let former = inner.former.iter().filter_map(|(former, _)| former.upgrade());
+        let former = inner
+            .former
+            .iter()
+            .filter_map(|(former, _)| former.upgrade());
         former.chain([Arc::clone(&inner.current)]).collect()
     }
 
@@ -64,8 +74,12 @@ impl Observers {
     pub(crate) fn stop(&self) {
         self.all().iter().for_each(|observer| observer.stop());
         let inner = self.inner();
-        let gone = inner.former.iter().filter(|(former, _)| former.strong_count() == 0);
-        gone.filter_map(|(_, end)| end.as_ref()).for_each(WriterEnd::wait);
+        let gone = inner
+            .former
+            .iter()
+            .filter(|(former, _)| former.strong_count() == 0);
+        gone.filter_map(|(_, end)| end.as_ref())
+            .for_each(WriterEnd::wait);
     }
 
     pub(crate) fn metrics(&self, metrics: &mut Metrics<'_, '_>) {

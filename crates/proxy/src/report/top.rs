@@ -26,7 +26,12 @@ const HALVED_AFTER: u64 = 1 << 16;
 
 impl<T: Default> Top<T> {
     pub(crate) fn new(most: usize) -> Top<T> {
-        Top { entries: HashMap::new(), most, total: 0, since_halved: 0 }
+        Top {
+            entries: HashMap::new(),
+            most,
+            total: 0,
+            since_halved: 0,
+        }
     }
 
     /// Counts a key, and returns what is known of it.
@@ -42,18 +47,31 @@ impl<T: Default> Top<T> {
         }
         self.total += 1;
         if !self.entries.contains_key(key) {
-            let count = if self.entries.len() < self.most { 0 } else { self.remove_least() };
-            let entry = Entry { count, overcount: count, more: T::default() };
+            let count = if self.entries.len() < self.most {
+                0
+            } else {
+                self.remove_least()
+            };
+            let entry = Entry {
+                count,
+                overcount: count,
+                more: T::default(),
+            };
             self.entries.insert(key.into(), entry);
         }
-        let entry = self.entries.get_mut(key).expect("a key that is in the table");
+        let entry = self
+            .entries
+            .get_mut(key)
+            .expect("a key that is in the table");
         entry.count += 1;
         &mut entry.more
     }
 
     fn remove_least(&mut self) -> u64 {
         let least = self.entries.iter().min_by_key(|(_, entry)| entry.count);
-        let Some((key, count)) = least.map(|(key, entry)| (key.clone(), entry.count)) else { return 0 };
+        let Some((key, count)) = least.map(|(key, entry)| (key.clone(), entry.count)) else {
+            return 0;
+        };
         self.entries.remove(&key);
         count
     }
@@ -67,7 +85,9 @@ impl<T: Default> Top<T> {
     /// others.
     pub(crate) fn first(&self, most: usize) -> Vec<(&str, &Entry<T>)> {
         let all = self.entries.iter().map(|(key, entry)| (&**key, entry));
-        let mut all: Vec<_> = all.filter(|(_, entry)| entry.count > 2 * entry.overcount).collect();
+        let mut all: Vec<_> = all
+            .filter(|(_, entry)| entry.count > 2 * entry.overcount)
+            .collect();
         all.sort_by(|(a, one), (b, other)| other.count.cmp(&one.count).then(a.cmp(b)));
         all.truncate(most);
         all

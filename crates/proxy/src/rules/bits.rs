@@ -43,7 +43,11 @@ impl Bits {
     /// Returns the places in the order of the table.
     pub(super) fn iter(mut self) -> impl Iterator<Item = usize> {
         std::iter::from_fn(move || {
-            let (number, word) = self.0.iter_mut().enumerate().find(|(_, word)| **word != 0)?;
+            let (number, word) = self
+                .0
+                .iter_mut()
+                .enumerate()
+                .find(|(_, word)| **word != 0)?;
             let bit = word.trailing_zeros() as usize;
             *word &= *word - 1;
             Some(number * 64 + bit)
@@ -52,7 +56,12 @@ impl Bits {
 
     /// Returns the last place.
     pub(super) fn last(self) -> Option<usize> {
-        let (number, word) = self.0.iter().enumerate().rev().find(|(_, word)| **word != 0)?;
+        let (number, word) = self
+            .0
+            .iter()
+            .enumerate()
+            .rev()
+            .find(|(_, word)| **word != 0)?;
         Some(number * 64 + 63 - word.leading_zeros() as usize)
     }
 }

@@ -149,7 +149,10 @@ impl HeaderChanges {
 
     /// Returns all templates.
     pub(super) fn templates(&self) -> impl Iterator<Item = &Template> {
-        self.set.iter().chain(&self.append).map(|(_, template)| template)
+        self.set
+            .iter()
+            .chain(&self.append)
+            .map(|(_, template)| template)
     }
 }
 
@@ -198,19 +201,29 @@ fn texts<'de, D: Deserializer<'de>, T>(
 ) -> Result<Vec<T>, D::Error> {
     let Texts(texts) = Texts::deserialize(deserializer)?;
     if texts.is_empty() {
-        return Err(D::Error::custom("expected at least one; leave the key out for no condition"));
+        return Err(D::Error::custom(
+            "expected at least one; leave the key out for no condition",
+        ));
     }
     texts.iter().map(|text| read(text, &parse)).collect()
 }
 
-fn many<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(deserializer: D) -> Result<Vec<T>, D::Error> {
-    texts(deserializer, |text| text.parse().map_err(|problem: T::Err| problem.to_string()))
+fn many<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
+    texts(deserializer, |text| {
+        text.parse().map_err(|problem: T::Err| problem.to_string())
+    })
 }
 
 /// A list that may be empty.
 fn some_list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Glob>>, D::Error> {
     let Texts(texts) = Texts::deserialize(deserializer)?;
-    texts.iter().map(|text| read(text, str::parse)).collect::<Result<_, _>>().map(Some)
+    texts
+        .iter()
+        .map(|text| read(text, str::parse))
+        .collect::<Result<_, _>>()
+        .map(Some)
 }
 
 fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
@@ -227,16 +240,19 @@ fn hosts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<HostPattern>,
     texts(deserializer, |text| {
         let host = larder_http::keyed_authority("http", text);
         let sound = !text.contains(['/', '@']) && !text.contains(char::is_whitespace);
-        let expected =
-            "expected a host as clients name it, such as \"example.com\", or all below a domain, \"*.example.com\"";
-        HostPattern::parse(&host).filter(|_| sound).ok_or_else(|| expected.to_owned())
+        let expected = "expected a host as clients name it, such as \"example.com\", or all below a domain, \"*.example.com\"";
+        HostPattern::parse(&host)
+            .filter(|_| sound)
+            .ok_or_else(|| expected.to_owned())
     })
 }
 
 fn paths<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Glob>, D::Error> {
     texts(deserializer, |text| match text.starts_with(['/', '*']) {
         true => Glob::of_path(text),
-        false => Err("expected a path that starts with / or *, such as \"/img/*\" or \"*.jpg\"".to_owned()),
+        false => Err(
+            "expected a path that starts with / or *, such as \"/img/*\" or \"*.jpg\"".to_owned(),
+        ),
     })
 }
 
@@ -252,29 +268,48 @@ fn scheme<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Scheme>, 
     })
 }
 
-fn some<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(deserializer: D) -> Result<Option<T>, D::Error> {
+fn some<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
     read(&String::deserialize(deserializer)?, |text| match text {
         "" => Err("expected a text".to_owned()),
-        _ => text.parse().map(Some).map_err(|problem: T::Err| problem.to_string()),
+        _ => text
+            .parse()
+            .map(Some)
+            .map_err(|problem: T::Err| problem.to_string()),
     })
 }
 
 fn target<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Template>, D::Error> {
     read(&String::deserialize(deserializer)?, |text| {
-        let is_path = text.starts_with('/') || ["$uri", "$request_uri"].iter().any(|start| text.starts_with(start));
+        let is_path = text.starts_with('/')
+            || ["$uri", "$request_uri"]
+                .iter()
+                .any(|start| text.starts_with(start));
         let template = text.parse::<Template>()?;
-        let is_sound = template.to_string().bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
+        let is_sound = template
+            .to_string()
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && byte != b'#');
         match is_path && is_sound {
             true => Ok(Some(template)),
-            false => Err("expected a path that starts with /, such as \"/new/$1$is_args$args\"".to_owned()),
+            false => Err(
+                "expected a path that starts with /, such as \"/new/$1$is_args$args\"".to_owned(),
+            ),
         }
     })
 }
 
-fn redirect_status<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<StatusCode>, D::Error> {
+fn redirect_status<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<StatusCode>, D::Error> {
     let number = u16::deserialize(deserializer)?;
-    let status = StatusCode::from_u16(number).ok().filter(|_| matches!(number, 301 | 302 | 303 | 307 | 308));
-    status.map(Some).ok_or_else(|| D::Error::custom(format!("{number}: expected 301, 302, 303, 307 or 308")))
+    let status = StatusCode::from_u16(number)
+        .ok()
+        .filter(|_| matches!(number, 301 | 302 | 303 | 307 | 308));
+    status
+        .map(Some)
+        .ok_or_else(|| D::Error::custom(format!("{number}: expected 301, 302, 303, 307 or 308")))
 }
 
 /// Fields that frame a message or that the proxy writes: a rule that changes them would break the
@@ -304,14 +339,21 @@ const RESERVED: [&str; 21] = [
 ];
 
 fn method<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Method>, D::Error> {
-    texts(deserializer, |text| match text.bytes().any(|byte| byte.is_ascii_lowercase()) {
-        true => Err(format!("methods have capital letters: write {:?}", text.to_ascii_uppercase())),
-        false => text.parse().map_err(|_| "it is no method".to_owned()),
+    texts(deserializer, |text| {
+        match text.bytes().any(|byte| byte.is_ascii_lowercase()) {
+            true => Err(format!(
+                "methods have capital letters: write {:?}",
+                text.to_ascii_uppercase()
+            )),
+            false => text.parse().map_err(|_| "it is no method".to_owned()),
+        }
     })
 }
 
 fn field_name(text: &str) -> Result<HeaderName, String> {
-    let name: HeaderName = text.parse().map_err(|_| "it is no name of a field".to_owned())?;
+    let name: HeaderName = text
+        .parse()
+        .map_err(|_| "it is no name of a field".to_owned())?;
     match name.as_str() {
         "host" => Err("rewrite_host sets it".to_owned()),
         name if RESERVED.contains(&name) => Err("Larder writes this field itself".to_owned()),
@@ -323,12 +365,16 @@ fn field_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<HeaderN
     texts(deserializer, field_name)
 }
 
-fn fields<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(HeaderName, Template)>, D::Error> {
+fn fields<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<(HeaderName, Template)>, D::Error> {
     let table = BTreeMap::<String, String>::deserialize(deserializer)?;
     let field = |(name, value): (String, String)| {
         let template: Template = read(&value, str::parse)?;
         if HeaderValue::try_from(value.as_str()).is_err() {
-            return Err(D::Error::custom(format!("{value:?}: a field cannot have this value")));
+            return Err(D::Error::custom(format!(
+                "{value:?}: a field cannot have this value"
+            )));
         }
         Ok((read(&name, field_name)?, template))
     };

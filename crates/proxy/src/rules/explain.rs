@@ -58,16 +58,29 @@ impl Rules {
         let with_response = self.of_response(bits, status, response);
         let host = larder_http::keyed_authority(request.scheme, request.host).into_owned();
         let target = request.target.as_str();
-        let values =
-            Values { scheme: request.scheme, host: host.clone(), target: target.to_owned(), client: request.client };
+        let values = Values {
+            scheme: request.scheme,
+            host: host.clone(),
+            target: target.to_owned(),
+            client: request.client,
+        };
         let rules = bits.iter().map(|place| {
             let applies = with_response.iter().any(|other| other == place);
             self.explain_rule(place, applies)
         });
         let redirect = self.redirect(bits, &values);
-        let answer = redirect
-            .map(|(status, target)| format!("{} {}", status.as_u16(), String::from_utf8_lossy(target.as_bytes())));
-        let answer = if self.denies(bits, request.client) { Some("403".to_owned()) } else { answer };
+        let answer = redirect.map(|(status, target)| {
+            format!(
+                "{} {}",
+                status.as_u16(),
+                String::from_utf8_lossy(target.as_bytes())
+            )
+        });
+        let answer = if self.denies(bits, request.client) {
+            Some("403".to_owned())
+        } else {
+            answer
+        };
         let (mut request_headers, mut response_headers) = (headers.clone(), response.clone());
         self.change_request(bits, &values, &mut request_headers);
         self.change_response(bits, &values, status, &mut response_headers);
@@ -77,13 +90,25 @@ impl Rules {
         if !pass {
             self.select_cookies(bits, &mut request_headers);
         }
-        let rewrite = self.rewrite(bits, &Values { target: keyed.clone(), ..values });
-        let answer = answer.or_else(|| rewrite.is_none().then(|| "400: a rule makes no path of the target".to_owned()));
+        let rewrite = self.rewrite(
+            bits,
+            &Values {
+                target: keyed.clone(),
+                ..values
+            },
+        );
+        let answer = answer.or_else(|| {
+            rewrite
+                .is_none()
+                .then(|| "400: a rule makes no path of the target".to_owned())
+        });
         let rewrite = rewrite.unwrap_or_default();
         let lines = |headers: &HeaderMap| {
             headers
                 .iter()
-                .map(|(name, value)| format!("{name}: {}", String::from_utf8_lossy(value.as_bytes())))
+                .map(|(name, value)| {
+                    format!("{name}: {}", String::from_utf8_lossy(value.as_bytes()))
+                })
                 .collect()
         };
         Explanation {
@@ -93,7 +118,9 @@ impl Rules {
             storing: storing(&self.overrides(bits, status, response)),
             key: format!("{}://{host}{keyed}", request.scheme),
             origin_target: rewrite.target.map_or(keyed, |target| target.to_string()),
-            origin_host: rewrite.host.map_or(host, |host| String::from_utf8_lossy(host.as_bytes()).into_owned()),
+            origin_host: rewrite.host.map_or(host, |host| {
+                String::from_utf8_lossy(host.as_bytes()).into_owned()
+            }),
             request_headers: lines(&request_headers),
             response_headers: lines(&response_headers),
         }
@@ -103,7 +130,12 @@ impl Rules {
 impl Rules {
     fn explain_rule(&self, place: usize, applies: bool) -> ExplainedRule {
         let rule = &self.rules[place];
-        ExplainedRule { number: place + 1, conditions: conditions(rule), sets: effects(rule), applies }
+        ExplainedRule {
+            number: place + 1,
+            conditions: conditions(rule),
+            sets: effects(rule),
+            applies,
+        }
     }
 
     /// Describes a rule in one line.
@@ -114,8 +146,17 @@ impl Rules {
 
 impl fmt::Display for ExplainedRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let conditions = if self.conditions.is_empty() { "always".to_owned() } else { self.conditions.join(", ") };
-        write!(f, "rule {}: {conditions}: {}", self.number, self.sets.join(", "))
+        let conditions = if self.conditions.is_empty() {
+            "always".to_owned()
+        } else {
+            self.conditions.join(", ")
+        };
+        write!(
+            f,
+            "rule {}: {conditions}: {}",
+            self.number,
+            self.sets.join(", ")
+        )
     }
 }
 
@@ -126,9 +167,20 @@ fn storing(overrides: &Overrides) -> Vec<String> {
         ("stale_while_revalidate", overrides.stale_while_revalidate),
         ("stale_if_error", overrides.stale_if_error),
     ];
-    let mut lines: Vec<String> = times.iter().filter_map(|(key, time)| Some(format!("{key} {}s", (*time)?))).collect();
-    let ignored = [("no-store", overrides.ignores_no_store), ("private", overrides.ignores_private)];
-    lines.extend(ignored.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| format!("ignore {name}")));
+    let mut lines: Vec<String> = times
+        .iter()
+        .filter_map(|(key, time)| Some(format!("{key} {}s", (*time)?)))
+        .collect();
+    let ignored = [
+        ("no-store", overrides.ignores_no_store),
+        ("private", overrides.ignores_private),
+    ];
+    lines.extend(
+        ignored
+            .iter()
+            .filter(|(_, is_set)| *is_set)
+            .map(|(name, _)| format!("ignore {name}")),
+    );
     lines
 }
 
@@ -169,17 +221,46 @@ fn effects(rule: &Rule) -> Vec<String> {
     let limits = [
         list("allow", &rule.allow),
         list("deny", &rule.deny),
-        one("rate_limit", rule.rate_limit.as_ref().map(|limit| limit as &dyn Display)),
-        one("client_body_size", rule.client_body_size.as_ref().map(|size| size as &dyn Display)),
-        rule.error_page.as_ref().map(|path| format!("error_page {}", path.display())),
+        one(
+            "rate_limit",
+            rule.rate_limit.as_ref().map(|limit| limit as &dyn Display),
+        ),
+        one(
+            "client_body_size",
+            rule.client_body_size
+                .as_ref()
+                .map(|size| size as &dyn Display),
+        ),
+        rule.error_page
+            .as_ref()
+            .map(|path| format!("error_page {}", path.display())),
     ];
     let single = [
         one("pass", rule.pass.as_ref().map(|pass| pass as &dyn Display)),
-        one("collapse", rule.collapse.as_ref().map(|collapses| collapses as &dyn Display)),
-        one("redirect", rule.redirect.as_ref().map(|target| target as &dyn Display)),
-        one("redirect_status", rule.redirect_status.as_ref().map(|status| status as &dyn Display)),
-        one("rewrite", rule.rewrite.as_ref().map(|target| target as &dyn Display)),
-        one("rewrite_host", rule.rewrite_host.as_ref().map(|host| host as &dyn Display)),
+        one(
+            "collapse",
+            rule.collapse
+                .as_ref()
+                .map(|collapses| collapses as &dyn Display),
+        ),
+        one(
+            "redirect",
+            rule.redirect.as_ref().map(|target| target as &dyn Display),
+        ),
+        one(
+            "redirect_status",
+            rule.redirect_status
+                .as_ref()
+                .map(|status| status as &dyn Display),
+        ),
+        one(
+            "rewrite",
+            rule.rewrite.as_ref().map(|target| target as &dyn Display),
+        ),
+        one(
+            "rewrite_host",
+            rule.rewrite_host.as_ref().map(|host| host as &dyn Display),
+        ),
     ];
     let mut all: Vec<String> = limits.into_iter().chain(single).flatten().collect();
     let times = [
@@ -188,7 +269,11 @@ fn effects(rule: &Rule) -> Vec<String> {
         ("stale_while_revalidate", rule.stale_while_revalidate),
         ("stale_if_error", rule.stale_if_error),
     ];
-    all.extend(times.iter().filter_map(|(key, time)| Some(format!("{key} {}s", (*time)?))));
+    all.extend(
+        times
+            .iter()
+            .filter_map(|(key, time)| Some(format!("{key} {}s", (*time)?))),
+    );
     let ignored = rule.ignore.iter().map(|ignored| match ignored {
         Ignored::NoStore => "ignore no-store",
         Ignored::Private => "ignore private",
@@ -196,18 +281,35 @@ fn effects(rule: &Rule) -> Vec<String> {
     });
     all.extend(ignored.map(str::to_owned));
     all.extend(list("query_drop", &rule.query_drop));
-    let kept = [("query_keep", &rule.query_keep), ("cookie_keep", &rule.cookie_keep)];
-    let kept = kept.iter().filter_map(|(key, globs)| Some((key, globs.as_ref()?)));
+    let kept = [
+        ("query_keep", &rule.query_keep),
+        ("cookie_keep", &rule.cookie_keep),
+    ];
+    let kept = kept
+        .iter()
+        .filter_map(|(key, globs)| Some((key, globs.as_ref()?)));
     all.extend(kept.map(|(key, globs)| list(key, globs).unwrap_or_else(|| format!("{key} none"))));
-    all.extend(one("query_sort", rule.query_sort.as_ref().map(|sorts| sorts as &dyn Display)));
+    all.extend(one(
+        "query_sort",
+        rule.query_sort.as_ref().map(|sorts| sorts as &dyn Display),
+    ));
     all.extend(changes("request", &rule.request_headers));
     all.extend(changes("response", &rule.response_headers));
     all
 }
 
 fn changes(of: &str, changes: &HeaderChanges) -> Vec<String> {
-    let removed = changes.remove.iter().map(|name| format!("{of} remove {name}"));
-    let set = changes.set.iter().map(|(name, value)| format!("{of} set {name}: {value}"));
-    let appended = changes.append.iter().map(|(name, value)| format!("{of} append {name}: {value}"));
+    let removed = changes
+        .remove
+        .iter()
+        .map(|name| format!("{of} remove {name}"));
+    let set = changes
+        .set
+        .iter()
+        .map(|(name, value)| format!("{of} set {name}: {value}"));
+    let appended = changes
+        .append
+        .iter()
+        .map(|(name, value)| format!("{of} append {name}: {value}"));
     removed.chain(set).chain(appended).collect()
 }

@@ -32,25 +32,39 @@ impl HeaderEdits {
             replaces,
             finder: Finder::new(format!("\r\n{name}: ").as_bytes()).into_owned(),
             value: template.map(|template| {
-                let constant = template.constant().and_then(|text| HeaderValue::try_from(text).ok());
+                let constant = template
+                    .constant()
+                    .and_then(|text| HeaderValue::try_from(text).ok());
                 constant.map_or_else(|| Value::Template(template.clone()), Value::Constant)
             }),
         };
         let removed = changes.remove.iter().map(|name| edit(name, None, true));
-        let set = changes.set.iter().map(|(name, template)| edit(name, Some(template), true));
-        let appended = changes.append.iter().map(|(name, template)| edit(name, Some(template), false));
+        let set = changes
+            .set
+            .iter()
+            .map(|(name, template)| edit(name, Some(template), true));
+        let appended = changes
+            .append
+            .iter()
+            .map(|(name, template)| edit(name, Some(template), false));
         HeaderEdits(removed.chain(set).chain(appended).collect())
     }
 
     /// Returns true if it changes a field that the cache evaluates: then a request has to be
     /// answered by the cache's whole rules.
     pub(super) fn name_cache_fields(&self) -> bool {
-        self.0.iter().any(|edit| PlainField::of(edit.name.as_str()) != PlainField::Neutral)
+        self.0
+            .iter()
+            .any(|edit| PlainField::of(edit.name.as_str()) != PlainField::Neutral)
     }
 
     /// Changes the fields of a request. Other spellings of the names go too: the origin may take
     /// them for the same variable.
-    pub(super) fn apply_to_request(&self, headers: &mut HeaderMap, expand: impl Fn(&Template) -> Vec<u8>) {
+    pub(super) fn apply_to_request(
+        &self,
+        headers: &mut HeaderMap,
+        expand: impl Fn(&Template) -> Vec<u8>,
+    ) {
         for edit in self.0.iter().filter(|edit| edit.replaces) {
             remove_variable(headers, &edit.name);
         }
@@ -108,9 +122,14 @@ impl HeaderEdits {
 
 /// Returns the status and the `Content-Type` of a head.
 pub(super) fn status_and_type(head: &[u8]) -> (StatusCode, &[u8]) {
-    let status = head.get(9..12).and_then(|digits| StatusCode::from_bytes(digits).ok()).unwrap_or_default();
+    let status = head
+        .get(9..12)
+        .and_then(|digits| StatusCode::from_bytes(digits).ok())
+        .unwrap_or_default();
     let name = b"\r\ncontent-type: ";
-    let Some(at) = find(head, name) else { return (status, b"") };
+    let Some(at) = find(head, name) else {
+        return (status, b"");
+    };
     let value = &head[at + name.len()..];
     (status, &value[..find(value, b"\r\n").unwrap_or(0)])
 }

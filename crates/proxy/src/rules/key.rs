@@ -23,11 +23,14 @@ impl QueryFilter<'_> {
     pub(super) fn apply(&self, target: &str) -> Option<String> {
         let target = Target::from(target);
         let query = target.query()?;
-        let name_of = |parameter: &str| decoded(parameter.split('=').next().unwrap_or_default()).into_owned();
+        let name_of =
+            |parameter: &str| decoded(parameter.split('=').next().unwrap_or_default()).into_owned();
         let stays = |parameter: &&str| {
             let name = name_of(parameter);
             !self.drop.iter().any(|glob| glob.matches(&name))
-                && self.keep.is_none_or(|globs| globs.iter().any(|glob| glob.matches(&name)))
+                && self
+                    .keep
+                    .is_none_or(|globs| globs.iter().any(|glob| glob.matches(&name)))
         };
         let mut kept: Vec<&str> = query.split('&').filter(stays).collect();
         if self.sorts {
@@ -36,7 +39,13 @@ impl QueryFilter<'_> {
         }
         let kept = kept.join("&");
         let path = target.path();
-        (kept != query).then(|| if kept.is_empty() { path.to_owned() } else { format!("{path}?{kept}") })
+        (kept != query).then(|| {
+            if kept.is_empty() {
+                path.to_owned()
+            } else {
+                format!("{path}?{kept}")
+            }
+        })
     }
 }
 
@@ -47,12 +56,22 @@ pub(super) fn keep_cookies(names: &[Glob], headers: &mut HeaderMap) {
     }
     let lines: Vec<HeaderValue> = headers.get_all(COOKIE).iter().cloned().collect();
     headers.remove(COOKIE);
-    let name_of = |cookie: &[u8]| cookie.split(|byte| *byte == b'=').next().unwrap_or_default().trim_ascii().to_vec();
+    let name_of = |cookie: &[u8]| {
+        cookie
+            .split(|byte| *byte == b'=')
+            .next()
+            .unwrap_or_default()
+            .trim_ascii()
+            .to_vec()
+    };
     let stays = |cookie: &&[u8]| {
         let name = name_of(cookie);
         !name.is_empty() && names.iter().any(|glob| glob.matches(&name))
     };
-    let cookies = lines.iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b';')).map(<[u8]>::trim_ascii);
+    let cookies = lines
+        .iter()
+        .flat_map(|line| line.as_bytes().split(|byte| *byte == b';'))
+        .map(<[u8]>::trim_ascii);
     let mut kept: Vec<&[u8]> = cookies.filter(stays).collect();
     kept.sort_by_key(|cookie| name_of(cookie));
     if !kept.is_empty()
@@ -66,7 +85,9 @@ pub(super) fn keep_cookies(names: &[Glob], headers: &mut HeaderMap) {
 /// stored response as it is.
 pub(super) fn vary_by_cookie(is_not_modified: bool, headers: &mut HeaderMap) {
     let names = |line: &HeaderValue| {
-        line.as_bytes().split(|byte| *byte == b',').any(|name| name.trim_ascii().eq_ignore_ascii_case(b"cookie"))
+        line.as_bytes()
+            .split(|byte| *byte == b',')
+            .any(|name| name.trim_ascii().eq_ignore_ascii_case(b"cookie"))
     };
     let is_named = headers.get_all(VARY).iter().any(names);
     if !is_named && (!is_not_modified || headers.contains_key(VARY)) {
@@ -87,12 +108,30 @@ mod tests {
         let drop = globs(&["utm_*", "fbclid"]);
         let keep = globs(&["id", "page"]);
         for (drops, keeps, sorts, target, expected) in [
-            (true, false, false, "/a?utm_source=x&b=c&fbclid=1&utm%5Fid=2", Some("/a?b=c")),
+            (
+                true,
+                false,
+                false,
+                "/a?utm_source=x&b=c&fbclid=1&utm%5Fid=2",
+                Some("/a?b=c"),
+            ),
             (true, false, false, "/a?utm_source=x", Some("/a")),
             (true, false, false, "/a?xutm_=1", None),
             (true, false, false, "/utm_a", None),
-            (false, true, false, "/a?page=2&x=1&id=3", Some("/a?page=2&id=3")),
-            (false, true, true, "/a?page=2&x=1&id=3&id=2", Some("/a?id=3&id=2&page=2")),
+            (
+                false,
+                true,
+                false,
+                "/a?page=2&x=1&id=3",
+                Some("/a?page=2&id=3"),
+            ),
+            (
+                false,
+                true,
+                true,
+                "/a?page=2&x=1&id=3&id=2",
+                Some("/a?id=3&id=2&page=2"),
+            ),
             (false, false, true, "/a?b&a=2&a=1", Some("/a?a=2&a=1&b")),
             (false, false, true, "/a?a&b", None),
         ] {
@@ -113,23 +152,45 @@ mod tests {
                 headers.append(COOKIE, HeaderValue::from_static(line));
             }
             keep_cookies(&globs(names), &mut headers);
-            headers.get(COOKIE).map(|value| value.to_str().unwrap().to_owned())
+            headers
+                .get(COOKIE)
+                .map(|value| value.to_str().unwrap().to_owned())
         };
-        assert_eq!(kept(&["session=1; lang=de;theme=dark"], &["lang", "th*"]).as_deref(), Some("lang=de; theme=dark"));
-        assert_eq!(kept(&["theme=dark", "a; lang=de"], &["lang", "theme"]).as_deref(), Some("lang=de; theme=dark"));
-        assert_eq!(kept(&["session=1", ";;=;"], &["lang", "*"]).as_deref(), Some("session=1"));
+        assert_eq!(
+            kept(&["session=1; lang=de;theme=dark"], &["lang", "th*"]).as_deref(),
+            Some("lang=de; theme=dark")
+        );
+        assert_eq!(
+            kept(&["theme=dark", "a; lang=de"], &["lang", "theme"]).as_deref(),
+            Some("lang=de; theme=dark")
+        );
+        assert_eq!(
+            kept(&["session=1", ";;=;"], &["lang", "*"]).as_deref(),
+            Some("session=1")
+        );
         assert_eq!(kept(&["session=1"], &["lang"]), None);
     }
 
     #[test]
     fn a_confirmation_loses_fields_of_vary() {
         let varied = |vary: Option<&'static str>, is_not_modified| {
-            let mut headers: HeaderMap = vary.iter().map(|value| (VARY, HeaderValue::from_static(value))).collect();
+            let mut headers: HeaderMap = vary
+                .iter()
+                .map(|value| (VARY, HeaderValue::from_static(value)))
+                .collect();
             vary_by_cookie(is_not_modified, &mut headers);
-            headers.get_all(VARY).iter().map(|value| value.to_str().unwrap().to_owned()).collect::<Vec<_>>().join(",")
+            headers
+                .get_all(VARY)
+                .iter()
+                .map(|value| value.to_str().unwrap().to_owned())
+                .collect::<Vec<_>>()
+                .join(",")
         };
         assert_eq!([varied(None, false), varied(None, true)], ["Cookie", ""]);
-        assert_eq!([varied(Some("a"), false), varied(Some("a"), true)], ["a,Cookie", "a,Cookie"]);
+        assert_eq!(
+            [varied(Some("a"), false), varied(Some("a"), true)],
+            ["a,Cookie", "a,Cookie"]
+        );
         assert_eq!(varied(Some("a, cookie"), false), "a, cookie");
     }
 }

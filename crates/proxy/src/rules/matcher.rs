@@ -79,15 +79,21 @@ impl HostRules {
 impl Matcher {
     pub(super) fn new(rules: &[Rule]) -> Matcher {
         let having = |holds: &dyn Fn(&Rule) -> bool| -> Bits { places(rules, holds) };
-        let schemes =
-            [Scheme::Http, Scheme::Https].map(|scheme| having(&|rule| rule.scheme.is_none_or(|only| only == scheme)));
+        let schemes = [Scheme::Http, Scheme::Https]
+            .map(|scheme| having(&|rule| rule.scheme.is_none_or(|only| only == scheme)));
         // HEAD asks for the head of what GET asks for (RFC 9110 §9.3.2).
         let is_named = |rule: &Rule, method: &Method| {
-            rule.method.contains(method) || *method == Method::HEAD && rule.method.contains(&Method::GET)
+            rule.method.contains(method)
+                || *method == Method::HEAD && rule.method.contains(&Method::GET)
         };
-        let by_method = |method: &Method| having(&|rule| rule.method.is_empty() || is_named(rule, method));
+        let by_method =
+            |method: &Method| having(&|rule| rule.method.is_empty() || is_named(rule, method));
         let mut methods: Vec<(Method, Bits)> = Vec::new();
-        for method in rules.iter().flat_map(|rule| &rule.method).chain([&Method::HEAD]) {
+        for method in rules
+            .iter()
+            .flat_map(|rule| &rule.method)
+            .chain([&Method::HEAD])
+        {
             if methods.iter().all(|(known, _)| known != method) {
                 methods.push((method.clone(), by_method(method)));
             }
@@ -97,8 +103,14 @@ impl Matcher {
             get: by_method(&Method::GET),
             methods,
             any_method: having(&|rule| rule.method.is_empty()),
-            hosts: rules.iter().any(|rule| !rule.host.is_empty()).then(|| Hosts::new(rules)),
-            paths: rules.iter().any(|rule| !rule.path.is_empty()).then(|| Paths::new(rules)),
+            hosts: rules
+                .iter()
+                .any(|rule| !rule.host.is_empty())
+                .then(|| Hosts::new(rules)),
+            paths: rules
+                .iter()
+                .any(|rule| !rule.path.is_empty())
+                .then(|| Paths::new(rules)),
         }
     }
 
@@ -106,8 +118,15 @@ impl Matcher {
     pub(super) fn host_rules(&self, scheme: &str, host: &str) -> HostRules {
         let is_https = scheme == "https";
         let of_scheme = self.schemes[usize::from(is_https)];
-        let all = self.hosts.as_ref().map_or(of_scheme, |hosts| of_scheme.and(hosts.rules_of(scheme, host)));
-        HostRules { is_https, host: host.to_owned(), get: all.and(self.get), all }
+        let all = self.hosts.as_ref().map_or(of_scheme, |hosts| {
+            of_scheme.and(hosts.rules_of(scheme, host))
+        });
+        HostRules {
+            is_https,
+            host: host.to_owned(),
+            get: all.and(self.get),
+            all,
+        }
     }
 
     /// Returns those of the rules of a host that are for this target and this method.
@@ -116,24 +135,37 @@ impl Matcher {
             Method::GET => host.get,
             _ => {
                 let of_method = self.methods.iter().find(|(known, _)| known == method);
-                host.all.and(of_method.map_or(self.any_method, |(_, bits)| *bits))
+                host.all
+                    .and(of_method.map_or(self.any_method, |(_, bits)| *bits))
             }
         };
         match &self.paths {
-            Some(paths) if !of_method.is_empty() => paths.rules_of(of_method, &target.matched_path()),
+            Some(paths) if !of_method.is_empty() => {
+                paths.rules_of(of_method, &target.matched_path())
+            }
             _ => of_method,
         }
     }
 }
 
 fn places(rules: &[Rule], holds: impl Fn(&Rule) -> bool) -> Bits {
-    rules.iter().enumerate().filter(|(_, rule)| holds(rule)).map(|(place, _)| place).collect()
+    rules
+        .iter()
+        .enumerate()
+        .filter(|(_, rule)| holds(rule))
+        .map(|(place, _)| place)
+        .collect()
 }
 
 impl Hosts {
     fn new(rules: &[Rule]) -> Hosts {
         let any = places(rules, |rule| rule.host.is_empty());
-        let mut hosts = Hosts { names: HashMap::new(), below: Vec::new(), authorities: Vec::new(), any };
+        let mut hosts = Hosts {
+            names: HashMap::new(),
+            below: Vec::new(),
+            authorities: Vec::new(),
+            any,
+        };
         let mut names: Vec<&String> = Vec::new();
         for pattern in rules.iter().flat_map(|rule| &rule.host) {
             let bits = places(rules, |rule| rule.host.contains(pattern));
@@ -145,7 +177,9 @@ impl Hosts {
             }
         }
         for name in names {
-            let own = places(rules, |rule| rule.host.iter().any(|pattern| pattern.fit(name).is_some()));
+            let own = places(rules, |rule| {
+                rule.host.iter().any(|pattern| pattern.fit(name).is_some())
+            });
             hosts.names.insert(name.clone(), own.or(hosts.any));
         }
         hosts
@@ -166,7 +200,10 @@ impl Hosts {
         });
         if !self.authorities.is_empty() {
             let keyed = larder_http::keyed_authority(scheme, host);
-            let matching = self.authorities.iter().filter(|(pattern, _)| pattern.fit(&keyed).is_some());
+            let matching = self
+                .authorities
+                .iter()
+                .filter(|(pattern, _)| pattern.fit(&keyed).is_some());
             bits = matching.fold(bits, |all, (_, bits)| all.or(*bits));
         }
         bits
@@ -200,17 +237,30 @@ impl Paths {
             [] => return,
         };
         if first.len() > 1 {
-            let (mask, value) = (u64::MAX >> (64 - 8 * first.len().min(8)), first_eight(first));
+            let (mask, value) = (
+                u64::MAX >> (64 - 8 * first.len().min(8)),
+                first_eight(first),
+            );
             let bucket = &mut self.buckets[usize::from(first[1])];
             if *bucket == 0 {
                 // There are at most 255 second characters: 0 occurs in no pattern's text.
                 *bucket = u8::try_from(self.prefixes.len()).unwrap_or(0);
                 self.prefixes.push(Vec::new());
             }
-            self.prefixes[usize::from(*bucket)].push(PathPattern { mask, value, glob: glob.clone(), bits });
+            self.prefixes[usize::from(*bucket)].push(PathPattern {
+                mask,
+                value,
+                glob: glob.clone(),
+                bits,
+            });
         } else if !last.is_empty() {
             let (mask, value) = (u64::MAX << (64 - 8 * last.len().min(8)), last_eight(last));
-            self.suffixes.push(PathPattern { mask, value, glob: glob.clone(), bits });
+            self.suffixes.push(PathPattern {
+                mask,
+                value,
+                glob: glob.clone(),
+                bits,
+            });
         } else if glob.parts() == [b"", b""] {
             self.any = self.any.or(bits);
         } else {
@@ -222,14 +272,19 @@ impl Paths {
     fn rules_of(&self, some: Bits, path: &[u8]) -> Bits {
         let mut found = some.and(self.any);
         let mut look_at = |patterns: &[PathPattern], part: u64| {
-            for pattern in patterns.iter().filter(|pattern| part & pattern.mask == pattern.value) {
+            for pattern in patterns
+                .iter()
+                .filter(|pattern| part & pattern.mask == pattern.value)
+            {
                 let bits = some.and(pattern.bits);
                 if !bits.is_empty() && pattern.glob.matches(path) {
                     found = found.or(bits);
                 }
             }
         };
-        let bucket = path.get(1).map_or(0, |second| self.buckets[usize::from(*second)]);
+        let bucket = path
+            .get(1)
+            .map_or(0, |second| self.buckets[usize::from(*second)]);
         look_at(&self.prefixes[usize::from(bucket)], first_eight(path));
         look_at(&self.suffixes, last_eight(path));
         for (glob, bits) in &self.others {
@@ -245,11 +300,18 @@ impl Paths {
 /// the bytes that a shorter text does not have.
 fn first_eight(bytes: &[u8]) -> u64 {
     let number = |chunk: &[u8; 4]| u64::from(u32::from_le_bytes(*chunk));
-    match (bytes.first_chunk::<8>(), bytes.first_chunk(), bytes.last_chunk()) {
+    match (
+        bytes.first_chunk::<8>(),
+        bytes.first_chunk(),
+        bytes.last_chunk(),
+    ) {
         (Some(first), ..) => u64::from_le_bytes(*first),
         // The two overlap, with the same bytes.
         (None, Some(first), Some(last)) => number(first) | number(last) << (8 * (bytes.len() - 4)),
-        _ => bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)),
+        _ => bytes
+            .iter()
+            .rev()
+            .fold(0, |number, byte| number << 8 | u64::from(*byte)),
     }
 }
 

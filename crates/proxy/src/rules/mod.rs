@@ -148,31 +148,48 @@ impl RequestFields<'_> {
     fn value(&self, name: &HeaderName) -> Option<&[u8]> {
         match self {
             RequestFields::Map(map) => map.get(name).map(HeaderValue::as_bytes),
-            RequestFields::Parsed(fields) => {
-                fields.iter().find(|field| field.name.eq_ignore_ascii_case(name.as_str())).map(|field| field.value)
-            }
+            RequestFields::Parsed(fields) => fields
+                .iter()
+                .find(|field| field.name.eq_ignore_ascii_case(name.as_str()))
+                .map(|field| field.value),
         }
     }
 
     fn has_cookie(&self, names: &[Glob]) -> bool {
         let is_one = |line: &[u8]| {
             line.split(|byte| *byte == b';').any(|cookie| {
-                let name = cookie.split(|byte| *byte == b'=').next().unwrap_or_default().trim_ascii();
-                !name.is_empty() && names.iter().any(|glob| glob.matches(name) || glob.matches(php_name(name)))
+                let name = cookie
+                    .split(|byte| *byte == b'=')
+                    .next()
+                    .unwrap_or_default()
+                    .trim_ascii();
+                !name.is_empty()
+                    && names
+                        .iter()
+                        .any(|glob| glob.matches(name) || glob.matches(php_name(name)))
             })
         };
         match self {
-            RequestFields::Map(map) => map.get_all(COOKIE).iter().any(|line| is_one(line.as_bytes())),
-            RequestFields::Parsed(fields) => {
-                fields.iter().any(|field| field.name.eq_ignore_ascii_case("cookie") && is_one(field.value))
-            }
+            RequestFields::Map(map) => map
+                .get_all(COOKIE)
+                .iter()
+                .any(|line| is_one(line.as_bytes())),
+            RequestFields::Parsed(fields) => fields
+                .iter()
+                .any(|field| field.name.eq_ignore_ascii_case("cookie") && is_one(field.value)),
         }
     }
 }
 
 /// Returns the name that a cookie has for PHP, which reads `session.a` as `session_a`.
 fn php_name(name: &[u8]) -> Vec<u8> {
-    let php = |byte: &u8| if matches!(byte, b'.' | b' ' | b'[') { b'_' } else { *byte };
+    let php = |byte: &u8| {
+        if matches!(byte, b'.' | b' ' | b'[') {
+            b'_'
+        } else {
+            *byte
+        }
+    };
     name.iter().map(php).collect()
 }
 
@@ -200,26 +217,46 @@ impl Rules {
     /// One for each contradiction in a rule.
     pub fn new(rules: Vec<Rule>) -> Result<Rules, Vec<RuleError>> {
         let problems = |(place, rule): (usize, &Rule)| {
-            let error = move |problem| RuleError { number: place + 1, problem };
+            let error = move |problem| RuleError {
+                number: place + 1,
+                problem,
+            };
             contradictions(rule).into_iter().map(error)
         };
         let mut errors: Vec<RuleError> = rules.iter().enumerate().flat_map(problems).collect();
         if rules.len() > RULES {
-            let problem =
-                format!("expected up to {RULES} rules, not {}: put several hosts or paths into one rule", rules.len());
-            errors.push(RuleError { number: RULES + 1, problem });
+            let problem = format!(
+                "expected up to {RULES} rules, not {}: put several hosts or paths into one rule",
+                rules.len()
+            );
+            errors.push(RuleError {
+                number: RULES + 1,
+                problem,
+            });
         }
         if !errors.is_empty() {
             return Err(errors);
         }
-        let edits =
-            |changes: fn(&Rule) -> &HeaderChanges| rules.iter().map(|rule| HeaderEdits::new(changes(rule))).collect();
+        let edits = |changes: fn(&Rule) -> &HeaderChanges| {
+            rules
+                .iter()
+                .map(|rule| HeaderEdits::new(changes(rule)))
+                .collect()
+        };
         let request_edits = edits(|rule| &rule.request_headers);
         let response_edits = edits(|rule| &rule.response_headers);
         let with = Masks::new(&rules);
         let limiter = (!with.rate_limit.is_empty()).then(Limiter::new);
         let (matcher, pages) = (Matcher::new(&rules), HashMap::new());
-        Ok(Rules { matcher, request_edits, response_edits, with, rules, limiter, pages })
+        Ok(Rules {
+            matcher,
+            request_edits,
+            response_edits,
+            with,
+            rules,
+            limiter,
+            pages,
+        })
     }
 
     /// Reads the files of `error_page`.
@@ -228,9 +265,17 @@ impl Rules {
     /// The file that cannot be read, or is longer than [`limits::ERROR_PAGE_BYTES`].
     pub(crate) fn read_pages(&mut self) -> Result<(), (PathBuf, io::Error)> {
         for (place, rule) in self.rules.iter().enumerate() {
-            let Some(path) = &rule.error_page else { continue };
+            let Some(path) = &rule.error_page else {
+                continue;
+            };
             let text = read_page(path).map_err(|error| (path.clone(), error))?;
-            self.pages.insert(place, ErrorPage { text, content_type: type_by_name(path) });
+            self.pages.insert(
+                place,
+                ErrorPage {
+                    text,
+                    content_type: type_by_name(path),
+                },
+            );
         }
         Ok(())
     }
@@ -254,8 +299,11 @@ impl Rules {
         }
         for place in bits.and(self.with.checks).iter() {
             let rule = &self.rules[place];
-            let is_client =
-                rule.client.is_empty() || rule.client.iter().any(|network| network.contains(request.client));
+            let is_client = rule.client.is_empty()
+                || rule
+                    .client
+                    .iter()
+                    .any(|network| network.contains(request.client));
             if !is_client || !(rule.cookie.is_empty() || request.fields.has_cookie(&rule.cookie)) {
                 bits.remove(place);
             }
@@ -269,7 +317,9 @@ impl Rules {
         if conditional.is_empty() {
             return bits;
         }
-        let content_type = headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+        let content_type = headers
+            .get(CONTENT_TYPE)
+            .map_or(&b""[..], HeaderValue::as_bytes);
         for place in conditional.iter() {
             if !self.rules[place].is_for_response(status, content_type) {
                 bits.remove(place);
@@ -284,20 +334,27 @@ impl Rules {
     }
 
     /// Returns the answer of the rules themselves, if they have one. Counts the request.
-    pub fn own_answer(&self, bits: Bits, request: &RuleRequest<'_>, values: &Values) -> Option<OwnAnswer> {
+    pub fn own_answer(
+        &self,
+        bits: Bits,
+        request: &RuleRequest<'_>,
+        values: &Values,
+    ) -> Option<OwnAnswer> {
         if self.denies(bits, request.client) {
             return Some(OwnAnswer::Denied);
         }
         if let Some(wait) = self.limited(bits, request, false) {
             return Some(OwnAnswer::Limited(wait));
         }
-        self.redirect(bits, values).map(|(status, target)| OwnAnswer::Redirect(status, target))
+        self.redirect(bits, values)
+            .map(|(status, target)| OwnAnswer::Redirect(status, target))
     }
 
     /// Returns true if the client may not come here: as the last rule says that names clients.
     fn denies(&self, bits: Bits, client: IpAddr) -> bool {
         self.last(bits, self.with.access).is_some_and(|rule| {
-            let is_in = |networks: &[Network]| networks.iter().any(|network| network.contains(client));
+            let is_in =
+                |networks: &[Network]| networks.iter().any(|network| network.contains(client));
             is_in(&rule.deny) || !rule.allow.is_empty() && !is_in(&rule.allow)
         })
     }
@@ -314,7 +371,12 @@ impl Rules {
                 LimitKey::Client => None,
                 LimitKey::Header(name) => request.fields.value(name),
             };
-            limiter.take(limiter.key(place, request.client, value), limit, now, only_looks)
+            limiter.take(
+                limiter.key(place, request.client, value),
+                limit,
+                now,
+                only_looks,
+            )
         };
         // A request that one of several limits refuses takes no token of the others.
         let refused = bits.iter().find_map(|place| one(place, true));
@@ -330,17 +392,24 @@ impl Rules {
     }
 
     /// Returns the page that replaces the body of a response with these fields.
-    pub fn error_page(&self, bits: Bits, status: StatusCode, headers: &HeaderMap) -> Option<&ErrorPage> {
+    pub fn error_page(
+        &self,
+        bits: Bits,
+        status: StatusCode,
+        headers: &HeaderMap,
+    ) -> Option<&ErrorPage> {
         let bits = bits.and(self.with.error_page);
         if bits.is_empty() || status.as_u16() < 400 {
             return None;
         }
-        self.pages.get(&self.of_response(bits, status, headers).last()?)
+        self.pages
+            .get(&self.of_response(bits, status, headers).last()?)
     }
 
     /// Returns the largest body of a request, as the last rule says that names one; 0: no limit.
     pub(crate) fn client_body_size(&self, bits: Bits) -> Option<ByteSize> {
-        self.last(bits, self.with.client_body_size)?.client_body_size
+        self.last(bits, self.with.client_body_size)?
+            .client_body_size
     }
 
     /// Returns true if the cache has to be bypassed.
@@ -353,19 +422,27 @@ impl Rules {
         let conditional = self.with.response_conditions;
         let pass = bits.and(self.with.pass.without(conditional));
         // What a rule fetches for some clients only is for them, whatever later rules say.
-        let of_some = pass.iter().find(|place| self.rules[*place].fetches_for_some());
-        of_some.or_else(|| pass.last().filter(|place| self.rules[*place].pass == Some(true)))
+        let of_some = pass
+            .iter()
+            .find(|place| self.rules[*place].fetches_for_some());
+        of_some.or_else(|| {
+            pass.last()
+                .filter(|place| self.rules[*place].pass == Some(true))
+        })
     }
 
     /// Returns true if the request may wait for another one's response, and others for its own.
     pub(crate) fn collapses(&self, bits: Bits) -> bool {
-        self.last(bits, self.with.collapse).and_then(|rule| rule.collapse).unwrap_or(true)
+        self.last(bits, self.with.collapse)
+            .and_then(|rule| rule.collapse)
+            .unwrap_or(true)
     }
 
     /// Returns true if a stored response may answer as a plain hit: the rules neither bypass the
     /// cache nor answer themselves.
     pub(crate) fn allow_plain(&self, bits: Bits, request: &RuleRequest<'_>) -> bool {
-        bits.and(self.with.redirect.or(self.with.cache_fields)).is_empty()
+        bits.and(self.with.redirect.or(self.with.cache_fields))
+            .is_empty()
             && !self.passes(bits)
             && !self.denies(bits, request.client)
             && self.limited(bits, request, true).is_none()
@@ -375,7 +452,10 @@ impl Rules {
     pub fn redirect(&self, bits: Bits, values: &Values) -> Option<(StatusCode, HeaderValue)> {
         let rule = self.last(bits, self.with.redirect)?;
         let target = expand(rule, rule.redirect.as_ref()?, values, Place::Url);
-        Some((rule.redirect_status.unwrap_or(StatusCode::FOUND), HeaderValue::try_from(target).ok()?))
+        Some((
+            rule.redirect_status.unwrap_or(StatusCode::FOUND),
+            HeaderValue::try_from(target).ok()?,
+        ))
     }
 
     /// Returns the target under which the response is stored, and that the origin gets; `None` if
@@ -401,7 +481,10 @@ impl Rules {
 
     /// Removes the cookies that do not stay.
     pub fn select_cookies(&self, bits: Bits, headers: &mut HeaderMap) {
-        if let Some(names) = self.last(bits, self.with.cookie_keep).and_then(|rule| rule.cookie_keep.as_deref()) {
+        if let Some(names) = self
+            .last(bits, self.with.cookie_keep)
+            .and_then(|rule| rule.cookie_keep.as_deref())
+        {
             key::keep_cookies(names, headers);
         }
     }
@@ -409,7 +492,9 @@ impl Rules {
     /// Changes the fields of the origin's response before the cache sees it: `Set-Cookie` goes if
     /// it is ignored, and `Vary` names the cookies that stay.
     pub fn change_origin_response(&self, bits: Bits, status: StatusCode, headers: &mut HeaderMap) {
-        let kept = self.last(bits, self.with.cookie_keep).and_then(|rule| rule.cookie_keep.as_ref());
+        let kept = self
+            .last(bits, self.with.cookie_keep)
+            .and_then(|rule| rule.cookie_keep.as_ref());
         if kept.is_some_and(|names| !names.is_empty()) {
             key::vary_by_cookie(status == StatusCode::NOT_MODIFIED, headers);
         }
@@ -419,12 +504,14 @@ impl Rules {
         }
         // A 304 renews a stored response, whose status and type it does not have.
         let ignores = match status {
-            StatusCode::NOT_MODIFIED => {
-                storing.iter().any(|place| self.rules[place].ignore.contains(&Ignored::SetCookie))
-            }
+            StatusCode::NOT_MODIFIED => storing
+                .iter()
+                .any(|place| self.rules[place].ignore.contains(&Ignored::SetCookie)),
             _ => {
                 let ignores = |place: usize| self.rules[place].ignores(Ignored::SetCookie, status);
-                self.of_response(storing, status, headers).iter().any(ignores)
+                self.of_response(storing, status, headers)
+                    .iter()
+                    .any(ignores)
             }
         };
         if ignores {
@@ -435,13 +522,17 @@ impl Rules {
     /// Returns what the rules say about storing a response.
     pub fn overrides(&self, bits: Bits, status: StatusCode, headers: &HeaderMap) -> Overrides {
         let mut found = Overrides::default();
-        for place in self.of_response(bits.and(self.with.storing), status, headers).iter() {
+        for place in self
+            .of_response(bits.and(self.with.storing), status, headers)
+            .iter()
+        {
             let rule = &self.rules[place];
             if rule.has_lifetime_for(status) {
                 found.ttl = rule.ttl.or(found.ttl);
                 found.default_ttl = rule.default_ttl.or(found.default_ttl);
             }
-            found.stale_while_revalidate = rule.stale_while_revalidate.or(found.stale_while_revalidate);
+            found.stale_while_revalidate =
+                rule.stale_while_revalidate.or(found.stale_while_revalidate);
             found.stale_if_error = rule.stale_if_error.or(found.stale_if_error);
             found.ignores_no_store |= rule.ignores(Ignored::NoStore, status);
             found.ignores_private |= rule.ignores(Ignored::Private, status);
@@ -458,7 +549,9 @@ impl Rules {
     pub fn change_request(&self, bits: Bits, values: &Values, headers: &mut HeaderMap) {
         for place in bits.and(self.with.request_headers).iter() {
             let edits = &self.request_edits[place];
-            edits.apply_to_request(headers, |template| expand(&self.rules[place], template, values, Place::Field));
+            edits.apply_to_request(headers, |template| {
+                expand(&self.rules[place], template, values, Place::Field)
+            });
         }
     }
 
@@ -483,14 +576,21 @@ impl Rules {
     }
 
     /// Changes the fields of a response to the client.
-    pub fn change_response(&self, bits: Bits, values: &Values, status: StatusCode, headers: &mut HeaderMap) {
+    pub fn change_response(
+        &self,
+        bits: Bits,
+        values: &Values,
+        status: StatusCode,
+        headers: &mut HeaderMap,
+    ) {
         if bits.and(self.with.response_headers).is_empty() {
             return;
         }
         let bits = self.of_response(bits, status, headers);
         for place in bits.and(self.with.response_headers).iter() {
-            self.response_edits[place]
-                .apply(headers, |template| expand(&self.rules[place], template, values, Place::Field));
+            self.response_edits[place].apply(headers, |template| {
+                expand(&self.rules[place], template, values, Place::Field)
+            });
         }
     }
 
@@ -506,8 +606,9 @@ impl Rules {
             }
         }
         for place in bits.iter() {
-            self.response_edits[place]
-                .apply_to_head(head, |template| expand(&self.rules[place], template, &values(), Place::Field));
+            self.response_edits[place].apply_to_head(head, |template| {
+                expand(&self.rules[place], template, &values(), Place::Field)
+            });
         }
     }
 }
@@ -515,7 +616,12 @@ impl Rules {
 impl Masks {
     fn new(rules: &[Rule]) -> Masks {
         let with = |holds: &dyn Fn(&Rule) -> bool| -> Bits {
-            rules.iter().enumerate().filter(|(_, rule)| holds(rule)).map(|(place, _)| place).collect()
+            rules
+                .iter()
+                .enumerate()
+                .filter(|(_, rule)| holds(rule))
+                .map(|(place, _)| place)
+                .collect()
         };
         Masks {
             checks: with(&|rule| !rule.client.is_empty() || !rule.cookie.is_empty()),
@@ -527,7 +633,11 @@ impl Masks {
             pass: with(&|rule| rule.pass.is_some()),
             collapse: with(&|rule| rule.collapse.is_some()),
             storing: with(&Rule::is_about_storing),
-            query: with(&|rule| !rule.query_drop.is_empty() || rule.query_keep.is_some() || rule.query_sort.is_some()),
+            query: with(&|rule| {
+                !rule.query_drop.is_empty()
+                    || rule.query_keep.is_some()
+                    || rule.query_sort.is_some()
+            }),
             cookie_keep: with(&|rule| rule.cookie_keep.is_some()),
             redirect: with(&|rule| rule.redirect.is_some()),
             rewrite: with(&|rule| rule.rewrite.is_some()),
@@ -549,13 +659,15 @@ fn read_page(path: &Path) -> io::Result<Bytes> {
 }
 
 fn type_by_name(path: &Path) -> HeaderValue {
-    HeaderValue::from_static(match path.extension().and_then(|extension| extension.to_str()) {
-        Some("html" | "htm") => "text/html; charset=utf-8",
-        Some("json") => "application/json",
-        Some("xml") => "application/xml",
-        Some("svg") => "image/svg+xml",
-        _ => "text/plain; charset=utf-8",
-    })
+    HeaderValue::from_static(
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("html" | "htm") => "text/html; charset=utf-8",
+            Some("json") => "application/json",
+            Some("xml") => "application/xml",
+            Some("svg") => "image/svg+xml",
+            _ => "text/plain; charset=utf-8",
+        },
+    )
 }
 
 /// Returns the text of a template of this rule.
@@ -563,7 +675,11 @@ fn expand(rule: &Rule, template: &Template, values: &Values, place: Place) -> Ve
     if template.captures() == 0 {
         return template.expand(values, &[], place);
     }
-    template.expand(values, &captures(&rule.path, Target::from(values.target.as_str())), place)
+    template.expand(
+        values,
+        &captures(&rule.path, Target::from(values.target.as_str())),
+        place,
+    )
 }
 
 /// Returns the settings of a rule that exclude each other.
@@ -585,21 +701,43 @@ fn contradictions(rule: &Rule) -> Vec<String> {
         ("query_sort", rule.query_sort.is_some()),
         ("cookie_keep", rule.cookie_keep.is_some()),
     ];
-    for (key, _) in before_response.iter().filter(|(_, is_set)| *is_set && rule.has_response_condition()) {
+    for (key, _) in before_response
+        .iter()
+        .filter(|(_, is_set)| *is_set && rule.has_response_condition())
+    {
         problems
             .push(format!("status and content_type are known after {key} is applied: put it into a rule without them"));
     }
     if rule.redirect_status.is_some() && rule.redirect.is_none() {
         problems.push("redirect_status needs redirect".to_owned());
     }
-    if rule.error_page.is_some() && (rule.status.is_empty() || rule.status.iter().any(|status| !status.is_error())) {
+    if rule.error_page.is_some()
+        && (rule.status.is_empty() || rule.status.iter().any(|status| !status.is_error()))
+    {
         problems.push("error_page needs status, with statuses from 400".to_owned());
     }
-    let stars = rule.path.iter().map(|glob| glob.parts().len() - 1).min().unwrap_or(0);
-    let (request, response) = (rule.request_headers.templates(), rule.response_headers.templates());
-    let targets = [&rule.redirect, &rule.rewrite, &rule.rewrite_host].into_iter().flatten();
-    if let Some(template) = targets.chain(request).chain(response).find(|template| template.captures() > stars) {
-        problems.push(format!("{:?}: every path of the rule needs that many *", template.to_string()));
+    let stars = rule
+        .path
+        .iter()
+        .map(|glob| glob.parts().len() - 1)
+        .min()
+        .unwrap_or(0);
+    let (request, response) = (
+        rule.request_headers.templates(),
+        rule.response_headers.templates(),
+    );
+    let targets = [&rule.redirect, &rule.rewrite, &rule.rewrite_host]
+        .into_iter()
+        .flatten();
+    if let Some(template) = targets
+        .chain(request)
+        .chain(response)
+        .find(|template| template.captures() > stars)
+    {
+        problems.push(format!(
+            "{:?}: every path of the rule needs that many *",
+            template.to_string()
+        ));
     }
     if rule.fetches_for_some() && rule.pass != Some(true) {
         let problem = "what rewrite and request_headers fetch is stored under the client's URL, so others would get it: add pass = true, or leave out client and cookie";
@@ -617,18 +755,27 @@ impl Rule {
     /// is one URL.
     fn fetches_for_some(&self) -> bool {
         let is_for_some = !self.client.is_empty() || !self.cookie.is_empty();
-        is_for_some && (self.rewrite.is_some() || self.rewrite_host.is_some() || !self.request_headers.is_empty())
+        is_for_some
+            && (self.rewrite.is_some()
+                || self.rewrite_host.is_some()
+                || !self.request_headers.is_empty())
     }
 
     fn is_about_storing(&self) -> bool {
-        let times = [self.ttl, self.default_ttl, self.stale_while_revalidate, self.stale_if_error];
+        let times = [
+            self.ttl,
+            self.default_ttl,
+            self.stale_while_revalidate,
+            self.stale_if_error,
+        ];
         times.iter().any(Option::is_some) || !self.ignore.is_empty()
     }
 
     /// Returns true if its lifetimes are for this status. Without `status`, they are for successes,
     /// slices (206) among them, and permanent redirects: an error is not stored by accident.
     fn has_lifetime_for(&self, status: StatusCode) -> bool {
-        !self.status.is_empty() || matches!(status.as_u16(), 200 | 203 | 204 | 206 | 300 | 301 | 308)
+        !self.status.is_empty()
+            || matches!(status.as_u16(), 200 | 203 | 204 | 206 | 300 | 301 | 308)
     }
 
     fn ignores(&self, what: Ignored, status: StatusCode) -> bool {
@@ -636,10 +783,16 @@ impl Rule {
     }
 
     fn is_for_response(&self, status: StatusCode, content_type: &[u8]) -> bool {
-        let media_type = content_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+        let media_type = content_type
+            .split(|byte| *byte == b';')
+            .next()
+            .unwrap_or_default()
+            .trim_ascii();
         let has_type = || {
             let media_type = media_type.to_ascii_lowercase();
-            self.content_type.iter().any(|glob| glob.matches(&media_type))
+            self.content_type
+                .iter()
+                .any(|glob| glob.matches(&media_type))
         };
         (self.status.is_empty() || self.status.iter().any(|pattern| pattern.contains(status)))
             && (self.content_type.is_empty() || has_type())

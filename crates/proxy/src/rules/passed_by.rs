@@ -12,7 +12,10 @@ pub(crate) struct PassedBy {
 impl PassedBy {
     /// The rule at this place.
     pub(crate) fn new(rules: &Arc<Rules>, place: usize) -> PassedBy {
-        PassedBy { rules: Arc::clone(rules), place }
+        PassedBy {
+            rules: Arc::clone(rules),
+            place,
+        }
     }
 
     /// Describes the rule.

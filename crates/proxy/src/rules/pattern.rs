@@ -18,7 +18,10 @@ impl FromStr for Glob {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Glob, String> {
-        let mut parts: Vec<Vec<u8>> = text.split('*').map(|part| part.as_bytes().to_vec()).collect();
+        let mut parts: Vec<Vec<u8>> = text
+            .split('*')
+            .map(|part| part.as_bytes().to_vec())
+            .collect();
         // `**` is `*`.
         let last = parts.len() - 1;
         let mut at = 0;
@@ -29,7 +32,10 @@ impl FromStr for Glob {
         if text.is_empty() {
             Err("expected a text; * stands for any characters".to_owned())
         } else {
-            Ok(Glob { text: text.to_owned(), parts })
+            Ok(Glob {
+                text: text.to_owned(),
+                parts,
+            })
         }
     }
 }
@@ -63,7 +69,14 @@ impl Glob {
 
     /// Returns the same pattern in lower case.
     pub(super) fn lower(self) -> Glob {
-        Glob { parts: self.parts.iter().map(|part| part.to_ascii_lowercase()).collect(), ..self }
+        Glob {
+            parts: self
+                .parts
+                .iter()
+                .map(|part| part.to_ascii_lowercase())
+                .collect(),
+            ..self
+        }
     }
 
     /// Returns the texts between the `*`s.
@@ -80,12 +93,15 @@ impl Glob {
     /// the rest.
     fn captures(&self, text: &[u8]) -> Option<Vec<Range<usize>>> {
         let mut found = Vec::new();
-        self.each_star(text, |range| found.push(range)).map(|()| found)
+        self.each_star(text, |range| found.push(range))
+            .map(|()| found)
     }
 
     fn each_star(&self, text: &[u8], mut take: impl FnMut(Range<usize>)) -> Option<()> {
         let (first, others) = self.parts.split_first()?;
-        let Some((last, middle)) = others.split_last() else { return (text == first).then_some(()) };
+        let Some((last, middle)) = others.split_last() else {
+            return (text == first).then_some(());
+        };
         text.strip_prefix(&first[..])?;
         let mut at = first.len();
         for part in middle {
@@ -107,7 +123,10 @@ pub(super) fn captures<'a>(globs: &[Glob], target: Target<'a>) -> Vec<&'a str> {
     for glob in globs {
         for decoded in &readings {
             if let Some(found) = glob.captures(&decoded.bytes) {
-                return found.into_iter().map(|range| decoded.raw(path, range)).collect();
+                return found
+                    .into_iter()
+                    .map(|range| decoded.raw(path, range))
+                    .collect();
             }
         }
     }
@@ -129,13 +148,20 @@ impl FromStr for StatusPattern {
         let first: Option<u16> = class.as_deref().unwrap_or(text).parse().ok();
         let first = first.filter(|status| (200..600).contains(status) && text.len() == 3);
         let first = first.ok_or("expected a status, such as 404 or \"5xx\"")?;
-        Ok(StatusPattern { first, last: first + if class.is_some() { 99 } else { 0 } })
+        Ok(StatusPattern {
+            first,
+            last: first + if class.is_some() { 99 } else { 0 },
+        })
     }
 }
 
 impl fmt::Display for StatusPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.first == self.last { self.first.fmt(f) } else { write!(f, "{}xx", self.first / 100) }
+        if self.first == self.last {
+            self.first.fmt(f)
+        } else {
+            write!(f, "{}xx", self.first / 100)
+        }
     }
 }
 
@@ -159,7 +185,9 @@ mod tests {
     fn naive(pattern: &[u8], text: &[u8]) -> bool {
         match (pattern.split_first(), text.split_first()) {
             (None, None) => true,
-            (Some((b'*', rest)), _) => naive(rest, text) || !text.is_empty() && naive(pattern, &text[1..]),
+            (Some((b'*', rest)), _) => {
+                naive(rest, text) || !text.is_empty() && naive(pattern, &text[1..])
+            }
             (Some((a, pattern)), Some((b, text))) => a == b && naive(pattern, text),
             _ => false,
         }
@@ -184,8 +212,14 @@ mod tests {
     fn statuses() {
         let pattern = |text: &str| text.parse::<StatusPattern>();
         let status = |code| http::StatusCode::from_u16(code).unwrap();
-        assert!(pattern("5xx").unwrap().contains(status(503)) && !pattern("5xx").unwrap().contains(status(499)));
-        assert!(pattern("404").unwrap().contains(status(404)) && !pattern("404").unwrap().contains(status(405)));
+        assert!(
+            pattern("5xx").unwrap().contains(status(503))
+                && !pattern("5xx").unwrap().contains(status(499))
+        );
+        assert!(
+            pattern("404").unwrap().contains(status(404))
+                && !pattern("404").unwrap().contains(status(405))
+        );
         for wrong in ["", "1xx", "600", "20", "2000", "xx", "5xxx"] {
             assert!(pattern(wrong).is_err(), "{wrong}");
         }
@@ -193,7 +227,9 @@ mod tests {
 
     #[test]
     fn captures_lose_bytes() {
-        let capture = |glob: &str, target| captures(&[Glob::of_path(glob).unwrap()], Target::from(target)).join("|");
+        let capture = |glob: &str, target| {
+            captures(&[Glob::of_path(glob).unwrap()], Target::from(target)).join("|")
+        };
         for (glob, target, found) in [
             ("/a/*", "/a/%e9", "%e9"),
             ("/a/*", "/a/%2F/b", "%2F/b"),

@@ -58,7 +58,10 @@ impl FromStr for Rate {
     fn from_str(text: &str) -> Result<Rate, String> {
         let error = || "expected a rate such as \"10r/s\", \"60r/m\" or \"1000r/h\"".to_owned();
         let (count, unit) = text.split_once("r/").ok_or_else(error)?;
-        let unit = ['s', 'm', 'h'].into_iter().find(|known| unit == known.to_string()).ok_or_else(error)?;
+        let unit = ['s', 'm', 'h']
+            .into_iter()
+            .find(|known| unit == known.to_string())
+            .ok_or_else(error)?;
         match count.parse() {
             Ok(count @ 1..=1_000_000) => Ok(Rate { count, unit }),
             _ => Err(error()),
@@ -75,18 +78,23 @@ impl fmt::Display for Rate {
 impl<'de> Deserialize<'de> for Rate {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Rate, D::Error> {
         let text = String::deserialize(deserializer)?;
-        text.parse().map_err(|problem| serde::de::Error::custom(format!("{text:?}: {problem}")))
+        text.parse()
+            .map_err(|problem| serde::de::Error::custom(format!("{text:?}: {problem}")))
     }
 }
 
 impl<'de> Deserialize<'de> for LimitKey {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<LimitKey, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let name = text.strip_prefix("header:").and_then(|name| name.trim().parse().ok());
+        let name = text
+            .strip_prefix("header:")
+            .and_then(|name| name.trim().parse().ok());
         match name {
             Some(name) => Ok(LimitKey::Header(name)),
             None if text == "client" => Ok(LimitKey::Client),
-            None => Err(serde::de::Error::custom(format!("{text:?}: expected \"client\" or \"header:NAME\""))),
+            None => Err(serde::de::Error::custom(format!(
+                "{text:?}: expected \"client\" or \"header:NAME\""
+            ))),
         }
     }
 }
@@ -140,7 +148,11 @@ impl Limiter {
         let mut secret = [0; 16];
         secret[..8].copy_from_slice(&first.to_le_bytes());
         secret[8..].copy_from_slice(&second.to_le_bytes());
-        Limiter { parts: (0..PARTS).map(|_| part()).collect(), secret, started: Instant::now() }
+        Limiter {
+            parts: (0..PARTS).map(|_| part()).collect(),
+            secret,
+            started: Instant::now(),
+        }
     }
 
     /// Returns the bucket of a rule for a client, or for the value of a field.
@@ -166,16 +178,26 @@ impl Limiter {
     }
 
     /// Takes a token, unless `only_looks`. Returns the time until there is one, if there is none.
-    pub(super) fn take(&self, key: u64, limit: &RateLimit, now: Duration, only_looks: bool) -> Option<Duration> {
+    pub(super) fn take(
+        &self,
+        key: u64,
+        limit: &RateLimit,
+        now: Duration,
+        only_looks: bool,
+    ) -> Option<Duration> {
         let nanos = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
         let (now, interval) = (nanos(now), nanos(limit.interval()));
         let most = interval.saturating_mul(u64::from(limit.burst().max(1)));
         // Different bits choose the part and the set.
         let (part, set) = (key as usize % PARTS, (key >> 32) as usize % SETS);
-        let mut sets = self.parts[part].lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sets = self.parts[part]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let set = &mut sets[set];
         let known = set.iter().position(|bucket| bucket.tag == key);
-        let full_at = known.map_or(now, |at| set[at].full_at.max(now)).saturating_add(interval);
+        let full_at = known
+            .map_or(now, |at| set[at].full_at.max(now))
+            .saturating_add(interval);
         let ahead = full_at - now;
         if ahead > most {
             return Some(Duration::from_nanos(ahead - most));
@@ -195,7 +217,11 @@ mod tests {
     use proptest::prelude::*;
 
     fn limit(rate: &str, burst: Option<u32>) -> RateLimit {
-        RateLimit { rate: rate.parse().unwrap(), burst, by: LimitKey::Client }
+        RateLimit {
+            rate: rate.parse().unwrap(),
+            burst,
+            by: LimitKey::Client,
+        }
     }
 
     #[test]
@@ -206,12 +232,28 @@ mod tests {
             let take = |now| limiter.take(key, &limit, now, false);
             assert_eq!((0..20).filter(|_| take(at(0)).is_none()).count(), 5);
             assert_eq!(take(at(0)), Some(at(100)));
-            assert_eq!(limiter.take(key, &limit, at(100), true), None, "a look takes nothing");
+            assert_eq!(
+                limiter.take(key, &limit, at(100), true),
+                None,
+                "a look takes nothing"
+            );
             assert_eq!([take(at(100)), take(at(100))], [None, Some(at(100))]);
             // A second over ten seconds has ten requests.
-            assert_eq!((0..1000).filter(|step| take(at(1000 + step * 10)).is_none()).count(), 104);
+            assert_eq!(
+                (0..1000)
+                    .filter(|step| take(at(1000 + step * 10)).is_none())
+                    .count(),
+                104
+            );
         }
-        assert_eq!((0..20).filter(|_| limiter.take(3, &limit("7r/s", None), at(0), false).is_none()).count(), 7);
+        assert_eq!(
+            (0..20)
+                .filter(|_| limiter
+                    .take(3, &limit("7r/s", None), at(0), false)
+                    .is_none())
+                .count(),
+            7
+        );
     }
 
     /// Failure: a flood of addresses grows the table, or frees the client that sends too much.
@@ -237,7 +279,10 @@ mod tests {
         assert_ne!(key(1, "2001:db8::1"), key(1, "2001:db8:0:1::1"));
         assert_ne!(key(1, "192.0.2.1"), key(1, "192.0.2.2"));
         assert_ne!(key(1, "192.0.2.1"), key(2, "192.0.2.1"));
-        assert_ne!(key(1, "192.0.2.1"), limiter.key(1, "192.0.2.1".parse().unwrap(), Some(b"x")));
+        assert_ne!(
+            key(1, "192.0.2.1"),
+            limiter.key(1, "192.0.2.1".parse().unwrap(), Some(b"x"))
+        );
     }
 
     proptest! {

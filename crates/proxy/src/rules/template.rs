@@ -95,19 +95,32 @@ impl FromStr for Template {
         }
         parts.push(Part::Text(rest.to_owned()));
         parts.retain(|part| !matches!(part, Part::Text(text) if text.is_empty()));
-        Ok(Template { text: text.to_owned(), parts })
+        Ok(Template {
+            text: text.to_owned(),
+            parts,
+        })
     }
 }
 
 /// Splits `name...` or `{name}...` into the name and the rest.
 fn name(text: &str) -> Result<(&str, &str), String> {
     if let Some(braced) = text.strip_prefix('{') {
-        return braced.split_once('}').ok_or_else(|| "a ${ is not closed by }".to_owned());
+        return braced
+            .split_once('}')
+            .ok_or_else(|| "a ${ is not closed by }".to_owned());
     }
     let start = text.len() - text.strip_prefix(DECODED).unwrap_or(text).len();
     let is_digit = text[start..].starts_with(|c: char| c.is_ascii_digit());
-    let in_name = |c: char| if is_digit { c.is_ascii_digit() } else { c.is_ascii_alphabetic() || c == '_' };
-    let end = text[start..].find(|c| !in_name(c)).map_or(text.len(), |end| start + end);
+    let in_name = |c: char| {
+        if is_digit {
+            c.is_ascii_digit()
+        } else {
+            c.is_ascii_alphabetic() || c == '_'
+        }
+    };
+    let end = text[start..]
+        .find(|c| !in_name(c))
+        .map_or(text.len(), |end| start + end);
     Ok(text.split_at(end))
 }
 
@@ -120,7 +133,10 @@ fn variable(name: &str) -> Result<Variable, String> {
     if let Some(Ok(number @ 1..=9)) = name.strip_prefix(DECODED).map(str::parse) {
         return Ok(Variable::DecodedCapture(number));
     }
-    let known = NAMES.iter().find(|(known, _)| *known == name).map(|(_, variable)| *variable);
+    let known = NAMES
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, variable)| *variable);
     known.ok_or_else(|| {
         let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
         format!(
@@ -170,7 +186,9 @@ impl Template {
         for part in &self.parts {
             match part {
                 Part::Text(text) => all.extend_from_slice(text.as_bytes()),
-                Part::Variable(variable) => all.extend_from_slice(&variable.value(values, captures, place)),
+                Part::Variable(variable) => {
+                    all.extend_from_slice(&variable.value(values, captures, place))
+                }
             }
         }
         all
@@ -194,7 +212,9 @@ impl Variable {
             Variable::DecodedUri => return decoded(target.path()),
             Variable::Args => target.query().unwrap_or_default(),
             Variable::IsArgs => target.query().map_or("", |_| "?"),
-            Variable::RemoteAddr => return Cow::Owned(values.client.to_canonical().to_string().into_bytes()),
+            Variable::RemoteAddr => {
+                return Cow::Owned(values.client.to_canonical().to_string().into_bytes());
+            }
             Variable::Capture(number) => capture(number),
             Variable::DecodedCapture(number) => return decoded(capture(number)),
         };
@@ -215,13 +235,19 @@ mod tests {
             client: "::ffff:192.0.2.1".parse().unwrap(),
         };
         let expand = |text: &str, place| {
-            let expanded = text.parse::<Template>().unwrap().expand(&values, &["x%20y%0D%0Az%25", "2"], place);
+            let expanded =
+                text.parse::<Template>()
+                    .unwrap()
+                    .expand(&values, &["x%20y%0D%0Az%25", "2"], place);
             String::from_utf8(expanded).unwrap()
         };
         for (text, expanded) in [
             ("", ""),
             ("plain", "plain"),
-            ("$scheme://$http_host$request_uri", "https://a.example:8080/a/b%2Fc?c=d"),
+            (
+                "$scheme://$http_host$request_uri",
+                "https://a.example:8080/a/b%2Fc?c=d",
+            ),
             ("$host$uri$is_args$args", "a.example/a/b%2Fc?c=d"),
             ("/new/$1/${2}0", "/new/x%20y%0D%0Az%25/20"),
             ("$3|$$1|$remote_addr", "|$1|192.0.2.1"),
@@ -230,9 +256,23 @@ mod tests {
             assert_eq!(expand(text, Place::Url), expanded, "{text}");
             assert_eq!(expand(text, Place::Field), expanded, "{text}");
         }
-        assert_eq!(expand("$decoded_uri $decoded_1", Place::Url), "/a/b/c x%20y%0D%0Az%25");
-        assert_eq!(expand("$decoded_uri $decoded_1", Place::Field), "/a/b/c x y\r\nz%");
-        for wrong in ["$", "$hots", "${host", "$0", "$10", "$decoded_", "$decoded_0"] {
+        assert_eq!(
+            expand("$decoded_uri $decoded_1", Place::Url),
+            "/a/b/c x%20y%0D%0Az%25"
+        );
+        assert_eq!(
+            expand("$decoded_uri $decoded_1", Place::Field),
+            "/a/b/c x y\r\nz%"
+        );
+        for wrong in [
+            "$",
+            "$hots",
+            "${host",
+            "$0",
+            "$10",
+            "$decoded_",
+            "$decoded_0",
+        ] {
             assert!(wrong.parse::<Template>().is_err(), "{wrong}");
         }
     }

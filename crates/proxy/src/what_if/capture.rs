@@ -42,7 +42,13 @@ impl Captures {
         let (out, lines) = mpsc::channel(limits::CAPTURE_PIECES);
         let secret = crate::base::entropy::words();
         let last = (share * 2.0_f64.powi(64)) as u64;
-        captures.push(Capture { last, secret, begun: None, lines: HEAD.to_owned(), out });
+        captures.push(Capture {
+            last,
+            secret,
+            begun: None,
+            lines: HEAD.to_owned(),
+            out,
+        });
         Some(lines)
     }
 
@@ -78,7 +84,10 @@ impl Captures {
 
     /// Ends all captures.
     pub(super) fn end(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
     }
 }
 
@@ -101,13 +110,20 @@ impl Capture {
     fn send(&mut self) -> bool {
         while !self.lines.is_empty() {
             let end = self.lines.len().min(limits::CAPTURE_PIECE);
-            match self.out.try_send(Bytes::copy_from_slice(&self.lines.as_bytes()[..end])) {
+            match self
+                .out
+                .try_send(Bytes::copy_from_slice(&self.lines.as_bytes()[..end]))
+            {
                 // All are of one byte.
                 Ok(()) => drop(self.lines.drain(..end)),
                 Err(TrySendError::Closed(_)) => return false,
-                Err(TrySendError::Full(_)) if self.lines.len() <= limits::CAPTURE_WAITING => return true,
+                Err(TrySendError::Full(_)) if self.lines.len() <= limits::CAPTURE_WAITING => {
+                    return true;
+                }
                 Err(TrySendError::Full(_)) => {
-                    tracing::warn!("capture: ended, because its client does not receive as fast as requests come");
+                    tracing::warn!(
+                        "capture: ended, because its client does not receive as fast as requests come"
+                    );
                     return false;
                 }
             }
@@ -146,8 +162,14 @@ mod tests {
         let text = String::from_utf8(lines.try_recv().unwrap().to_vec()).unwrap();
         let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
         assert_eq!(rows[0], ["time", "object", "size"]);
-        assert_eq!((rows[1][0], rows[1][2], rows[2][0]), ("0.000", "7", "1.250"));
-        assert!(rows.len() == 3 && rows[1][1] == rows[2][1] && rows[1][1] != "1", "{text}");
+        assert_eq!(
+            (rows[1][0], rows[1][2], rows[2][0]),
+            ("0.000", "7", "1.250")
+        );
+        assert!(
+            rows.len() == 3 && rows[1][1] == rows[2][1] && rows[1][1] != "1",
+            "{text}"
+        );
     }
 
     #[test]
@@ -158,7 +180,12 @@ mod tests {
         captures.lose(7);
         captures.add([request(1, 0)].iter());
         let text = String::from_utf8(lines.try_recv().unwrap().to_vec()).unwrap();
-        assert_eq!(text.lines().filter(|line| line.starts_with('#')).collect::<Vec<_>>(), ["# lost 7"]);
+        assert_eq!(
+            text.lines()
+                .filter(|line| line.starts_with('#'))
+                .collect::<Vec<_>>(),
+            ["# lost 7"]
+        );
     }
 
     #[test]
@@ -183,7 +210,9 @@ mod tests {
         let most = limits::CAPTURE_PIECE * limits::CAPTURE_PIECES + limits::CAPTURE_WAITING;
         assert!(rounds > 2 && rounds <= most / 10_000 + 2, "{rounds}");
         drop(lines);
-        let kept: Vec<_> = (0..limits::CAPTURES).map(|_| captures.begin(1.0).unwrap()).collect();
+        let kept: Vec<_> = (0..limits::CAPTURES)
+            .map(|_| captures.begin(1.0).unwrap())
+            .collect();
         assert!(captures.begin(1.0).is_none());
         drop(kept);
         assert!(captures.begin(1.0).is_some());

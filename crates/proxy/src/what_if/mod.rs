@@ -61,7 +61,12 @@ impl ObservedCache for HttpCache {
     fn state(&self) -> Option<CacheState> {
         let engine = self.0.engine();
         let (policy, capacity) = (engine.spec().clone(), engine.capacity());
-        Some(CacheState { policy, capacity, used: engine.used(), objects: engine.len() })
+        Some(CacheState {
+            policy,
+            capacity,
+            used: engine.used(),
+            objects: engine.len(),
+        })
     }
 }
 
@@ -97,21 +102,29 @@ impl LiveWhatIf {
     /// # Errors
     /// The system's, if it starts no thread.
     pub fn start(cache: impl ObservedCache, is_enabled: bool) -> std::io::Result<LiveWhatIf> {
-        let shared = Arc::new(SharedState { is_enabled: is_enabled.into(), ..SharedState::default() });
+        let shared = Arc::new(SharedState {
+            is_enabled: is_enabled.into(),
+            ..SharedState::default()
+        });
         let mut analysis = Analysis::new(cache, &shared);
-        let thread = std::thread::Builder::new().name("what-if".to_owned()).spawn(move || {
-            while !analysis.shared.is_stopping.load(Ordering::Relaxed) {
-                let turn = match analysis.step() {
-                    _ if analysis.shared.captures.last().is_some() => limits::WHAT_IF_BUSY_TURN,
-                    0 => limits::WHAT_IF_IDLE_TURN,
-                    1..limits::WHAT_IF_MANY => limits::WHAT_IF_TURN,
-                    _ => limits::WHAT_IF_BUSY_TURN,
-                };
-                std::thread::park_timeout(turn);
-            }
-            analysis.shared.captures.end();
-        })?;
-        Ok(LiveWhatIf { shared, thread: Mutex::new(Some(thread)) })
+        let thread = std::thread::Builder::new()
+            .name("what-if".to_owned())
+            .spawn(move || {
+                while !analysis.shared.is_stopping.load(Ordering::Relaxed) {
+                    let turn = match analysis.step() {
+                        _ if analysis.shared.captures.last().is_some() => limits::WHAT_IF_BUSY_TURN,
+                        0 => limits::WHAT_IF_IDLE_TURN,
+                        1..limits::WHAT_IF_MANY => limits::WHAT_IF_TURN,
+                        _ => limits::WHAT_IF_BUSY_TURN,
+                    };
+                    std::thread::park_timeout(turn);
+                }
+                analysis.shared.captures.end();
+            })?;
+        Ok(LiveWhatIf {
+            shared,
+            thread: Mutex::new(Some(thread)),
+        })
     }
 
     /// Begins or ends the analysis.
@@ -133,7 +146,11 @@ impl LiveWhatIf {
     /// Ends the thread.
     pub fn stop(&self) {
         self.shared.is_stopping.store(true, Ordering::Relaxed);
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         if let Some(thread) = thread {
             thread.thread().unpark();
             // Fails only if the thread has panicked, which is logged.
@@ -144,7 +161,12 @@ impl LiveWhatIf {
     /// Returns the latest result for the status page; `None` before the first.
     pub fn status(&self) -> Option<Value> {
         self.shared.with(|latest| {
-            let WhatIfReport { seconds, requests, measured, cells } = &latest.report;
+            let WhatIfReport {
+                seconds,
+                requests,
+                measured,
+                cells,
+            } = &latest.report;
             json!({
                 "seconds": seconds,
                 "requests": requests,
@@ -185,7 +207,11 @@ impl LiveWhatIf {
 
 impl SharedState {
     fn with<T>(&self, read: impl FnOnce(&Latest) -> T) -> Option<T> {
-        self.latest.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(read)
+        self.latest
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_ref()
+            .map(read)
     }
 
     fn set(&self, latest: Option<Latest>) {
@@ -222,28 +248,46 @@ struct Running {
 
 impl<C: ObservedCache> Analysis<C> {
     fn new(cache: C, shared: &Arc<SharedState>) -> Analysis<C> {
-        Analysis { cache, shared: Arc::clone(shared), running: None, is_sampling: false, taken: Vec::new(), lost: 0 }
+        Analysis {
+            cache,
+            shared: Arc::clone(shared),
+            running: None,
+            is_sampling: false,
+            taken: Vec::new(),
+            lost: 0,
+        }
     }
 
     /// Takes the observations since the last step. Returns their number.
     fn step(&mut self) -> usize {
         let now = self.cache.now();
         let state = self.renew(now);
-        let own = self.running.as_ref().and_then(|running| running.what_if.sample());
+        let own = self
+            .running
+            .as_ref()
+            .and_then(|running| running.what_if.sample());
         let captured = self.shared.captures.last();
         let sample = own.max(captured);
         if sample.is_none() && !self.is_sampling {
             return 0;
         }
-        let Some(totals) = self.cache.take(sample, &mut self.taken) else { return 0 };
+        let Some(totals) = self.cache.take(sample, &mut self.taken) else {
+            return 0;
+        };
         self.is_sampling = sample.is_some();
         let count = self.taken.len();
-        self.shared.captures.lose(totals.lost - std::mem::replace(&mut self.lost, totals.lost));
+        self.shared
+            .captures
+            .lose(totals.lost - std::mem::replace(&mut self.lost, totals.lost));
         self.taken.sort_by_key(Observation::now);
-        self.shared.captures.add(self.taken.iter().filter_map(|observation| match observation {
-            Observation::Request(observed) => Some(observed),
-            Observation::Removed(_) => None,
-        }));
+        self.shared.captures.add(
+            self.taken
+                .iter()
+                .filter_map(|observation| match observation {
+                    Observation::Request(observed) => Some(observed),
+                    Observation::Removed(_) => None,
+                }),
+        );
         if captured > own {
             self.taken.retain(|observation| match observation {
                 Observation::Request(observed) => Some(observed.place) <= own,
@@ -280,7 +324,11 @@ impl<C: ObservedCache> Analysis<C> {
             return None;
         }
         let state = self.cache.state()?;
-        if self.running.as_ref().is_none_or(|running| !running.is_of(&state)) {
+        if self
+            .running
+            .as_ref()
+            .is_none_or(|running| !running.is_of(&state))
+        {
             // Another cache than before: what its caches hold says nothing of this one.
             self.shared.set(None);
             self.running = Running::new(&state.policy, state.capacity, now);
@@ -293,15 +341,30 @@ impl Running {
     /// Returns empty caches for one with this configuration; `None` if a policy refuses one of the
     /// sizes.
     fn new(policy: &Spec, capacity: ByteSize, now: Time) -> Option<Running> {
-        let parsed = WHAT_IF_POLICIES.iter().filter_map(|policy| policy.parse::<Spec>().ok());
+        let parsed = WHAT_IF_POLICIES
+            .iter()
+            .filter_map(|policy| policy.parse::<Spec>().ok());
         let others = parsed.filter(|other| other != policy);
         let policies: Vec<Spec> = std::iter::once(policy.clone()).chain(others).collect();
         let [seed] = crate::base::entropy::words();
         match WhatIf::new(&policies, capacity, seed) {
             Ok(what_if) => {
                 let policy = policy.clone();
-                let (node, used, saved) = (processor_time(ClockId::ProcessCPUTime), Duration::ZERO, Duration::ZERO);
-                Some(Running { policy, capacity, what_if, reported: None, measured: now, node, used, saved })
+                let (node, used, saved) = (
+                    processor_time(ClockId::ProcessCPUTime),
+                    Duration::ZERO,
+                    Duration::ZERO,
+                );
+                Some(Running {
+                    policy,
+                    capacity,
+                    what_if,
+                    reported: None,
+                    measured: now,
+                    node,
+                    used,
+                    saved,
+                })
             }
             Err(error) => {
                 tracing::warn!(%policy, %error, "what_if: no analysis, because a policy cannot be run at another size");
@@ -314,9 +377,23 @@ impl Running {
     fn latest(&mut self, state: &CacheState, now: Time) -> Option<Latest> {
         self.reported = Some(now);
         let report = self.what_if.report();
-        let average_object_bytes = state.used.bytes().checked_div(state.objects as u64).unwrap_or(0);
-        let (policy, capacity, state_bytes) = (self.policy.clone(), self.capacity, self.what_if.state_bytes());
-        let latest = Latest { policy, capacity, average_object_bytes, state_bytes, report };
+        let average_object_bytes = state
+            .used
+            .bytes()
+            .checked_div(state.objects as u64)
+            .unwrap_or(0);
+        let (policy, capacity, state_bytes) = (
+            self.policy.clone(),
+            self.capacity,
+            self.what_if.state_bytes(),
+        );
+        let latest = Latest {
+            policy,
+            capacity,
+            average_object_bytes,
+            state_bytes,
+            report,
+        };
         (latest.report.requests > 0).then_some(latest)
     }
 
@@ -348,7 +425,10 @@ impl Running {
 /// Returns the processor time of this thread, or of the whole node.
 fn processor_time(clock: ClockId) -> Duration {
     let time = clock_gettime(clock);
-    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+    Duration::new(
+        u64::try_from(time.tv_sec).unwrap_or(0),
+        u32::try_from(time.tv_nsec).unwrap_or(0),
+    )
 }
 
 #[cfg(test)]

@@ -31,22 +31,41 @@ impl Host {
             hash_key: [1; 16],
         };
         let shards = Shards::with(&config, &Streams::new(1), 4, None).unwrap();
-        let shared = Arc::new(SharedState { is_enabled: true.into(), ..SharedState::default() });
+        let shared = Arc::new(SharedState {
+            is_enabled: true.into(),
+            ..SharedState::default()
+        });
         let mut analysis = Analysis::new(HttpCache(Arc::clone(&shards)), &shared);
         analysis.step();
         // On a slow machine, the share of the processor would make the samples smaller meanwhile.
-        analysis.running.iter_mut().for_each(|running| running.measured = Time::from_secs(1 << 30));
-        Host { shards, analysis, requests: 0 }
+        analysis
+            .running
+            .iter_mut()
+            .for_each(|running| running.measured = Time::from_secs(1 << 30));
+        Host {
+            shards,
+            analysis,
+            requests: 0,
+        }
     }
 
     /// One request; the origin answers with these fields. Returns true for a hit.
-    fn ask(&mut self, target: &str, request: &[(HeaderName, &str)], bytes: usize, fields: &[(&str, &str)]) -> bool {
+    fn ask(
+        &mut self,
+        target: &str,
+        request: &[(HeaderName, &str)],
+        bytes: usize,
+        fields: &[(&str, &str)],
+    ) -> bool {
         self.requests += 1;
         if self.requests.is_multiple_of(256) {
             self.analysis.step();
         }
         let map = |fields: &[(HeaderName, &str)]| -> HeaderMap {
-            fields.iter().map(|(name, value)| (name.clone(), HeaderValue::from_str(value).unwrap())).collect()
+            fields
+                .iter()
+                .map(|(name, value)| (name.clone(), HeaderValue::from_str(value).unwrap()))
+                .collect()
         };
         let headers = map(request);
         let next = self.shards.step(
@@ -67,11 +86,19 @@ impl Host {
             _ => return false,
         };
         exchange.take_headers(headers);
-        let fields: Vec<_> = fields.iter().map(|(name, value)| (name.parse().unwrap(), *value)).collect();
+        let fields: Vec<_> = fields
+            .iter()
+            .map(|(name, value)| (name.parse().unwrap(), *value))
+            .collect();
         let mut headers = map(&fields);
         headers.insert("content-length", bytes.into());
-        let head = ResponseHead { status: StatusCode::OK, version: Version::HTTP_11, headers };
-        if let (Response::Relay(_, _, Some(mut fill)), _) = self.shards.on_response(exchange, head) {
+        let head = ResponseHead {
+            status: StatusCode::OK,
+            version: Version::HTTP_11,
+            headers,
+        };
+        if let (Response::Relay(_, _, Some(mut fill)), _) = self.shards.on_response(exchange, head)
+        {
             fill.push(&vec![7; bytes]);
             fill.complete();
         }
@@ -82,10 +109,18 @@ impl Host {
     /// ratio.
     fn cells(&mut self, policy: &str) -> (Vec<WhatIfCell>, f64) {
         let running = self.analysis.running.as_mut().unwrap();
-        let totals = self.shards.take_observations(running.what_if.sample(), &mut self.analysis.taken);
-        running.what_if.observe(&mut self.analysis.taken, totals, self.shards.now().time);
+        let totals = self
+            .shards
+            .take_observations(running.what_if.sample(), &mut self.analysis.taken);
+        running
+            .what_if
+            .observe(&mut self.analysis.taken, totals, self.shards.now().time);
         let report = running.what_if.report();
-        let cells = report.cells.into_iter().filter(|cell| cell.policy == policy).collect();
+        let cells = report
+            .cells
+            .into_iter()
+            .filter(|cell| cell.policy == policy)
+            .collect();
         (cells, report.measured.object_hit_ratio)
     }
 }
@@ -99,8 +134,13 @@ fn the_present_size_is_no_cell() {
 }
 
 fn trace(name: &str) -> Vec<Access> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../replay/tests/data").join(name);
-    Trace::open(&path, None).unwrap().map(Result::unwrap).collect()
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../replay/tests/data")
+        .join(name);
+    Trace::open(&path, None)
+        .unwrap()
+        .map(Result::unwrap)
+        .collect()
 }
 
 const DAY: (&str, &str) = ("cache-control", "max-age=86400");
@@ -111,7 +151,12 @@ fn sizes(accesses: &[Access]) -> HashMap<u64, u64> {
     let mut sizes = HashMap::new();
     for access in accesses {
         let before = host.shards.engine().used().bytes();
-        if !host.ask(&format!("/{:08}", access.id), &[], access.size as usize, &[DAY]) {
+        if !host.ask(
+            &format!("/{:08}", access.id),
+            &[],
+            access.size as usize,
+            &[DAY],
+        ) {
             sizes.insert(access.id, host.shards.engine().used().bytes() - before);
         }
     }
@@ -122,32 +167,58 @@ fn sizes(accesses: &[Access]) -> HashMap<u64, u64> {
 /// compared with a replay of the same requests with the sizes that the node gives its objects.
 #[test]
 fn estimates_are_off_the_replay_of_the_same_requests() {
-    for (name, capacity) in [("nasa_19950801.tsv.zst", 8 << 20), ("web07.trace.xz", 2 << 20)] {
+    for (name, capacity) in [
+        ("nasa_19950801.tsv.zst", 8 << 20),
+        ("web07.trace.xz", 2 << 20),
+    ] {
         let accesses = trace(name);
         let sizes = sizes(&accesses);
         let mut host = Host::new(capacity, "lru");
         let mut hits = 0;
         for access in &accesses {
-            hits += u32::from(host.ask(&format!("/{:08}", access.id), &[], access.size as usize, &[DAY]));
+            hits += u32::from(host.ask(
+                &format!("/{:08}", access.id),
+                &[],
+                access.size as usize,
+                &[DAY],
+            ));
         }
         let measured = f64::from(hits) / accesses.len() as f64;
         for policy in WHAT_IF_POLICIES {
             let (cells, own) = host.cells(policy);
-            assert_eq!(own, measured, "{name}: the analysis counts as the clients do");
+            assert_eq!(
+                own, measured,
+                "{name}: the analysis counts as the clients do"
+            );
             for cell in cells {
-                let mut replay =
-                    Replay::new(&policy.parse().unwrap(), ByteSize::from_bytes(cell.capacity), 1).unwrap().filling();
+                let mut replay = Replay::new(
+                    &policy.parse().unwrap(),
+                    ByteSize::from_bytes(cell.capacity),
+                    1,
+                )
+                .unwrap()
+                .filling();
                 for access in &accesses {
-                    replay.request(&Access { size: sizes[&access.id], ..*access });
+                    replay.request(&Access {
+                        size: sizes[&access.id],
+                        ..*access
+                    });
                 }
                 let exact = replay.row("").object_hit_ratio;
                 let off = (cell.object_hit_ratio - exact).abs();
-                assert!(off <= 0.01_f64.max(cell.object_error), "{name} {cell:?}: exact {exact}");
+                assert!(
+                    off <= 0.01_f64.max(cell.object_error),
+                    "{name} {cell:?}: exact {exact}"
+                );
             }
         }
         let (cells, own) = host.cells("lru");
         let off = (cells[PRESENT].object_hit_ratio - own).abs();
-        assert!(off <= 0.005_f64.max(cells[PRESENT].object_error), "{name} {:?}: measured {own}", cells[PRESENT]);
+        assert!(
+            off <= 0.005_f64.max(cells[PRESENT].object_error),
+            "{name} {:?}: measured {own}",
+            cells[PRESENT]
+        );
     }
 }
 
@@ -160,7 +231,13 @@ fn what_may_not_be_stored_hits() {
         host.ask("/private", &[], 100, &[("cache-control", "private")]);
     }
     let (cells, own) = host.cells("lru");
-    assert!(own == 0.49 && cells.iter().all(|cell| (cell.object_hit_ratio - 0.49).abs() < 1e-9), "{own} {cells:?}");
+    assert!(
+        own == 0.49
+            && cells
+                .iter()
+                .all(|cell| (cell.object_hit_ratio - 0.49).abs() < 1e-9),
+        "{own} {cells:?}"
+    );
 }
 
 /// Failure: variants of a URL are one object.
@@ -170,10 +247,19 @@ fn variants_share_an_object() {
     let accept: HeaderName = "accept-language".parse().unwrap();
     for number in 0..100 {
         let language = format!("l{}", number % 10);
-        host.ask("/page", &[(accept.clone(), &language)], 1_000, &[DAY, ("vary", "accept-language")]);
+        host.ask(
+            "/page",
+            &[(accept.clone(), &language)],
+            1_000,
+            &[DAY, ("vary", "accept-language")],
+        );
     }
     let (cells, own) = host.cells("lru");
-    assert!(own == 0.9 && (cells[PRESENT].object_hit_ratio - 0.9).abs() < 1e-9, "{own} {:?}", cells[PRESENT]);
+    assert!(
+        own == 0.9 && (cells[PRESENT].object_hit_ratio - 0.9).abs() < 1e-9,
+        "{own} {:?}",
+        cells[PRESENT]
+    );
 }
 
 /// Failure: stale objects hit. Half of the objects live a second, and have no validator.
@@ -182,7 +268,12 @@ fn short_lifetimes_last() {
     let mut host = Host::new(1 << 20, "lru");
     for _round in 0..3 {
         for object in 0..50 {
-            host.ask(&format!("/short/{object}"), &[], 100, &[("cache-control", "max-age=1")]);
+            host.ask(
+                &format!("/short/{object}"),
+                &[],
+                100,
+                &[("cache-control", "max-age=1")],
+            );
             host.ask(&format!("/long/{object}"), &[], 100, &[DAY]);
         }
         std::thread::sleep(std::time::Duration::from_millis(1_100));
@@ -190,7 +281,12 @@ fn short_lifetimes_last() {
     let (cells, own) = host.cells("lru");
     // Two of three rounds of one half.
     assert!((own - 1.0 / 3.0).abs() < 1e-9, "{own}");
-    assert!(cells.iter().all(|cell| (cell.object_hit_ratio - own).abs() < 1e-9), "{own} {cells:?}");
+    assert!(
+        cells
+            .iter()
+            .all(|cell| (cell.object_hit_ratio - own).abs() < 1e-9),
+        "{own} {cells:?}"
+    );
 }
 
 /// Failure: a response that is fetched in the background, while a stale one answers, counts as a
@@ -216,20 +312,32 @@ fn a_refresh_in_the_background_is_a_request() {
             },
             true,
         );
-        let Next::Refresh(_, mut exchange) = next else { panic!("it is stale") };
+        let Next::Refresh(_, mut exchange) = next else {
+            panic!("it is stale")
+        };
         exchange.take_headers(HeaderMap::new());
         let mut headers = HeaderMap::new();
         headers.insert("cache-control", HeaderValue::from_static(fields.1));
         headers.insert("content-length", HeaderValue::from_static("100"));
-        let head = ResponseHead { status: StatusCode::OK, version: Version::HTTP_11, headers };
-        if let (Response::Relay(_, _, Some(mut fill)), _) = host.shards.on_response(exchange, head) {
+        let head = ResponseHead {
+            status: StatusCode::OK,
+            version: Version::HTTP_11,
+            headers,
+        };
+        if let (Response::Relay(_, _, Some(mut fill)), _) = host.shards.on_response(exchange, head)
+        {
             fill.push(&[7; 100]);
             fill.complete();
         }
     }
     let (cells, own) = host.cells("lru");
     assert_eq!(own, 0.75);
-    assert!(cells.iter().all(|cell| (cell.object_hit_ratio - own).abs() < 1e-9), "{own} {cells:?}");
+    assert!(
+        cells
+            .iter()
+            .all(|cell| (cell.object_hit_ratio - own).abs() < 1e-9),
+        "{own} {cells:?}"
+    );
 }
 
 /// Failure: a purge leaves objects in the miniature caches, also such as the node has no more.
@@ -238,26 +346,43 @@ fn purged_objects_hit() {
     // 40 objects of 1 KiB, and room for 16: the node forgets most of them.
     let mut host = Host::new(32 << 10, "lru");
     let url = |text: &str| text.parse().unwrap();
-    let scopes = [Scope::Everything, Scope::Tag("all".to_owned()), Scope::Prefix(url("http://example.com/a/"))];
+    let scopes = [
+        Scope::Everything,
+        Scope::Tag("all".to_owned()),
+        Scope::Prefix(url("http://example.com/a/")),
+    ];
     let mut requests = 0;
     for scope in std::iter::once(None).chain(scopes.map(Some)) {
         if let Some(scope) = scope {
             host.shards.purge(&Purge { scope, soft: false });
         }
         for object in 0..40 {
-            host.ask(&format!("/a/{object}"), &[], 1_000, &[DAY, ("surrogate-key", "one all")]);
+            host.ask(
+                &format!("/a/{object}"),
+                &[],
+                1_000,
+                &[DAY, ("surrogate-key", "one all")],
+            );
             requests += 1;
         }
         let (cells, _) = host.cells("lru");
         let largest = cells.last().unwrap();
-        assert_eq!((largest.object_hit_ratio * f64::from(requests)).round(), 0.0, "{largest:?}");
+        assert_eq!(
+            (largest.object_hit_ratio * f64::from(requests)).round(),
+            0.0,
+            "{largest:?}"
+        );
     }
     // Without a purge in between, a larger cache hits them all.
     for object in 0..40 {
         host.ask(&format!("/a/{object}"), &[], 1_000, &[DAY]);
     }
     let (cells, own) = host.cells("lru");
-    assert_eq!((cells.last().unwrap().object_hit_ratio * 200.0).round(), 40.0, "{own} {cells:?}");
+    assert_eq!(
+        (cells.last().unwrap().object_hit_ratio * 200.0).round(),
+        40.0,
+        "{own} {cells:?}"
+    );
 }
 
 /// Failure: after another policy or capacity the estimates are still those of the former cache.
@@ -282,9 +407,15 @@ fn another_capacity_keeps_the_estimates() {
     std::thread::sleep(limits::WHAT_IF_REPORT);
     host.analysis.step();
     let running = host.analysis.running.as_ref().unwrap();
-    assert_eq!((running.policy.to_string().as_str(), running.capacity), ("gdsf", ByteSize::from_mib(2)));
+    assert_eq!(
+        (running.policy.to_string().as_str(), running.capacity),
+        ("gdsf", ByteSize::from_mib(2))
+    );
     let (cells, _) = host.cells("gdsf");
-    assert!(cells[PRESENT].capacity == 2 << 20 && cells.iter().all(|cell| cell.object_hit_ratio == 0.0), "{cells:?}");
+    assert!(
+        cells[PRESENT].capacity == 2 << 20 && cells.iter().all(|cell| cell.object_hit_ratio == 0.0),
+        "{cells:?}"
+    );
 }
 
 /// Failure: the analysis takes the processor from requests.
@@ -312,7 +443,10 @@ fn a_busy_analysis_keeps_its_sample() {
     assert_eq!(pass(310, 20_000), quarter, "more than 3 % of a processor");
     let eighth = quarter.map(|last| last / 2);
     assert_eq!(pass(31, 100), eighth, "more than .3 %");
-    assert_eq!((running.used, running.saved), (Duration::ZERO, Duration::ZERO));
+    assert_eq!(
+        (running.used, running.saved),
+        (Duration::ZERO, Duration::ZERO)
+    );
     // Saved time of quiet looks, 30 ms each, pays for a burst, and no more than one.
     let mut look = |used| {
         seconds += 10;
@@ -327,7 +461,11 @@ fn a_busy_analysis_keeps_its_sample() {
     for _ in 0..300 {
         look(0);
     }
-    assert!(running.saved <= Duration::from_millis(240 * 31), "it saves for ever: {:?}", running.saved);
+    assert!(
+        running.saved <= Duration::from_millis(240 * 31),
+        "it saves for ever: {:?}",
+        running.saved
+    );
 }
 
 fn running_time(now: Time, seconds: u64) -> Time {
@@ -339,7 +477,10 @@ fn running_time(now: Time, seconds: u64) -> Time {
 fn switched_off_it_collects() {
     let mut host = Host::new(1 << 20, "lru");
     host.ask("/a", &[], 100, &[DAY]);
-    host.analysis.shared.is_enabled.store(false, Ordering::Relaxed);
+    host.analysis
+        .shared
+        .is_enabled
+        .store(false, Ordering::Relaxed);
     host.analysis.step();
     assert!(host.analysis.running.is_none() && host.analysis.shared.with(|_| ()).is_none());
     host.ask("/b", &[], 100, &[DAY]);
@@ -360,7 +501,12 @@ fn a_capture_has_other_requests_than_came() {
         for object in 0..100 {
             host.ask(&format!("/{object}"), &[], 100, &[DAY]);
         }
-        host.ask(&format!("/private/{round}"), &[], 100, &[("cache-control", "private")]);
+        host.ask(
+            &format!("/private/{round}"),
+            &[],
+            100,
+            &[("cache-control", "private")],
+        );
     }
     host.analysis.step();
     let text = received(&mut lines);
@@ -371,11 +517,17 @@ fn a_capture_has_other_requests_than_came() {
     // What comes is counted with header lines that stored responses share.
     let stored = host.shards.engine().used().bytes() as f64;
     let captured = accesses.iter().map(|access| access.size).sum::<u64>() as f64 / 3.0;
-    assert!((captured / stored - 1.0).abs() < 0.05, "{captured} {stored}");
+    assert!(
+        (captured / stored - 1.0).abs() < 0.05,
+        "{captured} {stored}"
+    );
     drop(lines);
     assert!(host.analysis.shared.captures.last().is_none());
     // Without the analysis, a capture is the only reader.
-    host.analysis.shared.is_enabled.store(false, Ordering::Relaxed);
+    host.analysis
+        .shared
+        .is_enabled
+        .store(false, Ordering::Relaxed);
     let mut lines = host.analysis.shared.captures.begin(1.0).unwrap();
     host.analysis.step();
     host.ask("/0", &[], 100, &[DAY]);
@@ -385,5 +537,7 @@ fn a_capture_has_other_requests_than_came() {
 }
 
 fn received(lines: &mut mpsc::Receiver<Bytes>) -> Vec<u8> {
-    std::iter::from_fn(|| lines.try_recv().ok()).flatten().collect()
+    std::iter::from_fn(|| lines.try_recv().ok())
+        .flatten()
+        .collect()
 }

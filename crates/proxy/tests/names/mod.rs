@@ -37,7 +37,9 @@ impl NameServer {
         let (tcp, udp) = (0..100)
             .find_map(|_| {
                 let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
-                UdpSocket::bind(tcp.local_addr().unwrap()).ok().map(|udp| (tcp, udp))
+                UdpSocket::bind(tcp.local_addr().unwrap())
+                    .ok()
+                    .map(|udp| (tcp, udp))
             })
             .expect("a port that is free for both");
         let address = udp.local_addr().unwrap();
@@ -47,7 +49,8 @@ impl NameServer {
             let mut question = [0; 1500];
             while let Ok((length, peer)) = udp.recv_from(&mut question) {
                 let says = for_udp.lock().unwrap().clone();
-                let _ = answer(&question[..length], &says, UDP_BYTES).map(|answer| udp.send_to(&answer, peer));
+                let _ = answer(&question[..length], &says, UDP_BYTES)
+                    .map(|answer| udp.send_to(&answer, peer));
             }
         });
         std::thread::spawn(move || {
@@ -72,9 +75,13 @@ fn converse(mut stream: TcpStream, says: &Mutex<Says>) -> Option<()> {
         let mut question = vec![0; usize::from(u16::from_be_bytes(length))];
         stream.read_exact(&mut question).ok()?;
         let says = says.lock().unwrap().clone();
-        let Some(answer) = answer(&question, &says, usize::from(u16::MAX)) else { continue };
+        let Some(answer) = answer(&question, &says, usize::from(u16::MAX)) else {
+            continue;
+        };
         let length = u16::try_from(answer.len()).unwrap();
-        stream.write_all(&[&length.to_be_bytes()[..], &answer].concat()).ok()?;
+        stream
+            .write_all(&[&length.to_be_bytes()[..], &answer].concat())
+            .ok()?;
     }
 }
 
@@ -90,7 +97,10 @@ fn answer(question: &[u8], says: &Says, most: usize) -> Option<Vec<u8>> {
         Says::NxDomain => (3, Vec::new()),
         Says::ServFail => (2, Vec::new()),
     };
-    let records: Vec<Vec<u8>> = addresses.iter().filter_map(|address| record(*address, kind)).collect();
+    let records: Vec<Vec<u8>> = addresses
+        .iter()
+        .filter_map(|address| record(*address, kind))
+        .collect();
     let is_too_long = name_end + 4 + records.iter().map(Vec::len).sum::<usize>() > most;
     let records = if is_too_long { Vec::new() } else { records };
     let mut message = question[..2].to_vec();
@@ -101,7 +111,9 @@ fn answer(question: &[u8], says: &Says, most: usize) -> Option<Vec<u8>> {
         message.extend(count.to_be_bytes());
     }
     message.extend(&question[12..name_end + 4]);
-    records.into_iter().for_each(|record| message.extend(record));
+    records
+        .into_iter()
+        .for_each(|record| message.extend(record));
     Some(message)
 }
 

@@ -39,8 +39,10 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 
 /// Settings, by number and value.
 pub fn settings(values: &[(u16, u32)]) -> Vec<u8> {
-    let payload: Vec<u8> =
-        values.iter().flat_map(|(id, value)| [&id.to_be_bytes()[..], &value.to_be_bytes()].concat()).collect();
+    let payload: Vec<u8> = values
+        .iter()
+        .flat_map(|(id, value)| [&id.to_be_bytes()[..], &value.to_be_bytes()].concat())
+        .collect();
     frame(SETTINGS, 0, 0, &payload)
 }
 
@@ -73,7 +75,12 @@ fn integer(block: &mut Vec<u8>, value: usize) {
 
 /// The pseudo-fields of a request without TLS.
 pub fn pseudo<'a>(method: &'a str, path: &'a str) -> Vec<(&'a str, &'a str)> {
-    vec![(":method", method), (":scheme", "http"), (":authority", "example.test"), (":path", path)]
+    vec![
+        (":method", method),
+        (":scheme", "http"),
+        (":authority", "example.test"),
+        (":path", path),
+    ]
 }
 
 /// What has come for one stream.
@@ -121,9 +128,17 @@ impl Http2 {
     /// On a connection that is open already.
     pub fn on(stream: TcpStream, values: &[(u16, u32)]) -> Http2 {
         stream.set_nodelay(true).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
         let (stream, next, answers) = (BufReader::new(stream), 1, HashMap::new());
-        let mut client = Http2 { stream, next, answers, goaway: None, is_closed: false };
+        let mut client = Http2 {
+            stream,
+            next,
+            answers,
+            goaway: None,
+            is_closed: false,
+        };
         const HEADER_TABLE_SIZE: u16 = 1;
         let values = [&[(HEADER_TABLE_SIZE, 0)], values].concat();
         assert!(client.send(PREFACE) && client.send(&settings(&values)));
@@ -147,24 +162,44 @@ impl Http2 {
     }
 
     /// Sends a request, or its head. Returns the number of its stream.
-    pub fn request(&mut self, method: &str, path: &str, fields: &[(&str, &str)], is_whole: bool) -> u32 {
+    pub fn request(
+        &mut self,
+        method: &str,
+        path: &str,
+        fields: &[(&str, &str)],
+        is_whole: bool,
+    ) -> u32 {
         let all = [pseudo(method, path), fields.to_vec()].concat();
         self.head(&all, is_whole)
     }
 
     /// Sends a head of exactly these fields.
-    pub fn head<N: AsRef<[u8]>, V: AsRef<[u8]>>(&mut self, fields: &[(N, V)], is_whole: bool) -> u32 {
+    pub fn head<N: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &mut self,
+        fields: &[(N, V)],
+        is_whole: bool,
+    ) -> u32 {
         let stream = self.stream();
         self.send(&head_frames(stream, fields, is_whole));
         stream
     }
 
     pub fn data(&mut self, stream: u32, bytes: &[u8], is_last: bool) -> bool {
-        self.send(&frame(DATA, if is_last { END_STREAM } else { 0 }, stream, bytes))
+        self.send(&frame(
+            DATA,
+            if is_last { END_STREAM } else { 0 },
+            stream,
+            bytes,
+        ))
     }
 
     pub fn trailers(&mut self, stream: u32, fields: &[(&str, &str)]) -> bool {
-        self.send(&frame(HEADERS, END_STREAM | END_HEADERS, stream, &block(fields)))
+        self.send(&frame(
+            HEADERS,
+            END_STREAM | END_HEADERS,
+            stream,
+            &block(fields),
+        ))
     }
 
     pub fn reset(&mut self, stream: u32, code: u32) -> bool {
@@ -178,7 +213,10 @@ impl Http2 {
     /// Reads until the stream has ended, or the connection has.
     pub fn answer(&mut self, stream: u32) -> Answer {
         self.read_until(|client| {
-            client.answers.get(&stream).is_some_and(|answer| answer.is_complete || answer.reset.is_some())
+            client
+                .answers
+                .get(&stream)
+                .is_some_and(|answer| answer.is_complete || answer.reset.is_some())
         });
         self.answers.remove(&stream).unwrap_or_default()
     }
@@ -197,7 +235,13 @@ impl Http2 {
 
     /// Reads until so many bytes of the stream's body have come. Returns false if they never do.
     pub fn read_body(&mut self, stream: u32, bytes: usize) -> bool {
-        let has = move |client: &Http2| client.answers.get(&stream).map_or(0, |answer| answer.body.len()) >= bytes;
+        let has = move |client: &Http2| {
+            client
+                .answers
+                .get(&stream)
+                .map_or(0, |answer| answer.body.len())
+                >= bytes
+        };
         self.read_until(has);
         has(self)
     }
@@ -222,7 +266,12 @@ impl Http2 {
         self.read_exact(&mut payload)?;
         let (kind, flags) = (head[3], head[4]);
         let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
-        let number = |from: usize| payload[from..from + 4].try_into().map(u32::from_be_bytes).unwrap();
+        let number = |from: usize| {
+            payload[from..from + 4]
+                .try_into()
+                .map(u32::from_be_bytes)
+                .unwrap()
+        };
         match kind {
             HEADERS | DATA => {
                 let answer = self.answers.entry(stream).or_default();
@@ -249,7 +298,9 @@ impl Http2 {
     /// Fails the test if the server is silent for long.
     fn read_exact(&mut self, bytes: &mut [u8]) -> Option<()> {
         match self.stream.read_exact(bytes) {
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => panic!("the server is silent"),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                panic!("the server is silent")
+            }
             read => read.ok(),
         }
     }
@@ -257,9 +308,14 @@ impl Http2 {
 
 /// An origin that answers each request with the frames that `answer` makes for its number, from 0,
 /// and its stream. Returns its address, and the number of requests so far.
-pub fn origin(answer: impl Fn(usize, u32) -> Vec<u8> + Send + Sync + 'static) -> (SocketAddr, Arc<AtomicUsize>) {
+pub fn origin(
+    answer: impl Fn(usize, u32) -> Vec<u8> + Send + Sync + 'static,
+) -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let (address, requests) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)));
+    let (address, requests) = (
+        listener.local_addr().unwrap(),
+        Arc::new(AtomicUsize::new(0)),
+    );
     let (counter, answer) = (Arc::clone(&requests), Arc::new(answer));
     std::thread::spawn(move || {
         for stream in listener.incoming() {
@@ -290,13 +346,25 @@ pub fn origin(answer: impl Fn(usize, u32) -> Vec<u8> + Send + Sync + 'static) ->
 }
 
 /// Returns the frames of a response head, in as many as it needs.
-pub fn head_frames<N: AsRef<[u8]>, V: AsRef<[u8]>>(stream: u32, fields: &[(N, V)], is_whole: bool) -> Vec<u8> {
+pub fn head_frames<N: AsRef<[u8]>, V: AsRef<[u8]>>(
+    stream: u32,
+    fields: &[(N, V)],
+    is_whole: bool,
+) -> Vec<u8> {
     let block = block(fields);
     let pieces: Vec<_> = block.chunks(16_384).collect();
     let mut frames = Vec::new();
     for (number, piece) in pieces.iter().enumerate() {
-        let (kind, end) = if number == 0 { (HEADERS, u8::from(is_whole) * END_STREAM) } else { (CONTINUATION, 0) };
-        let last = if number + 1 == pieces.len() { END_HEADERS } else { 0 };
+        let (kind, end) = if number == 0 {
+            (HEADERS, u8::from(is_whole) * END_STREAM)
+        } else {
+            (CONTINUATION, 0)
+        };
+        let last = if number + 1 == pieces.len() {
+            END_HEADERS
+        } else {
+            0
+        };
         frames.extend(frame(kind, end | last, stream, piece));
     }
     frames
@@ -305,15 +373,22 @@ pub fn head_frames<N: AsRef<[u8]>, V: AsRef<[u8]>>(stream: u32, fields: &[(N, V)
 /// Returns the status of a response without a compression table.
 fn status(block: &[u8]) -> u16 {
     // A change of the table's size may stand first.
-    let start = block.iter().position(|byte| byte & 0b1110_0000 != 0b0010_0000).unwrap();
+    let start = block
+        .iter()
+        .position(|byte| byte & 0b1110_0000 != 0b0010_0000)
+        .unwrap();
     match block[start..] {
-        [indexed @ 0x88..=0x8e, ..] => [200, 204, 206, 304, 400, 404, 500][usize::from(indexed - 0x88)],
+        [indexed @ 0x88..=0x8e, ..] => {
+            [200, 204, 206, 304, 400, 404, 500][usize::from(indexed - 0x88)]
+        }
         // A literal with the name of entry 8, and a value of three digits, perhaps in Huffman's
         // code.
-        [0x08 | 0x18 | 0x48, 3, a, b, c, ..] => {
-            [a, b, c].iter().fold(0, |sum, digit| sum * 10 + u16::from(digit - b'0'))
+        [0x08 | 0x18 | 0x48, 3, a, b, c, ..] => [a, b, c]
+            .iter()
+            .fold(0, |sum, digit| sum * 10 + u16::from(digit - b'0')),
+        [0x08 | 0x18 | 0x48, length @ 0x82..=0x83, ..] => {
+            digits(&block[start + 2..][..usize::from(length - 0x80)])
         }
-        [0x08 | 0x18 | 0x48, length @ 0x82..=0x83, ..] => digits(&block[start + 2..][..usize::from(length - 0x80)]),
         _ => panic!("no status: {block:x?}"),
     }
 }
@@ -321,13 +396,19 @@ fn status(block: &[u8]) -> u16 {
 /// Decodes three digits (RFC 7541, appendix B): 0 to 2 have the codes 0 to 2 in five bits, 3 to 9
 /// the codes 25 to 31 in six.
 fn digits(bytes: &[u8]) -> u16 {
-    let bits: Vec<u16> =
-        bytes.iter().flat_map(|byte| (0..8).rev().map(move |bit| u16::from(byte >> bit & 1))).collect();
+    let bits: Vec<u16> = bytes
+        .iter()
+        .flat_map(|byte| (0..8).rev().map(move |bit| u16::from(byte >> bit & 1)))
+        .collect();
     let code = |bits: &[u16]| bits.iter().fold(0, |code, bit| code * 2 + bit);
     let (mut at, mut number) = (0, 0);
     for _ in 0..3 {
         let short = code(&bits[at..at + 5]);
-        let (digit, length) = if short < 3 { (short, 5) } else { (code(&bits[at..at + 6]) - 25 + 3, 6) };
+        let (digit, length) = if short < 3 {
+            (short, 5)
+        } else {
+            (code(&bits[at..at + 6]) - 25 + 3, 6)
+        };
         (number, at) = (number * 10 + digit, at + length);
     }
     number

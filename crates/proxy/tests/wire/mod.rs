@@ -7,7 +7,8 @@ pub mod http2;
 
 use larder_http::Codings;
 use larder_proxy::{
-    ClientNoCache, Http, HttpConfig, HttpLimits, OriginProtocol, RequestIdSource, StatusSource, Timeouts, Upstream,
+    ClientNoCache, Http, HttpConfig, HttpLimits, OriginProtocol, RequestIdSource, StatusSource,
+    Timeouts, Upstream,
 };
 use larder_units::ByteSize;
 use socket2::{Domain, Socket, Type};
@@ -64,12 +65,18 @@ impl Node {
     }
 
     pub fn of(origin: SocketAddr) -> Node {
-        Node::with(&config(Upstream::Http(format!("http://{origin}").parse().unwrap())))
+        Node::with(&config(Upstream::Http(
+            format!("http://{origin}").parse().unwrap(),
+        )))
     }
 
     pub fn with(config: &HttpConfig) -> Node {
         let http = Http::start(config, || ()).unwrap();
-        Node { address: http.local_addr().unwrap(), source: http.source(), http: Some(http) }
+        Node {
+            address: http.local_addr().unwrap(),
+            source: http.source(),
+            http: Some(http),
+        }
     }
 
     pub fn status(&self) -> serde_json::Value {
@@ -121,7 +128,10 @@ pub struct Seen {
 
 impl Seen {
     pub fn header(&self, name: &str) -> &str {
-        self.head.iter().find(|(n, _)| n == name).map_or("", |(_, value)| value)
+        self.head
+            .iter()
+            .find(|(n, _)| n == name)
+            .map_or("", |(_, value)| value)
     }
 
     pub fn is_hit(&self) -> bool {
@@ -146,14 +156,24 @@ impl Client {
     }
 
     pub fn to(address: SocketAddr) -> Client {
-        Client { address, connection: None, host: "example.test".into() }
+        Client {
+            address,
+            connection: None,
+            host: "example.test".into(),
+        }
     }
 
     pub fn get(&mut self, target: &str) -> Seen {
         self.send("GET", target, &[], b"")
     }
 
-    pub fn send(&mut self, method: &str, target: &str, fields: &[(&str, &str)], body: &[u8]) -> Seen {
+    pub fn send(
+        &mut self,
+        method: &str,
+        target: &str,
+        fields: &[(&str, &str)],
+        body: &[u8],
+    ) -> Seen {
         let mut request = format!("{method} {target} HTTP/1.1\r\nhost: {}\r\n", self.host);
         for (name, value) in fields {
             request.push_str(&format!("{name}: {value}\r\n"));
@@ -182,14 +202,25 @@ impl Client {
 fn connect(address: SocketAddr) -> BufReader<TcpStream> {
     let stream = TcpStream::connect(address).unwrap();
     stream.set_nodelay(true).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
     BufReader::new(stream)
 }
 
 pub fn read_response(from: &mut impl BufRead, head_only: bool) -> Seen {
     let (line, head) = read_head(from);
-    let status = line.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or_else(|| panic!("{line:?}"));
-    let mut seen = Seen { status, head, body: Vec::new(), cut: false };
+    let status = line
+        .split(' ')
+        .nth(1)
+        .and_then(|code| code.parse().ok())
+        .unwrap_or_else(|| panic!("{line:?}"));
+    let mut seen = Seen {
+        status,
+        head,
+        body: Vec::new(),
+        cut: false,
+    };
     if head_only || matches!(status, 100..200 | 204 | 304) {
         return seen;
     }
@@ -244,7 +275,9 @@ fn read_chunks(from: &mut impl BufRead, body: &mut Vec<u8>) -> Option<()> {
 /// process ends.
 pub fn dead() -> SocketAddr {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-    socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    socket
+        .bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into())
+        .unwrap();
     let address = socket.local_addr().unwrap().as_socket().unwrap();
     std::mem::forget(socket);
     address
@@ -253,7 +286,9 @@ pub fn dead() -> SocketAddr {
 /// Sends bytes and reads whatever comes back within two seconds or until the end.
 pub fn raw(address: SocketAddr, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_millis(500)))
+        .unwrap();
     stream.write_all(bytes).unwrap();
     let mut answer = Vec::new();
     let mut buffer = [0; 4096];
@@ -267,7 +302,9 @@ pub fn raw(address: SocketAddr, bytes: &[u8]) -> String {
 pub fn raw_in_pieces(address: SocketAddr, bytes: &[u8], size: usize) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_nodelay(true).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
     for piece in bytes.chunks(size) {
         if stream.write_all(piece).is_err() {
             break;
@@ -297,7 +334,10 @@ pub struct Asked {
 
 impl Asked {
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.head.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+        self.head
+            .iter()
+            .find(|(n, _)| n == name)
+            .map(|(_, value)| value.as_str())
     }
 }
 
@@ -322,7 +362,11 @@ impl Origin {
         let (counter, script) = (Arc::clone(&requests), Arc::new(script));
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                let (counter, script, Ok(stream)) = (Arc::clone(&counter), Arc::clone(&script), stream) else { return };
+                let (counter, script, Ok(stream)) =
+                    (Arc::clone(&counter), Arc::clone(&script), stream)
+                else {
+                    return;
+                };
                 std::thread::spawn(move || converse(stream, &counter, &*script));
             }
         });
@@ -334,19 +378,30 @@ impl Origin {
     }
 }
 
-fn converse(stream: TcpStream, counter: &AtomicUsize, script: &dyn Fn(&Asked, &mut TcpStream) -> bool) {
+fn converse(
+    stream: TcpStream,
+    counter: &AtomicUsize,
+    script: &dyn Fn(&Asked, &mut TcpStream) -> bool,
+) {
     let mut reader = BufReader::new(stream);
     loop {
         let (line, head) = read_head(&mut reader);
         if line.is_empty() {
             return;
         }
-        let mut asked = Asked { line, head, body: Vec::new() };
+        let mut asked = Asked {
+            line,
+            head,
+            body: Vec::new(),
+        };
         if asked.header("transfer-encoding").is_some() {
             if read_chunks(&mut reader, &mut asked.body).is_none() {
                 return;
             }
-        } else if let Some(length) = asked.header("content-length").map(|length| length.parse().unwrap()) {
+        } else if let Some(length) = asked
+            .header("content-length")
+            .map(|length| length.parse().unwrap())
+        {
             let read = (&mut reader).take(length).read_to_end(&mut asked.body);
             if !read.is_ok_and(|read| read as u64 == length) {
                 return;

@@ -67,7 +67,10 @@ impl Curve<LruCurve> {
     /// `max_objects` would have to be followed, and again as many in the sets that tell the error.
     pub fn bounded_lru(capacities: &[u64], sample: &Sample, max_objects: usize) -> Self {
         let set = |_| LruCurve::new(capacities, sample.set(), max_objects / CURVE_SETS);
-        Curve::of(LruCurve::new(capacities, sample.clone(), max_objects), (0..CURVE_SETS).map(set).collect())
+        Curve::of(
+            LruCurve::new(capacities, sample.clone(), max_objects),
+            (0..CURVE_SETS).map(set).collect(),
+        )
     }
 }
 
@@ -76,26 +79,49 @@ impl Curve<Miniature> {
     ///
     /// # Errors
     /// [`SpecError`] where the spec's arguments contradict each other.
-    pub fn miniature(spec: &Spec, capacity: ByteSize, sample: &Sample, seed: u64) -> Result<Self, SpecError> {
+    pub fn miniature(
+        spec: &Spec,
+        capacity: ByteSize,
+        sample: &Sample,
+        seed: u64,
+    ) -> Result<Self, SpecError> {
         let cache = |sample: Sample| Miniature::new(spec, capacity, sample.rate(), seed);
-        Ok(Curve::of(cache(sample.clone())?, sets(sample).map(cache).collect::<Result<_, _>>()?))
+        Ok(Curve::of(
+            cache(sample.clone())?,
+            sets(sample).map(cache).collect::<Result<_, _>>()?,
+        ))
     }
 
     /// The same cache, but filling as [`crate::Replay::filling`].
     pub fn filling(self) -> Self {
-        let Curve { whole, sets, sorted } = self;
-        Curve { whole: whole.filling(), sets: sets.into_iter().map(Miniature::filling).collect(), sorted }
+        let Curve {
+            whole,
+            sets,
+            sorted,
+        } = self;
+        Curve {
+            whole: whole.filling(),
+            sets: sets.into_iter().map(Miniature::filling).collect(),
+            sorted,
+        }
     }
 }
 
 /// The parts of a sample; none of everything.
 fn sets(sample: &Sample) -> impl Iterator<Item = Sample> + use<> {
-    std::iter::repeat_n(sample.set(), if sample.rate() < 1.0 { CURVE_SETS } else { 0 })
+    std::iter::repeat_n(
+        sample.set(),
+        if sample.rate() < 1.0 { CURVE_SETS } else { 0 },
+    )
 }
 
 impl<S: Simulated> Curve<S> {
     fn of(whole: S, sets: Vec<S>) -> Curve<S> {
-        Curve { whole, sets, sorted: Default::default() }
+        Curve {
+            whole,
+            sets,
+            sorted: Default::default(),
+        }
     }
 
     /// Requests of the sample, one after another: many at once are faster.
@@ -103,11 +129,16 @@ impl<S: Simulated> Curve<S> {
         self.sorted.iter_mut().for_each(Vec::clear);
         self.sorted[0].extend(sampled.iter().map(|sampled| sampled.access));
         if !self.sets.is_empty() {
-            sampled.iter().for_each(|sampled| self.sorted[1 + usize::from(sampled.set)].push(sampled.access));
+            sampled
+                .iter()
+                .for_each(|sampled| self.sorted[1 + usize::from(sampled.set)].push(sampled.access));
         }
         let [all, of_sets @ ..] = &self.sorted;
         self.whole.requests(all);
-        self.sets.iter_mut().zip(of_sets).for_each(|(set, accesses)| set.requests(accesses));
+        self.sets
+            .iter_mut()
+            .zip(of_sets)
+            .for_each(|(set, accesses)| set.requests(accesses));
     }
 
     /// The share of the objects that it looks at by now.
@@ -125,7 +156,8 @@ impl<S: Simulated> Curve<S> {
                     let sets: Vec<f64> = sets.iter().map(|set| of(&set[place].1)).collect();
                     ratio(of(&whole), &sets, all, [sample.rate(), self.rate()])
                 };
-                let (object_hit_ratio, object_error) = estimate(sample.requests() as f64, |misses| misses.requests);
+                let (object_hit_ratio, object_error) =
+                    estimate(sample.requests() as f64, |misses| misses.requests);
                 let (byte_hit_ratio, byte_error) = estimate(sample.bytes(), |misses| misses.bytes);
                 let error_is_least = self.rate() < 1.0 && self.whole.error_is_least();
                 let size_changes = self.whole.size_changes();
@@ -170,7 +202,10 @@ pub(crate) fn ratio(whole: f64, sets: &[f64], all: f64, [rate, last]: [f64; 2]) 
         return (hit_ratio, 0.0);
     }
     let count = sets.len() as f64;
-    let of_sets: Vec<f64> = sets.iter().map(|misses| misses * count / (all * rate)).collect();
+    let of_sets: Vec<f64> = sets
+        .iter()
+        .map(|misses| misses * count / (all * rate))
+        .collect();
     let mean = of_sets.iter().sum::<f64>() / count;
     let squares: f64 = of_sets.iter().map(|set| (set - mean).powi(2)).sum();
     let chance = STUDENT * (1.0 - last).sqrt() * (squares / (count * (count - 1.0))).sqrt();

@@ -30,7 +30,12 @@ impl KeptSample {
     /// Returns an empty sample of at most `most` requests, 32 bytes of memory each. Another `seed`
     /// gives other objects.
     pub fn new(most: usize, seed: u64) -> KeptSample {
-        KeptSample { sample: Sample::all(seed), kept: Vec::new(), most, more_bytes: 0.0 }
+        KeptSample {
+            sample: Sample::all(seed),
+            kept: Vec::new(),
+            most,
+            more_bytes: 0.0,
+        }
     }
 
     /// Shows it requests, in their order.
@@ -66,8 +71,11 @@ impl KeptSample {
 
     /// Adds bytes to the size of every object, which a cache needs beside its body.
     pub fn add_overhead(&mut self, bytes: u64) {
-        self.kept.iter_mut().for_each(|sampled| sampled.access.size = sampled.access.size.saturating_add(bytes));
-        self.sample.add_bytes(self.sample.requests() as f64 * bytes as f64);
+        self.kept
+            .iter_mut()
+            .for_each(|sampled| sampled.access.size = sampled.access.size.saturating_add(bytes));
+        self.sample
+            .add_bytes(self.sample.requests() as f64 * bytes as f64);
     }
 
     /// The sample: its rate, and the totals of all requests shown.
@@ -84,7 +92,9 @@ impl KeptSample {
     /// but for chance; numbers of objects and bytes are to be divided by the rate.
     pub fn survey(&self) -> Survey {
         let mut survey = Survey::default();
-        self.kept.iter().for_each(|sampled| survey.count(&sampled.access));
+        self.kept
+            .iter()
+            .for_each(|sampled| survey.count(&sampled.access));
         survey
     }
 
@@ -92,8 +102,13 @@ impl KeptSample {
     /// confidence, from the parts of the sample; the error is 0 if every object is kept.
     pub fn unique_bytes(&self) -> (f64, f64) {
         let mut sets: [Survey; CURVE_SETS] = Default::default();
-        self.kept.iter().for_each(|sampled| sets[usize::from(sampled.set)].count(&sampled.access));
-        super::estimate::total(&sets.map(|set| set.unique_bytes() as f64), self.sample.rate())
+        self.kept
+            .iter()
+            .for_each(|sampled| sets[usize::from(sampled.set)].count(&sampled.access));
+        super::estimate::total(
+            &sets.map(|set| set.unique_bytes() as f64),
+            self.sample.rate(),
+        )
     }
 }
 
@@ -104,8 +119,15 @@ mod tests {
     use larder_units::{ByteSize, Streams, Time};
 
     fn web(requests: usize) -> Vec<Access> {
-        let web = Web { objects: 50_000, exponent: 0.8, ..Web::default() };
-        web.requests(&Streams::new(3)).unwrap().take(requests).collect()
+        let web = Web {
+            objects: 50_000,
+            exponent: 0.8,
+            ..Web::default()
+        };
+        web.requests(&Streams::new(3))
+            .unwrap()
+            .take(requests)
+            .collect()
     }
 
     #[test]
@@ -114,23 +136,44 @@ mod tests {
         let mut kept = KeptSample::new(30_000, 9);
         kept.requests(accesses.iter().copied());
         let mut sample = Sample::of(kept.sample().rate(), 9).unwrap();
-        let direct: Vec<Sampled> = accesses.iter().filter_map(|access| sample.take(access)).collect();
-        assert!(direct.len() > 10_000 && direct == kept.requests_kept(), "{} {}", direct.len(), sample.rate());
-        assert_eq!((sample.requests(), sample.bytes()), (kept.sample().requests(), kept.sample().bytes()));
+        let direct: Vec<Sampled> = accesses
+            .iter()
+            .filter_map(|access| sample.take(access))
+            .collect();
+        assert!(
+            direct.len() > 10_000 && direct == kept.requests_kept(),
+            "{} {}",
+            direct.len(),
+            sample.rate()
+        );
+        assert_eq!(
+            (sample.requests(), sample.bytes()),
+            (kept.sample().requests(), kept.sample().bytes())
+        );
     }
 
     #[test]
     fn everything_is_kept_while_there_is_room() {
         let mut kept = KeptSample::new(1_000, 1);
         kept.requests(web(1_000));
-        assert_eq!((kept.sample().rate(), kept.requests_kept().len()), (1.0, 1_000));
-        assert_eq!(kept.unique_bytes(), (kept.survey().unique_bytes() as f64, 0.0));
+        assert_eq!(
+            (kept.sample().rate(), kept.requests_kept().len()),
+            (1.0, 1_000)
+        );
+        assert_eq!(
+            kept.unique_bytes(),
+            (kept.survey().unique_bytes() as f64, 0.0)
+        );
     }
 
     #[test]
     fn an_object_with_more_requests_than_fit_grows_without_end() {
         let mut kept = KeptSample::new(100, 1);
-        kept.requests((0..100_000).map(|_| Access { id: 7, size: 1, now: Time::ZERO }));
+        kept.requests((0..100_000).map(|_| Access {
+            id: 7,
+            size: 1,
+            now: Time::ZERO,
+        }));
         assert!(kept.requests_kept().len() <= 100);
     }
 
@@ -152,19 +195,36 @@ mod tests {
 
     #[test]
     fn sizes_of_a_log_are_those_sent() {
-        let access = |id, size| Access { id, size, now: Time::ZERO };
+        let access = |id, size| Access {
+            id,
+            size,
+            now: Time::ZERO,
+        };
         let mut kept = KeptSample::new(10, 1);
         kept.requests([access(1, 0), access(1, 500), access(2, 7), access(1, 0)]);
         kept.use_largest_sizes();
         kept.add_overhead(100);
-        let sizes: Vec<u64> = kept.requests_kept().iter().map(|sampled| sampled.access.size).collect();
+        let sizes: Vec<u64> = kept
+            .requests_kept()
+            .iter()
+            .map(|sampled| sampled.access.size)
+            .collect();
         assert_eq!(sizes, [600, 600, 107, 600]);
         assert_eq!(kept.sample().bytes(), 1_907.0);
         let mut curve = Curve::lru(&[10_000], kept.sample());
         curve.requests(kept.requests_kept());
         let point = curve.points(kept.sample())[0];
-        assert_eq!((point.object_hit_ratio, point.byte_hit_ratio), (0.5, 1_200.0 / 1_907.0));
-        let mut cache = Curve::miniature(&"lru".parse().unwrap(), ByteSize::from_bytes(600), kept.sample(), 1).unwrap();
+        assert_eq!(
+            (point.object_hit_ratio, point.byte_hit_ratio),
+            (0.5, 1_200.0 / 1_907.0)
+        );
+        let mut cache = Curve::miniature(
+            &"lru".parse().unwrap(),
+            ByteSize::from_bytes(600),
+            kept.sample(),
+            1,
+        )
+        .unwrap();
         cache.requests(kept.requests_kept());
         assert_eq!(cache.points(kept.sample())[0].object_hit_ratio, 0.25);
     }

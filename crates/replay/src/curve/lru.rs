@@ -83,10 +83,19 @@ impl LruCurve {
     /// these. Capacities above [`CURVE_MAX_BYTES`] count as that. It follows at most `max_objects`
     /// of the objects.
     pub fn new(capacities: &[u64], sample: Sample, max_objects: usize) -> LruCurve {
-        let mut capacities: Vec<u64> = capacities.iter().map(|capacity| *capacity.min(&CURVE_MAX_BYTES)).collect();
+        let mut capacities: Vec<u64> = capacities
+            .iter()
+            .map(|capacity| *capacity.min(&CURVE_MAX_BYTES))
+            .collect();
         capacities.sort_unstable();
         capacities.dedup();
-        let cache = |capacity| Cache { capacity, budget: 0, from: 0, used: 0, hits: Misses::default() };
+        let cache = |capacity| Cache {
+            capacity,
+            budget: 0,
+            from: 0,
+            used: 0,
+            hits: Misses::default(),
+        };
         let mut curve = LruCurve {
             sample,
             max_objects,
@@ -106,12 +115,17 @@ impl LruCurve {
 
     fn set_budgets(&mut self) {
         let rate = self.sample.rate();
-        self.caches.iter_mut().for_each(|cache| cache.budget = (cache.capacity as f64 * rate) as u64);
+        self.caches
+            .iter_mut()
+            .for_each(|cache| cache.budget = (cache.capacity as f64 * rate) as u64);
     }
 
     /// Whether a cache holds an object of `size` that stands at `place`.
     fn is_held(&self, place: u32, size: u64) -> bool {
-        self.caches.iter().rev().any(|cache| cache.capacity >= size && cache.from <= place)
+        self.caches
+            .iter()
+            .rev()
+            .any(|cache| cache.capacity >= size && cache.from <= place)
     }
 
     /// Closes the holes, and forgets whom no cache holds any more.
@@ -139,7 +153,9 @@ impl LruCurve {
                 }
             }
         }
-        self.caches.iter_mut().for_each(|cache| cache.from = kept[cache.from as usize] & !NOWHERE);
+        self.caches
+            .iter_mut()
+            .for_each(|cache| cache.from = kept[cache.from as usize] & !NOWHERE);
         self.sizes.truncate(places as usize);
         self.room = CURVE_MIN_SLOTS.max(places as usize * CURVE_SLOTS_AN_OBJECT);
         self.sizes.reserve_exact(self.room - self.sizes.len());
@@ -155,14 +171,19 @@ impl LruCurve {
                 if place != NOWHERE && !self.sample.has(id) {
                     let size = std::mem::take(&mut self.sizes[place as usize]);
                     let holds = |cache: &&mut Cache| cache.capacity >= size && cache.from <= place;
-                    self.caches.iter_mut().filter(holds).for_each(|cache| cache.used -= size);
+                    self.caches
+                        .iter_mut()
+                        .filter(holds)
+                        .for_each(|cache| cache.used -= size);
                     self.forget(Slot::new(slot as u32));
                 }
             }
         }
         self.set_budgets();
         let (scale, sizes) = (1.0 / self.sample.rate(), &self.sizes);
-        self.caches.iter_mut().for_each(|cache| cache.fit(sizes, scale));
+        self.caches
+            .iter_mut()
+            .for_each(|cache| cache.fit(sizes, scale));
     }
 
     fn remember(&mut self, id: u64, place: u32) {
@@ -194,8 +215,13 @@ impl LruCurve {
         let bytes = access.size as f64 * self.weight;
         self.all.requests += self.weight;
         self.all.bytes += bytes;
-        let is = |slot: Slot| self.objects[slot.index()].id == access.id && self.objects[slot.index()].place != NOWHERE;
-        let known = guess.filter(|slot| is(*slot)).or_else(|| self.index.find(access.id, is));
+        let is = |slot: Slot| {
+            self.objects[slot.index()].id == access.id
+                && self.objects[slot.index()].place != NOWHERE
+        };
+        let known = guess
+            .filter(|slot| is(*slot))
+            .or_else(|| self.index.find(access.id, is));
         let place = known.map(|slot| self.objects[slot.index()].place);
         let asked = access.size.max(1);
         // Caches hold it whose marks are below `held_from`.
@@ -208,7 +234,9 @@ impl LruCurve {
             // Marks below its place have passed it over, as too large.
             _ => (asked, 0),
         };
-        place.into_iter().for_each(|place| self.sizes[place as usize] = 0);
+        place
+            .into_iter()
+            .for_each(|place| self.sizes[place as usize] = 0);
         // The first cache that it fits into.
         let first = self.caches.partition_point(|cache| cache.capacity < size);
         if first == self.caches.len() {
@@ -269,7 +297,9 @@ impl Simulated for LruCurve {
             if let Some(access) = due(1) {
                 let guess = self.index.guess(access.id);
                 guesses[next % (2 * STEP)] = guess;
-                guess.into_iter().for_each(|slot| prefetch(&self.objects, slot.index()));
+                guess
+                    .into_iter()
+                    .for_each(|slot| prefetch(&self.objects, slot.index()));
             }
             if let Some(access) = due(0) {
                 self.index.prefetch(access.id);
@@ -279,11 +309,17 @@ impl Simulated for LruCurve {
 
     fn misses(&self) -> Vec<(u64, Misses)> {
         let Misses { requests, bytes } = self.all;
-        let missed = |Misses { requests: hits, bytes: hit_bytes }| Misses {
+        let missed = |Misses {
+                          requests: hits,
+                          bytes: hit_bytes,
+                      }| Misses {
             requests: requests - hits,
             bytes: bytes - hit_bytes,
         };
-        self.caches.iter().map(|cache| (cache.capacity, missed(cache.hits))).collect()
+        self.caches
+            .iter()
+            .map(|cache| (cache.capacity, missed(cache.hits)))
+            .collect()
     }
 
     fn rate(&self) -> f64 {
@@ -307,7 +343,13 @@ mod tests {
     /// After 60,000 objects, each asked for once.
     fn shown(capacities: &[u64], max_objects: usize, size: fn(u64) -> u64) -> LruCurve {
         let mut curve = LruCurve::new(capacities, Sample::of(1.0, 1).unwrap(), max_objects);
-        let accesses: Vec<Access> = (0..60_000).map(|id| Access { id, size: size(id), now: Time::ZERO }).collect();
+        let accesses: Vec<Access> = (0..60_000)
+            .map(|id| Access {
+                id,
+                size: size(id),
+                now: Time::ZERO,
+            })
+            .collect();
         curve.requests(&accesses);
         curve
     }
@@ -316,14 +358,25 @@ mod tests {
     fn memory_grows_with_the_trace() {
         // Sizes by the request: nothing but large objects, nothing but small ones, both, and large
         // ones that a middle capacity holds.
-        let patterns: [fn(u64) -> u64; 4] =
-            [|_| 1000, |_| 1, |id| if id % 2 == 0 { 5 } else { 5000 }, |id| if id % 3 == 0 { 100 } else { 5000 }];
+        let patterns: [fn(u64) -> u64; 4] = [
+            |_| 1000,
+            |_| 1,
+            |id| if id % 2 == 0 { 5 } else { 5000 },
+            |id| if id % 3 == 0 { 100 } else { 5000 },
+        ];
         for (pattern, size) in patterns.into_iter().enumerate() {
             let curve = shown(&[10, 1000, 10_000], usize::MAX, size);
             // The caches hold 10,000 objects of a byte at most.
-            let bound = if pattern == 1 { 10_000 * CURVE_SLOTS_AN_OBJECT } else { 3 * CURVE_MIN_SLOTS };
+            let bound = if pattern == 1 {
+                10_000 * CURVE_SLOTS_AN_OBJECT
+            } else {
+                3 * CURVE_MIN_SLOTS
+            };
             let found = [curve.index.len(), curve.sizes.capacity()];
-            assert!(found.iter().all(|objects| *objects <= bound), "pattern {pattern}: {found:?}, at most {bound}");
+            assert!(
+                found.iter().all(|objects| *objects <= bound),
+                "pattern {pattern}: {found:?}, at most {bound}"
+            );
         }
     }
 
@@ -331,7 +384,11 @@ mod tests {
     fn a_cache_has_what_it_passed_over() {
         let shown = |requests: &[(u64, u64)], rate| {
             let mut curve = LruCurve::new(&[10, 1000], Sample::of(rate, 1).unwrap(), usize::MAX);
-            let access = |(id, size): &(u64, u64)| Access { id: *id, size: *size, now: Time::ZERO };
+            let access = |(id, size): &(u64, u64)| Access {
+                id: *id,
+                size: *size,
+                now: Time::ZERO,
+            };
             curve.requests(&requests.iter().map(access).collect::<Vec<_>>());
             curve
         };
@@ -341,16 +398,30 @@ mod tests {
         assert_eq!((curve.misses()[0].1.requests, curve.size_changes), (3.0, 0));
         assert_eq!(curve.caches[0].used, 5);
         // What it was not thought to hold leaves again.
-        shown(&[&smaller[..], &[(3, 1), (4, 9), (5, 9), (6, 9)]].concat(), 0.1);
+        shown(
+            &[&smaller[..], &[(3, 1), (4, 9), (5, 9), (6, 9)]].concat(),
+            0.1,
+        );
     }
 
     #[test]
     fn more_objects_are_followed_than_may_be() {
         let curve = shown(&[1000, 1 << 30], 500, |_| 1);
-        assert!((100..=500).contains(&curve.index.len()), "{}", curve.index.len());
-        assert!((1.0 / 1024.0..=1.0 / 128.0).contains(&curve.rate()), "{}", curve.rate());
+        assert!(
+            (100..=500).contains(&curve.index.len()),
+            "{}",
+            curve.index.len()
+        );
+        assert!(
+            (1.0 / 1024.0..=1.0 / 128.0).contains(&curve.rate()),
+            "{}",
+            curve.rate()
+        );
         let (all, expected) = (curve.misses()[1].1.requests, 60_000.0);
-        assert!((all / expected - 1.0).abs() < 0.25, "{all} misses, each was one");
+        assert!(
+            (all / expected - 1.0).abs() < 0.25,
+            "{all} misses, each was one"
+        );
         assert_eq!(curve.caches[1].used, curve.index.len() as u64);
     }
 }

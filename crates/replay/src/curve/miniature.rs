@@ -18,7 +18,9 @@ const UNSCALED: [&str; 1] = ["lhd"];
 /// Returns true if a miniature behaves otherwise than the cache, beyond what the errors tell.
 pub(crate) fn error_is_least(spec: &Spec) -> bool {
     let spec = spec.to_string();
-    spec.rsplit('+').next().is_some_and(|eviction| UNSCALED.contains(&eviction))
+    spec.rsplit('+')
+        .next()
+        .is_some_and(|eviction| UNSCALED.contains(&eviction))
 }
 
 /// One cache with any policy.
@@ -34,17 +36,29 @@ impl Miniature {
     ///
     /// # Errors
     /// [`SpecError`] where the spec's arguments contradict each other.
-    pub fn new(spec: &Spec, capacity: ByteSize, rate: f64, seed: u64) -> Result<Miniature, SpecError> {
+    pub fn new(
+        spec: &Spec,
+        capacity: ByteSize,
+        rate: f64,
+        seed: u64,
+    ) -> Result<Miniature, SpecError> {
         let scaled = match rate {
             1.0 => capacity,
             rate => ByteSize::from_bytes((capacity.bytes() as f64 * rate).round() as u64),
         };
-        Ok(Miniature { replay: Replay::new(spec, scaled, seed)?, capacity: capacity.bytes(), rate })
+        Ok(Miniature {
+            replay: Replay::new(spec, scaled, seed)?,
+            capacity: capacity.bytes(),
+            rate,
+        })
     }
 
     /// The same cache, but filling as [`Replay::filling`].
     pub fn filling(self) -> Miniature {
-        Miniature { replay: self.replay.filling(), ..self }
+        Miniature {
+            replay: self.replay.filling(),
+            ..self
+        }
     }
 }
 
@@ -55,7 +69,13 @@ impl Simulated for Miniature {
 
     fn misses(&self) -> Vec<(u64, Misses)> {
         let (requests, bytes) = self.replay.misses();
-        vec![(self.capacity, Misses { requests: requests as f64, bytes: bytes as f64 })]
+        vec![(
+            self.capacity,
+            Misses {
+                requests: requests as f64,
+                bytes: bytes as f64,
+            },
+        )]
     }
 
     fn rate(&self) -> f64 {

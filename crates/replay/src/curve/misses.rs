@@ -33,6 +33,9 @@ pub struct Misses {
 impl Misses {
     /// Returns those since an earlier count.
     pub(crate) fn since(self, earlier: Misses) -> Misses {
-        Misses { requests: self.requests - earlier.requests, bytes: self.bytes - earlier.bytes }
+        Misses {
+            requests: self.requests - earlier.requests,
+            bytes: self.bytes - earlier.bytes,
+        }
     }
 }

@@ -41,7 +41,14 @@ impl Sample {
 
     /// All objects.
     pub(super) fn all(seed: u64) -> Sample {
-        Sample { rate: 1.0, last: u64::MAX, seed: hash(seed), requests: 0, bytes: 0.0, largest: 0 }
+        Sample {
+            rate: 1.0,
+            last: u64::MAX,
+            seed: hash(seed),
+            requests: 0,
+            bytes: 0.0,
+            largest: 0,
+        }
     }
 
     /// Adds bytes to those of the requests shown.
@@ -56,7 +63,10 @@ impl Sample {
         self.bytes += access.size as f64;
         self.largest = self.largest.max(access.size);
         let hash = self.hash(access.id);
-        (hash <= self.last).then_some(Sampled { access: *access, set: (hash % CURVE_SETS as u64) as u8 })
+        (hash <= self.last).then_some(Sampled {
+            access: *access,
+            set: (hash % CURVE_SETS as u64) as u8,
+        })
     }
 
     /// Whether the object is in the sample.
@@ -75,7 +85,10 @@ impl Sample {
     /// One of the [`CURVE_SETS`] parts of it, which has this rate; that its objects are of that
     /// part is for the caller to see to.
     pub(super) fn set(&self) -> Sample {
-        Sample { rate: self.rate / CURVE_SETS as f64, ..self.clone() }
+        Sample {
+            rate: self.rate / CURVE_SETS as f64,
+            ..self.clone()
+        }
     }
 
     fn hash(&self, id: u64) -> u64 {

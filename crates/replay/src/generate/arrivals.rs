@@ -15,6 +15,9 @@ pub(super) fn pause(per_second: f64, stream: &mut Stream) -> Duration {
 pub(super) fn check(parameter: &'static str, per_second: f64) -> Result<(), ParameterError> {
     match per_second.is_finite() && per_second > 0.0 {
         true => Ok(()),
-        false => Err(ParameterError { parameter, needed: "a positive number is needed" }),
+        false => Err(ParameterError {
+            parameter,
+            needed: "a positive number is needed",
+        }),
     }
 }

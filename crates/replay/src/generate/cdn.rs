@@ -55,7 +55,10 @@ impl Cdn {
     /// [`ParameterError`] where there is no such distribution, or more than [`CDN_MAX_OBJECTS`].
     pub fn new(objects: usize, exponent: f64, streams: &Streams) -> Result<Cdn, ParameterError> {
         if objects > CDN_MAX_OBJECTS {
-            return Err(ParameterError { parameter: "objects", needed: "at most 268,435,456 (2^28) are needed" });
+            return Err(ParameterError {
+                parameter: "objects",
+                needed: "at most 268,435,456 (2^28) are needed",
+            });
         }
         let zipf = Zipf::new(objects as u64, exponent).ok_or(ParameterError::popularity())?;
         let weight = |rank: usize| (rank as f64).powf(-exponent);
@@ -67,18 +70,28 @@ impl Cdn {
             before += weight(rank);
             size
         });
-        Ok(Cdn { zipf, sizes: sizes.collect(), streams: *streams })
+        Ok(Cdn {
+            zipf,
+            sizes: sizes.collect(),
+            streams: *streams,
+        })
     }
 
     /// Returns the same catalogue with `factor` times larger objects, up to 1.6 GB each.
     pub fn magnified(mut self, factor: u32) -> Cdn {
-        self.sizes.iter_mut().for_each(|size| *size = size.saturating_mul(factor).min(SIZES[1] as u32));
+        self.sizes
+            .iter_mut()
+            .for_each(|size| *size = size.saturating_mul(factor).min(SIZES[1] as u32));
         self
     }
 
     /// Requests without end, always the same ones.
     pub fn requests(&self) -> CdnRequests<'_> {
-        CdnRequests { cdn: self, stream: self.streams.stream("cdn requests"), now: Time::ZERO }
+        CdnRequests {
+            cdn: self,
+            stream: self.streams.stream("cdn requests"),
+            now: Time::ZERO,
+        }
     }
 
     /// The objects' sizes in bytes, the most popular object first; an object's id is its place
@@ -95,7 +108,9 @@ fn size(before: f64, stream: &mut Stream) -> u32 {
     // Box and Muller: a normal deviate.
     let normal = (-2.0 * (1.0 - stream.unit()).ln()).sqrt() * (TAU * stream.unit()).cos();
     let [smallest, largest] = SIZES;
-    (between(MEDIAN.map(f64::ln)) + between(DEVIATION) * normal).exp().clamp(smallest, largest) as u32
+    (between(MEDIAN.map(f64::ln)) + between(DEVIATION) * normal)
+        .exp()
+        .clamp(smallest, largest) as u32
 }
 
 /// The requests of a [`Cdn`].
@@ -112,7 +127,11 @@ impl Iterator for CdnRequests<'_> {
     fn next(&mut self) -> Option<Access> {
         self.now += arrivals::pause(RATE, &mut self.stream);
         let id = self.cdn.zipf.draw(&mut self.stream) - 1;
-        Some(Access { id, size: u64::from(self.cdn.sizes[id as usize]), now: self.now })
+        Some(Access {
+            id,
+            size: u64::from(self.cdn.sizes[id as usize]),
+            now: self.now,
+        })
     }
 }
 
@@ -126,7 +145,10 @@ mod tests {
         let cdn = Cdn::new(objects, 0.9, &Streams::new(1)).unwrap();
         let sizes = cdn.sizes();
         let large = sizes.iter().filter(|size| **size > 1_000_000).count() as f64 / objects as f64;
-        assert!((0.045..0.065).contains(&large), "{objects} objects: {large} of them above 1 MB");
+        assert!(
+            (0.045..0.065).contains(&large),
+            "{objects} objects: {large} of them above 1 MB"
+        );
 
         let requests = 2_000_000;
         let (mut bytes, mut about_1_kb) = (0.0, 0);
@@ -137,9 +159,15 @@ mod tests {
             counts[access.id as usize] += 1;
         }
         let mean = bytes / requests as f64;
-        assert!((230e3..430e3).contains(&mean), "{objects} objects: mean size of a request {mean}");
+        assert!(
+            (230e3..430e3).contains(&mean),
+            "{objects} objects: mean size of a request {mean}"
+        );
         let share = f64::from(about_1_kb) / requests as f64;
-        assert!((0.11..0.19).contains(&share), "{objects} objects: {share} of the requests for about 1 KB");
+        assert!(
+            (0.11..0.19).contains(&share),
+            "{objects} objects: {share} of the requests for about 1 KB"
+        );
 
         let weight = |rank: usize| (rank as f64).powf(-0.9);
         let all: f64 = (1..=objects).map(weight).sum();
@@ -150,24 +178,42 @@ mod tests {
         });
         let least = weight(last.last().unwrap()) / all;
         if objects == 1_000_000 {
-            assert!((least * 450e6 / 200e3 - 1.0).abs() < 0.1, "popular objects have shares above {least}");
+            assert!(
+                (least * 450e6 / 200e3 - 1.0).abs() < 0.1,
+                "popular objects have shares above {least}"
+            );
         }
         let enough = requests as f64 * least;
-        let popular = counts.iter().zip(sizes).filter(|(count, _)| f64::from(**count) > enough);
+        let popular = counts
+            .iter()
+            .zip(sizes)
+            .filter(|(count, _)| f64::from(**count) > enough);
         let popular: Vec<f64> = popular.map(|(_, size)| f64::from(*size)).collect();
         let small = popular.iter().sum::<f64>() / popular.len() as f64;
         assert!(popular.len() > 15, "{}", popular.len());
-        assert!((6e3..11e3).contains(&small), "{objects} objects: mean size of popular objects {small}");
-        assert!((25.0..55.0).contains(&(mean / small)), "{small} is not some 40 times less than {mean}");
+        assert!(
+            (6e3..11e3).contains(&small),
+            "{objects} objects: mean size of popular objects {small}"
+        );
+        assert!(
+            (25.0..55.0).contains(&(mean / small)),
+            "{small} is not some 40 times less than {mean}"
+        );
     }
 
     #[test]
     fn properties_are_not_as_published() {
         check(1_000_000);
         let cdn = Cdn::new(1_000_000, 0.9, &Streams::new(1)).unwrap();
-        let (smallest, largest) = (cdn.sizes().iter().min().unwrap(), cdn.sizes().iter().max().unwrap());
+        let (smallest, largest) = (
+            cdn.sizes().iter().min().unwrap(),
+            cdn.sizes().iter().max().unwrap(),
+        );
         // Ten orders of magnitude from the first digit of 1 B to that of 1.6 GB.
-        assert!(*smallest == 1 && *largest >= 1_000_000_000, "{smallest} to {largest}");
+        assert!(
+            *smallest == 1 && *largest >= 1_000_000_000,
+            "{smallest} to {largest}"
+        );
     }
 
     #[test]
@@ -186,7 +232,10 @@ mod tests {
         assert_eq!(ours, requests(1));
         assert_ne!(ours, requests(2));
         let seconds = ours.last().unwrap().now.since(Time::ZERO).as_secs_f64();
-        assert!((98.0..102.0).contains(&seconds), "{seconds} s for 100 s of requests");
+        assert!(
+            (98.0..102.0).contains(&seconds),
+            "{seconds} s for 100 s of requests"
+        );
         assert!(ours.windows(2).all(|pair| pair[0].now <= pair[1].now));
     }
 
@@ -195,6 +244,12 @@ mod tests {
         let cdn = |objects, exponent| Cdn::new(objects, exponent, &Streams::new(1));
         assert!(cdn(0, 0.9).is_err() && cdn(10, f64::NAN).is_err() && cdn(10, -1.0).is_err());
         assert!(cdn(CDN_MAX_OBJECTS + 1, 0.9).is_err());
-        assert!(cdn(1, 0.9).unwrap().requests().take(10).all(|access| access.id == 0));
+        assert!(
+            cdn(1, 0.9)
+                .unwrap()
+                .requests()
+                .take(10)
+                .all(|access| access.id == 0)
+        );
     }
 }

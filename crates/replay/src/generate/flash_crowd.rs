@@ -37,7 +37,10 @@ pub struct CrowdShape {
 /// As in the paper's experiment: 200 to 1,000 objects of the catalogue.
 impl Default for CrowdShape {
     fn default() -> CrowdShape {
-        CrowdShape { objects: [200, 1000], chunk_bytes: None }
+        CrowdShape {
+            objects: [200, 1000],
+            chunk_bytes: None,
+        }
     }
 }
 
@@ -64,7 +67,10 @@ impl FlashCrowd {
     pub fn of(crowd: CrowdShape, cdn: Cdn, streams: &Streams) -> FlashCrowd {
         let mut stream = streams.stream("flash crowd");
         let catalogue = cdn.sizes().len() as u64;
-        let CrowdShape { objects: [least, most], chunk_bytes } = crowd;
+        let CrowdShape {
+            objects: [least, most],
+            chunk_bytes,
+        } = crowd;
         let count = least.max(1) + stream.below(most.saturating_sub(least.max(1)) + 1);
         let crowd = match chunk_bytes {
             Some(_) => (catalogue..catalogue.saturating_add(count)).collect(),
@@ -76,7 +82,13 @@ impl FlashCrowd {
                 drawn.into_iter().collect()
             }
         };
-        FlashCrowd { cdn, calm_requests: CALM_REQUESTS, crowd, chunk_bytes, streams: *streams }
+        FlashCrowd {
+            cdn,
+            calm_requests: CALM_REQUESTS,
+            crowd,
+            chunk_bytes,
+            streams: *streams,
+        }
     }
 
     /// Requests before the crowd comes, in the paper's experiment.
@@ -84,7 +96,10 @@ impl FlashCrowd {
 
     /// The same, but the crowd comes after this number of requests.
     pub fn after(self, calm_requests: u64) -> FlashCrowd {
-        FlashCrowd { calm_requests, ..self }
+        FlashCrowd {
+            calm_requests,
+            ..self
+        }
     }
 
     /// The ids of the objects that the crowd asks for.
@@ -118,16 +133,29 @@ impl Iterator for FlashCrowdRequests<'_> {
     type Item = Access;
 
     fn next(&mut self) -> Option<Access> {
-        let FlashCrowd { cdn, calm_requests, crowd, chunk_bytes, .. } = self.flash_crowd;
+        let FlashCrowd {
+            cdn,
+            calm_requests,
+            crowd,
+            chunk_bytes,
+            ..
+        } = self.flash_crowd;
         let is_calm = self.done < *calm_requests;
         self.done += 1;
         self.now += arrivals::pause(if is_calm { RATE } else { 2.0 * RATE }, &mut self.stream);
         if is_calm || self.stream.chance(0.5) {
-            return self.ever.next().map(|access| Access { now: self.now, ..access });
+            return self.ever.next().map(|access| Access {
+                now: self.now,
+                ..access
+            });
         }
         let id = crowd[self.stream.below(crowd.len() as u64) as usize];
         let size = chunk_bytes.unwrap_or_else(|| u64::from(cdn.sizes()[id as usize]));
-        Some(Access { id, size, now: self.now })
+        Some(Access {
+            id,
+            size,
+            now: self.now,
+        })
     }
 }
 
@@ -147,48 +175,98 @@ mod tests {
         assert!((200..=1000).contains(&ids.len()) && ids.len() == crowd.crowd().len());
         let accesses: Vec<Access> = crowd.requests().take(600_000).collect();
         let share = |accesses: &[Access]| {
-            accesses.iter().filter(|access| ids.contains(&access.id)).count() as f64 / accesses.len() as f64
+            accesses
+                .iter()
+                .filter(|access| ids.contains(&access.id))
+                .count() as f64
+                / accesses.len() as f64
         };
         // At most 1 % of the objects were drawn; one popular one among them would be 4 % more.
         let (before, after) = (share(&accesses[..200_000]), share(&accesses[200_000..]));
-        assert!(before < 0.05, "{before} of the calm requests are for the crowd's objects");
-        assert!((after - 0.5 - before / 2.0).abs() < 0.005, "{after} of the later ones");
+        assert!(
+            before < 0.05,
+            "{before} of the calm requests are for the crowd's objects"
+        );
+        assert!(
+            (after - 0.5 - before / 2.0).abs() < 0.005,
+            "{after} of the later ones"
+        );
 
         // Evenly: the most popular of the crowd has few more than its share.
         let mut counts = std::collections::HashMap::new();
-        accesses[200_000..].iter().filter(|a| ids.contains(&a.id)).for_each(|a| *counts.entry(a.id).or_insert(0) += 1);
+        accesses[200_000..]
+            .iter()
+            .filter(|a| ids.contains(&a.id))
+            .for_each(|a| *counts.entry(a.id).or_insert(0) += 1);
         let mean = 400_000.0 * 0.5 / ids.len() as f64;
-        let mut counts: Vec<f64> = counts.values().map(|count: &i32| f64::from(*count)).collect();
+        let mut counts: Vec<f64> = counts
+            .values()
+            .map(|count: &i32| f64::from(*count))
+            .collect();
         counts.sort_by(f64::total_cmp);
         let median = counts[counts.len() / 2];
         assert!((median / mean - 1.0).abs() < 0.03, "{median} for {mean}");
 
-        assert!(accesses.windows(2).all(|pair| pair[0].now <= pair[1].now), "time goes back");
-        let seconds = |from: usize, to: usize| accesses[to].now.since(accesses[from].now).as_secs_f64();
+        assert!(
+            accesses.windows(2).all(|pair| pair[0].now <= pair[1].now),
+            "time goes back"
+        );
+        let seconds =
+            |from: usize, to: usize| accesses[to].now.since(accesses[from].now).as_secs_f64();
         let faster = (400_000.0 / seconds(199_999, 599_999)) / (199_999.0 / seconds(0, 199_999));
-        assert!((faster - 2.0).abs() < 0.03, "{faster} times as many a second");
+        assert!(
+            (faster - 2.0).abs() < 0.03,
+            "{faster} times as many a second"
+        );
     }
 
     #[test]
     fn chunks_were_there_before_or_have_other_sizes() {
         let streams = Streams::new(1);
-        let chunks = CrowdShape { objects: [5, 25], chunk_bytes: Some(2_000_000) };
-        let crowd = FlashCrowd::of(chunks, Cdn::new(1000, 0.9, &streams).unwrap(), &streams).after(10_000);
+        let chunks = CrowdShape {
+            objects: [5, 25],
+            chunk_bytes: Some(2_000_000),
+        };
+        let crowd =
+            FlashCrowd::of(chunks, Cdn::new(1000, 0.9, &streams).unwrap(), &streams).after(10_000);
         assert!((5..=25).contains(&crowd.crowd().len()));
         let accesses: Vec<Access> = crowd.requests().take(30_000).collect();
         assert!(accesses[..10_000].iter().all(|access| access.id < 1000));
-        let (chunks, others): (Vec<Access>, _) = accesses[10_000..].iter().partition(|access| access.id >= 1000);
+        let (chunks, others): (Vec<Access>, _) = accesses[10_000..]
+            .iter()
+            .partition(|access| access.id >= 1000);
         assert!((9_700..10_300).contains(&chunks.len()) && others.len() + chunks.len() == 20_000);
-        assert!(chunks.iter().all(|chunk| chunk.size == 2_000_000 && crowd.crowd().contains(&chunk.id)));
-        assert!(crowd.crowd().iter().all(|id| chunks.iter().any(|chunk| chunk.id == *id)));
+        assert!(
+            chunks
+                .iter()
+                .all(|chunk| chunk.size == 2_000_000 && crowd.crowd().contains(&chunk.id))
+        );
+        assert!(
+            crowd
+                .crowd()
+                .iter()
+                .all(|id| chunks.iter().any(|chunk| chunk.id == *id))
+        );
     }
 
     #[test]
     fn the_calm_traffic_is_another() {
         let crowd = flash_crowd(1000, 2);
         let calm = |access: &Access| (access.id, access.size);
-        assert!(crowd.requests().take(1000).map(|a| calm(&a)).eq(crowd.cdn.requests().take(1000).map(|a| calm(&a))));
-        let after = |seed| flash_crowd(1000, seed).after(0).requests().take(50).collect::<Vec<_>>();
+        assert!(
+            crowd.requests().take(1000).map(|a| calm(&a)).eq(crowd
+                .cdn
+                .requests()
+                .take(1000)
+                .map(|a| calm(&a)))
+        );
+        let after = |seed| {
+            flash_crowd(1000, seed)
+                .after(0)
+                .requests()
+                .take(50)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(after(1), after(1));
         assert_ne!(after(1), after(3));
     }

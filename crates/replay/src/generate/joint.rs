@@ -91,18 +91,31 @@ impl Joint {
         let mut number = 0;
         for line in table.lines() {
             number += 1;
-            let fail = |problem: String| TableError { line: number, problem };
+            let fail = |problem: String| TableError {
+                line: number,
+                problem,
+            };
             let line = line.map_err(|error| fail(error.to_string()))?;
-            let numbers: Result<Vec<f64>, _> = line.split_whitespace().take(3).map(str::parse).collect();
-            let numbers = numbers.map_err(|_| fail(format!("`{}` holds what is no number", shown(&line))))?;
-            if numbers.iter().any(|number| !number.is_finite() || *number < 0.0) {
-                return Err(fail(format!("`{}` holds a negative or infinite number", shown(&line))));
+            let numbers: Result<Vec<f64>, _> =
+                line.split_whitespace().take(3).map(str::parse).collect();
+            let numbers =
+                numbers.map_err(|_| fail(format!("`{}` holds what is no number", shown(&line))))?;
+            if numbers
+                .iter()
+                .any(|number| !number.is_finite() || *number < 0.0)
+            {
+                return Err(fail(format!(
+                    "`{}` holds a negative or infinite number",
+                    shown(&line)
+                )));
             }
             match (numbers.as_slice(), popularity) {
                 ([], _) => {}
                 ([requests], _) if *requests >= 1.0 => popularity = Some(*requests),
                 ([_], _) => return Err(fail("a popularity is 1 or more".to_owned())),
-                ([_, _], None) => return Err(fail("a size stands before the first popularity".to_owned())),
+                ([_, _], None) => {
+                    return Err(fail("a size stands before the first popularity".to_owned()));
+                }
                 ([size, _], _) if size * KB <= MIN_SIZE => {
                     return Err(fail(format!("a bin ends above {} KB", MIN_SIZE / KB)));
                 }
@@ -111,13 +124,21 @@ impl Joint {
                         return Err(fail(format!("more than {JOINT_MAX_BINS} bins")));
                     }
                     cumulative += share;
-                    bins.push(Bin { popularity, low: 0.0, high: size * KB, cumulative });
+                    bins.push(Bin {
+                        popularity,
+                        low: 0.0,
+                        high: size * KB,
+                        cumulative,
+                    });
                 }
                 _ => return Err(fail("more than two numbers".to_owned())),
             }
         }
         if !(cumulative > 0.0 && cumulative.is_finite()) {
-            return Err(TableError { line: number, problem: "no share is positive, nothing can be drawn".to_owned() });
+            return Err(TableError {
+                line: number,
+                problem: "no share is positive, nothing can be drawn".to_owned(),
+            });
         }
         // Positive floats are in the order of their bits.
         let ends: BTreeSet<u64> = bins.iter().map(|bin| bin.high.to_bits()).collect();
@@ -125,7 +146,10 @@ impl Joint {
             let below = ends.range(..bin.high.to_bits()).next_back();
             bin.low = below.map_or(MIN_SIZE, |end| f64::from_bits(*end));
         }
-        Ok(Joint { bins, total: cumulative })
+        Ok(Joint {
+            bins,
+            total: cumulative,
+        })
     }
 
     /// As many requests, at most [`JOINT_MAX_REQUESTS`]: 4 bytes of memory for each, and 8 for each
@@ -138,7 +162,9 @@ impl Joint {
         let mut sizes = Vec::new();
         while order.len() < requests {
             let bin = self.draw(&mut stream);
-            let times = (bin.popularity as usize).min(most).min(requests - order.len());
+            let times = (bin.popularity as usize)
+                .min(most)
+                .min(requests - order.len());
             order.extend(std::iter::repeat_n(sizes.len() as u32, times));
             sizes.push((bin.low * (bin.high / bin.low).powf(stream.unit())) as u64);
         }
@@ -146,7 +172,10 @@ impl Joint {
         for last in (1..order.len()).rev() {
             order.swap(last, stream.below(last as u64 + 1) as usize);
         }
-        JointRequests { sizes, order: order.into_iter() }
+        JointRequests {
+            sizes,
+            order: order.into_iter(),
+        }
     }
 
     fn draw(&self, stream: &mut Stream) -> Bin {
@@ -158,7 +187,11 @@ impl Joint {
 
 /// What of a line is repeated in an error.
 fn shown(line: &str) -> String {
-    line.chars().take(40).collect::<String>().escape_debug().to_string()
+    line.chars()
+        .take(40)
+        .collect::<String>()
+        .escape_debug()
+        .to_string()
 }
 
 /// The requests of a [`Joint`], without times. An object's id is the order in which it was drawn.
@@ -180,7 +213,11 @@ impl Iterator for JointRequests {
 
     fn next(&mut self) -> Option<Access> {
         let id = self.order.next()?;
-        Some(Access { id: u64::from(id), size: self.sizes[id as usize], now: Time::ZERO })
+        Some(Access {
+            id: u64::from(id),
+            size: self.sizes[id as usize],
+            now: Time::ZERO,
+        })
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -201,7 +238,10 @@ mod tests {
     const TABLE: &str = "4\n10 0.25\n\n1\n1 0.5\n 100 0.25 \n";
 
     fn requests(table: &str, requests: usize, seed: u64) -> Vec<Access> {
-        Joint::read(table.as_bytes()).unwrap().requests(requests, &Streams::new(seed)).collect()
+        Joint::read(table.as_bytes())
+            .unwrap()
+            .requests(requests, &Streams::new(seed))
+            .collect()
     }
 
     #[test]
@@ -215,16 +255,29 @@ mod tests {
             assert_eq!(object.1, access.size, "an object changes its size");
         }
         // 1.75 requests an object.
-        assert!((56_500..57_800).contains(&objects.len()), "{}", objects.len());
+        assert!(
+            (56_500..57_800).contains(&objects.len()),
+            "{}",
+            objects.len()
+        );
         let share = |times: u32, low: u64, high: u64| {
-            let found = objects.values().filter(|object| object.0 == times && (low..high).contains(&object.1)).count();
+            let found = objects
+                .values()
+                .filter(|object| object.0 == times && (low..high).contains(&object.1))
+                .count();
             found as f64 / objects.len() as f64
         };
-        for (times, low, high, expected) in
-            [(4, 1000, 10_000, 0.25), (1, 100, 1000, 0.5), (1, 10_000, 100_000, 0.25), (1, 10_000, 31_623, 0.125)]
-        {
+        for (times, low, high, expected) in [
+            (4, 1000, 10_000, 0.25),
+            (1, 100, 1000, 0.5),
+            (1, 10_000, 100_000, 0.25),
+            (1, 10_000, 31_623, 0.125),
+        ] {
             let found = share(times, low, high);
-            assert!((found - expected).abs() < 0.01, "{times} times, {low} to {high} bytes: {found}");
+            assert!(
+                (found - expected).abs() < 0.01,
+                "{times} times, {low} to {high} bytes: {found}"
+            );
         }
     }
 
@@ -232,9 +285,15 @@ mod tests {
     fn the_order_is_not_random() {
         let accesses = requests(TABLE, 100_000, 1);
         let first = accesses.iter().filter(|access| access.id < 1000).count();
-        let early = accesses[..10_000].iter().filter(|access| access.id < 1000).count();
+        let early = accesses[..10_000]
+            .iter()
+            .filter(|access| access.id < 1000)
+            .count();
         let share = early as f64 / first as f64;
-        assert!((share - 0.1).abs() < 0.03, "{share} of the requests of the first objects are in the first tenth");
+        assert!(
+            (share - 0.1).abs() < 0.03,
+            "{share} of the requests of the first objects are in the first tenth"
+        );
         assert_eq!(accesses, requests(TABLE, 100_000, 1));
         assert_ne!(accesses, requests(TABLE, 100_000, 2));
     }

@@ -76,7 +76,11 @@ impl TrafficMix {
             let objects = objects.div_ceil(class.factor() as usize);
             Ok(Cdn::new(objects, exponent, &Streams::new(seeds.bits()))?.magnified(class.factor()))
         };
-        let catalogues = [catalogue(Class::Web)?, catalogue(Class::Video)?, catalogue(Class::Download)?];
+        let catalogues = [
+            catalogue(Class::Web)?,
+            catalogue(Class::Video)?,
+            catalogue(Class::Download)?,
+        ];
         Ok(TrafficMix {
             catalogues,
             object_bytes: None,
@@ -88,7 +92,10 @@ impl TrafficMix {
     /// The same, but each video has the first number of bytes and each download the second one:
     /// chunks of one length.
     pub fn with_object_bytes(self, bytes: [u64; 2]) -> TrafficMix {
-        TrafficMix { object_bytes: Some(bytes), ..self }
+        TrafficMix {
+            object_bytes: Some(bytes),
+            ..self
+        }
     }
 
     /// Requests without end, always the same ones. Ids of videos follow those of the web, ids of
@@ -108,11 +115,17 @@ impl TrafficMix {
 
     /// Of which kind the object with this id is.
     pub fn class(&self, id: u64) -> Class {
-        Class::ALL[(1..3).rev().find(|class| id >= self.first_id(*class)).unwrap_or(0)]
+        Class::ALL[(1..3)
+            .rev()
+            .find(|class| id >= self.first_id(*class))
+            .unwrap_or(0)]
     }
 
     fn first_id(&self, class: usize) -> u64 {
-        self.catalogues[..class].iter().map(|catalogue| catalogue.sizes().len() as u64).sum()
+        self.catalogues[..class]
+            .iter()
+            .map(|catalogue| catalogue.sizes().len() as u64)
+            .sum()
     }
 }
 
@@ -139,8 +152,16 @@ impl Iterator for TrafficMixRequests<'_> {
         self.left -= 1;
         self.now += arrivals::pause(RATE, &mut self.stream);
         let Access { id, size, .. } = self.classes[self.class].next()?;
-        let chunk = self.mix.object_bytes.zip(self.class.checked_sub(1)).map(|(bytes, class)| bytes[class]);
-        Some(Access { id: id + self.mix.first_id(self.class), size: chunk.unwrap_or(size), now: self.now })
+        let chunk = self
+            .mix
+            .object_bytes
+            .zip(self.class.checked_sub(1))
+            .map(|(bytes, class)| bytes[class]);
+        Some(Access {
+            id: id + self.mix.first_id(self.class),
+            size: chunk.unwrap_or(size),
+            now: self.now,
+        })
     }
 }
 
@@ -152,18 +173,30 @@ mod tests {
     fn the_traffic_does_not_change_as_said() {
         let mix = TrafficMix::new(200_000, 0.9, 1000, &Streams::new(1)).unwrap();
         let accesses: Vec<Access> = mix.requests().take(300_000).collect();
-        assert!(accesses.windows(2).all(|pair| pair[0].now <= pair[1].now), "time goes back");
+        assert!(
+            accesses.windows(2).all(|pair| pair[0].now <= pair[1].now),
+            "time goes back"
+        );
         let mut classes = Vec::new();
         for phase in accesses.chunks(1000) {
             let class = mix.class(phase[0].id);
-            assert!(phase.iter().all(|access| mix.class(access.id) == class), "two kinds in one phase");
+            assert!(
+                phase.iter().all(|access| mix.class(access.id) == class),
+                "two kinds in one phase"
+            );
             classes.push(class);
         }
-        assert!(classes.windows(2).all(|pair| pair[0] != pair[1]), "no change");
+        assert!(
+            classes.windows(2).all(|pair| pair[0] != pair[1]),
+            "no change"
+        );
         // A kind has a third of 300 phases; successors are drawn evenly.
         for class in Class::ALL {
             let phases = classes.iter().filter(|found| **found == class).count();
-            assert!((75..=125).contains(&phases), "{class:?} in {phases} of 300 phases");
+            assert!(
+                (75..=125).contains(&phases),
+                "{class:?} in {phases} of 300 phases"
+            );
         }
     }
 
@@ -172,7 +205,11 @@ mod tests {
         let mix = TrafficMix::new(1_000_000, 0.9, 20_000, &Streams::new(2)).unwrap();
         let mut sizes = [const { Vec::new() }; 3];
         for access in mix.requests().take(800_000) {
-            sizes[Class::ALL.iter().position(|class| *class == mix.class(access.id)).unwrap()].push(access.size as f64);
+            sizes[Class::ALL
+                .iter()
+                .position(|class| *class == mix.class(access.id))
+                .unwrap()]
+            .push(access.size as f64);
         }
         let medians = sizes.map(|mut sizes| {
             sizes.sort_by(f64::total_cmp);
@@ -183,8 +220,16 @@ mod tests {
             let factor = median / medians[0] / f64::from(class.factor());
             assert!((0.6..1.6).contains(&factor), "{class:?}: {medians:?}");
         }
-        let bytes = mix.catalogues.each_ref().map(|c| c.sizes().iter().map(|size| f64::from(*size)).sum::<f64>());
-        assert!(bytes.iter().all(|all| (0.3..1.7).contains(&(all / bytes[0]))), "{bytes:?}");
+        let bytes = mix
+            .catalogues
+            .each_ref()
+            .map(|c| c.sizes().iter().map(|size| f64::from(*size)).sum::<f64>());
+        assert!(
+            bytes
+                .iter()
+                .all(|all| (0.3..1.7).contains(&(all / bytes[0]))),
+            "{bytes:?}"
+        );
     }
 
     #[test]
@@ -211,6 +256,14 @@ mod tests {
         assert_ne!(run(1), run(2));
         let new = |objects, exponent| TrafficMix::new(objects, exponent, 0, &Streams::new(1));
         assert!(new(0, 0.9).is_err() && new(10, f64::NAN).is_err());
-        assert_eq!(new(1, 0.9).unwrap().requests().take(30).filter(|access| access.id > 2).count(), 0);
+        assert_eq!(
+            new(1, 0.9)
+                .unwrap()
+                .requests()
+                .take(30)
+                .filter(|access| access.id > 2)
+                .count(),
+            0
+        );
     }
 }

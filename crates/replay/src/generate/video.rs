@@ -62,18 +62,31 @@ impl Video {
         arrivals::check("views-per-second", self.views_per_second)?;
         arrivals::check("packets-per-second", self.packets_per_second)?;
         if self.packets == 0 || self.objects().is_none() {
-            return Err(ParameterError { parameter: "packets", needed: "1 to 2^64 ÷ videos are needed" });
+            return Err(ParameterError {
+                parameter: "packets",
+                needed: "1 to 2^64 ÷ videos are needed",
+            });
         }
-        if self.packets as f64 / self.packets_per_second * self.views_per_second > VIDEO_MAX_VIEWS as f64 {
+        if self.packets as f64 / self.packets_per_second * self.views_per_second
+            > VIDEO_MAX_VIEWS as f64
+        {
             return Err(ParameterError {
                 parameter: "views-per-second",
                 needed: "fewer are needed, or shorter videos: at most 4 million views at once",
             });
         }
-        let spacing = Duration::try_from_secs_f64(1.0 / self.packets_per_second).unwrap_or(Duration::MAX);
+        let spacing =
+            Duration::try_from_secs_f64(1.0 / self.packets_per_second).unwrap_or(Duration::MAX);
         let mut stream = streams.stream("video");
         let next_start = Time::ZERO + arrivals::pause(self.views_per_second, &mut stream);
-        Ok(VideoRequests { video: *self, zipf, stream, spacing, next_start, running: VecDeque::new() })
+        Ok(VideoRequests {
+            video: *self,
+            zipf,
+            stream,
+            spacing,
+            next_start,
+            running: VecDeque::new(),
+        })
     }
 }
 
@@ -107,9 +120,17 @@ impl Iterator for VideoRequests {
             _ => self.start(),
         };
         if view.left > 0 {
-            self.running.push_back(View { at: view.at + self.spacing, id: view.id + 1, left: view.left - 1 });
+            self.running.push_back(View {
+                at: view.at + self.spacing,
+                id: view.id + 1,
+                left: view.left - 1,
+            });
         }
-        Some(Access { id: view.id, size: self.video.packet_bytes, now: view.at })
+        Some(Access {
+            id: view.id,
+            size: self.video.packet_bytes,
+            now: view.at,
+        })
     }
 }
 
@@ -118,7 +139,11 @@ impl VideoRequests {
         let at = self.next_start;
         let first = (self.zipf.draw(&mut self.stream) - 1) * self.video.packets;
         self.next_start += arrivals::pause(self.video.views_per_second, &mut self.stream);
-        View { at, id: first, left: self.video.packets - 1 }
+        View {
+            at,
+            id: first,
+            left: self.video.packets - 1,
+        }
     }
 }
 
@@ -128,9 +153,20 @@ mod tests {
 
     #[test]
     fn a_view_is_no_constant_stream_of_its_packets() {
-        let video = Video { videos: 1_000_000, packets: 50, ..Video::default() };
-        let accesses: Vec<Access> = video.requests(&Streams::new(1)).unwrap().take(20_000).collect();
-        assert!(accesses.windows(2).all(|pair| pair[0].now <= pair[1].now), "time goes back");
+        let video = Video {
+            videos: 1_000_000,
+            packets: 50,
+            ..Video::default()
+        };
+        let accesses: Vec<Access> = video
+            .requests(&Streams::new(1))
+            .unwrap()
+            .take(20_000)
+            .collect();
+        assert!(
+            accesses.windows(2).all(|pair| pair[0].now <= pair[1].now),
+            "time goes back"
+        );
         // So many videos that hardly one is viewed twice: its packets follow each other by 1.6 ms.
         let mut last: std::collections::HashMap<u64, Access> = std::collections::HashMap::new();
         let (mut steps, mut starts) = (0, 0);
@@ -148,13 +184,21 @@ mod tests {
                 }
             }
         }
-        assert!(starts >= 400 && steps > 19_000, "{starts} views, {steps} steps");
+        assert!(
+            starts >= 400 && steps > 19_000,
+            "{starts} views, {steps} steps"
+        );
     }
 
     #[test]
     fn views_start_at_another_rate_or_popularity() {
         // Short videos, so that many start: 20 of 3 packets.
-        let video = Video { videos: 20, packets: 3, views_per_second: 50.0, ..Video::default() };
+        let video = Video {
+            videos: 20,
+            packets: 3,
+            views_per_second: 50.0,
+            ..Video::default()
+        };
         let (mut starts, mut counts, mut end) = (0_u32, [0_u32; 20], Time::ZERO);
         for access in video.requests(&Streams::new(2)).unwrap().take(300_000) {
             assert!(access.id < 60 && access.size == 1024);
@@ -166,10 +210,19 @@ mod tests {
         }
         // 100,000 views in 2,000 s, with a deviation of 6.3 s; every view asks for all its packets.
         assert!((99_990..=100_010).contains(&starts), "{starts}");
-        assert!((end.as_secs_f64() - 2000.0).abs() < 25.0, "{}", end.as_secs_f64());
+        assert!(
+            (end.as_secs_f64() - 2000.0).abs() < 25.0,
+            "{}",
+            end.as_secs_f64()
+        );
         let all: f64 = (1..=20).map(|rank| f64::from(rank).powf(-0.8)).sum();
         let chi: f64 = (1..=20)
-            .map(|rank| (f64::from(starts) * f64::from(rank).powf(-0.8) / all, f64::from(counts[rank as usize - 1])))
+            .map(|rank| {
+                (
+                    f64::from(starts) * f64::from(rank).powf(-0.8) / all,
+                    f64::from(counts[rank as usize - 1]),
+                )
+            })
             .map(|(expected, found)| (found - expected).powi(2) / expected)
             .sum();
         // 19 degrees of freedom: above 43.8 once in a thousand.
@@ -183,7 +236,11 @@ mod tests {
         for taken in 0..1_000_000 {
             requests.next();
             // After 16 s, 0.5 views a second of 16 s each.
-            running += if taken > 100_000 { requests.running.len() } else { 0 };
+            running += if taken > 100_000 {
+                requests.running.len()
+            } else {
+                0
+            };
         }
         // Mean over requests, not over time, which favours busy times: 8 + 1 by the Poisson
         // distribution's size bias.
@@ -196,12 +253,50 @@ mod tests {
         let error = |video: Video| video.requests(&Streams::new(1)).unwrap_err().to_string();
         let video = Video::default();
         assert!(error(Video { videos: 0, ..video }).contains("objects"));
-        assert!(error(Video { packets: 0, ..video }).contains("packets"));
-        assert!(error(Video { packets: u64::MAX, ..video }).contains("packets"));
-        assert!(error(Video { exponent: f64::NAN, ..video }).contains("exponent"));
-        assert!(error(Video { packets_per_second: 0.0, ..video }).contains("packets-per-second"));
-        assert!(error(Video { views_per_second: 1e9, ..video }).contains("views-per-second"));
-        let slow = Video { packets_per_second: 1e-300, packets: 1, views_per_second: 1e-301, ..video };
-        assert_eq!(slow.requests(&Streams::new(1)).unwrap().nth(5).unwrap().now, Time::MAX);
+        assert!(
+            error(Video {
+                packets: 0,
+                ..video
+            })
+            .contains("packets")
+        );
+        assert!(
+            error(Video {
+                packets: u64::MAX,
+                ..video
+            })
+            .contains("packets")
+        );
+        assert!(
+            error(Video {
+                exponent: f64::NAN,
+                ..video
+            })
+            .contains("exponent")
+        );
+        assert!(
+            error(Video {
+                packets_per_second: 0.0,
+                ..video
+            })
+            .contains("packets-per-second")
+        );
+        assert!(
+            error(Video {
+                views_per_second: 1e9,
+                ..video
+            })
+            .contains("views-per-second")
+        );
+        let slow = Video {
+            packets_per_second: 1e-300,
+            packets: 1,
+            views_per_second: 1e-301,
+            ..video
+        };
+        assert_eq!(
+            slow.requests(&Streams::new(1)).unwrap().nth(5).unwrap().now,
+            Time::MAX
+        );
     }
 }

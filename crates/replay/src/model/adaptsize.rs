@@ -32,12 +32,25 @@ pub fn adaptsize(popularity: &Popularity, capacity: ByteSize, shape: Shape, c: f
     let cached = |group: &Group| match ln_admission(group).exp() {
         _ if group.size > capacity.bytes() as f64 => Cached::NEVER,
         // By the logarithm: an admission too rare for a double fills the cache in the long run too.
-        insertion if time.is_infinite() => {
-            Cached { probability: if ln_admission(group).is_finite() { 1.0 } else { 0.0 }, insertion }
-        }
-        insertion => Cached { probability: probability(group, time), insertion },
+        insertion if time.is_infinite() => Cached {
+            probability: if ln_admission(group).is_finite() {
+                1.0
+            } else {
+                0.0
+            },
+            insertion,
+        },
+        insertion => Cached {
+            probability: probability(group, time),
+            insertion,
+        },
     };
-    Prediction::of(popularity.groups().iter().map(|group| (group, cached(group))))
+    Prediction::of(
+        popularity
+            .groups()
+            .iter()
+            .map(|group| (group, cached(group))),
+    )
 }
 
 #[cfg(test)]
@@ -52,16 +65,30 @@ mod tests {
             .groups()
             .iter()
             .enumerate()
-            .map(|(index, group)| Group { size: 100.0 * f64::from(index as u32 % 14).exp2(), ..*group })
+            .map(|(index, group)| Group {
+                size: 100.0 * f64::from(index as u32 % 14).exp2(),
+                ..*group
+            })
             .collect();
-        let bins: Vec<Bin> = groups.iter().map(|g| Bin { objects: g.objects, size: g.size, rate: g.rate }).collect();
+        let bins: Vec<Bin> = groups
+            .iter()
+            .map(|g| Bin {
+                objects: g.objects,
+                size: g.size,
+                rate: g.rate,
+            })
+            .collect();
         let popularity = Popularity::from_groups(groups);
         for capacity in [1 << 20, 1 << 24, 1 << 40] {
             for c in [500.0, 1e4, 1e6, 1e9] {
                 for shape in [Shape::Chance, Shape::Threshold] {
-                    let ours = adaptsize(&popularity, ByteSize::from_bytes(capacity), shape, c).object_hit_ratio;
+                    let ours = adaptsize(&popularity, ByteSize::from_bytes(capacity), shape, c)
+                        .object_hit_ratio;
                     let theirs = Model::new(bins.clone(), capacity as f64, shape).hit_ratio(c);
-                    assert!((ours - theirs).abs() < 1e-5, "{capacity}, c {c}, {shape:?}: {ours} and {theirs}");
+                    assert!(
+                        (ours - theirs).abs() < 1e-5,
+                        "{capacity}, c {c}, {shape:?}: {ours} and {theirs}"
+                    );
                 }
             }
         }
@@ -73,7 +100,10 @@ mod tests {
         let capacity = ByteSize::from_bytes(1000);
         let all = adaptsize(&popularity, capacity, Shape::Threshold, 1.0);
         let lru = super::super::che_lru(&popularity, capacity);
-        assert!((all.object_hit_ratio - lru.object_hit_ratio).abs() < 1e-9, "{all:?} and {lru:?}");
+        assert!(
+            (all.object_hit_ratio - lru.object_hit_ratio).abs() < 1e-9,
+            "{all:?} and {lru:?}"
+        );
         let none = adaptsize(&popularity, capacity, Shape::Threshold, 0.5);
         assert_eq!((none.object_hit_ratio, none.insertion_ratio), (0.0, 0.0));
     }

@@ -38,7 +38,9 @@ pub struct FilterTable {
 /// Filter before FIFO; Random in FIFO's place has the same law.
 pub fn filter(popularity: &Popularity, capacity: ByteSize, table: FilterTable) -> Prediction {
     let ln_factorial = (2..u64::from(table.theta)).map(|k| (k as f64).ln()).sum();
-    before_fifo(popularity, capacity, |group| table.insertion(group, ln_factorial))
+    before_fifo(popularity, capacity, |group| {
+        table.insertion(group, ln_factorial)
+    })
 }
 
 /// Filter with θ = 2, a history of `window` requests and a table of `slots` before FIFO, where a
@@ -61,23 +63,38 @@ pub fn filter_between_requests(
     slots: Option<u64>,
 ) -> Prediction {
     let requests = |group: &Group| window as f64 * group.rate * (1.0 - group.first);
-    let names: f64 = popularity.groups().iter().map(|group| group.objects * -(-requests(group)).exp_m1()).sum();
+    let names: f64 = popularity
+        .groups()
+        .iter()
+        .map(|group| group.objects * -(-requests(group)).exp_m1())
+        .sum();
     let alone = slots.map_or(1.0, |slots| (-names / slots as f64).exp());
     before_fifo(popularity, capacity, |group| {
         let requests = requests(group);
         let missed = (-requests).exp() * alone;
-        let found = if slots.is_none() { -(-requests).exp_m1() } else { 1.0 - missed };
+        let found = if slots.is_none() {
+            -(-requests).exp_m1()
+        } else {
+            1.0 - missed
+        };
         found / (found + (1.0 + requests) * missed)
     })
 }
 
 /// FIFO behind an admission that inserts at a miss with the probability `insertion`.
-fn before_fifo(popularity: &Popularity, capacity: ByteSize, insertion: impl Fn(&Group) -> f64) -> Prediction {
+fn before_fifo(
+    popularity: &Popularity,
+    capacity: ByteSize,
+    insertion: impl Fn(&Group) -> f64,
+) -> Prediction {
     let admitted: Vec<Group> = popularity
         .groups()
         .iter()
         // From here on, a group's `rate` is λp: the rate of the requests that would insert it.
-        .map(|group| Group { rate: group.rate * insertion(group), ..*group })
+        .map(|group| Group {
+            rate: group.rate * insertion(group),
+            ..*group
+        })
         .collect();
     let admitted = Popularity::from_groups(admitted);
     let time = characteristic_time(&admitted, capacity, |group, time| odds(group.rate * time));
@@ -86,10 +103,20 @@ fn before_fifo(popularity: &Popularity, capacity: ByteSize, insertion: impl Fn(&
         let insertion = admitted.rate / group.rate;
         match () {
             () if group.size > capacity.bytes() as f64 => (group, Cached::NEVER),
-            () if time.is_infinite() => {
-                (group, Cached { probability: if insertion > 0.0 { 1.0 } else { 0.0 }, insertion })
-            }
-            () => (group, Cached { probability: odds(admitted.rate * time), insertion }),
+            () if time.is_infinite() => (
+                group,
+                Cached {
+                    probability: if insertion > 0.0 { 1.0 } else { 0.0 },
+                    insertion,
+                },
+            ),
+            () => (
+                group,
+                Cached {
+                    probability: odds(admitted.rate * time),
+                    insertion,
+                },
+            ),
         }
     }))
 }
@@ -101,14 +128,20 @@ pub fn false_positives(window: u64, slots: u64) -> f64 {
 }
 
 fn odds(odds: f64) -> f64 {
-    if odds.is_infinite() { 1.0 } else { odds / (1.0 + odds) }
+    if odds.is_infinite() {
+        1.0
+    } else {
+        odds / (1.0 + odds)
+    }
 }
 
 impl FilterTable {
     /// Equation (3), where `ln_factorial` is ln (θ − 1)!.
     fn insertion(&self, group: &Group, ln_factorial: f64) -> f64 {
         let window = self.window as f64;
-        let others = self.slots.map_or(0.0, |slots| window * (1.0 - group.rate) / slots as f64);
+        let others = self
+            .slots
+            .map_or(0.0, |slots| window * (1.0 - group.rate) / slots as f64);
         // Of n requests of a trace, n − 1 can stand in the history when the n-th comes.
         let own = window * group.rate * (1.0 - group.first);
         at_least(self.theta.saturating_sub(1), own + others, ln_factorial)
@@ -151,7 +184,11 @@ fn at_least(n: u32, mean: f64, ln_factorial: f64) -> f64 {
 mod tests {
     use super::*;
 
-    const PAPER: FilterTable = FilterTable { theta: 2, window: 100_000, slots: None };
+    const PAPER: FilterTable = FilterTable {
+        theta: 2,
+        window: 100_000,
+        slots: None,
+    };
     const CAPACITY: ByteSize = ByteSize::from_bytes(100_000);
 
     #[test]
@@ -159,12 +196,23 @@ mod tests {
         for (exponent, table, hit_ratio, insertion_ratio) in [
             (0.8, PAPER, 0.3273, 0.031),
             (0.81, PAPER, 0.3432, 0.031),
-            (0.8, FilterTable { window: 1_000_000, ..PAPER }, 0.305, 0.22),
+            (
+                0.8,
+                FilterTable {
+                    window: 1_000_000,
+                    ..PAPER
+                },
+                0.305,
+                0.22,
+            ),
             (0.8, FilterTable { theta: 3, ..PAPER }, 0.355, 0.0009),
         ] {
             let popularity = Popularity::zipf(10_000_000, exponent).unwrap();
             let predicted = filter(&popularity, CAPACITY, table);
-            assert!((predicted.object_hit_ratio - hit_ratio).abs() < 0.0005, "{predicted:?}, expected {hit_ratio}");
+            assert!(
+                (predicted.object_hit_ratio - hit_ratio).abs() < 0.0005,
+                "{predicted:?}, expected {hit_ratio}"
+            );
             let off = (predicted.insertion_ratio / insertion_ratio - 1.0).abs();
             assert!(off < 0.06, "{predicted:?}, expected {insertion_ratio}");
         }
@@ -177,20 +225,36 @@ mod tests {
         assert_eq!(all, super::super::fifo(&popularity, CAPACITY));
         assert!((all.insertion_ratio - 1.0).abs() < 1e-9, "{all:?}");
         // A table of one slot counts every request in it.
-        let crowded = filter(&popularity, CAPACITY, FilterTable { slots: Some(1), ..PAPER });
-        assert!((crowded.object_hit_ratio - all.object_hit_ratio).abs() < 1e-9, "{crowded:?}");
+        let crowded = filter(
+            &popularity,
+            CAPACITY,
+            FilterTable {
+                slots: Some(1),
+                ..PAPER
+            },
+        );
+        assert!(
+            (crowded.object_hit_ratio - all.object_hit_ratio).abs() < 1e-9,
+            "{crowded:?}"
+        );
     }
 
     #[test]
     fn a_miss_finds_what_any_request_finds() {
         let (objects, capacity, slots) = (20_000, 2_000, 1 << 14);
-        let spec = format!("filter(theta=2,window={capacity},table={slots})+fifo").parse().unwrap();
+        let spec = format!("filter(theta=2,window={capacity},table={slots})+fifo")
+            .parse()
+            .unwrap();
         let mut replay = crate::Replay::new(&spec, ByteSize::from_bytes(capacity), 1).unwrap();
         let zipf = crate::Zipf::new(objects, 0.8).unwrap();
         let mut stream = larder_units::Streams::new(1).stream("requests");
         for warm_up in [true, false] {
             for _ in 0..150 * capacity {
-                replay.request(&crate::Access { id: zipf.draw(&mut stream), size: 1, now: larder_units::Time::ZERO });
+                replay.request(&crate::Access {
+                    id: zipf.draw(&mut stream),
+                    size: 1,
+                    now: larder_units::Time::ZERO,
+                });
             }
             if warm_up {
                 replay.reset_counts();
@@ -199,11 +263,22 @@ mod tests {
         let measured = replay.row("").insertion_ratio;
         let popularity = Popularity::zipf(objects, 0.8).unwrap();
         let capacity_bytes = ByteSize::from_bytes(capacity);
-        let table = FilterTable { theta: 2, window: capacity, slots: Some(slots) };
+        let table = FilterTable {
+            theta: 2,
+            window: capacity,
+            slots: Some(slots),
+        };
         let published = filter(&popularity, capacity_bytes, table).insertion_ratio;
-        let followed = filter_between_requests(&popularity, capacity_bytes, capacity, Some(slots)).insertion_ratio;
-        assert!(published > measured + 0.02, "equation (4) {published:.4}, replay {measured:.4}");
-        assert!((followed - measured).abs() < 0.008, "between requests {followed:.4}, replay {measured:.4}");
+        let followed = filter_between_requests(&popularity, capacity_bytes, capacity, Some(slots))
+            .insertion_ratio;
+        assert!(
+            published > measured + 0.02,
+            "equation (4) {published:.4}, replay {measured:.4}"
+        );
+        assert!(
+            (followed - measured).abs() < 0.008,
+            "between requests {followed:.4}, replay {measured:.4}"
+        );
     }
 
     #[test]
@@ -225,10 +300,17 @@ mod tests {
             (2, 1e5, 1.0),
             (1000, 1.0, 0.0),
             // Ramanujan: a Poisson of the mean n is below n with ½ − (1/3)/√(2πn).
-            (2000, 2000.0, 0.5 + 1.0 / 3.0 / (2.0 * std::f64::consts::PI * 2000.0).sqrt()),
+            (
+                2000,
+                2000.0,
+                0.5 + 1.0 / 3.0 / (2.0 * std::f64::consts::PI * 2000.0).sqrt(),
+            ),
         ] {
             let tail = at_least(n, mean, ln_factorial(n));
-            assert!((tail - expected).abs() <= 1e-3 * expected + 1e-300, "n {n}, mean {mean}: {tail}, not {expected}");
+            assert!(
+                (tail - expected).abs() <= 1e-3 * expected + 1e-300,
+                "n {n}, mean {mean}: {tail}, not {expected}"
+            );
         }
     }
 
@@ -239,9 +321,20 @@ mod tests {
             for window in [0, 1, u64::MAX] {
                 for slots in [None, Some(1), Some(u64::MAX)] {
                     for capacity in [0, 1, 999, 1000, u64::MAX] {
-                        let predicted =
-                            filter(&popularity, ByteSize::from_bytes(capacity), FilterTable { theta, window, slots });
-                        let Prediction { object_hit_ratio, byte_hit_ratio, insertion_ratio } = predicted;
+                        let predicted = filter(
+                            &popularity,
+                            ByteSize::from_bytes(capacity),
+                            FilterTable {
+                                theta,
+                                window,
+                                slots,
+                            },
+                        );
+                        let Prediction {
+                            object_hit_ratio,
+                            byte_hit_ratio,
+                            insertion_ratio,
+                        } = predicted;
                         for ratio in [object_hit_ratio, byte_hit_ratio, insertion_ratio] {
                             assert!(
                                 (0.0..=1.0).contains(&ratio),

@@ -20,7 +20,11 @@ pub fn static_limit(popularity: &Popularity, capacity: ByteSize) -> Prediction {
 }
 
 /// Fills the cache in the order of `worth`, highest first.
-fn stored(popularity: &Popularity, capacity: ByteSize, worth: impl Fn(&Group) -> f64) -> Prediction {
+fn stored(
+    popularity: &Popularity,
+    capacity: ByteSize,
+    worth: impl Fn(&Group) -> f64,
+) -> Prediction {
     let capacity_bytes = capacity.bytes() as f64;
     let mut order: Vec<&Group> = popularity.groups().iter().collect();
     order.sort_by(|a, b| worth(b).partial_cmp(&worth(a)).unwrap_or(Ordering::Equal));
@@ -32,7 +36,13 @@ fn stored(popularity: &Popularity, capacity: ByteSize, worth: impl Fn(&Group) ->
         let bytes = group.objects * group.size;
         let probability = (room / bytes).min(1.0);
         room = (room - bytes).max(0.0);
-        (group, Cached { probability, insertion: 0.0 })
+        (
+            group,
+            Cached {
+                probability,
+                insertion: 0.0,
+            },
+        )
     }))
 }
 
@@ -45,18 +55,32 @@ mod tests {
         for (exponent, expected) in [(0.8, 0.3761), (0.81, 0.3915)] {
             let popularity = Popularity::zipf(10_000_000, exponent).unwrap();
             let limit = lfu_limit(&popularity, ByteSize::from_bytes(100_000));
-            assert!((limit.object_hit_ratio - expected).abs() < 0.0005, "{limit:?}, expected {expected}");
-            assert_eq!(limit, static_limit(&popularity, ByteSize::from_bytes(100_000)));
+            assert!(
+                (limit.object_hit_ratio - expected).abs() < 0.0005,
+                "{limit:?}, expected {expected}"
+            );
+            assert_eq!(
+                limit,
+                static_limit(&popularity, ByteSize::from_bytes(100_000))
+            );
         }
     }
 
     #[test]
     fn a_large_object_is_preferred_to_two_small_ones() {
-        let group = |size, rate| Group { objects: 2.0, rate, size, first: 0.0 };
+        let group = |size, rate| Group {
+            objects: 2.0,
+            rate,
+            size,
+            first: 0.0,
+        };
         let popularity = Popularity::from_groups(vec![group(10.0, 0.3), group(5.0, 0.2)]);
         let capacity = ByteSize::from_bytes(10);
         assert!((lfu_limit(&popularity, capacity).object_hit_ratio - 0.3).abs() < 1e-12);
         assert!((static_limit(&popularity, capacity).object_hit_ratio - 0.4).abs() < 1e-12);
-        assert_eq!(static_limit(&popularity, ByteSize::from_bytes(4)).object_hit_ratio, 0.0);
+        assert_eq!(
+            static_limit(&popularity, ByteSize::from_bytes(4)).object_hit_ratio,
+            0.0
+        );
     }
 }

@@ -1,6 +1,9 @@
 //! The list of models that `larder predict` and Python's `predict` offer, each with its policy.
 
-use super::{FilterTable, Group, Popularity, Prediction, adaptsize, che_lru, fifo, filter, lfu_limit, static_limit};
+use super::{
+    FilterTable, Group, Popularity, Prediction, adaptsize, che_lru, fifo, filter, lfu_limit,
+    static_limit,
+};
 use larder_policy::Spec;
 use larder_policy::adaptsize_model::Shape;
 use larder_policy::limits::FILTER_MAX_WINDOW;
@@ -23,7 +26,12 @@ pub struct ModelParameters {
 impl Default for ModelParameters {
     /// The values of the Filter paper, and no admission by size.
     fn default() -> ModelParameters {
-        ModelParameters { theta: 2, window: None, table: 1 << 24, admit: None }
+        ModelParameters {
+            theta: 2,
+            window: None,
+            table: 1 << 24,
+            admit: None,
+        }
     }
 }
 
@@ -72,31 +80,57 @@ impl ModelParameters {
     pub fn models(&self, popularity: &Popularity, capacity: ByteSize) -> Vec<Modelled> {
         let HistoryLength { used: window, .. } = self.history(popularity, capacity);
         let ModelParameters { theta, table, .. } = *self;
-        let filter_table = FilterTable { theta: u32::from(theta), window, slots: Some(table) };
+        let filter_table = FilterTable {
+            theta: u32::from(theta),
+            window,
+            slots: Some(table),
+        };
         let filter_spec = format!("filter(theta={theta},window={window},table={table})+fifo");
         let by_fifo = fifo(popularity, capacity);
         let mut models = vec![
             ("Gelenbe", Some("fifo".to_owned()), by_fifo),
             ("Gelenbe", Some("random".to_owned()), by_fifo),
             ("Che", Some("lru".to_owned()), che_lru(popularity, capacity)),
-            ("Filter, (3) to (7)", Some(filter_spec), filter(popularity, capacity, filter_table)),
-            ("most requested", Some("lfu".to_owned()), lfu_limit(popularity, capacity)),
+            (
+                "Filter, (3) to (7)",
+                Some(filter_spec),
+                filter(popularity, capacity, filter_table),
+            ),
+            (
+                "most requested",
+                Some("lfu".to_owned()),
+                lfu_limit(popularity, capacity),
+            ),
             ("best fixed set", None, static_limit(popularity, capacity)),
         ];
         if let Some(c) = self.admit.map(ByteSize::bytes) {
             for (name, shape) in [("threshold", Shape::Threshold), ("expsize", Shape::Chance)] {
                 let predicted = adaptsize(popularity, capacity, shape, c as f64);
-                models.push(("AdaptSize, Lemma 2", Some(format!("{name}(c={c})+lru")), predicted));
+                models.push((
+                    "AdaptSize, Lemma 2",
+                    Some(format!("{name}(c={c})+lru")),
+                    predicted,
+                ));
             }
         }
-        models.into_iter().map(|(model, policy, predicted)| Modelled { model, policy, predicted }).collect()
+        models
+            .into_iter()
+            .map(|(model, policy, predicted)| Modelled {
+                model,
+                policy,
+                predicted,
+            })
+            .collect()
     }
 
     /// Returns the length of Filter's history: `window`, or the paper's q = C, where C is the
     /// number of objects that fit, limited to what the filter accepts.
     pub fn history(&self, popularity: &Popularity, capacity: ByteSize) -> HistoryLength {
         if let Some(window) = self.window {
-            return HistoryLength { used: window, derived: window };
+            return HistoryLength {
+                used: window,
+                derived: window,
+            };
         }
         let derived = fitting(popularity, capacity);
         let used = derived.clamp(u64::from(self.theta), self.table.min(FILTER_MAX_WINDOW));
@@ -111,8 +145,13 @@ impl ModelParameters {
     /// The first parameter that no policy accepts.
     pub fn check(&self) -> Result<(), ParameterError> {
         let ModelParameters { theta, table, .. } = *self;
-        let error =
-            |name, value: &dyn fmt::Display, reason| Err(ParameterError { name, value: value.to_string(), reason });
+        let error = |name, value: &dyn fmt::Display, reason| {
+            Err(ParameterError {
+                name,
+                value: value.to_string(),
+                reason,
+            })
+        };
         let refusal = |spec: String| spec.parse::<Spec>().err().map(|error| error.to_string());
         if theta == 0 {
             return error("theta", &theta, "give 1 to 65535 requests".to_owned());
@@ -131,10 +170,14 @@ impl ModelParameters {
         }
         let window = self.window.unwrap_or(table);
         if u64::from(theta) > window {
-            let reason = format!("a history of {window} requests never holds as many; give a longer window");
+            let reason =
+                format!("a history of {window} requests never holds as many; give a longer window");
             return error("theta", &theta, reason);
         }
-        match self.admit.and_then(|c| Some((c, refusal(format!("threshold(c={})+lru", c.bytes()))?))) {
+        match self
+            .admit
+            .and_then(|c| Some((c, refusal(format!("threshold(c={})+lru", c.bytes()))?)))
+        {
             Some((c, reason)) => error("admit", &c, reason),
             None => Ok(()),
         }
@@ -144,6 +187,7 @@ impl ModelParameters {
 /// Returns the number of objects of the mean size of a request that fit.
 fn fitting(popularity: &Popularity, capacity: ByteSize) -> u64 {
     let sum = |of: fn(&Group) -> f64| popularity.groups().iter().map(of).sum::<f64>();
-    let mean_size = sum(|group| group.objects * group.rate * group.size) / sum(|group| group.objects * group.rate);
+    let mean_size = sum(|group| group.objects * group.rate * group.size)
+        / sum(|group| group.objects * group.rate);
     (capacity.bytes() as f64 / mean_size).round() as u64
 }

@@ -53,8 +53,16 @@ pub struct Prediction {
 impl Prediction {
     /// Sums over all groups. The first request of an object misses in any case.
     fn of<'a>(groups: impl Iterator<Item = (&'a Group, Cached)>) -> Prediction {
-        let (mut requests, mut hits, mut bytes, mut hit_bytes, mut insertions) = (0.0, 0.0, 0.0, 0.0, 0.0);
-        for (group, Cached { probability, insertion }) in groups {
+        let (mut requests, mut hits, mut bytes, mut hit_bytes, mut insertions) =
+            (0.0, 0.0, 0.0, 0.0, 0.0);
+        for (
+            group,
+            Cached {
+                probability,
+                insertion,
+            },
+        ) in groups
+        {
             let rate = group.objects * group.rate;
             let hit = rate * (1.0 - group.first) * probability;
             requests += rate;
@@ -63,7 +71,13 @@ impl Prediction {
             hit_bytes += hit * group.size;
             insertions += (rate - hit) * insertion;
         }
-        let share = |part: f64, whole: f64| if whole > 0.0 { (part / whole).clamp(0.0, 1.0) } else { 0.0 };
+        let share = |part: f64, whole: f64| {
+            if whole > 0.0 {
+                (part / whole).clamp(0.0, 1.0)
+            } else {
+                0.0
+            }
+        };
         Prediction {
             object_hit_ratio: share(hits, requests),
             byte_hit_ratio: share(hit_bytes, bytes),
@@ -83,7 +97,10 @@ struct Cached {
 
 impl Cached {
     /// Larger than the cache: never in it.
-    const NEVER: Cached = Cached { probability: 0.0, insertion: 0.0 };
+    const NEVER: Cached = Cached {
+        probability: 0.0,
+        insertion: 0.0,
+    };
 }
 
 /// The time τ, in requests, at which the expected bytes in the cache are its capacity; infinite
@@ -91,18 +108,34 @@ impl Cached {
 ///
 /// `probability(group, τ)` must not fall with τ. Bisection in ln τ over all of f64's exponents: 70
 /// rounds leave no more than rounding.
-fn characteristic_time(popularity: &Popularity, capacity: ByteSize, probability: impl Fn(&Group, f64) -> f64) -> f64 {
+fn characteristic_time(
+    popularity: &Popularity,
+    capacity: ByteSize,
+    probability: impl Fn(&Group, f64) -> f64,
+) -> f64 {
     let capacity_bytes = capacity.bytes() as f64;
-    let fitting = || popularity.groups().iter().filter(|group| group.size <= capacity_bytes);
-    let expected_bytes =
-        |time: f64| -> f64 { fitting().map(|group| group.objects * group.size * probability(group, time)).sum() };
+    let fitting = || {
+        popularity
+            .groups()
+            .iter()
+            .filter(|group| group.size <= capacity_bytes)
+    };
+    let expected_bytes = |time: f64| -> f64 {
+        fitting()
+            .map(|group| group.objects * group.size * probability(group, time))
+            .sum()
+    };
     let (mut low, mut high) = (f64::MIN_POSITIVE.ln(), f64::MAX.ln());
     if expected_bytes(high.exp()) <= capacity_bytes {
         return f64::INFINITY;
     }
     for _ in 0..70 {
         let middle = 0.5 * (low + high);
-        if expected_bytes(middle.exp()) < capacity_bytes { low = middle } else { high = middle }
+        if expected_bytes(middle.exp()) < capacity_bytes {
+            low = middle
+        } else {
+            high = middle
+        }
     }
     low.exp()
 }

@@ -38,18 +38,34 @@ impl Popularity {
         if objects == 0 || !(exponent.is_finite() && exponent > 0.0) {
             return None;
         }
-        let exact = (1..=objects.min(MODEL_EXACT_RANKS)).map(|rank| (1.0, (rank as f64).powf(-exponent)));
+        let exact =
+            (1..=objects.min(MODEL_EXACT_RANKS)).map(|rank| (1.0, (rank as f64).powf(-exponent)));
         let mut blocks: Vec<(f64, f64)> = exact.collect();
         let mut rank = MODEL_EXACT_RANKS;
         while rank < objects {
-            let end = rank.saturating_add(rank / MODEL_EXACT_RANKS * 4).min(objects);
+            let end = rank
+                .saturating_add(rank / MODEL_EXACT_RANKS * 4)
+                .min(objects);
             let block = (end - rank) as f64;
-            blocks.push((block, sum_of_powers(rank as f64 + 0.5, end as f64 + 0.5, exponent) / block));
+            blocks.push((
+                block,
+                sum_of_powers(rank as f64 + 0.5, end as f64 + 0.5, exponent) / block,
+            ));
             rank = end;
         }
-        let total: f64 = blocks.iter().map(|(objects, weight)| objects * weight).sum();
-        let group = |(objects, weight)| Group { objects, rate: weight / total, size: 1.0, first: 0.0 };
-        Some(Popularity { groups: blocks.into_iter().map(group).collect() })
+        let total: f64 = blocks
+            .iter()
+            .map(|(objects, weight)| objects * weight)
+            .sum();
+        let group = |(objects, weight)| Group {
+            objects,
+            rate: weight / total,
+            size: 1.0,
+            first: 0.0,
+        };
+        Some(Popularity {
+            groups: blocks.into_iter().map(group).collect(),
+        })
     }
 
     /// The popularity of a trace, with sizes: few counts stand alone, larger ones and all sizes in
@@ -59,7 +75,9 @@ impl Popularity {
         let mut groups: HashMap<(u64, u64), (f64, f64, f64), FixedState> = HashMap::default();
         for (count, size) in survey.counted() {
             let size = size.max(1);
-            let group = groups.entry((class(count, MODEL_EXACT_COUNTS), class(size, 1))).or_default();
+            let group = groups
+                .entry((class(count, MODEL_EXACT_COUNTS), class(size, 1)))
+                .or_default();
             group.0 += 1.0;
             group.1 += count as f64;
             group.2 += size as f64;
@@ -87,7 +105,9 @@ impl Popularity {
 
     /// The same with `size` bytes each.
     pub fn with_size(mut self, size: u64) -> Popularity {
-        self.groups.iter_mut().for_each(|group| group.size = size.max(1) as f64);
+        self.groups
+            .iter_mut()
+            .for_each(|group| group.size = size.max(1) as f64);
         self
     }
 
@@ -98,7 +118,11 @@ impl Popularity {
 
     /// What the sizes count.
     pub fn unit(&self) -> Unit {
-        if self.groups.iter().all(|group| group.size <= 1.0) { Unit::Objects } else { Unit::Bytes }
+        if self.groups.iter().all(|group| group.size <= 1.0) {
+            Unit::Objects
+        } else {
+            Unit::Bytes
+        }
     }
 
     /// Objects in all groups.
@@ -108,7 +132,10 @@ impl Popularity {
 
     /// Bytes of all objects.
     pub fn bytes(&self) -> f64 {
-        self.groups.iter().map(|group| group.objects * group.size).sum()
+        self.groups
+            .iter()
+            .map(|group| group.objects * group.size)
+            .sum()
     }
 }
 
@@ -116,7 +143,11 @@ impl Popularity {
 fn sum_of_powers(low: f64, high: f64, s: f64) -> f64 {
     let ln = (high / low).ln();
     let power = (1.0 - s) * ln;
-    let over = if power.abs() > 1e-8 { power.exp_m1() / power } else { 1.0 + power / 2.0 };
+    let over = if power.abs() > 1e-8 {
+        power.exp_m1() / power
+    } else {
+        1.0 + power / 2.0
+    };
     low.powf(1.0 - s) * ln * over
 }
 
@@ -136,16 +167,30 @@ mod tests {
 
     #[test]
     fn blocks_change_the_law() {
-        for (objects, exponent) in [(1, 1.0), (1000, 0.8), (300_000, 0.8), (300_000, 1.0), (300_000, 2.5)] {
+        for (objects, exponent) in [
+            (1, 1.0),
+            (1000, 0.8),
+            (300_000, 0.8),
+            (300_000, 1.0),
+            (300_000, 2.5),
+        ] {
             let popularity = Popularity::zipf(objects, exponent).unwrap();
-            let total: f64 = (1..=objects).map(|rank| (rank as f64).powf(-exponent)).sum();
+            let total: f64 = (1..=objects)
+                .map(|rank| (rank as f64).powf(-exponent))
+                .sum();
             assert_eq!(popularity.objects(), objects as f64);
             assert!(popularity.groups().len() < 5_000);
             let mut rank = 0;
             for group in popularity.groups() {
                 let ranks = rank + 1..=rank + group.objects as u64;
-                let exact: f64 = ranks.clone().map(|rank| (rank as f64).powf(-exponent) / total).sum();
-                assert!((group.objects * group.rate / exact - 1.0).abs() < 1e-6, "{objects}, {exponent}: {ranks:?}");
+                let exact: f64 = ranks
+                    .clone()
+                    .map(|rank| (rank as f64).powf(-exponent) / total)
+                    .sum();
+                assert!(
+                    (group.objects * group.rate / exact - 1.0).abs() < 1e-6,
+                    "{objects}, {exponent}: {ranks:?}"
+                );
                 rank += group.objects as u64;
             }
         }
@@ -153,7 +198,13 @@ mod tests {
 
     #[test]
     fn no_such_law() {
-        for (objects, exponent) in [(0, 1.0), (5, 0.0), (5, f64::NAN), (5, f64::INFINITY), (5, -1.0)] {
+        for (objects, exponent) in [
+            (0, 1.0),
+            (5, 0.0),
+            (5, f64::NAN),
+            (5, f64::INFINITY),
+            (5, -1.0),
+        ] {
             assert!(Popularity::zipf(objects, exponent).is_none());
         }
         assert!(Popularity::zipf(u64::MAX, 0.7).unwrap().groups().len() < 20_000);
@@ -165,17 +216,32 @@ mod tests {
         let mut requests = 0;
         for id in 0..1000_u64 {
             for _ in 0..=id {
-                survey.count(&Access { id, size: id * id, now: Time::ZERO });
+                survey.count(&Access {
+                    id,
+                    size: id * id,
+                    now: Time::ZERO,
+                });
                 requests += 1;
             }
         }
         let popularity = Popularity::of(&survey);
-        assert!(popularity.groups().len() < 300, "{}", popularity.groups().len());
+        assert!(
+            popularity.groups().len() < 300,
+            "{}",
+            popularity.groups().len()
+        );
         let sum = |of: fn(&Group) -> f64| popularity.groups().iter().map(of).sum::<f64>();
         assert_eq!(survey.requests(), requests);
         assert!((sum(|group| group.objects) - 1000.0).abs() < 1e-9);
         assert!((sum(|group| group.objects * group.rate) - 1.0).abs() < 1e-9);
-        assert!((sum(|group| group.objects * group.rate * group.first) * requests as f64 - 1000.0).abs() < 1e-6);
-        assert!((popularity.bytes() - (1.0 + (0..1000).map(|id| id * id).sum::<u64>() as f64)).abs() < 1e-3);
+        assert!(
+            (sum(|group| group.objects * group.rate * group.first) * requests as f64 - 1000.0)
+                .abs()
+                < 1e-6
+        );
+        assert!(
+            (popularity.bytes() - (1.0 + (0..1000).map(|id| id * id).sum::<u64>() as f64)).abs()
+                < 1e-3
+        );
     }
 }

@@ -18,7 +18,13 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     summary: "the ARC paper's disk traces: first block, number of blocks, flag, request's number",
     suffixes: &[".lis"],
     detect: |_, start| is_text(start) && is_arc(start),
-    open: Open::Bytes(|bytes| Box::new(Arc { lines: Lines::new(bytes), blocks: 0..0, number: 0 })),
+    open: Open::Bytes(|bytes| {
+        Box::new(Arc {
+            lines: Lines::new(bytes),
+            blocks: 0..0,
+            number: 0,
+        })
+    }),
 };
 
 struct Arc {
@@ -33,10 +39,17 @@ impl Requests for Arc {
     fn next(&mut self) -> Result<Option<Access>, ReadError> {
         loop {
             if let Some(id) = self.blocks.next() {
-                return Ok(Some(Access { id, size: BLOCK_BYTES, now: Time::ZERO }));
+                return Ok(Some(Access {
+                    id,
+                    size: BLOCK_BYTES,
+                    now: Time::ZERO,
+                }));
             }
-            let Some(line) = self.lines.next_line()? else { return Ok(None) };
-            let (blocks, number) = request(line, self.number).map_err(|problem| self.lines.error(problem))?;
+            let Some(line) = self.lines.next_line()? else {
+                return Ok(None);
+            };
+            let (blocks, number) =
+                request(line, self.number).map_err(|problem| self.lines.error(problem))?;
             self.blocks = blocks;
             self.number = number.saturating_add(1);
         }
@@ -46,12 +59,22 @@ impl Requests for Arc {
 /// Returns true if the first lines are such requests, by the third field, which is always 0, and
 /// the fourth, which counts from 0.
 fn is_arc(start: &[u8]) -> bool {
-    let end = start.iter().rposition(|byte| *byte == b'\n').unwrap_or(start.len());
-    let mut lines = start[..end].split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()).zip(0..);
+    let end = start
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .unwrap_or(start.len());
+    let mut lines = start[..end]
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.trim_ascii().is_empty())
+        .zip(0..);
     let is_request = |(line, number): (&[u8], u64)| {
-        let mut fields = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).map(whole);
+        let mut fields = line
+            .split(u8::is_ascii_whitespace)
+            .filter(|field| !field.is_empty())
+            .map(whole);
         let mut field = || fields.next().flatten();
-        let is_counted = field().is_some() && field().is_some() && field() == Some(0) && field() == Some(number);
+        let is_counted =
+            field().is_some() && field().is_some() && field() == Some(0) && field() == Some(number);
         is_counted && fields.next().is_none()
     };
     // A single line could be a request of another trace, at second 0 for object 0.
@@ -61,19 +84,31 @@ fn is_arc(start: &[u8]) -> bool {
 /// Returns the blocks and the number of a request. The number is `least` or more, or 0 again: lines
 /// of other traces have four numbers as well.
 fn request(line: &[u8], least: u64) -> Result<(std::ops::Range<u64>, u64), TraceProblem> {
-    let fields: Option<Vec<u64>> =
-        line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).map(whole).collect();
+    let fields: Option<Vec<u64>> = line
+        .split(u8::is_ascii_whitespace)
+        .filter(|field| !field.is_empty())
+        .map(whole)
+        .collect();
     let Some([first, count, _, number]) = fields.as_deref() else {
-        return Err(TraceProblem::line("first block, number of blocks, flag and the request's number", line));
+        return Err(TraceProblem::line(
+            "first block, number of blocks, flag and the request's number",
+            line,
+        ));
     };
     // A concatenation of several traces begins again.
     let begins = *number == 0 && least > 1;
     if *number < least && !begins {
-        return Err(TraceProblem::RequestOrder { number: *number, previous: least - 1 });
+        return Err(TraceProblem::RequestOrder {
+            number: *number,
+            previous: least - 1,
+        });
     }
     if *count > MAX_ARC_BLOCKS {
         return Err(TraceProblem::TooManyBlocks(*count));
     }
-    let end = first.checked_add(*count).ok_or(TraceProblem::BlockNumber { first: *first, count: *count })?;
+    let end = first.checked_add(*count).ok_or(TraceProblem::BlockNumber {
+        first: *first,
+        count: *count,
+    })?;
     Ok((*first..end, *number))
 }

@@ -42,7 +42,10 @@ impl FromStr for ColumnNames {
                 _ => return Err(ColumnNamesError::Unknown(what.to_owned())),
             };
             if known.replace(column).is_some() {
-                return Err(ColumnNamesError::Twice { text: text.to_owned(), column: what.to_owned() });
+                return Err(ColumnNamesError::Twice {
+                    text: text.to_owned(),
+                    column: what.to_owned(),
+                });
             }
         }
         let object = object.ok_or_else(|| ColumnNamesError::NoId(text.to_owned()))?;
@@ -78,8 +81,12 @@ impl fmt::Display for ColumnNamesError {
                 write!(f, "`{text}` names no columns, such as time=1,id=key,size=3")
             }
             ColumnNamesError::Zero(part) => write!(f, "`{part}`: columns are counted from 1"),
-            ColumnNamesError::Unknown(column) => write!(f, "`{column}` is no column to read: time, id or size"),
-            ColumnNamesError::Twice { text, column } => write!(f, "`{text}` names the {column} twice"),
+            ColumnNamesError::Unknown(column) => {
+                write!(f, "`{column}` is no column to read: time, id or size")
+            }
+            ColumnNamesError::Twice { text, column } => {
+                write!(f, "`{text}` names the {column} twice")
+            }
             ColumnNamesError::NoId(text) => write!(f, "`{text}` does not name the id"),
         }
     }
@@ -104,24 +111,38 @@ impl ColumnPlaces {
     ///
     /// # Errors
     /// [`TraceProblem`] if one is missing.
-    pub fn find(asked: Option<&ColumnNames>, names: &[&[u8]]) -> Result<ColumnPlaces, TraceProblem> {
+    pub fn find(
+        asked: Option<&ColumnNames>,
+        names: &[&[u8]],
+    ) -> Result<ColumnPlaces, TraceProblem> {
         let line = || shown(&names.join(&b','));
         let Some(asked) = asked else {
             return match usual(names) {
-                [time @ Some(_), Some(object), size @ Some(_)] => Ok(ColumnPlaces { time, object, size }),
+                [time @ Some(_), Some(object), size @ Some(_)] => {
+                    Ok(ColumnPlaces { time, object, size })
+                }
                 _ => Err(TraceProblem::Header(line())),
             };
         };
         let find = |column: &Column| match column {
             Column::Number(number) => Ok(*number),
             Column::Name(name) => {
-                let found = names.iter().position(|field| field.eq_ignore_ascii_case(name.as_bytes()));
-                found.ok_or_else(|| TraceProblem::NoColumnCalled { column: shown(name.as_bytes()), line: line() })
+                let found = names
+                    .iter()
+                    .position(|field| field.eq_ignore_ascii_case(name.as_bytes()));
+                found.ok_or_else(|| TraceProblem::NoColumnCalled {
+                    column: shown(name.as_bytes()),
+                    line: line(),
+                })
             }
         };
         let time = asked.time.as_ref().map(find).transpose()?;
         let size = asked.size.as_ref().map(find).transpose()?;
-        Ok(ColumnPlaces { time, object: find(&asked.object)?, size })
+        Ok(ColumnPlaces {
+            time,
+            object: find(&asked.object)?,
+            size,
+        })
     }
 }
 
@@ -143,6 +164,10 @@ impl ColumnNames {
     /// Returns true if a column is given by its name.
     pub(super) fn has_name(&self) -> bool {
         let is_name = |column: &Column| matches!(column, Column::Name(_));
-        [&self.time, &self.size].into_iter().flatten().chain([&self.object]).any(is_name)
+        [&self.time, &self.size]
+            .into_iter()
+            .flatten()
+            .chain([&self.object])
+            .any(is_name)
     }
 }

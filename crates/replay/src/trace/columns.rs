@@ -45,14 +45,20 @@ enum Separator {
 
 impl Columns {
     pub fn new(lines: Lines, names: Option<ColumnNames>) -> Self {
-        Columns { lines, names, layout: None }
+        Columns {
+            lines,
+            names,
+            layout: None,
+        }
     }
 }
 
 impl Requests for Columns {
     fn next(&mut self) -> Result<Option<Access>, ReadError> {
         loop {
-            let Some(line) = self.lines.next_line()? else { return Ok(None) };
+            let Some(line) = self.lines.next_line()? else {
+                return Ok(None);
+            };
             let layout = match self.layout {
                 Some(layout) => layout,
                 None => {
@@ -68,7 +74,10 @@ impl Requests for Columns {
                     layout
                 }
             };
-            return layout.access(line).map(Some).map_err(|problem| self.lines.error(problem));
+            return layout
+                .access(line)
+                .map(Some)
+                .map_err(|problem| self.lines.error(problem));
         }
     }
 }
@@ -86,20 +95,32 @@ impl Layout {
             names.push(name);
             true
         });
-        let by_order = ColumnPlaces { time: Some(0), object: 1, size: Some(2) };
+        let by_order = ColumnPlaces {
+            time: Some(0),
+            object: 1,
+            size: Some(2),
+        };
         match asked {
             None if has_no_names => return Ok((layout(by_order), false)),
-            None if comment.is_some() && usual(&names) == [None; 3] => return Ok((layout(by_order), true)),
+            None if comment.is_some() && usual(&names) == [None; 3] => {
+                return Ok((layout(by_order), true));
+            }
             _ => {}
         }
         let places = ColumnPlaces::find(asked, &names)?;
-        Ok((layout(places), asked.is_none_or(ColumnNames::has_name) || !has_no_names))
+        Ok((
+            layout(places),
+            asked.is_none_or(ColumnNames::has_name) || !has_no_names,
+        ))
     }
 
     fn access(&self, line: &[u8]) -> Result<Access, TraceProblem> {
         let (mut time, mut object, mut size) = (None, None, None);
         let places = self.places;
-        let last = places.object.max(places.time.unwrap_or(0)).max(places.size.unwrap_or(0));
+        let last = places
+            .object
+            .max(places.time.unwrap_or(0))
+            .max(places.size.unwrap_or(0));
         let mut column = 0;
         each_field(line, self.separator, |field| {
             if Some(column) == places.time {
@@ -114,7 +135,8 @@ impl Layout {
             column += 1;
             column <= last
         });
-        let is_short = (places.time.is_some() && time.is_none()) || (places.size.is_some() && size.is_none());
+        let is_short =
+            (places.time.is_some() && time.is_none()) || (places.size.is_some() && size.is_none());
         let (false, Some(object)) = (is_short, object) else {
             return Err(TraceProblem::line("time, object and size", line));
         };
@@ -123,7 +145,9 @@ impl Layout {
             return Err(TraceProblem::Missing("object"));
         }
         let id = id_of(object);
-        let size = size.map_or(Ok(1), |size| whole(size).ok_or_else(|| TraceProblem::field("size in bytes", size)))?;
+        let size = size.map_or(Ok(1), |size| {
+            whole(size).ok_or_else(|| TraceProblem::field("size in bytes", size))
+        })?;
         Ok(Access { id, size, now })
     }
 }
@@ -139,10 +163,15 @@ fn separator_of(line: &[u8]) -> Separator {
 fn each_field<'a>(line: &'a [u8], separator: Separator, mut take: impl FnMut(&'a [u8]) -> bool) {
     match separator {
         Separator::Byte(separator) => {
-            let _ = line.split(|byte| *byte == separator).all(|field| take(field.trim_ascii()));
+            let _ = line
+                .split(|byte| *byte == separator)
+                .all(|field| take(field.trim_ascii()));
         }
         Separator::Blanks => {
-            let _ = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).all(take);
+            let _ = line
+                .split(u8::is_ascii_whitespace)
+                .filter(|field| !field.is_empty())
+                .all(take);
         }
     }
 }
@@ -159,10 +188,18 @@ pub(super) fn seconds(text: &[u8]) -> Result<Time, TraceProblem> {
         && let (Some(seconds), Some(decimals_read)) = (whole(whole_part), whole(decimals))
     {
         let nanos = (decimals.len()..9).fold(decimals_read, |nanos, _| nanos * 10);
-        return time_of(Duration::new(seconds, 0) + Duration::from_nanos(nanos), text);
+        return time_of(
+            Duration::new(seconds, 0) + Duration::from_nanos(nanos),
+            text,
+        );
     }
-    let seconds = std::str::from_utf8(text).ok().and_then(|text| text.parse::<f64>().ok());
-    match seconds.filter(|seconds| *seconds >= 0.0).map(Duration::try_from_secs_f64) {
+    let seconds = std::str::from_utf8(text)
+        .ok()
+        .and_then(|text| text.parse::<f64>().ok());
+    match seconds
+        .filter(|seconds| *seconds >= 0.0)
+        .map(Duration::try_from_secs_f64)
+    {
         None => Err(TraceProblem::field("time in seconds", text)),
         Some(Ok(since_start)) => time_of(since_start, text),
         Some(Err(_)) => Err(TraceProblem::LateTime(shown(text))),
@@ -172,7 +209,11 @@ pub(super) fn seconds(text: &[u8]) -> Result<Time, TraceProblem> {
 /// Returns the id of an object: the number that `text` is, or the hash of the name. `07` is a name:
 /// it is not the object `7`.
 pub(super) fn id_of(text: &[u8]) -> u64 {
-    let number = if text.starts_with(b"0") && text.len() > 1 { None } else { whole(text) };
+    let number = if text.starts_with(b"0") && text.len() > 1 {
+        None
+    } else {
+        whole(text)
+    };
     number.unwrap_or_else(|| name_hash(text))
 }
 

@@ -50,10 +50,16 @@ impl Open {
 
 /// Returns true if bytes are text: they have no control characters but tabs and line ends.
 pub(super) fn is_text(start: &[u8]) -> bool {
-    start.iter().all(|byte| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..))
+    start
+        .iter()
+        .all(|byte| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..))
 }
 
 /// Returns the first line, without its end.
 pub(super) fn first_line(start: &[u8]) -> &[u8] {
-    start.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii_end()
+    start
+        .split(|byte| *byte == b'\n')
+        .next()
+        .unwrap_or_default()
+        .trim_ascii_end()
 }

@@ -115,7 +115,10 @@ pub enum TraceProblem {
 
 impl TraceError {
     pub(super) fn new(trace: &str, error: ReadError) -> Self {
-        TraceError { trace: trace.to_owned(), error }
+        TraceError {
+            trace: trace.to_owned(),
+            error,
+        }
     }
 
     /// Returns the place of the problem.
@@ -151,16 +154,25 @@ impl ReadError {
 
 impl TraceProblem {
     pub(super) fn line(expected: &'static str, found: &[u8]) -> TraceProblem {
-        TraceProblem::Line { expected, found: shown(found) }
+        TraceProblem::Line {
+            expected,
+            found: shown(found),
+        }
     }
 
     /// Returns this problem of a value, in the column with this name.
     pub fn in_column(self, column: &str) -> TraceProblem {
-        TraceProblem::Column { column: shown(column.as_bytes()), problem: Box::new(self) }
+        TraceProblem::Column {
+            column: shown(column.as_bytes()),
+            problem: Box::new(self),
+        }
     }
 
     pub(super) fn field(expected: &'static str, found: &[u8]) -> TraceProblem {
-        TraceProblem::Field { expected, found: shown(found) }
+        TraceProblem::Field {
+            expected,
+            found: shown(found),
+        }
     }
 }
 
@@ -190,7 +202,11 @@ pub(super) fn shown(text: &[u8]) -> String {
 
 impl fmt::Display for TraceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let separator = if self.place() == Place::File { ": " } else { ", " };
+        let separator = if self.place() == Place::File {
+            ": "
+        } else {
+            ", "
+        };
         write!(f, "{}{separator}{}", self.trace.escape_debug(), self.error)
     }
 }

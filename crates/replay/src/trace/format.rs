@@ -89,7 +89,9 @@ pub struct FormatRegistry {
 impl FormatRegistry {
     /// Returns the formats of this crate.
     pub fn builtin() -> FormatRegistry {
-        FormatRegistry { formats: BUILTIN.to_vec() }
+        FormatRegistry {
+            formats: BUILTIN.to_vec(),
+        }
     }
 
     /// Adds a format. Its detection comes before that of the built-in formats, and of those
@@ -98,7 +100,8 @@ impl FormatRegistry {
     /// # Errors
     /// [`FormatError`] if the name or a suffix is taken, or has other characters than it may.
     pub fn register(mut self, entry: &'static FormatEntry) -> Result<FormatRegistry, FormatError> {
-        let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        let is_letter =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         if entry.name.is_empty() || !entry.name.bytes().all(is_letter) {
             return Err(FormatError::Name(entry.name));
         }
@@ -107,9 +110,13 @@ impl FormatRegistry {
         }
         for suffix in entry.suffixes {
             let letters = suffix.strip_prefix('.').unwrap_or_default();
-            let is_plain = !letters.is_empty() && letters.bytes().all(|byte| byte == b'.' || is_letter(byte));
+            let is_plain =
+                !letters.is_empty() && letters.bytes().all(|byte| byte == b'.' || is_letter(byte));
             if !is_plain || self.iter().any(|format| format.0.suffixes.contains(suffix)) {
-                return Err(FormatError::Suffix { format: entry.name, suffix });
+                return Err(FormatError::Suffix {
+                    format: entry.name,
+                    suffix,
+                });
             }
         }
         self.formats.push(Format(entry));
@@ -135,7 +142,10 @@ impl FormatRegistry {
 
     /// Returns the format with this name.
     pub fn get(&self, name: &str) -> Option<Format> {
-        self.formats.iter().copied().find(|format| format.name() == name)
+        self.formats
+            .iter()
+            .copied()
+            .find(|format| format.name() == name)
     }
 
     /// Returns the formats, the built-in ones first.
@@ -152,28 +162,63 @@ impl FormatRegistry {
     /// names.
     fn detect(&self, name: &str, start: &[u8], has_columns: bool) -> Option<Format> {
         let name = name.to_ascii_lowercase();
-        let name = [".zst", ".xz", ".gz"].iter().find_map(|compressed| name.strip_suffix(compressed)).unwrap_or(&name);
+        let name = [".zst", ".xz", ".gz"]
+            .iter()
+            .find_map(|compressed| name.strip_suffix(compressed))
+            .unwrap_or(&name);
         let added = &self.formats[BUILTIN.len()..];
         let suits = |format: &Format| !has_columns || format.0.open.takes_columns();
         let formats = || added.iter().rev().chain(&DETECTION).copied().filter(suits);
-        let has_suffix = |format: &Format| format.0.suffixes.iter().any(|suffix| name.ends_with(suffix));
-        let start = if is_text(start) { start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(start) } else { start };
-        formats().find(has_suffix).or_else(|| formats().find(|format| (format.0.detect)(name, start)))
+        let has_suffix = |format: &Format| {
+            format
+                .0
+                .suffixes
+                .iter()
+                .any(|suffix| name.ends_with(suffix))
+        };
+        let start = if is_text(start) {
+            start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(start)
+        } else {
+            start
+        };
+        formats()
+            .find(has_suffix)
+            .or_else(|| formats().find(|format| (format.0.detect)(name, start)))
     }
 
     /// Returns the format of a file with this name. `has_columns` says that its columns have names.
-    pub(super) fn of_source(&self, name: &str, source: &mut Source, has_columns: bool) -> Result<Format, ReadError> {
-        let start = source.bytes.fill_buf().map_err(|error| ReadError::new(Place::File, error))?;
+    pub(super) fn of_source(
+        &self,
+        name: &str,
+        source: &mut Source,
+        has_columns: bool,
+    ) -> Result<Format, ReadError> {
+        let start = source
+            .bytes
+            .fill_buf()
+            .map_err(|error| ReadError::new(Place::File, error))?;
         if let Some(format) = self.detect(name, start, has_columns) {
             // A file can have any name, and any 24 bytes are a record.
-            let foreign = if format == Format::ORACLE_GENERAL { numbers::first_foreign(start) } else { None };
+            let foreign = if format == Format::ORACLE_GENERAL {
+                numbers::first_foreign(start)
+            } else {
+                None
+            };
             return foreign.map_or(Ok(format), |byte| {
-                Err(ReadError::new(Place::Byte(byte as u64), TraceProblem::NotOracleGeneral))
+                Err(ReadError::new(
+                    Place::Byte(byte as u64),
+                    TraceProblem::NotOracleGeneral,
+                ))
             });
         }
         // If the file is damaged, a format's name would not help.
         source.check()?;
-        Err(ReadError::new(Place::File, TraceProblem::UnknownFormat { known: self.names() }))
+        Err(ReadError::new(
+            Place::File,
+            TraceProblem::UnknownFormat {
+                known: self.names(),
+            },
+        ))
     }
 }
 
@@ -209,7 +254,11 @@ impl fmt::Display for FormatError {
         match self {
             FormatError::Taken(name) => write!(f, "a trace format `{name}` is registered already"),
             FormatError::Name(name) => {
-                write!(f, "trace format name `{}` needs lower-case letters, digits and `-` only", name.escape_debug())
+                write!(
+                    f,
+                    "trace format name `{}` needs lower-case letters, digits and `-` only",
+                    name.escape_debug()
+                )
             }
             FormatError::Suffix { format, suffix } => {
                 let suffix = suffix.escape_debug();
@@ -219,7 +268,11 @@ impl fmt::Display for FormatError {
                 )
             }
             FormatError::Unknown { name, known } => {
-                write!(f, "unknown trace format `{name}`, one of {}", known.join(", "))
+                write!(
+                    f,
+                    "unknown trace format `{name}`, one of {}",
+                    known.join(", ")
+                )
             }
         }
     }
@@ -232,7 +285,10 @@ impl FromStr for Format {
 
     fn from_str(text: &str) -> Result<Format, FormatError> {
         let registry = FormatRegistry::installed();
-        registry.get(text).ok_or_else(|| FormatError::Unknown { name: text.to_owned(), known: registry.names() })
+        registry.get(text).ok_or_else(|| FormatError::Unknown {
+            name: text.to_owned(),
+            known: registry.names(),
+        })
     }
 }
 
@@ -250,10 +306,16 @@ mod tests {
 
     impl Requests for Mine {
         fn next(&mut self) -> Result<Option<Access>, ReadError> {
-            let Some(line) = self.0.next_line()? else { return Ok(None) };
+            let Some(line) = self.0.next_line()? else {
+                return Ok(None);
+            };
             let id = line.strip_prefix(b"mine ").and_then(whole);
             let id = id.ok_or_else(|| self.0.error("not mine"))?;
-            Ok(Some(Access { id, size: 10, now: Time::ZERO }))
+            Ok(Some(Access {
+                id,
+                size: 10,
+                now: Time::ZERO,
+            }))
         }
     }
 
@@ -277,25 +339,51 @@ mod tests {
             ("t", b"{", "json-lines"),
             ("t", b"\xef\xbb\xbf{\"id\": 1}", "json-lines"),
         ] {
-            assert_eq!(registry.detect(name, start, false).map(Format::name), Some(expected), "{name}");
+            assert_eq!(
+                registry.detect(name, start, false).map(Format::name),
+                Some(expected),
+                "{name}"
+            );
         }
         assert_eq!(registry.detect("t", b"\0", false), None);
     }
 
     #[test]
     fn a_trace_of_a_registered_format_is_misread() {
-        let mine = FormatRegistry::builtin().register(&MINE).unwrap().get("mine").unwrap();
-        let trace = Trace::read(&b"mine 1\nmine 2\n\nmine 1\nmine 3\nmine 1\n"[..], "t", Some(mine)).unwrap();
+        let mine = FormatRegistry::builtin()
+            .register(&MINE)
+            .unwrap()
+            .get("mine")
+            .unwrap();
+        let trace = Trace::read(
+            &b"mine 1\nmine 2\n\nmine 1\nmine 3\nmine 1\n"[..],
+            "t",
+            Some(mine),
+        )
+        .unwrap();
         assert_eq!(trace.format(), mine);
         let accesses: Vec<Access> = trace.map(Result::unwrap).collect();
-        let row = replay("t", accesses, &"lru".parse().unwrap(), ByteSize::from_bytes(20), 1).unwrap();
+        let row = replay(
+            "t",
+            accesses,
+            &"lru".parse().unwrap(),
+            ByteSize::from_bytes(20),
+            1,
+        )
+        .unwrap();
         assert_eq!((row.requests, row.hits), (5, 2));
 
         let mut trace = Trace::read(&b"mine 1\n\nyours 2\nmine 3\n"[..], "t", Some(mine)).unwrap();
         let mut accesses = Vec::new();
         let error = trace.read_many(&mut accesses, 9).unwrap_err();
-        assert_eq!((error.to_string(), accesses.len()), ("t, line 3: not mine".to_owned(), 1));
-        assert!(matches!((error.place(), error.problem()), (Place::Line(3), TraceProblem::Other(_))));
+        assert_eq!(
+            (error.to_string(), accesses.len()),
+            ("t, line 3: not mine".to_owned(), 1)
+        );
+        assert!(matches!(
+            (error.place(), error.problem()),
+            (Place::Line(3), TraceProblem::Other(_))
+        ));
         assert!(trace.next().is_none());
     }
 
@@ -303,22 +391,53 @@ mod tests {
     fn a_suffix_that_chooses_another_format() {
         for suffix in [".lis", ".mine", "new", ".NEW", ".", ""] {
             let suffixes: &'static [&'static str] = Box::leak(Box::new([suffix]));
-            let entry: &'static FormatEntry = Box::leak(Box::new(FormatEntry { name: "new", suffixes, ..MINE }));
+            let entry: &'static FormatEntry = Box::leak(Box::new(FormatEntry {
+                name: "new",
+                suffixes,
+                ..MINE
+            }));
             let registry = FormatRegistry::builtin().register(&MINE).unwrap();
-            assert_eq!(registry.register(entry).unwrap_err(), FormatError::Suffix { format: "new", suffix });
+            assert_eq!(
+                registry.register(entry).unwrap_err(),
+                FormatError::Suffix {
+                    format: "new",
+                    suffix
+                }
+            );
         }
     }
 
     #[test]
     fn two_formats_of_one_name() {
         let registry = FormatRegistry::builtin().register(&MINE).unwrap();
-        assert_eq!(registry.register(&MINE).unwrap_err(), FormatError::Taken("mine"));
+        assert_eq!(
+            registry.register(&MINE).unwrap_err(),
+            FormatError::Taken("mine")
+        );
         for name in ["", "My", "a b"] {
             let entry: &'static FormatEntry = Box::leak(Box::new(FormatEntry { name, ..MINE }));
-            assert_eq!(FormatRegistry::builtin().register(entry).unwrap_err(), FormatError::Name(name));
+            assert_eq!(
+                FormatRegistry::builtin().register(entry).unwrap_err(),
+                FormatError::Name(name)
+            );
         }
         let names: Vec<_> = FormatRegistry::builtin().iter().map(Format::name).collect();
-        assert_eq!(names, ["columns", "json-lines", "web-log", "arc", "oracle-general", "twitter", "numbers"]);
-        assert!(FormatRegistry::builtin().iter().all(|format| !format.entry().summary.is_empty()));
+        assert_eq!(
+            names,
+            [
+                "columns",
+                "json-lines",
+                "web-log",
+                "arc",
+                "oracle-general",
+                "twitter",
+                "numbers"
+            ]
+        );
+        assert!(
+            FormatRegistry::builtin()
+                .iter()
+                .all(|format| !format.entry().summary.is_empty())
+        );
     }
 }

@@ -79,13 +79,13 @@ pub(super) fn read(line: &[u8]) -> Result<LogLine, TraceProblem> {
         return Err(expected());
     }
     let members: Members<'_> = serde_json::from_slice(line).map_err(|_| expected())?;
-    let (Some(status), Some(sent)) = (members.status.whole(), members.body_bytes_sent.whole()) else {
+    let (Some(status), Some(sent)) = (members.status.whole(), members.body_bytes_sent.whole())
+    else {
         return Err(expected());
     };
     let since_1970 = match (&members.time_iso8601, &members.msec) {
-        (Some(text), _) => {
-            iso_time(text.as_bytes()).ok_or_else(|| TraceProblem::field("log's time", text.as_bytes()))?
-        }
+        (Some(text), _) => iso_time(text.as_bytes())
+            .ok_or_else(|| TraceProblem::field("log's time", text.as_bytes()))?,
         (None, Some(seconds)) => seconds.seconds().ok_or_else(expected)?,
         (None, None) => return Err(expected()),
     };
@@ -96,7 +96,12 @@ pub(super) fn read(line: &[u8]) -> Result<LogLine, TraceProblem> {
         (None, None) => return Err(expected()),
     };
     let id = name_hash(&[host.as_bytes(), target.as_bytes()].concat());
-    Ok(LogLine { now, id, status, sent })
+    Ok(LogLine {
+        now,
+        id,
+        status,
+        sent,
+    })
 }
 
 /// Reads `2026-11-24T18:44:26.123Z`, or with an offset such as `+01:00`, as the time since 1970.
@@ -108,7 +113,8 @@ pub(super) fn iso_time(text: &[u8]) -> Option<Duration> {
         let read = [parts.next()??, parts.next()??, parts.next()??];
         parts.next().is_none().then_some(read)
     };
-    let ([year, month, day], [hour, minute, second]) = (numbers(date, b'-')?, numbers(clock, b':')?);
+    let ([year, month, day], [hour, minute, second]) =
+        (numbers(date, b'-')?, numbers(clock, b':')?);
     let is_time = (1970..=9999).contains(&year)
         && (1..=12).contains(&month)
         && (1..=31).contains(&day)
@@ -125,7 +131,9 @@ pub(super) fn iso_time(text: &[u8]) -> Option<Duration> {
     let nanos = fraction
         .iter()
         .take(9)
-        .fold((0, 1_000_000_000), |(sum, unit), digit| (sum + u64::from(digit - b'0') * (unit / 10), unit / 10));
+        .fold((0, 1_000_000_000), |(sum, unit), digit| {
+            (sum + u64::from(digit - b'0') * (unit / 10), unit / 10)
+        });
     let month = usize::try_from(month - 1).ok()?;
     let local = days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second;
     let seconds = match zone {
@@ -133,8 +141,13 @@ pub(super) fn iso_time(text: &[u8]) -> Option<Duration> {
         [sign @ (b'+' | b'-'), offset @ ..] => {
             let (hours, minutes) = offset.split_at_checked(2)?;
             let minutes = minutes.strip_prefix(b":").unwrap_or(minutes);
-            let offset = whole(hours)? * 3600 + whole(minutes).filter(|minutes| *minutes < 60)? * 60;
-            if *sign == b'+' { local.checked_sub(offset)? } else { local + offset }
+            let offset =
+                whole(hours)? * 3600 + whole(minutes).filter(|minutes| *minutes < 60)? * 60;
+            if *sign == b'+' {
+                local.checked_sub(offset)?
+            } else {
+                local + offset
+            }
         }
         _ => return None,
     };
@@ -152,7 +165,10 @@ mod tests {
             "headers":{"User-Agent":["curl/7.82.0"]}},"bytes_read":0,"user_id":"","duration":0.0009,"size":10900,
             "status":200,"resp_headers":{"Server":["Caddy"]}}"#;
         let read = read(line).unwrap();
-        assert_eq!((read.status, read.sent, read.id), (200, 10_900, name_hash(b"localhost/a?b")));
+        assert_eq!(
+            (read.status, read.sent, read.id),
+            (200, 10_900, name_hash(b"localhost/a?b"))
+        );
         assert_eq!(read.now.nanos() / 1_000_000, 1_646_861_401_524);
         // Caddy also logs lines that describe no request.
         assert!(super::read(br#"{"level":"info","ts":1646861401.5,"msg":"serving"}"#).is_err());
@@ -162,9 +178,18 @@ mod tests {
     fn a_time_is_another_one() {
         for (text, expected) in [
             ("1970-01-01T00:00:00Z", Some(Duration::ZERO)),
-            ("2026-11-24T18:44:26.123Z", Some(Duration::from_millis(1_795_545_866_123))),
-            ("2026-11-24T19:44:26+01:00", Some(Duration::from_secs(1_795_545_866))),
-            ("2026-11-24T16:44:26.5-0200", Some(Duration::from_millis(1_795_545_866_500))),
+            (
+                "2026-11-24T18:44:26.123Z",
+                Some(Duration::from_millis(1_795_545_866_123)),
+            ),
+            (
+                "2026-11-24T19:44:26+01:00",
+                Some(Duration::from_secs(1_795_545_866)),
+            ),
+            (
+                "2026-11-24T16:44:26.5-0200",
+                Some(Duration::from_millis(1_795_545_866_500)),
+            ),
             ("1970-01-01T00:00:00+01:00", None),
             ("2026-13-24T18:44:26Z", None),
             ("2026-11-24T18:44:26", None),

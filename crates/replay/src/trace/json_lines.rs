@@ -23,13 +23,22 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     suffixes: &[],
     // A web server's log may have the name too.
     detect: |name, start| {
-        is_text(start) && (has_suffix(name) || first_line(start).trim_ascii_start().starts_with(b"{"))
+        is_text(start)
+            && (has_suffix(name) || first_line(start).trim_ascii_start().starts_with(b"{"))
     },
-    open: Open::Columns(|bytes, asked| Box::new(JsonLines { lines: Lines::new(bytes), asked, names: None })),
+    open: Open::Columns(|bytes, asked| {
+        Box::new(JsonLines {
+            lines: Lines::new(bytes),
+            asked,
+            names: None,
+        })
+    }),
 };
 
 fn has_suffix(name: &str) -> bool {
-    [".jsonl", ".ndjson"].iter().any(|suffix| name.ends_with(suffix))
+    [".jsonl", ".ndjson"]
+        .iter()
+        .any(|suffix| name.ends_with(suffix))
 }
 
 struct JsonLines {
@@ -49,12 +58,17 @@ struct Names {
 
 impl Requests for JsonLines {
     fn next(&mut self) -> Result<Option<Access>, ReadError> {
-        let Some(line) = self.lines.next_line()? else { return Ok(None) };
+        let Some(line) = self.lines.next_line()? else {
+            return Ok(None);
+        };
         let names = match &self.names {
             Some(names) => Ok(names),
             None => Names::of(line, self.asked.as_ref()).map(|names| &*self.names.insert(names)),
         };
-        names.and_then(|names| names.access(line)).map(Some).map_err(|problem| self.lines.error(problem))
+        names
+            .and_then(|names| names.access(line))
+            .map(Some)
+            .map_err(|problem| self.lines.error(problem))
     }
 }
 
@@ -66,7 +80,10 @@ impl Names {
         let bytes: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
         let places = ColumnPlaces::find(asked, &bytes)?;
         let name = |place: usize| {
-            let missing = || TraceProblem::NoColumnCalled { column: (place + 1).to_string(), line: shown(line) };
+            let missing = || TraceProblem::NoColumnCalled {
+                column: (place + 1).to_string(),
+                line: shown(line),
+            };
             names.get(place).cloned().ok_or_else(missing)
         };
         Ok(Names {
@@ -95,7 +112,11 @@ impl Names {
             Some(name) => read(line, name, size, bytes)?,
             None => 1,
         };
-        Ok(Access { now, id: read(line, &self.object, object, id)?, size })
+        Ok(Access {
+            now,
+            id: read(line, &self.object, object, id)?,
+            size,
+        })
     }
 }
 
@@ -106,9 +127,13 @@ fn read<T>(
     value: Option<&RawValue>,
     read: impl Fn(&[u8]) -> Result<T, TraceProblem>,
 ) -> Result<T, TraceProblem> {
-    let missing = || TraceProblem::NoColumnCalled { column: name.to_owned(), line: shown(line) };
+    let missing = || TraceProblem::NoColumnCalled {
+        column: name.to_owned(),
+        line: shown(line),
+    };
     let text = text(value.ok_or_else(missing)?);
-    text.and_then(|text| read(text.as_bytes())).map_err(|problem| problem.in_column(name))
+    text.and_then(|text| read(text.as_bytes()))
+        .map_err(|problem| problem.in_column(name))
 }
 
 fn id(text: &[u8]) -> Result<u64, TraceProblem> {
@@ -136,7 +161,8 @@ fn text(value: &RawValue) -> Result<Cow<'_, str>, TraceProblem> {
     let raw = value.get();
     match raw.as_bytes().first() {
         Some(b'"') => {
-            let Text(text) = serde_json::from_str(raw).map_err(|_| TraceProblem::field("text", raw.as_bytes()))?;
+            let Text(text) = serde_json::from_str(raw)
+                .map_err(|_| TraceProblem::field("text", raw.as_bytes()))?;
             Ok(text)
         }
         Some(b'-' | b'0'..=b'9') => Ok(Cow::Borrowed(raw)),
@@ -148,9 +174,14 @@ fn text(value: &RawValue) -> Result<Cow<'_, str>, TraceProblem> {
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// Calls `take` with the name and the value of each member.
-fn each_member<'a>(line: &'a [u8], take: impl FnMut(Cow<'a, str>, &'a RawValue)) -> Result<(), TraceProblem> {
+fn each_member<'a>(
+    line: &'a [u8],
+    take: impl FnMut(Cow<'a, str>, &'a RawValue),
+) -> Result<(), TraceProblem> {
     let mut deserializer = serde_json::Deserializer::from_slice(line);
-    let read = EachMember(take).deserialize(&mut deserializer).and_then(|()| deserializer.end());
+    let read = EachMember(take)
+        .deserialize(&mut deserializer)
+        .and_then(|()| deserializer.end());
     read.map_err(|_| TraceProblem::line("a JSON object", line))
 }
 

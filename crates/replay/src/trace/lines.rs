@@ -19,14 +19,20 @@ pub struct Lines {
 
 impl fmt::Debug for Lines {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lines").field("number", &self.number).finish_non_exhaustive()
+        f.debug_struct("Lines")
+            .field("number", &self.number)
+            .finish_non_exhaustive()
     }
 }
 
 impl Lines {
     /// Returns a reader of lines.
     pub fn new(source: Box<dyn BufRead + Send>) -> Self {
-        Lines { source, line: Vec::new(), number: 0 }
+        Lines {
+            source,
+            line: Vec::new(),
+            number: 0,
+        }
     }
 
     /// Reads the next line that is not blank, and returns it without its end; `None` at the end of
@@ -46,7 +52,9 @@ impl Lines {
             match read {
                 Err(error) => return Err(self.error(TraceProblem::Io(error))),
                 Ok(0) => return Ok(None),
-                Ok(_) if self.line.len() > MAX_LINE_BYTES => return Err(self.error(TraceProblem::LongLine)),
+                Ok(_) if self.line.len() > MAX_LINE_BYTES => {
+                    return Err(self.error(TraceProblem::LongLine));
+                }
                 Ok(_) if self.line.trim_ascii().is_empty() => {}
                 Ok(_) => return Ok(Some(self.line.trim_ascii_end())),
             }
@@ -85,11 +93,15 @@ pub(super) fn whole_seconds(text: &[u8]) -> Result<Time, TraceProblem> {
 /// Returns the time that is `seconds` after the trace's start; `text` says so in the trace.
 pub(super) fn time_of_seconds(seconds: u64, text: &[u8]) -> Result<Time, TraceProblem> {
     let nanos = seconds.checked_mul(1_000_000_000);
-    nanos.map(Time::from_nanos).ok_or_else(|| TraceProblem::LateTime(shown(text)))
+    nanos
+        .map(Time::from_nanos)
+        .ok_or_else(|| TraceProblem::LateTime(shown(text)))
 }
 
 /// Returns the time that is `since_start` after the trace's start; `text` says so in the trace.
 pub(super) fn time_of(since_start: Duration, text: &[u8]) -> Result<Time, TraceProblem> {
     let nanos = u64::try_from(since_start.as_nanos());
-    nanos.map(Time::from_nanos).map_err(|_| TraceProblem::LateTime(shown(text)))
+    nanos
+        .map(Time::from_nanos)
+        .map_err(|_| TraceProblem::LateTime(shown(text)))
 }

@@ -7,8 +7,9 @@ use super::error::TraceProblem;
 use super::lines::whole;
 use larder_units::Time;
 
-const MONTHS: [&[u8]; 12] =
-    [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
+const MONTHS: [&[u8]; 12] = [
+    b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
+];
 
 /// The request of a line.
 pub(super) struct LogLine {
@@ -33,18 +34,33 @@ impl LogLine {
         // A URL may have a quote, so the request ends at the first quote before status and bytes.
         let (request, answer) = request_and_answer(rest).ok_or_else(expected)?;
         let now = seconds(time).ok_or_else(|| TraceProblem::field("log's time", time))?;
-        let mut words = request.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
-        let url = words.next().map(|method| words.next().unwrap_or(method)).unwrap_or_default();
+        let mut words = request
+            .split(|byte| *byte == b' ')
+            .filter(|word| !word.is_empty());
+        let url = words
+            .next()
+            .map(|method| words.next().unwrap_or(method))
+            .unwrap_or_default();
         let (status, sent) = answer;
-        Ok(LogLine { now: Time::from_secs(now), id: name_hash(url), status, sent })
+        Ok(LogLine {
+            now: Time::from_secs(now),
+            id: name_hash(url),
+            status,
+            sent,
+        })
     }
 }
 
 fn request_and_answer(rest: &[u8]) -> Option<(&[u8], (u64, u64))> {
     let quotes = rest.iter().enumerate().filter(|(_, byte)| **byte == b'"');
     quotes.map(|(at, _)| at).find_map(|at| {
-        let mut fields = rest[at + 1..].strip_prefix(b" ")?.split(|byte| *byte == b' ');
-        let status = fields.next().filter(|status| status.len() == 3).and_then(whole)?;
+        let mut fields = rest[at + 1..]
+            .strip_prefix(b" ")?
+            .split(|byte| *byte == b' ');
+        let status = fields
+            .next()
+            .filter(|status| status.len() == 3)
+            .and_then(whole)?;
         let sent = match fields.next()?.trim_ascii() {
             b"-" => 0,
             sent => whole(sent)?,
@@ -64,7 +80,11 @@ fn seconds(text: &[u8]) -> Option<u64> {
     let (hour, minute, second) = (time.next()??, time.next()??, time.next()??);
     let (sign, offset) = zone.split_first()?;
     let offset = whole(offset).filter(|offset| offset % 100 < 60 && *offset < 2400)?;
-    let is_time = (1..=31).contains(&day) && (1970..=9999).contains(&year) && hour < 24 && minute < 60 && second <= 60;
+    let is_time = (1..=31).contains(&day)
+        && (1970..=9999).contains(&year)
+        && hour < 24
+        && minute < 60
+        && second <= 60;
     if !is_time {
         return None;
     }
@@ -82,11 +102,17 @@ pub(super) fn days(year: u64, month: usize, day: u64) -> u64 {
     let before: [u64; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
     let is_leap = year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
     let leaps = |year: u64| year / 4 - year / 100 + year / 400;
-    (year - 1970) * 365 + leaps(year - 1) - leaps(1969) + before[month] + u64::from(is_leap && month > 1) + day - 1
+    (year - 1970) * 365 + leaps(year - 1) - leaps(1969)
+        + before[month]
+        + u64::from(is_leap && month > 1)
+        + day
+        - 1
 }
 
 fn split_at<'a>(text: &'a [u8], separator: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
-    let at = text.windows(separator.len()).position(|window| window == separator)?;
+    let at = text
+        .windows(separator.len())
+        .position(|window| window == separator)?;
     Some((&text[..at], &text[at + separator.len()..]))
 }
 

@@ -90,7 +90,11 @@ impl Trace {
         Trace::open_file(path, format, None).map(|(trace, _)| trace)
     }
 
-    fn open_as(path: &Path, format: Option<Format>, names: Option<ColumnNames>) -> Result<Trace, TraceError> {
+    fn open_as(
+        path: &Path,
+        format: Option<Format>,
+        names: Option<ColumnNames>,
+    ) -> Result<Trace, TraceError> {
         let (trace, read) = Trace::open_file(path, format, names)?;
         // A pipe cannot be read twice.
         if trace.format != Format::WEB_LOG || trace.position.is_none() {
@@ -99,7 +103,9 @@ impl Trace {
         let failed = |error| TraceError::new(&trace.name, error);
         let lines = || {
             let bytes = Trace::counted(path, &trace.name, &read)?;
-            source::open(bytes).map(|source| Lines::new(source.bytes)).map_err(failed)
+            source::open(bytes)
+                .map(|source| Lines::new(source.bytes))
+                .map_err(failed)
         };
         let sizes = WebLog::new(lines()?, Sizes::default()).sizes();
         read.store(0, Relaxed);
@@ -115,21 +121,43 @@ impl Trace {
     ) -> Result<(Trace, Arc<AtomicU64>), TraceError> {
         let name = path.to_string_lossy().into_owned();
         let read = Arc::new(AtomicU64::new(0));
-        let mut trace = Trace::read_as(Trace::counted(path, &name, &read)?, &name, format, names, Some(path))?;
-        trace.position = path.metadata().ok().filter(|file| file.is_file()).map(|file| (read.clone(), file.len()));
+        let mut trace = Trace::read_as(
+            Trace::counted(path, &name, &read)?,
+            &name,
+            format,
+            names,
+            Some(path),
+        )?;
+        trace.position = path
+            .metadata()
+            .ok()
+            .filter(|file| file.is_file())
+            .map(|file| (read.clone(), file.len()));
         Ok((trace, read))
     }
 
-    fn counted(path: &Path, name: &str, read: &Arc<AtomicU64>) -> Result<Counted<File>, TraceError> {
-        let file = File::open(path).map_err(|error| TraceError::new(name, ReadError::new(Place::File, error)))?;
-        Ok(Counted { bytes: file, read: read.clone() })
+    fn counted(
+        path: &Path,
+        name: &str,
+        read: &Arc<AtomicU64>,
+    ) -> Result<Counted<File>, TraceError> {
+        let file = File::open(path)
+            .map_err(|error| TraceError::new(name, ReadError::new(Place::File, error)))?;
+        Ok(Counted {
+            bytes: file,
+            read: read.clone(),
+        })
     }
 
     /// Reads the trace called `name` from `bytes`; see [`Trace::open`].
     ///
     /// # Errors
     /// [`TraceError`] if the bytes cannot be read, or no format recognises them.
-    pub fn read(bytes: impl Read + Send + 'static, name: &str, format: Option<Format>) -> Result<Trace, TraceError> {
+    pub fn read(
+        bytes: impl Read + Send + 'static,
+        name: &str,
+        format: Option<Format>,
+    ) -> Result<Trace, TraceError> {
         Trace::read_as(bytes, name, format, None, None)
     }
 
@@ -155,16 +183,23 @@ impl Trace {
         let failed = |error| TraceError::new(name, error);
         let mut source = source::open(bytes).map_err(failed)?;
         let registry = FormatRegistry::installed();
-        let format =
-            format.map_or_else(|| registry.of_source(name, &mut source, names.is_some()), Ok).map_err(failed)?;
+        let format = format
+            .map_or_else(
+                || registry.of_source(name, &mut source, names.is_some()),
+                Ok,
+            )
+            .map_err(failed)?;
         let requests = match format.entry().open {
             Open::Bytes(open) => open(source.bytes),
             Open::Columns(open) => open(source.bytes, names),
             Open::File(open) => {
                 let path = path.filter(|path| path.is_file() && !source.is_compressed);
-                let not_seekable = TraceProblem::NotSeekable { format: format.name() };
+                let not_seekable = TraceProblem::NotSeekable {
+                    format: format.name(),
+                };
                 let path = path.ok_or_else(|| failed(ReadError::new(Place::File, not_seekable)))?;
-                let file = File::open(path).map_err(|error| failed(ReadError::new(Place::File, error)))?;
+                let file =
+                    File::open(path).map_err(|error| failed(ReadError::new(Place::File, error)))?;
                 open(file, names).map_err(failed)?
             }
         };

@@ -46,7 +46,9 @@ impl OracleGeneral {
 fn is_oracle_general(start: &[u8]) -> bool {
     let mut latest = 0;
     let mut is_late = |record: &[u8]| {
-        let time = record.first_chunk().map_or(0, |time| u32::from_le_bytes(*time));
+        let time = record
+            .first_chunk()
+            .map_or(0, |time| u32::from_le_bytes(*time));
         time < std::mem::replace(&mut latest, time)
     };
     start.len() >= 24 && first_foreign(start).is_none() && !start.chunks_exact(24).any(&mut is_late)
@@ -55,11 +57,16 @@ fn is_oracle_general(start: &[u8]) -> bool {
 /// Returns the offset of the first record whose next access is neither none nor a request's number.
 pub(super) fn first_foreign(start: &[u8]) -> Option<usize> {
     let is_foreign = |record: &[u8]| {
-        let next = record.last_chunk().map_or(0, |next| i64::from_le_bytes(*next));
+        let next = record
+            .last_chunk()
+            .map_or(0, |next| i64::from_le_bytes(*next));
         // 2^40 requests are more than any trace has; some files write the largest number for none.
         next != -1 && next != i64::MAX && !(1..1 << 40).contains(&next)
     };
-    start.chunks_exact(24).position(is_foreign).map(|record| record * 24)
+    start
+        .chunks_exact(24)
+        .position(is_foreign)
+        .map(|record| record * 24)
 }
 
 impl Requests for OracleGeneral {
@@ -74,7 +81,25 @@ impl Requests for OracleGeneral {
 
 #[inline]
 fn oracle_general(record: &[u8; 24]) -> Access {
-    let [t0, t1, t2, t3, i0, i1, i2, i3, i4, i5, i6, i7, s0, s1, s2, s3, ..] = *record;
+    let [
+        t0,
+        t1,
+        t2,
+        t3,
+        i0,
+        i1,
+        i2,
+        i3,
+        i4,
+        i5,
+        i6,
+        i7,
+        s0,
+        s1,
+        s2,
+        s3,
+        ..,
+    ] = *record;
     Access {
         id: u64::from_le_bytes([i0, i1, i2, i3, i4, i5, i6, i7]),
         size: u64::from(u32::from_le_bytes([s0, s1, s2, s3])),
@@ -90,8 +115,14 @@ impl Numbers {
 
 impl Requests for Numbers {
     fn next(&mut self) -> Result<Option<Access>, ReadError> {
-        let Some(record) = self.0.next()? else { return Ok(None) };
-        Ok(Some(Access { id: u64::from(u32::from_be_bytes(record)), size: 1, now: Time::ZERO }))
+        let Some(record) = self.0.next()? else {
+            return Ok(None);
+        };
+        Ok(Some(Access {
+            id: u64::from(u32::from_be_bytes(record)),
+            size: 1,
+            now: Time::ZERO,
+        }))
     }
 }
 
@@ -108,7 +139,12 @@ struct Records<const N: usize> {
 
 impl<const N: usize> Records<N> {
     fn new(source: Box<dyn BufRead + Send>) -> Self {
-        Records { source, buffer: vec![0; RECORDS_BUFFER_BYTES], unread: 0..0, at: 0 }
+        Records {
+            source,
+            buffer: vec![0; RECORDS_BUFFER_BYTES],
+            unread: 0..0,
+            at: 0,
+        }
     }
 
     #[inline]

@@ -25,19 +25,32 @@ pub(super) fn open(bytes: impl Read + Send + 'static) -> Result<Source, ReadErro
     let (start, bytes) = start_of(bytes).map_err(|(_, error)| failed(error))?;
     let (compression, bytes): (_, Box<dyn Read + Send>) = if start.starts_with(&ZSTD) {
         let mut decoder = zstd::Decoder::with_buffer(bytes).map_err(failed)?;
-        decoder.window_log_max(MAX_ZSTD_WINDOW_LOG).map_err(failed)?;
+        decoder
+            .window_log_max(MAX_ZSTD_WINDOW_LOG)
+            .map_err(failed)?;
         ("zstd", Box::new(decoder))
     } else if start.starts_with(&XZ) {
-        let stream = Stream::new_stream_decoder(MAX_XZ_MEMORY, CONCATENATED).map_err(|error| failed(error.into()))?;
-        ("xz", Box::new(liblzma::bufread::XzDecoder::new_stream(bytes, stream)))
+        let stream = Stream::new_stream_decoder(MAX_XZ_MEMORY, CONCATENATED)
+            .map_err(|error| failed(error.into()))?;
+        (
+            "xz",
+            Box::new(liblzma::bufread::XzDecoder::new_stream(bytes, stream)),
+        )
     } else if start.starts_with(&GZIP) {
         ("gzip", Box::new(MultiGzDecoder::new(bytes)))
     } else {
-        return Ok(Source { bytes: Box::new(bytes), is_compressed: false });
+        return Ok(Source {
+            bytes: Box::new(bytes),
+            is_compressed: false,
+        });
     };
     let decompressed = start_of(Decompressed { bytes, compression });
-    let (_, bytes) = decompressed.map_err(|(read, error)| ReadError::new(Place::Byte(read), error))?;
-    Ok(Source { bytes: Box::new(bytes), is_compressed: true })
+    let (_, bytes) =
+        decompressed.map_err(|(read, error)| ReadError::new(Place::Byte(read), error))?;
+    Ok(Source {
+        bytes: Box::new(bytes),
+        is_compressed: true,
+    })
 }
 
 impl Source {
@@ -82,9 +95,14 @@ impl<R: Read> Read for Decompressed<R> {
 
 /// Returns the first bytes, and a reader that returns them again. An error comes with the number of
 /// bytes before it.
-fn start_of(mut bytes: impl Read + Send) -> Result<(Vec<u8>, impl BufRead + Send), (u64, io::Error)> {
+fn start_of(
+    mut bytes: impl Read + Send,
+) -> Result<(Vec<u8>, impl BufRead + Send), (u64, io::Error)> {
     let mut start = Vec::with_capacity(SNIFFED_BYTES);
-    let read = bytes.by_ref().take(SNIFFED_BYTES as u64).read_to_end(&mut start);
+    let read = bytes
+        .by_ref()
+        .take(SNIFFED_BYTES as u64)
+        .read_to_end(&mut start);
     read.map_err(|error| (start.len() as u64, error))?;
     let again = Cursor::new(start.clone()).chain(BufReader::with_capacity(64 << 10, bytes));
     Ok((start, again))

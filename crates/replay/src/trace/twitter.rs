@@ -29,7 +29,12 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     summary: "Twitter's cache traces: time, key, key size, value size, client, operation, time to live",
     suffixes: &[],
     detect: |_, start| is_text(start) && Twitter::is_line(first_line(start)),
-    open: Open::Bytes(|bytes| Box::new(Twitter { lines: Lines::new(bytes), values: HashMap::default() })),
+    open: Open::Bytes(|bytes| {
+        Box::new(Twitter {
+            lines: Lines::new(bytes),
+            values: HashMap::default(),
+        })
+    }),
 };
 
 struct Twitter {
@@ -42,8 +47,11 @@ impl Twitter {
     /// Returns true if a line is of this format.
     fn is_line(line: &[u8]) -> bool {
         let operation = line.split(|byte| *byte == b',').nth(OPERATION);
-        let is_word = operation.is_some_and(|op| !op.is_empty() && op.iter().all(u8::is_ascii_alphabetic));
-        is_word && line.iter().filter(|byte| **byte == b',').count() == FIELDS - 1 && line[0].is_ascii_digit()
+        let is_word =
+            operation.is_some_and(|op| !op.is_empty() && op.iter().all(u8::is_ascii_alphabetic));
+        is_word
+            && line.iter().filter(|byte| **byte == b',').count() == FIELDS - 1
+            && line[0].is_ascii_digit()
     }
 
     /// Returns the value's size, as stated now or before.
@@ -61,14 +69,26 @@ impl Twitter {
 impl Requests for Twitter {
     fn next(&mut self) -> Result<Option<Access>, ReadError> {
         loop {
-            let Some(line) = self.lines.next_line()? else { return Ok(None) };
-            let Operation { now, id, key, value, is_request } = match Operation::of(line) {
+            let Some(line) = self.lines.next_line()? else {
+                return Ok(None);
+            };
+            let Operation {
+                now,
+                id,
+                key,
+                value,
+                is_request,
+            } = match Operation::of(line) {
                 Ok(operation) => operation,
                 Err(problem) => return Err(self.lines.error(problem)),
             };
             let value = self.value(id, value);
             if is_request {
-                return Ok(Some(Access { id, size: key.saturating_add(value), now }));
+                return Ok(Some(Access {
+                    id,
+                    size: key.saturating_add(value),
+                    now,
+                }));
             }
         }
     }
@@ -87,9 +107,15 @@ struct Operation {
 impl Operation {
     fn of(line: &[u8]) -> Result<Operation, TraceProblem> {
         let mut fields = line.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-        let mut field = || fields.next().ok_or_else(|| TraceProblem::line("7 fields", line));
-        let (time, name, key, value, _client, operation) = (field()?, field()?, field()?, field()?, field()?, field()?);
-        let size = |text: &[u8]| whole(text).ok_or_else(|| TraceProblem::field("size in bytes", text));
+        let mut field = || {
+            fields
+                .next()
+                .ok_or_else(|| TraceProblem::line("7 fields", line))
+        };
+        let (time, name, key, value, _client, operation) =
+            (field()?, field()?, field()?, field()?, field()?, field()?);
+        let size =
+            |text: &[u8]| whole(text).ok_or_else(|| TraceProblem::field("size in bytes", text));
         if name.is_empty() {
             return Err(TraceProblem::Missing("key"));
         }

@@ -69,7 +69,11 @@ struct Header {
 impl WebLog {
     /// Returns a reader that knows `sizes` from an earlier reading.
     pub fn new(lines: Lines, sizes: Sizes) -> Self {
-        WebLog { lines, shape: None, sizes }
+        WebLog {
+            lines,
+            shape: None,
+            sizes,
+        }
     }
 
     /// Reads the log to its end, or to its first error, which the next reader meets again.
@@ -94,7 +98,9 @@ impl WebLog {
 impl Requests for WebLog {
     fn next(&mut self) -> Result<Option<Access>, ReadError> {
         loop {
-            let Some(line) = self.lines.next_line()? else { return Ok(None) };
+            let Some(line) = self.lines.next_line()? else {
+                return Ok(None);
+            };
             let shape = self.shape.or_else(|| match line.first() {
                 Some(b'{') => Some(Shape::Json),
                 _ if LogLine::is_line(line) => Some(Shape::Common),
@@ -115,7 +121,11 @@ impl Requests for WebLog {
                     };
                     line.map(|line| {
                         let counts = line.status == 200 || line.status == 304;
-                        counts.then_some(Access { id: line.id, size: line.sent, now: line.now })
+                        counts.then_some(Access {
+                            id: line.id,
+                            size: line.sent,
+                            now: line.now,
+                        })
                     })
                 }
             };
@@ -137,13 +147,23 @@ impl Header {
             let found = fields(line).position(|field| field == name.as_bytes());
             found.ok_or(TraceProblem::NoColumn(name))
         };
-        Ok(Header { time: column("time")?, url: column("url")?, status: column("response")?, bytes: column("bytes")? })
+        Ok(Header {
+            time: column("time")?,
+            url: column("url")?,
+            status: column("response")?,
+            bytes: column("bytes")?,
+        })
     }
 
     /// Returns the request of a line, with the bytes sent; `None` if its status does not count.
     fn request(&self, line: &[u8]) -> Result<Option<Access>, TraceProblem> {
         let field = |column: usize, name: &'static str| {
-            fields(line).nth(column).ok_or_else(|| TraceProblem::NoField { column: name, line: shown(line) })
+            fields(line)
+                .nth(column)
+                .ok_or_else(|| TraceProblem::NoField {
+                    column: name,
+                    line: shown(line),
+                })
         };
         let status = field(self.status, "response")?;
         if !status.iter().all(u8::is_ascii_digit) || status.is_empty() {
@@ -157,7 +177,11 @@ impl Header {
             b"-" => 0,
             text => whole(text).ok_or_else(|| TraceProblem::field("size in bytes", text))?,
         };
-        Ok(Some(Access { id: name_hash(field(self.url, "url")?), size, now }))
+        Ok(Some(Access {
+            id: name_hash(field(self.url, "url")?),
+            size,
+            now,
+        }))
     }
 }
 

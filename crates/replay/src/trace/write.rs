@@ -67,7 +67,9 @@ impl FromStr for WriteFormat {
 
     fn from_str(text: &str) -> Result<WriteFormat, WriteFormatError> {
         let found = WriteFormat::NAMES.iter().find(|(name, _)| *name == text);
-        found.map(|(_, format)| *format).ok_or_else(|| WriteFormatError(text.to_owned()))
+        found
+            .map(|(_, format)| *format)
+            .ok_or_else(|| WriteFormatError(text.to_owned()))
     }
 }
 
@@ -112,8 +114,15 @@ impl fmt::Display for WriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             WriteError::Io(error) => error.fmt(f),
-            WriteError::Unfit { request, field, value } => {
-                write!(f, "request {request}: {field}, {value}, has no place in 32 bits; write text or csv instead")
+            WriteError::Unfit {
+                request,
+                field,
+                value,
+            } => {
+                write!(
+                    f,
+                    "request {request}: {field}, {value}, has no place in 32 bits; write text or csv instead"
+                )
             }
         }
     }
@@ -136,7 +145,11 @@ impl<W: Write> TraceWriter<W> {
         if format == WriteFormat::Csv {
             out.write_all(b"time,object,size\n")?;
         }
-        Ok(TraceWriter { out, format, requests: 0 })
+        Ok(TraceWriter {
+            out,
+            format,
+            requests: 0,
+        })
     }
 
     /// Writes one request.
@@ -158,8 +171,12 @@ impl<W: Write> TraceWriter<W> {
             }
             WriteFormat::Text => self.line(access, ["", " ", " ", ""])?,
             WriteFormat::Csv => self.line(access, ["", ",", ",", ""])?,
-            WriteFormat::JsonLines => self.line(access, ["{\"time\":", ",\"object\":", ",\"size\":", "}"])?,
-            WriteFormat::Numbers => self.out.write_all(&self.fit(id, "the object")?.to_be_bytes())?,
+            WriteFormat::JsonLines => {
+                self.line(access, ["{\"time\":", ",\"object\":", ",\"size\":", "}"])?
+            }
+            WriteFormat::Numbers => self
+                .out
+                .write_all(&self.fit(id, "the object")?.to_be_bytes())?,
         }
         Ok(())
     }
@@ -175,18 +192,37 @@ impl<W: Write> TraceWriter<W> {
     }
 
     fn fit(&self, value: u64, field: &'static str) -> Result<u32, WriteError> {
-        u32::try_from(value).map_err(|_| WriteError::Unfit { request: self.requests, field, value })
+        u32::try_from(value).map_err(|_| WriteError::Unfit {
+            request: self.requests,
+            field,
+            value,
+        })
     }
 
     /// Writes the time, the object and the size, with these texts around them.
-    fn line(&mut self, access: &Access, [before, object, size, after]: [&str; 4]) -> io::Result<()> {
+    fn line(
+        &mut self,
+        access: &Access,
+        [before, object, size, after]: [&str; 4],
+    ) -> io::Result<()> {
         self.out.write_all(before.as_bytes())?;
-        let (seconds, nanos) = (access.now.nanos() / 1_000_000_000, access.now.nanos() % 1_000_000_000);
+        let (seconds, nanos) = (
+            access.now.nanos() / 1_000_000_000,
+            access.now.nanos() % 1_000_000_000,
+        );
         match nanos {
             0 => write!(self.out, "{seconds}")?,
-            _ => self.out.write_all(format!("{seconds}.{nanos:09}").trim_end_matches('0').as_bytes())?,
+            _ => self.out.write_all(
+                format!("{seconds}.{nanos:09}")
+                    .trim_end_matches('0')
+                    .as_bytes(),
+            )?,
         }
-        writeln!(self.out, "{object}{}{size}{}{after}", access.id, access.size)
+        writeln!(
+            self.out,
+            "{object}{}{size}{}{after}",
+            access.id, access.size
+        )
     }
 }
 
@@ -196,10 +232,16 @@ impl<W: Write> TraceWriter<W> {
 ///
 /// # Errors
 /// The file's error; [`io::ErrorKind::InvalidData`] if it does not have whole records.
-pub fn link_next_accesses(file: &mut (impl Read + Write + Seek), mut done: impl FnMut(u64)) -> io::Result<()> {
+pub fn link_next_accesses(
+    file: &mut (impl Read + Write + Seek),
+    mut done: impl FnMut(u64),
+) -> io::Result<()> {
     let length = file.seek(SeekFrom::End(0))?;
     if length % RECORD as u64 != 0 {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("not whole records of {RECORD} bytes")));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("not whole records of {RECORD} bytes"),
+        ));
     }
     let mut next: HashMap<u64, i64, FixedState> = HashMap::default();
     let mut chunk = vec![0; LINK_CHUNK_RECORDS * RECORD];
@@ -212,7 +254,9 @@ pub fn link_next_accesses(file: &mut (impl Read + Write + Seek), mut done: impl 
         file.read_exact(records)?;
         let mut number = (end / RECORD as u64) as i64;
         for record in records.chunks_exact_mut(RECORD).rev() {
-            let [_, _, _, _, id @ .., _, _, _, _, _, _, _, _, _, _, _, _] = record else { continue };
+            let [_, _, _, _, id @ .., _, _, _, _, _, _, _, _, _, _, _, _] = record else {
+                continue;
+            };
             let id = id.try_into().map(u64::from_le_bytes).unwrap_or_default();
             record[NEXT..].copy_from_slice(&next.insert(id, number).unwrap_or(-1).to_le_bytes());
             number -= 1;

@@ -19,14 +19,25 @@ pub(super) struct Cell {
 impl Cell {
     pub(super) fn new(spec: &Spec, capacity: ByteSize, seed: u64) -> Result<Cell, SpecError> {
         let part = scaled(capacity, 1.0 / CURVE_SETS as f64);
-        let sets = (0..CURVE_SETS).map(|_| MiniCache::new(spec, part, seed)).collect::<Result<_, _>>()?;
-        Ok(Cell { spec: spec.clone(), capacity, whole: MiniCache::new(spec, capacity, seed)?, sets })
+        let sets = (0..CURVE_SETS)
+            .map(|_| MiniCache::new(spec, part, seed))
+            .collect::<Result<_, _>>()?;
+        Ok(Cell {
+            spec: spec.clone(),
+            capacity,
+            whole: MiniCache::new(spec, capacity, seed)?,
+            sets,
+        })
     }
 
     /// Passes requests, with the ids of their objects, to the caches. Those up to `last` are in the
     /// sample.
     pub(super) fn requests(&mut self, requests: &[(Observed, u64)], last: u64, weight: f64) {
-        let sampled = || requests.iter().filter(|(observed, _)| observed.place <= last);
+        let sampled = || {
+            requests
+                .iter()
+                .filter(|(observed, _)| observed.place <= last)
+        };
         sampled().for_each(|(observed, id)| self.whole.request(observed, *id, weight));
         sampled().for_each(|(observed, id)| self.sets[set(*id)].request(observed, *id, weight));
     }
@@ -62,21 +73,38 @@ impl Cell {
 
     /// Returns the misses of the whole sample, and of each part.
     pub(super) fn misses(&self) -> impl Iterator<Item = Misses> {
-        std::iter::once(&self.whole).chain(&self.sets).map(|cache| cache.misses)
+        std::iter::once(&self.whole)
+            .chain(&self.sets)
+            .map(|cache| cache.misses)
     }
 
     /// Returns the estimate from these misses.
-    pub(super) fn estimate(&self, capacity: ByteSize, misses: &[Misses], totals: &Totals, rate: f64) -> WhatIfCell {
+    pub(super) fn estimate(
+        &self,
+        capacity: ByteSize,
+        misses: &[Misses],
+        totals: &Totals,
+        rate: f64,
+    ) -> WhatIfCell {
         let estimate = |storable: u64, unstorable: u64, of: fn(&Misses) -> f64| {
             let sets: Vec<f64> = misses[1..].iter().map(of).collect();
             let (hit_ratio, error) = ratio(of(&misses[0]), &sets, storable as f64, [1.0, rate]);
             // Responses that may not be stored miss in every cache.
-            let share = if storable == 0 { 0.0 } else { storable as f64 / (storable + unstorable) as f64 };
+            let share = if storable == 0 {
+                0.0
+            } else {
+                storable as f64 / (storable + unstorable) as f64
+            };
             (hit_ratio * share, error * share)
         };
-        let (object_hit_ratio, object_error) = estimate(totals.storable(), totals.unstorable, |misses| misses.requests);
+        let (object_hit_ratio, object_error) =
+            estimate(totals.storable(), totals.unstorable, |misses| {
+                misses.requests
+            });
         let (byte_hit_ratio, byte_error) =
-            estimate(totals.storable_bytes(), totals.unstorable_bytes, |misses| misses.bytes);
+            estimate(totals.storable_bytes(), totals.unstorable_bytes, |misses| {
+                misses.bytes
+            });
         WhatIfCell {
             policy: self.spec.to_string(),
             capacity: capacity.bytes(),

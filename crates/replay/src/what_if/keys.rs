@@ -23,7 +23,9 @@ impl Keys {
     /// Returns the id of the object in the miniature caches, and remembers its key.
     pub(super) fn id(&mut self, observed: &Observed, label: Option<Box<Label>>) -> u64 {
         let Keys { recent, earlier } = self;
-        let known = recent.entry(observed.place).or_insert_with(|| earlier.remove(&observed.place).unwrap_or_default());
+        let known = recent
+            .entry(observed.place)
+            .or_insert_with(|| earlier.remove(&observed.place).unwrap_or_default());
         if !known.variants.contains(&observed.variant) {
             if known.variants.len() == WHAT_IF_VARIANTS {
                 known.variants.remove(0);
@@ -42,20 +44,28 @@ impl Keys {
     /// Returns the ids of all variants of a key.
     pub(super) fn ids_at(&self, place: u64) -> Vec<u64> {
         let known = self.recent.get(&place).or_else(|| self.earlier.get(&place));
-        known.into_iter().flat_map(|known| &known.variants).map(|variant| id(place, *variant)).collect()
+        known
+            .into_iter()
+            .flat_map(|known| &known.variants)
+            .map(|variant| id(place, *variant))
+            .collect()
     }
 
     /// Returns the ids of the objects with such a label.
     pub(super) fn ids_of(&self, is: impl Fn(&Label) -> bool) -> Vec<u64> {
         let keys = self.recent.iter().chain(&self.earlier);
         let found = keys.filter(|(_, known)| known.label.as_deref().is_some_and(&is));
-        found.flat_map(|(place, known)| known.variants.iter().map(|variant| id(*place, *variant))).collect()
+        found
+            .flat_map(|(place, known)| known.variants.iter().map(|variant| id(*place, *variant)))
+            .collect()
     }
 
     pub(super) fn state_bytes(&self) -> usize {
         let of = |known: &Known| {
             let label = known.label.as_ref().map_or(0, |label| {
-                size_of::<Label>() + label.key.len() + label.tags.iter().map(|tag| tag.len() + 16).sum::<usize>()
+                size_of::<Label>()
+                    + label.key.len()
+                    + label.tags.iter().map(|tag| tag.len() + 16).sum::<usize>()
             });
             label + known.variants.capacity() * size_of::<u32>()
         };

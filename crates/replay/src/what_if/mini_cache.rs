@@ -62,7 +62,9 @@ impl MiniCache {
         self.misses.requests += weight;
         self.misses.bytes += weight * observed.bytes as f64;
         self.engine.miss(id, now);
-        if self.engine.admit_or_fill(id, size, now) && self.engine.make_room(id, size, now, &mut self.victims) {
+        if self.engine.admit_or_fill(id, size, now)
+            && self.engine.make_room(id, size, now, &mut self.victims)
+        {
             self.forget_victims();
             if let Some(slot) = self.engine.insert(id, size, now, &mut self.victims) {
                 self.index.insert(id, slot);
@@ -122,8 +124,11 @@ impl MiniCache {
     }
 
     fn objects(&self) -> Vec<(Slot, u64)> {
-        let slots = (0..self.fresh_until.len()).filter_map(|place| u32::try_from(place).ok().map(Slot::new));
-        slots.filter_map(|slot| Some((slot, self.engine.object(slot)?.0))).collect()
+        let slots = (0..self.fresh_until.len())
+            .filter_map(|place| u32::try_from(place).ok().map(Slot::new));
+        slots
+            .filter_map(|slot| Some((slot, self.engine.object(slot)?.0)))
+            .collect()
     }
 
     /// Returns the number of its objects.
@@ -133,7 +138,9 @@ impl MiniCache {
 
     /// Returns the bytes of its heap.
     pub(super) fn state_bytes(&self) -> usize {
-        self.engine.state_bytes() + self.index.bytes() + self.fresh_until.capacity() * size_of::<Time>()
+        self.engine.state_bytes()
+            + self.index.bytes()
+            + self.fresh_until.capacity() * size_of::<Time>()
     }
 }
 

@@ -25,7 +25,9 @@ mod mini_cache;
 mod report;
 mod window;
 
-use crate::limits::{WHAT_IF_CHECK_REQUESTS, WHAT_IF_LEAST_RATE_BITS, WHAT_IF_OBJECTS, WHAT_IF_STEP};
+use crate::limits::{
+    WHAT_IF_CHECK_REQUESTS, WHAT_IF_LEAST_RATE_BITS, WHAT_IF_OBJECTS, WHAT_IF_STEP,
+};
 use cell::{Cell, VARIANT_BITS};
 use keys::Keys;
 use larder_policy::observe::{Observation, Observed, Removal, Scope, Totals};
@@ -100,7 +102,9 @@ impl Row {
         }
         self.last = (places - 1) << 32 | VARIANT_BITS;
         let (last, rate) = (self.last, self.rate());
-        self.cells.iter_mut().for_each(|cell| cell.shrink(last, rate));
+        self.cells
+            .iter_mut()
+            .for_each(|cell| cell.shrink(last, rate));
     }
 }
 
@@ -114,11 +118,28 @@ impl WhatIf {
             let capacity = ByteSize::from_bytes((capacity.bytes() as f64 * multiple) as u64);
             // One policy more shares the memory of the others.
             let most = most * WHAT_IF_POLICIES.len() / policies.len().max(WHAT_IF_POLICIES.len());
-            let cells = policies.iter().map(|policy| Cell::new(policy, capacity, seed));
-            Ok(Row { capacity, most, last: u64::MAX, cells: cells.collect::<Result<_, _>>()? })
+            let cells = policies
+                .iter()
+                .map(|policy| Cell::new(policy, capacity, seed));
+            Ok(Row {
+                capacity,
+                most,
+                last: u64::MAX,
+                cells: cells.collect::<Result<_, _>>()?,
+            })
         };
-        let rows = WHAT_IF_SIZES.into_iter().zip(WHAT_IF_OBJECTS).map(row).collect::<Result<_, _>>()?;
-        Ok(WhatIf { rows, keys: Keys::default(), window: Window::default(), batch: Vec::new(), since_check: 0 })
+        let rows = WHAT_IF_SIZES
+            .into_iter()
+            .zip(WHAT_IF_OBJECTS)
+            .map(row)
+            .collect::<Result<_, _>>()?;
+        Ok(WhatIf {
+            rows,
+            keys: Keys::default(),
+            window: Window::default(),
+            batch: Vec::new(),
+            since_check: 0,
+        })
     }
 
     /// Returns the sample that the observers have to keep: [`Observer::take`] takes it.
@@ -155,7 +176,12 @@ impl WhatIf {
             self.window.restart();
         }
         if self.window.is_due(now) {
-            let misses = self.rows.iter().flat_map(|row| &row.cells).flat_map(Cell::misses).collect();
+            let misses = self
+                .rows
+                .iter()
+                .flat_map(|row| &row.cells)
+                .flat_map(Cell::misses)
+                .collect();
             self.window.mark(now, misses);
         }
         has_lost
@@ -164,7 +190,10 @@ impl WhatIf {
     /// Halves the largest samples, because there is no time for so many requests.
     pub fn thin_out(&mut self) {
         let largest = self.sample();
-        self.rows.iter_mut().filter(|row| Some(row.last) == largest).for_each(|row| row.shrink((1, 2)));
+        self.rows
+            .iter_mut()
+            .filter(|row| Some(row.last) == largest)
+            .for_each(|row| row.shrink((1, 2)));
     }
 
     fn request(&mut self, mut observed: Observed) {
@@ -176,7 +205,10 @@ impl WhatIf {
             self.since_check = 0;
             self.pass_batch();
             let is_large = |row: &&mut Row| row.cells.iter().any(|cell| cell.objects() > row.most);
-            self.rows.iter_mut().filter(is_large).for_each(|row| row.shrink(WHAT_IF_STEP));
+            self.rows
+                .iter_mut()
+                .filter(is_large)
+                .for_each(|row| row.shrink(WHAT_IF_STEP));
         }
     }
 
@@ -187,7 +219,9 @@ impl WhatIf {
     fn pass_batch(&mut self) {
         for row in &mut self.rows {
             let (weight, last) = (1.0 / row.rate(), row.last);
-            row.cells.iter_mut().for_each(|cell| cell.requests(&self.batch, last, weight));
+            row.cells
+                .iter_mut()
+                .for_each(|cell| cell.requests(&self.batch, last, weight));
         }
         self.batch.clear();
     }
@@ -202,7 +236,10 @@ impl WhatIf {
         let cells = self.rows.iter_mut().flat_map(|row| &mut row.cells);
         match ids {
             None => cells.for_each(|cell| cell.remove_all(removal.soft, removal.now)),
-            Some(ids) => cells.for_each(|cell| ids.iter().for_each(|id| cell.remove(*id, removal.soft, removal.now))),
+            Some(ids) => cells.for_each(|cell| {
+                ids.iter()
+                    .for_each(|id| cell.remove(*id, removal.soft, removal.now))
+            }),
         }
     }
 
@@ -214,25 +251,52 @@ impl WhatIf {
         let mut cells = Vec::new();
         for row in &self.rows {
             for cell in &row.cells {
-                let misses = cell.misses().map(|misses| misses.since(earlier.next().copied().unwrap_or_default()));
-                cells.push(cell.estimate(row.capacity, &misses.collect::<Vec<_>>(), &totals, row.rate()));
+                let misses = cell
+                    .misses()
+                    .map(|misses| misses.since(earlier.next().copied().unwrap_or_default()));
+                cells.push(cell.estimate(
+                    row.capacity,
+                    &misses.collect::<Vec<_>>(),
+                    &totals,
+                    row.rate(),
+                ));
             }
         }
         let policies = self.rows.first().map_or(0, |row| row.cells.len());
         // By policy.
         let order = (0..policies).flat_map(|policy| (policy..cells.len()).step_by(policies));
         let cells = order.map(|place| cells[place].clone()).collect();
-        let (requests, bytes) =
-            (totals.storable() + totals.unstorable, totals.storable_bytes() + totals.unstorable_bytes);
-        let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
-        let measured =
-            Measured { object_hit_ratio: share(totals.hits, requests), byte_hit_ratio: share(totals.hit_bytes, bytes) };
-        WhatIfReport { seconds: since.seconds, requests, measured, cells }
+        let (requests, bytes) = (
+            totals.storable() + totals.unstorable,
+            totals.storable_bytes() + totals.unstorable_bytes,
+        );
+        let share = |part: u64, whole: u64| {
+            if whole == 0 {
+                0.0
+            } else {
+                part as f64 / whole as f64
+            }
+        };
+        let measured = Measured {
+            object_hit_ratio: share(totals.hits, requests),
+            byte_hit_ratio: share(totals.hit_bytes, bytes),
+        };
+        WhatIfReport {
+            seconds: since.seconds,
+            requests,
+            measured,
+            cells,
+        }
     }
 
     /// Returns the bytes of heap of all caches.
     pub fn state_bytes(&self) -> usize {
-        let cells: usize = self.rows.iter().flat_map(|row| &row.cells).map(Cell::state_bytes).sum();
+        let cells: usize = self
+            .rows
+            .iter()
+            .flat_map(|row| &row.cells)
+            .map(Cell::state_bytes)
+            .sum();
         cells + self.keys.state_bytes()
     }
 }

@@ -5,12 +5,21 @@ use larder_units::Streams;
 use std::time::Duration;
 
 fn web(requests: usize) -> Vec<Access> {
-    let web = Web { objects: 60_000, exponent: 0.9, ..Web::default() };
-    web.requests(&Streams::new(3)).unwrap().take(requests).collect()
+    let web = Web {
+        objects: 60_000,
+        exponent: 0.9,
+        ..Web::default()
+    };
+    web.requests(&Streams::new(3))
+        .unwrap()
+        .take(requests)
+        .collect()
 }
 
 fn specs() -> Vec<Spec> {
-    WHAT_IF_POLICIES.map(|policy| policy.parse().unwrap()).to_vec()
+    WHAT_IF_POLICIES
+        .map(|policy| policy.parse().unwrap())
+        .to_vec()
 }
 
 /// A cache whose requests are observed. It never answers one itself: what it has does not matter.
@@ -23,7 +32,11 @@ struct Host {
 impl Host {
     fn new(policies: &[Spec], capacity: u64) -> Host {
         let what_if = WhatIf::new(policies, ByteSize::from_bytes(capacity), 1).unwrap();
-        let mut host = Host { observer: Observer::new(7, 1_024), what_if, taken: Vec::new() };
+        let mut host = Host {
+            observer: Observer::new(7, 1_024),
+            what_if,
+            taken: Vec::new(),
+        };
         host.pass(Time::ZERO);
         host
     }
@@ -36,14 +49,18 @@ impl Host {
     }
 
     fn fetched(&mut self, key: u64, request: Observed) {
-        self.observer.fetched(key, request.bytes, |place| Observed { place, ..request });
+        self.observer
+            .fetched(key, request.bytes, |place| Observed { place, ..request });
     }
 
     /// Returns the hits of the smallest cache, and all requests.
     fn hits(&mut self) -> (u64, u64) {
         self.pass(Time::from_secs(1));
         let report = self.what_if.report();
-        ((report.cells[0].object_hit_ratio * report.requests as f64).round() as u64, report.requests)
+        (
+            (report.cells[0].object_hit_ratio * report.requests as f64).round() as u64,
+            report.requests,
+        )
     }
 }
 
@@ -63,15 +80,26 @@ fn request(seconds: u64) -> Observed {
 }
 
 fn of_access(access: &Access) -> Observed {
-    Observed { now: access.now, size: access.size, bytes: access.size, lifetime: Duration::MAX, ..request(0) }
+    Observed {
+        now: access.now,
+        size: access.size,
+        bytes: access.size,
+        lifetime: Duration::MAX,
+        ..request(0)
+    }
 }
 
 /// Replays requests whose ids are those of the miniature caches.
 fn replayed(accesses: &[Access], spec: &Spec, capacity: u64) -> (f64, f64) {
-    let mut replay = Replay::new(spec, ByteSize::from_bytes(capacity), 1).unwrap().filling();
+    let mut replay = Replay::new(spec, ByteSize::from_bytes(capacity), 1)
+        .unwrap()
+        .filling();
     let observer = Observer::new(7, 1_024);
     for access in accesses {
-        replay.request(&Access { id: observer.place(access.id), ..*access });
+        replay.request(&Access {
+            id: observer.place(access.id),
+            ..*access
+        });
     }
     let row = replay.row("");
     (row.object_hit_ratio, row.byte_hit_ratio)
@@ -80,7 +108,9 @@ fn replayed(accesses: &[Access], spec: &Spec, capacity: u64) -> (f64, f64) {
 fn run(accesses: &[Access], capacity: u64) -> Host {
     let mut host = Host::new(&specs(), capacity);
     for accesses in accesses.chunks(512) {
-        accesses.iter().for_each(|access| host.fetched(access.id, of_access(access)));
+        accesses
+            .iter()
+            .for_each(|access| host.fetched(access.id, of_access(access)));
         host.pass(accesses[0].now);
     }
     host
@@ -88,14 +118,30 @@ fn run(accesses: &[Access], capacity: u64) -> Host {
 
 #[test]
 fn all_objects_in_the_sample_are_not_the_replay_itself() {
-    let accesses: Vec<Access> = web(30_000).into_iter().filter(|access| access.id < 1_400).collect();
+    let accesses: Vec<Access> = web(30_000)
+        .into_iter()
+        .filter(|access| access.id < 1_400)
+        .collect();
     let report = run(&accesses, 200_000).what_if.report();
-    assert_eq!(report.cells.len(), WHAT_IF_POLICIES.len() * WHAT_IF_SIZES.len());
+    assert_eq!(
+        report.cells.len(),
+        WHAT_IF_POLICIES.len() * WHAT_IF_SIZES.len()
+    );
     for cell in &report.cells {
         let exact = replayed(&accesses, &cell.policy.parse().unwrap(), cell.capacity);
-        assert_eq!((cell.object_error, cell.byte_error, cell.rate), (0.0, 0.0, 1.0), "{cell:?}");
-        assert!((cell.object_hit_ratio - exact.0).abs() < 1e-9, "{cell:?} {exact:?}");
-        assert!((cell.byte_hit_ratio - exact.1).abs() < 1e-9, "{cell:?} {exact:?}");
+        assert_eq!(
+            (cell.object_error, cell.byte_error, cell.rate),
+            (0.0, 0.0, 1.0),
+            "{cell:?}"
+        );
+        assert!(
+            (cell.object_hit_ratio - exact.0).abs() < 1e-9,
+            "{cell:?} {exact:?}"
+        );
+        assert!(
+            (cell.byte_hit_ratio - exact.1).abs() < 1e-9,
+            "{cell:?} {exact:?}"
+        );
     }
 }
 
@@ -113,8 +159,16 @@ fn a_sample_is_off_beyond_its_error() {
         covered += u32::from(off <= cell.object_error + 1e-9);
     }
     // The error covers 95 % by its definition, and they err together.
-    assert!(sampled >= 36 && covered >= 43, "{sampled} sampled, {covered} of {} covered", report.cells.len());
-    assert!(host.what_if.state_bytes() < 32 << 20, "{} bytes", host.what_if.state_bytes());
+    assert!(
+        sampled >= 36 && covered >= 43,
+        "{sampled} sampled, {covered} of {} covered",
+        report.cells.len()
+    );
+    assert!(
+        host.what_if.state_bytes() < 32 << 20,
+        "{} bytes",
+        host.what_if.state_bytes()
+    );
 }
 
 #[test]
@@ -128,13 +182,32 @@ fn a_stale_object_answers() {
     host.fetched(1, request(61));
     assert_eq!(host.hits(), (1, 3));
     // Stale again, but the cache has validated its copy.
-    host.fetched(1, Observed { outcome: Outcome::Hit, ..request(200) });
+    host.fetched(
+        1,
+        Observed {
+            outcome: Outcome::Hit,
+            ..request(200)
+        },
+    );
     assert_eq!(host.hits(), (2, 4));
     // Stale, and nothing can be validated.
-    host.fetched(1, Observed { outcome: Outcome::Hit, validates: false, ..request(300) });
+    host.fetched(
+        1,
+        Observed {
+            outcome: Outcome::Hit,
+            validates: false,
+            ..request(300)
+        },
+    );
     assert_eq!(host.hits(), (2, 5));
     // Fresh, but the client insists.
-    host.fetched(1, Observed { outcome: Outcome::Reloaded, ..request(301) });
+    host.fetched(
+        1,
+        Observed {
+            outcome: Outcome::Reloaded,
+            ..request(301)
+        },
+    );
     assert_eq!(host.hits(), (2, 6));
 }
 
@@ -143,18 +216,44 @@ fn a_refresh_counts_or_is_forgotten() {
     let mut host = Host::new(&["lru".parse().unwrap()], 100_000);
     host.fetched(1, request(0));
     // A stale copy answers while the cache fetches another one.
-    let refreshed = Observed { outcome: Outcome::Refreshed, ..request(70) };
-    host.observer.refreshed(1, |place| Observed { place, ..refreshed.clone() });
-    host.observer.refreshed(2, |place| Observed { place, ..refreshed });
-    host.fetched(1, Observed { outcome: Outcome::Hit, validates: false, ..request(100) });
+    let refreshed = Observed {
+        outcome: Outcome::Refreshed,
+        ..request(70)
+    };
+    host.observer.refreshed(1, |place| Observed {
+        place,
+        ..refreshed.clone()
+    });
+    host.observer
+        .refreshed(2, |place| Observed { place, ..refreshed });
+    host.fetched(
+        1,
+        Observed {
+            outcome: Outcome::Hit,
+            validates: false,
+            ..request(100)
+        },
+    );
     assert_eq!(host.hits(), (1, 2));
 }
 
 #[test]
 fn a_stale_object_answers_no_request_for_any_age() {
     let mut host = Host::new(&["lru".parse().unwrap()], 100_000);
-    host.fetched(1, Observed { any_age: true, ..request(0) });
-    host.fetched(1, Observed { any_age: true, ..request(100) });
+    host.fetched(
+        1,
+        Observed {
+            any_age: true,
+            ..request(0)
+        },
+    );
+    host.fetched(
+        1,
+        Observed {
+            any_age: true,
+            ..request(100)
+        },
+    );
     assert_eq!(host.hits(), (1, 2));
     host.fetched(1, request(101));
     assert_eq!(host.hits(), (1, 3));
@@ -163,7 +262,15 @@ fn a_stale_object_answers_no_request_for_any_age() {
 #[test]
 fn an_object_without_a_lifetime_answers() {
     let mut host = Host::new(&["lru".parse().unwrap()], 100_000);
-    (0..4).for_each(|second| host.fetched(1, Observed { lifetime: Duration::ZERO, ..request(second) }));
+    (0..4).for_each(|second| {
+        host.fetched(
+            1,
+            Observed {
+                lifetime: Duration::ZERO,
+                ..request(second)
+            },
+        )
+    });
     assert_eq!(host.hits(), (0, 4));
 }
 
@@ -181,20 +288,41 @@ fn responses_that_may_not_be_stored_are_no_misses() {
 #[test]
 fn variants_of_a_key_are_one_object() {
     let mut host = Host::new(&["lru".parse().unwrap()], 100_000);
-    (0..4).for_each(|second| host.fetched(1, Observed { variant: 1 + second as u32 % 2, ..request(second) }));
+    (0..4).for_each(|second| {
+        host.fetched(
+            1,
+            Observed {
+                variant: 1 + second as u32 % 2,
+                ..request(second)
+            },
+        )
+    });
     assert_eq!(host.hits(), (2, 4));
     // A purge of the key removes both.
     host.observer.removed(1, false, Time::from_secs(5));
-    (6..8).for_each(|second| host.fetched(1, Observed { variant: 1 + second as u32 % 2, ..request(second) }));
+    (6..8).for_each(|second| {
+        host.fetched(
+            1,
+            Observed {
+                variant: 1 + second as u32 % 2,
+                ..request(second)
+            },
+        )
+    });
     assert_eq!(host.hits(), (2, 6));
 }
 
 #[test]
 fn a_purge_leaves_objects_of_a_larger_cache() {
     use larder_policy::observe::Scope;
-    let label = |path: &str, tag: &str| Label { key: path.as_bytes().into(), tags: [tag.as_bytes().into()].into() };
-    let named =
-        |path: &str, tag: &str, seconds| Observed { label: Some(Box::new(label(path, tag))), ..request(seconds) };
+    let label = |path: &str, tag: &str| Label {
+        key: path.as_bytes().into(),
+        tags: [tag.as_bytes().into()].into(),
+    };
+    let named = |path: &str, tag: &str, seconds| Observed {
+        label: Some(Box::new(label(path, tag))),
+        ..request(seconds)
+    };
     let ask = |host: &mut Host, seconds| {
         host.fetched(1, named("http://a/x/1", "red", seconds));
         host.fetched(2, named("http://a/y/2", "blue", seconds));
@@ -210,14 +338,22 @@ fn a_purge_leaves_objects_of_a_larger_cache() {
     ask(&mut host, 0);
     let (mut hits, mut requests) = (0, 2);
     for (at, (scope, left)) in (1..).zip(purges) {
-        host.observer.removed_all(scope.clone(), false, Time::from_secs(2 * at - 1));
+        host.observer
+            .removed_all(scope.clone(), false, Time::from_secs(2 * at - 1));
         ask(&mut host, 2 * at);
         (hits, requests) = (hits + left, requests + 2);
         assert_eq!(host.hits(), (hits, requests), "{scope:?}");
     }
     // What became stale is validated.
-    host.observer.removed_all(Scope::Everything, true, Time::from_secs(20));
-    host.fetched(1, Observed { outcome: Outcome::Hit, ..request(21) });
+    host.observer
+        .removed_all(Scope::Everything, true, Time::from_secs(20));
+    host.fetched(
+        1,
+        Observed {
+            outcome: Outcome::Hit,
+            ..request(21)
+        },
+    );
     host.fetched(2, request(21));
     assert_eq!(host.hits(), (hits + 1, requests + 2));
 }
@@ -228,11 +364,21 @@ fn the_figures_go_back_more_than_an_hour() {
     // An hour of misses, then more than an hour of hits.
     for minute in 0..130 {
         let key = if minute < 60 { 1_000 + minute } else { 1 };
-        host.fetched(key, Observed { lifetime: Duration::MAX, ..request(60 * minute) });
+        host.fetched(
+            key,
+            Observed {
+                lifetime: Duration::MAX,
+                ..request(60 * minute)
+            },
+        );
         host.pass(Time::from_secs(60 * minute));
     }
     let report = host.what_if.report();
-    assert!(report.seconds >= 3_000.0 && report.seconds <= 3_900.0, "{}", report.seconds);
+    assert!(
+        report.seconds >= 3_000.0 && report.seconds <= 3_900.0,
+        "{}",
+        report.seconds
+    );
     assert_eq!(report.cells[0].object_hit_ratio, 1.0);
 }
 
@@ -242,11 +388,17 @@ fn the_figures_include_lost_observations() {
     (0..5_000).for_each(|key| host.fetched(key, request(0)));
     host.pass(Time::from_secs(1));
     let report = host.what_if.report();
-    assert!(report.requests == 0 && report.cells.iter().all(|cell| cell.rate == 0.5), "{report:?}");
+    assert!(
+        report.requests == 0 && report.cells.iter().all(|cell| cell.rate == 0.5),
+        "{report:?}"
+    );
     // Those from then on are counted, with the objects that the caches have.
     (0..100).for_each(|key| host.fetched(key, request(1)));
     host.pass(Time::from_secs(2));
     let report = host.what_if.report();
     let largest = report.cells.last().unwrap();
-    assert!(report.requests == 100 && largest.object_hit_ratio > 0.9 && !largest.error_is_least, "{largest:?}");
+    assert!(
+        report.requests == 100 && largest.object_hit_ratio > 0.9 && !largest.error_is_least,
+        "{largest:?}"
+    );
 }

@@ -53,7 +53,9 @@ impl Window {
     /// Returns true if a mark is due.
     pub(super) fn is_due(&mut self, now: Time) -> bool {
         self.now = now;
-        self.marks.back().is_none_or(|mark| now.since(mark.at) >= WHAT_IF_MARK)
+        self.marks
+            .back()
+            .is_none_or(|mark| now.since(mark.at) >= WHAT_IF_MARK)
     }
 
     /// Notes the misses of all caches.
@@ -61,12 +63,20 @@ impl Window {
         if self.marks.len() == WHAT_IF_MARKS {
             self.marks.pop_front();
         }
-        self.marks.push_back(Mark { at, totals: self.totals, misses });
+        self.marks.push_back(Mark {
+            at,
+            totals: self.totals,
+            misses,
+        });
     }
 
     pub(super) fn since(&self) -> Since<'_> {
         match self.marks.front() {
-            None => Since { seconds: 0.0, totals: Totals::default(), misses: &[] },
+            None => Since {
+                seconds: 0.0,
+                totals: Totals::default(),
+                misses: &[],
+            },
             Some(mark) => Since {
                 seconds: self.now.since(mark.at).as_secs_f64(),
                 totals: self.totals.since(&mark.totals),

@@ -74,7 +74,14 @@ struct KindChange {
 type Changing = (Vec<Access>, Vec<Class>);
 
 /// The tuners, in the order of the runs of one seed.
-const TUNERS: [&str; 6] = ["LookAhead", "AdaptSize", "AS(published)", "HillClimb", "Static", "HillClimb(tuned)"];
+const TUNERS: [&str; 6] = [
+    "LookAhead",
+    "AdaptSize",
+    "AS(published)",
+    "HillClimb",
+    "Static",
+    "HillClimb(tuned)",
+];
 /// The percentiles at which the paper compares the tuners: the worst 5 % and 25 %, and the median.
 const PERCENTILES: [usize; 3] = [5, 25, 50];
 
@@ -90,13 +97,23 @@ pub(super) fn flash_local(request: &Request<'_>, watch: &dyn Watch) -> Result<Se
     crowd(LOCAL, request, watch)
 }
 
-fn crowd((name, text): (&str, &str), request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
+fn crowd(
+    (name, text): (&str, &str),
+    request: &Request<'_>,
+    watch: &dyn Watch,
+) -> Result<Section, Error> {
     let experiment = Experiment::<Sweep<FlashChange>>::parse(name, text)?;
     // Counting starts with the crowd.
     tuners(&experiment, request, watch, |sweep, seed| {
         let FlashChange { crowd, chunk_bytes } = sweep.change;
-        let crowd = CrowdShape { objects: crowd, chunk_bytes };
-        Ok((sweep.catalogue.flash_crowd(crowd, sweep.calm, seed)?, Vec::new()))
+        let crowd = CrowdShape {
+            objects: crowd,
+            chunk_bytes,
+        };
+        Ok((
+            sweep.catalogue.flash_crowd(crowd, sweep.calm, seed)?,
+            Vec::new(),
+        ))
     })
 }
 
@@ -108,11 +125,17 @@ pub(super) fn mix_chunks(request: &Request<'_>, watch: &dyn Watch) -> Result<Sec
     kinds(MIX_CHUNKS, request, watch)
 }
 
-fn kinds((name, text): (&str, &str), request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
+fn kinds(
+    (name, text): (&str, &str),
+    request: &Request<'_>,
+    watch: &dyn Watch,
+) -> Result<Section, Error> {
     let experiment = Experiment::<Sweep<KindChange>>::parse(name, text)?;
     // Counting starts with the first change.
     tuners(&experiment, request, watch, |sweep, seed| {
-        sweep.catalogue.traffic_mix(sweep.calm, sweep.change.object_bytes, seed)
+        sweep
+            .catalogue
+            .traffic_mix(sweep.calm, sweep.change.object_bytes, seed)
     })
 }
 
@@ -126,7 +149,10 @@ fn tuners<Change: DeserializeOwned + Sync>(
     let mut section = Section::new(experiment, request.scale);
     section.condition(
         "traffic",
-        format!("{} requests, a change after {}, {} times", sweep.catalogue.requests, sweep.calm, sweep.seeds),
+        format!(
+            "{} requests, a change after {}, {} times",
+            sweep.catalogue.requests, sweep.calm, sweep.seeds
+        ),
     );
     section.condition("cache", format!("{} bytes", sweep.capacity));
     // As in the paper: Static is Threshold, tuned on the traffic before the change; the others are
@@ -139,12 +165,20 @@ fn tuners<Change: DeserializeOwned + Sync>(
         format!("static(threshold,window={})+lru", sweep.calm),
         sweep.tuned_hillclimb.clone(),
     ];
-    let specs: Vec<String> = tuners.into_iter().chain(sweep.variants.values().cloned()).collect();
+    let specs: Vec<String> = tuners
+        .into_iter()
+        .chain(sweep.variants.values().cloned())
+        .collect();
     let (capacity, warm_up) = (sweep.capacity, sweep.calm as usize);
     let seeds: Vec<u64> = (request.seed..request.seed + sweep.seeds).collect();
     let requests = sweep.seeds * sweep.catalogue.requests as u64;
-    let swept = sweep.swept.len() as u64 * sweep.swept_seeds.min(seeds.len()) as u64 * sweep.catalogue.requests as u64;
-    watch.begin(&experiment.title, requests * specs.iter().map(|spec| weight(spec)).sum::<u64>() + swept);
+    let swept = sweep.swept.len() as u64
+        * sweep.swept_seeds.min(seeds.len()) as u64
+        * sweep.catalogue.requests as u64;
+    watch.begin(
+        &experiment.title,
+        requests * specs.iter().map(|spec| weight(spec)).sum::<u64>() + swept,
+    );
     // One scenario occupies up to 3 GB, with the future requests for LookAhead. There is one
     // scenario in memory per core.
     let found = on_all_cores(seeds.clone(), |seed| {
@@ -153,31 +187,80 @@ fn tuners<Change: DeserializeOwned + Sync>(
         let is_swept = seed < request.seed + sweep.swept_seeds as u64;
         let swept = sweep.swept.iter().filter(|_| is_swept);
         let found = specs.iter().chain(swept);
-        let found = found.map(|spec| measure(&Run { traffic, spec: spec.clone(), capacity, warm_up }, request, watch));
+        let found = found.map(|spec| {
+            measure(
+                &Run {
+                    traffic,
+                    spec: spec.clone(),
+                    capacity,
+                    warm_up,
+                },
+                request,
+                watch,
+            )
+        });
         Ok((kinds, found.collect::<Result<Vec<ReplayResult>, Error>>()?))
     });
-    let (kinds, found): (Vec<_>, Vec<_>) = found.into_iter().collect::<Result<Vec<_>, Error>>()?.into_iter().unzip();
+    let (kinds, found): (Vec<_>, Vec<_>) = found
+        .into_iter()
+        .collect::<Result<Vec<_>, Error>>()?
+        .into_iter()
+        .unzip();
 
     let ratios = measured(experiment, &mut section, sweep, &found);
     if let Some(first) = found.first() {
-        let timeline = |found: &ReplayResult| found.timeline.iter().map(|(at, ratio, _)| (*at, *ratio)).collect();
-        let series = TUNERS.iter().zip(first).map(|(name, found)| Series::line(*name, timeline(found)));
+        let timeline = |found: &ReplayResult| {
+            found
+                .timeline
+                .iter()
+                .map(|(at, ratio, _)| (*at, *ratio))
+                .collect()
+        };
+        let series = TUNERS
+            .iter()
+            .zip(first)
+            .map(|(name, found)| Series::line(*name, timeline(found)));
         section.figure("course", series.collect());
     }
     boxes(&mut section, &ratios);
-    let calm = kinds.iter().all(|kinds| !kinds.is_empty()).then_some(sweep.calm);
+    let calm = kinds
+        .iter()
+        .all(|kinds| !kinds.is_empty())
+        .then_some(sweep.calm);
     let everywhere = TUNERS.len() + sweep.variants.len();
     if everywhere > TUNERS.len() {
-        settings(&mut section, calm, &found.iter().map(|found| &found[..everywhere]).collect::<Vec<_>>());
+        settings(
+            &mut section,
+            calm,
+            &found
+                .iter()
+                .map(|found| &found[..everywhere])
+                .collect::<Vec<_>>(),
+        );
     }
     let with_sweep = found.iter().filter(|found| found.len() > everywhere);
-    settings(&mut section, calm, &with_sweep.map(Vec::as_slice).collect::<Vec<_>>());
+    settings(
+        &mut section,
+        calm,
+        &with_sweep.map(Vec::as_slice).collect::<Vec<_>>(),
+    );
     by_kind(experiment, &mut section, sweep.calm, &kinds, &found);
     let ratios = |found: &Vec<ReplayResult>| {
-        found.iter().take(TUNERS.len()).map(|found| format!("{:.4}", found.hit_ratio)).collect::<Vec<_>>()
+        found
+            .iter()
+            .take(TUNERS.len())
+            .map(|found| format!("{:.4}", found.hit_ratio))
+            .collect::<Vec<_>>()
     };
-    let rows = seeds.iter().zip(&found).map(|(seed, found)| [vec![seed.to_string()], ratios(found)].concat());
-    section.table("Object hit ratio after the change", ["seed"].into_iter().chain(TUNERS), rows.collect());
+    let rows = seeds
+        .iter()
+        .zip(&found)
+        .map(|(seed, found)| [vec![seed.to_string()], ratios(found)].concat());
+    section.table(
+        "Object hit ratio after the change",
+        ["seed"].into_iter().chain(TUNERS),
+        rows.collect(),
+    );
     section.judged()
 }
 
@@ -196,11 +279,22 @@ fn measured<Change>(
             ratios[tuner].push(found.hit_ratio);
         }
     }
-    let ids = ["adaptsize", "published", "hillclimb", "static", "tuned-hillclimb"];
+    let ids = [
+        "adaptsize",
+        "published",
+        "hillclimb",
+        "static",
+        "tuned-hillclimb",
+    ];
     for (id, shares) in ids.into_iter().zip(&shares[1..]) {
         section.measured_if_claimed(id_of(experiment, id), percentile(shares, 5));
     }
-    let of = |run: usize| found.iter().map(|found| found[run].hit_ratio).collect::<Vec<f64>>();
+    let of = |run: usize| {
+        found
+            .iter()
+            .map(|found| found[run].hit_ratio)
+            .collect::<Vec<f64>>()
+    };
     // The least lead over the percentiles.
     let lead = |form: usize, other: usize| {
         let (form, other) = (of(form), of(other));
@@ -216,13 +310,28 @@ fn measured<Change>(
     ] {
         section.measured_if_claimed(id_of(experiment, id), lead(form, other));
     }
-    let variants = sweep.variants.keys().map(String::as_str).zip(TUNERS.len()..);
-    for (id, form) in [("adaptsize", 1), ("published", 2)].into_iter().chain(variants.clone()) {
-        let reactions = found.iter().flat_map(|of_seed| reactions(&of_seed[form], &of_seed[0], sweep.calm));
-        section.measured_if_claimed(id_of(experiment, &format!("{id}-reaction")), median(reactions.collect()) / 1e3);
+    let variants = sweep
+        .variants
+        .keys()
+        .map(String::as_str)
+        .zip(TUNERS.len()..);
+    for (id, form) in [("adaptsize", 1), ("published", 2)]
+        .into_iter()
+        .chain(variants.clone())
+    {
+        let reactions = found
+            .iter()
+            .flat_map(|of_seed| reactions(&of_seed[form], &of_seed[0], sweep.calm));
+        section.measured_if_claimed(
+            id_of(experiment, &format!("{id}-reaction")),
+            median(reactions.collect()) / 1e3,
+        );
     }
     for (id, form) in variants {
-        section.measured_if_claimed(id_of(experiment, &format!("{id}-over-hillclimb")), lead(form, 3));
+        section.measured_if_claimed(
+            id_of(experiment, &format!("{id}-over-hillclimb")),
+            lead(form, 3),
+        );
     }
     ratios
 }
@@ -231,8 +340,14 @@ fn measured<Change>(
 /// the first part in which the tuner has nine tenths of LookAhead's hits; at most those to the next
 /// change, if it never has.
 fn reactions(tuner: &ReplayResult, ahead: &ReplayResult, calm: u64) -> Vec<f64> {
-    let ends: Vec<f64> = ahead.timeline.iter().map(|(end, ..)| (end * 1e6).round()).collect();
-    let changes = (1..).map(|change| (change * calm) as f64).take_while(|at| ends.last().is_some_and(|end| at < end));
+    let ends: Vec<f64> = ahead
+        .timeline
+        .iter()
+        .map(|(end, ..)| (end * 1e6).round())
+        .collect();
+    let changes = (1..)
+        .map(|change| (change * calm) as f64)
+        .take_while(|at| ends.last().is_some_and(|end| at < end));
     let reaction = |at: f64| {
         let parts = ends.iter().zip(tuner.timeline.iter().zip(&ahead.timeline));
         let mut after = parts.filter(|(end, _)| **end > at && **end <= at + calm as f64);
@@ -247,17 +362,34 @@ fn reactions(tuner: &ReplayResult, ahead: &ReplayResult, calm: u64) -> Vec<f64> 
 fn settings(section: &mut Section, calm: Option<u64>, found: &[&[ReplayResult]]) {
     let Some(first) = found.first() else { return };
     let rows = first.iter().enumerate().skip(1).map(|(at, setting)| {
-        let shares: Vec<f64> = found.iter().map(|found| found[at].hit_ratio / found[0].hit_ratio).collect();
+        let shares: Vec<f64> = found
+            .iter()
+            .map(|found| found[at].hit_ratio / found[0].hit_ratio)
+            .collect();
         let reaction = calm.map(|calm| {
-            let reactions = found.iter().flat_map(|found| reactions(&found[at], &found[0], calm)).collect();
+            let reactions = found
+                .iter()
+                .flat_map(|found| reactions(&found[at], &found[0], calm))
+                .collect();
             format!("{:.0}", median(reactions) / 1e3)
         });
         let figures = [percentile(&shares, 5), median(shares)].map(|share| format!("{share:.3}"));
-        [setting.spec.clone()].into_iter().chain(figures).chain(reaction).collect()
+        [setting.spec.clone()]
+            .into_iter()
+            .chain(figures)
+            .chain(reaction)
+            .collect()
     });
-    let title = format!("With other settings, shares of LookAhead in {} repetitions", found.len());
+    let title = format!(
+        "With other settings, shares of LookAhead in {} repetitions",
+        found.len()
+    );
     let columns = ["policy", "the least 5 %", "median"].into_iter();
-    section.table(&title, columns.chain(calm.map(|_| "median reaction, thousand requests")), rows.collect());
+    section.table(
+        &title,
+        columns.chain(calm.map(|_| "median reaction, thousand requests")),
+        rows.collect(),
+    );
 }
 
 /// Records, if kinds of traffic follow each other, what HillClimb and Static have of the hits
@@ -270,68 +402,139 @@ fn by_kind<Change>(
     kinds: &[Vec<Class>],
     found: &[Vec<ReplayResult>],
 ) {
-    let periods = kinds.iter().zip(found).flat_map(|(kinds, found)| hits_by_period(kinds, found, calm));
+    let periods = kinds
+        .iter()
+        .zip(found)
+        .flat_map(|(kinds, found)| hits_by_period(kinds, found, calm));
     let periods: Vec<(Class, Class, [f64; TUNERS.len()])> = periods.collect();
     if periods.is_empty() {
         return;
     }
     let shares = |is_counted: &dyn Fn(Class, Class) -> bool| {
-        let counted = || periods.iter().filter(|(first, kind, _)| is_counted(*first, *kind)).map(|(.., hits)| hits);
-        let hits: [f64; TUNERS.len()] = std::array::from_fn(|tuner| counted().map(|hits| hits[tuner]).sum());
-        (counted().count(), hits[0] / counted().count() as f64, hits.map(|of| of / hits[0]))
+        let counted = || {
+            periods
+                .iter()
+                .filter(|(first, kind, _)| is_counted(*first, *kind))
+                .map(|(.., hits)| hits)
+        };
+        let hits: [f64; TUNERS.len()] =
+            std::array::from_fn(|tuner| counted().map(|hits| hits[tuner]).sum());
+        (
+            counted().count(),
+            hits[0] / counted().count() as f64,
+            hits.map(|of| of / hits[0]),
+        )
     };
     let of = |name, shares: [f64; TUNERS.len()]| {
-        TUNERS.into_iter().zip(shares).find(|(tuner, _)| *tuner == name).map_or(f64::NAN, |(_, share)| share)
+        TUNERS
+            .into_iter()
+            .zip(shares)
+            .find(|(tuner, _)| *tuner == name)
+            .map_or(f64::NAN, |(_, share)| share)
     };
     let (.., of_others) = shares(&|_, kind| kind != Class::Web);
-    section.measured_if_claimed(id_of(experiment, "hillclimb-others"), of("HillClimb", of_others));
-    let (.., of_others_after_web) = shares(&|first, kind| first == Class::Web && kind != Class::Web);
-    section.measured_if_claimed(id_of(experiment, "static-others"), of("Static", of_others_after_web));
-    let pairs = Class::ALL.into_iter().flat_map(|first| Class::ALL.map(|kind| (first, kind)));
+    section.measured_if_claimed(
+        id_of(experiment, "hillclimb-others"),
+        of("HillClimb", of_others),
+    );
+    let (.., of_others_after_web) =
+        shares(&|first, kind| first == Class::Web && kind != Class::Web);
+    section.measured_if_claimed(
+        id_of(experiment, "static-others"),
+        of("Static", of_others_after_web),
+    );
+    let pairs = Class::ALL
+        .into_iter()
+        .flat_map(|first| Class::ALL.map(|kind| (first, kind)));
     let rows = pairs.filter_map(|(first, kind)| {
-        let (count, ratio, shares) = shares(&|of_first, of_kind| (of_first, of_kind) == (first, kind));
+        let (count, ratio, shares) =
+            shares(&|of_first, of_kind| (of_first, of_kind) == (first, kind));
         let names = [first, kind].map(|kind| format!("{kind:?}").to_lowercase());
         let shares = shares.iter().skip(1).map(|share| format!("{share:.3}"));
-        (count > 0).then(|| names.into_iter().chain([count.to_string(), format!("{ratio:.4}")]).chain(shares).collect())
+        (count > 0).then(|| {
+            names
+                .into_iter()
+                .chain([count.to_string(), format!("{ratio:.4}")])
+                .chain(shares)
+                .collect()
+        })
     });
-    let columns =
-        ["first kind", "kind", "periods", "LookAhead's hit ratio"].into_iter().chain(TUNERS.into_iter().skip(1));
-    section.table("Hits by kind of traffic, shares of LookAhead's", columns, rows.collect());
+    let columns = ["first kind", "kind", "periods", "LookAhead's hit ratio"]
+        .into_iter()
+        .chain(TUNERS.into_iter().skip(1));
+    section.table(
+        "Hits by kind of traffic, shares of LookAhead's",
+        columns,
+        rows.collect(),
+    );
 }
 
 /// Returns, of each period after the first, the kind of the first one, its own kind, and the hit
 /// ratio of each tuner.
-fn hits_by_period(kinds: &[Class], found: &[ReplayResult], calm: u64) -> Vec<(Class, Class, [f64; TUNERS.len()])> {
+fn hits_by_period(
+    kinds: &[Class],
+    found: &[ReplayResult],
+    calm: u64,
+) -> Vec<(Class, Class, [f64; TUNERS.len()])> {
     let mean = |tuner: usize, period: usize| {
-        let is_in = |end: f64| ((end * 1e6).round() as u64).saturating_sub(1) / calm == period as u64;
-        let ratios: Vec<f64> =
-            found[tuner].timeline.iter().filter(|(end, ..)| is_in(*end)).map(|(_, ratio, _)| *ratio).collect();
+        let is_in =
+            |end: f64| ((end * 1e6).round() as u64).saturating_sub(1) / calm == period as u64;
+        let ratios: Vec<f64> = found[tuner]
+            .timeline
+            .iter()
+            .filter(|(end, ..)| is_in(*end))
+            .map(|(_, ratio, _)| *ratio)
+            .collect();
         ratios.iter().sum::<f64>() / ratios.len() as f64
     };
     let after_first = kinds.iter().enumerate().skip(1);
-    after_first.map(|(period, kind)| (kinds[0], *kind, std::array::from_fn(|tuner| mean(tuner, period)))).collect()
+    after_first
+        .map(|(period, kind)| {
+            (
+                kinds[0],
+                *kind,
+                std::array::from_fn(|tuner| mean(tuner, period)),
+            )
+        })
+        .collect()
 }
 
 /// Adds figures 15b and 16b: a box from the 25th to the 75th percentile of the repetitions, and
 /// whiskers from the 5th to the 95th.
 fn boxes(section: &mut Section, ratios: &[Vec<f64>; TUNERS.len()]) {
-    let of = |percent| ratios.iter().map(|ratios| percentile(ratios, percent)).collect::<Vec<f64>>();
+    let of = |percent| {
+        ratios
+            .iter()
+            .map(|ratios| percentile(ratios, percent))
+            .collect::<Vec<f64>>()
+    };
     let between = |low, high| of(low).into_iter().zip(of(high)).collect();
     let name = "25, 50 and 75 % of the repetitions; whiskers 5 and 95 %";
-    let boxes = Series::boxes(name, numbered(of(50)), between(25, 75)).with_interval(between(5, 95));
+    let boxes =
+        Series::boxes(name, numbered(of(50)), between(25, 75)).with_interval(between(5, 95));
     section.named_figure("boxes", TUNERS, vec![boxes]);
     let rows = [5, 25, 50, 75, 95].map(|percent| {
         let ratios = of(percent).into_iter().map(|ratio| format!("{ratio:.4}"));
         [format!("{percent} %")].into_iter().chain(ratios).collect()
     });
-    section.table("The same, percentiles of the repetitions", ["percentile"].into_iter().chain(TUNERS), rows.into());
+    section.table(
+        "The same, percentiles of the repetitions",
+        ["percentile"].into_iter().chain(TUNERS),
+        rows.into(),
+    );
 }
 
 /// Returns the id of this claim. Ids are unique within the paper, so the experiments use different
 /// prefixes: that of the file's first claim.
 fn id_of<Change>(experiment: &Experiment<Sweep<Change>>, claim: &str) -> String {
-    let first = experiment.claims.first().and_then(|claim| claim.id.split_once('-'));
-    first.map_or_else(|| claim.to_owned(), |(prefix, _)| format!("{prefix}-{claim}"))
+    let first = experiment
+        .claims
+        .first()
+        .and_then(|claim| claim.id.split_once('-'));
+    first.map_or_else(
+        || claim.to_owned(),
+        |(prefix, _)| format!("{prefix}-{claim}"),
+    )
 }
 
 #[cfg(test)]
@@ -341,27 +544,46 @@ mod tests {
     #[test]
     fn hits_belong_to_another_kind() {
         let of = |ratios: &[f64]| ReplayResult {
-            timeline: (1..).zip(ratios).map(|(part, ratio)| (f64::from(part) * 10e-6, *ratio, None)).collect(),
+            timeline: (1..)
+                .zip(ratios)
+                .map(|(part, ratio)| (f64::from(part) * 10e-6, *ratio, None))
+                .collect(),
             ..ReplayResult::default()
         };
-        let found: Vec<ReplayResult> =
-            (0..TUNERS.len()).map(|tuner| of(&[0.9, 0.9, 0.25, 0.75, 0.125, tuner as f64])).collect();
+        let found: Vec<ReplayResult> = (0..TUNERS.len())
+            .map(|tuner| of(&[0.9, 0.9, 0.25, 0.75, 0.125, tuner as f64]))
+            .collect();
         // Periods of 20 requests, parts of 10.
         let kinds = [Class::Web, Class::Download, Class::Video];
         let periods = hits_by_period(&kinds, &found, 20);
         let last = std::array::from_fn(|tuner| (0.125 + tuner as f64) / 2.0);
-        assert_eq!(periods, [(Class::Web, Class::Download, [0.5; TUNERS.len()]), (Class::Web, Class::Video, last)]);
+        assert_eq!(
+            periods,
+            [
+                (Class::Web, Class::Download, [0.5; TUNERS.len()]),
+                (Class::Web, Class::Video, last)
+            ]
+        );
     }
 
     #[test]
     fn a_reaction_begins_at_another_change_or_never_ends() {
         let of = |ratios: &[f64]| ReplayResult {
-            timeline: (1..).zip(ratios).map(|(part, ratio)| (f64::from(part) * 10e-6, *ratio, None)).collect(),
+            timeline: (1..)
+                .zip(ratios)
+                .map(|(part, ratio)| (f64::from(part) * 10e-6, *ratio, None))
+                .collect(),
             ..ReplayResult::default()
         };
         let ahead = of(&[0.5; 6]);
         // Changes after 20 and after 40 requests, parts of 10.
-        assert_eq!(reactions(&of(&[0.5, 0.5, 0.1, 0.46, 0.5, 0.1]), &ahead, 20), [20.0, 10.0]);
-        assert_eq!(reactions(&of(&[0.5, 0.5, 0.1, 0.1, 0.1, 0.1]), &ahead, 20), [20.0, 20.0]);
+        assert_eq!(
+            reactions(&of(&[0.5, 0.5, 0.1, 0.46, 0.5, 0.1]), &ahead, 20),
+            [20.0, 10.0]
+        );
+        assert_eq!(
+            reactions(&of(&[0.5, 0.5, 0.1, 0.1, 0.1, 0.1]), &ahead, 20),
+            [20.0, 20.0]
+        );
     }
 }

@@ -29,9 +29,14 @@ pub(super) struct Constants {
 
 impl Constants {
     pub(super) fn grid(self) -> Vec<u64> {
-        let Constants { log_c: [first, last], in_octave } = self;
+        let Constants {
+            log_c: [first, last],
+            in_octave,
+        } = self;
         let steps = first * in_octave..=last * in_octave;
-        steps.map(|step| (f64::from(step) / f64::from(in_octave)).exp2().round() as u64).collect()
+        steps
+            .map(|step| (f64::from(step) / f64::from(in_octave)).exp2().round() as u64)
+            .collect()
     }
 
     /// Returns the place of the best c in the grid, and its hit ratio.
@@ -42,7 +47,10 @@ impl Constants {
 
     /// Returns the policies with a constant c.
     pub(super) fn specs(self, stage: &str) -> Vec<String> {
-        self.grid().into_iter().map(|c| format!("{stage}(c={c})+lru")).collect()
+        self.grid()
+            .into_iter()
+            .map(|c| format!("{stage}(c={c})+lru"))
+            .collect()
     }
 }
 
@@ -75,13 +83,28 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let sweep = experiment.sweep(request.scale);
     let mut section = Section::new(&experiment, request.scale);
-    section.condition("cache", format!("{} bytes, a large one {} bytes", sweep.capacity, sweep.large_capacity));
+    section.condition(
+        "cache",
+        format!(
+            "{} bytes, a large one {} bytes",
+            sweep.capacity, sweep.large_capacity
+        ),
+    );
     let (mut lines, mut shares, mut variations) = (Vec::new(), Vec::new(), Vec::new());
-    for (name, catalogue, seed) in [("hk", sweep.hk, request.seed), ("us", sweep.us, request.seed + 1)] {
+    for (name, catalogue, seed) in [
+        ("hk", sweep.hk, request.seed),
+        ("us", sweep.us, request.seed + 1),
+    ] {
         for (prefix, windows) in [("", None), ("local-", Some(sweep.windows))] {
-            let catalogue = Catalogue { windows, ..catalogue };
+            let catalogue = Catalogue {
+                windows,
+                ..catalogue
+            };
             let id = format!("{prefix}{name}");
-            section.condition(&id, format!("{}; a quarter to warm up", catalogue.conditions()));
+            section.condition(
+                &id,
+                format!("{}; a quarter to warm up", catalogue.conditions()),
+            );
             let traffic = catalogue.traffic(name, seed)?;
             for (shape, stage) in SHAPES {
                 let compared = compare(sweep, &id, &traffic, [shape, stage], request, watch)?;
@@ -93,16 +116,24 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
                 }
                 if shape == "chance" {
                     let found = &compared.adaptsize;
-                    for (infix, hillclimb) in ["", "-settled"].into_iter().zip(&compared.hillclimbs) {
+                    for (infix, hillclimb) in ["", "-settled"].into_iter().zip(&compared.hillclimbs)
+                    {
                         section.measured_if_claimed(
                             format!("constant-{id}-adaptsize-over{infix}-hillclimb"),
                             found.hit_ratio / hillclimb.hit_ratio,
                         );
                     }
-                    section.measured(format!("constant-{id}-variation"), variation(found) / drawn(found, &traffic));
+                    section.measured(
+                        format!("constant-{id}-variation"),
+                        variation(found) / drawn(found, &traffic),
+                    );
                     variations.extend([found, &compared.lru].map(|found| {
-                        let figures = [variation(found), drawn(found, &traffic)].map(|value| format!("{value:.4}"));
-                        [id.clone(), found.spec.clone()].into_iter().chain(figures).collect()
+                        let figures = [variation(found), drawn(found, &traffic)]
+                            .map(|value| format!("{value:.4}"));
+                        [id.clone(), found.spec.clone()]
+                            .into_iter()
+                            .chain(figures)
+                            .collect()
                     }));
                 }
                 shares.extend(compared.rows(&id, shape));
@@ -116,11 +147,27 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.figure("constant-c", lines);
     section.table(
         "Object hit ratio",
-        ["traffic", "policy", "c, KiB", "object hit ratio", "of the best constant c", "the same, last quarter"],
+        [
+            "traffic",
+            "policy",
+            "c, KiB",
+            "object hit ratio",
+            "of the best constant c",
+            "the same, last quarter",
+        ],
         shares,
     );
-    let columns = ["traffic", "policy", "coefficient of variation over time", "of independent hits"];
-    section.table("Variation over the parts of the traffic", columns, variations);
+    let columns = [
+        "traffic",
+        "policy",
+        "coefficient of variation over time",
+        "of independent hits",
+    ];
+    section.table(
+        "Variation over the parts of the traffic",
+        columns,
+        variations,
+    );
     section.judged()
 }
 
@@ -144,15 +191,35 @@ impl Compared {
     /// Returns rows with the hit ratios on this traffic. Those of Chance have the tuners that do
     /// not depend on the shape.
     fn rows(&self, traffic: &str, shape: &str) -> Vec<Vec<String>> {
-        let Compared { best, late_best, adaptsize, lookahead, hillclimbs, lru, published, .. } = self;
+        let Compared {
+            best,
+            late_best,
+            adaptsize,
+            lookahead,
+            hillclimbs,
+            lru,
+            published,
+            ..
+        } = self;
         let others = [published, &hillclimbs[0], &hillclimbs[1], lru];
-        let tuners = [lookahead, adaptsize].into_iter().chain(others.into_iter().filter(|_| shape == "chance"));
+        let tuners = [lookahead, adaptsize]
+            .into_iter()
+            .chain(others.into_iter().filter(|_| shape == "chance"));
         let row = |spec: &str, c: String, [ratio, late]: [f64; 2]| {
             let shares = [ratio / best, late / late_best].map(|share| format!("{share:.3}"));
-            [traffic.to_owned(), spec.to_owned(), c, format!("{ratio:.4}")].into_iter().chain(shares).collect()
+            [
+                traffic.to_owned(),
+                spec.to_owned(),
+                c,
+                format!("{ratio:.4}"),
+            ]
+            .into_iter()
+            .chain(shares)
+            .collect()
         };
         let constant = row(&self.best_spec, String::new(), [*best, *late_best]);
-        let tuner = |found: &ReplayResult| row(&found.spec, course(found), [found.hit_ratio, late(found)]);
+        let tuner =
+            |found: &ReplayResult| row(&found.spec, course(found), [found.hit_ratio, late(found)]);
         [constant].into_iter().chain(tuners.map(tuner)).collect()
     }
 }
@@ -160,7 +227,9 @@ impl Compared {
 /// Returns the median c after the warm-up and the last one, KiB; nothing without a c.
 fn course(found: &ReplayResult) -> String {
     let settled = settled_c(found);
-    let Some(last) = settled.last().copied() else { return String::new() };
+    let Some(last) = settled.last().copied() else {
+        return String::new();
+    };
     format!("{:.1}, last {:.1}", median(settled) / 1024.0, last / 1024.0)
 }
 
@@ -187,14 +256,39 @@ fn compare(
         published(sweep.intervals.first().copied().unwrap_or_default()),
     ];
     let specs = tuners.into_iter().chain(sweep.constants.specs(stage));
-    let found = replayed(specs.collect(), traffic, sweep.capacity, &format!("{id}, {shape}"), request, watch)?;
-    let [ahead, adaptsize, from_above, settled, lru, published, constants @ ..] = found.as_slice() else {
-        return Err(Error(format!("experiments/{}: a tuner was not measured", FILE.0)));
+    let found = replayed(
+        specs.collect(),
+        traffic,
+        sweep.capacity,
+        &format!("{id}, {shape}"),
+        request,
+        watch,
+    )?;
+    let [
+        ahead,
+        adaptsize,
+        from_above,
+        settled,
+        lru,
+        published,
+        constants @ ..,
+    ] = found.as_slice()
+    else {
+        return Err(Error(format!(
+            "experiments/{}: a tuner was not measured",
+            FILE.0
+        )));
     };
     let ratios: Vec<f64> = constants.iter().map(|found| found.hit_ratio).collect();
     let (at, best) = sweep.constants.best(&format!("{shape}, {id}"), &ratios)?;
     Ok(Compared {
-        curve: sweep.constants.grid().into_iter().map(|c| c as f64).zip(ratios).collect(),
+        curve: sweep
+            .constants
+            .grid()
+            .into_iter()
+            .map(|c| c as f64)
+            .zip(ratios)
+            .collect(),
         best,
         best_spec: constants[at].spec.clone(),
         late_best: greatest(constants.iter().map(late)),
@@ -215,34 +309,76 @@ fn longer_intervals(
     request: &Request<'_>,
     watch: &dyn Watch,
 ) -> Result<(), Error> {
-    let published: Vec<String> = sweep.intervals.iter().map(|interval| published(*interval)).collect();
-    let exact = published.iter().map(|spec| spec.replace("model=paper", "model=exact"));
+    let published: Vec<String> = sweep
+        .intervals
+        .iter()
+        .map(|interval| published(*interval))
+        .collect();
+    let exact = published
+        .iter()
+        .map(|spec| spec.replace("model=paper", "model=exact"));
     let deployed = ["adaptsize(chance)+lru".to_owned()];
-    let specs: Vec<String> = published.iter().cloned().chain(exact).chain(deployed).collect();
+    let specs: Vec<String> = published
+        .iter()
+        .cloned()
+        .chain(exact)
+        .chain(deployed)
+        .collect();
     let name = &traffic.name;
     let mut rows = Vec::new();
-    for (id, capacity, constants) in
-        [("typical", sweep.capacity, sweep.constants), ("large", sweep.large_capacity, sweep.large_constants)]
-    {
+    for (id, capacity, constants) in [
+        ("typical", sweep.capacity, sweep.constants),
+        ("large", sweep.large_capacity, sweep.large_constants),
+    ] {
         let what = format!("intervals, {name}, {capacity} bytes");
         let found = replayed(specs.clone(), traffic, capacity, &what, request, watch)?;
-        let of_constants = replayed(constants.specs("expsize"), traffic, capacity, &what, request, watch)?;
+        let of_constants = replayed(
+            constants.specs("expsize"),
+            traffic,
+            capacity,
+            &what,
+            request,
+            watch,
+        )?;
         let ratios: Vec<f64> = of_constants.iter().map(|found| found.hit_ratio).collect();
         let (at, best) = constants.best(&what, &ratios)?;
-        let intervals = || found.iter().take(sweep.intervals.len()).map(|found| found.hit_ratio);
+        let intervals = || {
+            found
+                .iter()
+                .take(sweep.intervals.len())
+                .map(|found| found.hit_ratio)
+        };
         section.measured_if_claimed(
             format!("constant-{name}-{id}-interval-gain"),
             greatest(intervals()) / found[0].hit_ratio,
         );
-        section
-            .measured_if_claimed(format!("constant-{name}-{id}-intervals"), least(intervals()) / greatest(intervals()));
+        section.measured_if_claimed(
+            format!("constant-{name}-{id}-intervals"),
+            least(intervals()) / greatest(intervals()),
+        );
         rows.extend([&of_constants[at]].into_iter().chain(&found).map(|found| {
-            let ratios = [format!("{:.4}", found.hit_ratio), format!("{:.3}", found.hit_ratio / best)];
-            [capacity.to_string(), found.spec.clone(), course(found)].into_iter().chain(ratios).collect()
+            let ratios = [
+                format!("{:.4}", found.hit_ratio),
+                format!("{:.3}", found.hit_ratio / best),
+            ];
+            [capacity.to_string(), found.spec.clone(), course(found)]
+                .into_iter()
+                .chain(ratios)
+                .collect()
         }));
     }
-    let columns = ["cache, bytes", "policy", "c, KiB", "object hit ratio", "of the best constant c"];
-    section.table(&format!("{name}: longer intervals of AdaptSize as published, and its model"), columns, rows);
+    let columns = [
+        "cache, bytes",
+        "policy",
+        "c, KiB",
+        "object hit ratio",
+        "of the best constant c",
+    ];
+    section.table(
+        &format!("{name}: longer intervals of AdaptSize as published, and its model"),
+        columns,
+        rows,
+    );
     Ok(())
 }
 
@@ -258,7 +394,12 @@ fn replayed(
     request: &Request<'_>,
     watch: &dyn Watch,
 ) -> Result<Vec<ReplayResult>, Error> {
-    let run = |spec| Run { traffic, spec, capacity, warm_up: traffic.accesses.len() / 4 };
+    let run = |spec| Run {
+        traffic,
+        spec,
+        capacity,
+        warm_up: traffic.accesses.len() / 4,
+    };
     let runs: Vec<Run<'_>> = specs.into_iter().map(run).collect();
     watch.begin(&format!("constant c: {what}"), units(&runs));
     measure_all(runs, request, watch)
@@ -277,17 +418,34 @@ mod tests {
 
     #[test]
     fn a_grid_has_other_steps() {
-        let grid = |in_octave| Constants { log_c: [4, 6], in_octave };
+        let grid = |in_octave| Constants {
+            log_c: [4, 6],
+            in_octave,
+        };
         assert_eq!(grid(1).grid(), [16, 32, 64]);
         assert_eq!(grid(2).grid(), [16, 23, 32, 45, 64]);
-        assert_eq!(grid(1).specs("expsize"), ["expsize(c=16)+lru", "expsize(c=32)+lru", "expsize(c=64)+lru"]);
+        assert_eq!(
+            grid(1).specs("expsize"),
+            [
+                "expsize(c=16)+lru",
+                "expsize(c=32)+lru",
+                "expsize(c=64)+lru"
+            ]
+        );
     }
 
     #[test]
     fn independent_draws_vary_otherwise() {
-        let access = |id| larder_replay::Access { id, size: 1, now: larder_units::Time::ZERO };
+        let access = |id| larder_replay::Access {
+            id,
+            size: 1,
+            now: larder_units::Time::ZERO,
+        };
         let traffic = Traffic::new("t", (0..40_000).map(access).collect());
-        let found = ReplayResult { hit_ratio: 0.5, ..ReplayResult::default() };
+        let found = ReplayResult {
+            hit_ratio: 0.5,
+            ..ReplayResult::default()
+        };
         // 1000 requests in each of 40 parts: a deviation of 15.8 of 500 hits.
         assert!((drawn(&found, &traffic) - 0.0316).abs() < 1e-4);
     }

@@ -43,18 +43,35 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let sweep = experiment.sweep(request.scale);
     let mut section = Section::new(&experiment, request.scale);
-    let chosen = sweep.hk.windows.ok_or_else(|| Error(format!("experiments/{}: hk has no `windows`", FILE.0)))?;
+    let chosen = sweep
+        .hk
+        .windows
+        .ok_or_else(|| Error(format!("experiments/{}: hk has no `windows`", FILE.0)))?;
     section.condition("windows", format!("from {chosen} of the trace on"));
     let mut measured: Vec<(String, f64)> = Vec::new();
     watch.begin("locality", (sweep.hk.requests + sweep.us.requests) as u64);
     for traffic in public::embedded()? {
-        measured.push((traffic.name.clone(), multiple(&traffic.accesses, request.seed)));
+        measured.push((
+            traffic.name.clone(),
+            multiple(&traffic.accesses, request.seed),
+        ));
     }
-    measured.extend(sweep.recorded.iter().map(|trace| (trace.name.clone(), trace.multiple)));
-    let of_traces = measured.iter().map(|(_, multiple)| multiple * multiple).collect();
+    measured.extend(
+        sweep
+            .recorded
+            .iter()
+            .map(|trace| (trace.name.clone(), trace.multiple)),
+    );
+    let of_traces = measured
+        .iter()
+        .map(|(_, multiple)| multiple * multiple)
+        .collect();
     section.measured("locality-chosen", chosen / median(of_traces));
     let traces = measured.len();
-    for (name, catalogue, seed) in [("hk", sweep.hk, request.seed), ("us", sweep.us, request.seed + 1)] {
+    for (name, catalogue, seed) in [
+        ("hk", sweep.hk, request.seed),
+        ("us", sweep.us, request.seed + 1),
+    ] {
         let Traffic { accesses, .. } = catalogue.traffic(name, seed)?;
         let found = multiple(&accesses, request.seed);
         watch.advance(catalogue.requests as u64);
@@ -62,7 +79,11 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         measured.push((format!("{name}, generated"), found));
     }
     let points = |range: &[(String, f64)], from: usize| {
-        range.iter().enumerate().map(|(at, (_, multiple))| ((from + at) as f64, *multiple)).collect::<Vec<_>>()
+        range
+            .iter()
+            .enumerate()
+            .map(|(at, (_, multiple))| ((from + at) as f64, *multiple))
+            .collect::<Vec<_>>()
     };
     section.named_figure(
         "locality",
@@ -72,11 +93,23 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
             Series::bars("generated", points(&measured[traces..], traces)),
         ],
     );
-    let rows = measured
-        .iter()
-        .map(|(name, multiple)| vec![name.clone(), format!("{multiple:.4}"), format!("{:.4}", multiple * multiple)]);
-    let header = ["trace", "mean interval, of that in a random order", "the same locality: windows from"];
-    section.table("Re-reference intervals, geometric means", header, rows.collect());
+    let rows = measured.iter().map(|(name, multiple)| {
+        vec![
+            name.clone(),
+            format!("{multiple:.4}"),
+            format!("{:.4}", multiple * multiple),
+        ]
+    });
+    let header = [
+        "trace",
+        "mean interval, of that in a random order",
+        "the same locality: windows from",
+    ];
+    section.table(
+        "Re-reference intervals, geometric means",
+        header,
+        rows.collect(),
+    );
     section.judged()
 }
 
@@ -114,7 +147,12 @@ mod tests {
     use larder_units::Time;
 
     fn accesses(ids: impl Iterator<Item = u64>) -> Vec<Access> {
-        ids.map(|id| Access { id, size: 1, now: Time::ZERO }).collect()
+        ids.map(|id| Access {
+            id,
+            size: 1,
+            now: Time::ZERO,
+        })
+        .collect()
     }
 
     #[test]
@@ -128,12 +166,20 @@ mod tests {
         // Each object's 40 requests in a row.
         let runs = accesses((0..20_000).map(|at| at / 40));
         assert!(multiple(&runs, 1) < 0.01);
-        assert!(multiple(&accesses(0..100), 1).is_nan(), "no object was requested twice");
+        assert!(
+            multiple(&accesses(0..100), 1).is_nan(),
+            "no object was requested twice"
+        );
     }
 
     #[test]
     fn windows_have_another_locality_than_their_formula() {
-        let catalogue = Catalogue { objects: 5_000, requests: 90_000, exponent: 0.9, windows: Some(0.05) };
+        let catalogue = Catalogue {
+            objects: 5_000,
+            requests: 90_000,
+            exponent: 0.9,
+            windows: Some(0.05),
+        };
         let found = multiple(&catalogue.traffic("test", 1).unwrap().accesses, 1);
         assert!((found / 0.05_f64.sqrt() - 1.0).abs() < 0.3, "{found}");
     }

@@ -94,5 +94,11 @@ pub(crate) const PAPER: Paper = Paper {
     ],
     builds_networks: false,
     with_applications: None,
-    requirements: |request| if request.testbed { testbed::check_installed() } else { Ok(()) },
+    requirements: |request| {
+        if request.testbed {
+            testbed::check_installed()
+        } else {
+            Ok(())
+        }
+    },
 };

@@ -45,8 +45,23 @@ pub(super) struct Uses(Vec<u64>);
 
 impl Uses {
     /// Returns a run of the model for each value.
-    pub fn runs<'a>(&self, traffic: &'a Traffic, capacity: u64, occupied: Occupied, warm_up: usize) -> Vec<Run<'a>> {
-        self.0.iter().map(|uses| Run { traffic, uses: *uses, capacity, occupied, warm_up }).collect()
+    pub fn runs<'a>(
+        &self,
+        traffic: &'a Traffic,
+        capacity: u64,
+        occupied: Occupied,
+        warm_up: usize,
+    ) -> Vec<Run<'a>> {
+        self.0
+            .iter()
+            .map(|uses| Run {
+                traffic,
+                uses: *uses,
+                capacity,
+                occupied,
+                warm_up,
+            })
+            .collect()
     }
 
     /// Returns the best value and its result; `found` has one result for each value.
@@ -73,7 +88,10 @@ impl Uses {
         watch: &dyn Watch,
     ) -> Result<(u64, ReplayResult), Error> {
         let runs = self.runs(traffic, capacity, occupied, warm_up as usize);
-        watch.begin(&format!("{}: nginx by its model", traffic.name), units(&runs));
+        watch.begin(
+            &format!("{}: nginx by its model", traffic.name),
+            units(&runs),
+        );
         let found = measure_all(runs, request, watch)?;
         self.best(&found).map(|(uses, found)| (uses, found.clone()))
     }
@@ -95,8 +113,16 @@ impl Cell for Run<'_> {
     type Row = ReplayResult;
 
     fn key(&self, _: u64) -> String {
-        let Run { traffic, uses, capacity, occupied, warm_up } = self;
-        format!("adaptsize, nginx: {traffic}, {uses} uses, {capacity} bytes of {occupied:?}, warm-up {warm_up}")
+        let Run {
+            traffic,
+            uses,
+            capacity,
+            occupied,
+            warm_up,
+        } = self;
+        format!(
+            "adaptsize, nginx: {traffic}, {uses} uses, {capacity} bytes of {occupied:?}, warm-up {warm_up}"
+        )
     }
 
     fn units(&self) -> u64 {
@@ -107,7 +133,10 @@ impl Cell for Run<'_> {
         let accesses = &self.traffic.accesses;
         let begun = thread_time();
         let mut model = Model::new(accesses, self.capacity, self.uses, self.occupied);
-        let mut result = ReplayResult { spec: format!("nginx, min_uses {}", self.uses), ..ReplayResult::default() };
+        let mut result = ReplayResult {
+            spec: format!("nginx, min_uses {}", self.uses),
+            ..ReplayResult::default()
+        };
         let (mut done, mut hits, mut counted) = (0, 0, 0_u64);
         for part in accesses.chunks(part_length(accesses.len())) {
             let mut hits_of_part = 0_u64;
@@ -120,7 +149,11 @@ impl Cell for Run<'_> {
                 }
                 done += 1;
             }
-            result.timeline.push((done as f64 / 1e6, hits_of_part as f64 / part.len() as f64, None));
+            result.timeline.push((
+                done as f64 / 1e6,
+                hits_of_part as f64 / part.len() as f64,
+                None,
+            ));
             watch.advance(part.len() as u64);
         }
         result.hit_ratio = hits as f64 / counted.max(1) as f64;
@@ -153,13 +186,26 @@ struct Model<'a> {
 
 impl<'a> Model<'a> {
     fn new(accesses: &'a [Access], capacity: u64, uses: u64, occupied: Occupied) -> Model<'a> {
-        Model { accesses, capacity, uses, occupied, keys: HashMap::new(), next: 0, end: 0, used: 0 }
+        Model {
+            accesses,
+            capacity,
+            uses,
+            occupied,
+            keys: HashMap::new(),
+            next: 0,
+            end: 0,
+            used: 0,
+        }
     }
 
     /// Handles the next request of the trace, and returns true if it is a hit.
     fn request(&mut self) -> bool {
         let access = self.accesses[self.next];
-        let key = self.keys.entry(access.id).or_insert(Key { last: 0, requests: 0, bytes: 0 });
+        let key = self.keys.entry(access.id).or_insert(Key {
+            last: 0,
+            requests: 0,
+            bytes: 0,
+        });
         key.last = self.next;
         key.requests += 1;
         self.next += 1;
@@ -185,7 +231,13 @@ mod tests {
     use larder_units::Time;
 
     fn accesses(ids: &[u64], size: u64) -> Vec<Access> {
-        ids.iter().map(|id| Access { id: *id, size, now: Time::ZERO }).collect()
+        ids.iter()
+            .map(|id| Access {
+                id: *id,
+                size,
+                now: Time::ZERO,
+            })
+            .collect()
     }
 
     fn hits(ids: &[u64], capacity: u64, uses: u64) -> usize {
@@ -197,7 +249,10 @@ mod tests {
     #[test]
     fn another_cache_s_hits_are_counted() {
         // Stored at the first, at the second, at the third request.
-        assert_eq!([1, 2, 3].map(|uses| hits(&[7, 7, 7, 7], 1 << 20, uses)), [3, 2, 1]);
+        assert_eq!(
+            [1, 2, 3].map(|uses| hits(&[7, 7, 7, 7], 1 << 20, uses)),
+            [3, 2, 1]
+        );
         // There is room for a file of one page: two objects in turn evict each other.
         assert_eq!(hits(&[1, 2, 1, 2], PAGE_BYTES, 1), 0);
         // When 9 is stored, keys leave from the end of the queue: 1 with its request number, so its
@@ -210,16 +265,33 @@ mod tests {
     fn a_body_occupies_a_page() {
         let accesses = accesses(&[1, 2, 1, 2], 3000);
         let mut model = Model::new(&accesses, 6000, 1, Occupied::Body);
-        assert_eq!([(); 4].map(|()| model.request()), [false, false, true, true]);
+        assert_eq!(
+            [(); 4].map(|()| model.request()),
+            [false, false, true, true]
+        );
     }
 
     #[test]
     fn an_optimum_on_the_edge_of_the_grid_is_taken() {
-        let result = |hit_ratio| ReplayResult { hit_ratio, ..ReplayResult::default() };
+        let result = |hit_ratio| ReplayResult {
+            hit_ratio,
+            ..ReplayResult::default()
+        };
         let uses = Uses(vec![1, 2, 5]);
         let best = |ratios: [f64; 3]| uses.best(&ratios.map(result)).map(|(uses, _)| uses);
-        assert_eq!((best([0.3, 0.2, 0.1]).unwrap(), best([0.3, 0.4, 0.1]).unwrap()), (1, 2));
-        assert!(best([0.3, 0.4, 0.5]).unwrap_err().to_string().contains("best value, 5"));
+        assert_eq!(
+            (
+                best([0.3, 0.2, 0.1]).unwrap(),
+                best([0.3, 0.4, 0.1]).unwrap()
+            ),
+            (1, 2)
+        );
+        assert!(
+            best([0.3, 0.4, 0.5])
+                .unwrap_err()
+                .to_string()
+                .contains("best value, 5")
+        );
         // Of equal values, one inside the grid counts.
         assert_eq!(best([0.3, 0.5, 0.5]).unwrap(), 2);
     }

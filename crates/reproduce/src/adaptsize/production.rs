@@ -66,15 +66,27 @@ fn compare(
     let experiment = Experiment::<Sweep>::parse(file, text)?;
     let sweep = experiment.sweep(request.scale);
     let mut section = Section::new(&experiment, request.scale);
-    for (name, catalogue, seed) in [("hk", sweep.hk, request.seed), ("us", sweep.us, request.seed + 1)] {
-        section.condition(name, format!("{}; a quarter to warm up", catalogue.conditions()));
+    for (name, catalogue, seed) in [
+        ("hk", sweep.hk, request.seed),
+        ("us", sweep.us, request.seed + 1),
+    ] {
+        section.condition(
+            name,
+            format!("{}; a quarter to warm up", catalogue.conditions()),
+        );
         let traffic = catalogue.traffic(name, seed)?;
         let warm_up = catalogue.requests / 4;
-        let run = |capacity: u64, spec: String| Run { traffic: &traffic, spec, capacity, warm_up };
+        let run = |capacity: u64, spec: String| Run {
+            traffic: &traffic,
+            spec,
+            capacity,
+            warm_up,
+        };
         let ahead = [sweep.lookahead_interval, sweep.lookahead_window];
         let specs = ["threshold", "chance"].map(|shape| lookahead(shape, ahead));
-        let specs =
-            specs.into_iter().chain(["adaptsize(threshold)+lru", "adaptsize(chance)+lru", "lru"].map(str::to_owned));
+        let specs = specs
+            .into_iter()
+            .chain(["adaptsize(threshold)+lru", "adaptsize(chance)+lru", "lru"].map(str::to_owned));
         let specs: Vec<String> = specs.chain([sweep.published.clone()]).collect();
         let runs: Vec<Run<'_>> = sweep
             .capacities
@@ -105,7 +117,10 @@ fn nginx(
     request: &Request<'_>,
     watch: &dyn Watch,
 ) -> Result<ReplayResult, Error> {
-    sweep.nginx.tuned(traffic, limits, Occupied::Body, request, watch).map(|(_, found)| found)
+    sweep
+        .nginx
+        .tuned(traffic, limits, Occupied::Body, request, watch)
+        .map(|(_, found)| found)
 }
 
 /// The results at one capacity.
@@ -123,24 +138,81 @@ struct Systems {
 
 impl Systems {
     fn new(capacity: u64, found: &[ReplayResult], nginx: ReplayResult) -> Result<Systems, Error> {
-        let [ahead_threshold, ahead_chance, threshold, chance, varnish, published] = found else {
-            return Err(Error("the systems at one capacity are not the expected ones".to_owned()));
+        let [
+            ahead_threshold,
+            ahead_chance,
+            threshold,
+            chance,
+            varnish,
+            published,
+        ] = found
+        else {
+            return Err(Error(
+                "the systems at one capacity are not the expected ones".to_owned(),
+            ));
         };
-        let [ahead_threshold, ahead_chance, threshold, chance, varnish, published] =
-            [ahead_threshold, ahead_chance, threshold, chance, varnish, published].map(Clone::clone);
-        Ok(Systems { capacity, varnish, nginx, threshold, chance, published, ahead_threshold, ahead_chance })
+        let [
+            ahead_threshold,
+            ahead_chance,
+            threshold,
+            chance,
+            varnish,
+            published,
+        ] = [
+            ahead_threshold,
+            ahead_chance,
+            threshold,
+            chance,
+            varnish,
+            published,
+        ]
+        .map(Clone::clone);
+        Ok(Systems {
+            capacity,
+            varnish,
+            nginx,
+            threshold,
+            chance,
+            published,
+            ahead_threshold,
+            ahead_chance,
+        })
     }
 
     /// Returns the results in the order of [`SYSTEMS`].
     fn each(&self) -> [&ReplayResult; SYSTEMS.len()] {
-        let Systems { varnish, nginx, threshold, chance, published, .. } = self;
-        [varnish, nginx, threshold, chance, published, &self.ahead_threshold, &self.ahead_chance]
+        let Systems {
+            varnish,
+            nginx,
+            threshold,
+            chance,
+            published,
+            ..
+        } = self;
+        [
+            varnish,
+            nginx,
+            threshold,
+            chance,
+            published,
+            &self.ahead_threshold,
+            &self.ahead_chance,
+        ]
     }
 }
 
 /// Adds figures 1 and 10.
 fn typical(section: &mut Section, id: &str, systems: &Systems) {
-    let Systems { varnish, nginx, threshold, chance, published, ahead_threshold, ahead_chance, .. } = systems;
+    let Systems {
+        varnish,
+        nginx,
+        threshold,
+        chance,
+        published,
+        ahead_threshold,
+        ahead_chance,
+        ..
+    } = systems;
     let ratio = |a: &ReplayResult, b: &ReplayResult| a.hit_ratio / b.hit_ratio;
     for (form, found, ahead) in [
         ("", chance, ahead_chance),
@@ -152,17 +224,30 @@ fn typical(section: &mut Section, id: &str, systems: &Systems) {
         let shape = if form.is_empty() { "-chance" } else { form };
         section.measured(format!("{id}-lookahead{shape}"), ratio(found, ahead));
     }
-    section.measured(format!("{id}-variation"), steadier(chance, [nginx, varnish]));
+    section.measured(
+        format!("{id}-variation"),
+        steadier(chance, [nginx, varnish]),
+    );
     let ratios = systems.each().map(|found| found.hit_ratio);
     let bars = vec![Series::bars("object hit ratio", numbered(ratios))];
     section.named_figure(&format!("{id}-typical"), SYSTEMS, bars);
     let rows = SYSTEMS.iter().zip(systems.each()).map(|(system, found)| {
         let variation = format!("{:.4}", variation(found));
-        vec![(*system).to_owned(), found.spec.clone(), format!("{:.4}", found.hit_ratio), variation]
+        vec![
+            (*system).to_owned(),
+            found.spec.clone(),
+            format!("{:.4}", found.hit_ratio),
+            variation,
+        ]
     });
     section.table(
         &format!("{id}: object hit ratio at the typical size"),
-        ["system", "policy", "object hit ratio", "its coefficient of variation over time"],
+        [
+            "system",
+            "policy",
+            "object hit ratio",
+            "its coefficient of variation over time",
+        ],
         rows.collect(),
     );
 }
@@ -176,37 +261,76 @@ fn over_size(section: &mut Section, id: &str, sizes: &[Systems]) {
         for (series, ratio) in series.iter_mut().zip(ratios) {
             series.points.push((systems.capacity as f64, ratio));
         }
-        let shown = [ByteSize::from_bytes(systems.capacity).to_string(), systems.nginx.spec.clone()];
-        rows.push(shown.into_iter().chain(ratios.map(|r| format!("{r:.4}"))).collect());
+        let shown = [
+            ByteSize::from_bytes(systems.capacity).to_string(),
+            systems.nginx.spec.clone(),
+        ];
+        rows.push(
+            shown
+                .into_iter()
+                .chain(ratios.map(|r| format!("{r:.4}")))
+                .collect(),
+        );
         if let Some(size) = size {
             let [varnish, nginx, _, chance, published, ..] = ratios;
             section.measured(format!("{id}-{size}-nginx"), chance / nginx);
             section.measured(format!("{id}-{size}-varnish"), chance / varnish);
             section.measured(format!("{id}-{size}-published-nginx"), published / nginx);
-            section.measured(format!("{id}-{size}-published-varnish"), published / varnish);
+            section.measured(
+                format!("{id}-{size}-published-varnish"),
+                published / varnish,
+            );
         }
     }
-    let shares = sizes.iter().map(|systems| systems.threshold.hit_ratio / systems.chance.hit_ratio);
+    let shares = sizes
+        .iter()
+        .map(|systems| systems.threshold.hit_ratio / systems.chance.hit_ratio);
     section.measured(format!("{id}-threshold-to-chance"), least(shares));
     section.figure(&format!("{id}-sizes"), series);
     let header = ["cache", "nginx'"].into_iter().chain(SYSTEMS);
-    section.table(&format!("{id}: object hit ratio over the cache's size"), header, rows);
+    section.table(
+        &format!("{id}: object hit ratio over the cache's size"),
+        header,
+        rows,
+    );
 }
 
 /// Adds figure 11.
 fn c_over_time(section: &mut Section, id: &str, systems: &Systems, requests: usize) {
     let course = |found: &ReplayResult| {
-        found.timeline.iter().filter_map(|(at, _, c)| Some((*at, (*c)?))).collect::<Vec<(f64, f64)>>()
+        found
+            .timeline
+            .iter()
+            .filter_map(|(at, _, c)| Some((*at, (*c)?)))
+            .collect::<Vec<(f64, f64)>>()
     };
     let [threshold, chance] = [&systems.threshold, &systems.chance].map(inner_c);
     section.measured(format!("{id}-c-chance"), mean(&chance) / 1e3);
-    section.measured(format!("{id}-c-threshold-to-chance"), mean(&threshold) / mean(&chance));
+    section.measured(
+        format!("{id}-c-threshold-to-chance"),
+        mean(&threshold) / mean(&chance),
+    );
     section.measured(format!("{id}-c-day"), of_day(&systems.chance));
-    section.measured(format!("{id}-c-mirrored"), mirrored(&systems.threshold, &systems.chance));
+    section.measured(
+        format!("{id}-c-mirrored"),
+        mirrored(&systems.threshold, &systems.chance),
+    );
     let tunings = systems.published.gauge("adaptsize.tunings");
-    section.measured(format!("{id}-adaptations"), tunings * US_REQUESTS / (requests as f64 / 1e6));
-    let lines = [("Threshold", &systems.threshold), ("Chance", &systems.chance), ("published", &systems.published)];
-    section.figure(&format!("{id}-c"), lines.map(|(name, found)| Series::line(name, course(found))).into());
+    section.measured(
+        format!("{id}-adaptations"),
+        tunings * US_REQUESTS / (requests as f64 / 1e6),
+    );
+    let lines = [
+        ("Threshold", &systems.threshold),
+        ("Chance", &systems.chance),
+        ("published", &systems.published),
+    ];
+    section.figure(
+        &format!("{id}-c"),
+        lines
+            .map(|(name, found)| Series::line(name, course(found)))
+            .into(),
+    );
 }
 
 /// Returns the values of c over time, after the warm-up.
@@ -274,7 +398,10 @@ mod tests {
     fn courses_that_mirror_each_other_do_not() {
         assert!((correlation(&[1.0, 2.0, 8.0], &[10.0, 20.0, 80.0]) - 1.0).abs() < 1e-12);
         assert!((correlation(&[1.0, 2.0, 4.0], &[4.0, 2.0, 1.0]) + 1.0).abs() < 1e-12);
-        assert!(correlation(&[1.0, 1.0], &[1.0, 2.0]).is_nan(), "a constant has no correlation");
+        assert!(
+            correlation(&[1.0, 1.0], &[1.0, 2.0]).is_nan(),
+            "a constant has no correlation"
+        );
         assert_eq!(spread(&[3.0, 2.0, 8.0]), 4.0);
         assert!(spread(&[]).is_nan());
     }

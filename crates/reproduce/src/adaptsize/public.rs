@@ -34,11 +34,15 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let sweep = experiment.sweep(request.scale);
     let mut section = Section::new(&experiment, request.scale);
-    section.condition("cache", format!("{} of the bytes of all objects", sweep.capacity));
+    section.condition(
+        "cache",
+        format!("{} of the bytes of all objects", sweep.capacity),
+    );
     let beside = request.traces.map_or(Ok(Vec::new()), files)?;
     let mut rows = Vec::new();
     let mut unread = Vec::new();
-    let traces = std::iter::once(nasa()).chain(beside.iter().map(|path| open(path, sweep.requests)));
+    let traces =
+        std::iter::once(nasa()).chain(beside.iter().map(|path| open(path, sweep.requests)));
     // The iterator reads one trace at a time, after the previous one is freed.
     for traffic in traces {
         let traffic = match traffic {
@@ -51,10 +55,21 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
             Err(error) => return Err(error),
         };
         let mut survey = Survey::default();
-        traffic.accesses.iter().for_each(|access| survey.count(access));
+        traffic
+            .accesses
+            .iter()
+            .for_each(|access| survey.count(access));
         let capacity = (survey.unique_bytes() as f64 * sweep.capacity) as u64;
-        section.condition(&traffic.name, format!("{} requests, cache of {capacity} bytes", survey.requests()));
-        let run = |spec: &String| Run { traffic: &traffic, spec: spec.clone(), capacity, warm_up: 0 };
+        section.condition(
+            &traffic.name,
+            format!("{} requests, cache of {capacity} bytes", survey.requests()),
+        );
+        let run = |spec: &String| Run {
+            traffic: &traffic,
+            spec: spec.clone(),
+            capacity,
+            warm_up: 0,
+        };
         let runs: Vec<Run<'_>> = sweep.specs.iter().map(run).collect();
         watch.begin(&traffic.name, units(&runs));
         let found = measure_all(runs, request, watch)?;
@@ -62,12 +77,21 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
             section.measured("nasa-lru", found[0].hit_ratio);
             section.measured("nasa-adaptsize", found[1].hit_ratio);
             let published = found.iter().find(|found| found.spec == sweep.published);
-            section.measured("nasa-published", published.map_or(f64::NAN, |found| found.hit_ratio));
+            section.measured(
+                "nasa-published",
+                published.map_or(f64::NAN, |found| found.hit_ratio),
+            );
         }
         let ratios = found.iter().map(|found| format!("{:.4}", found.hit_ratio));
         rows.push([traffic.name.clone()].into_iter().chain(ratios).collect());
     }
-    section.table("Object hit ratio", ["trace"].into_iter().chain(sweep.specs.iter().map(String::as_str)), rows);
+    section.table(
+        "Object hit ratio",
+        ["trace"]
+            .into_iter()
+            .chain(sweep.specs.iter().map(String::as_str)),
+        rows,
+    );
     if !unread.is_empty() {
         section.table("Files that were left out", ["why"], unread);
     }
@@ -77,14 +101,25 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
 /// Returns the files of a directory in the order of their names.
 fn files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let unread = |error: std::io::Error| Error(format!("{}: {error}", directory.display()));
-    let entries = std::fs::read_dir(directory).map_err(unread)?.collect::<Result<Vec<_>, _>>().map_err(unread)?;
-    let mut paths: Vec<_> = entries.into_iter().map(|entry| entry.path()).filter(|path| path.is_file()).collect();
+    let entries = std::fs::read_dir(directory)
+        .map_err(unread)?
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(unread)?;
+    let mut paths: Vec<_> = entries
+        .into_iter()
+        .map(|entry| entry.path())
+        .filter(|path| path.is_file())
+        .collect();
     paths.sort();
     Ok(paths)
 }
 
 fn open(path: &Path, requests: usize) -> Result<Traffic, Error> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = path
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
     let trace = Trace::open(path, None).map_err(Error::from_cause)?;
     load(&name, trace, requests)
 }
@@ -97,9 +132,17 @@ fn load(name: &str, trace: Trace, requests: usize) -> Result<Traffic, Error> {
 /// Returns the traces that are part of this crate.
 pub(super) fn embedded() -> Result<Vec<Traffic>, Error> {
     let shop = |bytes, name, file| {
-        load(name, Trace::read(bytes, file, Some(Format::NUMBERS)).map_err(Error::from_cause)?, usize::MAX)
+        load(
+            name,
+            Trace::read(bytes, file, Some(Format::NUMBERS)).map_err(Error::from_cause)?,
+            usize::MAX,
+        )
     };
-    Ok(vec![nasa()?, shop(WEB07, "web07", "web07.trace.xz")?, shop(WEB12, "web12", "web12.trace.xz")?])
+    Ok(vec![
+        nasa()?,
+        shop(WEB07, "web07", "web07.trace.xz")?,
+        shop(WEB12, "web12", "web12.trace.xz")?,
+    ])
 }
 
 /// Reads NASA's day. A log does not contain the size of a response that was not modified (304). The
@@ -144,13 +187,20 @@ mod tests {
         let paper = &super::super::PAPER;
         let rows = Rows::default();
         let (scale, traces) = (crate::Scale::Quick, Some(&*directory));
-        let request = Request { scale, traces, ..Request::quick(paper, &rows) };
+        let request = Request {
+            scale,
+            traces,
+            ..Request::quick(paper, &rows)
+        };
         let warned = Warned(std::sync::Mutex::new(Vec::new()));
         let section = super::run(&request, &warned);
         std::fs::remove_dir_all(&directory).unwrap();
         let section = section.unwrap();
         let warned = warned.0.into_inner().unwrap();
-        assert!(warned.len() == 1 && warned[0].contains("broken.tr") && !warned[0].contains('\n'), "{warned:?}");
+        assert!(
+            warned.len() == 1 && warned[0].contains("broken.tr") && !warned[0].contains('\n'),
+            "{warned:?}"
+        );
         assert_eq!(section.tables[0].rows.len(), 2);
         assert!(section.tables[1].rows[0][0].contains("broken.tr"));
     }
@@ -160,7 +210,12 @@ mod tests {
         let traffic = nasa().unwrap();
         let rows = Rows::default();
         let request = Request::quick(&super::super::PAPER, &rows);
-        let run = Run { traffic: &traffic, spec: "lru".to_owned(), capacity: 10_935_931, warm_up: 0 };
+        let run = Run {
+            traffic: &traffic,
+            spec: "lru".to_owned(),
+            capacity: 10_935_931,
+            warm_up: 0,
+        };
         let found = measure_all(vec![run], &request, &Unwatched).unwrap();
         // The same number as `larder replay` reports.
         assert_eq!((found[0].hit_ratio * 30_393.0).round(), 24_448.0);

@@ -41,10 +41,17 @@ pub(super) struct Catalogue {
 impl Catalogue {
     /// Returns the conditions in words.
     pub fn conditions(&self) -> String {
-        let Catalogue { objects, requests, exponent, windows } = self;
+        let Catalogue {
+            objects,
+            requests,
+            exponent,
+            windows,
+        } = self;
         let traffic = format!("{requests} requests, {objects} objects, Zipf {exponent}");
         match windows {
-            Some(least) => format!("{traffic}, each object in a window of {least} of the trace or more"),
+            Some(least) => {
+                format!("{traffic}, each object in a window of {least} of the trace or more")
+            }
             None => format!("{traffic}, independent requests"),
         }
     }
@@ -60,7 +67,10 @@ impl Catalogue {
     /// Returns the requests of this traffic with `factor` times larger objects, and the part
     /// 1 / `factor` of the number of objects. With 1 it is [`Catalogue::traffic`]'s.
     pub fn accesses(&self, factor: u32, seed: u64) -> Result<Vec<Access>, Error> {
-        let catalogue = Catalogue { objects: self.objects.div_ceil(factor as usize), ..*self };
+        let catalogue = Catalogue {
+            objects: self.objects.div_ceil(factor as usize),
+            ..*self
+        };
         let cdn = catalogue.cdn(seed)?.magnified(factor);
         let accesses = cdn.requests().take(self.requests).collect();
         match self.windows {
@@ -71,12 +81,20 @@ impl Catalogue {
 
     /// Returns this traffic with a flash crowd after `calm` requests. With windows, the requests of
     /// the catalogue are gathered, and those of the crowd's objects are not.
-    pub fn flash_crowd(&self, crowd: CrowdShape, calm: u64, seed: u64) -> Result<Vec<Access>, Error> {
+    pub fn flash_crowd(
+        &self,
+        crowd: CrowdShape,
+        calm: u64,
+        seed: u64,
+    ) -> Result<Vec<Access>, Error> {
         let crowd = FlashCrowd::of(crowd, self.cdn(seed)?, &Streams::new(seed)).after(calm);
         let accesses: Vec<Access> = crowd.requests().take(self.requests).collect();
-        let Some(least) = self.windows else { return Ok(accesses) };
-        let (wanted, others): (Vec<Access>, Vec<Access>) =
-            accesses.into_iter().partition(|access| crowd.crowd().binary_search(&access.id).is_ok());
+        let Some(least) = self.windows else {
+            return Ok(accesses);
+        };
+        let (wanted, others): (Vec<Access>, Vec<Access>) = accesses
+            .into_iter()
+            .partition(|access| crowd.crowd().binary_search(&access.id).is_ok());
         let others = gather(others, least, &Streams::new(seed)).map_err(Error::from_cause)?;
         let mut accesses = [wanted, others].concat();
         accesses.sort_by_key(|access| access.now);
@@ -92,13 +110,18 @@ impl Catalogue {
         object_bytes: Option<[u64; 2]>,
         seed: u64,
     ) -> Result<(Vec<Access>, Vec<Class>), Error> {
-        let mix = TrafficMix::new(self.objects, self.exponent, calm, &Streams::new(seed)).map_err(Error::from_cause)?;
+        let mix = TrafficMix::new(self.objects, self.exponent, calm, &Streams::new(seed))
+            .map_err(Error::from_cause)?;
         let mix = match object_bytes {
             Some(bytes) => mix.with_object_bytes(bytes),
             None => mix,
         };
         let accesses: Vec<Access> = mix.requests().take(self.requests).collect();
-        let kinds = accesses.iter().step_by(calm as usize).map(|access| mix.class(access.id)).collect();
+        let kinds = accesses
+            .iter()
+            .step_by(calm as usize)
+            .map(|access| mix.class(access.id))
+            .collect();
         Ok((accesses, kinds))
     }
 }
@@ -110,34 +133,66 @@ impl Traffic {
             let mixed = (digest.rotate_left(29) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             mixed ^ (mixed >> 32)
         });
-        Traffic { name: name.into(), accesses, fills: false, parts: PARTS, digest, future: OnceLock::new() }
+        Traffic {
+            name: name.into(),
+            accesses,
+            fills: false,
+            parts: PARTS,
+            digest,
+            future: OnceLock::new(),
+        }
     }
 
     /// Returns this traffic as a node's cache sees it: an object has what an allocator takes for
     /// its bytes, and `overhead` more, and free room is filled without asking the policy.
     pub fn stored(&self, overhead: u64) -> Traffic {
         let size = |body: u64| allocated(body as usize) as u64 + overhead;
-        let accesses = self.accesses.iter().map(|access| Access { size: size(access.size), ..*access });
-        Traffic { fills: true, ..Traffic::new(format!("{}, as stored", self.name), accesses.collect()) }
+        let accesses = self.accesses.iter().map(|access| Access {
+            size: size(access.size),
+            ..*access
+        });
+        Traffic {
+            fills: true,
+            ..Traffic::new(format!("{}, as stored", self.name), accesses.collect())
+        }
     }
 
     /// Returns this traffic with objects of `largest` bytes at most.
     pub fn cut(&self, largest: u64) -> Traffic {
-        let cut = |access: &Access| Access { size: access.size.min(largest), ..*access };
-        Traffic::new(format!("{}, cut at {largest}", self.name), self.accesses.iter().map(cut).collect())
+        let cut = |access: &Access| Access {
+            size: access.size.min(largest),
+            ..*access
+        };
+        Traffic::new(
+            format!("{}, cut at {largest}", self.name),
+            self.accesses.iter().map(cut).collect(),
+        )
     }
 
     /// Returns this traffic after its objects exchanged their sizes at random, so that sizes and
     /// popularity are independent.
     pub fn with_exchanged_sizes(&self, exchange: u64, seed: u64) -> Traffic {
-        let sizes: BTreeMap<u64, u64> = self.accesses.iter().map(|access| (access.id, access.size)).collect();
+        let sizes: BTreeMap<u64, u64> = self
+            .accesses
+            .iter()
+            .map(|access| (access.id, access.size))
+            .collect();
         let (ids, mut sizes): (Vec<u64>, Vec<u64>) = sizes.into_iter().unzip();
         let name = format!("{}, sizes exchanged ({exchange})", self.name);
         let mut stream = Streams::new(seed).stream(&name);
-        (1..sizes.len()).rev().for_each(|last| sizes.swap(last, stream.below(last as u64 + 1) as usize));
+        (1..sizes.len())
+            .rev()
+            .for_each(|last| sizes.swap(last, stream.below(last as u64 + 1) as usize));
         let size = |id: u64| sizes[ids.partition_point(|other| *other < id)];
-        let accesses = self.accesses.iter().map(|access| Access { size: size(access.id), ..*access });
-        Traffic { fills: self.fills, parts: self.parts, ..Traffic::new(name, accesses.collect()) }
+        let accesses = self.accesses.iter().map(|access| Access {
+            size: size(access.id),
+            ..*access
+        });
+        Traffic {
+            fills: self.fills,
+            parts: self.parts,
+            ..Traffic::new(name, accesses.collect())
+        }
     }
 
     /// Returns this traffic with timelines of another number of parts.
@@ -150,7 +205,10 @@ impl Traffic {
             return Ok(future);
         }
         let mut future = FutureBuilder::default();
-        let pushed = self.accesses.iter().try_for_each(|access| future.push(access.id, access.size));
+        let pushed = self
+            .accesses
+            .iter()
+            .try_for_each(|access| future.push(access.id, access.size));
         pushed.map_err(|error| Error(format!("{}: {error}", self.name)))?;
         Ok(self.future.get_or_init(|| Arc::new(future.build())))
     }
@@ -212,13 +270,19 @@ pub(super) fn settled(found: &ReplayResult) -> &[(f64, f64, Option<f64>)] {
 pub(super) fn variation(found: &ReplayResult) -> f64 {
     let ratios: Vec<f64> = settled(found).iter().map(|(_, ratio, _)| *ratio).collect();
     let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
-    let variance = ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum::<f64>() / ratios.len() as f64;
+    let variance = ratios
+        .iter()
+        .map(|ratio| (ratio - mean).powi(2))
+        .sum::<f64>()
+        / ratios.len() as f64;
     variance.sqrt() / mean
 }
 
 /// Returns the result with the best hit ratio.
 pub(super) fn best(found: &[ReplayResult]) -> Result<&ReplayResult, Error> {
-    let best = found.iter().max_by(|a, b| a.hit_ratio.total_cmp(&b.hit_ratio));
+    let best = found
+        .iter()
+        .max_by(|a, b| a.hit_ratio.total_cmp(&b.hit_ratio));
     best.ok_or_else(|| Error("there is no result to choose from".to_owned()))
 }
 
@@ -230,16 +294,27 @@ pub(super) fn lookahead(shape: &str, [interval, window]: [u64; 2]) -> String {
 
 /// Returns the approximate cost of a request under these policies, in requests of LRU.
 pub(super) fn weight(spec: &str) -> u64 {
-    if spec.starts_with("lookahead") { LOOK_AHEAD_WEIGHT } else { 1 }
+    if spec.starts_with("lookahead") {
+        LOOK_AHEAD_WEIGHT
+    } else {
+        1
+    }
 }
 
 impl Cell for Run<'_> {
     type Row = ReplayResult;
 
     fn key(&self, seed: u64) -> String {
-        let Run { traffic, spec, capacity, warm_up } = self;
+        let Run {
+            traffic,
+            spec,
+            capacity,
+            warm_up,
+        } = self;
         let parts = traffic.parts;
-        format!("adaptsize: {traffic}, {spec}, {capacity} bytes, warm-up {warm_up}, {parts} parts, seed {seed}")
+        format!(
+            "adaptsize: {traffic}, {spec}, {capacity} bytes, warm-up {warm_up}, {parts} parts, seed {seed}"
+        )
     }
 
     fn units(&self) -> u64 {
@@ -247,7 +322,12 @@ impl Cell for Run<'_> {
     }
 
     fn measure(&self, seed: u64, watch: &dyn Watch) -> Result<ReplayResult, Error> {
-        let Run { traffic, capacity, warm_up, .. } = *self;
+        let Run {
+            traffic,
+            capacity,
+            warm_up,
+            ..
+        } = *self;
         let spec: Spec = self.spec.parse().map_err(Error::from_cause)?;
         let capacity = ByteSize::from_bytes(capacity);
         let replay = match spec.is_offline() {
@@ -255,12 +335,17 @@ impl Cell for Run<'_> {
             false => Replay::new(&spec, capacity, seed),
         };
         let replay = replay.map_err(Error::from_cause)?;
-        let mut replay = if traffic.fills { replay.filling() } else { replay };
+        let mut replay = if traffic.fills {
+            replay.filling()
+        } else {
+            replay
+        };
         let part = traffic.accesses.len().div_ceil(traffic.parts).max(1);
         let (mut timeline, mut done, mut busy) = (Vec::new(), 0, 0.0);
         for accesses in traffic.accesses.chunks(part) {
             let begun = thread_time();
-            let (before, after) = accesses.split_at(warm_up.saturating_sub(done).min(accesses.len()));
+            let (before, after) =
+                accesses.split_at(warm_up.saturating_sub(done).min(accesses.len()));
             let mut hits = replay.requests(before);
             if done <= warm_up {
                 replay.reset_counts();
@@ -296,7 +381,10 @@ impl Cell for Run<'_> {
 impl ReplayResult {
     /// Returns a gauge of a policy, such as `adaptsize.c_bytes`, or NaN if there is no such gauge.
     pub fn gauge(&self, name: &str) -> f64 {
-        self.gauges.iter().find(|(gauge, _)| gauge == name).map_or(f64::NAN, |(_, value)| *value)
+        self.gauges
+            .iter()
+            .find(|(gauge, _)| gauge == name)
+            .map_or(f64::NAN, |(_, value)| *value)
     }
 }
 
@@ -307,25 +395,50 @@ mod tests {
 
     #[test]
     fn an_exchange_changes_the_sizes_or_who_is_requested() {
-        let catalogue = Catalogue { objects: 300, requests: 3000, exponent: 0.9, windows: None };
+        let catalogue = Catalogue {
+            objects: 300,
+            requests: 3000,
+            exponent: 0.9,
+            windows: None,
+        };
         let traffic = catalogue.traffic("hk", 1).unwrap();
         let exchanged = traffic.with_exchanged_sizes(1, 7);
         let sizes = |traffic: &Traffic| {
             let mut sizes: BTreeMap<u64, u64> = BTreeMap::new();
             for access in &traffic.accesses {
-                assert_eq!(*sizes.entry(access.id).or_insert(access.size), access.size, "an object has two sizes");
+                assert_eq!(
+                    *sizes.entry(access.id).or_insert(access.size),
+                    access.size,
+                    "an object has two sizes"
+                );
             }
             let mut sorted: Vec<u64> = sizes.values().copied().collect();
             sorted.sort_unstable();
             (sizes, sorted)
         };
-        let ids = |traffic: &Traffic| traffic.accesses.iter().map(|access| access.id).collect::<Vec<_>>();
-        assert_eq!((ids(&exchanged), sizes(&exchanged).1), (ids(&traffic), sizes(&traffic).1));
+        let ids = |traffic: &Traffic| {
+            traffic
+                .accesses
+                .iter()
+                .map(|access| access.id)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (ids(&exchanged), sizes(&exchanged).1),
+            (ids(&traffic), sizes(&traffic).1)
+        );
         assert_ne!(sizes(&exchanged).0, sizes(&traffic).0);
-        for other in [traffic.with_exchanged_sizes(1, 8), traffic.with_exchanged_sizes(2, 7)] {
+        for other in [
+            traffic.with_exchanged_sizes(1, 8),
+            traffic.with_exchanged_sizes(2, 7),
+        ] {
             assert_ne!(sizes(&exchanged).0, sizes(&other).0);
         }
-        assert_ne!(exchanged.to_string(), traffic.to_string(), "one key for two traffics");
+        assert_ne!(
+            exchanged.to_string(),
+            traffic.to_string(),
+            "one key for two traffics"
+        );
     }
 
     #[test]
@@ -333,38 +446,75 @@ mod tests {
         let text = "title = \"T\"\nshows = \"S\"\n[full]\n[quick]\n[[claim]]\nid = \"a\"\nsays = \"A\"\nkind = \"value\"\n\
                     published = 2\nband = [1, inf]\nreason = \"R\"\n";
         let experiment = Experiment::<BTreeMap<String, u64>>::parse("x", text).unwrap();
-        let found = ReplayResult { gauges: vec![("adaptsize.c_bytes".to_owned(), 7.0)], ..ReplayResult::default() };
+        let found = ReplayResult {
+            gauges: vec![("adaptsize.c_bytes".to_owned(), 7.0)],
+            ..ReplayResult::default()
+        };
         let judged = |gauge: &str| {
             let mut section = Section::new(&experiment, Scale::Full);
             section.measured("a", found.gauge(gauge));
             section.judged()
         };
         assert!(judged("adaptsize.c_bytes").is_ok());
-        assert!(judged("adaptsize.tunings").unwrap_err().to_string().contains("not a number"));
+        assert!(
+            judged("adaptsize.tunings")
+                .unwrap_err()
+                .to_string()
+                .contains("not a number")
+        );
     }
 
     /// Failure: what large objects take beyond their bytes is counted for small ones, too.
     #[test]
     fn small_objects_take_what_large_ones_do() {
-        let access = |id, size| Access { id, size, now: larder_units::Time::ZERO };
-        let traffic = Traffic::new("t", vec![access(1, 1000), access(2, 1_000_000), access(1, 1000)]);
-        let sizes: Vec<u64> = traffic.stored(300).accesses.iter().map(|access| access.size).collect();
+        let access = |id, size| Access {
+            id,
+            size,
+            now: larder_units::Time::ZERO,
+        };
+        let traffic = Traffic::new(
+            "t",
+            vec![access(1, 1000), access(2, 1_000_000), access(1, 1000)],
+        );
+        let sizes: Vec<u64> = traffic
+            .stored(300)
+            .accesses
+            .iter()
+            .map(|access| access.size)
+            .collect();
         assert_eq!(sizes, [1324, 1_048_876, 1324]);
     }
 
     #[test]
     fn a_crowd_is_gathered_or_changes_with_the_windows() {
-        let catalogue = Catalogue { objects: 3000, requests: 6000, exponent: 0.9, windows: None };
-        let local = Catalogue { windows: Some(0.05), ..catalogue };
-        let shape = CrowdShape { objects: [5, 9], chunk_bytes: None };
-        let [plain, local] = [catalogue, local].map(|catalogue| catalogue.flash_crowd(shape, 2000, 3).unwrap());
+        let catalogue = Catalogue {
+            objects: 3000,
+            requests: 6000,
+            exponent: 0.9,
+            windows: None,
+        };
+        let local = Catalogue {
+            windows: Some(0.05),
+            ..catalogue
+        };
+        let shape = CrowdShape {
+            objects: [5, 9],
+            chunk_bytes: None,
+        };
+        let [plain, local] =
+            [catalogue, local].map(|catalogue| catalogue.flash_crowd(shape, 2000, 3).unwrap());
         let crowd = FlashCrowd::of(shape, catalogue.cdn(3).unwrap(), &Streams::new(3));
         let of_crowd = |accesses: &[Access]| -> Vec<Access> {
-            accesses.iter().filter(|access| crowd.crowd().contains(&access.id)).copied().collect()
+            accesses
+                .iter()
+                .filter(|access| crowd.crowd().contains(&access.id))
+                .copied()
+                .collect()
         };
         assert!(of_crowd(&plain).len() > 1900);
         assert_eq!(of_crowd(&local), of_crowd(&plain));
-        let times = |accesses: &[Access]| accesses.iter().map(|access| access.now).collect::<Vec<_>>();
+        let times =
+            |accesses: &[Access]| accesses.iter().map(|access| access.now).collect::<Vec<_>>();
         assert_eq!(times(&local), times(&plain));
         let sorted = |accesses: &[Access]| {
             let mut ids: Vec<u64> = accesses.iter().map(|access| access.id).collect();

@@ -52,12 +52,18 @@ struct Values {
 
 impl System {
     fn specs(&self) -> Vec<String> {
-        let grid = self
-            .grid
-            .iter()
-            .flat_map(|Values { spec, values }| values.iter().map(|value| spec.replace("{}", &value.to_string())));
+        let grid = self.grid.iter().flat_map(|Values { spec, values }| {
+            values
+                .iter()
+                .map(|value| spec.replace("{}", &value.to_string()))
+        });
         let partitions = self.partitions_of.map(partitions).unwrap_or_default();
-        self.specs.iter().cloned().chain(grid).chain(partitions).collect()
+        self.specs
+            .iter()
+            .cloned()
+            .chain(grid)
+            .chain(partitions)
+            .collect()
     }
 
     /// Returns the best of the results, which are in the order of [`System::specs`].
@@ -68,7 +74,9 @@ impl System {
         if let Some(Values { spec, values }) = &self.grid {
             let own = &found[self.specs.len()..self.specs.len() + values.len()];
             let scores: Vec<f64> = own.iter().map(|found| found.hit_ratio).collect();
-            Grid::new(spec, values.iter().copied()).starting_at_least().best(&scores)?;
+            Grid::new(spec, values.iter().copied())
+                .starting_at_least()
+                .best(&scores)?;
         }
         best(found)
     }
@@ -81,7 +89,9 @@ fn partitions(parts: u64) -> Vec<String> {
         for two in 1..parts.saturating_sub(one) {
             for three in 1..parts.saturating_sub(one + two) {
                 let four = parts - one - two - three;
-                specs.push(format!("s4lru(part1={one},part2={two},part3={three},part4={four})"));
+                specs.push(format!(
+                    "s4lru(part1={one},part2={two},part3={three},part4={four})"
+                ));
             }
         }
     }
@@ -108,12 +118,24 @@ fn compare(
     let mut section = Section::new(&experiment, request.scale);
     section.condition("cache", format!("{} bytes", sweep.capacity));
     let mut rows: Vec<Vec<String>> = Vec::new();
-    for (name, catalogue, seed) in [("hk", sweep.hk, request.seed), ("us", sweep.us, request.seed + 1)] {
+    for (name, catalogue, seed) in [
+        ("hk", sweep.hk, request.seed),
+        ("us", sweep.us, request.seed + 1),
+    ] {
         section.condition(name, catalogue.conditions());
         let traffic = catalogue.traffic(name, seed)?;
         let warm_up = catalogue.requests / 4;
-        let specs = sweep.systems.iter().flat_map(System::specs).chain(sweep.readings.iter().cloned());
-        let run = |spec| Run { traffic: &traffic, spec, capacity: sweep.capacity, warm_up };
+        let specs = sweep
+            .systems
+            .iter()
+            .flat_map(System::specs)
+            .chain(sweep.readings.iter().cloned());
+        let run = |spec| Run {
+            traffic: &traffic,
+            spec,
+            capacity: sweep.capacity,
+            warm_up,
+        };
         let runs: Vec<Run<'_>> = specs.map(run).collect();
         watch.begin(&format!("{prefix}research policies, {name}"), units(&runs));
         let found = measure_all(runs, request, watch)?;
@@ -126,19 +148,39 @@ fn compare(
             bars.push((system.name.as_str(), best.hit_ratio));
             let tried = own.len().to_string();
             let shown = format!("{:.4}", best.hit_ratio);
-            rows.push(vec![name.to_owned(), system.name.clone(), best.spec.clone(), tried, shown]);
+            rows.push(vec![
+                name.to_owned(),
+                system.name.clone(),
+                best.spec.clone(),
+                tried,
+                shown,
+            ]);
         }
         rows.extend(rest.iter().map(|found| {
             let shown = format!("{:.4}", found.hit_ratio);
-            vec![name.to_owned(), "reading".to_owned(), found.spec.clone(), String::new(), shown]
+            vec![
+                name.to_owned(),
+                "reading".to_owned(),
+                found.spec.clone(),
+                String::new(),
+                shown,
+            ]
         }));
         let [(_, adaptsize), (_, published), (_, lru), others @ ..] = bars.as_slice() else {
-            return Err(Error(format!("experiments/{file}: fewer than three systems")));
+            return Err(Error(format!(
+                "experiments/{file}: fewer than three systems"
+            )));
         };
         let next = greatest(others.iter().map(|(_, ratio)| *ratio).chain([*lru]));
         section.measured(format!("{prefix}{name}-next-best"), adaptsize / next);
-        section.measured(format!("{prefix}{name}-published-next-best"), published / next);
-        let by_size = others.iter().find(|(name, _)| *name == "LRU-S").map_or(f64::NAN, |(_, ratio)| *ratio);
+        section.measured(
+            format!("{prefix}{name}-published-next-best"),
+            published / next,
+        );
+        let by_size = others
+            .iter()
+            .find(|(name, _)| *name == "LRU-S")
+            .map_or(f64::NAN, |(_, ratio)| *ratio);
         section.measured(format!("{prefix}{name}-lru-s"), by_size / lru);
         let points = numbered(bars.iter().map(|(_, ratio)| *ratio));
         let names: Vec<&str> = bars.iter().map(|(name, _)| *name).collect();
@@ -147,7 +189,13 @@ fn compare(
     }
     section.table(
         "Object hit ratio, the best configuration of each",
-        ["traffic", "policy", "configuration", "configurations tried", "object hit ratio"],
+        [
+            "traffic",
+            "policy",
+            "configuration",
+            "configurations tried",
+            "object hit ratio",
+        ],
         rows,
     );
     section.judged()
@@ -173,10 +221,24 @@ mod tests {
         let system: System = toml::from_str(text).unwrap();
         assert_eq!(system.specs(), ["lru-k(k=1)", "lru-k(k=2)", "lru-k(k=4)"]);
         let best = |ratios: [f64; 3]| {
-            let found = ratios.map(|hit_ratio| ReplayResult { hit_ratio, ..ReplayResult::default() });
+            let found = ratios.map(|hit_ratio| ReplayResult {
+                hit_ratio,
+                ..ReplayResult::default()
+            });
             system.best(&found).map(|found| found.hit_ratio)
         };
-        assert_eq!((best([0.3, 0.2, 0.1]).unwrap(), best([0.1, 0.3, 0.2]).unwrap()), (0.3, 0.3));
-        assert!(best([0.1, 0.2, 0.3]).unwrap_err().to_string().contains("lru-k(k={})"));
+        assert_eq!(
+            (
+                best([0.3, 0.2, 0.1]).unwrap(),
+                best([0.1, 0.3, 0.2]).unwrap()
+            ),
+            (0.3, 0.3)
+        );
+        assert!(
+            best([0.1, 0.2, 0.3])
+                .unwrap_err()
+                .to_string()
+                .contains("lru-k(k={})")
+        );
     }
 }

@@ -78,7 +78,15 @@ impl Cell for MemoryCache<'_> {
     type Row = Misses;
 
     fn key(&self, seed: u64) -> String {
-        let MemoryCache { traffic, counted, spec, capacity, warm_up, operation_bytes, draw } = self;
+        let MemoryCache {
+            traffic,
+            counted,
+            spec,
+            capacity,
+            warm_up,
+            operation_bytes,
+            draw,
+        } = self;
         let seed = seed.wrapping_add(*draw);
         format!(
             "second level: {traffic}, counted {counted}, {spec}, {capacity} bytes, warm-up {warm_up}, operations \
@@ -92,12 +100,23 @@ impl Cell for MemoryCache<'_> {
 
     fn measure(&self, seed: u64, watch: &dyn Watch) -> Result<Misses, Error> {
         let spec: Spec = self.spec.parse().map_err(Error::from_cause)?;
-        let (capacity, seed) = (ByteSize::from_bytes(self.capacity), seed.wrapping_add(self.draw));
+        let (capacity, seed) = (
+            ByteSize::from_bytes(self.capacity),
+            seed.wrapping_add(self.draw),
+        );
         let replay = Replay::new(&spec, capacity, seed).map_err(Error::from_cause)?;
-        let mut replay = if self.traffic.fills { replay.filling() } else { replay };
+        let mut replay = if self.traffic.fills {
+            replay.filling()
+        } else {
+            replay
+        };
         let mut misses = Misses::default();
         let mut counted = self.counted.accesses.iter().enumerate();
-        for accesses in self.traffic.accesses.chunks(part_length(self.traffic.accesses.len())) {
+        for accesses in self
+            .traffic
+            .accesses
+            .chunks(part_length(self.traffic.accesses.len()))
+        {
             for (access, (at, counted)) in accesses.iter().zip(counted.by_ref()) {
                 if !replay.request(access) && at >= self.warm_up {
                     misses.count(counted.size, self.operation_bytes);
@@ -130,48 +149,123 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let [operation, ..] = sweep.operation_bytes[..] else {
         return Err(Error(format!("{}: operation_bytes has no value", FILE.0)));
     };
-    section.condition("one operation of the disk", format!("at most {operation} bytes"));
+    section.condition(
+        "one operation of the disk",
+        format!("at most {operation} bytes"),
+    );
     let mut rows = Vec::new();
-    for (name, catalogue, seed) in [("hk", sweep.hk, request.seed), ("us", sweep.us, request.seed + 1)] {
-        section.condition(name, format!("{}; a quarter to warm up", catalogue.conditions()));
+    for (name, catalogue, seed) in [
+        ("hk", sweep.hk, request.seed),
+        ("us", sweep.us, request.seed + 1),
+    ] {
+        section.condition(
+            name,
+            format!("{}; a quarter to warm up", catalogue.conditions()),
+        );
         let traffic = catalogue.traffic(name, seed)?;
-        let bench = Bench { name, sweep, warm_up: catalogue.requests / 4, request, watch };
+        let bench = Bench {
+            name,
+            sweep,
+            warm_up: catalogue.requests / 4,
+            request,
+            watch,
+        };
         let loads = bench.loads(&traffic, &mut rows)?;
         record(&mut section, name, &loads.map(|load| vec![load]));
         let mut exchanged = [const { Vec::new() }; FORMS.len()];
         for exchange in 1..=sweep.exchanges {
-            let loads = bench.loads(&traffic.with_exchanged_sizes(exchange, request.seed), &mut rows)?;
-            exchanged.iter_mut().zip(loads).for_each(|(all, load)| all.push(load));
+            let loads = bench.loads(
+                &traffic.with_exchanged_sizes(exchange, request.seed),
+                &mut rows,
+            )?;
+            exchanged
+                .iter_mut()
+                .zip(loads)
+                .for_each(|(all, load)| all.push(load));
         }
         record(&mut section, &format!("{name}-exchanged"), &exchanged);
     }
-    let header = ["traffic", "memory cache", "byte hit ratio", "requests", "bytes", "mean size"].map(str::to_owned);
-    let sizes = sweep.operation_bytes.iter().map(|bytes| format!("operations of {} KiB", bytes / 1024));
+    let header = [
+        "traffic",
+        "memory cache",
+        "byte hit ratio",
+        "requests",
+        "bytes",
+        "mean size",
+    ]
+    .map(str::to_owned);
+    let sizes = sweep
+        .operation_bytes
+        .iter()
+        .map(|bytes| format!("operations of {} KiB", bytes / 1024));
     let header = header.into_iter().chain(sizes);
-    section.table("Load of the disk cache, as multiples of that behind LRU", header, rows);
+    section.table(
+        "Load of the disk cache, as multiples of that behind LRU",
+        header,
+        rows,
+    );
     section.judged()
 }
 
 impl Bench<'_> {
     /// Returns the load behind each form of AdaptSize. Adds a row for each memory cache.
-    fn loads(&self, traffic: &Traffic, rows: &mut Vec<Vec<String>>) -> Result<[Load; FORMS.len()], Error> {
-        let Bench { name, sweep, warm_up, request, watch } = *self;
+    fn loads(
+        &self,
+        traffic: &Traffic,
+        rows: &mut Vec<Vec<String>>,
+    ) -> Result<[Load; FORMS.len()], Error> {
+        let Bench {
+            name,
+            sweep,
+            warm_up,
+            request,
+            watch,
+        } = *self;
         let specs = ["lru", "adaptsize(chance)+lru", &sweep.published];
-        let Sweep { capacity, ref operation_bytes, .. } = *sweep;
-        let cache = |spec| MemoryCache { traffic, counted: traffic, spec, capacity, warm_up, operation_bytes, draw: 0 };
+        let Sweep {
+            capacity,
+            ref operation_bytes,
+            ..
+        } = *sweep;
+        let cache = |spec| MemoryCache {
+            traffic,
+            counted: traffic,
+            spec,
+            capacity,
+            warm_up,
+            operation_bytes,
+            draw: 0,
+        };
         let caches: Vec<MemoryCache<'_>> = specs.map(cache).into();
         watch.begin(&format!("second level, {name}"), units(&caches));
         let found = measure_all(caches, request, watch)?;
         let [lru, chance, published] = &found[..] else {
-            return Err(Error(format!("{} results for {} memory caches", found.len(), specs.len())));
+            return Err(Error(format!(
+                "{} results for {} memory caches",
+                found.len(),
+                specs.len()
+            )));
         };
-        let counted: u64 = traffic.accesses[warm_up..].iter().map(|access| access.size).sum();
+        let counted: u64 = traffic.accesses[warm_up..]
+            .iter()
+            .map(|access| access.size)
+            .sum();
         rows.extend(specs.iter().zip(&found).map(|(spec, misses)| {
-            let Load { requests, bytes, operations } = load(misses, lru);
+            let Load {
+                requests,
+                bytes,
+                operations,
+            } = load(misses, lru);
             let ratio = 1.0 - misses.bytes as f64 / counted as f64;
-            let shown = [ratio, requests, bytes, bytes / requests].into_iter().chain(operations);
+            let shown = [ratio, requests, bytes, bytes / requests]
+                .into_iter()
+                .chain(operations);
             let shown = shown.map(|value| format!("{value:.3}"));
-            [&*traffic.name, spec].into_iter().map(str::to_owned).chain(shown).collect::<Vec<String>>()
+            [&*traffic.name, spec]
+                .into_iter()
+                .map(str::to_owned)
+                .chain(shown)
+                .collect::<Vec<String>>()
         }));
         Ok([chance, published].map(|misses| load(misses, lru)))
     }
@@ -181,7 +275,10 @@ impl Bench<'_> {
 fn record(section: &mut Section, prefix: &str, loads: &[Vec<Load>; FORMS.len()]) {
     for (form, loads) in FORMS.into_iter().zip(loads) {
         let mut record = |what: &str, of: fn(&Load) -> f64| {
-            section.measured_if_claimed(format!("{prefix}{form}-disk-{what}"), median(loads.iter().map(of).collect()));
+            section.measured_if_claimed(
+                format!("{prefix}{form}-disk-{what}"),
+                median(loads.iter().map(of).collect()),
+            );
         };
         record("requests", |load| load.requests);
         record("bytes", |load| load.bytes);
@@ -195,7 +292,12 @@ fn load(misses: &Misses, lru: &Misses) -> Load {
     Load {
         requests: over(misses.requests, lru.requests),
         bytes: over(misses.bytes, lru.bytes),
-        operations: misses.operations.iter().zip(&lru.operations).map(|(own, other)| over(*own, *other)).collect(),
+        operations: misses
+            .operations
+            .iter()
+            .zip(&lru.operations)
+            .map(|(own, other)| over(*own, *other))
+            .collect(),
     }
 }
 
@@ -205,9 +307,20 @@ mod tests {
 
     #[test]
     fn bytes_are_taken_for_requests() {
-        let of = |requests, bytes, operations| Misses { requests, bytes, operations };
-        let Load { requests, bytes, operations } = load(&of(40, 1450, vec![185, 60]), &of(100, 1000, vec![200, 80]));
-        assert_eq!((requests, bytes, operations), (0.4, 1.45, vec![0.925, 0.75]));
+        let of = |requests, bytes, operations| Misses {
+            requests,
+            bytes,
+            operations,
+        };
+        let Load {
+            requests,
+            bytes,
+            operations,
+        } = load(&of(40, 1450, vec![185, 60]), &of(100, 1000, vec![200, 80]));
+        assert_eq!(
+            (requests, bytes, operations),
+            (0.4, 1.45, vec![0.925, 0.75])
+        );
     }
 
     #[test]
@@ -217,6 +330,9 @@ mod tests {
             misses.count(size, &[10, 30]);
         }
         let operations = vec![1 + 1 + 1 + 2 + 2 + 3, 6];
-        assert_eq!((misses.requests, misses.bytes, misses.operations), (6, 63, operations));
+        assert_eq!(
+            (misses.requests, misses.bytes, misses.operations),
+            (6, 63, operations)
+        );
     }
 }

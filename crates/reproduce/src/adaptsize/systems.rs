@@ -57,7 +57,8 @@ enum State {
 fn table() -> Result<Vec<System>, Error> {
     let (name, text) = TABLE;
     let fault = |what: String| Error(format!("data/{name}: {what}"));
-    let Table { system } = toml::from_str(text).map_err(|error| fault(error.message().to_owned()))?;
+    let Table { system } =
+        toml::from_str(text).map_err(|error| fault(error.message().to_owned()))?;
     for row in &system {
         if (row.state == State::Absent) == row.spec.is_some() {
             return Err(fault(format!("`{}` needs a spec, or is absent", row.name)));
@@ -66,7 +67,8 @@ fn table() -> Result<Vec<System>, Error> {
             return Err(fault(format!("`{}` needs a reason", row.name)));
         }
         if let Some(spec) = &row.spec {
-            spec.parse::<Spec>().map_err(|error| fault(format!("`{}`: {error}", row.name)))?;
+            spec.parse::<Spec>()
+                .map_err(|error| fault(format!("`{}`: {error}", row.name)))?;
         }
     }
     Ok(system)
@@ -80,7 +82,10 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.condition("hk", format!("{}; a quarter to warm up", hk.conditions()));
     let systems = table()?;
     let traffic = hk.traffic("hk", request.seed)?;
-    let mut specs: Vec<&String> = systems.iter().filter_map(|system| system.spec.as_ref()).collect();
+    let mut specs: Vec<&String> = systems
+        .iter()
+        .filter_map(|system| system.spec.as_ref())
+        .collect();
     specs.sort();
     specs.dedup();
     let run = |spec: &&String| Run {
@@ -94,10 +99,17 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let found = measure_all(runs, request, watch)?;
     let ratio = |system: &System| {
         let spec = system.spec.as_ref()?;
-        found.iter().find(|found| found.spec == *spec).map(|found| found.hit_ratio)
+        found
+            .iter()
+            .find(|found| found.spec == *spec)
+            .map(|found| found.hit_ratio)
     };
     let own = systems.first().and_then(ratio).unwrap_or(f64::NAN);
-    let fast = systems.iter().skip(1).filter(|system| system.constant_time).filter_map(ratio);
+    let fast = systems
+        .iter()
+        .skip(1)
+        .filter(|system| system.constant_time)
+        .filter_map(ratio);
     section.measured("systems-constant-time", own / greatest(fast));
     let rows = systems.iter().map(|system| {
         let state = match system.state {
@@ -115,7 +127,15 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
             system.reason.clone().unwrap_or_default(),
         ]
     });
-    let header = ["system", "year", "time", "state", "policy", "object hit ratio", "reason"];
+    let header = [
+        "system",
+        "year",
+        "time",
+        "state",
+        "policy",
+        "object hit ratio",
+        "reason",
+    ];
     section.table("Table 1", header, rows.collect());
     section.judged()
 }
@@ -128,6 +148,9 @@ mod tests {
     fn a_system_of_table_1_has_neither_a_policy_nor_a_reason() {
         let systems = table().unwrap();
         assert_eq!(systems.len(), 35);
-        assert!(systems.iter().map(|system| system.year).rev().is_sorted(), "the order of the paper");
+        assert!(
+            systems.iter().map(|system| system.year).rev().is_sorted(),
+            "the order of the paper"
+        );
     }
 }

@@ -58,7 +58,10 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     watch.begin("the traces", (sweep.hk.requests + sweep.us.requests) as u64);
     let mut tables = Vec::new();
     let [mut by_size, mut by_count] = [Vec::new(), Vec::new()];
-    for (name, catalogue, seed) in [("hk", sweep.hk, request.seed), ("us", sweep.us, request.seed + 1)] {
+    for (name, catalogue, seed) in [
+        ("hk", sweep.hk, request.seed),
+        ("us", sweep.us, request.seed + 1),
+    ] {
         let cdn = catalogue.cdn(seed)?;
         let trace = TraceSummary::of(cdn.requests().take(catalogue.requests), cdn.sizes().len());
         watch.advance(catalogue.requests as u64);
@@ -75,19 +78,42 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let nasa = public::nasa()?;
     for access in &nasa.accesses {
         let object = objects.entry(access.id).or_default();
-        *object = Object { size: access.size, requests: object.requests + 1 };
+        *object = Object {
+            size: access.size,
+            requests: object.requests + 1,
+        };
     }
     let bytes = nasa.accesses.iter().map(|access| access.size).sum();
-    let nasa = TraceSummary::new(objects.into_values().collect(), nasa.accesses.len() as u64, bytes);
+    let nasa = TraceSummary::new(
+        objects.into_values().collect(),
+        nasa.accesses.len() as u64,
+        bytes,
+    );
     for property in nasa.properties() {
         section.measured_if_claimed(format!("nasa-{}", property.id), property.value);
     }
     by_count.push(Series::points("NASA, 1995", nasa.mean_sizes()));
     let rows = tables[0].iter().zip(&tables[1]).map(|(hk, us)| {
         let [of_hk, of_us] = hk.published.map(str::to_owned);
-        vec![hk.says.to_owned(), of_hk, format!("{:.4}", hk.value), of_us, format!("{:.4}", us.value)]
+        vec![
+            hk.says.to_owned(),
+            of_hk,
+            format!("{:.4}", hk.value),
+            of_us,
+            format!("{:.4}", us.value),
+        ]
     });
-    section.table("Properties", ["property", "HK, published", "HK, here", "US, published", "US, here"], rows.collect());
+    section.table(
+        "Properties",
+        [
+            "property",
+            "HK, published",
+            "HK, here",
+            "US, published",
+            "US, here",
+        ],
+        rows.collect(),
+    );
     section.figure("sizes", by_size);
     section.figure("popularity", by_count);
     section.judged()
@@ -96,7 +122,11 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
 impl TraceSummary {
     /// Summarises requests for the objects 0 to `objects` − 1.
     fn of(accesses: impl Iterator<Item = Access>, objects: usize) -> TraceSummary {
-        let mut trace = TraceSummary { objects: vec![Object::default(); objects], requests: 0, bytes: 0 };
+        let mut trace = TraceSummary {
+            objects: vec![Object::default(); objects],
+            requests: 0,
+            bytes: 0,
+        };
         for access in accesses {
             let object = &mut trace.objects[access.id as usize];
             object.size = access.size;
@@ -110,34 +140,80 @@ impl TraceSummary {
     fn new(mut objects: Vec<Object>, requests: u64, bytes: u64) -> TraceSummary {
         objects.retain(|object| object.requests > 0);
         objects.sort_by_key(|object| object.size);
-        TraceSummary { objects, requests, bytes }
+        TraceSummary {
+            objects,
+            requests,
+            bytes,
+        }
     }
 
     fn properties(&self) -> [Property; 11] {
         let (objects, requests) = (self.objects.len() as f64, self.requests as f64);
-        let sum = |bytes: &mut dyn Iterator<Item = u64>| bytes.map(|bytes| bytes as f64).sum::<f64>();
+        let sum =
+            |bytes: &mut dyn Iterator<Item = u64>| bytes.map(|bytes| bytes as f64).sum::<f64>();
         let all = sum(&mut self.objects.iter().map(|object| object.size));
-        let large = self.objects.iter().filter(|object| object.size > 1_000_000).count() as f64;
-        let about_1_kb = self.objects.iter().filter(|object| (500..2000).contains(&object.size));
+        let large = self
+            .objects
+            .iter()
+            .filter(|object| object.size > 1_000_000)
+            .count() as f64;
+        let about_1_kb = self
+            .objects
+            .iter()
+            .filter(|object| (500..2000).contains(&object.size));
         let about_1_kb = sum(&mut about_1_kb.map(|object| object.requests));
-        let popular = || self.objects.iter().filter(|object| object.requests as f64 > POPULAR * requests);
+        let popular = || {
+            self.objects
+                .iter()
+                .filter(|object| object.requests as f64 > POPULAR * requests)
+        };
         let popular = sum(&mut popular().map(|object| object.size)) / popular().count() as f64;
         let mean = self.bytes as f64 / requests;
-        let [smallest, largest] =
-            [self.objects.first(), self.objects.last()].map(|o| o.map_or(f64::NAN, |o| o.size as f64));
-        let property = |id, says, value, published| Property { id, says, value, published };
+        let [smallest, largest] = [self.objects.first(), self.objects.last()]
+            .map(|o| o.map_or(f64::NAN, |o| o.size as f64));
+        let property = |id, says, value, published| Property {
+            id,
+            says,
+            value,
+            published,
+        };
         [
-            property("requests-an-object", "requests an object", requests / objects, ["18", "8"]),
-            property("object-kb", "mean size of an object, KB", all / objects / 1e3, ["588", "162"]),
-            property("above-1-mb", "share of the objects above 1 MB", large / objects, ["about .05"; 2]),
+            property(
+                "requests-an-object",
+                "requests an object",
+                requests / objects,
+                ["18", "8"],
+            ),
+            property(
+                "object-kb",
+                "mean size of an object, KB",
+                all / objects / 1e3,
+                ["588", "162"],
+            ),
+            property(
+                "above-1-mb",
+                "share of the objects above 1 MB",
+                large / objects,
+                ["about .05"; 2],
+            ),
             property(
                 "about-1-kb",
                 "share of the requests for 500 to 2,000 bytes",
                 about_1_kb / requests,
                 ["about .15"; 2],
             ),
-            property("request-kb", "mean size of a request, KB", mean / 1e3, ["335", "similar"]),
-            property("popular-kb", "mean size of popular objects, KB", popular / 1e3, ["8.6", "similar"]),
+            property(
+                "request-kb",
+                "mean size of a request, KB",
+                mean / 1e3,
+                ["335", "similar"],
+            ),
+            property(
+                "popular-kb",
+                "mean size of popular objects, KB",
+                popular / 1e3,
+                ["8.6", "similar"],
+            ),
             property(
                 "times-smaller",
                 "the mean request over the mean popular object",
@@ -172,7 +248,11 @@ impl TraceSummary {
             *sum += requests;
             Some(*sum as f64 / self.requests as f64)
         });
-        (0..).map(|log: i32| f64::from(log).exp2()).zip(sum).take(32).collect()
+        (0..)
+            .map(|log: i32| f64::from(log).exp2())
+            .zip(sum)
+            .take(32)
+            .collect()
     }
 
     /// Returns figure 9: the mean size of the objects with 1, 2 to 3, 4 to 7, … requests.
@@ -183,7 +263,10 @@ impl TraceSummary {
             *objects += 1.0;
             *bytes += object.size as f64;
         }
-        by_count.into_iter().map(|(log, (objects, bytes))| (f64::from(log).exp2(), bytes / objects)).collect()
+        by_count
+            .into_iter()
+            .map(|(log, (objects, bytes))| (f64::from(log).exp2(), bytes / objects))
+            .collect()
     }
 }
 
@@ -196,17 +279,43 @@ mod tests {
     fn properties_are_of_another_trace() {
         // Object 0 has 1,000 B and six requests; 1 has 2 MB and two; 2 has none; 3 has 16 B and
         // one.
-        let requests =
-            [(0, 1000), (0, 1000), (1, 2_000_000), (0, 1000), (3, 16), (0, 1000), (0, 1000), (1, 2_000_000), (0, 1000)];
-        let trace = TraceSummary::of(requests.into_iter().map(|(id, size)| Access { id, size, now: Time::ZERO }), 4);
-        let of = |id| trace.properties().into_iter().find(|property| property.id == id).unwrap().value;
+        let requests = [
+            (0, 1000),
+            (0, 1000),
+            (1, 2_000_000),
+            (0, 1000),
+            (3, 16),
+            (0, 1000),
+            (0, 1000),
+            (1, 2_000_000),
+            (0, 1000),
+        ];
+        let trace = TraceSummary::of(
+            requests.into_iter().map(|(id, size)| Access {
+                id,
+                size,
+                now: Time::ZERO,
+            }),
+            4,
+        );
+        let of = |id| {
+            trace
+                .properties()
+                .into_iter()
+                .find(|property| property.id == id)
+                .unwrap()
+                .value
+        };
         assert_eq!(of("requests-an-object"), 3.0);
         assert_eq!(of("object-kb"), (1000.0 + 2e6 + 16.0) / 3.0 / 1e3);
         assert_eq!((of("above-1-mb"), of("about-1-kb")), (1.0 / 3.0, 6.0 / 9.0));
         assert_eq!(of("request-kb"), (6.0 * 1000.0 + 4e6 + 16.0) / 9.0 / 1e3);
         assert_eq!((of("smallest"), of("largest")), (16.0, 0.002));
         let sizes = trace.sizes();
-        assert_eq!((sizes[3].1, sizes[4], sizes[10]), (0.0, (16.0, 1.0 / 9.0), (1024.0, 7.0 / 9.0)));
+        assert_eq!(
+            (sizes[3].1, sizes[4], sizes[10]),
+            (0.0, (16.0, 1.0 / 9.0), (1024.0, 7.0 / 9.0))
+        );
         assert_eq!(sizes[21], (2_097_152.0, 1.0));
         assert_eq!(trace.mean_sizes(), [(1.0, 16.0), (2.0, 2e6), (4.0, 1000.0)]);
     }

@@ -39,7 +39,10 @@ const GAINS: [(&str, &str); 4] = [
 ];
 
 /// The forms of AdaptSize whose gains are compared: infixes of the claims' and figures' ids, names.
-const FORMS: [(&str, &str); 2] = [("", "AdaptSize(Chance)"), ("published-", "AdaptSize as published")];
+const FORMS: [(&str, &str); 2] = [
+    ("", "AdaptSize(Chance)"),
+    ("published-", "AdaptSize as published"),
+];
 
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
@@ -57,14 +60,32 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
             section.measured(format!("windows-{infix}{id}-least"), least(of()));
             section.measured(format!("windows-{infix}{id}-most"), greatest(of()));
         }
-        let points = |at: usize| sweep.windows.iter().zip(&found).map(move |(least, gains)| (*least, gains[form][at]));
-        let lines = GAINS.iter().enumerate().map(|(at, (_, says))| Series::line(*says, points(at).collect()));
+        let points = |at: usize| {
+            sweep
+                .windows
+                .iter()
+                .zip(&found)
+                .map(move |(least, gains)| (*least, gains[form][at]))
+        };
+        let lines = GAINS
+            .iter()
+            .enumerate()
+            .map(|(at, (_, says))| Series::line(*says, points(at).collect()));
         section.figure(&format!("{infix}windows"), lines.collect());
         let rows = sweep.windows.iter().zip(&found).map(|(least, gains)| {
-            [least.to_string()].into_iter().chain(gains[form].iter().map(|gain| format!("{gain:.3}"))).collect()
+            [least.to_string()]
+                .into_iter()
+                .chain(gains[form].iter().map(|gain| format!("{gain:.3}")))
+                .collect()
         });
-        let header = ["least window"].into_iter().chain(GAINS.iter().map(|(_, says)| *says));
-        section.table(&format!("{name}: ratios of object hit ratios"), header, rows.collect());
+        let header = ["least window"]
+            .into_iter()
+            .chain(GAINS.iter().map(|(_, says)| *says));
+        section.table(
+            &format!("{name}: ratios of object hit ratios"),
+            header,
+            rows.collect(),
+        );
     }
     section.judged()
 }
@@ -76,19 +97,36 @@ fn gains(
     request: &Request<'_>,
     watch: &dyn Watch,
 ) -> Result<[[f64; GAINS.len()]; FORMS.len()], Error> {
-    let traffic = Catalogue { windows: Some(least), ..sweep.hk }.traffic("hk", request.seed)?;
+    let traffic = Catalogue {
+        windows: Some(least),
+        ..sweep.hk
+    }
+    .traffic("hk", request.seed)?;
     let warm_up = sweep.hk.requests / 4;
     let ahead = lookahead("chance", [sweep.lookahead_interval, sweep.lookahead_window]);
     let forms = ["adaptsize(chance)+lru".to_owned(), sweep.published.clone()];
-    let specs = [ahead, "lru".to_owned()].into_iter().chain(forms).chain(sweep.rivals.iter().cloned());
-    let run = |spec| Run { traffic: &traffic, spec, capacity: sweep.capacity, warm_up };
+    let specs = [ahead, "lru".to_owned()]
+        .into_iter()
+        .chain(forms)
+        .chain(sweep.rivals.iter().cloned());
+    let run = |spec| Run {
+        traffic: &traffic,
+        spec,
+        capacity: sweep.capacity,
+        warm_up,
+    };
     let runs: Vec<Run<'_>> = specs.map(run).collect();
     watch.begin(&format!("windows from {least} on"), units(&runs));
     let found = measure_all(runs, request, watch)?;
     let limits = [sweep.capacity, warm_up as u64];
-    let (_, nginx) = sweep.nginx.tuned(&traffic, limits, Occupied::Body, request, watch)?;
+    let (_, nginx) = sweep
+        .nginx
+        .tuned(&traffic, limits, Occupied::Body, request, watch)?;
     let [ahead, varnish, deployed, published, rivals @ ..] = found.as_slice() else {
-        return Err(Error(format!("experiments/{}: a system was not measured", FILE.0)));
+        return Err(Error(format!(
+            "experiments/{}: a system was not measured",
+            FILE.0
+        )));
     };
     let rival = greatest(rivals.iter().map(|found| found.hit_ratio));
     let others = [nginx.hit_ratio, varnish.hit_ratio, rival, ahead.hit_ratio];

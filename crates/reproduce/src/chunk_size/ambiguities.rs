@@ -13,13 +13,56 @@ pub(super) const FILE: (&str, &str) = experiment_file!("chunk-size/ambiguities.t
 const READINGS: [(&str, Reading); 9] = [
     ("as taken", READING),
     (ONE_SECOND, READING),
-    ("both consumers ask for the same names", Reading { shared: true, ..READING }),
-    ("queues of 100 frames", Reading { queue: Depth::Packets(100), ..READING }),
-    ("queues of 150,000 bytes", Reading { queue: Depth::Bytes(150_000), ..READING }),
-    ("no fragmentation, queues of 100 packets", Reading { mtu: None, queue: Depth::Packets(100), ..READING }),
-    ("Poisson requests", Reading { randomize: Randomize::Exponential, ..READING }),
-    ("a KB of 1024 bytes", Reading { kilobyte: 1024, ..READING }),
-    ("Zipf 1.0 without plateau (q = 0, s = 1)", Reading { skew: (0.0, 1.0), ..READING }),
+    (
+        "both consumers ask for the same names",
+        Reading {
+            shared: true,
+            ..READING
+        },
+    ),
+    (
+        "queues of 100 frames",
+        Reading {
+            queue: Depth::Packets(100),
+            ..READING
+        },
+    ),
+    (
+        "queues of 150,000 bytes",
+        Reading {
+            queue: Depth::Bytes(150_000),
+            ..READING
+        },
+    ),
+    (
+        "no fragmentation, queues of 100 packets",
+        Reading {
+            mtu: None,
+            queue: Depth::Packets(100),
+            ..READING
+        },
+    ),
+    (
+        "Poisson requests",
+        Reading {
+            randomize: Randomize::Exponential,
+            ..READING
+        },
+    ),
+    (
+        "a KB of 1024 bytes",
+        Reading {
+            kilobyte: 1024,
+            ..READING
+        },
+    ),
+    (
+        "Zipf 1.0 without plateau (q = 0, s = 1)",
+        Reading {
+            skew: (0.0, 1.0),
+            ..READING
+        },
+    ),
 ];
 
 /// Section V.A's other statement: 900 Interests of 5 KB each "overall" are Table I's rate, of one
@@ -61,7 +104,12 @@ impl Policy {
 
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
-    let Sweep { seeds, seconds, ref sizes, ref policies } = *experiment.sweep(request.scale);
+    let Sweep {
+        seeds,
+        seconds,
+        ref sizes,
+        ref policies,
+    } = *experiment.sweep(request.scale);
     let mut cells = Vec::new();
     for (label, reading) in READINGS {
         let seconds = if label == ONE_SECOND { 1 } else { seconds };
@@ -69,7 +117,14 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
             for policy in policies {
                 for size in sizes.iter().filter_map(|size| RATES.get(*size)) {
                     let policy = policy.spec();
-                    cells.push(Cell { size: *size, policy, backbone_mbps, reading, seconds, seed: request.seed });
+                    cells.push(Cell {
+                        size: *size,
+                        policy,
+                        backbone_mbps,
+                        reading,
+                        seconds,
+                        seed: request.seed,
+                    });
                 }
             }
         }
@@ -81,12 +136,29 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.measured("volume-one-second", volumes[0]);
     section.measured("volume-section-iv", volumes[0] * seconds as f64);
     section.measured("volume-all-sizes", greatest(volumes) / least(volumes));
-    let header = || ["backbone, Mbps", "policy", "packet, KB"].into_iter().chain(Outcome::COLUMNS);
+    let header = || {
+        ["backbone, Mbps", "policy", "packet, KB"]
+            .into_iter()
+            .chain(Outcome::COLUMNS)
+    };
     let a_reading = cells.len() / READINGS.len();
-    for ((label, _), found) in READINGS.into_iter().zip(cells.iter().zip(&runs).collect::<Vec<_>>().chunks(a_reading)) {
+    for ((label, _), found) in READINGS.into_iter().zip(
+        cells
+            .iter()
+            .zip(&runs)
+            .collect::<Vec<_>>()
+            .chunks(a_reading),
+    ) {
         let row = |(cell, runs): &(&Cell<'_>, &Vec<Outcome>)| {
-            let which = [cell.backbone_mbps.to_string(), cell.policy.to_owned(), cell.size.0.to_string()];
-            which.into_iter().chain(Outcome::mean(runs).shown()).collect()
+            let which = [
+                cell.backbone_mbps.to_string(),
+                cell.policy.to_owned(),
+                cell.size.0.to_string(),
+            ];
+            which
+                .into_iter()
+                .chain(Outcome::mean(runs).shown())
+                .collect()
         };
         section.table(label, header(), found.iter().map(row).collect());
     }

@@ -1,7 +1,9 @@
 //! Experiments beyond the paper: every policy of the registry, packets up to 1 MB, losses, and the
 //! effect of fragments on each.
 
-use super::dumbbell::{BACKBONES, CACHED_OBJECTS, CATALOGUE, Cell, Outcome, RATES, READING, Reading, run_all};
+use super::dumbbell::{
+    BACKBONES, CACHED_OBJECTS, CATALOGUE, Cell, Outcome, RATES, READING, Reading, run_all,
+};
 use crate::statistics::{greatest, least};
 use crate::{Error, Experiment, Request, Section, Watch};
 use larder_netsim::Depth;
@@ -39,7 +41,10 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let sweep = experiment.sweep(request.scale);
     let mut section = Section::new(&experiment, request.scale);
-    section.condition("runs", format!("{} seeds of {} s", sweep.seeds, sweep.seconds));
+    section.condition(
+        "runs",
+        format!("{} seeds of {} s", sweep.seeds, sweep.seconds),
+    );
     every_policy(sweep, request, &mut section, watch)?;
     large_packets(sweep, request, &mut section, watch)?;
     loss(sweep, request, &mut section, watch)?;
@@ -55,12 +60,24 @@ fn specs() -> Vec<String> {
         Kind::Eviction => entry.name.to_owned(),
         Kind::Admission => format!("{}+lru", entry.name),
     };
-    online.map(spec).filter(|spec| spec.parse::<Spec>().is_ok()).collect()
+    online
+        .map(spec)
+        .filter(|spec| spec.parse::<Spec>().is_ok())
+        .collect()
 }
 
-fn every_policy(sweep: &Sweep, request: &Request<'_>, section: &mut Section, watch: &dyn Watch) -> Result<(), Error> {
+fn every_policy(
+    sweep: &Sweep,
+    request: &Request<'_>,
+    section: &mut Section,
+    watch: &dyn Watch,
+) -> Result<(), Error> {
     let specs = specs();
-    let sizes: Vec<(u64, f64)> = sweep.sizes.iter().filter_map(|size| RATES.get(*size).copied()).collect();
+    let sizes: Vec<(u64, f64)> = sweep
+        .sizes
+        .iter()
+        .filter_map(|size| RATES.get(*size).copied())
+        .collect();
     let cell = |policy, size| Cell {
         size,
         policy,
@@ -69,18 +86,37 @@ fn every_policy(sweep: &Sweep, request: &Request<'_>, section: &mut Section, wat
         seconds: sweep.seconds,
         seed: request.seed,
     };
-    let cells: Vec<Cell<'_>> =
-        specs.iter().flat_map(|policy| sizes.iter().map(move |size| cell(policy.as_str(), *size))).collect();
+    let cells: Vec<Cell<'_>> = specs
+        .iter()
+        .flat_map(|policy| sizes.iter().map(move |size| cell(policy.as_str(), *size)))
+        .collect();
     let runs = run_all(&cells, sweep.seeds, "every policy", request, watch)?;
     let hits: Vec<Vec<f64>> = runs
         .chunks(sizes.len().max(1))
-        .map(|found| found.iter().map(|runs| Outcome::mean(runs).hit_ratio).collect())
+        .map(|found| {
+            found
+                .iter()
+                .map(|runs| Outcome::mean(runs).hit_ratio)
+                .collect()
+        })
         .collect();
     for (place, (size, _)) in sizes.iter().enumerate() {
-        claim_policies(section, *size, &specs, &hits.iter().map(|of_policy| of_policy[place]).collect::<Vec<_>>());
+        claim_policies(
+            section,
+            *size,
+            &specs,
+            &hits
+                .iter()
+                .map(|of_policy| of_policy[place])
+                .collect::<Vec<_>>(),
+        );
     }
     let header = std::iter::once("policy".to_owned()).chain(sizes.iter().flat_map(|(size, _)| {
-        [format!("{size} KB: hit ratio"), "delay, ms".to_owned(), "lifetime with survivors, s".to_owned()]
+        [
+            format!("{size} KB: hit ratio"),
+            "delay, ms".to_owned(),
+            "lifetime with survivors, s".to_owned(),
+        ]
     }));
     let row = |(policy, found): (&String, &[Vec<Outcome>])| {
         let values = found.iter().flat_map(|runs| {
@@ -93,7 +129,11 @@ fn every_policy(sweep: &Sweep, request: &Request<'_>, section: &mut Section, wat
         });
         std::iter::once(policy.clone()).chain(values).collect()
     };
-    let rows = specs.iter().zip(runs.chunks(sizes.len().max(1))).map(row).collect();
+    let rows = specs
+        .iter()
+        .zip(runs.chunks(sizes.len().max(1)))
+        .map(row)
+        .collect();
     section.table("Every policy, congestion-free", header, rows);
     Ok(())
 }
@@ -104,14 +144,25 @@ fn claim_policies(section: &mut Section, size: u64, specs: &[String], hits: &[f6
     let best = greatest(hits.iter().copied());
     if size == RATES[0].0 {
         let popularity = popularity();
-        let optimum: f64 = (1..=CACHED_OBJECTS as usize).map(|rank| popularity.share(rank)).sum();
+        let optimum: f64 = (1..=CACHED_OBJECTS as usize)
+            .map(|rank| popularity.share(rank))
+            .sum();
         section.measured("best-over-optimum-5", best / optimum);
-        let lru = all().find(|(spec, _)| *spec == "lru").map_or(f64::NAN, |(_, hits)| *hits);
+        let lru = all()
+            .find(|(spec, _)| *spec == "lru")
+            .map_or(f64::NAN, |(_, hits)| *hits);
         section.measured("lru-over-best-5", lru / best);
     }
     if size == RATES[6].0 {
-        let of_evictions = || all().filter(|(spec, _)| !spec.contains('+')).map(|(_, hits)| *hits);
-        section.measured("evictions-apart-160", greatest(of_evictions()) / least(of_evictions()) - 1.0);
+        let of_evictions = || {
+            all()
+                .filter(|(spec, _)| !spec.contains('+'))
+                .map(|(_, hits)| *hits)
+        };
+        section.measured(
+            "evictions-apart-160",
+            greatest(of_evictions()) / least(of_evictions()) - 1.0,
+        );
     }
 }
 
@@ -122,7 +173,9 @@ fn popularity() -> ZipfMandelbrot {
 /// Returns the expected share of `requests` that repeat an earlier request.
 fn repeated(requests: f64) -> f64 {
     let popularity = popularity();
-    let different: f64 = (1..=CATALOGUE).map(|rank| 1.0 - (1.0 - popularity.share(rank)).powf(requests)).sum();
+    let different: f64 = (1..=CATALOGUE)
+        .map(|rank| 1.0 - (1.0 - popularity.share(rank)).powf(requests))
+        .sum();
     1.0 - different / requests
 }
 
@@ -131,43 +184,91 @@ fn at_load(size: u64) -> (u64, f64) {
     (size, LOAD / size as f64)
 }
 
-fn large_packets(sweep: &Sweep, request: &Request<'_>, section: &mut Section, watch: &dyn Watch) -> Result<(), Error> {
-    let long = Reading { queue: Depth::Packets(LONG_QUEUE), ..READING };
+fn large_packets(
+    sweep: &Sweep,
+    request: &Request<'_>,
+    section: &mut Section,
+    watch: &dyn Watch,
+) -> Result<(), Error> {
+    let long = Reading {
+        queue: Depth::Packets(LONG_QUEUE),
+        ..READING
+    };
     let mut cells = Vec::new();
     for (reading, sizes) in [(READING, &sweep.large), (long, &sweep.with_long_queues)] {
         for (_, backbone_mbps) in BACKBONES {
             for size in sizes.iter().map(|size| at_load(*size)) {
                 let (seconds, seed) = (sweep.seconds, request.seed);
-                cells.push(Cell { size, policy: "lru", backbone_mbps, reading, seconds, seed });
+                cells.push(Cell {
+                    size,
+                    policy: "lru",
+                    backbone_mbps,
+                    reading,
+                    seconds,
+                    seed,
+                });
             }
         }
     }
     let runs = run_all(&cells, sweep.seeds, "large packets", request, watch)?;
     for (cell, runs) in cells.iter().zip(&runs) {
         let ((size, rate), run) = (cell.size, Outcome::mean(runs));
-        let queue = if cell.reading == READING { String::new() } else { format!("-{LONG_QUEUE}") };
-        section.measured_if_claimed(format!("large-delivered-{size}-{}{queue}", cell.backbone_mbps), run.delivered);
+        let queue = if cell.reading == READING {
+            String::new()
+        } else {
+            format!("-{LONG_QUEUE}")
+        };
+        section.measured_if_claimed(
+            format!("large-delivered-{size}-{}{queue}", cell.backbone_mbps),
+            run.delivered,
+        );
         if cell.backbone_mbps == BACKBONES[0].1 {
             let hits = run.hit_ratio / repeated(rate * cell.seconds as f64);
             section.measured_if_claimed(format!("large-hits-{size}{queue}"), hits);
         }
     }
-    let header = ["queue, frames", "backbone, Mbps", "packet, KB"].into_iter().chain(Outcome::COLUMNS);
+    let header = ["queue, frames", "backbone, Mbps", "packet, KB"]
+        .into_iter()
+        .chain(Outcome::COLUMNS);
     let rows = cells.iter().zip(&runs).map(|(cell, runs)| {
-        let queue = if cell.reading == READING { "1000".to_owned() } else { LONG_QUEUE.to_string() };
-        let which = [queue, cell.backbone_mbps.to_string(), cell.size.0.to_string()];
-        which.into_iter().chain(Outcome::mean(runs).shown()).collect()
+        let queue = if cell.reading == READING {
+            "1000".to_owned()
+        } else {
+            LONG_QUEUE.to_string()
+        };
+        let which = [
+            queue,
+            cell.backbone_mbps.to_string(),
+            cell.size.0.to_string(),
+        ];
+        which
+            .into_iter()
+            .chain(Outcome::mean(runs).shown())
+            .collect()
     });
-    section.table("Packets to 1 MB, LRU, 36 Mbps asked for by each consumer", header, rows.collect());
+    section.table(
+        "Packets to 1 MB, LRU, 36 Mbps asked for by each consumer",
+        header,
+        rows.collect(),
+    );
     Ok(())
 }
 
-fn loss(sweep: &Sweep, request: &Request<'_>, section: &mut Section, watch: &dyn Watch) -> Result<(), Error> {
+fn loss(
+    sweep: &Sweep,
+    request: &Request<'_>,
+    section: &mut Section,
+    watch: &dyn Watch,
+) -> Result<(), Error> {
     let mut cells = Vec::new();
     for mtu in [READING.mtu, None] {
         for &loss in &sweep.losses {
             for size in sweep.lossy_sizes.iter().map(|size| at_load(*size)) {
-                let reading = Reading { mtu, loss, ..READING };
+                let reading = Reading {
+                    mtu,
+                    loss,
+                    ..READING
+                };
                 let backbone_mbps = BACKBONES[0].1;
                 cells.push(Cell {
                     size,
@@ -182,7 +283,9 @@ fn loss(sweep: &Sweep, request: &Request<'_>, section: &mut Section, watch: &dyn
     }
     let runs = run_all(&cells, sweep.seeds, "loss", request, watch)?;
     let found = |mtu: Option<usize>, loss: f64, size: u64| {
-        let is_it = move |cell: &Cell<'_>| (cell.reading.mtu, cell.reading.loss, cell.size.0) == (mtu, loss, size);
+        let is_it = move |cell: &Cell<'_>| {
+            (cell.reading.mtu, cell.reading.loss, cell.size.0) == (mtu, loss, size)
+        };
         let place = cells.iter().position(is_it);
         place.map(|place| Outcome::mean(&runs[place]))
     };
@@ -190,7 +293,10 @@ fn loss(sweep: &Sweep, request: &Request<'_>, section: &mut Section, watch: &dyn
         for &loss in sweep.losses.iter().filter(|loss| **loss > 0.0) {
             for &size in &sweep.lossy_sizes {
                 if let Some(run) = found(mtu, loss, size) {
-                    section.measured_if_claimed(format!("loss-{how}-{size}-{}", loss * 100.0), run.delivered);
+                    section.measured_if_claimed(
+                        format!("loss-{how}-{size}-{}", loss * 100.0),
+                        run.delivered,
+                    );
                 }
             }
         }
@@ -201,13 +307,31 @@ fn loss(sweep: &Sweep, request: &Request<'_>, section: &mut Section, watch: &dyn
     if let Some((small, large)) = found(None, 0.05, 5).zip(found(None, 0.05, 160)) {
         section.measured("loss-whole-160-over-5", large.delivered / small.delivered);
     }
-    let header = ["packets go", "frames lost", "packet, KB"].into_iter().chain(Outcome::COLUMNS);
+    let header = ["packets go", "frames lost", "packet, KB"]
+        .into_iter()
+        .chain(Outcome::COLUMNS);
     let rows = cells.iter().zip(&runs).map(|(cell, runs)| {
-        let how = if cell.reading.mtu.is_some() { "in fragments" } else { "whole" }.to_owned();
-        let which = [how, format!("{:.1} %", cell.reading.loss * 100.0), cell.size.0.to_string()];
-        which.into_iter().chain(Outcome::mean(runs).shown()).collect()
+        let how = if cell.reading.mtu.is_some() {
+            "in fragments"
+        } else {
+            "whole"
+        }
+        .to_owned();
+        let which = [
+            how,
+            format!("{:.1} %", cell.reading.loss * 100.0),
+            cell.size.0.to_string(),
+        ];
+        which
+            .into_iter()
+            .chain(Outcome::mean(runs).shown())
+            .collect()
     });
-    section.table("Loss on every link, congestion-free, LRU", header, rows.collect());
+    section.table(
+        "Loss on every link, congestion-free, LRU",
+        header,
+        rows.collect(),
+    );
     Ok(())
 }
 
@@ -219,9 +343,20 @@ mod tests {
     #[test]
     fn a_policy_of_the_registry_is_forgotten() {
         let specs = specs();
-        let online = registry().iter().filter(|entry| !entry.is_offline()).count();
-        assert!((online - 3..=online).contains(&specs.len()), "{} of {online}", specs.len());
-        assert!(["lcd+lru", "agd", "filter+lru"].iter().all(|known| specs.iter().any(|spec| spec == known)));
+        let online = registry()
+            .iter()
+            .filter(|entry| !entry.is_offline())
+            .count();
+        assert!(
+            (online - 3..=online).contains(&specs.len()),
+            "{} of {online}",
+            specs.len()
+        );
+        assert!(
+            ["lcd+lru", "agd", "filter+lru"]
+                .iter()
+                .all(|known| specs.iter().any(|spec| spec == known))
+        );
     }
 
     #[test]
@@ -231,10 +366,16 @@ mod tests {
         (experiment.full.seeds, experiment.full.seconds) = (1, 1);
         // Keeps only the sizes that have a claim.
         experiment.full.large.retain(|size| *size >= 500);
-        (experiment.full.lossy_sizes, experiment.full.losses) = (vec![5, 160], vec![0.0, 0.01, 0.05]);
+        (experiment.full.lossy_sizes, experiment.full.losses) =
+            (vec![5, 160], vec![0.0, 0.01, 0.05]);
         let sweep = experiment.sweep(Scale::Full);
         for size in [5, 160] {
-            claim_policies(&mut section, size, &["lru".to_owned(), "lfu".to_owned()], &[0.70, 0.72]);
+            claim_policies(
+                &mut section,
+                size,
+                &["lru".to_owned(), "lfu".to_owned()],
+                &[0.70, 0.72],
+            );
         }
         let rows = Rows::default();
         let request = Request::quick(&super::super::PAPER, &rows);
@@ -252,10 +393,23 @@ mod tests {
         experiment.quick.seconds = 1;
         let rows = Rows::default();
         let request = Request::quick(&super::super::PAPER, &rows);
-        loss(experiment.sweep(Scale::Quick), &request, &mut section, &Unwatched).unwrap();
+        loss(
+            experiment.sweep(Scale::Quick),
+            &request,
+            &mut section,
+            &Unwatched,
+        )
+        .unwrap();
         let rows = &section.tables[0].rows;
         // With 1 % loss on three links, few packets of 109 fragments arrive.
-        let delivered = |row: usize| rows[row].last().unwrap().trim_end_matches(" %").parse::<f64>().unwrap();
+        let delivered = |row: usize| {
+            rows[row]
+                .last()
+                .unwrap()
+                .trim_end_matches(" %")
+                .parse::<f64>()
+                .unwrap()
+        };
         assert!(delivered(7) > 60.0 && delivered(3) < 40.0, "{rows:?}");
     }
 }

@@ -28,7 +28,13 @@ pub(crate) const PAPER: Paper = Paper {
         ("beyond", beyond::run),
     ],
     testbed: &[],
-    minutes: &[("figures", [0, 8]), ("ndnsim", [0, 1]), ("beyond", [0, 3]), ("ambiguities", [0, 2]), ("skew", [0, 6])],
+    minutes: &[
+        ("figures", [0, 8]),
+        ("ndnsim", [0, 1]),
+        ("beyond", [0, 3]),
+        ("ambiguities", [0, 2]),
+        ("skew", [0, 6]),
+    ],
     builds_networks: false,
     with_applications: None,
     requirements: |_| Ok(()),
@@ -41,12 +47,20 @@ mod tests {
 
     #[test]
     fn a_minute_ends_with_a_mistake_in_a_file() {
-        let figures = Experiment::<figures::Sweep>::parse(figures::FILE.0, figures::FILE.1).unwrap();
+        let figures =
+            Experiment::<figures::Sweep>::parse(figures::FILE.0, figures::FILE.1).unwrap();
         let ndnsim = Experiment::<ndnsim::Sweep>::parse(ndnsim::FILE.0, ndnsim::FILE.1).unwrap();
-        let ambiguities = Experiment::<ambiguities::Sweep>::parse(ambiguities::FILE.0, ambiguities::FILE.1).unwrap();
+        let ambiguities =
+            Experiment::<ambiguities::Sweep>::parse(ambiguities::FILE.0, ambiguities::FILE.1)
+                .unwrap();
         let beyond = Experiment::<beyond::Sweep>::parse(beyond::FILE.0, beyond::FILE.1).unwrap();
         let skew = Experiment::<skew::Sweep>::parse(skew::FILE.0, skew::FILE.1).unwrap();
-        let claims = [figures.claims.len(), ndnsim.claims.len(), ambiguities.claims.len(), beyond.claims.len()];
+        let claims = [
+            figures.claims.len(),
+            ndnsim.claims.len(),
+            ambiguities.claims.len(),
+            beyond.claims.len(),
+        ];
         assert_eq!(claims, [26, 45, 3, 13]);
         assert_eq!(skew.claims.len(), 12);
         assert!(figures.sweep(Scale::Quick).seeds < figures.sweep(Scale::Full).seeds);

@@ -25,9 +25,22 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let mut cells = Vec::new();
     for packets in QUEUES {
         for (_, backbone_mbps) in BACKBONES {
-            for size in RATES.into_iter().filter(|(kilobytes, _)| SIZES.contains(kilobytes)) {
-                let reading = Reading { queue: Depth::Packets(packets), ..READING };
-                cells.push(Cell { size, policy: "lru", backbone_mbps, reading, seconds, seed: request.seed });
+            for size in RATES
+                .into_iter()
+                .filter(|(kilobytes, _)| SIZES.contains(kilobytes))
+            {
+                let reading = Reading {
+                    queue: Depth::Packets(packets),
+                    ..READING
+                };
+                cells.push(Cell {
+                    size,
+                    policy: "lru",
+                    backbone_mbps,
+                    reading,
+                    seconds,
+                    seed: request.seed,
+                });
             }
         }
     }
@@ -38,9 +51,14 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let mut rows = Vec::new();
     for (cell, runs) in cells.iter().zip(&runs) {
         let run = Outcome::mean(runs);
-        let Depth::Packets(queue) = cell.reading.queue else { continue };
+        let Depth::Packets(queue) = cell.reading.queue else {
+            continue;
+        };
         let (kilobytes, backbone) = (cell.size.0, cell.backbone_mbps);
-        section.measured(format!("delivered-{kilobytes}-{queue}-{backbone}"), run.delivered);
+        section.measured(
+            format!("delivered-{kilobytes}-{queue}-{backbone}"),
+            run.delivered,
+        );
         section.measured(format!("mbps-{kilobytes}-{queue}-{backbone}"), run.mbps);
         if queue == 1000 && backbone == 160 {
             section.measured(format!("hits-{kilobytes}"), run.hit_ratio_of_lookups);
@@ -54,7 +72,14 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
             format!("{:.4}", run.hit_ratio_of_lookups),
         ]);
     }
-    let header = ["queue, frames", "backbone, Mbps", "packet, KB", "delivered", "Mbps", "hits of look-ups"];
+    let header = [
+        "queue, frames",
+        "backbone, Mbps",
+        "packet, KB",
+        "delivered",
+        "Mbps",
+        "hits of look-ups",
+    ];
     section.table("LRU", header, rows);
     section.judged()
 }
@@ -66,15 +91,25 @@ mod tests {
     /// Failure: a claim expects what ndnSIM did not print.
     #[test]
     fn a_claim_has_no_origin() {
-        let data: toml::Table = include_str!("../../data/ndnsim-2.8-chunk-size.toml").parse().unwrap();
+        let data: toml::Table = include_str!("../../data/ndnsim-2.8-chunk-size.toml")
+            .parse()
+            .unwrap();
         let printed = |parts: &[&str]| {
             let (figure, kilobytes) = (parts[0], parts[1]);
-            let [queue, backbone] = if figure == "hits" { ["1000", "160"] } else { [parts[2], parts[3]] };
+            let [queue, backbone] = if figure == "hits" {
+                ["1000", "160"]
+            } else {
+                [parts[2], parts[3]]
+            };
             let mut rows = data["row"].as_array().unwrap().iter();
             let is_row = |row: &&toml::Value| {
-                [("packet_kb", kilobytes), ("queue", queue), ("backbone_mbps", backbone)]
-                    .iter()
-                    .all(|(key, value)| row[key].to_string() == *value)
+                [
+                    ("packet_kb", kilobytes),
+                    ("queue", queue),
+                    ("backbone_mbps", backbone),
+                ]
+                .iter()
+                .all(|(key, value)| row[key].to_string() == *value)
             };
             rows.find(is_row).and_then(|row| row[figure].as_float())
         };
@@ -82,7 +117,11 @@ mod tests {
         for claim in &experiment.claims {
             let parts: Vec<&str> = claim.id.split('-').collect();
             let expected = printed(&parts).map(crate::Stated::Figure);
-            assert!(expected.is_some() && claim.expected == expected, "{}: {expected:?}", claim.id);
+            assert!(
+                expected.is_some() && claim.expected == expected,
+                "{}: {expected:?}",
+                claim.id
+            );
         }
     }
 }

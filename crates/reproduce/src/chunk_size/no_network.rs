@@ -19,9 +19,20 @@ pub(super) struct AtR1 {
 
 /// Runs the stores. Each of two consumers has a store of its own, and asks for names of its own
 /// `rate` times a second. R1's store gets the requests that they do not answer.
-pub(super) fn at_r1(policy: &str, rate: f64, skew: (f64, f64), seconds: u64, seed: u64) -> Result<AtR1, Error> {
+pub(super) fn at_r1(
+    policy: &str,
+    rate: f64,
+    skew: (f64, f64),
+    seconds: u64,
+    seed: u64,
+) -> Result<AtR1, Error> {
     let policy: Spec = policy.parse().map_err(Error::from_cause)?;
-    let store = |place: u64| Store::new(&policy, Streams::new(seed.wrapping_mul(3).wrapping_add(place)));
+    let store = |place: u64| {
+        Store::new(
+            &policy,
+            Streams::new(seed.wrapping_mul(3).wrapping_add(place)),
+        )
+    };
     let (mut consumers, mut router) = ([store(0)?, store(1)?], store(2)?);
     let ranks = Ranks::new(skew);
     let streams = Streams::new(seed);
@@ -38,7 +49,10 @@ pub(super) fn at_r1(policy: &str, rate: f64, skew: (f64, f64), seconds: u64, see
         }
     }
     let lifetime = router.ages.as_secs_f64() / router.evictions as f64;
-    Ok(AtR1 { lifetime, hit_ratio: hits as f64 / asked as f64 })
+    Ok(AtR1 {
+        lifetime,
+        hit_ratio: hits as f64 / asked as f64,
+    })
 }
 
 /// The popularity of a consumer's contents.
@@ -55,13 +69,17 @@ impl Ranks {
             sum += popularity.share(rank);
             sum
         });
-        Ranks { cumulative: cumulative.collect() }
+        Ranks {
+            cumulative: cumulative.collect(),
+        }
     }
 
     /// Returns a content, from 0.
     fn draw(&self, stream: &mut Stream) -> usize {
         let u = 1.0 - stream.unit();
-        self.cumulative.partition_point(|share| *share < u).min(CATALOGUE - 1)
+        self.cumulative
+            .partition_point(|share| *share < u)
+            .min(CATALOGUE - 1)
     }
 }
 
@@ -79,9 +97,16 @@ struct Store {
 
 impl Store {
     fn new(policy: &Spec, streams: Streams) -> Result<Store, Error> {
-        let engine = Engine::new(policy, ByteSize::from_bytes(CACHED_OBJECTS), &streams).map_err(Error::from_cause)?;
+        let engine = Engine::new(policy, ByteSize::from_bytes(CACHED_OBJECTS), &streams)
+            .map_err(Error::from_cause)?;
         let slots = vec![None; 2 * CATALOGUE];
-        Ok(Store { engine, slots, stored: Vec::new(), evictions: 0, ages: Duration::ZERO })
+        Ok(Store {
+            engine,
+            slots,
+            stored: Vec::new(),
+            evictions: 0,
+            ages: Duration::ZERO,
+        })
     }
 
     /// Returns true if the content is stored. If it is not, stores it as the policy has it.
@@ -94,7 +119,10 @@ impl Store {
         self.engine.miss(id, now);
         let mut victims = Vec::new();
         let is_admitted = self.engine.admit_or_fill(id, 1, now);
-        let Some(slot) = is_admitted.then(|| self.engine.insert(id, 1, now, &mut victims)).flatten() else {
+        let Some(slot) = is_admitted
+            .then(|| self.engine.insert(id, 1, now, &mut victims))
+            .flatten()
+        else {
             return false;
         };
         for victim in victims {
@@ -125,8 +153,13 @@ mod tests {
         for number in 0..1500_u64 {
             assert!(!store.request(number as usize, Time::from_secs(number)));
         }
-        assert_eq!((store.evictions, store.ages), (500, Duration::from_secs(500 * 1000)));
-        assert!(store.request(600, Time::from_secs(1500)) && !store.request(0, Time::from_secs(1500)));
+        assert_eq!(
+            (store.evictions, store.ages),
+            (500, Duration::from_secs(500 * 1000))
+        );
+        assert!(
+            store.request(600, Time::from_secs(1500)) && !store.request(0, Time::from_secs(1500))
+        );
     }
 
     /// Independent requests to one store: FIFO and RANDOM have one hit ratio (Gelenbe, 1973), and
@@ -137,7 +170,8 @@ mod tests {
         let hits = |policy: &str| {
             let mut store = Store::new(&policy.parse().unwrap(), Streams::new(1)).unwrap();
             let mut requests = Streams::new(1).stream("requests");
-            let mut are_hits = (0..220_000).map(|at| store.request(ranks.draw(&mut requests), Time::from_millis(at)));
+            let mut are_hits = (0..220_000)
+                .map(|at| store.request(ranks.draw(&mut requests), Time::from_millis(at)));
             are_hits.by_ref().take(20_000).for_each(drop);
             are_hits.filter(|hit| *hit).count() as f64 / 200_000.0
         };
@@ -148,7 +182,11 @@ mod tests {
 
     #[test]
     fn a_lifetime_is_measured_without_an_eviction() {
-        let of = |seconds| at_r1("fifo", 900.0, (0.7, 0.7), seconds, 1).unwrap().lifetime;
+        let of = |seconds| {
+            at_r1("fifo", 900.0, (0.7, 0.7), seconds, 1)
+                .unwrap()
+                .lifetime
+        };
         assert!(of(0).is_nan());
         assert!((0.5..2.0).contains(&of(3)), "{}", of(3));
     }

@@ -34,36 +34,66 @@ pub(super) fn run(
     section: &mut Section,
     watch: &dyn Watch,
 ) -> Result<(), Error> {
-    section.condition("long runs", format!("{} seeds, congestion-free", steady.seeds));
-    let sizes: Vec<(u64, f64)> = steady.sizes.iter().filter_map(|size| RATES.get(*size).copied()).collect();
+    section.condition(
+        "long runs",
+        format!("{} seeds, congestion-free", steady.seeds),
+    );
+    let sizes: Vec<(u64, f64)> = steady
+        .sizes
+        .iter()
+        .filter_map(|size| RATES.get(*size).copied())
+        .collect();
     let (backbone_mbps, seed) = (BACKBONES[0].1, request.seed);
     let mut cells = Vec::new();
     for size in &sizes {
         for seconds in &steady.ends {
-            let cell = |policy| Cell { size: *size, policy, backbone_mbps, reading: READING, seconds: *seconds, seed };
+            let cell = |policy| Cell {
+                size: *size,
+                policy,
+                backbone_mbps,
+                reading: READING,
+                seconds: *seconds,
+                seed,
+            };
             cells.extend(POLICIES.map(cell));
         }
     }
     let runs = run_all(&cells, steady.seeds, "long runs", request, watch)?;
     let outcomes: Vec<Outcome> = runs.iter().map(|runs| Outcome::mean(runs)).collect();
     let mut rows = Vec::new();
-    for ((kilobytes, _), of_size) in sizes.iter().zip(outcomes.chunks(steady.ends.len() * POLICIES.len())) {
+    for ((kilobytes, _), of_size) in sizes
+        .iter()
+        .zip(outcomes.chunks(steady.ends.len() * POLICIES.len()))
+    {
         let mut over_random = [f64::NAN; 2];
         let begins = std::iter::once(0).chain(steady.ends.iter().copied());
         for (at, (begin, end)) in begins.zip(&steady.ends).enumerate() {
             let runs = &of_size[..(at + 1) * POLICIES.len()];
-            let [of_all, of_lookups] = METRICS.map(|metric| hits_of_part(begin, *end, runs, metric));
+            let [of_all, of_lookups] =
+                METRICS.map(|metric| hits_of_part(begin, *end, runs, metric));
             over_random = [&of_all, &of_lookups].map(|hits| hits[FIFO] / hits[UNIFORM]);
             let mut row = vec![kilobytes.to_string(), format!("{begin} to {end}")];
-            row.extend(of_all.iter().chain(&over_random).map(|value| format!("{value:.4}")));
+            row.extend(
+                of_all
+                    .iter()
+                    .chain(&over_random)
+                    .map(|value| format!("{value:.4}")),
+            );
             rows.push(row);
         }
         section.measured_if_claimed(format!("steady-fifo-{kilobytes}"), over_random[0]);
         section.measured_if_claimed(format!("steady-lookups-{kilobytes}"), over_random[1]);
     }
     let last = ["FIFO over uniform RANDOM", "the same of look-ups"];
-    let header = ["packet, KB", "seconds"].into_iter().chain(POLICIES).chain(last);
-    section.table("Hit ratio at the consumers by part of a long run, q = s = 0.7", header, rows);
+    let header = ["packet, KB", "seconds"]
+        .into_iter()
+        .chain(POLICIES)
+        .chain(last);
+    section.table(
+        "Hit ratio at the consumers by part of a long run, q = s = 0.7",
+        header,
+        rows,
+    );
     Ok(())
 }
 
@@ -72,11 +102,24 @@ pub(super) fn run(
 /// constant rate.
 fn hits_of_part(begin: u64, end: u64, runs: &[Outcome], metric: fn(&Outcome) -> f64) -> Vec<f64> {
     let (before, all) = runs.split_at(runs.len() - POLICIES.len());
-    let before = before.iter().rev().take(POLICIES.len()).rev().map(Some).chain([None; POLICIES.len()]);
+    let before = before
+        .iter()
+        .rev()
+        .take(POLICIES.len())
+        .rev()
+        .map(Some)
+        .chain([None; POLICIES.len()]);
     // Hits, and what they are a share of, in seconds of requests.
     let counts = |run: &Outcome, seconds: u64| {
         let hits = run.hit_ratio * seconds as f64;
-        [hits, if hits > 0.0 { hits / metric(run) } else { seconds as f64 }]
+        [
+            hits,
+            if hits > 0.0 {
+                hits / metric(run)
+            } else {
+                seconds as f64
+            },
+        ]
     };
     let of_part = |(run, before): (&Outcome, Option<&Outcome>)| {
         let [hits, of] = counts(run, end);
@@ -92,19 +135,38 @@ mod tests {
 
     #[test]
     fn a_part_has_the_hits_of_another() {
-        let run = |hit_ratio| Outcome { hit_ratio, ..Outcome::default() };
+        let run = |hit_ratio| Outcome {
+            hit_ratio,
+            ..Outcome::default()
+        };
         let runs = [0.9, 0.9, 0.9, 0.5, 0.6, 0.0, 0.7, 0.6, 0.2].map(run);
         let part = hits_of_part(30, 90, &runs, |run| run.hit_ratio);
         for (found, expected) in part.iter().zip([0.8, 0.6, 0.3]) {
             assert!((found - expected).abs() < 1e-12, "{part:?}");
         }
         // 27 hits of 30 requests and 27 look-ups, then 45 of 90 and 72.
-        let with = |hit_ratio, hit_ratio_of_lookups| Outcome { hit_ratio, hit_ratio_of_lookups, ..Outcome::default() };
-        let runs =
-            [with(0.9, 1.0), with(0.9, 1.0), with(0.9, 1.0), with(0.5, 0.625), with(0.5, 0.625), with(0.5, 0.625)];
+        let with = |hit_ratio, hit_ratio_of_lookups| Outcome {
+            hit_ratio,
+            hit_ratio_of_lookups,
+            ..Outcome::default()
+        };
+        let runs = [
+            with(0.9, 1.0),
+            with(0.9, 1.0),
+            with(0.9, 1.0),
+            with(0.5, 0.625),
+            with(0.5, 0.625),
+            with(0.5, 0.625),
+        ];
         let part = hits_of_part(30, 90, &runs, |run| run.hit_ratio_of_lookups);
-        assert!(part.iter().all(|found| (found - 18.0 / 45.0).abs() < 1e-12), "{part:?}");
+        assert!(
+            part.iter().all(|found| (found - 18.0 / 45.0).abs() < 1e-12),
+            "{part:?}"
+        );
         let first = hits_of_part(0, 30, &runs[..POLICIES.len()], |run| run.hit_ratio);
-        assert!(first.len() == POLICIES.len() && first.iter().all(|hits| (hits - 0.9).abs() < 1e-12), "{first:?}");
+        assert!(
+            first.len() == POLICIES.len() && first.iter().all(|hits| (hits - 0.9).abs() < 1e-12),
+            "{first:?}"
+        );
     }
 }

@@ -57,27 +57,51 @@ impl Cells {
         request: &Request<'_>,
         watch: &dyn Watch,
     ) -> Result<Cells, Error> {
-        let runs = cells.iter().map(|cell| cell.run(sweep.line_rate, seed)).collect::<Result<Vec<_>, Error>>()?;
+        let runs = cells
+            .iter()
+            .map(|cell| cell.run(sweep.line_rate, seed))
+            .collect::<Result<Vec<_>, Error>>()?;
         let outcomes = measure_all(runs, request, watch)?;
         Ok(Cells(cells.iter().copied().zip(outcomes).collect()))
     }
 
     /// Returns the outcome of a cell, if the scale has the cell.
-    pub(super) fn of(&self, pairs: usize, depth: u64, tick: u64, smoothing: bool) -> Option<&Outcome> {
-        let cell = Cell { pairs, depth, tick, smoothing };
-        self.0.iter().find(|(other, _)| *other == cell).map(|(_, outcome)| outcome)
+    pub(super) fn of(
+        &self,
+        pairs: usize,
+        depth: u64,
+        tick: u64,
+        smoothing: bool,
+    ) -> Option<&Outcome> {
+        let cell = Cell {
+            pairs,
+            depth,
+            tick,
+            smoothing,
+        };
+        self.0
+            .iter()
+            .find(|(other, _)| *other == cell)
+            .map(|(_, outcome)| outcome)
     }
 }
 
 impl Cell {
     pub(super) fn run(&self, line_rate: u64, seed: u64) -> Result<Run, Error> {
-        let Cell { pairs, depth, tick, smoothing } = *self;
+        let Cell {
+            pairs,
+            depth,
+            tick,
+            smoothing,
+        } = *self;
         let start = line_rate / pairs as u64;
         Ok(Run {
             pairs,
             line_rate,
             interest: INTEREST,
-            strategy: strategy(&format!("stateful/v=1/rate~{line_rate}/depth~{depth}/leak~quanta/fib~each"))?,
+            strategy: strategy(&format!(
+                "stateful/v=1/rate~{line_rate}/depth~{depth}/leak~quanta/fib~each"
+            ))?,
             marks: false,
             congestion: congestion(&format!("rate(start={start},most={line_rate},nack=halve)"))?,
             clock: clock(tick, smoothing),
@@ -95,8 +119,17 @@ pub(super) fn grid(sweep: &Sweep) -> Vec<Cell> {
     for &pairs in sweep.pairs.iter().rev() {
         for &depth in sweep.depths.iter().rev() {
             for &tick in &sweep.ticks {
-                let smoothings = if tick == 0 { &[false][..] } else { &[false, true] };
-                cells.extend(smoothings.iter().map(|&smoothing| Cell { pairs, depth, tick, smoothing }));
+                let smoothings = if tick == 0 {
+                    &[false][..]
+                } else {
+                    &[false, true]
+                };
+                cells.extend(smoothings.iter().map(|&smoothing| Cell {
+                    pairs,
+                    depth,
+                    tick,
+                    smoothing,
+                }));
             }
         }
     }
@@ -111,7 +144,12 @@ pub(super) fn of_bursts(sweep: &Sweep) -> Vec<Cell> {
         for depth in sweep.burst_depths() {
             cells.extend(sweep.bursts.iter().map(|percent| {
                 let tick = depth * percent * 10 / sweep.line_rate;
-                Cell { pairs, depth, tick, smoothing: false }
+                Cell {
+                    pairs,
+                    depth,
+                    tick,
+                    smoothing: false,
+                }
             }));
         }
     }

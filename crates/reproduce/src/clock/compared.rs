@@ -47,19 +47,45 @@ const CELLS: [(usize, u64, u64, bool); 14] = [
 #[test]
 fn a_cell_has_another_result_in_a_second_simulation() {
     let compared = on_all_cores(CELLS.to_vec(), |(pairs, depth, tick, smoothing)| {
-        let cell = Cell { pairs, depth, tick, smoothing };
-        let run = Run { seconds: SECONDS, ..cell.run(LINE_RATE, 1).expect("a run") };
-        (cell, run.outcome().expect("an outcome"), [1, 2, 3, 4].map(|seed| alone(cell, seed)))
+        let cell = Cell {
+            pairs,
+            depth,
+            tick,
+            smoothing,
+        };
+        let run = Run {
+            seconds: SECONDS,
+            ..cell.run(LINE_RATE, 1).expect("a run")
+        };
+        (
+            cell,
+            run.outcome().expect("an outcome"),
+            [1, 2, 3, 4].map(|seed| alone(cell, seed)),
+        )
     });
     for (cell, outcome, alone) in compared {
         let within = |value: f64, others: [f64; 4], margin: &dyn Fn(f64) -> f64| {
-            let (least, greatest) =
-                (others.iter().copied().fold(f64::MAX, f64::min), others.iter().copied().fold(0.0, f64::max));
+            let (least, greatest) = (
+                others.iter().copied().fold(f64::MAX, f64::min),
+                others.iter().copied().fold(0.0, f64::max),
+            );
             value >= least - margin(least) && value <= greatest + margin(greatest)
         };
-        let is_same = within(outcome.total(), alone.map(|(received, _)| received), &|received| 0.05 * received)
-            && within(outcome.nacks as f64, alone.map(|(_, nacks)| nacks), &|nacks| 0.1 * nacks + 2.0);
-        assert!(is_same, "{cell:?}: {:.1} Mb/s, {} Nacks, alone {alone:?}", outcome.total(), outcome.nacks);
+        let is_same = within(
+            outcome.total(),
+            alone.map(|(received, _)| received),
+            &|received| 0.05 * received,
+        ) && within(
+            outcome.nacks as f64,
+            alone.map(|(_, nacks)| nacks),
+            &|nacks| 0.1 * nacks + 2.0,
+        );
+        assert!(
+            is_same,
+            "{cell:?}: {:.1} Mb/s, {} Nacks, alone {alone:?}",
+            outcome.total(),
+            outcome.nacks
+        );
     }
 }
 
@@ -74,10 +100,18 @@ fn a_burst_leaves_another_rate_in_a_second_simulation() {
         let run = Run {
             line_rate: 1000,
             strategy: strategy("stateful/v=1/rate~1000/depth~50/leak~quanta").expect("a strategy"),
-            congestion: congestion("rate(start=200,most=1000,nack=halve)").expect("a congestion control"),
+            congestion: congestion("rate(start=200,most=1000,nack=halve)")
+                .expect("a congestion control"),
             clock: clock(tick, false),
             start: begin,
-            ..Cell { pairs: 1, depth: 50, tick, smoothing: false }.run(LINE_RATE, 1).expect("a run")
+            ..Cell {
+                pairs: 1,
+                depth: 50,
+                tick,
+                smoothing: false,
+            }
+            .run(LINE_RATE, 1)
+            .expect("a run")
         };
         let outcome = run.outcome().expect("an outcome");
         let alone = Network::new(Conditions {
@@ -86,14 +120,30 @@ fn a_burst_leaves_another_rate_in_a_second_simulation() {
             bucket_for_each_pair: false,
             begin: begin.as_nanos() as u64,
             seconds: run.seconds,
-            ..conditions(Cell { pairs: 1, depth: 50, tick, smoothing: false }, 1)
+            ..conditions(
+                Cell {
+                    pairs: 1,
+                    depth: 50,
+                    tick,
+                    smoothing: false,
+                },
+                1,
+            )
         });
         let alone = alone.run();
         let course = &outcome.courses[0];
         let least = course.rates.expect("rates").0;
         let ours = (outcome.total_asked(), outcome.nacks, course.most_at_once);
-        assert_eq!(ours, (alone.asked, alone.nacks, alone.most_at_once), "{tick} {start}");
-        assert!((least - alone.least).abs() < 1e-9, "{tick} {start}: {least}, alone {}", alone.least);
+        assert_eq!(
+            ours,
+            (alone.asked, alone.nacks, alone.most_at_once),
+            "{tick} {start}"
+        );
+        assert!(
+            (least - alone.least).abs() < 1e-9,
+            "{tick} {start}: {least}, alone {}",
+            alone.least
+        );
     }
 }
 

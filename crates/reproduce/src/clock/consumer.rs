@@ -50,7 +50,13 @@ pub(super) struct Course {
 }
 
 impl Consumer {
-    pub(super) fn new(prefix: Name, congestion: &CongestionSpec, clock: Clock, start: Time, nonces: Stream) -> Self {
+    pub(super) fn new(
+        prefix: Name,
+        congestion: &CongestionSpec,
+        clock: Clock,
+        start: Time,
+        nonces: Stream,
+    ) -> Self {
         let options = FetchOptions {
             retries: u32::MAX,
             max_window: MOST_AHEAD,
@@ -98,7 +104,11 @@ impl Consumer {
         if since.is_none_or(|since| since > ROUND_TRIP) {
             self.course.events.push(now.as_secs_f64());
         }
-        self.nacks_now = if since.is_some_and(|since| since.is_zero()) { self.nacks_now + 1 } else { 1 };
+        self.nacks_now = if since.is_some_and(|since| since.is_zero()) {
+            self.nacks_now + 1
+        } else {
+            1
+        };
         self.course.most_at_once = self.course.most_at_once.max(self.nacks_now);
         self.last_nack = Some(now);
     }
@@ -109,8 +119,11 @@ impl Consumer {
             sends.push(std::mem::replace(&mut interest, Vec::with_capacity(64)));
         }
         let at = now.as_secs_f64();
-        let is_due =
-            |points: &[(f64, f64)]| points.last().is_none_or(|last| at - last.0 >= TIMELINE_STEP.as_secs_f64());
+        let is_due = |points: &[(f64, f64)]| {
+            points
+                .last()
+                .is_none_or(|last| at - last.0 >= TIMELINE_STEP.as_secs_f64())
+        };
         if is_due(&self.timeline.sequence) {
             self.timeline.sequence.push((at, self.asked() as f64));
         }
@@ -127,7 +140,11 @@ impl Consumer {
 
 impl App for Consumer {
     fn next_timer(&self) -> Option<Time> {
-        if self.started { self.fetcher.next_timeout() } else { Some(self.start) }
+        if self.started {
+            self.fetcher.next_timeout()
+        } else {
+            Some(self.start)
+        }
     }
 
     fn on_timer(&mut self, now: Time, sends: &mut Sends) {

@@ -1,6 +1,8 @@
 //! Sections III and IV: one pair over 10 Mb/s. Tables I and II, figures 3 to 6.
 
-use super::network::{INTEREST, OTHER_INTERESTS, Outcome, Run, SECONDS, clock, congestion, strategy, tick_label};
+use super::network::{
+    INTEREST, OTHER_INTERESTS, Outcome, Run, SECONDS, clock, congestion, strategy, tick_label,
+};
 use crate::cell::{measure_all, units};
 use crate::statistics::{greatest, least};
 use crate::{Error, Experiment, Request, Section, Watch};
@@ -58,12 +60,23 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         is_drawn: true,
         seed: request.seed,
     };
-    let row = |(tick, smoothing, ..): &(u64, bool, f64, u64)| Run { clock: clock(*tick, *smoothing), ..base.clone() };
+    let row = |(tick, smoothing, ..): &(u64, bool, f64, u64)| Run {
+        clock: clock(*tick, *smoothing),
+        ..base.clone()
+    };
     let mut runs: Vec<Run> = PUBLISHED.iter().map(row).collect();
-    let phases =
-        (1..sweep.phases).map(|phase| Run { seed: request.seed + phase, is_drawn: false, ..row(&PUBLISHED[1]) });
+    let phases = (1..sweep.phases).map(|phase| Run {
+        seed: request.seed + phase,
+        is_drawn: false,
+        ..row(&PUBLISHED[1])
+    });
     runs.extend(phases);
-    let of_size = |interest| PUBLISHED.iter().map(row).map(move |run| Run { interest, ..run });
+    let of_size = |interest| {
+        PUBLISHED
+            .iter()
+            .map(row)
+            .map(move |run| Run { interest, ..run })
+    };
     let others: Vec<Run> = OTHER_INTERESTS.into_iter().flat_map(of_size).collect();
     let starting = starting(&base, sweep.starts);
     watch.begin("one pair", units(&runs) + units(&others) + units(&starting));
@@ -72,19 +85,37 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let starting = measure_all(starting, request, watch)?;
     let (rows, further) = outcomes.split_at(PUBLISHED.len());
     let phases: Vec<&Outcome> = std::iter::once(&rows[1]).chain(further).collect();
-    let mean = |figure: fn(&Outcome) -> f64| phases.iter().map(|o| figure(o)).sum::<f64>() / phases.len() as f64;
-    let (phase_mbps, phase_nacks) = (mean(Outcome::total_asked), mean(|outcome| outcome.nacks as f64));
+    let mean = |figure: fn(&Outcome) -> f64| {
+        phases.iter().map(|o| figure(o)).sum::<f64>() / phases.len() as f64
+    };
+    let (phase_mbps, phase_nacks) = (
+        mean(Outcome::total_asked),
+        mean(|outcome| outcome.nacks as f64),
+    );
 
     let mut section = Section::new(&experiment, request.scale);
-    section.condition("network", format!("C – R1 – R2 – P, {} Interests a second, 50 ms a link", sweep.line_rate));
+    section.condition(
+        "network",
+        format!(
+            "C – R1 – R2 – P, {} Interests a second, 50 ms a link",
+            sweep.line_rate
+        ),
+    );
     section.condition("nodes", &sweep.strategy);
     section.condition("consumer", &sweep.congestion);
     section.condition("moments of the first leak at 50 ms", sweep.phases);
     section.condition("starts between two ticks, at 100 and 200 ms", sweep.starts);
     tables(&mut section, rows, phase_mbps, phase_nacks);
     section.measured("received-behind", rows[0].total_asked() - rows[0].total());
-    let falls = rows[1].timeline.rate.windows(2).find(|pair| pair[1].1 < pair[0].1);
-    section.measured("tick-50-first-fall", falls.map_or(f64::INFINITY, |pair| pair[1].0));
+    let falls = rows[1]
+        .timeline
+        .rate
+        .windows(2)
+        .find(|pair| pair[1].1 < pair[0].1);
+    section.measured(
+        "tick-50-first-fall",
+        falls.map_or(f64::INFINITY, |pair| pair[1].0),
+    );
     let rates = |row: usize| rows[row].courses[0].rates.unwrap_or((f64::NAN, f64::NAN));
     section.measured("tick-100-peak", rates(2).1);
     section.measured("tick-200-peak", rates(3).1);
@@ -102,17 +133,39 @@ fn tables(section: &mut Section, rows: &[Outcome], phase_mbps: f64, phase_nacks:
     for ((tick, smoothing, published, nacks), outcome) in PUBLISHED.iter().zip(rows) {
         let id = row_id(*tick, *smoothing);
         let is_50 = (*tick, *smoothing) == (50, false);
-        let (asked, refused) =
-            if is_50 { (phase_mbps, phase_nacks) } else { (outcome.total_asked(), outcome.nacks as f64) };
+        let (asked, refused) = if is_50 {
+            (phase_mbps, phase_nacks)
+        } else {
+            (outcome.total_asked(), outcome.nacks as f64)
+        };
         section.measured(format!("{id}-throughput"), asked);
         section.measured(format!("{id}-nacks"), refused);
-        let figures = [format!("{published:.2}"), format!("{asked:.3}"), format!("{:.3}", outcome.total())];
+        let figures = [
+            format!("{published:.2}"),
+            format!("{asked:.3}"),
+            format!("{:.3}", outcome.total()),
+        ];
         let label = [tick_label(*tick), yes(*smoothing)];
-        table.push([&label[..], &figures, &[nacks.to_string(), format!("{refused:.1}")]].concat());
+        table.push(
+            [
+                &label[..],
+                &figures,
+                &[nacks.to_string(), format!("{refused:.1}")],
+            ]
+            .concat(),
+        );
     }
     section.table(
         "Tables I and II",
-        ["tick", "smoothing", "Mb/s published", "Mb/s asked", "Mb/s received", "Nacks published", "Nacks"],
+        [
+            "tick",
+            "smoothing",
+            "Mb/s published",
+            "Mb/s asked",
+            "Mb/s received",
+            "Nacks published",
+            "Nacks",
+        ],
         table,
     );
 }
@@ -121,7 +174,9 @@ fn tables(section: &mut Section, rows: &[Outcome], phase_mbps: f64, phase_nacks:
 /// order.
 fn starting(base: &Run, starts: u32) -> Vec<Run> {
     let sizes = || [INTEREST].into_iter().chain(OTHER_INTERESTS);
-    let cells = BURSTING.into_iter().flat_map(|tick| sizes().map(move |interest| (tick, interest)));
+    let cells = BURSTING
+        .into_iter()
+        .flat_map(|tick| sizes().map(move |interest| (tick, interest)));
     let with_starts = cells.flat_map(|cell| (0..starts).map(move |start| (cell, start)));
     let run = |((tick, interest), start)| Run {
         interest,
@@ -136,25 +191,49 @@ fn starting(base: &Run, starts: u32) -> Vec<Run> {
 /// Measures what one burst does to the rate, over all starts and sizes of an Interest.
 fn bursts(section: &mut Section, outcomes: &[Outcome], starts: u32) {
     let sizes = 1 + OTHER_INTERESTS.len();
-    let of_tick = |tick: usize| outcomes.iter().skip(tick * sizes * starts as usize).take(sizes * starts as usize);
-    let least_rate = |outcome: &Outcome| outcome.courses[0].rates.map_or(f64::NAN, |(least, _)| least);
-    section.measured("tick-100-burst", greatest(of_tick(0).map(|outcome| outcome.courses[0].most_at_once as f64)));
+    let of_tick = |tick: usize| {
+        outcomes
+            .iter()
+            .skip(tick * sizes * starts as usize)
+            .take(sizes * starts as usize)
+    };
+    let least_rate = |outcome: &Outcome| {
+        outcome.courses[0]
+            .rates
+            .map_or(f64::NAN, |(least, _)| least)
+    };
+    section.measured(
+        "tick-100-burst",
+        greatest(of_tick(0).map(|outcome| outcome.courses[0].most_at_once as f64)),
+    );
     section.measured("tick-200-least", least(of_tick(1).map(least_rate)));
     let mut rows = Vec::new();
     for (at, runs) in outcomes.chunks(starts as usize).enumerate() {
         let (tick, size) = (at / sizes, at % sizes);
         let range = |decimals: usize, figure: &dyn Fn(&Outcome) -> f64| {
-            let (low, high) = (least(runs.iter().map(figure)), greatest(runs.iter().map(figure)));
+            let (low, high) = (
+                least(runs.iter().map(figure)),
+                greatest(runs.iter().map(figure)),
+            );
             format!("{low:.decimals$} to {high:.decimals$}")
         };
         let [peak, floor, nacks] = BURSTING_PUBLISHED[tick].map(str::to_owned);
-        let low = runs.iter().filter(|outcome| least_rate(outcome) <= 2.0).count();
-        let bytes = if size == 0 { INTEREST } else { OTHER_INTERESTS[size - 1] };
+        let low = runs
+            .iter()
+            .filter(|outcome| least_rate(outcome) <= 2.0)
+            .count();
+        let bytes = if size == 0 {
+            INTEREST
+        } else {
+            OTHER_INTERESTS[size - 1]
+        };
         rows.push(vec![
             tick_label(BURSTING[tick]),
             bytes.to_string(),
             peak,
-            range(0, &|outcome| outcome.courses[0].rates.map_or(f64::NAN, |(_, most)| most)),
+            range(0, &|outcome| {
+                outcome.courses[0].rates.map_or(f64::NAN, |(_, most)| most)
+            }),
             floor,
             range(1, &least_rate),
             range(0, &|outcome| outcome.courses[0].most_at_once as f64),
@@ -175,30 +254,65 @@ fn bursts(section: &mut Section, outcomes: &[Outcome], starts: u32) {
         "Nacks",
         "runs that fall to 2 a second or less",
     ];
-    section.table("Coarse ticks, with starts between two ticks: least and greatest of the runs", header, rows);
+    section.table(
+        "Coarse ticks, with starts between two ticks: least and greatest of the runs",
+        header,
+        rows,
+    );
 }
 
 /// Measures what the text says of the consumer's bucket (fig. 5).
 fn depths(section: &mut Section, rows: &[Outcome]) {
     for (tick, row) in [50, 100, 200].into_iter().zip(&rows[1..]) {
-        section.measured(format!("tick-{tick}-depth"), greatest(row.depth.iter().map(|(_, depth)| *depth)));
+        section.measured(
+            format!("tick-{tick}-depth"),
+            greatest(row.depth.iter().map(|(_, depth)| *depth)),
+        );
     }
     let coarse = &rows[1];
-    let full = coarse.depth.iter().find(|(_, depth)| *depth >= 49.0).map_or(f64::NAN, |(at, _)| *at);
-    let falls = coarse.timeline.rate.windows(2).find(|pair| pair[1].1 < pair[0].1);
-    section.measured("tick-50-full", falls.map_or(f64::NAN, |pair| pair[1].0) - full);
+    let full = coarse
+        .depth
+        .iter()
+        .find(|(_, depth)| *depth >= 49.0)
+        .map_or(f64::NAN, |(at, _)| *at);
+    let falls = coarse
+        .timeline
+        .rate
+        .windows(2)
+        .find(|pair| pair[1].1 < pair[0].1);
+    section.measured(
+        "tick-50-full",
+        falls.map_or(f64::NAN, |pair| pair[1].0) - full,
+    );
 }
 
 /// Adds the table of the other sizes of an Interest.
 fn sensitivity(section: &mut Section, rows: &[Outcome], others: &[Outcome]) {
     let mut header = vec!["tick".to_owned(), "smoothing".to_owned()];
-    header.extend([INTEREST].iter().chain(&OTHER_INTERESTS).map(|bytes| format!("Interests of {bytes} bytes")));
-    let table = PUBLISHED.iter().enumerate().map(|(at, (tick, smoothing, ..))| {
-        let sizes = std::iter::once(&rows[at]).chain(others.iter().skip(at).step_by(PUBLISHED.len()));
-        let shown = sizes.map(|o| format!("{:.3} / {:.3} / {}", o.total_asked(), o.total(), o.nacks));
-        [tick_label(*tick), yes(*smoothing)].into_iter().chain(shown).collect()
-    });
-    section.table("Other readings: Mb/s asked / Mb/s received / Nacks", header, table.collect());
+    header.extend(
+        [INTEREST]
+            .iter()
+            .chain(&OTHER_INTERESTS)
+            .map(|bytes| format!("Interests of {bytes} bytes")),
+    );
+    let table = PUBLISHED
+        .iter()
+        .enumerate()
+        .map(|(at, (tick, smoothing, ..))| {
+            let sizes =
+                std::iter::once(&rows[at]).chain(others.iter().skip(at).step_by(PUBLISHED.len()));
+            let shown =
+                sizes.map(|o| format!("{:.3} / {:.3} / {}", o.total_asked(), o.total(), o.nacks));
+            [tick_label(*tick), yes(*smoothing)]
+                .into_iter()
+                .chain(shown)
+                .collect()
+        });
+    section.table(
+        "Other readings: Mb/s asked / Mb/s received / Nacks",
+        header,
+        table.collect(),
+    );
 }
 
 fn row_id(tick: u64, smoothing: bool) -> String {
@@ -217,12 +331,25 @@ fn yes(flag: bool) -> String {
 fn draw(section: &mut Section, rows: &[Outcome]) {
     let names = ["fine clock", "50 ms", "100 ms", "200 ms"];
     let lines = |rows: &[Outcome], names: &[&str], points: fn(&Outcome) -> Vec<(f64, f64)>| {
-        names.iter().zip(rows).map(|(name, row)| Series::line(*name, points(row))).collect::<Vec<_>>()
+        names
+            .iter()
+            .zip(rows)
+            .map(|(name, row)| Series::line(*name, points(row)))
+            .collect::<Vec<_>>()
     };
-    section.figure("sequence", lines(rows, &names, |row| row.timeline.sequence.clone()));
+    section.figure(
+        "sequence",
+        lines(rows, &names, |row| row.timeline.sequence.clone()),
+    );
     section.figure("rate", lines(rows, &names, |row| row.timeline.rate.clone()));
     for (row, name) in rows[1..4].iter().zip(["50", "100", "200"]) {
-        section.figure(&format!("depth-{name}"), vec![Series::line(format!("{name} ms"), row.depth.clone())]);
+        section.figure(
+            &format!("depth-{name}"),
+            vec![Series::line(format!("{name} ms"), row.depth.clone())],
+        );
     }
-    section.figure("smooth-rate", lines(&rows[4..], &names[1..], |row| row.timeline.rate.clone()));
+    section.figure(
+        "smooth-rate",
+        lines(&rows[4..], &names[1..], |row| row.timeline.rate.clone()),
+    );
 }

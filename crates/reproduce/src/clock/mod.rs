@@ -23,9 +23,17 @@ use crate::Paper;
 pub(crate) const PAPER: Paper = Paper {
     name: "clock",
     citation: "Kato, Osada, Yamamoto, Ohzahata, Impacts of system clock granularity on performance of NDN rate-based congestion control, Int. J. on Advances in Telecommunications 11(3&4), 2018",
-    experiments: &[("linear", linear::run), ("dumbbell", dumbbell::run), ("methods", methods::run)],
+    experiments: &[
+        ("linear", linear::run),
+        ("dumbbell", dumbbell::run),
+        ("methods", methods::run),
+    ],
     testbed: &[],
-    minutes: &[("linear", [0, 0]), ("dumbbell", [0, 1]), ("methods", [0, 0])],
+    minutes: &[
+        ("linear", [0, 0]),
+        ("dumbbell", [0, 1]),
+        ("methods", [0, 0]),
+    ],
     builds_networks: false,
     with_applications: None,
     requirements: |_| Ok(()),
@@ -39,7 +47,8 @@ mod tests {
     use std::fmt::Debug;
 
     fn claims<Sweep: DeserializeOwned + Debug>((name, text): (&str, &str)) -> usize {
-        let experiment = Experiment::<Sweep>::parse(name, text).unwrap_or_else(|error| panic!("{error}"));
+        let experiment =
+            Experiment::<Sweep>::parse(name, text).unwrap_or_else(|error| panic!("{error}"));
         assert_ne!(
             format!("{:?}", experiment.sweep(Scale::Quick)),
             format!("{:?}", experiment.sweep(Scale::Full)),

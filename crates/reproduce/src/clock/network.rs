@@ -6,7 +6,8 @@ use crate::cell::Cell;
 use crate::{Error, Watch};
 use larder_netsim::apps::{Payload, Producer, ProducerConfig};
 use larder_netsim::{
-    AppId, Capacity, CoDel, ConfigError, Depth, LinkConfig, NodeConfig, Queueing, Simulation, Topology,
+    AppId, Capacity, CoDel, ConfigError, Depth, LinkConfig, NodeConfig, Queueing, Simulation,
+    Topology,
 };
 use larder_packet::Name;
 use larder_transfer::{Clock, CongestionSpec};
@@ -101,7 +102,11 @@ impl Outcome {
     /// Returns the mean share of the pairs whose congestion events begin within one round trip of
     /// each other: 1 if all rates fall together, 1/n if one falls at a time; NaN without an event.
     pub(super) fn share_that_falls_together(&self) -> f64 {
-        let mut events: Vec<f64> = self.courses.iter().flat_map(|course| course.events.iter().copied()).collect();
+        let mut events: Vec<f64> = self
+            .courses
+            .iter()
+            .flat_map(|course| course.events.iter().copied())
+            .collect();
         events.sort_by(f64::total_cmp);
         let mut groups = 0;
         let mut first = f64::NEG_INFINITY;
@@ -116,12 +121,19 @@ impl Outcome {
 
 /// Returns a clock with a tick of `tick_ms` milliseconds; 0 is the fine clock.
 pub(super) fn clock(tick_ms: u64, smoothing: bool) -> Clock {
-    Clock { tick: Duration::from_millis(tick_ms), smoothing }
+    Clock {
+        tick: Duration::from_millis(tick_ms),
+        smoothing,
+    }
 }
 
 /// Returns the label of a tick in tables and figures.
 pub(super) fn tick_label(tick_ms: u64) -> String {
-    if tick_ms == 0 { "fine".to_owned() } else { format!("{tick_ms} ms") }
+    if tick_ms == 0 {
+        "fine".to_owned()
+    } else {
+        format!("{tick_ms} ms")
+    }
 }
 
 /// Returns the name of a strategy from its short form without the prefix: `stateful/v=1/rate~1000`.
@@ -131,7 +143,8 @@ pub(super) fn strategy(short: &str) -> Result<Name, Error> {
 
 /// Returns the congestion control of a specification.
 pub(super) fn congestion(spec: &str) -> Result<CongestionSpec, Error> {
-    spec.parse().map_err(|error: larder_transfer::CongestionSpecError| Error::from_cause(error))
+    spec.parse()
+        .map_err(|error: larder_transfer::CongestionSpecError| Error::from_cause(error))
 }
 
 impl Cell for Run {
@@ -158,7 +171,8 @@ impl Run {
     /// # Errors
     /// [`Error`] if the network cannot be built.
     pub(super) fn outcome(&self) -> Result<Outcome, Error> {
-        let refused = |error: ConfigError| Error(format!("the network of {} pairs: {error}", self.pairs));
+        let refused =
+            |error: ConfigError| Error(format!("the network of {} pairs: {error}", self.pairs));
         let mut network = Simulation::new(self.seed);
         let consumers = self.build(&mut network).map_err(refused)?;
         let watched = network.place_of(consumers[0]).0;
@@ -166,20 +180,40 @@ impl Run {
         let (mut now, end) = (Time::ZERO, Time::from_secs(self.seconds));
         while now < end {
             now = if self.is_drawn { now + DEPTH_STEP } else { end };
-            network.run_until(now).map_err(|stuck| Error(stuck.to_string()))?;
+            network
+                .run_until(now)
+                .map_err(|stuck| Error(stuck.to_string()))?;
             if self.is_drawn {
-                let gauges = network.forwarder(watched).strategy_gauges(now, &Name::root());
+                let gauges = network
+                    .forwarder(watched)
+                    .strategy_gauges(now, &Name::root());
                 depth.extend(gauges.first().map(|gauge| (now.as_secs_f64(), gauge.value)));
             }
         }
-        let done: Vec<&Consumer> = consumers.iter().filter_map(|id| network.app::<Consumer>(*id)).collect();
-        let megabits = |segments: u64| (segments * DATA_BYTES as u64 * 8) as f64 / (1e6 * self.seconds as f64);
+        let done: Vec<&Consumer> = consumers
+            .iter()
+            .filter_map(|id| network.app::<Consumer>(*id))
+            .collect();
+        let megabits =
+            |segments: u64| (segments * DATA_BYTES as u64 * 8) as f64 / (1e6 * self.seconds as f64);
         let outcome = Outcome {
-            asked: done.iter().map(|consumer| megabits(consumer.asked())).collect(),
-            received: done.iter().map(|consumer| megabits(consumer.arrived())).collect(),
+            asked: done
+                .iter()
+                .map(|consumer| megabits(consumer.asked()))
+                .collect(),
+            received: done
+                .iter()
+                .map(|consumer| megabits(consumer.arrived()))
+                .collect(),
             nacks: done.iter().map(|consumer| consumer.nacks()).sum(),
-            drops: network.channels().map(|(_, channel)| channel.counters().dropped).sum(),
-            courses: done.iter().map(|consumer| consumer.course().clone()).collect(),
+            drops: network
+                .channels()
+                .map(|(_, channel)| channel.counters().dropped)
+                .sum(),
+            courses: done
+                .iter()
+                .map(|consumer| consumer.course().clone())
+                .collect(),
             timeline: done
                 .first()
                 .filter(|_| self.is_drawn)
@@ -187,7 +221,11 @@ impl Run {
             depth,
         };
         if outcome.asked.len() < self.pairs || outcome.total() == 0.0 {
-            return Err(Error(format!("{self:?}: nothing was delivered to {} of {} pairs", done.len(), self.pairs)));
+            return Err(Error(format!(
+                "{self:?}: nothing was delivered to {} of {} pairs",
+                done.len(),
+                self.pairs
+            )));
         }
         Ok(outcome)
     }
@@ -196,7 +234,11 @@ impl Run {
         let rate = BitRate::from_bits_per_second(self.line_rate * DATA_BYTES as u64 * 8);
         let mut link = LinkConfig::new(rate, DELAY);
         if self.marks {
-            link.queue = Queueing::CoDel(CoDel { mark: true, depth: Depth::Packets(100), ..CoDel::default() });
+            link.queue = Queueing::CoDel(CoDel {
+                mark: true,
+                depth: Depth::Packets(100),
+                ..CoDel::default()
+            });
         }
         // No consumer requests another's Data, and a packet has left ndnSIM's 100 packets before it
         // is requested again: no Content Store.
@@ -206,17 +248,32 @@ impl Run {
             capacity: Capacity::Bytes(capacity),
             ..NodeConfig::default()
         };
-        let (nodes, _) = Topology::dumbbell(self.pairs, &link, &link).build(network, |_| node.clone())?;
+        let (nodes, _) =
+            Topology::dumbbell(self.pairs, &link, &link).build(network, |_| node.clone())?;
         let mut consumers = Vec::with_capacity(self.pairs);
         for pair in 0..self.pairs {
             let mut prefix = Name::root();
             let bytes = self.interest - INTEREST_REST;
             prefix.push_generic(format!("{pair:0bytes$}").as_bytes());
-            let producer = ProducerConfig { payload: Payload::Packet(DATA_BYTES), freshness: None };
-            let producer = network.add_app(nodes[2 + self.pairs + pair], Box::new(Producer::new(producer)));
+            let producer = ProducerConfig {
+                payload: Payload::Packet(DATA_BYTES),
+                freshness: None,
+            };
+            let producer = network.add_app(
+                nodes[2 + self.pairs + pair],
+                Box::new(Producer::new(producer)),
+            );
             network.serve(&prefix, producer)?;
-            let nonces = network.streams().stream(&format!("nonces of consumer {pair}"));
-            let consumer = Consumer::new(prefix, &self.congestion, self.clock, Time::ZERO + self.start, nonces);
+            let nonces = network
+                .streams()
+                .stream(&format!("nonces of consumer {pair}"));
+            let consumer = Consumer::new(
+                prefix,
+                &self.congestion,
+                self.clock,
+                Time::ZERO + self.start,
+                nonces,
+            );
             consumers.push(network.add_app(nodes[2 + pair], Box::new(consumer)));
         }
         Ok(consumers)
@@ -248,15 +305,33 @@ mod tests {
             let outcome = run.outcome().unwrap();
             (outcome.total_asked(), outcome.nacks, outcome.drops)
         };
-        assert_eq!(asked(run.clone()), (8.755, 0, 0), "Table I, fine-grained clock");
-        assert_eq!(asked(Run { clock: clock(200, false), ..run }), (1.57, 22, 0), "Table I, tick of 200 ms");
+        assert_eq!(
+            asked(run.clone()),
+            (8.755, 0, 0),
+            "Table I, fine-grained clock"
+        );
+        assert_eq!(
+            asked(Run {
+                clock: clock(200, false),
+                ..run
+            }),
+            (1.57, 22, 0),
+            "Table I, tick of 200 ms"
+        );
     }
 
     #[test]
     fn pairs_that_fall_alone_count_as_falling_together() {
         let share = |events: &[&[f64]]| {
-            let course = |events: &&[f64]| Course { events: events.to_vec(), ..Course::default() };
-            Outcome { courses: events.iter().map(course).collect(), ..Outcome::default() }.share_that_falls_together()
+            let course = |events: &&[f64]| Course {
+                events: events.to_vec(),
+                ..Course::default()
+            };
+            Outcome {
+                courses: events.iter().map(course).collect(),
+                ..Outcome::default()
+            }
+            .share_that_falls_together()
         };
         assert_eq!(share(&[&[1.0, 4.0], &[1.2, 4.3]]), 1.0);
         assert_eq!(share(&[&[1.0, 4.0], &[2.5, 5.5]]), 0.5);
@@ -266,7 +341,13 @@ mod tests {
 
     #[test]
     fn an_unfair_share_counts_as_fair() {
-        let fairness = |received: &[f64]| Outcome { received: received.to_vec(), ..Outcome::default() }.fairness();
+        let fairness = |received: &[f64]| {
+            Outcome {
+                received: received.to_vec(),
+                ..Outcome::default()
+            }
+            .fairness()
+        };
         assert_eq!(fairness(&[3.0, 3.0, 3.0]), 1.0);
         assert_eq!(fairness(&[3.0, 0.0, 0.0]), 1.0 / 3.0);
         assert_eq!(fairness(&[0.0]), 0.0);

@@ -21,12 +21,17 @@ pub(super) struct Sweep {
 
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
-    let Sweep { window, table, asked } = *experiment.sweep(request.scale);
+    let Sweep {
+        window,
+        table,
+        asked,
+    } = *experiment.sweep(request.scale);
     // Only the admission decision is used. Nothing is inserted.
-    let spec: Spec =
-        format!("filter(theta=1,window={window},table={table})+fifo").parse().map_err(Error::from_cause)?;
-    let mut engine =
-        Engine::new(&spec, ByteSize::from_bytes(1), &Streams::new(request.seed)).map_err(Error::from_cause)?;
+    let spec: Spec = format!("filter(theta=1,window={window},table={table})+fifo")
+        .parse()
+        .map_err(Error::from_cause)?;
+    let mut engine = Engine::new(&spec, ByteSize::from_bytes(1), &Streams::new(request.seed))
+        .map_err(Error::from_cause)?;
     watch.begin("collisions", asked);
     // Names are hashes, so random numbers stand for them. Repetitions are too rare to matter.
     let mut names = Streams::new(request.seed).stream("collisions");

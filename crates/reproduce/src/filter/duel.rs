@@ -2,7 +2,9 @@
 //! readings beside the policy `tinylfu`, whose counts stand in a sketch and end at 15.
 
 use super::exact_counts::{ExactCounts, LastRequests, MOST_REQUESTS};
-use larder_policy::{Admit, Arguments, Build, Cache, Parameter, Policy, PolicyEntry, Preset, Request, Values};
+use larder_policy::{
+    Admit, Arguments, Build, Cache, Parameter, Policy, PolicyEntry, Preset, Request, Values,
+};
 
 pub(super) static ENTRY: PolicyEntry = PolicyEntry {
     name: "duel",
@@ -53,7 +55,11 @@ struct Duel {
 /// How requests are counted.
 enum Counts {
     /// All counts are halved after a window of requests.
-    Halved { counts: ExactCounts, window: usize, since_halving: usize },
+    Halved {
+        counts: ExactCounts,
+        window: usize,
+        since_halving: usize,
+    },
     /// The requests of a window that slides.
     Sliding(LastRequests),
 }
@@ -64,9 +70,17 @@ impl Duel {
         let window = get("window") as usize;
         let counts = match get("forgets") {
             1 => Counts::Sliding(LastRequests::new(window)),
-            _ => Counts::Halved { counts: ExactCounts::default(), window, since_halving: 0 },
+            _ => Counts::Halved {
+                counts: ExactCounts::default(),
+                window,
+                since_halving: 0,
+            },
         };
-        Duel { counts, most: get("most") as u32, newcomer_wins_ties: get("tie") == 1 }
+        Duel {
+            counts,
+            most: get("most") as u32,
+            newcomer_wins_ties: get("tie") == 1,
+        }
     }
 
     fn count(&self, id: u64) -> u32 {
@@ -84,7 +98,11 @@ impl Admit for Duel {
     fn on_request(&mut self, request: &Request, _: bool) {
         match &mut self.counts {
             Counts::Sliding(last) => last.push(request.id),
-            Counts::Halved { counts, window, since_halving } => {
+            Counts::Halved {
+                counts,
+                window,
+                since_halving,
+            } => {
                 let count = counts.entry(request.id);
                 *count = count.saturating_add(1).min(self.most);
                 *since_halving += 1;
@@ -101,7 +119,9 @@ impl Admit for Duel {
         if cache.used() + request.size <= cache.capacity() {
             return true;
         }
-        let Some(victim) = cache.next_victim() else { return false };
+        let Some(victim) = cache.next_victim() else {
+            return false;
+        };
         let (newcomer, victim) = (self.count(request.id), self.count(victim.id));
         newcomer > victim || (newcomer == victim && self.newcomer_wins_ties)
     }
@@ -116,12 +136,22 @@ mod tests {
     /// Returns whether object 2 enters a cache with room for object 1, after these requests.
     fn enters(arguments: &str, requests: &[u64]) -> bool {
         let spec = Spec::parse(&format!("duel({arguments})+fifo"), &POLICIES).expect("a spec");
-        let mut engine = Engine::new(&spec, ByteSize::from_bytes(1), &Streams::new(1)).expect("an engine");
+        let mut engine =
+            Engine::new(&spec, ByteSize::from_bytes(1), &Streams::new(1)).expect("an engine");
         engine.miss(1, Time::ZERO);
-        assert!(engine.admit(1, 1, Time::ZERO), "an empty cache takes everything");
-        let slot = engine.insert(1, 1, Time::ZERO, &mut Vec::new()).expect("room");
+        assert!(
+            engine.admit(1, 1, Time::ZERO),
+            "an empty cache takes everything"
+        );
+        let slot = engine
+            .insert(1, 1, Time::ZERO, &mut Vec::new())
+            .expect("room");
         for id in requests {
-            if *id == 1 { engine.hit(slot, 1, Time::ZERO) } else { engine.miss(*id, Time::ZERO) }
+            if *id == 1 {
+                engine.hit(slot, 1, Time::ZERO)
+            } else {
+                engine.miss(*id, Time::ZERO)
+            }
         }
         engine.admit(2, 1, Time::ZERO)
     }
@@ -131,8 +161,17 @@ mod tests {
         assert!(!enters("window=9", &[2]), "a tie");
         assert!(enters("window=9,tie=enters", &[2]));
         assert!(enters("window=9", &[2, 2]));
-        assert!(!enters("window=9,most=2", &[1, 2, 2, 2]), "both have the greatest count");
-        assert!(enters("window=2,forgets=slides", &[2, 3]), "object 1 has left the window");
-        assert!(!enters("window=2,forgets=halves", &[2, 3]), "one request each, halved to nothing");
+        assert!(
+            !enters("window=9,most=2", &[1, 2, 2, 2]),
+            "both have the greatest count"
+        );
+        assert!(
+            enters("window=2,forgets=slides", &[2, 3]),
+            "object 1 has left the window"
+        );
+        assert!(
+            !enters("window=2,forgets=halves", &[2, 3]),
+            "one request each, halved to nothing"
+        );
     }
 }

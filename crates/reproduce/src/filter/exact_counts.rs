@@ -38,7 +38,11 @@ pub(super) struct LastRequests {
 
 impl LastRequests {
     pub(super) fn new(window: usize) -> LastRequests {
-        LastRequests { window, ids: VecDeque::new(), counts: ExactCounts::default() }
+        LastRequests {
+            window,
+            ids: VecDeque::new(),
+            counts: ExactCounts::default(),
+        }
     }
 
     /// Adds a request. The oldest one leaves if there are more than the window's.

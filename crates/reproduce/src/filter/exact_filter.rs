@@ -28,7 +28,10 @@ pub(super) static ENTRY: PolicyEntry = PolicyEntry {
     needs_path: false,
     build: Build::Admission(|arguments, _| {
         let get = |name| arguments.get(name).unwrap_or_default();
-        Ok(Box::new(ExactFilter { theta: get("theta") as u32, last: LastRequests::new(get("window") as usize) }))
+        Ok(Box::new(ExactFilter {
+            theta: get("theta") as u32,
+            last: LastRequests::new(get("window") as usize),
+        }))
     }),
 };
 
@@ -59,7 +62,10 @@ mod tests {
     /// which there are hardly any here.
     #[test]
     fn the_filter_decides_otherwise() {
-        let specs = ["exact-filter(theta=2,window=50)+fifo", "filter(theta=2,window=50,table=16777216)+fifo"];
+        let specs = [
+            "exact-filter(theta=2,window=50)+fifo",
+            "filter(theta=2,window=50,table=16777216)+fifo",
+        ];
         let [mut exact, mut filter] = specs.map(|text| {
             let spec = Spec::parse(text, &POLICIES).expect("a spec");
             Engine::new(&spec, ByteSize::from_bytes(1), &Streams::new(1)).expect("an engine")

@@ -12,8 +12,16 @@ use serde::Deserialize;
 pub(super) const FILE: (&str, &str) = experiment_file!("filter/hit-rates.toml");
 
 /// The policies of the paper, with both interpretations of LFU, and Filter without collisions.
-const SHOWN: [&str; 8] =
-    ["FIFO", "Random", "LFU (400 C)", "ARC", "TinyLFU", "Filter", "LFU (in cache)", "Filter (exact counts)"];
+const SHOWN: [&str; 8] = [
+    "FIFO",
+    "Random",
+    "LFU (400 C)",
+    "ARC",
+    "TinyLFU",
+    "Filter",
+    "LFU (in cache)",
+    "Filter (exact counts)",
+];
 
 /// The published rates, in the order of [`SHOWN`].
 const PUBLISHED: [f64; 8] = [0.238, 0.241, 0.389, 0.366, 0.376, 0.341, 0.389, 0.341];
@@ -38,18 +46,31 @@ pub(super) struct Sweep {
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let sweep = experiment.sweep(request.scale);
-    let Sweep { objects, capacity, ref exponents, warm_up, requests } = *sweep;
+    let Sweep {
+        objects,
+        capacity,
+        ref exponents,
+        warm_up,
+        requests,
+    } = *sweep;
     let cells = sweep.cells()?;
     watch.begin("hit rates", work(&cells));
     let rates = replay_all(&cells, request, watch)?;
 
     let mut section = Section::new(&experiment, request.scale);
-    let zipf = exponents.iter().map(f64::to_string).collect::<Vec<_>>().join(" and ");
+    let zipf = exponents
+        .iter()
+        .map(f64::to_string)
+        .collect::<Vec<_>>()
+        .join(" and ");
     section.condition("workload", format!("web, {objects} objects, Zipf {zipf}"));
     section.condition("cache", format!("{capacity} packets"));
     section.condition("requests", format!("{requests} after {warm_up} to warm up"));
-    let mut rows: Vec<Vec<String>> =
-        SHOWN.iter().zip(PUBLISHED).map(|(policy, rate)| vec![(*policy).to_owned(), format!("{rate:.3}")]).collect();
+    let mut rows: Vec<Vec<String>> = SHOWN
+        .iter()
+        .zip(PUBLISHED)
+        .map(|(policy, rate)| vec![(*policy).to_owned(), format!("{rate:.3}")])
+        .collect();
     let mut series = vec![Series::bars("published", numbered(PUBLISHED))];
     for (exponent, rates) in exponents.iter().zip(rates.chunks(SHOWN.len())) {
         claim(&mut section, *exponent, rates);
@@ -60,7 +81,12 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         }
     }
     let mut header = vec!["policy".to_owned(), "published".to_owned()];
-    header.extend(exponents.iter().flat_map(|e| [format!("hit rate, Zipf {e}"), format!("insertion rate, Zipf {e}")]));
+    header.extend(exponents.iter().flat_map(|e| {
+        [
+            format!("hit rate, Zipf {e}"),
+            format!("insertion rate, Zipf {e}"),
+        ]
+    }));
     section.table("Hit and insertion rates", header, rows);
     beside_the_model(&mut section, sweep, &rates)?;
     section.named_figure("rates", SHOWN, series);
@@ -70,12 +96,24 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
 impl Sweep {
     /// Returns all policies at the first exponent, then at the next.
     pub(super) fn cells(&self) -> Result<Vec<Cell>, Error> {
-        let Sweep { objects, capacity, warm_up, requests, .. } = *self;
+        let Sweep {
+            objects,
+            capacity,
+            warm_up,
+            requests,
+            ..
+        } = *self;
         let mut cells = Vec::new();
         for &exponent in &self.exponents {
             let workload = Workload::Web { objects, exponent };
             for policy in SHOWN {
-                cells.push(Cell { workload, spec: spec(policy, capacity)?, capacity, warm_up, requests });
+                cells.push(Cell {
+                    workload,
+                    spec: spec(policy, capacity)?,
+                    capacity,
+                    warm_up,
+                    requests,
+                });
             }
         }
         Ok(cells)
@@ -95,36 +133,79 @@ fn claim(section: &mut Section, exponent: f64, rates: &[Rates]) {
         section.measured("tinylfu-less-filter-0.8", tinylfu - filter);
         return;
     }
-    let ids = ["fifo", "random", "lfu", "arc", "tinylfu", "filter", "lfu-in-cache", "filter-exact"];
+    let ids = [
+        "fifo",
+        "random",
+        "lfu",
+        "arc",
+        "tinylfu",
+        "filter",
+        "lfu-in-cache",
+        "filter-exact",
+    ];
     for (id, rates) in ids.into_iter().zip(rates) {
         section.measured(format!("hit-{id}-{exponent}"), rates.hit);
     }
-    section.measured(format!("insertion-filter-{exponent}"), rates[FILTERS[0]].insertion);
+    section.measured(
+        format!("insertion-filter-{exponent}"),
+        rates[FILTERS[0]].insertion,
+    );
 }
 
 /// Adds the equations beside Filter, and what a miss finds between two requests.
 fn beside_the_model(section: &mut Section, sweep: &Sweep, rates: &[Rates]) -> Result<(), Error> {
-    let Sweep { objects, capacity, ref exponents, .. } = *sweep;
+    let Sweep {
+        objects,
+        capacity,
+        ref exponents,
+        ..
+    } = *sweep;
     let packets = ByteSize::from_bytes(capacity);
     let mut rows = Vec::new();
     for (exponent, rates) in exponents.iter().zip(rates.chunks(SHOWN.len())) {
-        let popularity = Popularity::zipf(objects, *exponent)
-            .ok_or_else(|| Error(format!("no Zipf distribution with exponent {exponent} over {objects} objects")))?;
-        let between = SLOTS.map(|slots| model::filter_between_requests(&popularity, packets, capacity, slots));
+        let popularity = Popularity::zipf(objects, *exponent).ok_or_else(|| {
+            Error(format!(
+                "no Zipf distribution with exponent {exponent} over {objects} objects"
+            ))
+        })?;
+        let between = SLOTS
+            .map(|slots| model::filter_between_requests(&popularity, packets, capacity, slots));
         for ((at, slots), between) in FILTERS.into_iter().zip(SLOTS).zip(&between) {
             let Rates { hit, insertion } = rates[at];
-            let equations = model::filter(&popularity, packets, FilterTable { theta: 2, window: capacity, slots });
-            let pair = |of: &Prediction| format!("{:.4} / {:.4}", of.object_hit_ratio, of.insertion_ratio);
+            let equations = model::filter(
+                &popularity,
+                packets,
+                FilterTable {
+                    theta: 2,
+                    window: capacity,
+                    slots,
+                },
+            );
+            let pair =
+                |of: &Prediction| format!("{:.4} / {:.4}", of.object_hit_ratio, of.insertion_ratio);
             let replay = format!("{hit:.4} / {insertion:.4}");
-            rows.push(vec![SHOWN[at].to_owned(), exponent.to_string(), pair(&equations), pair(between), replay]);
+            rows.push(vec![
+                SHOWN[at].to_owned(),
+                exponent.to_string(),
+                pair(&equations),
+                pair(between),
+                replay,
+            ]);
         }
         if *exponent != 0.8 {
-            let [found, exact] = [0, 1].map(|of| rates[FILTERS[of]].insertion / between[of].insertion_ratio);
+            let [found, exact] =
+                [0, 1].map(|of| rates[FILTERS[of]].insertion / between[of].insertion_ratio);
             section.measured(format!("insertion-between-{exponent}"), found);
             section.measured(format!("insertion-between-exact-{exponent}"), exact);
         }
     }
-    let header = ["policy", "Zipf", "equations (3) to (7)", "between requests", "replay"];
+    let header = [
+        "policy",
+        "Zipf",
+        "equations (3) to (7)",
+        "between requests",
+        "replay",
+    ];
     section.table("Models / replay: hit rate / insertion rate", header, rows);
     Ok(())
 }

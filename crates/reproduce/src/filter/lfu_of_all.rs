@@ -61,22 +61,43 @@ impl LfuOfAll {
     fn push(&mut self, slot: u32, count: u32) {
         let at = count as usize;
         if at >= self.lists.len() {
-            self.lists.resize(at + 1, List { newest: END, oldest: END });
+            self.lists.resize(
+                at + 1,
+                List {
+                    newest: END,
+                    oldest: END,
+                },
+            );
         }
         if slot as usize >= self.links.len() {
-            self.links.resize(slot as usize + 1, Link { newer: END, older: END, count: 0 });
+            self.links.resize(
+                slot as usize + 1,
+                Link {
+                    newer: END,
+                    older: END,
+                    count: 0,
+                },
+            );
         }
         let older = std::mem::replace(&mut self.lists[at].newest, slot);
         match older {
             END => self.lists[at].oldest = slot,
             older => self.links[older as usize].newer = slot,
         }
-        self.links[slot as usize] = Link { newer: END, older, count };
+        self.links[slot as usize] = Link {
+            newer: END,
+            older,
+            count,
+        };
         self.least = self.least.min(at);
     }
 
     fn unlink(&mut self, slot: u32) {
-        let Link { newer, older, count } = self.links[slot as usize];
+        let Link {
+            newer,
+            older,
+            count,
+        } = self.links[slot as usize];
         match newer {
             END => self.lists[count as usize].newest = older,
             newer => self.links[newer as usize].older = older,
@@ -90,7 +111,9 @@ impl LfuOfAll {
     /// Returns the object that leaves first among those with this count or a greater one.
     fn first(&self, count: usize) -> Option<(usize, u32)> {
         let lists = self.lists.iter().enumerate().skip(count);
-        lists.map(|(count, list)| (count, list.oldest)).find(|(_, oldest)| *oldest != END)
+        lists
+            .map(|(count, list)| (count, list.oldest))
+            .find(|(_, oldest)| *oldest != END)
     }
 }
 
@@ -114,7 +137,11 @@ impl Evict for LfuOfAll {
     }
 
     fn on_insert(&mut self, slot: Slot, request: &Request) {
-        let count = self.counts.get(request.id as usize).copied().unwrap_or_default();
+        let count = self
+            .counts
+            .get(request.id as usize)
+            .copied()
+            .unwrap_or_default();
         self.push(slot.index() as u32, count);
     }
 
@@ -126,9 +153,15 @@ impl Evict for LfuOfAll {
     }
 
     fn peek(&mut self, after: Option<Slot>) -> Option<Slot> {
-        let Some(after) = after else { return self.first(self.least).map(|(_, slot)| Slot::new(slot)) };
+        let Some(after) = after else {
+            return self.first(self.least).map(|(_, slot)| Slot::new(slot));
+        };
         let Link { newer, count, .. } = self.links[after.index()];
-        let next = if newer == END { self.first(count as usize + 1)?.1 } else { newer };
+        let next = if newer == END {
+            self.first(count as usize + 1)?.1
+        } else {
+            newer
+        };
         Some(Slot::new(next))
     }
 
@@ -146,7 +179,8 @@ mod tests {
     /// The objects in a cache of two after these requests.
     fn stored(spec: &str, requests: &[u64]) -> Vec<u64> {
         let spec = Spec::parse(spec, &POLICIES).expect("a spec");
-        let mut engine = Engine::new(&spec, ByteSize::from_bytes(2), &Streams::new(1)).expect("an engine");
+        let mut engine =
+            Engine::new(&spec, ByteSize::from_bytes(2), &Streams::new(1)).expect("an engine");
         let mut stored: Vec<(u64, Slot)> = Vec::new();
         let mut victims = Vec::new();
         for id in requests {
@@ -157,7 +191,9 @@ mod tests {
             engine.miss(*id, Time::ZERO);
             assert!(engine.admit(*id, 1, Time::ZERO));
             victims.clear();
-            let slot = engine.insert(*id, 1, Time::ZERO, &mut victims).expect("room");
+            let slot = engine
+                .insert(*id, 1, Time::ZERO, &mut victims)
+                .expect("room");
             stored.retain(|(_, other)| !victims.contains(other));
             stored.push((*id, slot));
         }

@@ -52,8 +52,10 @@ mod tests {
     use std::fmt::Debug;
 
     fn claims<Sweep: DeserializeOwned + Debug>((name, text): (&str, &str)) -> usize {
-        let experiment = Experiment::<Sweep>::parse(name, text).unwrap_or_else(|error| panic!("{error}"));
-        let shown = [Scale::Quick, Scale::Full].map(|scale| format!("{:?}", experiment.sweep(scale)));
+        let experiment =
+            Experiment::<Sweep>::parse(name, text).unwrap_or_else(|error| panic!("{error}"));
+        let shown =
+            [Scale::Quick, Scale::Full].map(|scale| format!("{:?}", experiment.sweep(scale)));
         assert!(!shown[0].is_empty() && !shown[1].is_empty());
         experiment.claims.len()
     }
@@ -62,24 +64,40 @@ mod tests {
     fn an_unknown_experiment_runs_nothing_in_silence() {
         let only = ["hit-rate".to_owned()];
         let rows = Rows::default();
-        let request = Request { only: &only, ..Request::quick(&PAPER, &rows) };
-        let error = crate::reproduce(&request, &crate::Unwatched).expect_err("no such experiment").to_string();
-        assert!(error.contains("`hit-rate`; its experiments are hit-rates, sizes"), "{error}");
+        let request = Request {
+            only: &only,
+            ..Request::quick(&PAPER, &rows)
+        };
+        let error = crate::reproduce(&request, &crate::Unwatched)
+            .expect_err("no such experiment")
+            .to_string();
+        assert!(
+            error.contains("`hit-rate`; its experiments are hit-rates, sizes"),
+            "{error}"
+        );
     }
 
     #[test]
     fn an_hour_ends_with_a_policy_that_refuses_its_size() {
-        let full = |cells: Result<Vec<replays::Cell>, Error>| cells.unwrap_or_else(|error| panic!("{error}")).len();
-        let hit_rates = Experiment::<hit_rates::Sweep>::parse(hit_rates::FILE.0, hit_rates::FILE.1).unwrap();
+        let full = |cells: Result<Vec<replays::Cell>, Error>| {
+            cells.unwrap_or_else(|error| panic!("{error}")).len()
+        };
+        let hit_rates =
+            Experiment::<hit_rates::Sweep>::parse(hit_rates::FILE.0, hit_rates::FILE.1).unwrap();
         let sizes = Experiment::<sizes::Sweep>::parse(sizes::FILE.0, sizes::FILE.1).unwrap();
-        let readings = Experiment::<readings::Sweep>::parse(readings::FILE.0, readings::FILE.1).unwrap();
-        let parameters = Experiment::<parameters::Sweep>::parse(parameters::FILE.0, parameters::FILE.1).unwrap();
+        let readings =
+            Experiment::<readings::Sweep>::parse(readings::FILE.0, readings::FILE.1).unwrap();
+        let parameters =
+            Experiment::<parameters::Sweep>::parse(parameters::FILE.0, parameters::FILE.1).unwrap();
         for scale in [Scale::Quick, Scale::Full] {
             assert_eq!(full(hit_rates.sweep(scale).cells()), 16);
             assert_eq!(full(sizes.sweep(scale).cells()), 84);
             assert_eq!(full(sizes.sweep(scale).long_cells()), 56);
             assert_eq!(full(readings.sweep(scale).cells()), 216);
-            assert_eq!(full(parameters.sweep(scale).cells()) + full(parameters.sweep(scale).courses()), 6);
+            assert_eq!(
+                full(parameters.sweep(scale).cells()) + full(parameters.sweep(scale).courses()),
+                6
+            );
         }
     }
 

@@ -47,7 +47,10 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let sweep = experiment.sweep(request.scale);
     let mut section = Section::new(&experiment, request.scale);
-    section.condition("workload", format!("web, {} objects, Zipf {}", sweep.objects, sweep.exponent));
+    section.condition(
+        "workload",
+        format!("web, {} objects, Zipf {}", sweep.objects, sweep.exponent),
+    );
     section.condition("cache", format!("{} packets", sweep.capacity));
 
     let (cells, courses) = (sweep.cells()?, sweep.courses()?);
@@ -58,9 +61,16 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let rates = replay_all(&cells, request, watch)?;
 
     let table = equations(&mut section, sweep, &rates)?;
-    section.table("Equations at every q and threshold: hit rate / insertion rate", table.0, table.1);
-    let long =
-        sweep.replays.iter().zip(&rates).find(|(replay, _)| replay.window == sweep.reading.window && replay.theta == 2);
+    section.table(
+        "Equations at every q and threshold: hit rate / insertion rate",
+        table.0,
+        table.1,
+    );
+    let long = sweep
+        .replays
+        .iter()
+        .zip(&rates)
+        .find(|(replay, _)| replay.window == sweep.reading.window && replay.theta == 2);
     if let Some((_, rates)) = long {
         section.measured("long-history-hits", rates.hit);
         section.measured("long-history-insertions", rates.insertion);
@@ -71,21 +81,45 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
 
 impl Sweep {
     pub(super) fn cells(&self) -> Result<Vec<Cell>, Error> {
-        self.replays.iter().map(|replayed| self.cell(replayed)).collect()
+        self.replays
+            .iter()
+            .map(|replayed| self.cell(replayed))
+            .collect()
     }
 
     /// Returns the cells that start from the empty cache, with the thresholds 2 and 3.
     pub(super) fn courses(&self) -> Result<Vec<Cell>, Error> {
         let requests = self.reading.course;
-        let course = |theta| self.cell(&Replayed { window: self.capacity, theta, warm_up: 0, requests });
+        let course = |theta| {
+            self.cell(&Replayed {
+                window: self.capacity,
+                theta,
+                warm_up: 0,
+                requests,
+            })
+        };
         [2, 3].into_iter().map(course).collect()
     }
 
     fn cell(&self, replayed: &Replayed) -> Result<Cell, Error> {
-        let Replayed { window, theta, warm_up, requests } = *replayed;
-        let workload = Workload::Web { objects: self.objects, exponent: self.exponent };
+        let Replayed {
+            window,
+            theta,
+            warm_up,
+            requests,
+        } = *replayed;
+        let workload = Workload::Web {
+            objects: self.objects,
+            exponent: self.exponent,
+        };
         let spec = spec(&filter(theta, window), self.capacity)?;
-        Ok(Cell { workload, spec, capacity: self.capacity, warm_up, requests })
+        Ok(Cell {
+            workload,
+            spec,
+            capacity: self.capacity,
+            warm_up,
+            requests,
+        })
     }
 }
 
@@ -94,42 +128,77 @@ type Rows = (Vec<String>, Vec<Vec<String>>);
 /// Adds the curves of figure 4, with the replays as points.
 fn equations(section: &mut Section, sweep: &Sweep, rates: &[Rates]) -> Result<Rows, Error> {
     let popularity = Popularity::zipf(sweep.objects, sweep.exponent).ok_or_else(|| {
-        Error(format!("no Zipf distribution with exponent {} over {} objects", sweep.exponent, sweep.objects))
+        Error(format!(
+            "no Zipf distribution with exponent {} over {} objects",
+            sweep.exponent, sweep.objects
+        ))
     })?;
     let capacity = ByteSize::from_bytes(sweep.capacity);
     let thetas = 1..=sweep.greatest_theta;
     let curves: Vec<Vec<Prediction>> = on_all_cores(sweep.windows.clone(), |window| {
-        let at = |theta| model::filter(&popularity, capacity, FilterTable { theta, window, slots: Some(1 << 24) });
+        let at = |theta| {
+            model::filter(
+                &popularity,
+                capacity,
+                FilterTable {
+                    theta,
+                    window,
+                    slots: Some(1 << 24),
+                },
+            )
+        };
         thetas.clone().map(at).collect()
     });
     let lines = |rate: fn(&Prediction) -> f64, measured: fn(&Rates) -> f64| {
         let x = thetas.clone().map(f64::from);
         let line = |(window, curve): (&u64, &Vec<Prediction>)| {
-            Series::line(format!("q = {window}"), x.clone().zip(curve.iter().map(rate)).collect())
+            Series::line(
+                format!("q = {window}"),
+                x.clone().zip(curve.iter().map(rate)).collect(),
+            )
         };
-        let points = sweep.replays.iter().zip(rates).map(|(replay, rates)| (replay.theta as f64, measured(rates)));
+        let points = sweep
+            .replays
+            .iter()
+            .zip(rates)
+            .map(|(replay, rates)| (replay.theta as f64, measured(rates)));
         let mut all: Vec<Series> = sweep.windows.iter().zip(&curves).map(line).collect();
         all.push(Series::points("replays", points.collect()));
         all
     };
-    section.figure("insertion", lines(|at| at.insertion_ratio, |rates| rates.insertion));
+    section.figure(
+        "insertion",
+        lines(|at| at.insertion_ratio, |rates| rates.insertion),
+    );
     section.figure("hits", lines(|at| at.object_hit_ratio, |rates| rates.hit));
 
     let rows = sweep.replays.iter().zip(rates).map(|(replay, rates)| {
-        let table = FilterTable { theta: replay.theta as u32, window: replay.window, slots: Some(1 << 24) };
+        let table = FilterTable {
+            theta: replay.theta as u32,
+            window: replay.window,
+            slots: Some(1 << 24),
+        };
         let model = model::filter(&popularity, capacity, table);
         let pair = |model: f64, measured: f64| format!("{model:.4} / {measured:.4}");
         let shown = [replay.window.to_string(), replay.theta.to_string()];
-        let pairs = [pair(model.object_hit_ratio, rates.hit), pair(model.insertion_ratio, rates.insertion)];
+        let pairs = [
+            pair(model.object_hit_ratio, rates.hit),
+            pair(model.insertion_ratio, rates.insertion),
+        ];
         shown.into_iter().chain(pairs).collect()
     });
-    section.table("Equations / replay", ["q", "threshold", "hit rate", "insertion rate"], rows.collect());
+    section.table(
+        "Equations / replay",
+        ["q", "threshold", "hit rate", "insertion rate"],
+        rows.collect(),
+    );
 
     let mut header = vec!["threshold".to_owned()];
     header.extend(sweep.windows.iter().map(|window| format!("q = {window}")));
     let row = |theta: u32| {
         let cells = curves.iter().map(|curve| curve[theta as usize - 1]);
-        let cells = cells.map(|at| format!("{:.4} / {:.5}", at.object_hit_ratio, at.insertion_ratio));
+        let cells =
+            cells.map(|at| format!("{:.4} / {:.5}", at.object_hit_ratio, at.insertion_ratio));
         std::iter::once(theta.to_string()).chain(cells).collect()
     };
     Ok((header, thetas.clone().map(row).collect()))
@@ -143,7 +212,10 @@ fn settle(section: &mut Section, courses: &[Vec<f64>], stretch: u64) {
         let last = course.last().copied().unwrap_or(f64::NAN);
         let at = course.iter().position(|hit| (last - hit).abs() < 0.01);
         settled.push(at.map_or(f64::NAN, |at| (at as f64 + 1.0) * stretch as f64));
-        let points = course.iter().enumerate().map(|(at, hit)| ((at as f64 + 1.0) * stretch as f64, *hit));
+        let points = course
+            .iter()
+            .enumerate()
+            .map(|(at, hit)| ((at as f64 + 1.0) * stretch as f64, *hit));
         series.push(Series::line(format!("threshold {theta}"), points.collect()));
     }
     let last = |course: &Vec<f64>| course.last().copied().unwrap_or(f64::NAN);
@@ -151,7 +223,8 @@ fn settle(section: &mut Section, courses: &[Vec<f64>], stretch: u64) {
         section.measured("theta-3-settles", *three);
         section.measured("theta-3-hits", last(course_of_3));
         section.measured("theta-2-to-3", last(course_of_2) / last(course_of_3));
-        let rows = [("2", two), ("3", three)].map(|(theta, at)| vec![theta.to_owned(), format!("{at:.2e}")]);
+        let rows = [("2", two), ("3", three)]
+            .map(|(theta, at)| vec![theta.to_owned(), format!("{at:.2e}")]);
         section.table(
             "Requests until the hit rate is within a point of its last",
             ["threshold", "requests"],

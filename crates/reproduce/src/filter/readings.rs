@@ -45,13 +45,48 @@ const READINGS: [Reading; 9] = [
         sketch,
         Counted::Settled,
     ),
-    ("halved", "exact counts, halved after 50 C; settled", |c| exact(c, ""), Counted::Settled),
-    ("capped", "exact counts up to 50, halved after 50 C; settled", |c| exact(c, ",most=50"), Counted::Settled),
-    ("sliding", "exact counts of the last 50 C; settled", |c| exact(c, ",forgets=slides"), Counted::Settled),
-    ("tie", "exact counts, halved after 50 C, a tie enters; settled", |c| exact(c, ",tie=enters"), Counted::Settled),
-    ("sliding-tie", "exact counts of the last 50 C, a tie enters; settled", sliding_tie, Counted::Settled),
-    ("empty-10", "a sketch, from an empty cache over 10 C requests", sketch, Counted::FromEmpty(10)),
-    ("empty-50", "a sketch, from an empty cache over 50 C requests", sketch, Counted::FromEmpty(50)),
+    (
+        "halved",
+        "exact counts, halved after 50 C; settled",
+        |c| exact(c, ""),
+        Counted::Settled,
+    ),
+    (
+        "capped",
+        "exact counts up to 50, halved after 50 C; settled",
+        |c| exact(c, ",most=50"),
+        Counted::Settled,
+    ),
+    (
+        "sliding",
+        "exact counts of the last 50 C; settled",
+        |c| exact(c, ",forgets=slides"),
+        Counted::Settled,
+    ),
+    (
+        "tie",
+        "exact counts, halved after 50 C, a tie enters; settled",
+        |c| exact(c, ",tie=enters"),
+        Counted::Settled,
+    ),
+    (
+        "sliding-tie",
+        "exact counts of the last 50 C, a tie enters; settled",
+        sliding_tie,
+        Counted::Settled,
+    ),
+    (
+        "empty-10",
+        "a sketch, from an empty cache over 10 C requests",
+        sketch,
+        Counted::FromEmpty(10),
+    ),
+    (
+        "empty-50",
+        "a sketch, from an empty cache over 50 C requests",
+        sketch,
+        Counted::FromEmpty(50),
+    ),
     (
         "empty",
         "a sketch, from an empty cache over a request for each packet of the catalogue",
@@ -80,20 +115,37 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let rates = replay_all(&cells, request, watch)?;
 
     let mut section = Section::new(&experiment, request.scale);
-    section.condition("a settled cache", format!("{} + {} requests a cached packet", sweep.warm_up, sweep.requests));
+    section.condition(
+        "a settled cache",
+        format!(
+            "{} + {} requests a cached packet",
+            sweep.warm_up, sweep.requests
+        ),
+    );
     let sizes = sweep.shares.len();
     let mut of_readings = rates.chunks(2 * sizes);
-    let mut rows: Vec<Vec<String>> = READINGS.iter().map(|(_, what, ..)| vec![(*what).to_owned()]).collect();
+    let mut rows: Vec<Vec<String>> = READINGS
+        .iter()
+        .map(|(_, what, ..)| vec![(*what).to_owned()])
+        .collect();
     let mut header = vec!["reading".to_owned()];
     for (traffic, workload) in sweep.traffics() {
         section.condition(traffic, workload.to_string());
-        header.extend(sweep.shares.iter().map(|share| format!("{traffic}, {} %", 100.0 * share)));
+        header.extend(
+            sweep
+                .shares
+                .iter()
+                .map(|share| format!("{traffic}, {} %", 100.0 * share)),
+        );
         for ((reading, ..), row) in READINGS.iter().zip(&mut rows) {
             let (tinylfu, filter) = of_readings.next().unwrap_or_default().split_at(sizes);
             let pairs = || filter.iter().zip(tinylfu);
-            let is_out = |(filter, tinylfu): (&Rates, &Rates)| filter.insertion >= tinylfu.insertion;
+            let is_out =
+                |(filter, tinylfu): (&Rates, &Rates)| filter.insertion >= tinylfu.insertion;
             section.measured_if_claimed(format!("{reading}-{traffic}"), count(pairs().map(is_out)));
-            row.extend(pairs().map(|(filter, tinylfu)| format!("{:.4} / {:.4}", filter.insertion, tinylfu.insertion)));
+            row.extend(pairs().map(|(filter, tinylfu)| {
+                format!("{:.4} / {:.4}", filter.insertion, tinylfu.insertion)
+            }));
         }
     }
     section.table("Insertion rates: Filter / TinyLFU", header, rows);
@@ -114,13 +166,20 @@ impl Sweep {
                 for policy in policies {
                     for share in &self.shares {
                         let capacity = (workload.objects() as f64 * share) as u64;
-                        let spec = Spec::parse(&policy(capacity), &POLICIES).map_err(Error::from_cause)?;
+                        let spec =
+                            Spec::parse(&policy(capacity), &POLICIES).map_err(Error::from_cause)?;
                         let (warm_up, requests) = match counted {
                             Counted::Settled => (self.warm_up * capacity, self.requests * capacity),
                             Counted::FromEmpty(each) => (0, each * capacity),
                             Counted::Catalogue => (0, workload.objects()),
                         };
-                        cells.push(Cell { workload, spec, capacity, warm_up, requests });
+                        cells.push(Cell {
+                            workload,
+                            spec,
+                            capacity,
+                            warm_up,
+                            requests,
+                        });
                     }
                 }
             }

@@ -33,9 +33,18 @@ impl fmt::Display for Workload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Workload::Web { objects, exponent } => write!(f, "{objects} objects, Zipf {exponent}"),
-            Workload::Video { videos, packets } => write!(f, "{videos} videos of {packets} packets"),
-            Workload::Mix { objects, videos, packets } => {
-                write!(f, "{objects} objects, and {videos} videos of {packets} packets")
+            Workload::Video { videos, packets } => {
+                write!(f, "{videos} videos of {packets} packets")
+            }
+            Workload::Mix {
+                objects,
+                videos,
+                packets,
+            } => {
+                write!(
+                    f,
+                    "{objects} objects, and {videos} videos of {packets} packets"
+                )
             }
         }
     }
@@ -53,7 +62,11 @@ impl Workload {
         match *self {
             Workload::Web { objects, exponent } => format!("{objects} objects, Zipf {exponent}"),
             Workload::Video { videos, packets } => format!("{videos} videos of {packets} packets"),
-            Workload::Mix { objects, videos, packets } => {
+            Workload::Mix {
+                objects,
+                videos,
+                packets,
+            } => {
                 format!(
                     "{objects} objects and {videos} videos of {packets} packets; web has {VOLUMES} times the volume"
                 )
@@ -66,16 +79,31 @@ impl Workload {
         match *self {
             Workload::Web { objects, .. } => objects,
             Workload::Video { videos, packets } => videos * packets,
-            Workload::Mix { objects, videos, packets } => objects + videos * packets,
+            Workload::Mix {
+                objects,
+                videos,
+                packets,
+            } => objects + videos * packets,
         }
     }
 
     fn requests(&self, seed: u64) -> Result<Box<dyn Iterator<Item = Access>>, Error> {
         let streams = Streams::new(seed);
-        let web = |objects, exponent| Web { objects, exponent, object_bytes: 1, ..Web::default() };
-        let video =
-            |videos, packets| Video { videos, packets, packet_bytes: 1, exponent: EXPONENT, ..Video::default() };
-        let refused = |error: larder_replay::ParameterError| Error(format!("workload {self:?}: {error}"));
+        let web = |objects, exponent| Web {
+            objects,
+            exponent,
+            object_bytes: 1,
+            ..Web::default()
+        };
+        let video = |videos, packets| Video {
+            videos,
+            packets,
+            packet_bytes: 1,
+            exponent: EXPONENT,
+            ..Video::default()
+        };
+        let refused =
+            |error: larder_replay::ParameterError| Error(format!("workload {self:?}: {error}"));
         Ok(match *self {
             Workload::Web { objects, exponent } => {
                 Box::new(web(objects, exponent).requests(&streams).map_err(refused)?)
@@ -83,7 +111,11 @@ impl Workload {
             Workload::Video { videos, packets } => {
                 Box::new(video(videos, packets).requests(&streams).map_err(refused)?)
             }
-            Workload::Mix { objects, videos, packets } => {
+            Workload::Mix {
+                objects,
+                videos,
+                packets,
+            } => {
                 let mix = Mix::of(web(objects, EXPONENT), video(videos, packets), VOLUMES);
                 Box::new(mix.requests(&streams).map_err(refused)?)
             }
@@ -92,8 +124,15 @@ impl Workload {
 }
 
 /// The policies of figure 6, with two readings of LFU.
-pub(super) const POLICIES: [&str; 7] =
-    ["FIFO", "Random", "LFU (in cache)", "ARC", "TinyLFU", "Filter", "LFU (all requests)"];
+pub(super) const POLICIES: [&str; 7] = [
+    "FIFO",
+    "Random",
+    "LFU (in cache)",
+    "ARC",
+    "TinyLFU",
+    "Filter",
+    "LFU (all requests)",
+];
 
 /// Returns a policy of the paper in front of a cache of `capacity` packets. The filter has q = C, h
 /// = 2²⁴ and θ = 2, TinyLFU a window of 50 C. Two forms of LFU also count packets that are not
@@ -102,7 +141,10 @@ pub(super) fn spec(policy: &str, capacity: u64) -> Result<Spec, Error> {
     let text = match policy {
         "FIFO" => "fifo".to_owned(),
         "Random" => "random".to_owned(),
-        "LFU (400 C)" => format!("wlfu(window={})", (400 * capacity).min(larder_policy::limits::WLFU_MAX_WINDOW)),
+        "LFU (400 C)" => format!(
+            "wlfu(window={})",
+            (400 * capacity).min(larder_policy::limits::WLFU_MAX_WINDOW)
+        ),
         "LFU (in cache)" => "lfu".to_owned(),
         "LFU (all requests)" => "lfu-of-all".to_owned(),
         "ARC" => "arc".to_owned(),
@@ -151,7 +193,11 @@ const AT_ONCE: usize = 3;
 
 /// Runs the cells that are not finished on all cores, the longest first, and equal cells once. The
 /// rates have the order of the cells.
-pub(super) fn replay_all(cells: &[Cell], request: &Request<'_>, watch: &dyn Watch) -> Result<Vec<Rates>, Error> {
+pub(super) fn replay_all(
+    cells: &[Cell],
+    request: &Request<'_>,
+    watch: &dyn Watch,
+) -> Result<Vec<Rates>, Error> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let mut rates: Vec<(usize, Rates)> = Vec::new();
     let mut firsts: HashMap<String, usize> = HashMap::new();
@@ -168,7 +214,8 @@ pub(super) fn replay_all(cells: &[Cell], request: &Request<'_>, watch: &dyn Watc
             rates.push((at, finished));
             continue;
         }
-        let takes = |group: &&mut Vec<usize>| group.len() < AT_ONCE && cells[group[0]].sees_what(cell);
+        let takes =
+            |group: &&mut Vec<usize>| group.len() < AT_ONCE && cells[group[0]].sees_what(cell);
         match groups.iter_mut().find(takes) {
             Some(group) => group.push(at),
             None => groups.push(vec![at]),
@@ -183,17 +230,37 @@ pub(super) fn replay_all(cells: &[Cell], request: &Request<'_>, watch: &dyn Watc
         }
         Ok(group.into_iter().zip(rates).collect::<Vec<_>>())
     });
-    rates.extend(found.into_iter().collect::<Result<Vec<_>, Error>>()?.concat());
+    rates.extend(
+        found
+            .into_iter()
+            .collect::<Result<Vec<_>, Error>>()?
+            .concat(),
+    );
     let of_firsts: HashMap<usize, Rates> = rates.iter().copied().collect();
-    rates.extend(copies.into_iter().filter_map(|(at, first)| Some((at, *of_firsts.get(&first)?))));
+    rates.extend(
+        copies
+            .into_iter()
+            .filter_map(|(at, first)| Some((at, *of_firsts.get(&first)?))),
+    );
     rates.sort_by_key(|(at, _)| *at);
     Ok(rates.into_iter().map(|(_, rates)| rates).collect())
 }
 
 /// Generates the requests once and replays them with all `cells`, which have the same requests.
 fn replay(cells: &[&Cell], seed: u64, watch: &dyn Watch) -> Result<Vec<Rates>, Error> {
-    let Some(Cell { workload, warm_up, requests, .. }) = cells.first() else { return Ok(Vec::new()) };
-    let mut replays = cells.iter().map(|cell| cell.start(seed)).collect::<Result<Vec<_>, Error>>()?;
+    let Some(Cell {
+        workload,
+        warm_up,
+        requests,
+        ..
+    }) = cells.first()
+    else {
+        return Ok(Vec::new());
+    };
+    let mut replays = cells
+        .iter()
+        .map(|cell| cell.start(seed))
+        .collect::<Result<Vec<_>, Error>>()?;
     let mut made = workload.requests(seed)?;
     for length in [warm_up, requests] {
         replays.iter_mut().for_each(Replay::reset_counts);
@@ -206,12 +273,18 @@ fn replay(cells: &[&Cell], seed: u64, watch: &dyn Watch) -> Result<Vec<Rates>, E
     }
     let rates = |replay: &Replay| {
         let row = replay.row("");
-        Rates { hit: row.object_hit_ratio, insertion: row.insertion_ratio }
+        Rates {
+            hit: row.object_hit_ratio,
+            insertion: row.insertion_ratio,
+        }
     };
     let all: Vec<Rates> = replays.iter().map(rates).collect();
     for (cell, rates) in cells.iter().zip(&all) {
         if !rates.hit.is_finite() || !rates.insertion.is_finite() {
-            return Err(Error(format!("{}: the replay counted {rates:?}, not numbers", cell.key(seed))));
+            return Err(Error(format!(
+                "{}: the replay counted {rates:?}, not numbers",
+                cell.key(seed)
+            )));
         }
     }
     Ok(all)
@@ -239,8 +312,16 @@ pub(super) fn work(cells: &[Cell]) -> u64 {
 impl Cell {
     /// Returns a text with everything that the rates depend on.
     fn key(&self, seed: u64) -> String {
-        let Cell { workload, spec, capacity, warm_up, requests } = self;
-        format!("filter: {workload:?}, {spec}, {capacity} packets, {warm_up} + {requests} requests, seed {seed}")
+        let Cell {
+            workload,
+            spec,
+            capacity,
+            warm_up,
+            requests,
+        } = self;
+        format!(
+            "filter: {workload:?}, {spec}, {capacity} packets, {warm_up} + {requests} requests, seed {seed}"
+        )
     }
 
     fn length(&self) -> u64 {
@@ -249,11 +330,17 @@ impl Cell {
 
     /// Returns true if `other` has the same requests.
     fn sees_what(&self, other: &Cell) -> bool {
-        (self.workload, self.warm_up, self.requests) == (other.workload, other.warm_up, other.requests)
+        (self.workload, self.warm_up, self.requests)
+            == (other.workload, other.warm_up, other.requests)
     }
 
     /// Returns the hit rate of each `stretch` requests.
-    pub(super) fn course(&self, seed: u64, stretch: u64, watch: &dyn Watch) -> Result<Vec<f64>, Error> {
+    pub(super) fn course(
+        &self,
+        seed: u64,
+        stretch: u64,
+        watch: &dyn Watch,
+    ) -> Result<Vec<f64>, Error> {
         let mut replay = self.start(seed)?;
         let mut made = self.workload.requests(seed)?;
         let one = |_| {
@@ -268,6 +355,7 @@ impl Cell {
     }
 
     fn start(&self, seed: u64) -> Result<Replay, Error> {
-        Replay::new(&self.spec, ByteSize::from_bytes(self.capacity), seed).map_err(Error::from_cause)
+        Replay::new(&self.spec, ByteSize::from_bytes(self.capacity), seed)
+            .map_err(Error::from_cause)
     }
 }

@@ -39,7 +39,13 @@ enum Role {
 /// Checks that there is a directory of applications, and that the experiment runs.
 pub(super) fn check(request: &Request<'_>, runs: bool) -> Result<(), Error> {
     names(request)?;
-    if runs { Ok(()) } else { Err(Error(format!("--applications: the experiment `{NAME}` does not run"))) }
+    if runs {
+        Ok(())
+    } else {
+        Err(Error(format!(
+            "--applications: the experiment `{NAME}` does not run"
+        )))
+    }
 }
 
 /// Returns the names of the producers and of the consumers, Larder's first, then by name.
@@ -50,8 +56,9 @@ fn names(request: &Request<'_>) -> Result<[Vec<&'static str>; 2], Error> {
         )));
     };
     let found = found(directory)?;
-    if let Some(own) =
-        found.iter().find(|name| [format!("{LARDER}-producer"), format!("{LARDER}-consumer")].contains(name))
+    if let Some(own) = found
+        .iter()
+        .find(|name| [format!("{LARDER}-producer"), format!("{LARDER}-consumer")].contains(name))
     {
         return Err(Error(format!(
             "{}: `{LARDER}` is this program; choose another name",
@@ -60,13 +67,19 @@ fn names(request: &Request<'_>) -> Result<[Vec<&'static str>; 2], Error> {
     }
     let of = |role: &str| -> Vec<&'static str> {
         // The names are part of cells, which are copied. There are few, and the process ends soon.
-        let others = found.iter().filter_map(|name| name.strip_suffix(role)).map(|name| &*name.to_owned().leak());
+        let others = found
+            .iter()
+            .filter_map(|name| name.strip_suffix(role))
+            .map(|name| &*name.to_owned().leak());
         std::iter::once(LARDER).chain(others).collect()
     };
     let names = [of("-producer"), of("-consumer")];
     match names.iter().all(|names| names.len() > 1) {
         true => Ok(names),
-        false => Err(Error(format!("{}: no program NAME-producer, or none NAME-consumer", directory.display()))),
+        false => Err(Error(format!(
+            "{}: no program NAME-producer, or none NAME-consumer",
+            directory.display()
+        ))),
     }
 }
 
@@ -101,7 +114,11 @@ impl Goodputs {
                 Role::Producer => (producer, consumer) == (LARDER, LARDER),
             };
             if is_own {
-                let rivals = self.0.iter().filter(|(key, _)| is_rival(key)).map(|(_, goodput)| *goodput);
+                let rivals = self
+                    .0
+                    .iter()
+                    .filter(|(key, _)| is_rival(key))
+                    .map(|(_, goodput)| *goodput);
                 leads.push(own / greatest(rivals));
             }
         }
@@ -113,12 +130,20 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let _lock = MachineLock::acquire_bare()?;
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let sweep = experiment.sweep(request.scale);
-    let rate: BitRate = sweep.rate.parse().map_err(|error| Error(format!("experiments/{}: rate: {error}", FILE.0)))?;
+    let rate: BitRate = sweep
+        .rate
+        .parse()
+        .map_err(|error| Error(format!("experiments/{}: rate: {error}", FILE.0)))?;
     let [producers, consumers] = names(request)?;
     let mut cells = Vec::new();
     for run in 0..sweep.runs {
         for &delay in &sweep.delays {
-            let network = Network { shape: Shape::Links, rate: Some(rate), delay, loss: 0.0 };
+            let network = Network {
+                shape: Shape::Links,
+                rate: Some(rate),
+                delay,
+                loss: 0.0,
+            };
             for &producer in &producers {
                 cells.extend(consumers.iter().map(|&consumer| Cell {
                     system: System::Applications { producer, consumer },
@@ -138,27 +163,52 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
 
     let mut section = Section::new(&experiment, request.scale);
     state_forwarder(&mut section, request);
-    section.condition("links", format!("{rate}, no loss; TCP: cubic; one client under one of five edges"));
-    section.condition("file", format!("{} bytes; {} runs; fresh programs, empty caches", sweep.file_bytes, sweep.runs));
+    section.condition(
+        "links",
+        format!("{rate}, no loss; TCP: cubic; one client under one of five edges"),
+    );
+    section.condition(
+        "file",
+        format!(
+            "{} bytes; {} runs; fresh programs, empty caches",
+            sweep.file_bytes, sweep.runs
+        ),
+    );
     measured.state_lateness(&mut section);
     let (mut goodputs, mut rows) = (BTreeMap::new(), Vec::new());
     for &delay in &sweep.delays {
         for &producer in &producers {
             for &consumer in &consumers {
                 let system = System::Applications { producer, consumer };
-                let runs = measured.runs(|cell| cell.system == system && cell.network.delay == delay);
+                let runs =
+                    measured.runs(|cell| cell.system == system && cell.network.delay == delay);
                 let goodput = 8e-6 * sweep.file_bytes as f64 / runs.median();
                 goodputs.insert((delay, producer, consumer), goodput);
                 let figures = [shown(runs.median()), runs.spread(), shown(goodput)];
-                rows.push([delay.to_string(), producer.into(), consumer.into()].into_iter().chain(figures).collect());
+                rows.push(
+                    [delay.to_string(), producer.into(), consumer.into()]
+                        .into_iter()
+                        .chain(figures)
+                        .collect(),
+                );
             }
         }
     }
-    let header = ["delay, ms", "producer", "consumer", "median, s", "fastest / median / slowest, s", "Mb/s"];
+    let header = [
+        "delay, ms",
+        "producer",
+        "consumer",
+        "median, s",
+        "fastest / median / slowest, s",
+        "Mb/s",
+    ];
     section.table("Transfers through Larder's nodes", header, rows);
     let goodputs = Goodputs(goodputs);
-    let places: Vec<(u64, &str)> =
-        sweep.delays.iter().flat_map(|delay| producers.iter().map(|producer| (*delay, *producer))).collect();
+    let places: Vec<(u64, &str)> = sweep
+        .delays
+        .iter()
+        .flat_map(|delay| producers.iter().map(|producer| (*delay, *producer)))
+        .collect();
     let bars = consumers.iter().map(|&consumer| {
         let bar = |(at, (delay, producer)): (usize, &(u64, &'static str))| {
             (at as f64, goodputs.0[&(*delay, *producer, consumer)])
@@ -166,7 +216,9 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         let bars = places.iter().enumerate().map(bar).collect();
         Series::bars(format!("consumer: {consumer}"), bars)
     });
-    let labels = places.iter().map(|(delay, producer)| format!("{producer}, {delay} ms"));
+    let labels = places
+        .iter()
+        .map(|(delay, producer)| format!("{producer}, {delay} ms"));
     section.named_figure("applications", labels, bars.collect());
     section.measured("application-consumers", goodputs.least_lead(Role::Consumer));
     section.measured("application-producers", goodputs.least_lead(Role::Producer));
@@ -181,7 +233,12 @@ mod tests {
     #[test]
     fn a_faster_rival_counts_as_slower() {
         let of = |goodputs: &[(&'static str, &'static str, f64)]| {
-            Goodputs(goodputs.iter().map(|(from, to, goodput)| ((5, *from, *to), *goodput)).collect())
+            Goodputs(
+                goodputs
+                    .iter()
+                    .map(|(from, to, goodput)| ((5, *from, *to), *goodput))
+                    .collect(),
+            )
         };
         let goodputs = of(&[
             (LARDER, LARDER, 80.0),
@@ -194,7 +251,11 @@ mod tests {
         assert_eq!(goodputs.least_lead(Role::Consumer), 60.0 / 90.0);
         assert_eq!(goodputs.least_lead(Role::Producer), 80.0 / 60.0);
         // A rival that was not measured may be the fastest.
-        let goodputs = of(&[(LARDER, LARDER, 80.0), (LARDER, "a", 20.0), (LARDER, "b", f64::NAN)]);
+        let goodputs = of(&[
+            (LARDER, LARDER, 80.0),
+            (LARDER, "a", 20.0),
+            (LARDER, "b", f64::NAN),
+        ]);
         assert!(goodputs.least_lead(Role::Consumer).is_nan());
     }
 
@@ -204,19 +265,43 @@ mod tests {
         let request = Request::quick(&super::super::PAPER, &rows);
         assert!(!request.experiments().any(|name| name == NAME));
         let only = [NAME.to_owned()];
-        let named = Request { only: &only, ..request };
+        let named = Request {
+            only: &only,
+            ..request
+        };
         assert!(named.experiments().eq([NAME]));
-        assert!(check(&named, true).unwrap_err().to_string().contains("--applications"));
+        assert!(
+            check(&named, true)
+                .unwrap_err()
+                .to_string()
+                .contains("--applications")
+        );
         let directory = tempfile::tempdir().unwrap();
-        let with = Request { applications: Some(directory.path()), ..request };
+        let with = Request {
+            applications: Some(directory.path()),
+            ..request
+        };
         assert!(with.experiments().any(|name| name == NAME));
-        assert!(check(&with, true).unwrap_err().to_string().contains("NAME-producer"));
+        assert!(
+            check(&with, true)
+                .unwrap_err()
+                .to_string()
+                .contains("NAME-producer")
+        );
         for name in ["x-producer", "y-producer", "x-consumer", "README.md"] {
             std::fs::write(directory.path().join(name), "").unwrap();
         }
-        assert_eq!(names(&with).unwrap(), [vec![LARDER, "x", "y"], vec![LARDER, "x"]]);
+        assert_eq!(
+            names(&with).unwrap(),
+            [vec![LARDER, "x", "y"], vec![LARDER, "x"]]
+        );
         assert!(check(&with, true).is_ok() && check(&with, false).is_err());
         std::fs::write(directory.path().join("Larder-consumer"), "").unwrap();
-        assert!(check(&with, true).unwrap_err().to_string().contains("another name"));
+        assert!(
+            check(&with, true)
+                .unwrap_err()
+                .to_string()
+                .contains("another name")
+        );
     }
 }

@@ -44,7 +44,10 @@ impl Run {
     pub(super) fn check(&self, clients: usize) -> Result<(), String> {
         let is_time = |time: &f64| time.is_finite() && *time > 0.0;
         if self.times.len() != clients || !self.times.iter().all(is_time) {
-            return Err(format!("download times {:?} of {clients} clients", self.times));
+            return Err(format!(
+                "download times {:?} of {clients} clients",
+                self.times
+            ));
         }
         if self.sent == 0 {
             return Err("no bytes have left the server".to_owned());
@@ -86,7 +89,10 @@ pub(super) enum System {
     /// One client under one edge: this producer at the server, this consumer at the client, and
     /// Larder's nodes between them. The names are [`LARDER`], or those of programs in
     /// [`Request::applications`](crate::Request::applications).
-    Applications { producer: &'static str, consumer: &'static str },
+    Applications {
+        producer: &'static str,
+        consumer: &'static str,
+    },
 }
 
 /// The configuration of Squid.
@@ -126,8 +132,12 @@ pub(super) enum Faces {
 
 impl System {
     pub(super) fn name(self) -> String {
-        let with_levels =
-            |name: &str, levels: u8| format!("{name}, {levels} level{}", if levels == 1 { "" } else { "s" });
+        let with_levels = |name: &str, levels: u8| {
+            format!(
+                "{name}, {levels} level{}",
+                if levels == 1 { "" } else { "s" }
+            )
+        };
         match self {
             System::Lighttpd { tuned: true } => "lighttpd".into(),
             System::Lighttpd { tuned: false } => "lighttpd, as packaged".into(),
@@ -139,11 +149,21 @@ impl System {
                 };
                 with_levels(name, levels)
             }
-            System::Larder { levels, faces: Faces::Tcp } => with_levels("Larder", levels),
-            System::Larder { levels, faces: Faces::Udp } => with_levels("Larder, UDP", levels),
+            System::Larder {
+                levels,
+                faces: Faces::Tcp,
+            } => with_levels("Larder", levels),
+            System::Larder {
+                levels,
+                faces: Faces::Udp,
+            } => with_levels("Larder, UDP", levels),
             System::LarderTuned { levels } => with_levels("Larder, packets of 64 KiB", levels),
             System::Pair => "wget, Larder's pair".into(),
-            System::Varied { pair: false, .. } => System::Squid { levels: 2, setup: SquidSetup::ReadsAhead }.name(),
+            System::Varied { pair: false, .. } => System::Squid {
+                levels: 2,
+                setup: SquidSetup::ReadsAhead,
+            }
+            .name(),
             System::Varied { pair: true, .. } => System::Pair.name(),
             System::Applications { producer, consumer } => format!("{consumer} from {producer}"),
         }

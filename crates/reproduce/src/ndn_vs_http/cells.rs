@@ -33,10 +33,15 @@ impl MachineLock {
         // belong to one user.
         let path = Path::new("/run/larder-ndn-vs-http.lock");
         let failed = |what: &dyn std::fmt::Display| Error(format!("{}: {what}", path.display()));
-        let file =
-            File::options().write(true).create(true).truncate(false).open(path).map_err(|error| failed(&error))?;
-        file.try_lock()
-            .map_err(|_| failed(&"another `larder reproduce ndn-vs-http` runs, and two would disturb each other"))?;
+        let file = File::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(|error| failed(&error))?;
+        file.try_lock().map_err(|_| {
+            failed(&"another `larder reproduce ndn-vs-http` runs, and two would disturb each other")
+        })?;
         for number in 0..MOST_AT_ONCE {
             larder_testbed::down(&testbed(number))?;
             programs::remove_left(&testbed(number))?;
@@ -49,14 +54,20 @@ fn check_root() -> Result<(), Error> {
     if rustix::process::geteuid().is_root() {
         return Ok(());
     }
-    Err(Error("ndn-vs-http creates network namespaces and devices; run it as root".into()))
+    Err(Error(
+        "ndn-vs-http creates network namespaces and devices; run it as root".into(),
+    ))
 }
 
 /// Checks that the process is root, and, `with_programs`, that lighttpd, Squid and wget are
 /// installed.
 pub(super) fn check_requirements(with_programs: bool) -> Result<(), Error> {
     check_root()?;
-    if with_programs { programs::check_installed() } else { Ok(()) }
+    if with_programs {
+        programs::check_installed()
+    } else {
+        Ok(())
+    }
 }
 
 impl Drop for MachineLock {
@@ -107,7 +118,10 @@ impl Measured {
                 });
             }
         });
-        let State { failure, done, .. } = queue.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let State { failure, done, .. } = queue
+            .state
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
         match failure {
             Some(_) if watch.is_stopped() => Err(Error::interrupted()),
             Some(error) => Err(error),
@@ -123,18 +137,32 @@ impl Measured {
     pub(super) fn runs(&self, is: impl Fn(&Cell) -> bool) -> Runs<'_> {
         let in_time = self.select(|cell, run| is(cell) && !run.is_late);
         let Runs(all) = self.select(|cell, _| is(cell));
-        if 2 * in_time.0.len() > all.len() { in_time } else { Runs(Vec::new()) }
+        if 2 * in_time.0.len() > all.len() {
+            in_time
+        } else {
+            Runs(Vec::new())
+        }
     }
 
     fn select(&self, is: impl Fn(&Cell, &Run) -> bool) -> Runs<'_> {
-        Runs(self.0.iter().filter(|(cell, run)| is(cell, run)).map(|(_, run)| run).collect())
+        Runs(
+            self.0
+                .iter()
+                .filter(|(cell, run)| is(cell, run))
+                .map(|(_, run)| run)
+                .collect(),
+        )
     }
 
     /// States the lateness of the links. If runs were late, adds a table of them beside the runs of
     /// the same cells that were in time, and lets claims fail that have too few runs.
     pub(super) fn state_lateness(&self, section: &mut Section) {
         let Runs(in_time) = self.select(|_, run| !run.is_late);
-        let latest = in_time.iter().map(|run| run.late_p99_ns).max().unwrap_or_default();
+        let latest = in_time
+            .iter()
+            .map(|run| run.late_p99_ns)
+            .max()
+            .unwrap_or_default();
         let repeated = self.select(|_, run| run.late_attempts > 0).0.len();
         let (counted, all) = (in_time.len(), self.0.len());
         section.condition(
@@ -147,7 +175,11 @@ impl Measured {
         );
         if counted < all {
             section.lacks_runs();
-            section.table("Late runs, which count nowhere else, beside runs in time", LATE_HEADER, self.late());
+            section.table(
+                "Late runs, which count nowhere else, beside runs in time",
+                LATE_HEADER,
+                self.late(),
+            );
         }
     }
 
@@ -162,17 +194,40 @@ impl Measured {
             }
         }
         let row = |cell: &Cell| {
-            let [late, in_time] = [true, false].map(|is| self.select(|of, run| same(of, cell) && run.is_late == is));
-            let Cell { network, clients, congestion, .. } = cell;
-            let place = [clients.to_string(), network.delay.to_string(), network.loss.to_string(), cell.system.name()];
+            let [late, in_time] =
+                [true, false].map(|is| self.select(|of, run| same(of, cell) && run.is_late == is));
+            let Cell {
+                network,
+                clients,
+                congestion,
+                ..
+            } = cell;
+            let place = [
+                clients.to_string(),
+                network.delay.to_string(),
+                network.loss.to_string(),
+                cell.system.name(),
+            ];
             let latest = late.median_of(|run| run.late_p99_ns as f64 / 1e3);
-            let late = [late.0.len().to_string(), format!("{latest:.0}"), format!("{:.3}", late.median())];
+            let late = [
+                late.0.len().to_string(),
+                format!("{latest:.0}"),
+                format!("{:.3}", late.median()),
+            ];
             let in_time = if in_time.is_empty() {
                 ["0".to_owned(), "\u{2013}".to_owned()]
             } else {
-                [in_time.0.len().to_string(), format!("{:.3}", in_time.median())]
+                [
+                    in_time.0.len().to_string(),
+                    format!("{:.3}", in_time.median()),
+                ]
             };
-            place.into_iter().chain([(*congestion).to_owned()]).chain(late).chain(in_time).collect()
+            place
+                .into_iter()
+                .chain([(*congestion).to_owned()])
+                .chain(late)
+                .chain(in_time)
+                .collect()
         };
         cells.iter().map(row).collect()
     }
@@ -212,8 +267,17 @@ struct State {
 impl CellQueue {
     fn new(cells: Vec<Cell>) -> CellQueue {
         let (room, numbers) = (MOST_AT_ONCE, (0..MOST_AT_ONCE).rev().collect());
-        let state = State { waiting: cells.into(), room, numbers, failure: None, done: Vec::new() };
-        CellQueue { state: Mutex::new(state), released: Condvar::new() }
+        let state = State {
+            waiting: cells.into(),
+            room,
+            numbers,
+            failure: None,
+            done: Vec::new(),
+        };
+        CellQueue {
+            state: Mutex::new(state),
+            released: Condvar::new(),
+        }
     }
 
     /// Waits until the next cell has room, and takes it. `None` if no cell is left or one has
@@ -225,9 +289,17 @@ impl CellQueue {
             if share <= state.room {
                 let (cell, number) = (state.waiting.pop_front()?, state.numbers.pop()?);
                 state.room -= share;
-                return Some(Slot { queue: self, cell, number, share });
+                return Some(Slot {
+                    queue: self,
+                    cell,
+                    number,
+                    share,
+                });
             }
-            state = self.released.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .released
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
@@ -260,9 +332,19 @@ impl Drop for Slot<'_> {
 }
 
 /// Returns a line of mean download times, with their intervals. A point without runs is left out.
-pub(super) fn line<'a>(name: impl Into<String>, points: impl Iterator<Item = (f64, Runs<'a>)>) -> Series {
-    let points = points.filter(|(_, runs)| !runs.is_empty()).map(|(x, runs)| (x, runs.mean()));
-    series(name, &points.map(|(x, (mean, half))| (x, mean, half)).collect::<Vec<_>>())
+pub(super) fn line<'a>(
+    name: impl Into<String>,
+    points: impl Iterator<Item = (f64, Runs<'a>)>,
+) -> Series {
+    let points = points
+        .filter(|(_, runs)| !runs.is_empty())
+        .map(|(x, runs)| (x, runs.mean()));
+    series(
+        name,
+        &points
+            .map(|(x, (mean, half))| (x, mean, half))
+            .collect::<Vec<_>>(),
+    )
 }
 
 /// Runs that differ only in their seed.
@@ -297,7 +379,9 @@ impl Runs<'_> {
     pub(super) fn spread(&self) -> String {
         let times = self.each();
         let at = |place: usize| times.get(place).copied().unwrap_or(f64::NAN);
-        [0, times.len() / 2, times.len().saturating_sub(1)].map(|place| super::shown(at(place))).join(" / ")
+        [0, times.len() / 2, times.len().saturating_sub(1)]
+            .map(|place| super::shown(at(place)))
+            .join(" / ")
     }
 
     /// Returns the median over the runs of a value of each run.
@@ -306,8 +390,15 @@ impl Runs<'_> {
     }
 }
 
-fn measured(cell: &Cell, number: usize, request: &Request<'_>, watch: &dyn Watch) -> Result<Run, Error> {
-    let forwarder = request.forwarder.map_or_else(String::new, |command| format!(", forwarder {command}"));
+fn measured(
+    cell: &Cell,
+    number: usize,
+    request: &Request<'_>,
+    watch: &dyn Watch,
+) -> Result<Run, Error> {
+    let forwarder = request
+        .forwarder
+        .map_or_else(String::new, |command| format!(", forwarder {command}"));
     let applications = match (cell.system, request.applications) {
         (System::Applications { .. }, Some(directory)) => format!(", {}", directory.display()),
         _ => String::new(),
@@ -344,9 +435,24 @@ mod tests {
     /// only in the loss.
     #[test]
     fn a_finished_cell_is_measured_again() {
-        let network = Network { shape: Shape::Links, rate: None, delay: 200, loss: 10.0 };
-        let system = System::Larder { levels: 2, faces: Faces::Tcp };
-        let cell = Cell { system, network, clients: 3, bytes: 1, congestion: "cubic", seed: 1 };
+        let network = Network {
+            shape: Shape::Links,
+            rate: None,
+            delay: 200,
+            loss: 10.0,
+        };
+        let system = System::Larder {
+            levels: 2,
+            faces: Faces::Tcp,
+        };
+        let cell = Cell {
+            system,
+            network,
+            clients: 3,
+            bytes: 1,
+            congestion: "cubic",
+            seed: 1,
+        };
         let rows = Rows::default();
         let kept = Run {
             times: vec![1.0, 2.0, 6.0],
@@ -360,11 +466,22 @@ mod tests {
         rows.add(&format!("ndn-vs-http {cell:?}"), &kept).unwrap();
         let request = Request::quick(&super::super::PAPER, &rows);
         let mut measured = Measured::default();
-        measured.add(vec![cell], |_| 4, &request, &Unwatched).unwrap();
+        measured
+            .add(vec![cell], |_| 4, &request, &Unwatched)
+            .unwrap();
         let runs = measured.runs(|cell| cell.clients == 3);
-        assert_eq!((runs.mean(), runs.median(), runs.spread().as_str()), ((3.0, 0.0), 3.0, "1.00 / 2.00 / 6.00"));
+        assert_eq!(
+            (runs.mean(), runs.median(), runs.spread().as_str()),
+            ((3.0, 0.0), 3.0, "1.00 / 2.00 / 6.00")
+        );
         assert!(measured.late().is_empty());
-        let lossless = Cell { network: Network { loss: 0.0, ..network }, ..cell };
+        let lossless = Cell {
+            network: Network {
+                loss: 0.0,
+                ..network
+            },
+            ..cell
+        };
         assert_ne!(format!("{cell:?}"), format!("{lossless:?}"));
     }
 
@@ -372,18 +489,48 @@ mod tests {
     /// as their median.
     #[test]
     fn a_late_run_counts() {
-        let network = Network { shape: Shape::Links, rate: None, delay: 5, loss: 0.0 };
-        let cell = |clients, seed| Cell { system: System::Pair, network, clients, bytes: 1, congestion: "cubic", seed };
-        let run = |time, is_late| Run { times: vec![time], late_p99_ns: 1_200_000, is_late, ..Run::default() };
-        let of_five = [(cell(5, 1), run(2.0, false)), (cell(5, 2), run(9.0, true)), (cell(5, 3), run(4.0, false))];
-        let of_forty = [(cell(40, 1), run(8.0, true)), (cell(40, 2), run(7.0, false))];
+        let network = Network {
+            shape: Shape::Links,
+            rate: None,
+            delay: 5,
+            loss: 0.0,
+        };
+        let cell = |clients, seed| Cell {
+            system: System::Pair,
+            network,
+            clients,
+            bytes: 1,
+            congestion: "cubic",
+            seed,
+        };
+        let run = |time, is_late| Run {
+            times: vec![time],
+            late_p99_ns: 1_200_000,
+            is_late,
+            ..Run::default()
+        };
+        let of_five = [
+            (cell(5, 1), run(2.0, false)),
+            (cell(5, 2), run(9.0, true)),
+            (cell(5, 3), run(4.0, false)),
+        ];
+        let of_forty = [
+            (cell(40, 1), run(8.0, true)),
+            (cell(40, 2), run(7.0, false)),
+        ];
         let measured = Measured(of_five.into_iter().chain(of_forty).collect());
         let of = |clients| measured.runs(move |cell| cell.clients == clients);
         assert_eq!(of(5).median(), 3.0);
-        assert!(of(40).is_empty() && of(40).median().is_nan(), "half of the runs");
+        assert!(
+            of(40).is_empty() && of(40).median().is_nan(),
+            "half of the runs"
+        );
         let rows: Vec<String> = measured.late().iter().map(|row| row.join(" ")).collect();
         let pair = System::Pair.name();
-        let expected = ["5 5 0 PAIR cubic 1 1200 9.000 2 3.000", "40 5 0 PAIR cubic 1 1200 8.000 1 7.000"];
+        let expected = [
+            "5 5 0 PAIR cubic 1 1200 9.000 2 3.000",
+            "40 5 0 PAIR cubic 1 1200 8.000 1 7.000",
+        ];
         assert_eq!(rows, expected.map(|row| row.replace("PAIR", &pair)));
         let points = line("pair", [(5.0, of(5)), (40.0, of(40))].into_iter()).points;
         assert_eq!(points, [(5.0, 3.0)], "no point without runs");
@@ -392,14 +539,36 @@ mod tests {
     /// Failure: `--resume` keeps a late run.
     #[test]
     fn a_late_run_is_finished() {
-        let network = Network { shape: Shape::Links, rate: None, delay: 5, loss: 0.0 };
-        let cell = Cell { system: System::Pair, network, clients: 1, bytes: 1, congestion: "cubic", seed: 1 };
+        let network = Network {
+            shape: Shape::Links,
+            rate: None,
+            delay: 5,
+            loss: 0.0,
+        };
+        let cell = Cell {
+            system: System::Pair,
+            network,
+            clients: 1,
+            bytes: 1,
+            congestion: "cubic",
+            seed: 1,
+        };
         let rows = Rows::default();
-        let late = Run { times: vec![1.0], is_late: true, ..Run::default() };
+        let late = Run {
+            times: vec![1.0],
+            is_late: true,
+            ..Run::default()
+        };
         rows.add(&format!("ndn-vs-http {cell:?}"), &late).unwrap();
         let request = Request::quick(&super::super::PAPER, &rows);
-        let stopped = Measured::default().add(vec![cell], |_| 4, &request, &Stopped).unwrap_err();
-        assert_eq!(stopped.to_string(), "interrupted", "it was to be measured again");
+        let stopped = Measured::default()
+            .add(vec![cell], |_| 4, &request, &Stopped)
+            .unwrap_err();
+        assert_eq!(
+            stopped.to_string(),
+            "interrupted",
+            "it was to be measured again"
+        );
     }
 
     struct Stopped;
@@ -424,23 +593,45 @@ mod tests {
     /// are done.
     #[test]
     fn a_run_that_needs_room_has_none() {
-        let network = Network { shape: Shape::Links, rate: None, delay: 0, loss: 0.0 };
+        let network = Network {
+            shape: Shape::Links,
+            rate: None,
+            delay: 0,
+            loss: 0.0,
+        };
         let system = System::Lighttpd { tuned: true };
-        let cell = |bytes| Cell { system, network, clients: 1, bytes, congestion: "cubic", seed: 1 };
+        let cell = |bytes| Cell {
+            system,
+            network,
+            clients: 1,
+            bytes,
+            congestion: "cubic",
+            seed: 1,
+        };
         let queue = CellQueue::new(vec![cell(4), cell(MOST_AT_ONCE), cell(1), cell(1)]);
         let share = |cell: &Cell| cell.bytes;
         let first = queue.take(&share).unwrap();
         std::thread::scope(|scope| {
             let alone = scope.spawn(|| queue.take(&share).unwrap());
             std::thread::sleep(Duration::from_millis(20));
-            assert!(!alone.is_finished(), "it does not run concurrently with the first");
+            assert!(
+                !alone.is_finished(),
+                "it does not run concurrently with the first"
+            );
             first.finish(Ok(Run::default()));
             let alone = alone.join().unwrap();
             let room = locked(&queue.state).room;
-            assert_eq!((alone.cell.bytes, room), (MOST_AT_ONCE, 0), "and no other cell overtakes it");
+            assert_eq!(
+                (alone.cell.bytes, room),
+                (MOST_AT_ONCE, 0),
+                "and no other cell overtakes it"
+            );
             alone.finish(Err(Error("it broke".into())));
         });
-        assert!(queue.take(&share).is_none(), "after a failure no cell starts");
+        assert!(
+            queue.take(&share).is_none(),
+            "after a failure no cell starts"
+        );
         let state = locked(&queue.state);
         assert_eq!((state.room, state.done.len()), (MOST_AT_ONCE, 1));
     }

@@ -26,13 +26,31 @@ pub(super) struct Sweep {
     rate: String,
 }
 
-const SQUID: System = System::Squid { levels: 2, setup: SquidSetup::Tuned };
-const SQUID_AHEAD: System = System::Squid { levels: 2, setup: SquidSetup::ReadsAhead };
-const LARDER: System = System::Larder { levels: 2, faces: Faces::Tcp };
+const SQUID: System = System::Squid {
+    levels: 2,
+    setup: SquidSetup::Tuned,
+};
+const SQUID_AHEAD: System = System::Squid {
+    levels: 2,
+    setup: SquidSetup::ReadsAhead,
+};
+const LARDER: System = System::Larder {
+    levels: 2,
+    faces: Faces::Tcp,
+};
 const TUNED: System = System::LarderTuned { levels: 2 };
-const SQUID_1: System = System::Squid { levels: 1, setup: SquidSetup::Tuned };
-const SQUID_AHEAD_1: System = System::Squid { levels: 1, setup: SquidSetup::ReadsAhead };
-const LARDER_1: System = System::Larder { levels: 1, faces: Faces::Tcp };
+const SQUID_1: System = System::Squid {
+    levels: 1,
+    setup: SquidSetup::Tuned,
+};
+const SQUID_AHEAD_1: System = System::Squid {
+    levels: 1,
+    setup: SquidSetup::ReadsAhead,
+};
+const LARDER_1: System = System::Larder {
+    levels: 1,
+    faces: Faces::Tcp,
+};
 
 /// The systems. In the first six, all clients share the interface of one host, the server or the
 /// top. In the others, five edges send at once.
@@ -42,7 +60,10 @@ const SYSTEMS: [System; 11] = [
     SQUID_1,
     SQUID_AHEAD_1,
     LARDER_1,
-    System::Squid { levels: 2, setup: SquidSetup::Packaged },
+    System::Squid {
+        levels: 2,
+        setup: SquidSetup::Packaged,
+    },
     SQUID,
     SQUID_AHEAD,
     LARDER,
@@ -54,8 +75,15 @@ const SYSTEMS: [System; 11] = [
 const LARGE_SYSTEMS: [System; 4] = [SQUID, SQUID_AHEAD, LARDER, TUNED];
 
 /// The systems on links of 1 Gb/s.
-const GIGABIT_SYSTEMS: [System; 7] =
-    [System::Lighttpd { tuned: true }, SQUID_1, SQUID_AHEAD_1, LARDER_1, SQUID, SQUID_AHEAD, LARDER];
+const GIGABIT_SYSTEMS: [System; 7] = [
+    System::Lighttpd { tuned: true },
+    SQUID_1,
+    SQUID_AHEAD_1,
+    LARDER_1,
+    SQUID,
+    SQUID_AHEAD,
+    LARDER,
+];
 
 /// Measures fig. 2 and 3.
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
@@ -74,16 +102,37 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let growth = time(direct) / runs(direct, fewest).median();
     section.measured("direct-linear", growth / (most as f64 / fewest as f64));
     // The paper's bend.
-    let bend = sweep.clients.iter().copied().filter(|clients| *clients <= 20).max().unwrap_or_default();
-    section.measured("one-level-flat", runs(LARDER_1, bend).median() / runs(LARDER_1, fewest).median());
-    section.measured("one-level-squid", time(SQUID_1) / runs(SQUID_1, fewest).median() / (most as f64 / fewest as f64));
+    let bend = sweep
+        .clients
+        .iter()
+        .copied()
+        .filter(|clients| *clients <= 20)
+        .max()
+        .unwrap_or_default();
+    section.measured(
+        "one-level-flat",
+        runs(LARDER_1, bend).median() / runs(LARDER_1, fewest).median(),
+    );
+    section.measured(
+        "one-level-squid",
+        time(SQUID_1) / runs(SQUID_1, fewest).median() / (most as f64 / fewest as f64),
+    );
     section.measured("two-levels-gain", time(SQUID_1) / time(SQUID));
     section.measured("two-levels-gain-larder", time(LARDER_1) / time(LARDER));
     // A claim has the better of the two tuned Squids: one is faster, the other takes less CPU.
-    section.measured("one-level", time(LARDER_1) / least([SQUID_1, SQUID_AHEAD_1].map(time)));
-    section.measured("two-levels", time(LARDER) / least([SQUID, SQUID_AHEAD].map(time)));
+    section.measured(
+        "one-level",
+        time(LARDER_1) / least([SQUID_1, SQUID_AHEAD_1].map(time)),
+    );
+    section.measured(
+        "two-levels",
+        time(LARDER) / least([SQUID, SQUID_AHEAD].map(time)),
+    );
     let cpu_of = |system| cpu(&runs(system, most));
-    section.measured("two-levels-cpu", cpu_of(LARDER) / least([SQUID, SQUID_AHEAD].map(cpu_of)));
+    section.measured(
+        "two-levels-cpu",
+        cpu_of(LARDER) / least([SQUID, SQUID_AHEAD].map(cpu_of)),
+    );
     section.judged()
 }
 
@@ -116,13 +165,20 @@ pub(super) fn run_gigabit(request: &Request<'_>, watch: &dyn Watch) -> Result<Se
     report(&mut section, sweep, &GIGABIT_SYSTEMS, &measured);
     let most = sweep.clients.iter().copied().max().unwrap_or_default();
     let runs = |system| of(&measured, system, most);
-    for (levels, squids, larder) in
-        [("one-level", [SQUID_1, SQUID_AHEAD_1], LARDER_1), ("two-levels", [SQUID, SQUID_AHEAD], LARDER)]
-    {
+    for (levels, squids, larder) in [
+        ("one-level", [SQUID_1, SQUID_AHEAD_1], LARDER_1),
+        ("two-levels", [SQUID, SQUID_AHEAD], LARDER),
+    ] {
         let time = |system| runs(system).median();
-        section.measured(format!("gigabit-{levels}"), time(larder) / least(squids.map(time)));
+        section.measured(
+            format!("gigabit-{levels}"),
+            time(larder) / least(squids.map(time)),
+        );
         let cpu_of = |system| cpu(&runs(system));
-        section.measured(format!("gigabit-{levels}-cpu"), cpu_of(larder) / least(squids.map(cpu_of)));
+        section.measured(
+            format!("gigabit-{levels}-cpu"),
+            cpu_of(larder) / least(squids.map(cpu_of)),
+        );
     }
     section.judged()
 }
@@ -135,14 +191,26 @@ fn measured(
     watch: &dyn Watch,
 ) -> Result<Measured, Error> {
     let _lock = MachineLock::acquire()?;
-    let network = Network { shape: Shape::Interfaces, rate: Some(rate(sweep)?), delay: 0, loss: 0.0 };
+    let network = Network {
+        shape: Shape::Interfaces,
+        rate: Some(rate(sweep)?),
+        delay: 0,
+        loss: 0.0,
+    };
     let mut cells = Vec::new();
     // Long runs start first. The order is by run and not by system, so that other work of the
     // machine affects all systems.
     for &clients in sweep.clients.iter().rev() {
         for run in 0..sweep.runs {
             let (bytes, seed) = (sweep.file_bytes, request.seed + run);
-            let cell = |&system| Cell { system, network, clients, bytes, congestion: "cubic", seed };
+            let cell = |&system| Cell {
+                system,
+                network,
+                clients,
+                bytes,
+                congestion: "cubic",
+                seed,
+            };
             cells.extend(systems.iter().map(cell));
         }
     }
@@ -155,7 +223,10 @@ fn measured(
 }
 
 fn rate(sweep: &Sweep) -> Result<BitRate, Error> {
-    sweep.rate.parse().map_err(|error| Error(format!("experiments/ndn-vs-http: rate: {error}")))
+    sweep
+        .rate
+        .parse()
+        .map_err(|error| Error(format!("experiments/ndn-vs-http: rate: {error}")))
 }
 
 fn of(measured: &Measured, system: System, clients: usize) -> Runs<'_> {
@@ -171,9 +242,18 @@ fn cpu(runs: &Runs<'_>) -> f64 {
 fn report(section: &mut Section, sweep: &Sweep, systems: &[System], measured: &Measured) {
     section.condition(
         "links",
-        format!("{} an interface, no delay, no loss, queues of 1000 packets; TCP: cubic", sweep.rate),
+        format!(
+            "{} an interface, no delay, no loss, queues of 1000 packets; TCP: cubic",
+            sweep.rate
+        ),
     );
-    section.condition("file", format!("{} bytes; {} runs; fresh programs, empty caches", sweep.file_bytes, sweep.runs));
+    section.condition(
+        "file",
+        format!(
+            "{} bytes; {} runs; fresh programs, empty caches",
+            sweep.file_bytes, sweep.runs
+        ),
+    );
     measured.state_lateness(section);
     let mut rows = Vec::new();
     for &clients in &sweep.clients {
@@ -194,10 +274,20 @@ fn report(section: &mut Section, sweep: &Sweep, systems: &[System], measured: &M
             ]);
         }
     }
-    let header = ["clients", "system", "mean, s", "± s (90 %)", "clients: fastest / median / slowest, s", "CPU s a GB"];
+    let header = [
+        "clients",
+        "system",
+        "mean, s",
+        "± s (90 %)",
+        "clients: fastest / median / slowest, s",
+        "CPU s a GB",
+    ];
     section.table("Download times", header, rows);
     let of_system = |system: &System| {
-        let runs = sweep.clients.iter().map(|&clients| (clients as f64, of(measured, *system, clients)));
+        let runs = sweep
+            .clients
+            .iter()
+            .map(|&clients| (clients as f64, of(measured, *system, clients)));
         line(system.name(), runs)
     };
     section.figure("clean", systems.iter().map(of_system).collect());

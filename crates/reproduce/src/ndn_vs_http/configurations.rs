@@ -9,8 +9,10 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 
 /// The configuration files of Debian's packages.
-pub(super) const PACKAGED: [(&str, &str); 2] =
-    [("lighttpd", "/etc/lighttpd/lighttpd.conf"), ("squid", "/etc/squid/squid.conf")];
+pub(super) const PACKAGED: [(&str, &str); 2] = [
+    ("lighttpd", "/etc/lighttpd/lighttpd.conf"),
+    ("squid", "/etc/squid/squid.conf"),
+];
 
 /// Returns the configuration of a server of the files in `root`, on port 80.
 pub(super) fn lighttpd(root: &Path, tuned: bool) -> String {
@@ -33,7 +35,12 @@ pub(super) fn lighttpd(root: &Path, tuned: bool) -> String {
 ///
 /// As packaged, Squid keeps no object of more than 512 kB in memory, has no cache on disk, and does
 /// not collapse requests. It never caches a file of the experiments' size.
-pub(super) fn squid(directory: &Path, host: &str, parent: Option<Ipv4Addr>, setup: SquidSetup) -> String {
+pub(super) fn squid(
+    directory: &Path,
+    host: &str,
+    parent: Option<Ipv4Addr>,
+    setup: SquidSetup,
+) -> String {
     let [_, (_, packaged)] = PACKAGED;
     let mut text = format!(
         "http_access allow all\ninclude {packaged}\nvisible_hostname {host}\npid_filename {}\ncache_log /dev/null\naccess_log none\n\
@@ -49,7 +56,9 @@ pub(super) fn squid(directory: &Path, host: &str, parent: Option<Ipv4Addr>, setu
         text += "read_ahead_gap 256 MB\n";
     }
     if let Some(parent) = parent {
-        text += &format!("cache_peer {parent} parent 3128 0 no-query default\nnever_direct allow all\n");
+        text += &format!(
+            "cache_peer {parent} parent 3128 0 no-query default\nnever_direct allow all\n"
+        );
     }
     text
 }
@@ -84,17 +93,32 @@ mod tests {
     #[test]
     fn a_tuned_program_is_called_packaged() {
         let here = Path::new("/here");
-        let packaged = [lighttpd(here, false), squid(here, "top", None, SquidSetup::Packaged)];
-        let tuned = [lighttpd(here, true), squid(here, "top", None, SquidSetup::Tuned)];
+        let packaged = [
+            lighttpd(here, false),
+            squid(here, "top", None, SquidSetup::Packaged),
+        ];
+        let tuned = [
+            lighttpd(here, true),
+            squid(here, "top", None, SquidSetup::Tuned),
+        ];
         for ((packaged, tuned), (_, file)) in packaged.iter().zip(&tuned).zip(PACKAGED) {
-            assert!(packaged.contains(file) && tuned.starts_with(packaged.as_str()) && tuned.len() > packaged.len());
+            assert!(
+                packaged.contains(file)
+                    && tuned.starts_with(packaged.as_str())
+                    && tuned.len() > packaged.len()
+            );
         }
         let ahead = squid(here, "top", None, SquidSetup::ReadsAhead);
         assert_eq!(ahead, format!("{}read_ahead_gap 256 MB\n", tuned[1]));
         assert!(!packaged[1].contains("cache_mem") && !packaged[1].contains("cache_peer"));
         assert!(
-            squid(here, "edge0", Some(Ipv4Addr::new(10, 77, 0, 2)), SquidSetup::Packaged)
-                .contains("cache_peer 10.77.0.2 parent 3128")
+            squid(
+                here,
+                "edge0",
+                Some(Ipv4Addr::new(10, 77, 0, 2)),
+                SquidSetup::Packaged
+            )
+            .contains("cache_peer 10.77.0.2 parent 3128")
         );
     }
 
@@ -103,10 +127,16 @@ mod tests {
     #[test]
     fn a_node_does_not_read_its_configuration() {
         let far = "[ndn.gateway]\nprefix = \"/far\"\norigin = \"http://127.0.0.1:80\"\nmemory = \"1GiB\"\nsecret = \"/here/secret\"\n";
-        let route = Route { to: "udp://10.77.0.1:6363".into(), reliable: true };
+        let route = Route {
+            to: "udp://10.77.0.1:6363".into(),
+            reliable: true,
+        };
         let text = node("/here/a.sock", Some(&route), far, "listen = \"\"");
         let table: toml::Table = toml::from_str(&text).unwrap();
-        assert_eq!(table["ndn"]["route"][0]["to"].as_str(), Some("udp://10.77.0.1:6363"));
+        assert_eq!(
+            table["ndn"]["route"][0]["to"].as_str(),
+            Some("udp://10.77.0.1:6363")
+        );
         assert_eq!(table["ndn"]["route"][0]["reliable"].as_bool(), Some(true));
         assert_eq!(table["ndn"]["gateway"]["memory"].as_str(), Some("1GiB"));
         assert_eq!(table["http"]["listen"].as_str(), Some(""));

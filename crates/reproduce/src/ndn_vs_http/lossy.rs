@@ -57,21 +57,60 @@ enum At {
 }
 
 const fn column(name: &'static str, system: System, congestion: &'static str) -> Column {
-    Column { name, system, congestion, at: At::Everywhere }
+    Column {
+        name,
+        system,
+        congestion,
+        at: At::Everywhere,
+    }
 }
 
-const SQUID: System = System::Squid { levels: 1, setup: SquidSetup::ReadsAhead };
+const SQUID: System = System::Squid {
+    levels: 1,
+    setup: SquidSetup::ReadsAhead,
+};
 const COLUMNS: [Column; 7] = [
     column("Squid, CUBIC", SQUID, "cubic"),
     column("Squid, BBR", SQUID, "bbr"),
-    column("Larder, CUBIC", System::Larder { levels: 2, faces: Faces::Tcp }, "cubic"),
+    column(
+        "Larder, CUBIC",
+        System::Larder {
+            levels: 2,
+            faces: Faces::Tcp,
+        },
+        "cubic",
+    ),
     column("wget, Larder's pair", System::Pair, "cubic"),
-    column("Larder over UDP", System::Larder { levels: 2, faces: Faces::Udp }, "cubic"),
+    column(
+        "Larder over UDP",
+        System::Larder {
+            levels: 2,
+            faces: Faces::Udp,
+        },
+        "cubic",
+    ),
     Column {
         at: At::Greatest,
-        ..column("Squid as packaged, CUBIC", System::Squid { levels: 1, setup: SquidSetup::Packaged }, "cubic")
+        ..column(
+            "Squid as packaged, CUBIC",
+            System::Squid {
+                levels: 1,
+                setup: SquidSetup::Packaged,
+            },
+            "cubic",
+        )
     },
-    Column { at: At::Explanation, ..column("Larder, BBR", System::Larder { levels: 2, faces: Faces::Tcp }, "bbr") },
+    Column {
+        at: At::Explanation,
+        ..column(
+            "Larder, BBR",
+            System::Larder {
+                levels: 2,
+                faces: Faces::Tcp,
+            },
+            "bbr",
+        )
+    },
 ];
 const SQUID_CUBIC: usize = 0;
 const SQUID_BBR: usize = 1;
@@ -107,7 +146,10 @@ impl Sweep {
 
     fn points(&self) -> Vec<Point> {
         let greatest = self.greatest();
-        let of_clients = self.clients.iter().map(|&clients| Point { clients, ..greatest });
+        let of_clients = self.clients.iter().map(|&clients| Point {
+            clients,
+            ..greatest
+        });
         let of_delays = self.delays.iter().map(|&delay| Point { delay, ..greatest });
         let of_losses = self.losses.iter().map(|&loss| Point { loss, ..greatest });
         let mut points: Vec<Point> = Vec::new();
@@ -135,8 +177,12 @@ impl Sweep {
             At::Greatest => *point == self.greatest(),
             At::Explanation => false,
         };
-        let pairs = points.into_iter().flat_map(|point| (0..COLUMNS.len()).map(move |at| (point, at)));
-        pairs.filter(|(point, at)| is_measured(point, *at)).collect()
+        let pairs = points
+            .into_iter()
+            .flat_map(|point| (0..COLUMNS.len()).map(move |at| (point, at)));
+        pairs
+            .filter(|(point, at)| is_measured(point, *at))
+            .collect()
     }
 
     /// Returns what the reasons of failing claims say, and no figure shows: the parts of the time
@@ -144,22 +190,45 @@ impl Sweep {
     /// on both sides.
     fn explanations(&self) -> Vec<(Point, usize)> {
         let greatest = self.greatest();
-        let few = Point { clients: self.fewest(), ..greatest };
-        let round_trip = Point { delay: HALF_OF_50, ..greatest };
+        let few = Point {
+            clients: self.fewest(),
+            ..greatest
+        };
+        let round_trip = Point {
+            delay: HALF_OF_50,
+            ..greatest
+        };
         let points = [
-            (Point { delay: 0, ..greatest }, LARDER_BBR),
+            (
+                Point {
+                    delay: 0,
+                    ..greatest
+                },
+                LARDER_BBR,
+            ),
             (Point { delay: 0, ..few }, LARDER),
             (Point { loss: 0.0, ..few }, LARDER),
             (round_trip, SQUID_CUBIC),
             (round_trip, LARDER),
         ];
-        if self.explains { points.into() } else { Vec::new() }
+        if self.explains {
+            points.into()
+        } else {
+            Vec::new()
+        }
     }
 
     pub(super) fn network(&self, point: Point) -> Result<Network, Error> {
-        let rate: BitRate =
-            self.rate.parse().map_err(|error| Error(format!("experiments/{}: rate: {error}", FILE.0)))?;
-        Ok(Network { shape: Shape::Links, rate: Some(rate), delay: point.delay, loss: point.loss })
+        let rate: BitRate = self
+            .rate
+            .parse()
+            .map_err(|error| Error(format!("experiments/{}: rate: {error}", FILE.0)))?;
+        Ok(Network {
+            shape: Shape::Links,
+            rate: Some(rate),
+            delay: point.delay,
+            loss: point.loss,
+        })
     }
 
     /// Returns the cells of a column at a point, one per run.
@@ -171,8 +240,19 @@ impl Sweep {
         seed: u64,
     ) -> Result<impl Iterator<Item = Cell>, Error> {
         let (network, clients, bytes) = (self.network(point)?, point.clients, self.file_bytes);
-        let runs = if point.delay == 0 { self.runs_without_delay } else { self.runs };
-        Ok((0..runs).map(move |run| Cell { system, network, clients, bytes, congestion, seed: seed + run }))
+        let runs = if point.delay == 0 {
+            self.runs_without_delay
+        } else {
+            self.runs
+        };
+        Ok((0..runs).map(move |run| Cell {
+            system,
+            network,
+            clients,
+            bytes,
+            congestion,
+            seed: seed + run,
+        }))
     }
 }
 
@@ -182,12 +262,21 @@ impl Sweep {
 /// the whole machine, except for CUBIC's, whose clients also wait. The lateness of the links, which
 /// is checked in each run, shows that runs do not disturb each other.
 fn share(cell: &Cell) -> usize {
-    let Cell { system, network, congestion, .. } = cell;
+    let Cell {
+        system,
+        network,
+        congestion,
+        ..
+    } = cell;
     let is_lossy = network.loss > 0.0;
     match (system, network.delay) {
-        (System::Squid { .. } | System::Larder { faces: Faces::Tcp, .. }, 0) if is_lossy && *congestion == "cubic" => {
-            MOST_AT_ONCE / 2
-        }
+        (
+            System::Squid { .. }
+            | System::Larder {
+                faces: Faces::Tcp, ..
+            },
+            0,
+        ) if is_lossy && *congestion == "cubic" => MOST_AT_ONCE / 2,
         (_, 0) => MOST_AT_ONCE,
         (System::Squid { .. }, _) if is_lossy => 1 + usize::from(*congestion != "cubic"),
         _ => MOST_AT_ONCE / 4,
@@ -198,10 +287,21 @@ fn share(cell: &Cell) -> usize {
 /// with time-outs, and of these first those with many clients. Cells that need the whole machine
 /// come last. Within these groups the order is by run and not by column, so that other work of the
 /// machine affects all columns.
-pub(super) fn measure(mut cells: Vec<Cell>, request: &Request<'_>, watch: &dyn Watch) -> Result<Measured, Error> {
+pub(super) fn measure(
+    mut cells: Vec<Cell>,
+    request: &Request<'_>,
+    watch: &dyn Watch,
+) -> Result<Measured, Error> {
     cells.sort_by_key(|cell| {
         let (delay, is_patient) = (cell.network.delay, share(cell) == 1);
-        (delay == 0, share(cell) == MOST_AT_ONCE, !is_patient, Reverse(delay), Reverse(cell.clients), cell.seed)
+        (
+            delay == 0,
+            share(cell) == MOST_AT_ONCE,
+            !is_patient,
+            Reverse(delay),
+            Reverse(cell.clients),
+            cell.seed,
+        )
     });
     let mut measured = Measured::default();
     measured.add(cells, share, request, watch)?;
@@ -222,9 +322,15 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     watch.begin("lossy links", cells.len() as u64);
     let measured = measure(cells, request, watch)?;
     let of = |point: &Point, at: usize| {
-        let Column { system, congestion, .. } = COLUMNS[at];
+        let Column {
+            system, congestion, ..
+        } = COLUMNS[at];
         measured.runs(|cell| {
-            let there = Point { clients: cell.clients, delay: cell.network.delay, loss: cell.network.loss };
+            let there = Point {
+                clients: cell.clients,
+                delay: cell.network.delay,
+                loss: cell.network.loss,
+            };
             there == *point && cell.system == system && cell.congestion == congestion
         })
     };
@@ -234,8 +340,14 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     report(&mut section, sweep, &measured);
     section.table("Download times", HEADER, rows(&points, &of));
     draw(&mut section, &points, greatest, &of);
-    let no_delay = Point { delay: 0, ..greatest };
-    let few_clients = Point { clients: sweep.fewest(), ..greatest };
+    let no_delay = Point {
+        delay: 0,
+        ..greatest
+    };
+    let few_clients = Point {
+        clients: sweep.fewest(),
+        ..greatest
+    };
     for (claim, point, slower, faster) in [
         ("lossy-cubic", greatest, SQUID_CUBIC, LARDER),
         ("lossy-bbr", greatest, SQUID_BBR, LARDER),
@@ -251,7 +363,10 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         ("pair-no-delay", no_delay, SQUID_CUBIC, PAIR),
         ("pair-no-delay-bbr", no_delay, SQUID_BBR, PAIR),
     ] {
-        section.measured(claim, of(&point, slower).median() / of(&point, faster).median());
+        section.measured(
+            claim,
+            of(&point, slower).median() / of(&point, faster).median(),
+        );
     }
     let time = |point, at| of(&point, at).median();
     shapes(&mut section, sweep, &time);
@@ -267,8 +382,21 @@ fn shapes(section: &mut Section, sweep: &Sweep, time: &dyn Fn(Point, usize) -> f
     let greatest = sweep.greatest();
     let few = sweep.fewest();
     let most = sweep.clients.iter().copied().max().unwrap_or_default();
-    let over =
-        |clients, than, at| time(Point { clients, ..greatest }, at) / time(Point { clients: than, ..greatest }, at);
+    let over = |clients, than, at| {
+        time(
+            Point {
+                clients,
+                ..greatest
+            },
+            at,
+        ) / time(
+            Point {
+                clients: than,
+                ..greatest
+            },
+            at,
+        )
+    };
     section.measured("clients-larder", over(greatest.clients, few, LARDER));
     section.measured("clients-squid", over(most, few, SQUID_CUBIC));
     section.measured("clients-larder-flat", over(most, greatest.clients, LARDER));
@@ -276,10 +404,20 @@ fn shapes(section: &mut Section, sweep: &Sweep, time: &dyn Fn(Point, usize) -> f
         let point = Point { delay, ..greatest };
         section.measured(claim, time(point, SQUID_CUBIC) / time(point, LARDER));
     }
-    let at_5 = Point { loss: 5.0, ..greatest };
+    let at_5 = Point {
+        loss: 5.0,
+        ..greatest
+    };
     section.measured("loss-5", time(at_5, SQUID_CUBIC) / time(at_5, LARDER));
     let falls = |points: &[Point]| {
-        let of_column = |at: usize| falls(&points.iter().map(|point| time(*point, at)).collect::<Vec<f64>>());
+        let of_column = |at: usize| {
+            falls(
+                &points
+                    .iter()
+                    .map(|point| time(*point, at))
+                    .collect::<Vec<f64>>(),
+            )
+        };
         of_column(SQUID_CUBIC) + of_column(LARDER)
     };
     let sorted = |mut values: Vec<f64>| {
@@ -287,22 +425,58 @@ fn shapes(section: &mut Section, sweep: &Sweep, time: &dyn Fn(Point, usize) -> f
         values
     };
     let delays = sorted(sweep.delays.iter().map(|delay| *delay as f64).collect());
-    let delays: Vec<Point> = delays.into_iter().map(|delay| Point { delay: delay as u64, ..greatest }).collect();
+    let delays: Vec<Point> = delays
+        .into_iter()
+        .map(|delay| Point {
+            delay: delay as u64,
+            ..greatest
+        })
+        .collect();
     section.measured("delay-rises", falls(&delays));
-    let losses: Vec<Point> = sorted(sweep.losses.clone()).into_iter().map(|loss| Point { loss, ..greatest }).collect();
+    let losses: Vec<Point> = sorted(sweep.losses.clone())
+        .into_iter()
+        .map(|loss| Point { loss, ..greatest })
+        .collect();
     section.measured("loss-rises", falls(&losses));
 }
 
 /// Measures what [`Sweep::explanations`] are for.
 fn explain(section: &mut Section, sweep: &Sweep, time: &dyn Fn(Point, usize) -> f64) {
     let greatest = sweep.greatest();
-    let no_delay = Point { delay: 0, ..greatest };
-    section.measured("no-delay-both-bbr", time(no_delay, SQUID_BBR) / time(no_delay, LARDER_BBR));
-    let round_trip = Point { delay: HALF_OF_50, ..greatest };
-    section.measured("round-trip-50", time(round_trip, SQUID_CUBIC) / time(round_trip, LARDER));
-    let of_few = |point: Point| time(point, LARDER) / time(Point { clients: sweep.fewest(), ..point }, LARDER);
+    let no_delay = Point {
+        delay: 0,
+        ..greatest
+    };
+    section.measured(
+        "no-delay-both-bbr",
+        time(no_delay, SQUID_BBR) / time(no_delay, LARDER_BBR),
+    );
+    let round_trip = Point {
+        delay: HALF_OF_50,
+        ..greatest
+    };
+    section.measured(
+        "round-trip-50",
+        time(round_trip, SQUID_CUBIC) / time(round_trip, LARDER),
+    );
+    let of_few = |point: Point| {
+        time(point, LARDER)
+            / time(
+                Point {
+                    clients: sweep.fewest(),
+                    ..point
+                },
+                LARDER,
+            )
+    };
     section.measured("clients-larder-no-delay", of_few(no_delay));
-    section.measured("clients-larder-no-loss", of_few(Point { loss: 0.0, ..greatest }));
+    section.measured(
+        "clients-larder-no-loss",
+        of_few(Point {
+            loss: 0.0,
+            ..greatest
+        }),
+    );
 }
 
 /// Returns the number of steps at which a course of times does not rise; NaN if one is missing.
@@ -314,13 +488,22 @@ fn falls(times: &[f64]) -> f64 {
 }
 
 fn report(section: &mut Section, sweep: &Sweep, measured: &Measured) {
-    let Sweep { rate, file_bytes, runs, runs_without_delay, .. } = sweep;
+    let Sweep {
+        rate,
+        file_bytes,
+        runs,
+        runs_without_delay,
+        ..
+    } = sweep;
     section.condition(
         "links",
-        format!("{rate}, queues of 1000 packets; the delay each way, between the edges and the top"),
+        format!(
+            "{rate}, queues of 1000 packets; the delay each way, between the edges and the top"
+        ),
     );
     let programs = "fresh programs (the pair's have fetched a small file), empty caches";
-    let file = format!("{file_bytes} bytes; {runs} runs, {runs_without_delay} without delay; {programs}");
+    let file =
+        format!("{file_bytes} bytes; {runs} runs, {runs_without_delay} without delay; {programs}");
     section.condition("file", file);
     measured.state_lateness(section);
 }
@@ -345,34 +528,86 @@ fn rows<'a>(points: &[Point], of: &dyn Fn(&Point, usize) -> Runs<'a>) -> Vec<Vec
                 continue;
             }
             let (mean, half) = runs.mean();
-            let Point { clients, delay, loss } = point;
-            let place = [clients.to_string(), delay.to_string(), loss.to_string(), column.name.to_owned()];
+            let Point {
+                clients,
+                delay,
+                loss,
+            } = point;
+            let place = [
+                clients.to_string(),
+                delay.to_string(),
+                loss.to_string(),
+                column.name.to_owned(),
+            ];
             let figures = [mean, half, runs.median()].map(|seconds| format!("{seconds:.2}"));
-            rows.push(place.into_iter().chain(figures).chain([runs.spread()]).collect());
+            rows.push(
+                place
+                    .into_iter()
+                    .chain(figures)
+                    .chain([runs.spread()])
+                    .collect(),
+            );
         }
     }
     rows
 }
 
-fn draw<'a>(section: &mut Section, points: &[Point], greatest: Point, of: &dyn Fn(&Point, usize) -> Runs<'a>) {
+fn draw<'a>(
+    section: &mut Section,
+    points: &[Point],
+    greatest: Point,
+    of: &dyn Fn(&Point, usize) -> Runs<'a>,
+) {
     let drawn = |keep: &dyn Fn(&Point) -> bool, x: &dyn Fn(&Point) -> f64| -> Vec<Series> {
         let mut kept: Vec<&Point> = points.iter().filter(|point| keep(point)).collect();
         kept.sort_by(|a, b| x(a).total_cmp(&x(b)));
-        let of_column =
-            |(at, column): (usize, &Column)| line(column.name, kept.iter().map(|point| (x(point), of(point, at))));
+        let of_column = |(at, column): (usize, &Column)| {
+            line(
+                column.name,
+                kept.iter().map(|point| (x(point), of(point, at))),
+            )
+        };
         let lines = COLUMNS.iter().enumerate().map(of_column);
         lines.filter(|line| !line.points.is_empty()).collect()
     };
-    section.figure("clients", drawn(&|p| (p.delay, p.loss) == (greatest.delay, greatest.loss), &|p| p.clients as f64));
-    section.figure("delay", drawn(&|p| (p.clients, p.loss) == (greatest.clients, greatest.loss), &|p| p.delay as f64));
-    section.figure("loss", drawn(&|p| (p.clients, p.delay) == (greatest.clients, greatest.delay), &|p| p.loss));
+    section.figure(
+        "clients",
+        drawn(
+            &|p| (p.delay, p.loss) == (greatest.delay, greatest.loss),
+            &|p| p.clients as f64,
+        ),
+    );
+    section.figure(
+        "delay",
+        drawn(
+            &|p| (p.clients, p.loss) == (greatest.clients, greatest.loss),
+            &|p| p.delay as f64,
+        ),
+    );
+    section.figure(
+        "loss",
+        drawn(
+            &|p| (p.clients, p.delay) == (greatest.clients, greatest.delay),
+            &|p| p.loss,
+        ),
+    );
     // The times of all clients of all runs at one point, the fastest first.
     let each = COLUMNS.iter().enumerate().map(|(at, column)| {
         let times = of(&greatest, at).each();
         let share = |place: usize| 100.0 * (place as f64 + 1.0) / times.len() as f64;
-        Series::line(column.name, times.iter().enumerate().map(|(place, time)| (share(place), *time)).collect())
+        Series::line(
+            column.name,
+            times
+                .iter()
+                .enumerate()
+                .map(|(place, time)| (share(place), *time))
+                .collect(),
+        )
     });
-    section.figure("each", each.filter(|line| !line.points.is_empty()).collect());
+    section.figure(
+        "each",
+        each.filter(|line| !line.points.is_empty()).collect(),
+    );
 }
 
 #[cfg(test)]
@@ -382,21 +617,37 @@ mod tests {
     #[test]
     fn an_explanation_is_not_measured_or_a_figure_has_more_columns() {
         let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1).unwrap();
-        for sweep in [crate::Scale::Full, crate::Scale::Quick].map(|scale| experiment.sweep(scale)) {
+        for sweep in [crate::Scale::Full, crate::Scale::Quick].map(|scale| experiment.sweep(scale))
+        {
             let plan = sweep.plan();
             assert!(sweep.explanations().iter().all(|pair| plan.contains(pair)));
             let columns = |point: Point| plan.iter().filter(|(at, _)| *at == point).count();
-            let everywhere = COLUMNS.iter().filter(|column| column.at == At::Everywhere).count();
+            let everywhere = COLUMNS
+                .iter()
+                .filter(|column| column.at == At::Everywhere)
+                .count();
             assert_eq!(columns(sweep.greatest()), everywhere + 1);
-            let no_delay = Point { delay: 0, ..sweep.greatest() };
+            let no_delay = Point {
+                delay: 0,
+                ..sweep.greatest()
+            };
             assert_eq!(columns(no_delay), everywhere + usize::from(sweep.explains));
-            assert_eq!(columns(Point { delay: HALF_OF_50, ..no_delay }), 2 * usize::from(sweep.explains));
+            assert_eq!(
+                columns(Point {
+                    delay: HALF_OF_50,
+                    ..no_delay
+                }),
+                2 * usize::from(sweep.explains)
+            );
         }
     }
 
     #[test]
     fn a_missing_time_does_not_fall() {
-        assert_eq!((falls(&[1.0, 2.0, 3.0]), falls(&[1.0, 1.0, 0.5])), (0.0, 2.0));
+        assert_eq!(
+            (falls(&[1.0, 2.0, 3.0]), falls(&[1.0, 1.0, 0.5])),
+            (0.0, 2.0)
+        );
         assert!(falls(&[1.0, f64::NAN, 3.0]).is_nan() && falls(&[]).is_nan());
     }
 }

@@ -55,7 +55,11 @@ pub(crate) const PAPER: Paper = Paper {
         if has_applications || request.applications.is_some() {
             applications::check(request, has_applications)?;
         }
-        cells::check_requirements(request.experiments().any(|name| !["tcp", applications::NAME].contains(&name)))
+        cells::check_requirements(
+            request
+                .experiments()
+                .any(|name| !["tcp", applications::NAME].contains(&name)),
+        )
     },
 };
 
@@ -79,13 +83,25 @@ fn mean_and_interval(runs: &[f64]) -> (f64, f64) {
 
 /// Returns a value as text for a table; a dash if it was not measured.
 fn shown(value: f64) -> String {
-    if value.is_finite() { format!("{value:.2}") } else { "\u{2013}".to_owned() }
+    if value.is_finite() {
+        format!("{value:.2}")
+    } else {
+        "\u{2013}".to_owned()
+    }
 }
 
 /// Returns a line with intervals from x, mean and half the interval's width.
 fn series(name: impl Into<String>, points: &[(f64, f64, f64)]) -> Series {
-    let line = Series::line(name, points.iter().map(|(x, mean, _)| (*x, *mean)).collect());
-    line.with_interval(points.iter().map(|(_, mean, half)| (mean - half, mean + half)).collect())
+    let line = Series::line(
+        name,
+        points.iter().map(|(x, mean, _)| (*x, *mean)).collect(),
+    );
+    line.with_interval(
+        points
+            .iter()
+            .map(|(_, mean, half)| (mean - half, mean + half))
+            .collect(),
+    )
 }
 
 #[cfg(test)]
@@ -97,17 +113,30 @@ mod tests {
     fn the_files_are_read_after_the_network_was_built() {
         let clean = Experiment::<clean::Sweep>::parse(clean::FILE.0, clean::FILE.1).unwrap();
         let large = Experiment::<clean::Sweep>::parse(clean::LARGE.0, clean::LARGE.1).unwrap();
-        let gigabit = Experiment::<clean::Sweep>::parse(clean::GIGABIT.0, clean::GIGABIT.1).unwrap();
+        let gigabit =
+            Experiment::<clean::Sweep>::parse(clean::GIGABIT.0, clean::GIGABIT.1).unwrap();
         let peak = Experiment::<peak::Sweep>::parse(peak::FILE.0, peak::FILE.1).unwrap();
-        let simulated = Experiment::<simulated::Sweep>::parse(simulated::FILE.0, simulated::FILE.1).unwrap();
+        let simulated =
+            Experiment::<simulated::Sweep>::parse(simulated::FILE.0, simulated::FILE.1).unwrap();
         let lossy = Experiment::<lossy::Sweep>::parse(lossy::FILE.0, lossy::FILE.1).unwrap();
         for scale in [Scale::Quick, Scale::Full] {
             let sweep = lossy.sweep(scale);
             assert!(clean.sweep(scale).runs > 0 && large.sweep(scale).runs > 0 && sweep.runs > 0);
-            assert!(gigabit.sweep(scale).runs > 0 && peak.sweep(scale).runs > 0 && simulated.sweep(scale).seeds > 0);
+            assert!(
+                gigabit.sweep(scale).runs > 0
+                    && peak.sweep(scale).runs > 0
+                    && simulated.sweep(scale).seeds > 0
+            );
             assert!(sweep.network(sweep.greatest()).unwrap().rate.is_some());
         }
-        let of = [&clean.claims, &large.claims, &gigabit.claims, &lossy.claims, &peak.claims, &simulated.claims];
+        let of = [
+            &clean.claims,
+            &large.claims,
+            &gigabit.claims,
+            &lossy.claims,
+            &peak.claims,
+            &simulated.claims,
+        ];
         assert_eq!(of.map(|claims| claims.len()), [8, 4, 4, 25, 4, 7]);
     }
 }

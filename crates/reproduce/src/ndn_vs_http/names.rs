@@ -16,7 +16,9 @@ use crate::{Error, Watch, thread_time};
 use larder_forwarder::limits::CONTENT_STORE_ENTRY_BYTES;
 use larder_forwarder::{Config, FaceConfig, FaceId, Forwarder, Outbox};
 use larder_packet::tlv::Tlv;
-use larder_packet::{Data, DataBuilder, DigestSigner, Interest, InterestBuilder, Name, NameRef, types};
+use larder_packet::{
+    Data, DataBuilder, DigestSigner, Interest, InterestBuilder, Name, NameRef, types,
+};
 use larder_policy::{AnyIds, Engine, Slot, SlotIndex};
 use larder_units::{ByteSize, Streams, Time};
 use std::hash::{BuildHasher, RandomState};
@@ -56,14 +58,23 @@ enum LookUp {
     OrderedDecoding,
 }
 
-const LOOK_UPS: [LookUp; 4] = [LookUp::Hashed, LookUp::HashedDecoding, LookUp::Ordered, LookUp::OrderedDecoding];
+const LOOK_UPS: [LookUp; 4] = [
+    LookUp::Hashed,
+    LookUp::HashedDecoding,
+    LookUp::Ordered,
+    LookUp::OrderedDecoding,
+];
 
 /// Indices into [`Names::methods`]. The method that decodes follows each of them.
 pub(super) const HASHED: usize = 0;
 pub(super) const ORDERED: usize = 2;
 
-const NAMES: [&str; 4] =
-    ["hashed, kept (the forwarder)", "hashed, decoded", "ordered, kept", "ordered, decoded (CCNx)"];
+const NAMES: [&str; 4] = [
+    "hashed, kept (the forwarder)",
+    "hashed, decoded",
+    "ordered, kept",
+    "ordered, decoded (CCNx)",
+];
 
 /// The result of one way to answer an Interest.
 pub(super) struct LookUpMethod {
@@ -90,7 +101,12 @@ impl Names {
 }
 
 /// Stores a file of `segments` segments, and measures every method in turn.
-pub(super) fn measure(segments: u64, rounds: usize, seed: u64, watch: &dyn Watch) -> Result<Names, Error> {
+pub(super) fn measure(
+    segments: u64,
+    rounds: usize,
+    seed: u64,
+    watch: &dyn Watch,
+) -> Result<Names, Error> {
     watch.begin("names", rounds as u64);
     let mut store = Store::new(segments, seed)?;
     let mut times: [Vec<f64>; 4] = Default::default();
@@ -110,10 +126,23 @@ pub(super) fn measure(segments: u64, rounds: usize, seed: u64, watch: &dyn Watch
     }
     let methods = times.into_iter().zip(NAMES).map(|(mut times, name)| {
         times.sort_by(f64::total_cmp);
-        let at = |share: usize| times.get(times.len() * share / 4).copied().unwrap_or(f64::NAN);
-        LookUpMethod { name, nanoseconds: at(2), interval: (at(3) - at(1)) / 2.0 }
+        let at = |share: usize| {
+            times
+                .get(times.len() * share / 4)
+                .copied()
+                .unwrap_or(f64::NAN)
+        };
+        LookUpMethod {
+            name,
+            nanoseconds: at(2),
+            interval: (at(3) - at(1)) / 2.0,
+        }
     });
-    Ok(Names { segments: store.kept.packets.len() as u64, bytes: store.bytes, methods: methods.collect() })
+    Ok(Names {
+        segments: store.kept.packets.len() as u64,
+        bytes: store.bytes,
+        methods: methods.collect(),
+    })
 }
 
 /// Stored packets, by the hash of their names and in order.
@@ -140,7 +169,11 @@ impl Packet {
     /// The name, out of the packet: nothing that is kept beside it is used.
     fn decoded(&self) -> &[u8] {
         let name = || {
-            let element = Tlv::only(&self.wire, types::DATA).ok()?.children().require(types::NAME, "Name").ok()?;
+            let element = Tlv::only(&self.wire, types::DATA)
+                .ok()?
+                .children()
+                .require(types::NAME, "Name")
+                .ok()?;
             NameRef::from_value(element.value).ok()?;
             Some(element.value)
         };
@@ -153,7 +186,10 @@ impl Kept {
         let mut kept = Kept::default();
         for (slot, wire) in wires.into_iter().enumerate() {
             let name = Data::decode(&wire).map_err(Error::from_cause)?.name_range();
-            kept.index.insert(kept.hasher.hash_one(&wire[name.clone()]), Slot::new(slot as u32));
+            kept.index.insert(
+                kept.hasher.hash_one(&wire[name.clone()]),
+                Slot::new(slot as u32),
+            );
             kept.packets.push(Packet { wire, name });
         }
         kept.order = (0..kept.packets.len()).collect();
@@ -166,10 +202,14 @@ impl Kept {
     /// Returns the packet of this name, whose hash is known as in the forwarder.
     fn find(&self, look_up: LookUp, hash: u64, name: &[u8]) -> Option<usize> {
         let by_hash = |of: fn(&Packet) -> &[u8]| {
-            self.index.find(hash, |slot| of(&self.packets[slot.index()]) == name).map(Slot::index)
+            self.index
+                .find(hash, |slot| of(&self.packets[slot.index()]) == name)
+                .map(Slot::index)
         };
         let in_order = |of: fn(&Packet) -> &[u8]| {
-            let compared = self.order.binary_search_by(|at| of(&self.packets[*at]).cmp(name));
+            let compared = self
+                .order
+                .binary_search_by(|at| of(&self.packets[*at]).cmp(name));
             compared.ok().map(|at| self.order[at])
         };
         match look_up {
@@ -201,11 +241,16 @@ impl Store {
         let key = [stream.bits(), stream.bits()];
         let packet = |segment| {
             let name = name(segment);
-            DataBuilder::new(name.as_name()).content(&SEGMENT).build(&DigestSigner).map_err(|error| refused(&error))
+            DataBuilder::new(name.as_name())
+                .content(&SEGMENT)
+                .build(&DigestSigner)
+                .map_err(|error| refused(&error))
         };
         let bytes = packet(segments)?.len();
         let capacity = ByteSize::from_bytes(segments * (bytes as u64 + CONTENT_STORE_ENTRY_BYTES));
-        let spec = "lru".parse().map_err(|error: larder_policy::SpecError| refused(&error))?;
+        let spec = "lru"
+            .parse()
+            .map_err(|error: larder_policy::SpecError| refused(&error))?;
         let engine = Engine::new(&spec, capacity, &streams).map_err(|error| refused(&error))?;
         let mut forwarder = Forwarder::new(Config::new(key, streams), engine);
         let consumer = forwarder.add_face(FaceConfig::local("consumer"));
@@ -213,12 +258,30 @@ impl Store {
         forwarder.add_next_hop(Name::root().as_name(), producer);
         let (outbox, now) = (Outbox::new(), Time::ZERO);
         let kept = Kept::of((0..segments).map(packet).collect::<Result<_, _>>()?)?;
-        let mut store = Store { forwarder, consumer, outbox, now, kept, bytes, asked: 0 };
+        let mut store = Store {
+            forwarder,
+            consumer,
+            outbox,
+            now,
+            kept,
+            bytes,
+            asked: 0,
+        };
         for segment in 0..segments {
-            let (mut interest, mut data) = (store.interest(segment), store.kept.packets[segment as usize].wire.clone());
-            let Store { forwarder, outbox, now, .. } = &mut store;
+            let (mut interest, mut data) = (
+                store.interest(segment),
+                store.kept.packets[segment as usize].wire.clone(),
+            );
+            let Store {
+                forwarder,
+                outbox,
+                now,
+                ..
+            } = &mut store;
             for (face, frame) in [(consumer, &mut interest), (producer, &mut data)] {
-                forwarder.on_packet(*now, face, frame, outbox).map_err(|error| refused(&error))?;
+                forwarder
+                    .on_packet(*now, face, frame, outbox)
+                    .map_err(|error| refused(&error))?;
                 outbox.drain().for_each(drop);
             }
         }
@@ -228,7 +291,13 @@ impl Store {
     /// Returns the CPU time of [`HITS`] hits, in nanoseconds.
     fn hits(&mut self) -> Result<f64, Error> {
         let mut frames = self.ask();
-        let Store { forwarder, consumer, outbox, now, .. } = self;
+        let Store {
+            forwarder,
+            consumer,
+            outbox,
+            now,
+            ..
+        } = self;
         let begun = thread_time();
         let mut answered = 0;
         for frame in &mut frames {
@@ -238,16 +307,22 @@ impl Store {
         let took = thread_time() - begun;
         match answered {
             HITS => Ok(nanoseconds(took)),
-            _ => Err(Error(format!("{answered} of {HITS} Interests for stored Data were answered"))),
+            _ => Err(Error(format!(
+                "{answered} of {HITS} Interests for stored Data were answered"
+            ))),
         }
     }
 
     /// Returns the CPU time of the search for as many names, in nanoseconds.
     fn searches(&mut self, look_up: LookUp) -> f64 {
         let frames = self.ask();
-        let interests = frames.iter().filter_map(|frame| Interest::decode(frame).ok());
+        let interests = frames
+            .iter()
+            .filter_map(|frame| Interest::decode(frame).ok());
         let hashed = |interest: Interest<'_>| self.kept.hasher.hash_one(interest.name.as_bytes());
-        let names: Vec<_> = interests.map(|interest| (hashed(interest), interest.name)).collect();
+        let names: Vec<_> = interests
+            .map(|interest| (hashed(interest), interest.name))
+            .collect();
         let begun = thread_time();
         for (hash, name) in &names {
             black_box(self.kept.find(look_up, *hash, name.as_bytes()));
@@ -258,7 +333,9 @@ impl Store {
     fn interest(&mut self, segment: u64) -> Vec<u8> {
         self.asked += 1;
         self.now = Time::from_nanos(self.asked * 1000);
-        InterestBuilder::new(name(segment)).nonce(self.asked as u32).build()
+        InterestBuilder::new(name(segment))
+            .nonce(self.asked as u32)
+            .build()
     }
 
     /// Returns the next Interests. The clients take turns, each at its own position in the file.
@@ -281,7 +358,10 @@ fn nanoseconds(time: Duration) -> f64 {
 /// Returns a name, as `larder put` names the paper's file.
 fn name(segment: u64) -> Name {
     let mut name = Name::root();
-    name.push_generic(b"repo").push_generic(b"100m.txt").push_version(1_700_000_000_000_000).push_segment(segment);
+    name.push_generic(b"repo")
+        .push_generic(b"100m.txt")
+        .push_version(1_700_000_000_000_000)
+        .push_segment(segment);
     name
 }
 
@@ -304,11 +384,22 @@ mod tests {
         // Of different depths and lengths, so that the order is not that of insertion.
         let uri = |n: usize| format!("/a/b{}/{n}{}", "b".repeat(n % 7), "/c".repeat(n % 4));
         let names: Vec<Name> = (0..50).rev().map(|n| uri(n).parse().unwrap()).collect();
-        let data = |name: &Name| DataBuilder::new(name.as_name()).content(b"x").build(&DigestSigner).unwrap();
+        let data = |name: &Name| {
+            DataBuilder::new(name.as_name())
+                .content(b"x")
+                .build(&DigestSigner)
+                .unwrap()
+        };
         let kept = Kept::of(names.iter().map(data).collect()).unwrap();
         let none: Name = "/a/none".parse().unwrap();
         for look_up in LOOK_UPS {
-            let found = |name: &Name| kept.find(look_up, kept.hasher.hash_one(name.as_bytes()), name.as_bytes());
+            let found = |name: &Name| {
+                kept.find(
+                    look_up,
+                    kept.hasher.hash_one(name.as_bytes()),
+                    name.as_bytes(),
+                )
+            };
             for (at, name) in names.iter().enumerate() {
                 assert_eq!(found(name), Some(at), "{look_up:?} {name}");
             }

@@ -16,7 +16,9 @@ use super::{mean_and_interval, median, series, shown, state_forwarder};
 use crate::{Error, Experiment, Request, Section, Watch, on_all_cores};
 use larder_figure::Series;
 use larder_netsim::apps::{Fetch, Serve};
-use larder_netsim::tcp::{CacheConfig, ClientConfig, Congestion, HostId, HttpCounters, OriginConfig, TcpConfig};
+use larder_netsim::tcp::{
+    CacheConfig, ClientConfig, Congestion, HostId, HttpCounters, OriginConfig, TcpConfig,
+};
 use larder_netsim::{AppId, Capacity, ConfigError, LinkConfig, NodeConfig, NodeId, Simulation};
 use larder_packet::Name;
 use larder_transfer::{CongestionSpec, FetchOptions, Progress, limits::DEFAULT_SEGMENT_BYTES};
@@ -58,19 +60,38 @@ struct Column {
 /// Returns the download time of each client in virtual time, s.
 type Simulate = fn(&Cell) -> Result<Vec<f64>, Error>;
 
-const SQUID: System = System::Squid { levels: 1, setup: SquidSetup::ReadsAhead };
+const SQUID: System = System::Squid {
+    levels: 1,
+    setup: SquidSetup::ReadsAhead,
+};
 const COLUMNS: [Column; 4] = [
-    Column { name: "Squid, CUBIC", system: SQUID, congestion: "cubic", simulate: Some(http) },
-    Column { name: "Squid, BBR", system: SQUID, congestion: "bbr", simulate: Some(http) },
+    Column {
+        name: "Squid, CUBIC",
+        system: SQUID,
+        congestion: "cubic",
+        simulate: Some(http),
+    },
+    Column {
+        name: "Squid, BBR",
+        system: SQUID,
+        congestion: "bbr",
+        simulate: Some(http),
+    },
     Column {
         name: "Larder over UDP",
-        system: System::Larder { levels: 2, faces: Faces::Udp },
+        system: System::Larder {
+            levels: 2,
+            faces: Faces::Udp,
+        },
         congestion: "cubic",
         simulate: Some(ndn),
     },
     Column {
         name: "Larder over TCP",
-        system: System::Larder { levels: 2, faces: Faces::Tcp },
+        system: System::Larder {
+            levels: 2,
+            faces: Faces::Tcp,
+        },
         congestion: "cubic",
         simulate: None,
     },
@@ -87,20 +108,49 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let sweep = lossy.sweep(request.scale);
     let greatest = sweep.greatest();
     // Cells that `lossy` has measured, in this run or the previous one, are not measured again.
-    let [lossless, near] = [Point { loss: 0.0, ..greatest }, Point { delay: 0, ..greatest }];
+    let [lossless, near] = [
+        Point {
+            loss: 0.0,
+            ..greatest
+        },
+        Point {
+            delay: 0,
+            ..greatest
+        },
+    ];
     let points = [lossless, near, greatest];
     let (mut cells, mut tasks) = (Vec::new(), Vec::new());
     for point in points {
-        for (at, Column { system, congestion, simulate, .. }) in COLUMNS.iter().enumerate() {
+        for (
+            at,
+            Column {
+                system,
+                congestion,
+                simulate,
+                ..
+            },
+        ) in COLUMNS.iter().enumerate()
+        {
             let measured = sweep.cells(point, *system, congestion, request.seed)?;
             cells.extend(measured);
             let Some(simulate) = simulate else { continue };
-            let (network, clients, bytes) = (sweep.network(point)?, point.clients, sweep.file_bytes);
-            let cell = |run| Cell { system: *system, network, clients, bytes, congestion, seed: request.seed + run };
+            let (network, clients, bytes) =
+                (sweep.network(point)?, point.clients, sweep.file_bytes);
+            let cell = |run| Cell {
+                system: *system,
+                network,
+                clients,
+                bytes,
+                congestion,
+                seed: request.seed + run,
+            };
             tasks.extend((0..seeds).map(|run| (point, at, simulate, cell(run))));
         }
     }
-    watch.begin("simulated beside measured", (cells.len() + tasks.len()) as u64);
+    watch.begin(
+        "simulated beside measured",
+        (cells.len() + tasks.len()) as u64,
+    );
     let runs = on_all_cores(tasks, |(point, at, simulate, cell)| {
         if watch.is_stopped() {
             return Err(Error::interrupted());
@@ -111,16 +161,30 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     });
     let runs: Vec<(Point, usize, f64)> = runs.into_iter().collect::<Result<_, Error>>()?;
     let measured = lossy::measure(cells, request, watch)?;
-    let beside = Beside { measured: &measured, simulated: &runs };
+    let beside = Beside {
+        measured: &measured,
+        simulated: &runs,
+    };
 
     let mut section = Section::new(&experiment, request.scale);
     state_forwarder(&mut section, request);
     section.condition("links and file", "those of the experiment `lossy`");
-    section.condition("runs", format!("{seeds} in the simulator; on the testbed as many as `lossy` has"));
+    section.condition(
+        "runs",
+        format!("{seeds} in the simulator; on the testbed as many as `lossy` has"),
+    );
     measured.state_lateness(&mut section);
-    let places = points.iter().flat_map(|point| (0..COLUMNS.len()).map(|at| (*point, at)));
-    section.table("Download times", HEADER, places.map(|(point, at)| beside.row(point, at)).collect());
-    let names = points.iter().map(|point| format!("{} %, {} ms", point.loss, point.delay));
+    let places = points
+        .iter()
+        .flat_map(|point| (0..COLUMNS.len()).map(|at| (*point, at)));
+    section.table(
+        "Download times",
+        HEADER,
+        places.map(|(point, at)| beside.row(point, at)).collect(),
+    );
+    let names = points
+        .iter()
+        .map(|point| format!("{} %, {} ms", point.loss, point.delay));
     section.named_figure("beside", names, beside.lines(&points));
     for (point, at, claim) in [
         (lossless, UDP, "lossless"),
@@ -158,15 +222,25 @@ struct Beside<'a> {
 
 impl Beside<'_> {
     fn measured(&self, point: Point, at: usize) -> Runs<'_> {
-        let Column { system, congestion, .. } = COLUMNS[at];
+        let Column {
+            system, congestion, ..
+        } = COLUMNS[at];
         self.measured.runs(|cell| {
-            let there = Point { clients: cell.clients, delay: cell.network.delay, loss: cell.network.loss };
+            let there = Point {
+                clients: cell.clients,
+                delay: cell.network.delay,
+                loss: cell.network.loss,
+            };
             there == point && cell.system == system && cell.congestion == congestion
         })
     }
 
     fn simulated(&self, point: Point, at: usize) -> Vec<f64> {
-        self.simulated.iter().filter(|run| (run.0, run.1) == (point, at)).map(|run| run.2).collect()
+        self.simulated
+            .iter()
+            .filter(|run| (run.0, run.1) == (point, at))
+            .map(|run| run.2)
+            .collect()
     }
 
     fn ratio(&self, point: Point, at: usize) -> f64 {
@@ -174,11 +248,28 @@ impl Beside<'_> {
     }
 
     fn row(&self, point: Point, at: usize) -> Vec<String> {
-        let Point { clients, delay, loss } = point;
-        let place = [clients.to_string(), delay.to_string(), loss.to_string(), COLUMNS[at].name.to_owned()];
-        let ((simulated, half), (measured, half_measured)) =
-            (mean_and_interval(&self.simulated(point, at)), self.measured(point, at).mean());
-        let figures = [simulated, half, measured, half_measured, self.ratio(point, at)];
+        let Point {
+            clients,
+            delay,
+            loss,
+        } = point;
+        let place = [
+            clients.to_string(),
+            delay.to_string(),
+            loss.to_string(),
+            COLUMNS[at].name.to_owned(),
+        ];
+        let ((simulated, half), (measured, half_measured)) = (
+            mean_and_interval(&self.simulated(point, at)),
+            self.measured(point, at).mean(),
+        );
+        let figures = [
+            simulated,
+            half,
+            measured,
+            half_measured,
+            self.ratio(point, at),
+        ];
         place.into_iter().chain(figures.map(shown)).collect()
     }
 
@@ -192,7 +283,9 @@ impl Beside<'_> {
         };
         let mut lines = Vec::new();
         for (at, column) in COLUMNS.iter().enumerate() {
-            lines.push(line(format!("{}, measured", column.name), &|point| self.measured(point, at).mean()));
+            lines.push(line(format!("{}, measured", column.name), &|point| {
+                self.measured(point, at).mean()
+            }));
             if column.simulate.is_some() {
                 let simulated = |point| mean_and_interval(&self.simulated(point, at));
                 lines.push(line(format!("{}, simulated", column.name), &simulated));
@@ -212,7 +305,9 @@ fn ndn(cell: &Cell) -> Result<Vec<f64>, Error> {
         match fetch.map(|fetch| (fetch.span(), fetch.progress())) {
             Some(((begun, Some(ended)), Progress::Done)) => Ok(ended.since(begun).as_secs_f64()),
             Some((_, Progress::Failed(error))) => Err(refused(&error)),
-            _ => Err(refused(&format_args!("a client's download takes longer than {END}"))),
+            _ => Err(refused(&format_args!(
+                "a client's download takes longer than {END}"
+            ))),
         }
     };
     clients.iter().map(time).collect()
@@ -225,9 +320,15 @@ fn http(cell: &Cell) -> Result<Vec<f64>, Error> {
     let (mut network, clients) = http_network(cell).map_err(|error| refused(&error))?;
     network.run_until(END).map_err(|error| refused(&error))?;
     let time = |client: &HostId| match network.http(*client) {
-        HttpCounters { responses: 1, seconds, .. } => Ok(seconds),
+        HttpCounters {
+            responses: 1,
+            seconds,
+            ..
+        } => Ok(seconds),
         HttpCounters { failures: 1.., .. } => Err(refused(&"a client's connection failed")),
-        _ => Err(refused(&format_args!("a client's download takes longer than {END}"))),
+        _ => Err(refused(&format_args!(
+            "a client's download takes longer than {END}"
+        ))),
     };
     clients.iter().map(time).collect()
 }
@@ -245,7 +346,11 @@ struct Tree {
 }
 
 impl Tree {
-    fn new(cell: &Cell, node: &NodeConfig, frames: impl Fn(LinkConfig) -> LinkConfig) -> Result<Tree, ConfigError> {
+    fn new(
+        cell: &Cell,
+        node: &NodeConfig,
+        frames: impl Fn(LinkConfig) -> LinkConfig,
+    ) -> Result<Tree, ConfigError> {
         let mut network = Simulation::new(cell.seed);
         let server = network.add_node("server", node.clone())?;
         let top = network.add_node("top", node.clone())?;
@@ -260,32 +365,68 @@ impl Tree {
         let access = frames(cell.network.access());
         // The client offers retransmission on its link, and the edge accepts. Between nodes, the
         // route would have to ask for it.
-        let access = LinkConfig { reliable: access.mtu.is_some(), ..access };
+        let access = LinkConfig {
+            reliable: access.mtu.is_some(),
+            ..access
+        };
         for client in 0..cell.clients {
             // `larder get` has no node, so its node here stores nothing.
-            let host = NodeConfig { capacity: Capacity::Bytes(ByteSize::from_bytes(0)), ..node.clone() };
+            let host = NodeConfig {
+                capacity: Capacity::Bytes(ByteSize::from_bytes(0)),
+                ..node.clone()
+            };
             let host = network.add_node(&format!("client{client}"), host)?;
             network.connect(edges[client % CLUSTERS], host, &access)?;
             clients.push(host);
         }
-        Ok(Tree { network, server, top, clients })
+        Ok(Tree {
+            network,
+            server,
+            top,
+            clients,
+        })
     }
 }
 
 /// Builds the NDN network with its clients' downloads.
 fn ndn_network(cell: &Cell) -> Result<(Simulation, Vec<AppId>), ConfigError> {
-    let node = NodeConfig { capacity: Capacity::Bytes(CACHE), ..NodeConfig::default() };
-    let frames = |link| LinkConfig { mtu: Some(FRAME_BYTES), overhead_bytes: HEADER_BYTES, ..link };
-    let Tree { mut network, server, clients: hosts, .. } = Tree::new(cell, &node, frames)?;
+    let node = NodeConfig {
+        capacity: Capacity::Bytes(CACHE),
+        ..NodeConfig::default()
+    };
+    let frames = |link| LinkConfig {
+        mtu: Some(FRAME_BYTES),
+        overhead_bytes: HEADER_BYTES,
+        ..link
+    };
+    let Tree {
+        mut network,
+        server,
+        clients: hosts,
+        ..
+    } = Tree::new(cell, &node, frames)?;
     let mut file = Name::root();
     file.push_generic(b"repo").push_generic(b"file");
-    let publisher = Serve::new(file.clone(), ByteSize::from_bytes(cell.bytes as u64), DEFAULT_SEGMENT_BYTES)?;
+    let publisher = Serve::new(
+        file.clone(),
+        ByteSize::from_bytes(cell.bytes as u64),
+        DEFAULT_SEGMENT_BYTES,
+    )?;
     let publisher = network.add_app(server, Box::new(publisher));
     let mut clients = Vec::new();
     for (client, host) in hosts.into_iter().enumerate() {
         let stream = network.streams().stream(&format!("app client{client}"));
-        let options = FetchOptions { retries: RETRIES, ..FetchOptions::default() };
-        let fetch = Fetch::with_options(file.clone(), options, Time::ZERO, CongestionSpec::default().build(), stream);
+        let options = FetchOptions {
+            retries: RETRIES,
+            ..FetchOptions::default()
+        };
+        let fetch = Fetch::with_options(
+            file.clone(),
+            options,
+            Time::ZERO,
+            CongestionSpec::default().build(),
+            stream,
+        );
         clients.push(network.add_app(host, Box::new(fetch)));
     }
     network.serve(&file, publisher)?;
@@ -295,9 +436,21 @@ fn ndn_network(cell: &Cell) -> Result<(Simulation, Vec<AppId>), ConfigError> {
 /// Builds the HTTP network with its clients' downloads.
 fn http_network(cell: &Cell) -> Result<(Simulation, Vec<HostId>), ConfigError> {
     let node = NodeConfig::default();
-    let Tree { mut network, server, top, clients: hosts } = Tree::new(cell, &node, |link| link)?;
-    let congestion = if cell.congestion == "bbr" { Congestion::Bbr } else { Congestion::Cubic };
-    let tcp = TcpConfig { congestion, ..TcpConfig::default() };
+    let Tree {
+        mut network,
+        server,
+        top,
+        clients: hosts,
+    } = Tree::new(cell, &node, |link| link)?;
+    let congestion = if cell.congestion == "bbr" {
+        Congestion::Bbr
+    } else {
+        Congestion::Cubic
+    };
+    let tcp = TcpConfig {
+        congestion,
+        ..TcpConfig::default()
+    };
     let origin = OriginConfig::new(ByteSize::from_bytes(cell.bytes as u64));
     let upstream = network.add_http_origin(server, origin, tcp)?;
     let cache = CacheConfig::new(upstream, node.policy, CACHE);
@@ -316,20 +469,50 @@ mod tests {
     #[test]
     fn the_simulated_link_is_not_the_measured_one() {
         let rate = Some("100Mbps".parse().unwrap());
-        let network = Network { shape: Shape::Links, rate, delay: 100, loss: 0.0 };
-        let cell =
-            Cell { system: COLUMNS[UDP].system, network, clients: 6, bytes: 80_000, congestion: "cubic", seed: 1 };
+        let network = Network {
+            shape: Shape::Links,
+            rate,
+            delay: 100,
+            loss: 0.0,
+        };
+        let cell = Cell {
+            system: COLUMNS[UDP].system,
+            network,
+            clients: 6,
+            bytes: 80_000,
+            congestion: "cubic",
+            seed: 1,
+        };
         let times = ndn(&cell).unwrap();
         // The metadata, then ten segments in the first window: two round trips of 200 ms and the
         // transmission.
-        assert!(times.len() == 6 && times.iter().all(|time| (0.4..0.42).contains(time)), "{times:?}");
-        let lossy = Cell { network: Network { loss: 10.0, ..network }, ..cell };
+        assert!(
+            times.len() == 6 && times.iter().all(|time| (0.4..0.42).contains(time)),
+            "{times:?}"
+        );
+        let lossy = Cell {
+            network: Network {
+                loss: 10.0,
+                ..network
+            },
+            ..cell
+        };
         let lossy = ndn(&lossy).unwrap();
         let mean = lossy.iter().sum::<f64>() / 6.0;
-        assert!((0.42..2.0).contains(&mean), "what the clients' links lose comes again from the edge: {lossy:?}");
+        assert!(
+            (0.42..2.0).contains(&mean),
+            "what the clients' links lose comes again from the edge: {lossy:?}"
+        );
         // The connection's round trip, then 80 kB from the top in windows of 10 segments, 20, and
         // the rest.
-        let times = http(&Cell { system: SQUID, ..cell }).unwrap();
-        assert!(times.len() == 6 && times.iter().all(|time| (0.8..0.85).contains(time)), "{times:?}");
+        let times = http(&Cell {
+            system: SQUID,
+            ..cell
+        })
+        .unwrap();
+        assert!(
+            times.len() == 6 && times.iter().all(|time| (0.8..0.85).contains(time)),
+            "{times:?}"
+        );
     }
 }

@@ -63,7 +63,11 @@ struct Cell {
 
 impl Cell {
     fn link(&self) -> LinkConfig {
-        let loss = if self.loss > 0.0 { Loss::Uniform(self.loss / 100.0) } else { Loss::None };
+        let loss = if self.loss > 0.0 {
+            Loss::Uniform(self.loss / 100.0)
+        } else {
+            Loss::None
+        };
         let rate = RATE.parse().expect("a rate");
         link(Some(rate), self.round_trip() / 2, loss, None)
     }
@@ -102,8 +106,9 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         if watch.is_stopped() {
             return Err(Error::interrupted());
         }
-        let times: Result<Vec<f64>, Error> =
-            (0..sweep.model_runs).map(|run| simulate(&cell, request.seed + run)).collect();
+        let times: Result<Vec<f64>, Error> = (0..sweep.model_runs)
+            .map(|run| simulate(&cell, request.seed + run))
+            .collect();
         watch.advance(1);
         times
     });
@@ -111,26 +116,51 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let mut measured = vec![Vec::new(); cells.len()];
     let mut latest = 0;
     let batches = batches(&cells, &simulated, sweep);
-    watch.begin("TCP, the kernel's", batches.iter().map(Vec::len).sum::<usize>() as u64);
+    watch.begin(
+        "TCP, the kernel's",
+        batches.iter().map(Vec::len).sum::<usize>() as u64,
+    );
     for (number, batch) in batches.into_iter().enumerate() {
         // With a common seed, the first packets of all cells would be lost together or not at all.
         let seed = request.seed + number as u64;
         let downloads: Vec<Cell> = batch.iter().map(|job| cells[job.cell]).collect();
         let key = format!("ndn-vs-http, tcp: {downloads:?}, seed {seed}");
-        let (times, late) = request.rows.get_or(&key, || measure(&cells, &batch, seed, watch))?;
+        let (times, late) = request
+            .rows
+            .get_or(&key, || measure(&cells, &batch, seed, watch))?;
         latest = latest.max(late);
-        batch.iter().zip(times).for_each(|(job, time)| measured[job.cell].push(time));
+        batch
+            .iter()
+            .zip(times)
+            .for_each(|(job, time)| measured[job.cell].push(time));
         watch.advance(batch.len() as u64);
     }
     let mut section = Section::new(&experiment, request.scale);
     section.condition(
         "links",
-        format!("{RATE}, half of the round trip each way, queues of 1000 packets, losses both ways"),
+        format!(
+            "{RATE}, half of the round trip each way, queues of 1000 packets, losses both ways"
+        ),
     );
-    let Sweep { runs, short_runs, model_runs, .. } = sweep;
-    let short = format!("{short_runs} of cells with losses that take the simulator less than {SHORT} s");
-    section.condition("runs", format!("{runs} of the kernel, {short}; {model_runs} of the simulator"));
-    section.condition("latest link", format!("{:.0} µs late at the 99th percentile of a run", latest as f64 / 1e3));
+    let Sweep {
+        runs,
+        short_runs,
+        model_runs,
+        ..
+    } = sweep;
+    let short =
+        format!("{short_runs} of cells with losses that take the simulator less than {SHORT} s");
+    section.condition(
+        "runs",
+        format!("{runs} of the kernel, {short}; {model_runs} of the simulator"),
+    );
+    section.condition(
+        "latest link",
+        format!(
+            "{:.0} µs late at the 99th percentile of a run",
+            latest as f64 / 1e3
+        ),
+    );
     judge(section, &cells, &simulated, &measured)
 }
 
@@ -139,7 +169,12 @@ fn cells(sweep: &Sweep) -> Vec<Cell> {
     for congestion in [Congestion::Cubic, Congestion::Bbr] {
         for &bytes in &sweep.sizes {
             for &round_trip_ms in &sweep.round_trips_ms {
-                cells.extend(sweep.losses.iter().map(|&loss| Cell { congestion, bytes, round_trip_ms, loss }));
+                cells.extend(sweep.losses.iter().map(|&loss| Cell {
+                    congestion,
+                    bytes,
+                    round_trip_ms,
+                    loss,
+                }));
             }
         }
     }
@@ -151,14 +186,25 @@ fn cells(sweep: &Sweep) -> Vec<Cell> {
 /// downloads are together.
 fn batches(cells: &[Cell], simulated: &[Vec<f64>], sweep: &Sweep) -> Vec<Vec<Job>> {
     let is_short = |cell: usize| cells[cell].loss > 0.0 && median(simulated[cell].clone()) < SHORT;
-    let runs = |cell| if is_short(cell) { sweep.short_runs } else { sweep.runs };
-    let rate = |job: &Job| cells[job.cell].bytes as f64 * 8e-6 / median(simulated[job.cell].clone());
-    let mut jobs: Vec<Job> = (0..cells.len()).flat_map(|cell| std::iter::repeat_n(Job { cell }, runs(cell))).collect();
+    let runs = |cell| {
+        if is_short(cell) {
+            sweep.short_runs
+        } else {
+            sweep.runs
+        }
+    };
+    let rate =
+        |job: &Job| cells[job.cell].bytes as f64 * 8e-6 / median(simulated[job.cell].clone());
+    let mut jobs: Vec<Job> = (0..cells.len())
+        .flat_map(|cell| std::iter::repeat_n(Job { cell }, runs(cell)))
+        .collect();
     jobs.sort_by(|a, b| rate(a).total_cmp(&rate(b)));
     let mut batches: Vec<(Congestion, f64, Vec<Job>)> = Vec::new();
     for job in jobs {
         let (congestion, more) = (cells[job.cell].congestion, rate(&job));
-        let fits = |(of, used, _): &&mut (Congestion, f64, Vec<Job>)| *of == congestion && used + more <= SHARED_MBPS;
+        let fits = |(of, used, _): &&mut (Congestion, f64, Vec<Job>)| {
+            *of == congestion && used + more <= SHARED_MBPS
+        };
         match batches.iter_mut().find(fits) {
             Some((_, used, batch)) => {
                 *used += more;
@@ -173,29 +219,56 @@ fn batches(cells: &[Cell], simulated: &[Vec<f64>], sweep: &Sweep) -> Vec<Vec<Job
 // ---- The simulator's ----
 
 fn simulate(cell: &Cell, seed: u64) -> Result<f64, Error> {
-    let refused = |error: larder_netsim::ConfigError| Error(format!("the network of a download: {error}"));
+    let refused =
+        |error: larder_netsim::ConfigError| Error(format!("the network of a download: {error}"));
     let mut network = Simulation::new(seed);
-    let client = network.add_node("client", NodeConfig::default()).map_err(refused)?;
-    let server = network.add_node("server", NodeConfig::default()).map_err(refused)?;
-    network.connect(client, server, &cell.link()).map_err(refused)?;
-    let tcp = TcpConfig { congestion: cell.congestion, ..TcpConfig::default() };
+    let client = network
+        .add_node("client", NodeConfig::default())
+        .map_err(refused)?;
+    let server = network
+        .add_node("server", NodeConfig::default())
+        .map_err(refused)?;
+    network
+        .connect(client, server, &cell.link())
+        .map_err(refused)?;
+    let tcp = TcpConfig {
+        congestion: cell.congestion,
+        ..TcpConfig::default()
+    };
     let body = ByteSize::from_bytes(cell.bytes);
-    let origin = network.add_http_origin(server, OriginConfig::new(body), tcp).map_err(refused)?;
-    let client = network.add_http_client(client, ClientConfig::one_file(origin), tcp).map_err(refused)?;
-    network.run_until(Time::ZERO + 2 * LONGEST).map_err(|stuck| Error(stuck.to_string()))?;
+    let origin = network
+        .add_http_origin(server, OriginConfig::new(body), tcp)
+        .map_err(refused)?;
+    let client = network
+        .add_http_client(client, ClientConfig::one_file(origin), tcp)
+        .map_err(refused)?;
+    network
+        .run_until(Time::ZERO + 2 * LONGEST)
+        .map_err(|stuck| Error(stuck.to_string()))?;
     let seen = network.http(client);
     match seen.responses {
         1 => Ok(seen.seconds),
-        _ => Err(Error(format!("{cell:?}: the simulated download took longer than {:?}", 2 * LONGEST))),
+        _ => Err(Error(format!(
+            "{cell:?}: the simulated download took longer than {:?}",
+            2 * LONGEST
+        ))),
     }
 }
 
 // ---- The kernel's ----
 
 /// Returns the times of downloads that run at once, and the lateness of the links, ns.
-fn measure(cells: &[Cell], batch: &[Job], seed: u64, watch: &dyn Watch) -> Result<(Vec<f64>, u64), Error> {
+fn measure(
+    cells: &[Cell],
+    batch: &[Job],
+    seed: u64,
+    watch: &dyn Watch,
+) -> Result<(Vec<f64>, u64), Error> {
     for _ in 0..ATTEMPTS {
-        let mut spec = Spec { seed, ..Spec::new(&testbed(0)) };
+        let mut spec = Spec {
+            seed,
+            ..Spec::new(&testbed(0))
+        };
         if cells[batch[0].cell].congestion == Congestion::Bbr {
             spec.congestion = "bbr".into();
         }
@@ -203,31 +276,53 @@ fn measure(cells: &[Cell], batch: &[Job], seed: u64, watch: &dyn Watch) -> Resul
             let link = cells[job.cell].link();
             spec.link([&format!("client{at}"), &format!("server{at}")], link);
             // A testbed must be one connected network. No packet uses this link.
-            spec.link([&format!("server{at}"), "hub"], larder_testbed::link(None, Duration::ZERO, Loss::None, None));
+            spec.link(
+                [&format!("server{at}"), "hub"],
+                larder_testbed::link(None, Duration::ZERO, Loss::None, None),
+            );
         }
         spec.router("hub");
         let bed = Testbed::up(spec)?;
         let times = download_all(&bed, cells, batch, watch)?;
         let lateness = bed.down()?;
-        let round_trip = batch.iter().map(|job| cells[job.cell].round_trip()).min().unwrap_or_default();
+        let round_trip = batch
+            .iter()
+            .map(|job| cells[job.cell].round_trip())
+            .min()
+            .unwrap_or_default();
         if lateness.is_sound_for(round_trip) {
             return Ok((times, lateness.p99_ns));
         }
-        watch.warn(&format!("TCP: repeated, because the links were late: {lateness}"));
+        watch.warn(&format!(
+            "TCP: repeated, because the links were late: {lateness}"
+        ));
     }
-    Err(Error(format!("the links were late in {ATTEMPTS} consecutive runs; end other work on this machine")))
+    Err(Error(format!(
+        "the links were late in {ATTEMPTS} consecutive runs; end other work on this machine"
+    )))
 }
 
-fn download_all(bed: &Testbed, cells: &[Cell], batch: &[Job], watch: &dyn Watch) -> Result<Vec<f64>, Error> {
+fn download_all(
+    bed: &Testbed,
+    cells: &[Cell],
+    batch: &[Job],
+    watch: &dyn Watch,
+) -> Result<Vec<f64>, Error> {
     let mut servers = Vec::new();
     for (at, job) in batch.iter().enumerate() {
-        let (host, bytes) = (bed.spec().host(&format!("server{at}"))?, cells[job.cell].bytes);
+        let (host, bytes) = (
+            bed.spec().host(&format!("server{at}"))?,
+            cells[job.cell].bytes,
+        );
         let listener = ended(bed.on_host(host, || TcpListener::bind("0.0.0.0:80"))?)?;
         servers.push(bed.on_host(host, move || serve(&listener, bytes))?);
     }
     let mut clients = Vec::new();
     for (at, job) in batch.iter().enumerate() {
-        let (host, bytes) = (bed.spec().host(&format!("client{at}"))?, cells[job.cell].bytes);
+        let (host, bytes) = (
+            bed.spec().host(&format!("client{at}"))?,
+            cells[job.cell].bytes,
+        );
         let address = bed.spec().address(bed.spec().host(&format!("server{at}"))?);
         clients.push(bed.on_host(host, move || fetch(address, bytes))?);
     }
@@ -238,14 +333,21 @@ fn download_all(bed: &Testbed, cells: &[Cell], batch: &[Job], watch: &dyn Watch)
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    let times = clients.into_iter().map(ended).collect::<Result<Vec<f64>, Error>>()?;
+    let times = clients
+        .into_iter()
+        .map(ended)
+        .collect::<Result<Vec<f64>, Error>>()?;
     servers.into_iter().try_for_each(ended)?;
     Ok(times)
 }
 
 /// Returns the result of a host's thread.
 fn ended<T>(thread: JoinHandle<Option<std::io::Result<T>>>) -> Result<T, Error> {
-    let done = thread.join().ok().flatten().ok_or_else(|| Error("a host's thread died".into()))?;
+    let done = thread
+        .join()
+        .ok()
+        .flatten()
+        .ok_or_else(|| Error("a host's thread died".into()))?;
     done.map_err(|error| Error(format!("a download: {error}")))
 }
 
@@ -294,40 +396,106 @@ fn judge(
 ) -> Result<Section, Error> {
     let ratio = |at: usize| median(simulated[at].clone()) / median(measured[at].clone());
     // The median of a multimodal distribution is unstable.
-    let typical = |times: &[f64]| (times.iter().map(|time| time.ln()).sum::<f64>() / times.len() as f64).exp();
+    let typical = |times: &[f64]| {
+        (times.iter().map(|time| time.ln()).sum::<f64>() / times.len() as f64).exp()
+    };
     let apart = |at: usize| typical(&simulated[at]) / typical(&measured[at]);
     let spread = |times: &[f64]| {
         let mut times = times.to_vec();
         times.sort_by(f64::total_cmp);
-        let at = |quarter: usize| times.get(quarter * (times.len() - 1) / 4).copied().unwrap_or(f64::NAN);
+        let at = |quarter: usize| {
+            times
+                .get(quarter * (times.len() - 1) / 4)
+                .copied()
+                .unwrap_or(f64::NAN)
+        };
         let [least, low, high, most] = [0, 1, 3, 4].map(at);
-        format!("{:.2} ({low:.2}–{high:.2}; {least:.2}–{most:.2})", median(times.clone()))
+        format!(
+            "{:.2} ({low:.2}–{high:.2}; {least:.2}–{most:.2})",
+            median(times.clone())
+        )
     };
     let row = |(at, cell): (usize, &Cell)| {
-        let Cell { bytes, round_trip_ms, loss, .. } = cell;
+        let Cell {
+            bytes,
+            round_trip_ms,
+            loss,
+            ..
+        } = cell;
         let (kernel, model) = (spread(&measured[at]), spread(&simulated[at]));
         let ratios = [ratio(at), apart(at)].map(|ratio| format!("{ratio:.2}"));
-        let first = [cell.name().to_owned(), format!("{}", *bytes as f64 / 1e6), round_trip_ms.to_string()];
-        first.into_iter().chain([loss.to_string(), kernel, model]).chain(ratios).collect()
+        let first = [
+            cell.name().to_owned(),
+            format!("{}", *bytes as f64 / 1e6),
+            round_trip_ms.to_string(),
+        ];
+        first
+            .into_iter()
+            .chain([loss.to_string(), kernel, model])
+            .chain(ratios)
+            .collect()
     };
     let rows = cells.iter().enumerate().map(row).collect();
-    let header = ["TCP", "MB", "round trip, ms", "loss, %", "kernel, s", "simulator, s", "ratio", "of geometric means"];
-    section.table("Download times: median (quartiles; least–most)", header, rows);
+    let header = [
+        "TCP",
+        "MB",
+        "round trip, ms",
+        "loss, %",
+        "kernel, s",
+        "simulator, s",
+        "ratio",
+        "of geometric means",
+    ];
+    section.table(
+        "Download times: median (quartiles; least–most)",
+        header,
+        rows,
+    );
     let of = |keep: &dyn Fn(&Cell) -> bool| -> Vec<usize> {
-        cells.iter().enumerate().filter(|(_, cell)| keep(cell)).map(|(at, _)| at).collect()
+        cells
+            .iter()
+            .enumerate()
+            .filter(|(_, cell)| keep(cell))
+            .map(|(at, _)| at)
+            .collect()
     };
     let points = |name: &str, congestion| {
         let points = of(&|cell| cell.congestion == congestion).into_iter();
-        Series::points(name, points.map(|at| (median(measured[at].clone()), median(simulated[at].clone()))).collect())
+        Series::points(
+            name,
+            points
+                .map(|at| (median(measured[at].clone()), median(simulated[at].clone())))
+                .collect(),
+        )
     };
-    section.figure("tcp", vec![points("CUBIC", Congestion::Cubic), points("BBR", Congestion::Bbr)]);
+    section.figure(
+        "tcp",
+        vec![
+            points("CUBIC", Congestion::Cubic),
+            points("BBR", Congestion::Bbr),
+        ],
+    );
     let furthest = |of: Vec<usize>, ratio: &dyn Fn(usize) -> f64| {
-        greatest(of.into_iter().map(|at| greatest([ratio(at), 1.0 / ratio(at)])))
+        greatest(
+            of.into_iter()
+                .map(|at| greatest([ratio(at), 1.0 / ratio(at)])),
+        )
     };
-    let mean = |of: Vec<usize>| (of.iter().map(|at| ratio(*at).ln()).sum::<f64>() / of.len() as f64).exp();
+    let mean =
+        |of: Vec<usize>| (of.iter().map(|at| ratio(*at).ln()).sum::<f64>() / of.len() as f64).exp();
     section.measured("tcp-clean", furthest(of(&|cell| cell.loss == 0.0), &ratio));
-    section.measured("tcp-cubic", mean(of(&|cell| cell.loss > 0.0 && cell.congestion == Congestion::Cubic)));
-    section.measured("tcp-bbr", mean(of(&|cell| cell.loss > 0.0 && cell.congestion == Congestion::Bbr)));
+    section.measured(
+        "tcp-cubic",
+        mean(of(&|cell| {
+            cell.loss > 0.0 && cell.congestion == Congestion::Cubic
+        })),
+    );
+    section.measured(
+        "tcp-bbr",
+        mean(of(&|cell| {
+            cell.loss > 0.0 && cell.congestion == Congestion::Bbr
+        })),
+    );
     section.measured("tcp-worst", furthest(of(&|cell| cell.loss > 0.0), &apart));
     section.judged()
 }
@@ -348,17 +516,32 @@ mod tests {
         // 0.1 s without losses, more than a second with them.
         assert_eq!(batches.iter().map(Vec::len).sum::<usize>(), 44 * sweep.runs);
         let all_short = super::batches(&cells, &vec![vec![0.4]; cells.len()], sweep);
-        assert_eq!(all_short.iter().map(Vec::len).sum::<usize>(), 12 * sweep.runs + 32 * sweep.short_runs);
+        assert_eq!(
+            all_short.iter().map(Vec::len).sum::<usize>(),
+            12 * sweep.runs + 32 * sweep.short_runs
+        );
         for batch in &batches {
-            let rate: f64 = batch.iter().map(|job| cells[job.cell].bytes as f64 * 8e-6 / simulated[job.cell][0]).sum();
+            let rate: f64 = batch
+                .iter()
+                .map(|job| cells[job.cell].bytes as f64 * 8e-6 / simulated[job.cell][0])
+                .sum();
             assert!(batch.len() == 1 || rate <= SHARED_MBPS);
-            assert!(batch.iter().all(|job| cells[job.cell].congestion == cells[batch[0].cell].congestion));
+            assert!(
+                batch
+                    .iter()
+                    .all(|job| cells[job.cell].congestion == cells[batch[0].cell].congestion)
+            );
         }
     }
 
     #[test]
     fn a_simulated_download_ends_before_its_bytes_could_come() {
-        let cell = Cell { congestion: Congestion::Cubic, bytes: 1_000_000, round_trip_ms: 10, loss: 0.0 };
+        let cell = Cell {
+            congestion: Congestion::Cubic,
+            bytes: 1_000_000,
+            round_trip_ms: 10,
+            loss: 0.0,
+        };
         let time = simulate(&cell, 1).unwrap();
         assert!((0.08 + 0.02..0.16).contains(&time), "{time} s");
     }

@@ -40,18 +40,31 @@ impl Network {
 
     /// Returns a link between the top and the edges.
     pub(super) fn core(&self) -> LinkConfig {
-        link(self.rate, Duration::from_millis(self.delay), Loss::None, None)
+        link(
+            self.rate,
+            Duration::from_millis(self.delay),
+            Loss::None,
+            None,
+        )
     }
 
     /// Returns a link between an edge and a client.
     pub(super) fn access(&self) -> LinkConfig {
-        let loss = if self.loss > 0.0 { Loss::Uniform(self.loss / 100.0) } else { Loss::None };
+        let loss = if self.loss > 0.0 {
+            Loss::Uniform(self.loss / 100.0)
+        } else {
+            Loss::None
+        };
         link(self.rate, Duration::ZERO, loss, None)
     }
 
     /// Returns the testbed `name` with `clients` clients, distributed evenly over the edges.
     pub(super) fn testbed(&self, name: &str, clients: usize, congestion: &str, seed: u64) -> Spec {
-        let mut spec = Spec { congestion: congestion.into(), seed, ..Spec::new(name) };
+        let mut spec = Spec {
+            congestion: congestion.into(),
+            seed,
+            ..Spec::new(name)
+        };
         let (clean, core, access) = (self.clean(), self.core(), self.access());
         let mut connect = |ends: [&str; 2], config| match self.shape {
             Shape::Links => spec.link(ends, config),
@@ -66,7 +79,10 @@ impl Network {
             connect(["top", &edge(cluster)], core);
         }
         for client in 0..clients {
-            connect([&edge(client % CLUSTERS), &format!("client{client}")], access);
+            connect(
+                [&edge(client % CLUSTERS), &format!("client{client}")],
+                access,
+            );
         }
         if self.shape == Shape::Interfaces {
             spec.router("switch");
@@ -88,14 +104,43 @@ mod tests {
     /// the paper's.
     #[test]
     fn a_host_sends_past_its_interface() {
-        let network = Network { shape: Shape::Interfaces, rate: None, delay: 0, loss: 0.0 };
+        let network = Network {
+            shape: Shape::Interfaces,
+            rate: None,
+            delay: 0,
+            loss: 0.0,
+        };
         let spec = network.testbed("a", 7, "cubic", 1);
-        assert_eq!((spec.hosts().count(), spec.links.len()), (2 + CLUSTERS + 7, 2 + CLUSTERS + 7));
+        assert_eq!(
+            (spec.hosts().count(), spec.links.len()),
+            (2 + CLUSTERS + 7, 2 + CLUSTERS + 7)
+        );
         let switch = spec.nodes.iter().position(|node| !node.is_host).unwrap();
         assert!(spec.links.iter().all(|link| link.ends.contains(&switch)));
-        let tree = Network { shape: Shape::Links, loss: 10.0, delay: 50, ..network }.testbed("b", 7, "bbr", 1);
-        assert_eq!((tree.links.len(), tree.nodes.iter().all(|node| node.is_host)), (1 + CLUSTERS + 7, true));
-        assert_eq!(tree.links.iter().filter(|link| link.config.loss != Loss::None).count(), 7);
-        assert_eq!(tree.links.iter().filter(|link| !link.config.delay.is_zero()).count(), CLUSTERS);
+        let tree = Network {
+            shape: Shape::Links,
+            loss: 10.0,
+            delay: 50,
+            ..network
+        }
+        .testbed("b", 7, "bbr", 1);
+        assert_eq!(
+            (tree.links.len(), tree.nodes.iter().all(|node| node.is_host)),
+            (1 + CLUSTERS + 7, true)
+        );
+        assert_eq!(
+            tree.links
+                .iter()
+                .filter(|link| link.config.loss != Loss::None)
+                .count(),
+            7
+        );
+        assert_eq!(
+            tree.links
+                .iter()
+                .filter(|link| !link.config.delay.is_zero())
+                .count(),
+            CLUSTERS
+        );
     }
 }

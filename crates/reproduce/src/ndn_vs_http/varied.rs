@@ -36,10 +36,25 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let _lock = MachineLock::acquire()?;
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let sweep = experiment.sweep(request.scale);
-    let rate: BitRate = sweep.rate.parse().map_err(|error| Error(format!("experiments/{}: rate: {error}", FILE.0)))?;
-    let network = Network { shape: Shape::Links, rate: Some(rate), delay: sweep.delay, loss: 0.0 };
+    let rate: BitRate = sweep
+        .rate
+        .parse()
+        .map_err(|error| Error(format!("experiments/{}: rate: {error}", FILE.0)))?;
+    let network = Network {
+        shape: Shape::Links,
+        rate: Some(rate),
+        delay: sweep.delay,
+        loss: 0.0,
+    };
     let (objects, requests) = (sweep.objects, sweep.requests);
-    let system = |pair, exponent| System::Varied { pair, names: VariedNames { objects, requests, exponent } };
+    let system = |pair, exponent| System::Varied {
+        pair,
+        names: VariedNames {
+            objects,
+            requests,
+            exponent,
+        },
+    };
     let (clients, bytes) = (sweep.clients, sweep.largest);
     let mut cells = Vec::new();
     for run in 0..sweep.runs {
@@ -47,7 +62,14 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
             let seed = request.seed + run;
             cells.extend(OVER_NDN.map(|pair| {
                 let system = system(pair, exponent);
-                Cell { system, network, clients, bytes, congestion: "cubic", seed }
+                Cell {
+                    system,
+                    network,
+                    clients,
+                    bytes,
+                    congestion: "cubic",
+                    seed,
+                }
             }));
         }
     }
@@ -57,10 +79,18 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     measured.add(cells, |_| MOST_AT_ONCE, request, watch)?;
 
     let mut section = Section::new(&experiment, request.scale);
-    section.condition("links", format!("{rate}, {} ms between top and edges, no loss; TCP: cubic", sweep.delay));
+    section.condition(
+        "links",
+        format!(
+            "{rate}, {} ms between top and edges, no loss; TCP: cubic",
+            sweep.delay
+        ),
+    );
     section.condition(
         "traffic",
-        format!("{clients} clients, {requests} requests for {objects} objects, 1 kB to {bytes} bytes"),
+        format!(
+            "{clients} clients, {requests} requests for {objects} objects, 1 kB to {bytes} bytes"
+        ),
     );
     section.condition("runs", sweep.runs);
     measured.state_lateness(&mut section);
@@ -71,18 +101,34 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
             let runs = of(pair, exponent);
             let megabytes = runs.median_of(|run| run.sent as f64 / 1e6);
             let figures = [runs.median(), megabytes, runs.median_of(|run| run.cpu)].map(shown);
-            rows.push([format!("{exponent}"), system(pair, exponent).name()].into_iter().chain(figures).collect());
+            rows.push(
+                [format!("{exponent}"), system(pair, exponent).name()]
+                    .into_iter()
+                    .chain(figures)
+                    .collect(),
+            );
         }
         let [squid, ndn] = OVER_NDN.map(|pair| of(pair, exponent));
         times.push(ndn.median() / squid.median());
         let of_server = |run: &super::cell::Run| run.sent as f64;
         sent.push(ndn.median_of(of_server) / squid.median_of(of_server));
     }
-    let header =
-        ["exponent", "system", "time of a client, s", "MB that leave the server", "CPU of servers and caches, s"];
+    let header = [
+        "exponent",
+        "system",
+        "time of a client, s",
+        "MB that leave the server",
+        "CPU of servers and caches, s",
+    ];
     section.table("Traffic of varied names", header, rows);
     let lines = OVER_NDN.map(|pair| {
-        line(system(pair, 0.0).name(), sweep.exponents.iter().map(|&exponent| (exponent, of(pair, exponent))))
+        line(
+            system(pair, 0.0).name(),
+            sweep
+                .exponents
+                .iter()
+                .map(|&exponent| (exponent, of(pair, exponent))),
+        )
     });
     section.figure("varied", lines.to_vec());
     section.measured("varied-time", greatest(times));

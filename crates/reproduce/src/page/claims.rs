@@ -20,13 +20,20 @@ pub(super) fn write(page: &mut String, claims: &[Judged]) {
 
 fn write_claim(page: &mut String, claim: &Judged) {
     let [published, expected, measured, band] = claim.shown().map(|text| escaped(&text));
-    let source = claim.source.iter().map(|source| format!(" Expected by: {source}.")).collect::<String>();
+    let source = claim
+        .source
+        .iter()
+        .map(|source| format!(" Expected by: {source}."))
+        .collect::<String>();
     let class = match claim.verdict() {
         Verdict::Holds | Verdict::HoldsThoughListed => "holds",
         Verdict::FailsAsListed => "listed",
         Verdict::Fails | Verdict::NotMeasured => "fails",
     };
-    let listed = claim.known_failure.iter().map(|reason| format!("<br>Known to fail: {}", escaped(reason)));
+    let listed = claim
+        .known_failure
+        .iter()
+        .map(|reason| format!("<br>Known to fail: {}", escaped(reason)));
     let _ = writeln!(
         page,
         "<tr id=\"{0}\"><td>{1} <small>{0}<br>{5}{6}</small><td data-label=\"kind\">{2}<td data-label=\"published\" class=\"number\">\
@@ -52,9 +59,17 @@ fn strip(claim: &Judged) -> Option<String> {
         Stated::Figure(value) => [value; 2],
         Stated::Range(range) => range,
     };
-    let finite = |values: &[f64]| values.iter().copied().filter(|value| value.is_finite()).collect::<Vec<_>>();
+    let finite = |values: &[f64]| {
+        values
+            .iter()
+            .copied()
+            .filter(|value| value.is_finite())
+            .collect::<Vec<_>>()
+    };
     let shown = finite(&[&[low, high], &claim.band[..], claim.measured.as_slice()].concat());
-    let (least, most) = shown.iter().fold((f64::MAX, f64::MIN), |(least, most), v| (least.min(*v), most.max(*v)));
+    let (least, most) = shown.iter().fold((f64::MAX, f64::MIN), |(least, most), v| {
+        (least.min(*v), most.max(*v))
+    });
     let is_log = least > 0.0 && most / least > 8.0;
     let scaled = |value: f64| if is_log { value.ln() } else { value };
     let span = scaled(most) - scaled(least);
@@ -66,8 +81,16 @@ fn strip(claim: &Judged) -> Option<String> {
         MARGIN + share * (WIDTH - 2.0 * MARGIN)
     };
     // An open side of a band goes to the end of the strip.
-    let left = if claim.band[0].is_finite() { x(claim.band[0]) } else { 0.0 };
-    let right = if claim.band[1].is_finite() { x(claim.band[1]) } else { WIDTH };
+    let left = if claim.band[0].is_finite() {
+        x(claim.band[0])
+    } else {
+        0.0
+    };
+    let right = if claim.band[1].is_finite() {
+        x(claim.band[1])
+    } else {
+        WIDTH
+    };
     let mut svg = format!(
         "<svg class=\"strip\" viewBox=\"0 0 {WIDTH} 18\" role=\"img\" aria-label=\"band, stated and measured value\">\
          <rect class=\"band\" x=\"{left:.1}\" y=\"2\" width=\"{:.1}\" height=\"14\"/>\
@@ -75,14 +98,35 @@ fn strip(claim: &Judged) -> Option<String> {
         (right - left).max(1.0)
     );
     if low < high {
-        let _ = write!(svg, "<path class=\"stated\" d=\"M{:.1} 9H{:.1}\"/>", x(low), x(high));
+        let _ = write!(
+            svg,
+            "<path class=\"stated\" d=\"M{:.1} 9H{:.1}\"/>",
+            x(low),
+            x(high)
+        );
     }
-    for at in if low < high { vec![low, high] } else { vec![low] } {
-        let _ = write!(svg, "<path class=\"stated\" d=\"M{:.1} 3l5 6-5 6-5-6z\"/>", x(at));
+    for at in if low < high {
+        vec![low, high]
+    } else {
+        vec![low]
+    } {
+        let _ = write!(
+            svg,
+            "<path class=\"stated\" d=\"M{:.1} 3l5 6-5 6-5-6z\"/>",
+            x(at)
+        );
     }
     if let Some(measured) = claim.measured {
-        let class = if claim.holds { "measured" } else { "measured off" };
-        let _ = write!(svg, "<circle class=\"{class}\" cx=\"{:.1}\" cy=\"9\" r=\"4\"/>", x(measured));
+        let class = if claim.holds {
+            "measured"
+        } else {
+            "measured off"
+        };
+        let _ = write!(
+            svg,
+            "<circle class=\"{class}\" cx=\"{:.1}\" cy=\"9\" r=\"4\"/>",
+            x(measured)
+        );
     }
     svg.push_str("</svg>");
     Some(svg)

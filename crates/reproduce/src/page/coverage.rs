@@ -5,7 +5,9 @@ use crate::{Judged, Report};
 use std::fmt::Write;
 
 pub(super) fn write(page: &mut String, report: &Report) {
-    let Ok(coverage) = report.coverage() else { return };
+    let Ok(coverage) = report.coverage() else {
+        return;
+    };
     let [covered, explained, missing] = coverage.counts();
     let _ = writeln!(
         page,
@@ -20,7 +22,11 @@ pub(super) fn write(page: &mut String, report: &Report) {
         let claims = item.claims.iter().map(|claim| {
             let id = escaped(&claim.id);
             let is_here = report.claims().any(|judged| judged.id == claim.id);
-            if is_here { format!("<a href=\"#{id}\">{id}</a>") } else { id }
+            if is_here {
+                format!("<a href=\"#{id}\">{id}</a>")
+            } else {
+                id
+            }
         });
         let _ = writeln!(
             page,

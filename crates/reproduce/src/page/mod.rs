@@ -49,7 +49,13 @@ pub(crate) fn page(report: &Report, detail: Detail) -> String {
     );
     write_summary(&mut page, report);
     write_contents(&mut page, report);
-    page.extend(report.sections.iter().map(headline).find(|figure| !figure.is_empty()));
+    page.extend(
+        report
+            .sections
+            .iter()
+            .map(headline)
+            .find(|figure| !figure.is_empty()),
+    );
     page.push_str(
         "<p class=\"soft\">Diamonds mark the values, ratios and ranges that the paper&#39;s text states. The papers print \
          their curves as pictures, and their texts have no values for them, so no published curve is drawn.</p>\n",
@@ -65,10 +71,11 @@ pub(crate) fn page(report: &Report, detail: Detail) -> String {
 
 /// Writes the summary, one line for each question.
 fn write_summary(page: &mut String, report: &Report) {
-    let [value, order, theory, arithmetic, goal] = report.counts().map(|count| match count.judged {
-        0 => "none judged".to_owned(),
-        judged => format!("{} of {judged}", count.holding),
-    });
+    let [value, order, theory, arithmetic, goal] =
+        report.counts().map(|count| match count.judged {
+            0 => "none judged".to_owned(),
+            judged => format!("{} of {judged}", count.holding),
+        });
     let finished = report.sections.len();
     let mut ran = format!(
         "Ran {finished} of {} experiments at the {} scale in {}.",
@@ -77,15 +84,25 @@ fn write_summary(page: &mut String, report: &Report) {
         duration(report.seconds())
     );
     if !report.only.is_empty() {
-        ran += &format!(" A part of the reproduction: only {}.", report.only.join(", "));
+        ran += &format!(
+            " A part of the reproduction: only {}.",
+            report.only.join(", ")
+        );
     }
     let links = |verdict: Verdict| {
         let of = report.with_verdict(verdict);
-        of.map(|claim| format!("<a href=\"#{0}\">{0}</a>", escaped(&claim.id))).collect::<Vec<_>>()
+        of.map(|claim| format!("<a href=\"#{0}\">{0}</a>", escaped(&claim.id)))
+            .collect::<Vec<_>>()
     };
     let listed = links(Verdict::FailsAsListed);
     let unexpected = [links(Verdict::Fails), links(Verdict::NotMeasured)].concat();
-    let or_none = |links: &[String]| if links.is_empty() { "none".to_owned() } else { links.join(", ") };
+    let or_none = |links: &[String]| {
+        if links.is_empty() {
+            "none".to_owned()
+        } else {
+            links.join(", ")
+        }
+    };
     let _ = writeln!(
         page,
         "<ol class=\"summary\">\n<li>{}\n<li>Published values that hold: {value}.\n<li>Published orders and shapes that \
@@ -94,38 +111,73 @@ fn write_summary(page: &mut String, report: &Report) {
          <li>Claims that fail as listed, with reasons: {}. Without a listed reason: <span class=\"{}\">{}</span>.\n</ol>",
         escaped(&ran),
         or_none(&listed),
-        if unexpected.is_empty() { "holds" } else { "fails" },
+        if unexpected.is_empty() {
+            "holds"
+        } else {
+            "fails"
+        },
         or_none(&unexpected),
     );
     if !report.missing.is_empty() {
-        let _ = writeln!(page, "<p class=\"fails\">Not finished: {}.</p>", escaped(&report.missing.join(", ")));
+        let _ = writeln!(
+            page,
+            "<p class=\"fails\">Not finished: {}.</p>",
+            escaped(&report.missing.join(", "))
+        );
     }
 }
 
 fn write_contents(page: &mut String, report: &Report) {
     page.push_str("<nav>\n<h2>Contents</h2>\n<ul>\n<li><a href=\"#run\">How it ran</a>\n");
     for section in &report.sections {
-        let (held, all) = (section.claims.iter().filter(|claim| claim.holds).count(), section.claims.len());
-        let counted = if all == 0 { "no claims".to_owned() } else { format!("{held} of {all} claims hold") };
+        let (held, all) = (
+            section.claims.iter().filter(|claim| claim.holds).count(),
+            section.claims.len(),
+        );
+        let counted = if all == 0 {
+            "no claims".to_owned()
+        } else {
+            format!("{held} of {all} claims hold")
+        };
         let (name, title) = (escaped(&section.name), escaped(&section.title));
-        let _ = writeln!(page, "<li><a href=\"#{name}\">{title}</a> <small>{counted}</small>");
+        let _ = writeln!(
+            page,
+            "<li><a href=\"#{name}\">{title}</a> <small>{counted}</small>"
+        );
     }
     page.push_str("<li><a href=\"#coverage\">What of the paper is covered</a>\n</ul>\n</nav>\n");
 }
 
 fn write_run(page: &mut String, report: &Report) {
-    let _ = writeln!(page, "<h2 id=\"run\">How it ran</h2>\n<p>With the seed {}.</p>", report.seed);
+    let _ = writeln!(
+        page,
+        "<h2 id=\"run\">How it ran</h2>\n<p>With the seed {}.</p>",
+        report.seed
+    );
     // The experiments of one program on one machine stand together; an archive may have several.
     let program = |run: &Provenance| {
-        let Provenance { command, commit, processor, processors, .. } = run;
+        let Provenance {
+            command,
+            commit,
+            processor,
+            processors,
+            ..
+        } = run;
         [
             ("command", format!("<code>{}</code>", escaped(command))),
             ("commit", format!("<code>{}</code>", escaped(commit))),
-            ("processor", format!("{}, {processors} processors", escaped(processor))),
+            (
+                "processor",
+                format!("{}, {processors} processors", escaped(processor)),
+            ),
         ]
     };
-    for sections in report.sections.chunk_by(|a, b| program(&a.run) == program(&b.run)) {
-        let pairs = program(&sections[0].run).map(|(name, value)| format!("<dt>{name}</dt><dd>{value}</dd>\n"));
+    for sections in report
+        .sections
+        .chunk_by(|a, b| program(&a.run) == program(&b.run))
+    {
+        let pairs = program(&sections[0].run)
+            .map(|(name, value)| format!("<dt>{name}</dt><dd>{value}</dd>\n"));
         let _ = writeln!(
             page,
             "<dl>\n{}</dl>\n<div class=\"scroll\"><table>\n<tr><th>experiment<th>started<th>duration\
@@ -141,7 +193,8 @@ fn write_run(page: &mut String, report: &Report) {
                 escaped(&run.started),
                 run.seconds.map_or_else(unknown, duration),
                 run.steal_percent,
-                run.other_percent.map_or_else(unknown, |percent| format!("{percent:.1} %"))
+                run.other_percent
+                    .map_or_else(unknown, |percent| format!("{percent:.1} %"))
             );
         }
         page.push_str("</table></div>\n");
@@ -166,19 +219,30 @@ fn write_section(page: &mut String, section: &Section, detail: Detail) {
     );
     if !section.conditions.is_empty() {
         let pairs = section.conditions.iter();
-        let pairs = pairs.map(|(name, value)| format!("<dt>{}</dt><dd>{}</dd>\n", escaped(name), escaped(value)));
+        let pairs = pairs.map(|(name, value)| {
+            format!("<dt>{}</dt><dd>{}</dd>\n", escaped(name), escaped(value))
+        });
         let _ = writeln!(page, "<dl>\n{}</dl>", pairs.collect::<String>());
     }
     claims::write(page, &section.claims);
     if detail == Detail::All {
-        section.figures.iter().for_each(|drawing| write_figure(page, drawing));
+        section
+            .figures
+            .iter()
+            .for_each(|drawing| write_figure(page, drawing));
     }
-    section.tables.iter().for_each(|table| write_table(page, table));
+    section
+        .tables
+        .iter()
+        .for_each(|table| write_table(page, table));
     page.push_str("</section>\n");
 }
 
 fn write_figure(page: &mut String, drawing: &Drawing) {
-    let captions = drawing.captions.iter().map(|caption| format!("<p>{}</p>", escaped(caption)));
+    let captions = drawing
+        .captions
+        .iter()
+        .map(|caption| format!("<p>{}</p>", escaped(caption)));
     let _ = writeln!(
         page,
         "<figure>\n<div class=\"scroll\">{}</div>\n<figcaption>{}</figcaption>\n</figure>",
@@ -188,8 +252,15 @@ fn write_figure(page: &mut String, drawing: &Drawing) {
 }
 
 fn write_table(page: &mut String, table: &Table) {
-    let _ = writeln!(page, "<h3>{}</h3>\n<div class=\"scroll\"><table>", escaped(&table.title));
-    let header = table.header.iter().map(|column| format!("<th>{}", escaped(column)));
+    let _ = writeln!(
+        page,
+        "<h3>{}</h3>\n<div class=\"scroll\"><table>",
+        escaped(&table.title)
+    );
+    let header = table
+        .header
+        .iter()
+        .map(|column| format!("<th>{}", escaped(column)));
     let _ = writeln!(page, "<tr>{}</tr>", header.collect::<String>());
     for row in &table.rows {
         let cells = row.iter().map(|cell| format!("<td>{}", escaped(cell)));
@@ -210,5 +281,9 @@ fn kind_name(kind: Kind) -> &'static str {
 }
 
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+        .replace('\'', "&#39;")
 }

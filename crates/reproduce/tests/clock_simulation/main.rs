@@ -23,7 +23,13 @@ const LINEAR: Conditions = Conditions {
 };
 
 fn linear(tick_ms: u64, smoothing: bool, seed: u64) -> Outcome {
-    Network::new(Conditions { tick: tick_ms * 1_000_000, smoothing, seed, ..LINEAR }).run()
+    Network::new(Conditions {
+        tick: tick_ms * 1_000_000,
+        smoothing,
+        seed,
+        ..LINEAR
+    })
+    .run()
 }
 
 /// Section V: 100 Mb/s.
@@ -62,7 +68,11 @@ fn reproduced(experiment: &str) -> Report {
 
 fn measured(report: &Report, id: &str) -> f64 {
     let mut claims = report.sections.iter().flat_map(|section| &section.claims);
-    claims.find(|claim| claim.id == id).unwrap_or_else(|| panic!("no claim {id}")).measured.expect("a value")
+    claims
+        .find(|claim| claim.id == id)
+        .unwrap_or_else(|| panic!("no claim {id}"))
+        .measured
+        .expect("a value")
 }
 
 /// Failure: the deployed code and a second simulation of the same semantics disagree where nothing
@@ -70,11 +80,22 @@ fn measured(report: &Report, id: &str) -> f64 {
 #[test]
 fn a_table_has_another_value_in_a_second_simulation() {
     let report = reproduced("linear");
-    let rows = [(0, false, "fine", 8.755), (50, true, "smooth-50", 8.731), (100, true, "smooth-100", 8.703)];
+    let rows = [
+        (0, false, "fine", 8.755),
+        (50, true, "smooth-50", 8.731),
+        (100, true, "smooth-100", 8.703),
+    ];
     for (tick, smoothing, id, asked) in rows.into_iter().chain([(200, true, "smooth-200", 8.689)]) {
         let alone = linear(tick, smoothing, 1);
-        assert_eq!((format!("{:.3}", alone.asked), alone.nacks), (format!("{asked:.3}"), 0), "{id}");
-        assert!((measured(&report, &format!("{id}-throughput")) - alone.asked).abs() < 1e-9, "{id}");
+        assert_eq!(
+            (format!("{:.3}", alone.asked), alone.nacks),
+            (format!("{asked:.3}"), 0),
+            "{id}"
+        );
+        assert!(
+            (measured(&report, &format!("{id}-throughput")) - alone.asked).abs() < 1e-9,
+            "{id}"
+        );
     }
 }
 
@@ -84,10 +105,19 @@ fn a_band_excludes_the_second_simulation() {
     let fifty: Vec<Outcome> = (1..=30).map(|seed| linear(50, false, seed)).collect();
     let asked = fifty.iter().map(|outcome| outcome.asked).sum::<f64>() / 30.0;
     assert!((7.64..=7.78).contains(&asked), "{asked}");
-    assert!(fifty.iter().all(|outcome| (7..=8).contains(&outcome.nacks)), "{fifty:?}");
+    assert!(
+        fifty.iter().all(|outcome| (7..=8).contains(&outcome.nacks)),
+        "{fifty:?}"
+    );
     let [hundred, two_hundred] = [100, 200].map(|tick| linear(tick, false, 1));
-    assert!((2.9..=3.4).contains(&hundred.asked) && (16..=22).contains(&hundred.nacks), "{hundred:?}");
-    assert!((1.4..=1.7).contains(&two_hundred.asked) && (18..=27).contains(&two_hundred.nacks), "{two_hundred:?}");
+    assert!(
+        (2.9..=3.4).contains(&hundred.asked) && (16..=22).contains(&hundred.nacks),
+        "{hundred:?}"
+    );
+    assert!(
+        (1.4..=1.7).contains(&two_hundred.asked) && (18..=27).contains(&two_hundred.nacks),
+        "{two_hundred:?}"
+    );
 }
 
 /// Failure: at a tick of 100 ms a burst has more Nacks than arithmetic allows, or the rate falls to
@@ -95,31 +125,68 @@ fn a_band_excludes_the_second_simulation() {
 #[test]
 fn a_burst_of_100_ms_reduces_the_rate_to_one() {
     let outcomes = |tick_ms: u64| {
-        let starts = (0..20).flat_map(move |start| [24, 42, 60].map(|bytes| (start * tick_ms * 50_000, bytes)));
-        let run = |(begin, interest_bytes)| Conditions { tick: tick_ms * 1_000_000, begin, interest_bytes, ..LINEAR };
-        starts.map(move |start| Network::new(run(start)).run()).collect::<Vec<_>>()
+        let starts = (0..20)
+            .flat_map(move |start| [24, 42, 60].map(|bytes| (start * tick_ms * 50_000, bytes)));
+        let run = |(begin, interest_bytes)| Conditions {
+            tick: tick_ms * 1_000_000,
+            begin,
+            interest_bytes,
+            ..LINEAR
+        };
+        starts
+            .map(move |start| Network::new(run(start)).run())
+            .collect::<Vec<_>>()
     };
     let hundred = outcomes(100);
-    assert!(hundred.iter().all(|outcome| (2..=6).contains(&outcome.most_at_once)), "{hundred:?}");
-    assert!(hundred.iter().all(|outcome| outcome.least >= 8.0), "{hundred:?}");
+    assert!(
+        hundred
+            .iter()
+            .all(|outcome| (2..=6).contains(&outcome.most_at_once)),
+        "{hundred:?}"
+    );
+    assert!(
+        hundred.iter().all(|outcome| outcome.least >= 8.0),
+        "{hundred:?}"
+    );
     let two_hundred = outcomes(200);
-    assert!(two_hundred.iter().any(|outcome| outcome.least <= 2.0 && outcome.most_at_once >= 8), "{two_hundred:?}");
+    assert!(
+        two_hundred
+            .iter()
+            .any(|outcome| outcome.least <= 2.0 && outcome.most_at_once >= 8),
+        "{two_hundred:?}"
+    );
 }
 
 /// Failure: `dumbbell.toml` claims what no second simulation gives.
 #[test]
 fn an_expected_value_has_no_origin() {
-    let file: toml::Table = include_str!("../../experiments/clock/dumbbell.toml").parse().expect("TOML");
+    let file: toml::Table = include_str!("../../experiments/clock/dumbbell.toml")
+        .parse()
+        .expect("TOML");
     let claims = file["claim"].as_array().expect("claims");
     let mut checked = 0;
     for claim in claims {
         let id = claim["id"].as_str().expect("an id");
         let parts: Vec<&str> = id.split('-').collect();
-        let ["many", pairs, depth, tick] = parts[..] else { continue };
-        let tick = if tick == "fine" { 0 } else { tick.parse().expect("ms") };
-        let alone = dumbbell(pairs.parse().expect("pairs"), depth.parse().expect("a depth"), tick, false);
+        let ["many", pairs, depth, tick] = parts[..] else {
+            continue;
+        };
+        let tick = if tick == "fine" {
+            0
+        } else {
+            tick.parse().expect("ms")
+        };
+        let alone = dumbbell(
+            pairs.parse().expect("pairs"),
+            depth.parse().expect("a depth"),
+            tick,
+            false,
+        );
         let expected = claim["expected"].as_float().expect("a value");
-        assert!((alone.received / expected - 1.0).abs() < 0.15, "{id}: {alone:?}, {expected} expected");
+        assert!(
+            (alone.received / expected - 1.0).abs() < 0.15,
+            "{id}: {alone:?}, {expected} expected"
+        );
         checked += 1;
     }
     assert_eq!(checked, 12);

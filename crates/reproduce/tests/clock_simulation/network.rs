@@ -126,9 +126,17 @@ impl Network {
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;
-            Bucket { level: 0.0, first_leak: state % 1_000_000, leaks: 0 }
+            Bucket {
+                level: 0.0,
+                first_leak: state % 1_000_000,
+                leaks: 0,
+            }
         };
-        let mut buckets = || (0..conditions.pairs).map(|_| [(); 4].map(|()| bucket())).collect::<Vec<_>>();
+        let mut buckets = || {
+            (0..conditions.pairs)
+                .map(|_| [(); 4].map(|()| bucket()))
+                .collect::<Vec<_>>()
+        };
         let consumer = |_| Consumer {
             rate: conditions.start,
             next: 0,
@@ -158,7 +166,8 @@ impl Network {
         if self.conditions.tick > 0 {
             self.at(0, Event::Tick);
         }
-        (0..self.conditions.pairs).for_each(|pair| self.at(self.conditions.begin, Event::Due(pair)));
+        (0..self.conditions.pairs)
+            .for_each(|pair| self.at(self.conditions.begin, Event::Due(pair)));
         let end = self.conditions.seconds * 1_000_000_000;
         while let Some(Reverse((time, _, event))) = self.events.pop()
             && time < end
@@ -174,10 +183,20 @@ impl Network {
                 Event::Arrival(node, packet) => self.at_node(node, packet),
             }
         }
-        let megabits = |segments: u64| (segments * DATA_BYTES * 8) as f64 / (1e6 * self.conditions.seconds as f64);
+        let megabits = |segments: u64| {
+            (segments * DATA_BYTES * 8) as f64 / (1e6 * self.conditions.seconds as f64)
+        };
         Outcome {
-            asked: self.consumers.iter().map(|consumer| megabits(consumer.next)).sum(),
-            received: self.consumers.iter().map(|consumer| megabits(consumer.received)).sum(),
+            asked: self
+                .consumers
+                .iter()
+                .map(|consumer| megabits(consumer.next))
+                .sum(),
+            received: self
+                .consumers
+                .iter()
+                .map(|consumer| megabits(consumer.received))
+                .sum(),
             nacks: self.consumers.iter().map(|consumer| consumer.nacks).sum(),
             least: self.consumers[0].least,
             most_at_once: self.consumers[0].most_at_once,
@@ -186,7 +205,8 @@ impl Network {
 
     fn at(&mut self, after: u64, event: Event) {
         self.number += 1;
-        self.events.push(Reverse((self.now + after, self.number, event)));
+        self.events
+            .push(Reverse((self.now + after, self.number, event)));
     }
 
     /// Asks for one segment, and sets the time of the next, which no later rate changes.
@@ -206,7 +226,14 @@ impl Network {
 
     fn flush(&mut self, pair: usize) {
         while let Some(segment) = self.consumers[pair].waiting.pop_front() {
-            self.at_node(CONSUMER, Packet { kind: Kind::Interest, pair, segment });
+            self.at_node(
+                CONSUMER,
+                Packet {
+                    kind: Kind::Interest,
+                    pair,
+                    segment,
+                },
+            );
         }
     }
 
@@ -231,10 +258,20 @@ impl Network {
 
     fn at_node(&mut self, node: usize, packet: Packet) {
         match packet.kind {
-            Kind::Interest if node == PRODUCER => self.send(node, false, Packet { kind: Kind::Data, ..packet }),
+            Kind::Interest if node == PRODUCER => self.send(
+                node,
+                false,
+                Packet {
+                    kind: Kind::Data,
+                    ..packet
+                },
+            ),
             Kind::Interest if self.is_allowed(node, packet.pair) => self.send(node, true, packet),
             Kind::Interest => {
-                let refused = Packet { kind: Kind::Nack, ..packet };
+                let refused = Packet {
+                    kind: Kind::Nack,
+                    ..packet
+                };
                 match node {
                     // Its own node refuses after all Interests of this moment.
                     CONSUMER => self.at(0, Event::Arrival(CONSUMER, refused)),
@@ -247,13 +284,19 @@ impl Network {
 
     /// Takes a place in the buckets of the pair and of the link, or in neither.
     fn is_allowed(&mut self, node: usize, pair: usize) -> bool {
-        let Conditions { line_rate, depth, bucket_for_each_pair, .. } = self.conditions;
+        let Conditions {
+            line_rate,
+            depth,
+            bucket_for_each_pair,
+            ..
+        } = self.conditions;
         let now = self.now;
         let of_link = &mut self.link_buckets[if node == R1 { 0 } else { pair }][node];
         let of_pair = &mut self.pair_buckets[pair][node];
         of_link.leak(now, line_rate);
         of_pair.leak(now, line_rate);
-        let is_allowed = of_link.level + 1.0 <= depth && (!bucket_for_each_pair || of_pair.level + 1.0 <= depth);
+        let is_allowed =
+            of_link.level + 1.0 <= depth && (!bucket_for_each_pair || of_pair.level + 1.0 <= depth);
         if is_allowed {
             of_link.level += 1.0;
             of_pair.level += 1.0;
@@ -263,15 +306,24 @@ impl Network {
 
     /// Sends over the link to the next node, towards the producer or the consumer.
     fn send(&mut self, node: usize, upwards: bool, packet: Packet) {
-        let (lower, next) = if upwards { (node, node + 1) } else { (node - 1, node - 1) };
-        let link = &mut self.links[if lower == R1 { 0 } else { packet.pair }][lower][usize::from(upwards)];
+        let (lower, next) = if upwards {
+            (node, node + 1)
+        } else {
+            (node - 1, node - 1)
+        };
+        let link =
+            &mut self.links[if lower == R1 { 0 } else { packet.pair }][lower][usize::from(upwards)];
         while link.starts.front().is_some_and(|start| *start <= self.now) {
             link.starts.pop_front();
         }
         if link.starts.len() >= QUEUE {
             return;
         }
-        let bytes = if packet.kind == Kind::Data { DATA_BYTES } else { self.conditions.interest_bytes };
+        let bytes = if packet.kind == Kind::Data {
+            DATA_BYTES
+        } else {
+            self.conditions.interest_bytes
+        };
         let start = link.free_at.max(self.now);
         link.starts.push_back(start);
         link.free_at = start + bytes * 1_000_000_000 / (DATA_BYTES * self.conditions.line_rate);

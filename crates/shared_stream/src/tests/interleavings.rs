@@ -94,7 +94,11 @@ fn model<const FENCES: bool>(indices: usize, changes: u32) {
         let mut seen = [0; 2];
         while seen[..indices].iter().any(|seen| *seen < changes) {
             let mut waits = true;
-            for (seen, (index, flag)) in seen.iter_mut().zip(shared.indices.iter().zip(&shared.flags)).take(indices) {
+            for (seen, (index, flag)) in seen
+                .iter_mut()
+                .zip(shared.indices.iter().zip(&shared.flags))
+                .take(indices)
+            {
                 let waits_here = begins_to_wait(flag, || index.load(Acquire) != *seen);
                 if !waits_here {
                     *seen = index.load(Acquire);

@@ -18,9 +18,20 @@ pub(super) const ENTRY: Entry = Entry {
     description: "additive increase, multiplicative decrease, as TCP Reno and ndncatchunks",
     parameters: &[
         Parameter::number("increase", 1.0, 0.01, 100.0, "segments per round trip"),
-        Parameter::number("decrease", 0.5, 0.01, 0.99, "the window's factor at congestion"),
+        Parameter::number(
+            "decrease",
+            0.5,
+            0.01,
+            0.99,
+            "the window's factor at congestion",
+        ),
     ],
-    build: |given| Box::new(Aimd::new(given.number("increase"), given.number("decrease"))),
+    build: |given| {
+        Box::new(Aimd::new(
+            given.number("increase"),
+            given.number("decrease"),
+        ))
+    },
 };
 
 /// Additive increase, multiplicative decrease.
@@ -38,7 +49,13 @@ impl Aimd {
     /// `decrease` (below 1) of the window.
     pub fn new(increase: f64, decrease: f64) -> Self {
         let event = OncePerRoundTrip::default();
-        Aimd { increase, decrease, window: INITIAL_WINDOW as f64, slow_start_threshold: f64::INFINITY, event }
+        Aimd {
+            increase,
+            decrease,
+            window: INITIAL_WINDOW as f64,
+            slow_start_threshold: f64::INFINITY,
+            event,
+        }
     }
 }
 
@@ -50,7 +67,11 @@ impl CongestionControl for Aimd {
     fn on_answer(&mut self, answer: &Answer) {
         if answer.window_limited {
             let is_slow_start = self.window < self.slow_start_threshold;
-            let more = if is_slow_start { 1.0 } else { self.increase / self.window };
+            let more = if is_slow_start {
+                1.0
+            } else {
+                self.increase / self.window
+            };
             self.window = (self.window + more).min(MAX_WINDOW as f64);
         }
     }
@@ -80,7 +101,10 @@ mod tests {
             assert_eq!(aimd.window(), expected);
         }
         assert!(aimd.on_congestion(&congestion(now, 0)));
-        assert!(!aimd.on_congestion(&congestion(now, 0)), "of the same event");
+        assert!(
+            !aimd.on_congestion(&congestion(now, 0)),
+            "of the same event"
+        );
         assert_eq!(aimd.window(), 40);
         for _ in 0..10 {
             round(&mut aimd, &mut now, 100);

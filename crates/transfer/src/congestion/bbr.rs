@@ -82,7 +82,8 @@ impl Bbr {
 
     /// The bandwidth-delay product in segments.
     fn product(&self) -> f64 {
-        self.least_rtt.map_or(0.0, |(rtt, _)| rtt.as_secs_f64() * self.bottleneck())
+        self.least_rtt
+            .map_or(0.0, |(rtt, _)| rtt.as_secs_f64() * self.bottleneck())
     }
 
     fn end_round(&mut self, now: Time, began: Time, count: u64) {
@@ -104,7 +105,11 @@ impl Bbr {
 
     fn is_full(&mut self) -> bool {
         let rate = self.bottleneck();
-        self.full = if rate >= self.full.0 * 1.25 { (rate, 0) } else { (self.full.0, self.full.1 + 1) };
+        self.full = if rate >= self.full.0 * 1.25 {
+            (rate, 0)
+        } else {
+            (self.full.0, self.full.1 + 1)
+        };
         self.full.1 >= FULL_ROUNDS
     }
 
@@ -146,11 +151,16 @@ impl CongestionControl for Bbr {
         if let Some(rtt) = answer.rtt {
             self.on_rtt(answer.now, rtt);
         }
-        let least = self.least_rtt.map_or(LEAST_ROUND, |(rtt, _)| rtt.max(LEAST_ROUND));
+        let least = self
+            .least_rtt
+            .map_or(LEAST_ROUND, |(rtt, _)| rtt.max(LEAST_ROUND));
         let (began, count) = self.round.unwrap_or((answer.now, 0));
         // The first answer begins the first round and does not count in it.
         self.round = Some((began, if self.round.is_some() { count + 1 } else { 0 }));
-        if self.round.is_some_and(|(began, count)| count > 0 && answer.now.since(began) >= least) {
+        if self
+            .round
+            .is_some_and(|(began, count)| count > 0 && answer.now.since(began) >= least)
+        {
             self.end_round(answer.now, began, count + 1);
             self.round = Some((answer.now, 0));
         }
@@ -184,9 +194,17 @@ mod tests {
         assert_eq!((bbr.window(), bbr.rate()), (INITIAL_WINDOW, None));
         feed(&mut bbr, &mut now, 300, 2, 100);
         assert_eq!(bbr.phase, Phase::Startup);
-        assert!((bbr.rate().unwrap() - 2.885 * 500.0).abs() < 30.0, "{:?}", bbr.rate());
+        assert!(
+            (bbr.rate().unwrap() - 2.885 * 500.0).abs() < 30.0,
+            "{:?}",
+            bbr.rate()
+        );
         feed(&mut bbr, &mut now, 300, 2, 100);
-        assert!(matches!(bbr.phase, Phase::Drain | Phase::Probe(_)), "{:?}", bbr.phase);
+        assert!(
+            matches!(bbr.phase, Phase::Drain | Phase::Probe(_)),
+            "{:?}",
+            bbr.phase
+        );
         feed(&mut bbr, &mut now, 300, 2, 100);
         // Two products: 500 per second × 100 ms × 2.
         assert!((95..=105).contains(&bbr.window()), "{}", bbr.window());

@@ -24,7 +24,13 @@ const LOW_WINDOW: f64 = 14.0;
 pub(super) const ENTRY: Entry = Entry {
     name: "bic",
     description: "binary search for the window (Xu et al. 2004)",
-    parameters: &[Parameter::number("beta", 0.125, 0.01, 0.99, "share of the window that congestion takes")],
+    parameters: &[Parameter::number(
+        "beta",
+        0.125,
+        0.01,
+        0.99,
+        "share of the window that congestion takes",
+    )],
     build: |given| Box::new(Bic::new(given.number("beta"))),
 };
 
@@ -42,7 +48,12 @@ impl Bic {
     /// Creates a control in slow start; a sign of congestion takes the share `beta` of the window.
     pub fn new(beta: f64) -> Self {
         let event = OncePerRoundTrip::default();
-        Bic { beta, window: INITIAL_WINDOW as f64, too_large: f64::INFINITY, event }
+        Bic {
+            beta,
+            window: INITIAL_WINDOW as f64,
+            too_large: f64::INFINITY,
+            event,
+        }
     }
 
     /// The segments to add in this round trip.
@@ -50,7 +61,9 @@ impl Bic {
         match () {
             () if self.too_large.is_infinite() => self.window,
             () if self.window < LOW_WINDOW => 1.0,
-            () if self.window < self.too_large => ((self.too_large - self.window) / 2.0).clamp(S_MIN, S_MAX),
+            () if self.window < self.too_large => {
+                ((self.too_large - self.window) / 2.0).clamp(S_MIN, S_MAX)
+            }
             () => (self.window - self.too_large).clamp(1.0, S_MAX),
         }
     }
@@ -59,7 +72,11 @@ impl Bic {
     pub(super) fn reduce(&mut self, beta: f64) {
         let beta = if self.window < LOW_WINDOW { 0.5 } else { beta };
         let was_lower = self.window < self.too_large && self.too_large.is_finite();
-        self.too_large = if was_lower { self.window * (1.0 - beta / 2.0) } else { self.window };
+        self.too_large = if was_lower {
+            self.window * (1.0 - beta / 2.0)
+        } else {
+            self.window
+        };
         self.window = (self.window * (1.0 - beta)).max(MIN_WINDOW as f64);
     }
 }
@@ -113,12 +130,20 @@ mod tests {
         bic.window = 1000.0;
         bic.on_congestion(&congestion(now, 0));
         round(&mut bic, &mut now, 100);
-        assert!((531.0..=532.0).contains(&bic.window), "additive by S_max: {}", bic.window);
+        assert!(
+            (531.0..=532.0).contains(&bic.window),
+            "additive by S_max: {}",
+            bic.window
+        );
         bic.window = 1000.0;
         let mut before = bic.window;
         for (least, most) in [(0.99, 1.01), (1.4, 6.0), (4.0, 14.0), (8.0, 32.5)] {
             round(&mut bic, &mut now, 100);
-            assert!((least..=most).contains(&(bic.window - before)), "{} after {before}", bic.window);
+            assert!(
+                (least..=most).contains(&(bic.window - before)),
+                "{} after {before}",
+                bic.window
+            );
             before = bic.window;
         }
     }

@@ -95,12 +95,18 @@ impl Cubic {
     fn avoid_congestion(&mut self, answer: &Answer) {
         let window = self.window;
         let last_plateau = self.window_before_reduction;
-        let epoch = self.epoch.get_or_insert_with(|| Epoch::begin(answer.now, window, last_plateau));
+        let epoch = self
+            .epoch
+            .get_or_insert_with(|| Epoch::begin(answer.now, window, last_plateau));
         let rtt = answer.smoothed_rtt.unwrap_or_default().as_secs_f64();
         let elapsed = answer.now.since(epoch.start).as_secs_f64();
         // Section 4.3: above the window of the last reduction, the estimate grows as Reno does, by
         // one segment per round trip.
-        let alpha = if epoch.reno >= last_plateau { 1.0 } else { ALPHA };
+        let alpha = if epoch.reno >= last_plateau {
+            1.0
+        } else {
+            ALPHA
+        };
         epoch.reno += alpha / window;
         if epoch.cubic(elapsed) < epoch.reno {
             self.window = window.max(epoch.reno);
@@ -117,7 +123,12 @@ impl Cubic {
 impl Epoch {
     fn begin(now: Time, window: f64, last_plateau: f64) -> Epoch {
         let plateau = last_plateau.max(window);
-        Epoch { start: now, to_plateau: ((plateau - window) / C).cbrt(), plateau, reno: window }
+        Epoch {
+            start: now,
+            to_plateau: ((plateau - window) / C).cbrt(),
+            plateau,
+            reno: window,
+        }
     }
 
     /// W_cubic at `elapsed` seconds after the start of the epoch (RFC 9438, figure 1).
@@ -152,11 +163,18 @@ impl CongestionControl for Cubic {
         }
         // Section 4.7 (fast convergence): a loss below the last plateau means that another flow
         // needs room.
-        self.window_before_reduction =
-            if self.window < self.window_before_reduction { self.window * (1.0 + BETA) / 2.0 } else { self.window };
+        self.window_before_reduction = if self.window < self.window_before_reduction {
+            self.window * (1.0 + BETA) / 2.0
+        } else {
+            self.window
+        };
         let persistent = congestion.signal == Signal::TimeOut && !self.answered_since;
         self.slow_start_threshold = (self.window * BETA).max(MIN_WINDOW as f64);
-        self.window = if persistent { MIN_WINDOW as f64 } else { self.slow_start_threshold };
+        self.window = if persistent {
+            MIN_WINDOW as f64
+        } else {
+            self.slow_start_threshold
+        };
         self.slow_start = SlowStart::default();
         self.epoch = None;
         self.answered_since = false;
@@ -240,13 +258,21 @@ impl SlowStart {
     fn judge(&mut self) {
         match self.phase {
             Phase::Standard => {
-                let Some(last) = self.min_last_round else { return };
-                let threshold = (last / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESHOLD, MAX_RTT_THRESHOLD);
+                let Some(last) = self.min_last_round else {
+                    return;
+                };
+                let threshold =
+                    (last / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESHOLD, MAX_RTT_THRESHOLD);
                 if self.min_this_round >= last + threshold {
-                    self.phase = Phase::Conservative { rounds: 0, baseline: self.min_this_round };
+                    self.phase = Phase::Conservative {
+                        rounds: 0,
+                        baseline: self.min_this_round,
+                    };
                 }
             }
-            Phase::Conservative { baseline, .. } if self.min_this_round < baseline => self.phase = Phase::Standard,
+            Phase::Conservative { baseline, .. } if self.min_this_round < baseline => {
+                self.phase = Phase::Standard
+            }
             Phase::Conservative { .. } | Phase::Over => {}
         }
     }
@@ -259,11 +285,21 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     fn answer(now: Time, rtt: Duration) -> Answer {
-        Answer { now, rtt: Some(rtt), smoothed_rtt: Some(rtt), window_limited: true, granted_rate: None }
+        Answer {
+            now,
+            rtt: Some(rtt),
+            smoothed_rtt: Some(rtt),
+            window_limited: true,
+            granted_rate: None,
+        }
     }
 
     fn congestion(now: Time, sent_at: Time, signal: Signal) -> Congestion {
-        Congestion { now, sent_at, signal }
+        Congestion {
+            now,
+            sent_at,
+            signal,
+        }
     }
 
     /// Simulates one round trip: a window of answers, spread over `rtt`.
@@ -306,7 +342,10 @@ mod tests {
         assert!(cubic.on_congestion(&congestion(now, sent_at, Signal::Mark)));
         assert_eq!(cubic.window(), 112);
         for signal in [Signal::TimeOut, Signal::Mark, Signal::Nack] {
-            assert!(!cubic.on_congestion(&congestion(now + 40 * MS, sent_at, signal)), "sent before the reaction");
+            assert!(
+                !cubic.on_congestion(&congestion(now + 40 * MS, sent_at, signal)),
+                "sent before the reaction"
+            );
         }
         assert_eq!(cubic.window(), 112);
         assert!(cubic.on_congestion(&congestion(now + 60 * MS, now + 10 * MS, Signal::Mark)));
@@ -344,14 +383,21 @@ mod tests {
             round(&mut cubic, &mut now, 100 * MS);
         }
         // 1000 + 0.4 × 4.9³ = 1047.
-        assert!((1035..=1065).contains(&cubic.window()), "{}", cubic.window());
+        assert!(
+            (1035..=1065).contains(&cubic.window()),
+            "{}",
+            cubic.window()
+        );
     }
 
     #[test]
     fn an_idle_flow_does_not_grow() {
         let mut cubic = Cubic::new();
         for n in 0..1000 {
-            let answer = Answer { window_limited: false, ..answer(Time::from_millis(n), MS) };
+            let answer = Answer {
+                window_limited: false,
+                ..answer(Time::from_millis(n), MS)
+            };
             cubic.on_answer(&answer);
         }
         assert_eq!(cubic.window(), INITIAL_WINDOW);

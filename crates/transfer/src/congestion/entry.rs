@@ -37,18 +37,40 @@ impl Parameter {
         most: f64,
         description: &'static str,
     ) -> Self {
-        Parameter { name, description, kind: Kind::Number { default, least, most } }
+        Parameter {
+            name,
+            description,
+            kind: Kind::Number {
+                default,
+                least,
+                most,
+            },
+        }
     }
 
-    pub(super) const fn choice(name: &'static str, words: &'static [&'static str], description: &'static str) -> Self {
-        Parameter { name, description, kind: Kind::Choice(words) }
+    pub(super) const fn choice(
+        name: &'static str,
+        words: &'static [&'static str],
+        description: &'static str,
+    ) -> Self {
+        Parameter {
+            name,
+            description,
+            kind: Kind::Choice(words),
+        }
     }
 
     /// Parses a value: a number, or the index of a word.
     pub(super) fn read(&self, text: &str) -> Option<f64> {
         match self.kind {
-            Kind::Number { least, most, .. } => text.parse().ok().filter(|value| (least..=most).contains(value)),
-            Kind::Choice(words) => words.iter().position(|word| *word == text).map(|at| at as f64),
+            Kind::Number { least, most, .. } => text
+                .parse()
+                .ok()
+                .filter(|value| (least..=most).contains(value)),
+            Kind::Choice(words) => words
+                .iter()
+                .position(|word| *word == text)
+                .map(|at| at as f64),
         }
     }
 
@@ -76,7 +98,11 @@ pub(super) struct Given<'a> {
 
 impl Given<'_> {
     pub(super) fn number(&self, name: &str) -> f64 {
-        let parameter = self.entry.parameters.iter().position(|parameter| parameter.name == name);
+        let parameter = self
+            .entry
+            .parameters
+            .iter()
+            .position(|parameter| parameter.name == name);
         parameter.map_or(f64::NAN, |at| self.values[at])
     }
 

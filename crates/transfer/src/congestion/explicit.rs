@@ -21,7 +21,13 @@ pub(super) const ENTRY: Entry = Entry {
     name: "explicit",
     description: "the rate that the path grants (as MIRCC and extended HoBHIS)",
     parameters: &[
-        Parameter::number("start", 200.0, LEAST, 1e9, "initial Interests per second, until the path states a rate"),
+        Parameter::number(
+            "start",
+            200.0,
+            LEAST,
+            1e9,
+            "initial Interests per second, until the path states a rate",
+        ),
         Parameter::number("most", 1e6, LEAST, 1e9, "maximum of Interests per second"),
     ],
     build: |given| Box::new(Explicit::new(given.number("start"), given.number("most"))),
@@ -40,7 +46,11 @@ impl Explicit {
     /// more than `most`, which is at least one.
     pub fn new(start: f64, most: f64) -> Self {
         let most = most.max(LEAST);
-        Explicit { rate: start.min(most), most, event: OncePerRoundTrip::default() }
+        Explicit {
+            rate: start.min(most),
+            most,
+            event: OncePerRoundTrip::default(),
+        }
     }
 }
 
@@ -54,7 +64,9 @@ impl CongestionControl for Explicit {
     }
 
     fn on_answer(&mut self, answer: &Answer) {
-        let rate = answer.granted_rate.map_or(self.rate + 1.0, |granted| granted as f64);
+        let rate = answer
+            .granted_rate
+            .map_or(self.rate + 1.0, |granted| granted as f64);
         self.rate = rate.clamp(LEAST, self.most);
     }
 
@@ -76,7 +88,10 @@ mod tests {
     #[test]
     fn another_rate_than_the_granted_one() {
         let mut explicit = Explicit::new(200.0, 1000.0);
-        let granted = |rate| Answer { granted_rate: Some(rate), ..answer(Time::ZERO, 1) };
+        let granted = |rate| Answer {
+            granted_rate: Some(rate),
+            ..answer(Time::ZERO, 1)
+        };
         for (rate, expected) in [(700, 700.0), (5000, 1000.0), (0, 1.0), (300, 300.0)] {
             explicit.on_answer(&granted(rate));
             assert_eq!(explicit.rate(), Some(expected));

@@ -8,7 +8,13 @@ use crate::limits::MAX_WINDOW;
 pub(super) const ENTRY: Entry = Entry {
     name: "fixed",
     description: "a constant window",
-    parameters: &[Parameter::number("window", 64.0, 1.0, MAX_WINDOW as f64, "segments in flight")],
+    parameters: &[Parameter::number(
+        "window",
+        64.0,
+        1.0,
+        MAX_WINDOW as f64,
+        "segments in flight",
+    )],
     build: |given| Box::new(FixedWindow::new(given.number("window") as usize)),
 };
 
@@ -49,7 +55,11 @@ mod tests {
     #[test]
     fn it_moves() {
         let mut fixed = FixedWindow::new(0);
-        let sign = Congestion { now: Time::from_secs(1), sent_at: Time::ZERO, signal: Signal::TimeOut };
+        let sign = Congestion {
+            now: Time::from_secs(1),
+            sent_at: Time::ZERO,
+            signal: Signal::TimeOut,
+        };
         assert!(!fixed.on_congestion(&sign));
         assert_eq!(fixed.window(), 1);
     }

@@ -39,7 +39,13 @@ pub(super) const ENTRY: Entry = Entry {
             "position of the timeout between the least and the greatest round trip",
         ),
     ],
-    build: |given| Box::new(Icp::new(given.number("eta"), given.number("beta"), given.number("delta"))),
+    build: |given| {
+        Box::new(Icp::new(
+            given.number("eta"),
+            given.number("beta"),
+            given.number("delta"),
+        ))
+    },
 };
 
 /// The Interest Control Protocol.
@@ -81,7 +87,9 @@ impl Icp {
 
     fn remember(&mut self, now: Time, rtt: Duration) {
         match self.rounds.back_mut().filter(|_| now < self.round_ends) {
-            Some((least, greatest)) => (*least, *greatest) = ((*least).min(rtt), (*greatest).max(rtt)),
+            Some((least, greatest)) => {
+                (*least, *greatest) = ((*least).min(rtt), (*greatest).max(rtt))
+            }
             None => {
                 if self.rounds.len() == HISTORY {
                     self.rounds.pop_front();
@@ -99,17 +107,29 @@ impl CongestionControl for Icp {
     }
 
     fn on_answer(&mut self, answer: &Answer) {
-        let late = answer.rtt.zip(self.tau()).is_some_and(|(rtt, tau)| rtt > tau);
+        let late = answer
+            .rtt
+            .zip(self.tau())
+            .is_some_and(|(rtt, tau)| rtt > tau);
         if let Some(rtt) = answer.rtt {
             self.remember(answer.now, rtt);
-            let sent_at = Time::from_nanos(answer.now.nanos().saturating_sub(rtt.as_nanos() as u64));
+            let sent_at =
+                Time::from_nanos(answer.now.nanos().saturating_sub(rtt.as_nanos() as u64));
             if late {
-                self.on_congestion(&Congestion { now: answer.now, sent_at, signal: Signal::TimeOut });
+                self.on_congestion(&Congestion {
+                    now: answer.now,
+                    sent_at,
+                    signal: Signal::TimeOut,
+                });
                 return;
             }
         }
         if answer.window_limited {
-            let more = if self.in_slow_start { 1.0 } else { self.eta / self.window };
+            let more = if self.in_slow_start {
+                1.0
+            } else {
+                self.eta / self.window
+            };
             self.window = (self.window + more).min(MAX_WINDOW as f64);
         }
     }

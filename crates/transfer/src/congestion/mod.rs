@@ -113,14 +113,20 @@ pub struct PathFeedback {
 impl From<bool> for PathFeedback {
     /// A path that reports only congestion marks.
     fn from(marked: bool) -> Self {
-        PathFeedback { marked, granted_rate: None }
+        PathFeedback {
+            marked,
+            granted_rate: None,
+        }
     }
 }
 
 impl From<&LpHeader> for PathFeedback {
     fn from(header: &LpHeader) -> Self {
         let marked = header.congestion_mark.is_some_and(|mark| mark > 0);
-        PathFeedback { marked, granted_rate: header.interest_rate }
+        PathFeedback {
+            marked,
+            granted_rate: header.interest_rate,
+        }
     }
 }
 
@@ -172,7 +178,13 @@ mod testing {
     /// An answer at `now`, after `rtt` milliseconds.
     pub(super) fn answer(now: Time, rtt: u64) -> Answer {
         let rtt = Some(Duration::from_millis(rtt));
-        Answer { now, rtt, smoothed_rtt: rtt, window_limited: true, granted_rate: None }
+        Answer {
+            now,
+            rtt,
+            smoothed_rtt: rtt,
+            window_limited: true,
+            granted_rate: None,
+        }
     }
 
     /// A Nack at `now` for an Interest that was sent `sent_millis` after the start.
@@ -182,7 +194,11 @@ mod testing {
 
     /// Another sign at `now` for an Interest that was sent `sent_millis` after the start.
     pub(super) fn sign(now: Time, sent_millis: u64, signal: Signal) -> Congestion {
-        Congestion { now, sent_at: Time::from_millis(sent_millis), signal }
+        Congestion {
+            now,
+            sent_at: Time::from_millis(sent_millis),
+            signal,
+        }
     }
 
     /// Simulates one round trip: a window of answers, spread over `rtt` milliseconds.

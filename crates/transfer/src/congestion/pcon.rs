@@ -20,7 +20,13 @@ pub(super) const ENTRY: Entry = Entry {
     name: "pcon",
     description: "BIC on congestion marks and Nacks (Schneider et al. 2016)",
     parameters: &[
-        Parameter::number("beta", 0.125, 0.01, 0.99, "share of the window that a mark takes"),
+        Parameter::number(
+            "beta",
+            0.125,
+            0.01,
+            0.99,
+            "share of the window that a mark takes",
+        ),
         Parameter::number(
             "suppress",
             0.5,
@@ -47,7 +53,13 @@ impl Pcon {
     /// Creates a control. A mark takes the share `beta` of the window; then signs are ignored for
     /// one round trip plus the share `suppress` of one.
     pub fn new(beta: f64, suppress: f64) -> Self {
-        Pcon { window: Bic::new(beta), beta, suppress, smoothed_rtt: 0.0, deaf_until: None }
+        Pcon {
+            window: Bic::new(beta),
+            beta,
+            suppress,
+            smoothed_rtt: 0.0,
+            deaf_until: None,
+        }
     }
 }
 
@@ -62,12 +74,20 @@ impl CongestionControl for Pcon {
     }
 
     fn on_congestion(&mut self, congestion: &Congestion) -> bool {
-        if self.deaf_until.is_some_and(|until| congestion.sent_at <= until) {
+        if self
+            .deaf_until
+            .is_some_and(|until| congestion.sent_at <= until)
+        {
             return false;
         }
-        let beta = if congestion.signal == Signal::TimeOut { self.beta.max(0.5) } else { self.beta };
+        let beta = if congestion.signal == Signal::TimeOut {
+            self.beta.max(0.5)
+        } else {
+            self.beta
+        };
         self.window.reduce(beta);
-        self.deaf_until = Some(congestion.now + Duration::from_secs_f64(self.suppress * self.smoothed_rtt));
+        self.deaf_until =
+            Some(congestion.now + Duration::from_secs_f64(self.suppress * self.smoothed_rtt));
         true
     }
 }
@@ -87,8 +107,14 @@ mod tests {
         let millis = now.nanos() / 1_000_000;
         assert!(pcon.on_congestion(&congestion(now, millis - 100)));
         assert_eq!(pcon.window(), before * 7 / 8);
-        assert!(!pcon.on_congestion(&congestion(now, millis - 1)), "sent before");
-        assert!(!pcon.on_congestion(&congestion(now, millis + 49)), "sent while it drained");
+        assert!(
+            !pcon.on_congestion(&congestion(now, millis - 1)),
+            "sent before"
+        );
+        assert!(
+            !pcon.on_congestion(&congestion(now, millis + 49)),
+            "sent while it drained"
+        );
         assert!(pcon.on_congestion(&congestion(now, millis + 51)));
     }
 }

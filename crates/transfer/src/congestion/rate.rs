@@ -26,13 +26,31 @@ pub(super) const ENTRY: Entry = Entry {
     description: "a rate that Data raise and Nacks lower (Kato et al. 2018)",
     parameters: &[
         Parameter::number("start", 200.0, LEAST, 1e9, "initial Interests per second"),
-        Parameter::number("most", 1e6, LEAST, 1e9, "maximum of Interests per second: the link's"),
-        Parameter::number("increase", 1.0, 0.0, 1e6, "Interests per second that each Data adds"),
+        Parameter::number(
+            "most",
+            1e6,
+            LEAST,
+            1e9,
+            "maximum of Interests per second: the link's",
+        ),
+        Parameter::number(
+            "increase",
+            1.0,
+            0.0,
+            1e6,
+            "Interests per second that each Data adds",
+        ),
         Parameter::choice("nack", &["once", "halve", "step"], "what a Nack does"),
     ],
     build: |given| {
-        let on_nack = [NackReaction::Once, NackReaction::Halve, NackReaction::Step][given.choice("nack")];
-        Box::new(RateControl::new(given.number("start"), given.number("most"), given.number("increase"), on_nack))
+        let on_nack =
+            [NackReaction::Once, NackReaction::Halve, NackReaction::Step][given.choice("nack")];
+        Box::new(RateControl::new(
+            given.number("start"),
+            given.number("most"),
+            given.number("increase"),
+            on_nack,
+        ))
     },
 };
 
@@ -61,7 +79,13 @@ impl RateControl {
     /// Creates a control with `start` Interests per second; each Data adds `increase`, up to
     /// `most`.
     pub fn new(start: f64, most: f64, increase: f64, on_nack: NackReaction) -> Self {
-        RateControl { rate: start.min(most), most, increase, on_nack, event: OncePerRoundTrip::default() }
+        RateControl {
+            rate: start.min(most),
+            most,
+            increase,
+            on_nack,
+            event: OncePerRoundTrip::default(),
+        }
     }
 }
 
@@ -98,7 +122,11 @@ mod tests {
 
     #[test]
     fn a_burst_of_nacks_does_what_another_reaction_would() {
-        for (on_nack, left) in [(NackReaction::Halve, 1.0), (NackReaction::Step, 990.0), (NackReaction::Once, 500.0)] {
+        for (on_nack, left) in [
+            (NackReaction::Halve, 1.0),
+            (NackReaction::Step, 990.0),
+            (NackReaction::Once, 500.0),
+        ] {
             let mut rate = RateControl::new(1000.0, 1000.0, 1.0, on_nack);
             for _ in 0..10 {
                 rate.on_congestion(&congestion(Time::from_secs(1), 999));

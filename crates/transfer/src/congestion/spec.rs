@@ -39,7 +39,10 @@ pub struct CongestionSpec {
 impl CongestionSpec {
     /// Creates a control for one transfer.
     pub fn build(&self) -> Box<dyn CongestionControl> {
-        (self.entry.build)(&Given { entry: self.entry, values: &self.values })
+        (self.entry.build)(&Given {
+            entry: self.entry,
+            values: &self.values,
+        })
     }
 }
 
@@ -48,7 +51,11 @@ impl Default for CongestionSpec {
     fn default() -> Self {
         let entry = &ALGORITHMS[0];
         let values = entry.parameters.iter().map(Parameter::default).collect();
-        CongestionSpec { entry, values, text: entry.name.to_owned() }
+        CongestionSpec {
+            entry,
+            values,
+            text: entry.name.to_owned(),
+        }
     }
 }
 
@@ -81,33 +88,65 @@ impl FromStr for CongestionSpec {
             let names: Vec<&str> = ALGORITHMS.iter().map(|entry| entry.name).collect();
             let near = names.iter().find(|known| is_near(known, name));
             let hint = near.map_or(String::new(), |near| format!(", did you mean `{near}`?"));
-            return fault(format!("no congestion control `{}`{hint}; there are {}", shown(name), names.join(", ")));
+            return fault(format!(
+                "no congestion control `{}`{hint}; there are {}",
+                shown(name),
+                names.join(", ")
+            ));
         };
         let mut values: Vec<f64> = entry.parameters.iter().map(Parameter::default).collect();
         for argument in arguments.split(',').filter(|argument| !argument.is_empty()) {
             let (key, value) = argument.split_once('=').unwrap_or((argument, ""));
-            let Some(at) = entry.parameters.iter().position(|parameter| parameter.name == key) else {
-                let known: Vec<&str> = entry.parameters.iter().map(|parameter| parameter.name).collect();
-                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                return fault(format!("{name} has no parameter `{}`; there is {known}", shown(key)));
+            let Some(at) = entry
+                .parameters
+                .iter()
+                .position(|parameter| parameter.name == key)
+            else {
+                let known: Vec<&str> = entry
+                    .parameters
+                    .iter()
+                    .map(|parameter| parameter.name)
+                    .collect();
+                let known = if known.is_empty() {
+                    "none".to_owned()
+                } else {
+                    known.join(", ")
+                };
+                return fault(format!(
+                    "{name} has no parameter `{}`; there is {known}",
+                    shown(key)
+                ));
             };
             values[at] = match entry.parameters[at].read(value) {
                 Some(value) => value,
                 None => {
-                    return fault(format!("{name}: {key} is {}, not `{}`", entry.parameters[at].range(), shown(value)));
+                    return fault(format!(
+                        "{name}: {key} is {}, not `{}`",
+                        entry.parameters[at].range(),
+                        shown(value)
+                    ));
                 }
             };
         }
-        Ok(CongestionSpec { entry, values, text })
+        Ok(CongestionSpec {
+            entry,
+            values,
+            text,
+        })
     }
 }
 
 /// Every congestion control: its name, and its description with its parameters, in one line.
 pub fn congestion_controls() -> impl Iterator<Item = (&'static str, String)> {
     ALGORITHMS.iter().map(|entry| {
-        let parameters =
-            entry.parameters.iter().map(|parameter| format!("; {}: {}", parameter.name, parameter.description));
-        (entry.name, format!("{}{}", entry.description, parameters.collect::<String>()))
+        let parameters = entry
+            .parameters
+            .iter()
+            .map(|parameter| format!("; {}: {}", parameter.name, parameter.description));
+        (
+            entry.name,
+            format!("{}{}", entry.description, parameters.collect::<String>()),
+        )
     })
 }
 
@@ -125,12 +164,19 @@ impl std::error::Error for CongestionSpecError {}
 
 /// Returns the input for an error message: shortened, and without control characters.
 fn shown(text: &str) -> String {
-    text.chars().take(40).flat_map(char::escape_default).collect()
+    text.chars()
+        .take(40)
+        .flat_map(char::escape_default)
+        .collect()
 }
 
 /// Returns true if the words differ by one inserted, deleted or replaced letter.
 fn is_near(known: &str, given: &str) -> bool {
-    let same = known.bytes().zip(given.bytes()).take_while(|(a, b)| a == b).count();
+    let same = known
+        .bytes()
+        .zip(given.bytes())
+        .take_while(|(a, b)| a == b)
+        .count();
     let (known, given) = (&known.as_bytes()[same..], &given.as_bytes()[same..]);
     let after = |text: &'_ [u8]| text.get(1..).unwrap_or_default().to_vec();
     after(known) == after(given) || after(known) == given || known == after(given)
@@ -151,13 +197,24 @@ mod tests {
         let spec: CongestionSpec = " rate( start = 300, nack=step )".parse().unwrap();
         assert_eq!(spec.to_string(), "rate(start=300,nack=step)");
         assert_eq!(spec.build().rate(), Some(300.0));
-        assert_eq!("fixed(window=7)".parse::<CongestionSpec>().unwrap().build().window(), 7);
+        assert_eq!(
+            "fixed(window=7)"
+                .parse::<CongestionSpec>()
+                .unwrap()
+                .build()
+                .window(),
+            7
+        );
     }
 
     #[test]
     fn what_is_wrong_is_not_said() {
         let error = |text: &str| text.parse::<CongestionSpec>().unwrap_err().to_string();
-        assert!(error("cubi").contains("did you mean `cubic`?"), "{}", error("cubi"));
+        assert!(
+            error("cubi").contains("did you mean `cubic`?"),
+            "{}",
+            error("cubi")
+        );
         assert!(error("rates").contains("`rate`?"));
         assert!(error("reno").ends_with("cubic, aimd, bbr, bic, explicit, fixed, icp, pcon, rate"));
         assert!(error("fixed(windows=7)").contains("there is window"));

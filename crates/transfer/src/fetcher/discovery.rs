@@ -33,7 +33,14 @@ impl Discovery {
             true => metadata.push_segment(0),
             false => metadata.push_keyword(METADATA_KEYWORD),
         };
-        Discovery { object, metadata, is_segment, requests_plain: false, failure: None, longer: None }
+        Discovery {
+            object,
+            metadata,
+            is_segment,
+            requests_plain: false,
+            failure: None,
+            longer: None,
+        }
     }
 
     /// Returns the number that answers to this name: of a Data if `is_data`, of an Interest
@@ -49,7 +56,9 @@ impl Discovery {
     /// Returns the versioned name if `found` is a segment of a version of the object.
     pub(super) fn version_of(&self, found: NameRef<'_>) -> Option<Name> {
         let versioned = found.without_last();
-        let is_version = versioned.last().is_some_and(|last| last.typ == types::VERSION)
+        let is_version = versioned
+            .last()
+            .is_some_and(|last| last.typ == types::VERSION)
             && versioned.without_last() == self.object.as_name();
         let is_segment = found.last().is_some_and(|last| last.as_segment().is_some());
         (is_version && is_segment).then(|| versioned.to_name())

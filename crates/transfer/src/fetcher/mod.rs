@@ -113,7 +113,10 @@ impl Fetcher {
         verifier: Option<Box<dyn Verifier>>,
         nonces: Stream,
     ) -> Self {
-        let versioned = name.as_name().last().is_some_and(|last| last.typ == types::VERSION);
+        let versioned = name
+            .as_name()
+            .last()
+            .is_some_and(|last| last.typ == types::VERSION);
         let is_segment = versioned && options.naming == Naming::DiscoverOrPlain;
         let target = if (versioned && !is_segment) || options.naming == Naming::Exact {
             Target::Segments(Object::new(name, None))
@@ -152,13 +155,20 @@ impl Fetcher {
     /// it until then, after every event.
     pub fn poll(&mut self, now: Time, out: &mut Vec<u8>) -> bool {
         let last = match &self.target {
-            Target::Metadata(discovery) => Some(if discovery.requests_plain { PLAIN } else { METADATA }),
+            Target::Metadata(discovery) => Some(if discovery.requests_plain {
+                PLAIN
+            } else {
+                METADATA
+            }),
             Target::Segments(object) if !object.done => object.last_to_request(),
             _ => return false,
         };
         let discovers = matches!(self.target, Target::Metadata(_));
         self.window_limited = false;
-        let Some(segment) = self.window.next_to_send(last, self.options.max_window.max(1)) else {
+        let Some(segment) = self
+            .window
+            .next_to_send(last, self.options.max_window.max(1))
+        else {
             self.pacer.idle(now);
             return false;
         };
@@ -182,13 +192,20 @@ impl Fetcher {
     /// room for all of it.
     fn has_room(&mut self) -> bool {
         let (window, in_flight) = (self.congestion.window().max(1), self.window.in_flight());
-        self.in_burst = in_flight < window && (self.in_burst || in_flight + self.congestion.burst() <= window);
+        self.in_burst =
+            in_flight < window && (self.in_burst || in_flight + self.congestion.burst() <= window);
         self.in_burst
     }
 
     /// Handles a Data, with the state of the path that came with it. Content that is now in order
     /// goes to `sink`, piece by piece.
-    pub fn on_data(&mut self, now: Time, data: &Data<'_>, path: impl Into<PathFeedback>, mut sink: impl FnMut(&[u8])) {
+    pub fn on_data(
+        &mut self,
+        now: Time,
+        data: &Data<'_>,
+        path: impl Into<PathFeedback>,
+        mut sink: impl FnMut(&[u8]),
+    ) {
         self.arrived(now);
         let Some(sent) = self.pending_for(data.name, true) else {
             self.stats.unexpected += 1;
@@ -196,7 +213,13 @@ impl Fetcher {
             return;
         };
         if let Err(problem) = self.check(Some(sent.segment), data) {
-            self.reject(sent, FetchError::Invalid { name: data.name.to_name(), problem });
+            self.reject(
+                sent,
+                FetchError::Invalid {
+                    name: data.name.to_name(),
+                    problem,
+                },
+            );
             return;
         }
         self.stats.unverified += u64::from(self.is_unverified(sent.segment, data));
@@ -211,12 +234,18 @@ impl Fetcher {
                 self.window.lose(sent.segment);
                 return;
             }
-            self.fail(FetchError::NotFound { name: data.name.to_name() });
+            self.fail(FetchError::NotFound {
+                name: data.name.to_name(),
+            });
             return;
         }
         let outcome = match self.target {
             Target::Metadata(_) if sent.segment == PLAIN => self.on_plain(data, &mut sink),
-            Target::Metadata(Discovery { is_segment: true, ref object, .. }) => {
+            Target::Metadata(Discovery {
+                is_segment: true,
+                ref object,
+                ..
+            }) => {
                 let object = Object::new(object.clone(), None);
                 self.window.truncate(METADATA);
                 self.target = Target::Segments(object);
@@ -232,7 +261,12 @@ impl Fetcher {
         };
         match outcome {
             Ok(()) => {}
-            Err(error @ FetchError::BadMetadata { problem: MetadataProblem::Manifest, .. }) => self.fail(error),
+            Err(
+                error @ FetchError::BadMetadata {
+                    problem: MetadataProblem::Manifest,
+                    ..
+                },
+            ) => self.fail(error),
             Err(error @ FetchError::BadMetadata { .. }) => self.on_missing_metadata(error),
             Err(error) => self.fail(error),
         }
@@ -250,7 +284,9 @@ impl Fetcher {
         match reason {
             // Before the first segment, a retransmission would have no effect.
             NackReason::NoRoute if self.stats.segments == 0 => {
-                let error = FetchError::NoRoute { name: interest.to_name() };
+                let error = FetchError::NoRoute {
+                    name: interest.to_name(),
+                };
                 match sent.segment {
                     METADATA => self.on_missing_metadata(error),
                     _ => self.fail(error),
@@ -277,30 +313,47 @@ impl Fetcher {
     /// The time at which [`Fetcher::on_timeout`] should be called if nothing else happens before.
     pub fn next_timeout(&self) -> Option<Time> {
         let running = self.progress() == Progress::Running;
-        self.rto_deadline().into_iter().chain(self.pacer.next_timeout()).min().filter(|_| running)
+        self.rto_deadline()
+            .into_iter()
+            .chain(self.pacer.next_timeout())
+            .min()
+            .filter(|_| running)
     }
 
     fn rto_deadline(&self) -> Option<Time> {
         let deadline = self.window.oldest()?.sent_at + self.rtt.rto();
-        Some(self.stalled_until.map_or(deadline, |until| until.max(deadline)))
+        Some(
+            self.stalled_until
+                .map_or(deadline, |until| until.max(deadline)),
+        )
     }
 
     /// Handles the passing of time: retransmits unanswered Interests, and lets due Interests leave.
     pub fn on_timeout(&mut self, now: Time) {
         self.pacer.advance(now, self.congestion.rate());
         while self.progress() == Progress::Running {
-            let Some(sent) = self.window.oldest().filter(|_| self.rto_deadline() <= Some(now)) else { return };
+            let Some(sent) = self
+                .window
+                .oldest()
+                .filter(|_| self.rto_deadline() <= Some(now))
+            else {
+                return;
+            };
             if let Some(refusal) = sent.refused {
                 self.send_again(sent, refusal);
                 continue;
             }
             self.stats.time_outs += 1;
             let overtaken = self.last_answered >= Some((sent.sent_at, sent.segment));
-            let stalls =
-                self.suspect_timeout.is_none() && !overtaken && self.window.in_flight() >= limits::STALLED_INTERESTS;
+            let stalls = self.suspect_timeout.is_none()
+                && !overtaken
+                && self.window.in_flight() >= limits::STALLED_INTERESTS;
             if self.suspect_timeout.is_none() {
-                self.suspect_timeout =
-                    Some(SuspectTimeout { at: now, rto: self.rtt.rto(), congestion: self.congestion.snapshot() });
+                self.suspect_timeout = Some(SuspectTimeout {
+                    at: now,
+                    rto: self.rtt.rto(),
+                    congestion: self.congestion.snapshot(),
+                });
             }
             // Backs off once per round trip, like congestion control. An Interest sent before the
             // last backoff gives no new information.
@@ -349,7 +402,13 @@ impl Fetcher {
     /// `None` while neither is known.
     pub fn expected_bytes(&self) -> Option<u64> {
         let object = self.object()?;
-        let by_segments = || object.end?.last.checked_add(1)?.checked_mul(object.first_segment_bytes?);
+        let by_segments = || {
+            object
+                .end?
+                .last
+                .checked_add(1)?
+                .checked_mul(object.first_segment_bytes?)
+        };
         object.announced_bytes.or_else(by_segments)
     }
 
@@ -373,9 +432,14 @@ impl Fetcher {
         let segment = match &self.target {
             Target::Metadata(discovery) => discovery.number_of(name, data)?,
             // The Interest of a Nack may contain a digest.
-            Target::Segments(object) => {
-                segment_under(object.request_prefix(), if data { name } else { name.strip_implicit_digest().0 })?
-            }
+            Target::Segments(object) => segment_under(
+                object.request_prefix(),
+                if data {
+                    name
+                } else {
+                    name.strip_implicit_digest().0
+                },
+            )?,
             Target::Failed(_) => return None,
         };
         self.window.pending(segment)
@@ -385,10 +449,16 @@ impl Fetcher {
     /// it was requested.
     fn check(&self, segment: Option<u64>, data: &Data<'_>) -> Result<(), Invalid> {
         if let Some(digest) = segment.and_then(|segment| self.digest_of(segment)) {
-            return if data.implicit_digest() == *digest { Ok(()) } else { Err(Invalid::Manifest) };
+            return if data.implicit_digest() == *digest {
+                Ok(())
+            } else {
+                Err(Invalid::Manifest)
+            };
         }
         match &self.verifier {
-            Some(verifier) => data.verify(verifier.as_ref()).map_err(|error| Invalid::signature(error, data)),
+            Some(verifier) => data
+                .verify(verifier.as_ref())
+                .map_err(|error| Invalid::signature(error, data)),
             None if data.signature_info().signature_type == types::DIGEST_SHA256 => {
                 data.verify(&DigestVerifier).map_err(|_| Invalid::Digest)
             }
@@ -428,8 +498,10 @@ impl Fetcher {
         let rtt = (sent.sends == 1).then(|| now.since(sent.sent_at));
         // This answers the probe or the Interest that it repeats. The other answers follow next if
         // they come at all.
-        self.stalled_until =
-            self.stalled_until.filter(|_| rtt.is_none()).map(|_| now + self.rtt.without_backoff().rto());
+        self.stalled_until = self
+            .stalled_until
+            .filter(|_| rtt.is_none())
+            .map(|_| now + self.rtt.without_backoff().rto());
         self.probe_due = false;
         if let Some(rtt) = rtt {
             self.rtt.sample(rtt);
@@ -437,9 +509,18 @@ impl Fetcher {
             self.settle_suspect_timeout(sent, rtt);
         }
         let smoothed_rtt = self.rtt.smoothed();
-        let PathFeedback { marked, granted_rate } = path;
+        let PathFeedback {
+            marked,
+            granted_rate,
+        } = path;
         let window_limited = self.window_limited;
-        self.congestion.on_answer(&Answer { now, rtt, smoothed_rtt, window_limited, granted_rate });
+        self.congestion.on_answer(&Answer {
+            now,
+            rtt,
+            smoothed_rtt,
+            window_limited,
+            granted_rate,
+        });
         if marked {
             self.stats.marks += 1;
             self.on_congestion(now, sent, Signal::Mark);
@@ -449,7 +530,9 @@ impl Fetcher {
     /// Decides by the first answer to an Interest that was sent once whether the timeouts before it
     /// were too early.
     fn settle_suspect_timeout(&mut self, sent: Sent, rtt: Duration) {
-        let Some(suspect_timeout) = self.suspect_timeout.take() else { return };
+        let Some(suspect_timeout) = self.suspect_timeout.take() else {
+            return;
+        };
         if sent.sent_at <= suspect_timeout.at && rtt > suspect_timeout.rto {
             self.stats.early_time_outs += 1;
             self.congestion = suspect_timeout.congestion;
@@ -464,33 +547,53 @@ impl Fetcher {
     }
 
     fn reduce(&mut self, now: Time, sent: Sent, signal: Signal) {
-        let reduced = self.congestion.on_congestion(&Congestion { now, sent_at: sent.sent_at, signal });
+        let reduced = self.congestion.on_congestion(&Congestion {
+            now,
+            sent_at: sent.sent_at,
+            signal,
+        });
         self.stats.reductions += u64::from(reduced);
     }
 
     fn on_metadata(&mut self, data: &Data<'_>) -> Result<(), FetchError> {
-        let Target::Metadata(Discovery { object, .. }) = &self.target else { return Ok(()) };
-        let bad = |problem| FetchError::BadMetadata { name: data.name.to_name(), problem };
+        let Target::Metadata(Discovery { object, .. }) = &self.target else {
+            return Ok(());
+        };
+        let bad = |problem| FetchError::BadMetadata {
+            name: data.name.to_name(),
+            problem,
+        };
         if data.content.len() > limits::MAX_METADATA_BYTES {
             return Err(bad(MetadataProblem::TooLong));
         }
-        let metadata = Metadata::decode(data.content).map_err(|error| bad(MetadataProblem::Malformed(error)))?;
+        let metadata = Metadata::decode(data.content)
+            .map_err(|error| bad(MetadataProblem::Malformed(error)))?;
         let version = metadata.name.as_name();
-        let is_version = version.last().is_some_and(|last| last.typ == types::VERSION)
+        let is_version = version
+            .last()
+            .is_some_and(|last| last.typ == types::VERSION)
             && version.component_count() == object.as_name().component_count() + 1
             && version.starts_with(object.as_name());
         if !is_version {
             return Err(bad(MetadataProblem::ForeignName));
         }
-        if metadata.size_bytes.is_some_and(|size| size > self.options.max_bytes) {
-            return Err(FetchError::TooLarge { name: data.name.to_name(), max_bytes: self.options.max_bytes });
+        if metadata
+            .size_bytes
+            .is_some_and(|size| size > self.options.max_bytes)
+        {
+            return Err(FetchError::TooLarge {
+                name: data.name.to_name(),
+                max_bytes: self.options.max_bytes,
+            });
         }
         let mut object = Object::new(metadata.name, metadata.size_bytes);
         object.end = metadata.last_segment.map(|last| End { last, firm: false });
         // Without a key to check the metadata, its manifest proves no more than the segments' own
         // digests.
         if let Some(root) = metadata.manifest.filter(|_| self.verifier.is_some()) {
-            object.expect_manifest(root).ok_or_else(|| bad(MetadataProblem::Manifest))?;
+            object
+                .expect_manifest(root)
+                .ok_or_else(|| bad(MetadataProblem::Manifest))?;
         }
         self.window = Window::default();
         self.target = Target::Segments(object);
@@ -498,10 +601,17 @@ impl Fetcher {
     }
 
     /// Completes the transfer with the Data of the object's own name.
-    fn on_plain(&mut self, data: &Data<'_>, sink: &mut impl FnMut(&[u8])) -> Result<(), FetchError> {
+    fn on_plain(
+        &mut self,
+        data: &Data<'_>,
+        sink: &mut impl FnMut(&[u8]),
+    ) -> Result<(), FetchError> {
         let bytes = data.content.len() as u64;
         if bytes.max(1) > self.options.max_bytes {
-            return Err(FetchError::TooLarge { name: data.name.to_name(), max_bytes: self.options.max_bytes });
+            return Err(FetchError::TooLarge {
+                name: data.name.to_name(),
+                max_bytes: self.options.max_bytes,
+            });
         }
         sink(data.content);
         (self.stats.segments, self.stats.bytes) = (1, bytes);
@@ -515,7 +625,9 @@ impl Fetcher {
     /// Requests Data of the object's name too, if allowed, because the metadata did not come in
     /// time.
     fn request_plain(&mut self) {
-        let Target::Metadata(discovery) = &mut self.target else { return };
+        let Target::Metadata(discovery) = &mut self.target else {
+            return;
+        };
         discovery.requests_plain |= self.options.naming == Naming::DiscoverOrPlain;
     }
 
@@ -535,7 +647,9 @@ impl Fetcher {
     /// Handles a Data with a longer name than was requested. If it is a segment of a version, that
     /// version is fetched, as ndn-cxx's SegmentFetcher does.
     fn on_longer_name(&mut self, data: &Data<'_>) {
-        let Target::Metadata(discovery) = &self.target else { return };
+        let Target::Metadata(discovery) = &self.target else {
+            return;
+        };
         if !discovery.requests_plain || !data.name.starts_with(discovery.object.as_name()) {
             return;
         }
@@ -547,12 +661,17 @@ impl Fetcher {
                 self.target = Target::Segments(Object::new(version, None));
                 return;
             }
-            (_, Err(problem)) => FetchError::Invalid { name: found, problem },
+            (_, Err(problem)) => FetchError::Invalid {
+                name: found,
+                problem,
+            },
             (None, Ok(())) => FetchError::OnlyLonger { name, found },
         };
         let sent_often = |sent: Sent| sent.sends >= limits::METADATA_SENDS_WHERE_OTHERS_ANSWER;
         let is_metadata_late = self.window.pending(METADATA).is_some_and(sent_often);
-        let Target::Metadata(discovery) = &mut self.target else { return };
+        let Target::Metadata(discovery) = &mut self.target else {
+            return;
+        };
         discovery.longer = Some(error);
         if discovery.failure.is_some() || is_metadata_late {
             self.fail_with_longer_name();
@@ -561,15 +680,27 @@ impl Fetcher {
 
     /// Fails if there is only Data of a longer name.
     fn fail_with_longer_name(&mut self) {
-        let Target::Metadata(discovery) = &mut self.target else { return };
+        let Target::Metadata(discovery) = &mut self.target else {
+            return;
+        };
         if let Some(error) = discovery.longer.take() {
             self.target = Target::Failed(error);
         }
     }
 
-    fn on_segment(&mut self, segment: u64, data: &Data<'_>, sink: &mut impl FnMut(&[u8])) -> Result<(), FetchError> {
-        let Target::Segments(object) = &mut self.target else { return Ok(()) };
-        let contradiction = |problem| FetchError::Contradiction { name: data.name.to_name(), problem };
+    fn on_segment(
+        &mut self,
+        segment: u64,
+        data: &Data<'_>,
+        sink: &mut impl FnMut(&[u8]),
+    ) -> Result<(), FetchError> {
+        let Target::Segments(object) = &mut self.target else {
+            return Ok(());
+        };
+        let contradiction = |problem| FetchError::Contradiction {
+            name: data.name.to_name(),
+            problem,
+        };
         object.arrived(segment, data).map_err(contradiction)?;
         if let Some(end) = object.end {
             self.window.truncate(end.last);
@@ -577,13 +708,22 @@ impl Fetcher {
         self.stats.segments += 1;
         let waiting = self.window.buffered_bytes() + data.content.len();
         if (self.stats.bytes + waiting as u64).max(self.stats.segments) > self.options.max_bytes {
-            return Err(FetchError::TooLarge { name: data.name.to_name(), max_bytes: self.options.max_bytes });
+            return Err(FetchError::TooLarge {
+                name: data.name.to_name(),
+                max_bytes: self.options.max_bytes,
+            });
         }
         self.stats.bytes += self.window.deliver(segment, data.content, sink);
-        self.stats.peak_buffered_bytes = self.stats.peak_buffered_bytes.max(self.window.buffered_bytes());
+        self.stats.peak_buffered_bytes = self
+            .stats
+            .peak_buffered_bytes
+            .max(self.window.buffered_bytes());
         if object.end.is_some_and(|end| self.window.base() > end.last) {
             let arrived = self.stats.bytes;
-            if let Some(announced) = object.announced_bytes.filter(|announced| *announced != arrived) {
+            if let Some(announced) = object
+                .announced_bytes
+                .filter(|announced| *announced != arrived)
+            {
                 return Err(contradiction(EndProblem::Size { announced, arrived }));
             }
             object.done = true;
@@ -600,7 +740,10 @@ impl Fetcher {
             // Reports the error of the object's own name, which the user knows.
             (None, error) | (Some(_), error @ FetchError::NotFound { .. }) => error,
             (Some(metadata), error) if matches!(*metadata, FetchError::NoRoute { .. }) => error,
-            (Some(metadata), error) => FetchError::NoObject { metadata, plain: Box::new(error) },
+            (Some(metadata), error) => FetchError::NoObject {
+                metadata,
+                plain: Box::new(error),
+            },
         };
         self.target = Target::Failed(error);
     }
@@ -608,7 +751,11 @@ impl Fetcher {
     /// Schedules the retransmission of a segment, or fails if it was sent too often.
     fn send_again(&mut self, sent: Sent, last: Refusal) {
         if sent.sends > self.options.retries {
-            let error = FetchError::NoAnswer { name: self.interest_name(sent.segment), sends: sent.sends, last };
+            let error = FetchError::NoAnswer {
+                name: self.interest_name(sent.segment),
+                sends: sent.sends,
+                last,
+            };
             match self.target {
                 Target::Metadata(_) if sent.segment == METADATA => self.on_missing_metadata(error),
                 _ => self.fail(error),
@@ -644,21 +791,34 @@ impl Fetcher {
                 (&discovery.object, Discovery::plain_selectors(sends), None)
             }
             Target::Metadata(discovery) if discovery.is_segment => (&discovery.metadata, &[], None),
-            Target::Metadata(discovery) => {
-                (&discovery.metadata, &[types::CAN_BE_PREFIX as u8, 0, types::MUST_BE_FRESH as u8, 0], None)
-            }
-            Target::Segments(object) if must_be_fresh => {
-                (object.request_prefix(), &[types::MUST_BE_FRESH as u8, 0], Some(segment))
-            }
+            Target::Metadata(discovery) => (
+                &discovery.metadata,
+                &[types::CAN_BE_PREFIX as u8, 0, types::MUST_BE_FRESH as u8, 0],
+                None,
+            ),
+            Target::Segments(object) if must_be_fresh => (
+                object.request_prefix(),
+                &[types::MUST_BE_FRESH as u8, 0],
+                Some(segment),
+            ),
             Target::Segments(object) => (object.request_prefix(), &[], Some(segment)),
             Target::Failed(_) => return,
         };
         let prefix = prefix.as_name().as_bytes();
-        let digest_len = digest.map_or(0, |digest| tlv_len(types::IMPLICIT_SHA256_DIGEST.into(), digest.len()));
-        let name_len = prefix.len() + segment.map_or(0, |n| tlv_len(types::SEGMENT.into(), nni_len(n))) + digest_len;
+        let digest_len = digest.map_or(0, |digest| {
+            tlv_len(types::IMPLICIT_SHA256_DIGEST.into(), digest.len())
+        });
+        let name_len = prefix.len()
+            + segment.map_or(0, |n| tlv_len(types::SEGMENT.into(), nni_len(n)))
+            + digest_len;
         let lifetime_ms = u64::try_from(self.options.lifetime.as_millis()).unwrap_or(u64::MAX);
-        let rest = tlv_len(types::NONCE, 4) + tlv_len(types::INTEREST_LIFETIME, nni_len(lifetime_ms));
-        write_header(out, types::INTEREST, tlv_len(types::NAME, name_len) + selectors.len() + rest);
+        let rest =
+            tlv_len(types::NONCE, 4) + tlv_len(types::INTEREST_LIFETIME, nni_len(lifetime_ms));
+        write_header(
+            out,
+            types::INTEREST,
+            tlv_len(types::NAME, name_len) + selectors.len() + rest,
+        );
         write_header(out, types::NAME, name_len);
         out.extend_from_slice(prefix);
         if let Some(segment) = segment {
@@ -668,7 +828,11 @@ impl Fetcher {
             write_tlv(out, types::IMPLICIT_SHA256_DIGEST.into(), &digest);
         }
         out.extend_from_slice(selectors);
-        write_tlv(out, types::NONCE, &(self.nonces.bits() as u32).to_be_bytes());
+        write_tlv(
+            out,
+            types::NONCE,
+            &(self.nonces.bits() as u32).to_be_bytes(),
+        );
         write_nni(out, types::INTEREST_LIFETIME, lifetime_ms);
     }
 }

@@ -2,13 +2,13 @@
 
 use crate::link::{Link, Outcome, Reply, bytes, run, serve};
 use larder_packet::{
-    Component, Data, DataBuilder, DigestSigner, HmacSigner, HmacVerifier, Interest, Name, NameRef, SignError, Signer,
-    types,
+    Component, Data, DataBuilder, DigestSigner, HmacSigner, HmacVerifier, Interest, Name, NameRef,
+    SignError, Signer, types,
 };
 use larder_transfer::manifest::ManifestRoot;
 use larder_transfer::{
-    Cubic, FetchError, FetchOptions, Fetcher, Invalid, Metadata, MetadataProblem, Naming, PublishError, PublishOptions,
-    Publisher,
+    Cubic, FetchError, FetchOptions, Fetcher, Invalid, Metadata, MetadataProblem, Naming,
+    PublishError, PublishOptions, Publisher,
 };
 use larder_units::Streams;
 use std::sync::Arc;
@@ -37,13 +37,20 @@ fn key() -> Key {
 }
 
 fn publisher(content: Vec<u8>, segment_bytes: usize, key: Key) -> Publisher<Vec<u8>> {
-    let options = PublishOptions { segment_bytes, manifest: true, ..PublishOptions::default() };
+    let options = PublishOptions {
+        segment_bytes,
+        manifest: true,
+        ..PublishOptions::default()
+    };
     Publisher::new("/file".parse().unwrap(), 7, content, Box::new(key), options).unwrap()
 }
 
 /// A fetcher that trusts the key.
 fn fetcher(retries: u32) -> Fetcher {
-    let options = FetchOptions { retries, ..FetchOptions::default() };
+    let options = FetchOptions {
+        retries,
+        ..FetchOptions::default()
+    };
     let verifier = Box::new(HmacVerifier::new(b"secret"));
     Fetcher::new(
         "/file".parse().unwrap(),
@@ -73,14 +80,28 @@ fn forged(genuine: &[u8]) -> Reply {
 fn one_signature_proves_every_byte_however_many_segments_there_are() {
     // With segments of 100 bytes, two digests fit a packet of the manifest, so the tree has many
     // levels.
-    for (size, segment_bytes) in [(0, 100), (1, 100), (100, 100), (101, 100), (30_000, 100), (3_000_000, 8000)] {
+    for (size, segment_bytes) in [
+        (0, 100),
+        (1, 100),
+        (100, 100),
+        (101, 100),
+        (30_000, 100),
+        (3_000_000, 8000),
+    ] {
         let key = key();
         let signatures = key.1.clone();
         let outcome = fetch(serve(publisher(bytes(size), segment_bytes, key)));
         assert!(outcome.result.unwrap() == bytes(size), "{size}");
         assert_eq!(signatures.load(Ordering::Relaxed), 1, "{size}");
         assert!(outcome.stats.manifest_packets > 0);
-        assert_eq!((outcome.stats.rejected, outcome.stats.unverified, outcome.stats.retransmissions), (0, 0, 0));
+        assert_eq!(
+            (
+                outcome.stats.rejected,
+                outcome.stats.unverified,
+                outcome.stats.retransmissions
+            ),
+            (0, 0, 0)
+        );
     }
 }
 
@@ -88,8 +109,18 @@ fn one_signature_proves_every_byte_however_many_segments_there_are() {
 fn loss_and_reordering_change_nothing() {
     for seed in 0..20 {
         let jitter = Duration::from_millis(20);
-        let link = Link { seed, jitter, loss: 0.05, duplicates: 0.05, ..Link::default() };
-        let outcome = run(fetcher(15), serve(publisher(bytes(20_000), 100, key())), link);
+        let link = Link {
+            seed,
+            jitter,
+            loss: 0.05,
+            duplicates: 0.05,
+            ..Link::default()
+        };
+        let outcome = run(
+            fetcher(15),
+            serve(publisher(bytes(20_000), 100, key())),
+            link,
+        );
         assert!(outcome.result.unwrap() == bytes(20_000), "seed {seed}");
         assert_eq!(outcome.stats.rejected, 0, "seed {seed}");
     }
@@ -108,18 +139,30 @@ fn a_cache_with_something_else_under_the_name_is_passed_by() {
         }
     });
     assert_eq!(outcome.result.unwrap(), bytes(1000));
-    assert_eq!(outcome.stats.rejected, 2, "a packet of the manifest and a segment");
+    assert_eq!(
+        outcome.stats.rejected, 2,
+        "a packet of the manifest and a segment"
+    );
 }
 
 #[test]
 fn forged_segments_and_forged_manifests_are_never_taken() {
-    for what in ["/file/v=7/seg=4", "/file/v=7/32=manifest/seg=0", "/file/v=7/32=manifest/seg=2"] {
+    for what in [
+        "/file/v=7/seg=4",
+        "/file/v=7/32=manifest/seg=0",
+        "/file/v=7/32=manifest/seg=2",
+    ] {
         let mut genuine = serve(publisher(bytes(1000), 100, key()));
         let outcome = fetch(|interest| match genuine(interest) {
-            Reply::Data(wire) if interest.name.strip_implicit_digest().0.to_string() == what => forged(&wire),
+            Reply::Data(wire) if interest.name.strip_implicit_digest().0.to_string() == what => {
+                forged(&wire)
+            }
             reply => reply,
         });
-        let expected = FetchError::Invalid { name: what.parse().unwrap(), problem: Invalid::Manifest };
+        let expected = FetchError::Invalid {
+            name: what.parse().unwrap(),
+            problem: Invalid::Manifest,
+        };
         assert_eq!(outcome.result.unwrap_err(), expected);
     }
 }
@@ -128,17 +171,31 @@ fn forged_segments_and_forged_manifests_are_never_taken() {
 fn metadata_of_somebody_else_is_not_believed() {
     let other_signer = Key(HmacSigner::new(b"other", Name::root()), Arc::default());
     let outcome = fetch(serve(publisher(bytes(1000), 100, other_signer)));
-    assert!(matches!(outcome.result, Err(FetchError::Invalid { problem: Invalid::Signature { .. }, .. })));
-    assert_eq!((outcome.stats.segments, outcome.stats.manifest_packets), (0, 0));
+    assert!(matches!(
+        outcome.result,
+        Err(FetchError::Invalid {
+            problem: Invalid::Signature { .. },
+            ..
+        })
+    ));
+    assert_eq!(
+        (outcome.stats.segments, outcome.stats.manifest_packets),
+        (0, 0)
+    );
 }
 
 #[test]
 fn a_manifest_that_cannot_be_is_refused_at_once() {
     let digest = [7; 32];
     let million = larder_transfer::limits::MAX_MANIFEST_SEGMENTS;
-    for (last_segment, fan_out) in
-        [(None, 249), (Some(u64::MAX), 249), (Some(million), 249), (Some(9), 0), (Some(9), 1), (Some(9), u64::MAX)]
-    {
+    for (last_segment, fan_out) in [
+        (None, 249),
+        (Some(u64::MAX), 249),
+        (Some(million), 249),
+        (Some(9), 0),
+        (Some(9), 1),
+        (Some(9), u64::MAX),
+    ] {
         let metadata = Metadata {
             name: "/file/v=7".parse().unwrap(),
             last_segment,
@@ -150,10 +207,17 @@ fn a_manifest_that_cannot_be_is_refused_at_once() {
             let mut content = Vec::new();
             metadata.encode(&mut content);
             let name: Name = "/file/32=metadata/v=7/seg=0".parse().unwrap();
-            Reply::Data(DataBuilder::new(&name).content(&content).build(&key()).unwrap())
+            Reply::Data(
+                DataBuilder::new(&name)
+                    .content(&content)
+                    .build(&key())
+                    .unwrap(),
+            )
         });
         match outcome.result.unwrap_err() {
-            FetchError::BadMetadata { problem, .. } => assert_eq!(problem, MetadataProblem::Manifest),
+            FetchError::BadMetadata { problem, .. } => {
+                assert_eq!(problem, MetadataProblem::Manifest)
+            }
             error => panic!("{error}"),
         }
     }
@@ -161,23 +225,45 @@ fn a_manifest_that_cannot_be_is_refused_at_once() {
 
 #[test]
 fn a_signed_manifest_of_the_wrong_length_is_refused() {
-    let end = Component { typ: types::SEGMENT, value: &[0] };
+    let end = Component {
+        typ: types::SEGMENT,
+        value: &[0],
+    };
     let name: Name = "/file/v=7/32=manifest/seg=0".parse().unwrap();
-    let root = DataBuilder::new(&name).final_block_id(end).content(&[7; 33]).build(&DigestSigner).unwrap();
+    let root = DataBuilder::new(&name)
+        .final_block_id(end)
+        .content(&[7; 33])
+        .build(&DigestSigner)
+        .unwrap();
     let digest = Data::decode(&root).unwrap().implicit_digest();
     let outcome = fetch(|interest| {
         if interest.name == name.as_name() {
             return Reply::Data(root.clone());
         }
         let manifest = Some(ManifestRoot { digest, fan_out: 2 });
-        let metadata =
-            Metadata { name: "/file/v=7".parse().unwrap(), last_segment: Some(1), manifest, ..Metadata::default() };
+        let metadata = Metadata {
+            name: "/file/v=7".parse().unwrap(),
+            last_segment: Some(1),
+            manifest,
+            ..Metadata::default()
+        };
         let mut content = Vec::new();
         metadata.encode(&mut content);
         let name: Name = "/file/32=metadata/v=7/seg=0".parse().unwrap();
-        Reply::Data(DataBuilder::new(&name).content(&content).build(&key()).unwrap())
+        Reply::Data(
+            DataBuilder::new(&name)
+                .content(&content)
+                .build(&key())
+                .unwrap(),
+        )
     });
-    assert!(matches!(outcome.result, Err(FetchError::BadMetadata { problem: MetadataProblem::Manifest, .. })));
+    assert!(matches!(
+        outcome.result,
+        Err(FetchError::BadMetadata {
+            problem: MetadataProblem::Manifest,
+            ..
+        })
+    ));
 }
 
 #[test]
@@ -189,15 +275,33 @@ fn whoever_has_no_key_fetches_as_before() {
     );
     assert_eq!(outcome.result.unwrap(), bytes(1000));
     // Only the metadata is signed, and there is no key to check it.
-    assert_eq!((outcome.stats.manifest_packets, outcome.stats.unverified), (0, 1));
+    assert_eq!(
+        (outcome.stats.manifest_packets, outcome.stats.unverified),
+        (0, 1)
+    );
 }
 
 #[test]
 fn an_object_of_too_many_segments_is_refused_before_it_is_read() {
-    let options = PublishOptions { segment_bytes: 1, manifest: true, ..PublishOptions::default() };
+    let options = PublishOptions {
+        segment_bytes: 1,
+        manifest: true,
+        ..PublishOptions::default()
+    };
     let content = vec![0; larder_transfer::limits::MAX_MANIFEST_SEGMENTS as usize + 1];
-    let refused = Publisher::new("/file".parse().unwrap(), 7, content, Box::new(key()), options);
-    assert!(matches!(refused, Err(PublishError::ManifestTooLarge { segments: 1_048_577 })));
+    let refused = Publisher::new(
+        "/file".parse().unwrap(),
+        7,
+        content,
+        Box::new(key()),
+        options,
+    );
+    assert!(matches!(
+        refused,
+        Err(PublishError::ManifestTooLarge {
+            segments: 1_048_577
+        })
+    ));
 }
 
 /// Failure: an object without metadata is not found by one of its segments, or a segment that the
@@ -210,17 +314,37 @@ fn a_version_is_told_by_any_segment_or_by_none() {
             false => producer(interest),
         }
     };
-    let options = FetchOptions { retries: 3, naming: Naming::DiscoverOrPlain, ..FetchOptions::default() };
+    let options = FetchOptions {
+        retries: 3,
+        naming: Naming::DiscoverOrPlain,
+        ..FetchOptions::default()
+    };
     let signed = |manifest: bool| {
-        let options = PublishOptions { segment_bytes: 100, manifest, ..PublishOptions::default() };
-        let publisher = Publisher::new("/file".parse().unwrap(), 7, bytes(10_000), Box::new(key()), options);
+        let options = PublishOptions {
+            segment_bytes: 100,
+            manifest,
+            ..PublishOptions::default()
+        };
+        let publisher = Publisher::new(
+            "/file".parse().unwrap(),
+            7,
+            bytes(10_000),
+            Box::new(key()),
+            options,
+        );
         without_metadata(Box::new(serve(publisher.unwrap())))
     };
     let fetch = |secret: &[u8], manifest: bool| {
         let verifier = Box::new(HmacVerifier::new(secret));
         let nonces = Streams::new(1).stream("nonces");
         let cubic = Box::new(Cubic::new());
-        let fetcher = Fetcher::new("/file".parse().unwrap(), options, cubic, Some(verifier), nonces);
+        let fetcher = Fetcher::new(
+            "/file".parse().unwrap(),
+            options,
+            cubic,
+            Some(verifier),
+            nonces,
+        );
         run(fetcher, signed(manifest), Link::default())
     };
     let outcome = fetch(b"secret", false);
@@ -228,7 +352,10 @@ fn a_version_is_told_by_any_segment_or_by_none() {
     assert_eq!(outcome.stats.rejected, 0);
     for (secret, manifest) in [(&b"other"[..], false), (b"secret", true)] {
         match fetch(secret, manifest).result.unwrap_err() {
-            FetchError::Invalid { name, problem: Invalid::Signature { .. } } => {
+            FetchError::Invalid {
+                name,
+                problem: Invalid::Signature { .. },
+            } => {
                 assert_eq!(name.to_string(), "/file/v=7/seg=0");
             }
             error => panic!("{error}"),

@@ -3,7 +3,8 @@
 
 use crate::link::{Link, Outcome, Reply, bytes, fetcher, publisher, run, serve};
 use larder_packet::{
-    Component, DataBuilder, DigestSigner, Interest, NackReason, Name, SignError, Signer, Verifier, VerifyError, types,
+    Component, DataBuilder, DigestSigner, Interest, NackReason, Name, SignError, Signer, Verifier,
+    VerifyError, types,
 };
 use larder_transfer::{EndProblem, FetchError, FetchOptions, Invalid, Metadata, Naming, Refusal};
 use proptest::prelude::*;
@@ -15,13 +16,20 @@ fn segment(interest: &Interest<'_>, content: &[u8], last: Option<u64>) -> Reply 
     let mut builder = DataBuilder::new(interest.name).content(content);
     if let Some(last) = last {
         let skip = 8 - larder_packet::tlv::nni_len(last);
-        builder = builder.final_block_id(Component { typ: types::SEGMENT, value: &digits[skip..] });
+        builder = builder.final_block_id(Component {
+            typ: types::SEGMENT,
+            value: &digits[skip..],
+        });
     }
     Reply::Data(builder.build(&DigestSigner).unwrap())
 }
 
 fn number(interest: &Interest<'_>) -> u64 {
-    interest.name.last().and_then(|last| last.as_segment()).unwrap()
+    interest
+        .name
+        .last()
+        .and_then(|last| last.as_segment())
+        .unwrap()
 }
 
 fn fetch(options: FetchOptions, producer: impl FnMut(&Interest<'_>) -> Reply) -> Outcome {
@@ -29,7 +37,10 @@ fn fetch(options: FetchOptions, producer: impl FnMut(&Interest<'_>) -> Reply) ->
 }
 
 fn few_retries() -> FetchOptions {
-    FetchOptions { retries: 3, ..FetchOptions::default() }
+    FetchOptions {
+        retries: 3,
+        ..FetchOptions::default()
+    }
 }
 
 /// Returns the result of a metadata packet with this content.
@@ -41,7 +52,12 @@ fn discover(content: &[u8]) -> Result<Vec<u8>, FetchError> {
         }
         let mut name = interest.name.to_name();
         name.push_version(7).push_segment(0);
-        Reply::Data(DataBuilder::new(&name).content(content).build(&DigestSigner).unwrap())
+        Reply::Data(
+            DataBuilder::new(&name)
+                .content(content)
+                .build(&DigestSigner)
+                .unwrap(),
+        )
     };
     run(fetcher("/file", few_retries()), producer, Link::default()).result
 }
@@ -49,22 +65,50 @@ fn discover(content: &[u8]) -> Result<Vec<u8>, FetchError> {
 fn metadata(name: &str, size_bytes: Option<u64>, last_segment: Option<u64>) -> Vec<u8> {
     let mut out = Vec::new();
     let name = name.parse().unwrap();
-    Metadata { name, size_bytes, last_segment, ..Metadata::default() }.encode(&mut out);
+    Metadata {
+        name,
+        size_bytes,
+        last_segment,
+        ..Metadata::default()
+    }
+    .encode(&mut out);
     out
 }
 
 #[test]
 fn a_producer_that_never_ends_fills_no_disk() {
     for content in [&[7; 100][..], b""] {
-        let options = FetchOptions { max_bytes: 5000, ..few_retries() };
+        let options = FetchOptions {
+            max_bytes: 5000,
+            ..few_retries()
+        };
         let outcome = fetch(options, |interest| segment(interest, content, None));
-        assert!(matches!(outcome.result, Err(FetchError::TooLarge { max_bytes: 5000, .. })), "{:?}", outcome.result);
+        assert!(
+            matches!(
+                outcome.result,
+                Err(FetchError::TooLarge {
+                    max_bytes: 5000,
+                    ..
+                })
+            ),
+            "{:?}",
+            outcome.result
+        );
         assert!(outcome.stats.bytes <= 5000);
     }
     // The end moves on for ever.
-    let options = FetchOptions { max_bytes: 5000, ..few_retries() };
-    let outcome = fetch(options, |interest| segment(interest, &[7; 100], Some(number(interest) + 10)));
-    assert!(matches!(outcome.result, Err(FetchError::TooLarge { .. })), "{:?}", outcome.result);
+    let options = FetchOptions {
+        max_bytes: 5000,
+        ..few_retries()
+    };
+    let outcome = fetch(options, |interest| {
+        segment(interest, &[7; 100], Some(number(interest) + 10))
+    });
+    assert!(
+        matches!(outcome.result, Err(FetchError::TooLarge { .. })),
+        "{:?}",
+        outcome.result
+    );
 }
 
 #[test]
@@ -73,7 +117,13 @@ fn an_end_before_what_arrived_is_refused() {
         let last = if number(interest) < 8 { 20 } else { 3 };
         segment(interest, b"x", Some(last))
     });
-    let Err(FetchError::Contradiction { name, problem: EndProblem::Shrank { last: 3, arrived: 8 } }) = outcome.result
+    let Err(FetchError::Contradiction {
+        name,
+        problem: EndProblem::Shrank {
+            last: 3,
+            arrived: 8,
+        },
+    }) = outcome.result
     else {
         panic!("{:?}", outcome.result)
     };
@@ -83,7 +133,10 @@ fn an_end_before_what_arrived_is_refused() {
 #[test]
 fn the_last_segment_stays_the_last() {
     // Segment 9 names itself as the last. Segment 2, which arrives later, contradicts it.
-    let options = FetchOptions { retries: 3, ..FetchOptions::default() };
+    let options = FetchOptions {
+        retries: 3,
+        ..FetchOptions::default()
+    };
     let mut first = true;
     let outcome = fetch(options, |interest| match number(interest) {
         9 => segment(interest, b"x", Some(9)),
@@ -92,7 +145,9 @@ fn the_last_segment_stays_the_last() {
         _ => segment(interest, b"x", None),
     });
     let expected = EndProblem::Moved { last: 30, was: 9 };
-    assert!(matches!(outcome.result, Err(FetchError::Contradiction { problem, .. }) if problem == expected));
+    assert!(
+        matches!(outcome.result, Err(FetchError::Contradiction { problem, .. }) if problem == expected)
+    );
 }
 
 #[test]
@@ -118,28 +173,59 @@ fn an_end_that_moves_while_it_is_ahead_is_followed() {
 
 #[test]
 fn an_end_beyond_all_numbers_is_only_far_away() {
-    let options = FetchOptions { max_bytes: 1000, ..few_retries() };
-    let outcome = fetch(options, |interest| segment(interest, &[7; 100], Some(u64::MAX)));
-    assert!(matches!(outcome.result, Err(FetchError::TooLarge { .. })), "{:?}", outcome.result);
+    let options = FetchOptions {
+        max_bytes: 1000,
+        ..few_retries()
+    };
+    let outcome = fetch(options, |interest| {
+        segment(interest, &[7; 100], Some(u64::MAX))
+    });
+    assert!(
+        matches!(outcome.result, Err(FetchError::TooLarge { .. })),
+        "{:?}",
+        outcome.result
+    );
 }
 
 #[test]
 fn an_end_that_is_no_segment_is_refused() {
     let outcome = fetch(few_retries(), |interest| {
-        let end = Component { typ: types::VERSION, value: &[1] };
-        Reply::Data(DataBuilder::new(interest.name).final_block_id(end).build(&DigestSigner).unwrap())
+        let end = Component {
+            typ: types::VERSION,
+            value: &[1],
+        };
+        Reply::Data(
+            DataBuilder::new(interest.name)
+                .final_block_id(end)
+                .build(&DigestSigner)
+                .unwrap(),
+        )
     });
-    assert!(matches!(outcome.result, Err(FetchError::Contradiction { problem: EndProblem::NotASegment, .. })));
+    assert!(matches!(
+        outcome.result,
+        Err(FetchError::Contradiction {
+            problem: EndProblem::NotASegment,
+            ..
+        })
+    ));
 }
 
 #[test]
 fn a_wrong_digest_is_never_delivered() {
     let outcome = fetch(few_retries(), |interest| {
-        let Reply::Data(mut wire) = segment(interest, b"forged", Some(0)) else { unreachable!() };
+        let Reply::Data(mut wire) = segment(interest, b"forged", Some(0)) else {
+            unreachable!()
+        };
         *wire.last_mut().unwrap() ^= 1;
         Reply::Data(wire)
     });
-    assert!(matches!(outcome.result, Err(FetchError::Invalid { problem: Invalid::Digest, .. })));
+    assert!(matches!(
+        outcome.result,
+        Err(FetchError::Invalid {
+            problem: Invalid::Digest,
+            ..
+        })
+    ));
     // The first window has ten Interests. Each may be rejected until the first one has been sent
     // often enough.
     assert!(outcome.stats.rejected >= 3);
@@ -153,7 +239,9 @@ fn one_corrupt_copy_is_fetched_again() {
         if number(interest) > 0 {
             return Reply::Silence;
         }
-        let Reply::Data(mut wire) = segment(interest, b"good", Some(0)) else { unreachable!() };
+        let Reply::Data(mut wire) = segment(interest, b"good", Some(0)) else {
+            unreachable!()
+        };
         if std::mem::take(&mut first) {
             *wire.last_mut().unwrap() ^= 1;
         }
@@ -189,11 +277,23 @@ impl Verifier for TrustNobody {
 #[test]
 fn a_strangers_signature_counts_as_unverified_and_fails_with_a_key() {
     let other_signer = |interest: &Interest<'_>| {
-        let end = Component { typ: types::SEGMENT, value: &[0] };
-        Reply::Data(DataBuilder::new(interest.name).final_block_id(end).content(b"?").build(&UnknownKey).unwrap())
+        let end = Component {
+            typ: types::SEGMENT,
+            value: &[0],
+        };
+        Reply::Data(
+            DataBuilder::new(interest.name)
+                .final_block_id(end)
+                .content(b"?")
+                .build(&UnknownKey)
+                .unwrap(),
+        )
     };
     let outcome = fetch(few_retries(), other_signer);
-    assert_eq!((outcome.result.as_deref(), outcome.stats.unverified), (Ok(&b"?"[..]), 1));
+    assert_eq!(
+        (outcome.result.as_deref(), outcome.stats.unverified),
+        (Ok(&b"?"[..]), 1)
+    );
 
     let fetcher = larder_transfer::Fetcher::new(
         "/file/v=7".parse().unwrap(),
@@ -203,22 +303,55 @@ fn a_strangers_signature_counts_as_unverified_and_fails_with_a_key() {
         larder_units::Streams::new(1).stream("nonces"),
     );
     let outcome = run(fetcher, other_signer, Link::default());
-    assert!(matches!(outcome.result, Err(FetchError::Invalid { problem: Invalid::Signature { .. }, .. })));
+    assert!(matches!(
+        outcome.result,
+        Err(FetchError::Invalid {
+            problem: Invalid::Signature { .. },
+            ..
+        })
+    ));
 }
 
 #[test]
 fn data_that_nobody_asked_for_is_dropped() {
-    for wrong in ["/file/v=8/seg=0", "/file/v=7/seg=999", "/file/v=7", "/file/v=7/seg=0/x", "/file/v=7/v=0", "/"] {
+    for wrong in [
+        "/file/v=8/seg=0",
+        "/file/v=7/seg=999",
+        "/file/v=7",
+        "/file/v=7/seg=0/x",
+        "/file/v=7/v=0",
+        "/",
+    ] {
         let name: Name = wrong.parse().unwrap();
-        let outcome =
-            fetch(few_retries(), |_| Reply::Data(DataBuilder::new(&name).content(b"x").build(&DigestSigner).unwrap()));
-        assert!(matches!(outcome.result, Err(FetchError::NoAnswer { last: Refusal::TimeOut, .. })), "{wrong}");
-        assert!(outcome.stats.unexpected > 0 && outcome.stats.segments == 0, "{wrong}");
+        let outcome = fetch(few_retries(), |_| {
+            Reply::Data(
+                DataBuilder::new(&name)
+                    .content(b"x")
+                    .build(&DigestSigner)
+                    .unwrap(),
+            )
+        });
+        assert!(
+            matches!(
+                outcome.result,
+                Err(FetchError::NoAnswer {
+                    last: Refusal::TimeOut,
+                    ..
+                })
+            ),
+            "{wrong}"
+        );
+        assert!(
+            outcome.stats.unexpected > 0 && outcome.stats.segments == 0,
+            "{wrong}"
+        );
     }
     // The number 0 in two bytes is another name than the requested one.
     let mut name: Name = "/file/v=7".parse().unwrap();
     name.push(types::SEGMENT, &[0, 0]);
-    let outcome = fetch(few_retries(), |_| Reply::Data(DataBuilder::new(&name).build(&DigestSigner).unwrap()));
+    let outcome = fetch(few_retries(), |_| {
+        Reply::Data(DataBuilder::new(&name).build(&DigestSigner).unwrap())
+    });
     assert_eq!(outcome.stats.segments, 0);
 }
 
@@ -242,15 +375,20 @@ fn stale_data_that_is_no_use_is_not_requested_from_the_cache_again() {
         Reply::Data(builder.build(&DigestSigner).unwrap())
     };
     let forgery = |interest: &Interest<'_>| {
-        let mut wire = DataBuilder::new(interest.name).content(b"y").build(&DigestSigner).unwrap();
+        let mut wire = DataBuilder::new(interest.name)
+            .content(b"y")
+            .build(&DigestSigner)
+            .unwrap();
         *wire.last_mut().unwrap() ^= 1;
         Reply::Data(wire)
     };
     let stored: [&dyn Fn(&Interest<'_>) -> Reply; 2] = [&nack, &forgery];
     for stored in stored {
-        let outcome = fetch(few_retries(), |interest| match number(interest) == 1 && !interest.must_be_fresh {
-            true => stored(interest),
-            false => genuine(interest),
+        let outcome = fetch(few_retries(), |interest| {
+            match number(interest) == 1 && !interest.must_be_fresh {
+                true => stored(interest),
+                false => genuine(interest),
+            }
         });
         assert_eq!(outcome.result.unwrap(), b"xxx");
         assert_eq!(outcome.stats.retransmissions, 1);
@@ -261,7 +399,10 @@ fn stale_data_that_is_no_use_is_not_requested_from_the_cache_again() {
 /// second word of that counts as the answer to an Interest that demands fresh Data.
 #[test]
 fn a_stale_word_that_comes_twice_is_believed() {
-    let link = Link { delay: Duration::from_millis(700), ..Link::default() };
+    let link = Link {
+        delay: Duration::from_millis(700),
+        ..Link::default()
+    };
     let nack = |interest: &Interest<'_>| {
         let builder = DataBuilder::new(interest.name).content_type(types::CONTENT_NACK);
         Reply::Data(builder.build(&DigestSigner).unwrap())
@@ -270,17 +411,32 @@ fn a_stale_word_that_comes_twice_is_believed() {
         true => segment(interest, b"x", Some(2)),
         false => nack(interest),
     };
-    let outcome = run(fetcher("/file/v=7", FetchOptions::default()), producer, link);
+    let outcome = run(
+        fetcher("/file/v=7", FetchOptions::default()),
+        producer,
+        link,
+    );
     assert_eq!(outcome.result.unwrap(), b"xxx");
     // One that is really gone ends the transfer, if later.
     let outcome = run(fetcher("/file/v=7", FetchOptions::default()), nack, link);
-    assert!(matches!(outcome.result, Err(FetchError::NotFound { .. })), "{:?}", outcome.result);
+    assert!(
+        matches!(outcome.result, Err(FetchError::NotFound { .. })),
+        "{:?}",
+        outcome.result
+    );
 }
 
 #[test]
 fn no_route_is_said_at_once_and_borne_later() {
-    let outcome = run(fetcher("/file", few_retries()), |_| Reply::Nack(NackReason::NoRoute), Link::default());
-    assert_eq!(outcome.result.unwrap_err().to_string(), "no route to /file/32=metadata");
+    let outcome = run(
+        fetcher("/file", few_retries()),
+        |_| Reply::Nack(NackReason::NoRoute),
+        Link::default(),
+    );
+    assert_eq!(
+        outcome.result.unwrap_err().to_string(),
+        "no route to /file/32=metadata"
+    );
     assert!(outcome.elapsed.as_millis() < 100);
 
     // The producer disappears for a moment in the middle.
@@ -292,9 +448,20 @@ fn no_route_is_said_at_once_and_borne_later() {
         }
         serve(interest)
     };
-    let outcome = run(fetcher("/file/v=7", few_retries()), producer, Link::default());
+    let outcome = run(
+        fetcher("/file/v=7", few_retries()),
+        producer,
+        Link::default(),
+    );
     assert_eq!(outcome.result.unwrap(), bytes(10_000));
-    assert_eq!((outcome.stats.nacks, outcome.stats.time_outs, outcome.stats.reductions), (20, 0, 0));
+    assert_eq!(
+        (
+            outcome.stats.nacks,
+            outcome.stats.time_outs,
+            outcome.stats.reductions
+        ),
+        (20, 0, 0)
+    );
 }
 
 #[test]
@@ -302,9 +469,23 @@ fn a_duplicate_nack_is_answered_with_a_new_nonce() {
     let (mut serve, mut nonces) = (serve(publisher(bytes(100), 100)), Vec::new());
     let producer = |interest: &Interest<'_>| {
         nonces.push(interest.nonce.unwrap());
-        if nonces.len() == 1 { Reply::Nack(NackReason::Duplicate) } else { serve(interest) }
+        if nonces.len() == 1 {
+            Reply::Nack(NackReason::Duplicate)
+        } else {
+            serve(interest)
+        }
     };
-    let outcome = run(fetcher("/file/v=7", FetchOptions { max_window: 1, ..few_retries() }), producer, Link::default());
+    let outcome = run(
+        fetcher(
+            "/file/v=7",
+            FetchOptions {
+                max_window: 1,
+                ..few_retries()
+            },
+        ),
+        producer,
+        Link::default(),
+    );
     assert!(outcome.result.is_ok() && outcome.elapsed.as_millis() < 100);
     assert_ne!(nonces[0], nonces[1]);
 }
@@ -312,33 +493,72 @@ fn a_duplicate_nack_is_answered_with_a_new_nonce() {
 #[test]
 fn metadata_leads_nowhere_but_to_a_version_of_the_object() {
     assert_eq!(discover(&metadata("/file/v=7", None, None)), Ok(bytes(10)));
-    for foreign in ["/file", "/other/v=7", "/file/x/v=7", "/file/v=7/seg=0", "/", "/file/32=metadata"] {
+    for foreign in [
+        "/file",
+        "/other/v=7",
+        "/file/x/v=7",
+        "/file/v=7/seg=0",
+        "/",
+        "/file/32=metadata",
+    ] {
         let error = discover(&metadata(foreign, None, None)).unwrap_err();
-        assert!(error.to_string().contains("something else than a version"), "{foreign}: {error}");
+        assert!(
+            error.to_string().contains("something else than a version"),
+            "{foreign}: {error}"
+        );
     }
-    assert!(discover(b"").unwrap_err().to_string().contains("Name missing"));
-    assert!(discover(&[0; 5000]).unwrap_err().to_string().contains("more than 4096 bytes"));
+    assert!(
+        discover(b"")
+            .unwrap_err()
+            .to_string()
+            .contains("Name missing")
+    );
+    assert!(
+        discover(&[0; 5000])
+            .unwrap_err()
+            .to_string()
+            .contains("more than 4096 bytes")
+    );
 }
 
 #[test]
 fn an_announced_size_must_come_true() {
-    assert_eq!(discover(&metadata("/file/v=7", Some(10), Some(0))), Ok(bytes(10)));
+    assert_eq!(
+        discover(&metadata("/file/v=7", Some(10), Some(0))),
+        Ok(bytes(10))
+    );
     let error = discover(&metadata("/file/v=7", Some(11), None)).unwrap_err();
-    assert!(error.to_string().ends_with("the metadata announced 11 bytes, the segments have 10"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .ends_with("the metadata announced 11 bytes, the segments have 10"),
+        "{error}"
+    );
     let huge = discover(&metadata("/file/v=7", Some(u64::MAX), None)).unwrap_err();
     assert!(matches!(huge, FetchError::TooLarge { .. }));
     // The segments correct a wrong last segment.
-    assert_eq!(discover(&metadata("/file/v=7", None, Some(u64::MAX))), Ok(bytes(10)));
+    assert_eq!(
+        discover(&metadata("/file/v=7", None, Some(u64::MAX))),
+        Ok(bytes(10))
+    );
 }
 
 #[test]
 fn an_exact_name_is_fetched_as_it_is() {
-    let options = FetchOptions { naming: Naming::Exact, ..few_retries() };
+    let options = FetchOptions {
+        naming: Naming::Exact,
+        ..few_retries()
+    };
     let producer = |interest: &Interest<'_>| {
         assert!(interest.name.to_string().starts_with("/plain/seg="));
         segment(interest, b"x", Some(2))
     };
-    assert_eq!(run(fetcher("/plain", options), producer, Link::default()).result.unwrap(), b"xxx");
+    assert_eq!(
+        run(fetcher("/plain", options), producer, Link::default())
+            .result
+            .unwrap(),
+        b"xxx"
+    );
 }
 
 proptest! {

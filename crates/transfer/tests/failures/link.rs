@@ -3,8 +3,8 @@
 
 use larder_packet::{Data, DigestSigner, Interest, NackReason, Name};
 use larder_transfer::{
-    CongestionControl, Cubic, FetchError, FetchOptions, FetchStats, Fetcher, PathFeedback, Progress, PublishOptions,
-    Publisher,
+    CongestionControl, Cubic, FetchError, FetchOptions, FetchStats, Fetcher, PathFeedback,
+    Progress, PublishOptions, Publisher,
 };
 use larder_units::{Stream, Streams, Time};
 use std::cmp::Reverse;
@@ -50,7 +50,15 @@ impl Bottleneck {
 impl Default for Link {
     fn default() -> Self {
         let delay = Duration::from_millis(5);
-        Link { seed: 1, delay, jitter: Duration::ZERO, loss: 0.0, duplicates: 0.0, bottleneck: None, stall: None }
+        Link {
+            seed: 1,
+            delay,
+            jitter: Duration::ZERO,
+            loss: 0.0,
+            duplicates: 0.0,
+            bottleneck: None,
+            stall: None,
+        }
     }
 }
 
@@ -71,8 +79,14 @@ pub enum Reply {
 
 enum Packet {
     Interest(Vec<u8>),
-    Data { wire: Vec<u8>, marked: bool },
-    Nack { interest: Vec<u8>, reason: NackReason },
+    Data {
+        wire: Vec<u8>,
+        marked: bool,
+    },
+    Nack {
+        interest: Vec<u8>,
+        reason: NackReason,
+    },
 }
 
 /// A packet on the link, ordered by arrival.
@@ -110,7 +124,8 @@ struct Wire {
 impl Wire {
     fn send(&mut self, now: Time, mut packet: Packet) {
         let mut leaves = now;
-        if let (Some(bottleneck), Packet::Data { marked, .. }) = (self.link.bottleneck, &mut packet) {
+        if let (Some(bottleneck), Packet::Data { marked, .. }) = (self.link.bottleneck, &mut packet)
+        {
             let waiting = self.waiting(now);
             if waiting >= bottleneck.queue {
                 return;
@@ -125,8 +140,14 @@ impl Wire {
         if self.chance.chance(self.link.duplicates) {
             let copy = match &packet {
                 Packet::Interest(wire) => Packet::Interest(wire.clone()),
-                Packet::Data { wire, marked } => Packet::Data { wire: wire.clone(), marked: *marked },
-                Packet::Nack { interest, reason } => Packet::Nack { interest: interest.clone(), reason: *reason },
+                Packet::Data { wire, marked } => Packet::Data {
+                    wire: wire.clone(),
+                    marked: *marked,
+                },
+                Packet::Nack { interest, reason } => Packet::Nack {
+                    interest: interest.clone(),
+                    reason: *reason,
+                },
             };
             self.push(leaves, copy);
         }
@@ -135,22 +156,43 @@ impl Wire {
 
     /// The number of packets that wait for the bottleneck.
     fn waiting(&self, now: Time) -> usize {
-        let service = self.link.bottleneck.map_or(Duration::MAX, |bottleneck| bottleneck.service());
+        let service = self
+            .link
+            .bottleneck
+            .map_or(Duration::MAX, |bottleneck| bottleneck.service());
         (self.bottleneck_free.since(now).as_nanos() / service.as_nanos()) as usize
     }
 
     fn push(&mut self, leaves: Time, packet: Packet) {
         let at = leaves + self.link.delay + self.link.jitter.mul_f64(self.chance.unit());
-        let at = self.link.stall.filter(|[from, to]| (*from..*to).contains(&at)).map_or(at, |[_, to]| to);
+        let at = self
+            .link
+            .stall
+            .filter(|[from, to]| (*from..*to).contains(&at))
+            .map_or(at, |[_, to]| to);
         self.sent += 1;
-        self.queue.push(Reverse(InTransit { at, number: self.sent, packet }));
+        self.queue.push(Reverse(InTransit {
+            at,
+            number: self.sent,
+            packet,
+        }));
     }
 }
 
 /// Runs a transfer to its end. Panics if it hangs, or lasts longer than a simulated day.
-pub fn run(mut fetcher: Fetcher, mut producer: impl FnMut(&Interest<'_>) -> Reply, link: Link) -> Outcome {
+pub fn run(
+    mut fetcher: Fetcher,
+    mut producer: impl FnMut(&Interest<'_>) -> Reply,
+    link: Link,
+) -> Outcome {
     let chance = Streams::new(link.seed).stream("link");
-    let mut wire = Wire { link, chance, queue: BinaryHeap::new(), sent: 0, bottleneck_free: Time::ZERO };
+    let mut wire = Wire {
+        link,
+        chance,
+        queue: BinaryHeap::new(),
+        sent: 0,
+        bottleneck_free: Time::ZERO,
+    };
     let mut now = Time::ZERO;
     let mut content = Vec::new();
     loop {
@@ -165,24 +207,56 @@ pub fn run(mut fetcher: Fetcher, mut producer: impl FnMut(&Interest<'_>) -> Repl
         };
         if let Some(result) = result {
             let mean_rtt = fetcher.rtt().mean().unwrap_or_default();
-            return Outcome { result, stats: *fetcher.stats(), elapsed: now.since(Time::ZERO), mean_rtt };
+            return Outcome {
+                result,
+                stats: *fetcher.stats(),
+                elapsed: now.since(Time::ZERO),
+                mean_rtt,
+            };
         }
         let arrival = wire.queue.peek().map(|Reverse(next)| next.at);
         let time_out = fetcher.next_timeout();
-        now = arrival.into_iter().chain(time_out).min().expect("nothing on its way and no timer: it hangs");
-        assert!(now < Time::from_secs(86_400), "a day has passed: {:?}", fetcher.stats());
+        now = arrival
+            .into_iter()
+            .chain(time_out)
+            .min()
+            .expect("nothing on its way and no timer: it hangs");
+        assert!(
+            now < Time::from_secs(86_400),
+            "a day has passed: {:?}",
+            fetcher.stats()
+        );
         if time_out.is_some_and(|at| at <= now) {
             fetcher.on_timeout(now);
         }
-        while wire.queue.peek().is_some_and(|Reverse(next)| next.at <= now) {
+        while wire
+            .queue
+            .peek()
+            .is_some_and(|Reverse(next)| next.at <= now)
+        {
             match wire.queue.pop().map(|Reverse(next)| next.packet).unwrap() {
                 Packet::Interest(interest)
-                    if link.bottleneck.is_some_and(|bottleneck| wire.waiting(now) >= bottleneck.nack_from) =>
+                    if link
+                        .bottleneck
+                        .is_some_and(|bottleneck| wire.waiting(now) >= bottleneck.nack_from) =>
                 {
-                    wire.send(now, Packet::Nack { interest, reason: NackReason::Congestion });
+                    wire.send(
+                        now,
+                        Packet::Nack {
+                            interest,
+                            reason: NackReason::Congestion,
+                        },
+                    );
                 }
-                Packet::Interest(interest) => match producer(&Interest::decode(&interest).unwrap()) {
-                    Reply::Data(data) => wire.send(now, Packet::Data { wire: data, marked: false }),
+                Packet::Interest(interest) => match producer(&Interest::decode(&interest).unwrap())
+                {
+                    Reply::Data(data) => wire.send(
+                        now,
+                        Packet::Data {
+                            wire: data,
+                            marked: false,
+                        },
+                    ),
                     Reply::Nack(reason) => wire.send(now, Packet::Nack { interest, reason }),
                     Reply::Silence => {}
                 },
@@ -190,9 +264,15 @@ pub fn run(mut fetcher: Fetcher, mut producer: impl FnMut(&Interest<'_>) -> Repl
                     let data = Data::decode(&wire).unwrap();
                     let granted = link.bottleneck.filter(|bottleneck| bottleneck.grants);
                     let granted_rate = granted.map(|bottleneck| bottleneck.packets_a_second.into());
-                    fetcher.on_data(now, &data, PathFeedback { marked, granted_rate }, |bytes| {
-                        content.extend_from_slice(bytes)
-                    });
+                    fetcher.on_data(
+                        now,
+                        &data,
+                        PathFeedback {
+                            marked,
+                            granted_rate,
+                        },
+                        |bytes| content.extend_from_slice(bytes),
+                    );
                 }
                 Packet::Nack { interest, reason } => {
                     fetcher.on_nack(now, Interest::decode(&interest).unwrap().name, reason);
@@ -208,19 +288,41 @@ pub fn fetcher(name: &str, options: FetchOptions) -> Fetcher {
 }
 
 /// Creates a fetcher with another congestion control.
-pub fn fetcher_with(name: &str, options: FetchOptions, congestion: Box<dyn CongestionControl>) -> Fetcher {
-    Fetcher::new(name.parse::<Name>().unwrap(), options, congestion, None, Streams::new(1).stream("nonces"))
+pub fn fetcher_with(
+    name: &str,
+    options: FetchOptions,
+    congestion: Box<dyn CongestionControl>,
+) -> Fetcher {
+    Fetcher::new(
+        name.parse::<Name>().unwrap(),
+        options,
+        congestion,
+        None,
+        Streams::new(1).stream("nonces"),
+    )
 }
 
 /// Returns bytes that differ between positions, so that a swap of segments is visible.
 pub fn bytes(length: usize) -> Vec<u8> {
-    (0..length as u64).map(|n| (n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()
+    (0..length as u64)
+        .map(|n| (n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8)
+        .collect()
 }
 
 /// Creates a producer of `content` as `/file` in version 7.
 pub fn publisher(content: Vec<u8>, segment_bytes: usize) -> Publisher<Vec<u8>> {
-    let options = PublishOptions { segment_bytes, ..PublishOptions::default() };
-    Publisher::new("/file".parse().unwrap(), 7, content, Box::new(DigestSigner), options).unwrap()
+    let options = PublishOptions {
+        segment_bytes,
+        ..PublishOptions::default()
+    };
+    Publisher::new(
+        "/file".parse().unwrap(),
+        7,
+        content,
+        Box::new(DigestSigner),
+        options,
+    )
+    .unwrap()
 }
 
 /// Serves with a publisher that must not fail.
@@ -228,6 +330,10 @@ pub fn serve(mut publisher: Publisher<Vec<u8>>) -> impl FnMut(&Interest<'_>) -> 
     move |interest| {
         let mut out = Vec::new();
         publisher.on_interest(interest, &mut out).unwrap();
-        if out.is_empty() { Reply::Silence } else { Reply::Data(out) }
+        if out.is_empty() {
+            Reply::Silence
+        } else {
+            Reply::Data(out)
+        }
     }
 }

@@ -8,12 +8,29 @@ use std::time::Duration;
 #[test]
 fn sizes_around_a_segment_arrive_whole() {
     const SEGMENT: usize = 100;
-    for size in [0, 1, SEGMENT - 1, SEGMENT, SEGMENT + 1, 2 * SEGMENT, 2 * SEGMENT + 1, 50 * SEGMENT] {
+    for size in [
+        0,
+        1,
+        SEGMENT - 1,
+        SEGMENT,
+        SEGMENT + 1,
+        2 * SEGMENT,
+        2 * SEGMENT + 1,
+        50 * SEGMENT,
+    ] {
         let content = bytes(size);
         let fetcher = fetcher("/file", FetchOptions::default());
-        let outcome = run(fetcher, serve(publisher(content.clone(), SEGMENT)), Link::default());
+        let outcome = run(
+            fetcher,
+            serve(publisher(content.clone(), SEGMENT)),
+            Link::default(),
+        );
         assert_eq!(outcome.result.as_deref(), Ok(&content[..]), "{size} bytes");
-        assert_eq!(outcome.stats.segments, size.div_ceil(SEGMENT).max(1) as u64, "{size} bytes");
+        assert_eq!(
+            outcome.stats.segments,
+            size.div_ceil(SEGMENT).max(1) as u64,
+            "{size} bytes"
+        );
         assert_eq!(outcome.stats.retransmissions, 0, "{size} bytes");
     }
 }
@@ -38,19 +55,40 @@ fn a_versioned_name_needs_no_metadata() {
 
 #[test]
 fn every_packet_twice_changes_nothing() {
-    let link = Link { duplicates: 1.0, jitter: Duration::from_millis(20), ..Link::default() };
-    let outcome = run(fetcher("/file", FetchOptions::default()), serve(publisher(bytes(40_000), 100)), link);
+    let link = Link {
+        duplicates: 1.0,
+        jitter: Duration::from_millis(20),
+        ..Link::default()
+    };
+    let outcome = run(
+        fetcher("/file", FetchOptions::default()),
+        serve(publisher(bytes(40_000), 100)),
+        link,
+    );
     assert_eq!(outcome.result.unwrap(), bytes(40_000));
     assert!(outcome.stats.unexpected >= 400, "{:?}", outcome.stats);
 }
 
 #[test]
 fn a_dead_link_ends_in_the_name_that_went_unanswered() {
-    let link = Link { loss: 1.0, ..Link::default() };
-    let options = FetchOptions { retries: 3, ..FetchOptions::default() };
-    let outcome = run(fetcher("/file", options), serve(publisher(bytes(1), 100)), link);
+    let link = Link {
+        loss: 1.0,
+        ..Link::default()
+    };
+    let options = FetchOptions {
+        retries: 3,
+        ..FetchOptions::default()
+    };
+    let outcome = run(
+        fetcher("/file", options),
+        serve(publisher(bytes(1), 100)),
+        link,
+    );
     let error = outcome.result.unwrap_err();
-    assert_eq!(error.to_string(), "no answer to /file/32=metadata after 4 Interests: the last one timed out");
+    assert_eq!(
+        error.to_string(),
+        "no answer to /file/32=metadata after 4 Interests: the last one timed out"
+    );
     assert_eq!(outcome.stats.interests, 4);
     // 1 + 2 + 4 + 4 seconds: RFC 6298's first RTO, doubled up to the limit.
     assert_eq!(outcome.elapsed, Duration::from_secs(11));
@@ -61,13 +99,30 @@ fn a_segment_that_never_comes_is_named() {
     let mut serve = serve(publisher(bytes(10_000), 100));
     let missing = "/file/v=7/seg=42";
     let producer = |interest: &larder_packet::Interest<'_>| {
-        if interest.name.to_string() == missing { Reply::Silence } else { serve(interest) }
+        if interest.name.to_string() == missing {
+            Reply::Silence
+        } else {
+            serve(interest)
+        }
     };
-    let options = FetchOptions { retries: 2, max_window: 16, ..FetchOptions::default() };
+    let options = FetchOptions {
+        retries: 2,
+        max_window: 16,
+        ..FetchOptions::default()
+    };
     let outcome = run(fetcher("/file", options), producer, Link::default());
-    assert!(matches!(&outcome.result, Err(FetchError::NoAnswer { name, sends: 3, .. }) if name.to_string() == missing));
-    assert!(outcome.stats.peak_buffered_bytes <= 15 * 100, "{:?}", outcome.stats);
-    assert_eq!(outcome.stats.bytes, 4200, "what came before it was delivered");
+    assert!(
+        matches!(&outcome.result, Err(FetchError::NoAnswer { name, sends: 3, .. }) if name.to_string() == missing)
+    );
+    assert!(
+        outcome.stats.peak_buffered_bytes <= 15 * 100,
+        "{:?}",
+        outcome.stats
+    );
+    assert_eq!(
+        outcome.stats.bytes, 4200,
+        "what came before it was delivered"
+    );
 }
 
 proptest! {

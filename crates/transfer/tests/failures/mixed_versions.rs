@@ -36,16 +36,35 @@ fn ask(publisher: &mut Publisher<Shared>, name: &str) -> Result<usize, PublishEr
     let wire = InterestBuilder::new(name.parse::<Name>().unwrap()).build();
     let mut out = Vec::new();
     let result = publisher.on_interest(&Interest::decode(&wire).unwrap(), &mut out);
-    assert!(result.is_ok() || out.is_empty(), "an error must leave nothing to send");
+    assert!(
+        result.is_ok() || out.is_empty(),
+        "an error must leave nothing to send"
+    );
     result.map(|_| out.len())
 }
 
 fn shared() -> (Rc<Cell<Stamp>>, Rc<Cell<bool>>, Publisher<Shared>) {
-    let stamp = Rc::new(Cell::new(Stamp { size_bytes: 1000, modified_ns: 5 }));
+    let stamp = Rc::new(Cell::new(Stamp {
+        size_bytes: 1000,
+        modified_ns: 5,
+    }));
     let written_at_read = Rc::new(Cell::new(false));
-    let source = Shared { stamp: stamp.clone(), written_at_read: written_at_read.clone() };
-    let options = PublishOptions { segment_bytes: 100, ..PublishOptions::default() };
-    let publisher = Publisher::new("/f".parse().unwrap(), 1, source, Box::new(DigestSigner), options).unwrap();
+    let source = Shared {
+        stamp: stamp.clone(),
+        written_at_read: written_at_read.clone(),
+    };
+    let options = PublishOptions {
+        segment_bytes: 100,
+        ..PublishOptions::default()
+    };
+    let publisher = Publisher::new(
+        "/f".parse().unwrap(),
+        1,
+        source,
+        Box::new(DigestSigner),
+        options,
+    )
+    .unwrap();
     (stamp, written_at_read, publisher)
 }
 
@@ -54,25 +73,43 @@ fn a_file_written_between_two_segments_is_not_served_on() {
     let (stamp, _, mut publisher) = shared();
     assert!(ask(&mut publisher, "/f/v=1/seg=0").unwrap() > 100);
     let before = stamp.get();
-    stamp.set(Stamp { modified_ns: 6, ..before });
-    assert!(matches!(ask(&mut publisher, "/f/v=1/seg=1"), Err(PublishError::Changed)));
+    stamp.set(Stamp {
+        modified_ns: 6,
+        ..before
+    });
+    assert!(matches!(
+        ask(&mut publisher, "/f/v=1/seg=1"),
+        Err(PublishError::Changed)
+    ));
     // A stamp that is set back does not help, because the bytes read in between may be anything.
     stamp.set(before);
-    assert!(matches!(ask(&mut publisher, "/f/v=1/seg=1"), Err(PublishError::Changed)));
+    assert!(matches!(
+        ask(&mut publisher, "/f/v=1/seg=1"),
+        Err(PublishError::Changed)
+    ));
 }
 
 #[test]
 fn a_file_written_during_a_read_is_noticed() {
     let (_, written_at_read, mut publisher) = shared();
     written_at_read.set(true);
-    assert!(matches!(ask(&mut publisher, "/f/v=1/seg=0"), Err(PublishError::Changed)));
+    assert!(matches!(
+        ask(&mut publisher, "/f/v=1/seg=0"),
+        Err(PublishError::Changed)
+    ));
 }
 
 #[test]
 fn a_file_cut_short_is_called_changed_not_unreadable() {
     let (stamp, _, mut publisher) = shared();
-    stamp.set(Stamp { size_bytes: 500, modified_ns: 6 });
-    assert!(matches!(ask(&mut publisher, "/f/v=1/seg=7"), Err(PublishError::Changed)));
+    stamp.set(Stamp {
+        size_bytes: 500,
+        modified_ns: 6,
+    });
+    assert!(matches!(
+        ask(&mut publisher, "/f/v=1/seg=7"),
+        Err(PublishError::Changed)
+    ));
 }
 
 #[test]
@@ -80,10 +117,14 @@ fn what_was_read_ahead_is_all_of_the_old_file() {
     let (stamp, _, mut publisher) = shared();
     assert!(ask(&mut publisher, "/f/v=1/seg=0").is_ok());
     assert!(ask(&mut publisher, "/f/v=1/seg=1").is_ok());
-    stamp.set(Stamp { modified_ns: 6, ..stamp.get() });
+    stamp.set(Stamp {
+        modified_ns: 6,
+        ..stamp.get()
+    });
     let mut answered = 0;
     for segment in 2..10 {
-        let wire = InterestBuilder::new(format!("/f/v=1/seg={segment}").parse::<Name>().unwrap()).build();
+        let wire =
+            InterestBuilder::new(format!("/f/v=1/seg={segment}").parse::<Name>().unwrap()).build();
         let mut out = Vec::new();
         match publisher.on_interest(&Interest::decode(&wire).unwrap(), &mut out) {
             Ok(_) => assert_eq!(larder_packet::Data::decode(&out).unwrap().content, [5; 100]),
@@ -94,8 +135,15 @@ fn what_was_read_ahead_is_all_of_the_old_file() {
         }
         answered += 1;
     }
-    assert_eq!(answered, larder_transfer::limits::READ_AHEAD_SEGMENTS - 1, "then the file is looked at");
-    assert!(matches!(ask(&mut publisher, "/f/v=1/seg=3"), Err(PublishError::Changed)));
+    assert_eq!(
+        answered,
+        larder_transfer::limits::READ_AHEAD_SEGMENTS - 1,
+        "then the file is looked at"
+    );
+    assert!(matches!(
+        ask(&mut publisher, "/f/v=1/seg=3"),
+        Err(PublishError::Changed)
+    ));
 }
 
 #[test]
@@ -104,6 +152,12 @@ fn a_segment_that_is_asked_for_again_is_looked_at_again() {
     for segment in 0..3 {
         assert!(ask(&mut publisher, &format!("/f/v=1/seg={segment}")).is_ok());
     }
-    stamp.set(Stamp { modified_ns: 6, ..stamp.get() });
-    assert!(matches!(ask(&mut publisher, "/f/v=1/seg=2"), Err(PublishError::Changed)));
+    stamp.set(Stamp {
+        modified_ns: 6,
+        ..stamp.get()
+    });
+    assert!(matches!(
+        ask(&mut publisher, "/f/v=1/seg=2"),
+        Err(PublishError::Changed)
+    ));
 }

@@ -3,7 +3,9 @@
 //! the consumer has to request the segment once more.
 
 use crate::link::{Reply, bytes, fetcher, publisher, serve};
-use larder_packet::{Data, Interest, LpHeader, LpPacket, Reassembled, Reassembler, Reliability, ReliabilityCounters};
+use larder_packet::{
+    Data, Interest, LpHeader, LpPacket, Reassembled, Reassembler, Reliability, ReliabilityCounters,
+};
 use larder_transfer::{FetchOptions, FetchStats, Progress};
 use larder_units::{Streams, Time};
 use std::collections::VecDeque;
@@ -40,12 +42,20 @@ impl End {
     }
 
     fn send(&mut self, now: Time, packet: &[u8]) {
-        let End { reliability, wire, .. } = self;
-        reliability.send(now, &LpHeader::default(), packet, MTU, |frame| wire.push_back(frame.to_vec())).unwrap();
+        let End {
+            reliability, wire, ..
+        } = self;
+        reliability
+            .send(now, &LpHeader::default(), packet, MTU, |frame| {
+                wire.push_back(frame.to_vec())
+            })
+            .unwrap();
     }
 
     fn drain_frames(&mut self, now: Time) {
-        let End { reliability, wire, .. } = self;
+        let End {
+            reliability, wire, ..
+        } = self;
         if reliability.next_timeout().is_some_and(|at| at <= now) {
             reliability.on_timeout(now, MTU, |frame| wire.push_back(frame.to_vec()));
         }
@@ -58,7 +68,9 @@ impl End {
                 continue;
             }
             let packet = LpPacket::decode(&frame).unwrap();
-            let Some(fragment) = packet.fragment else { continue };
+            let Some(fragment) = packet.fragment else {
+                continue;
+            };
             match self.reassembler.accept(now, &packet.header, fragment) {
                 Reassembled::Whole(packet) => packets.push(packet.to_vec()),
                 Reassembled::Done(packet, _) => packets.push(packet),
@@ -73,15 +85,28 @@ impl End {
 /// milliseconds only.
 fn fetch(seed: u64, is_awake: impl Fn(usize, u64) -> bool) -> (FetchStats, ReliabilityCounters) {
     let mut losses = Streams::new(seed).stream("losses");
-    let mut ends = [End::new(Reliability::new(seed)), End::new(Reliability::with_stranger(7))];
-    let mut fetcher = fetcher("/file", FetchOptions { retries: 100, ..FetchOptions::default() });
+    let mut ends = [
+        End::new(Reliability::new(seed)),
+        End::new(Reliability::with_stranger(7)),
+    ];
+    let mut fetcher = fetcher(
+        "/file",
+        FetchOptions {
+            retries: 100,
+            ..FetchOptions::default()
+        },
+    );
     let mut serve = serve(publisher(bytes(1_000_000), 8000));
     let mut answers: VecDeque<(Time, Vec<u8>)> = VecDeque::new();
     for millis in 0.. {
         let now = Time::from_millis(millis);
         for from in 0..2 {
             let mut room = BYTES_A_MILLI;
-            while let Some(frame) = ends[from].wire.front().filter(|frame| frame.len() + 48 <= room) {
+            while let Some(frame) = ends[from]
+                .wire
+                .front()
+                .filter(|frame| frame.len() + 48 <= room)
+            {
                 room -= frame.len() + 48;
                 let frame = ends[from].wire.pop_front().unwrap_or_default();
                 if !losses.chance(LOSS) && ends[1 - from].socket.len() < SOCKET_FRAMES {
@@ -144,6 +169,9 @@ fn what_is_late_is_sent_again_and_given_up() {
         }
         // The totals are 125 Interests and 750 frames. The Acks of the last frame are not awaited.
         let figures = [again, frames_again, given_up].map(|sum| sum as f64 / SEEDS as f64);
-        assert!(figures[0] < 2.0 && figures[1] < 450.0 && figures[2] < 2.0, "{case}: {figures:?}");
+        assert!(
+            figures[0] < 2.0 && figures[1] < 450.0 && figures[2] < 2.0,
+            "{case}: {figures:?}"
+        );
     }
 }

@@ -1,6 +1,8 @@
 //! Failure: a transfer leaves the link idle, floods it, or sends again what was not lost.
 
-use crate::link::{Bottleneck, Link, Outcome, Reply, bytes, fetcher, fetcher_with, publisher, run, serve};
+use crate::link::{
+    Bottleneck, Link, Outcome, Reply, bytes, fetcher, fetcher_with, publisher, run, serve,
+};
 use larder_packet::{Data, Interest};
 use larder_transfer::{Clock, CongestionSpec, FetchOptions, FetchStats, Fetcher, Progress};
 use larder_units::Time;
@@ -10,16 +12,35 @@ use std::time::Duration;
 const SEGMENT: usize = 1000;
 
 /// 2000 packets per second, and an unlimited queue.
-const ROOMY: Bottleneck =
-    Bottleneck { packets_a_second: 2000, queue: 100_000, mark_from: 100_000, nack_from: 100_000, grants: false };
+const ROOMY: Bottleneck = Bottleneck {
+    packets_a_second: 2000,
+    queue: 100_000,
+    mark_from: 100_000,
+    nack_from: 100_000,
+    grants: false,
+};
 
 /// Fetches `segments` segments over 2000 packets per second and a round trip of 40 ms, which 80
 /// packets in flight fill.
 fn fetch(segments: usize, loss: f64, queue: usize, mark_from: usize) -> (Outcome, f64) {
-    let bottleneck = Some(Bottleneck { queue, mark_from, ..ROOMY });
-    let link = Link { seed: 3, delay: Duration::from_millis(20), loss, bottleneck, ..Link::default() };
+    let bottleneck = Some(Bottleneck {
+        queue,
+        mark_from,
+        ..ROOMY
+    });
+    let link = Link {
+        seed: 3,
+        delay: Duration::from_millis(20),
+        loss,
+        bottleneck,
+        ..Link::default()
+    };
     let fetcher = fetcher("/file", FetchOptions::default());
-    let outcome = run(fetcher, serve(publisher(bytes(segments * SEGMENT), SEGMENT)), link);
+    let outcome = run(
+        fetcher,
+        serve(publisher(bytes(segments * SEGMENT), SEGMENT)),
+        link,
+    );
     assert!(outcome.result.is_ok(), "{:?}", outcome.result);
     let utilisation = segments as f64 / outcome.elapsed.as_secs_f64() / 2000.0;
     (outcome, utilisation)
@@ -38,7 +59,11 @@ fn marks_keep_the_queue_short() {
     assert!(utilisation > 0.85, "{utilisation}");
     assert_eq!(outcome.stats.retransmissions, 0);
     assert!(outcome.stats.reductions > 0);
-    assert!(outcome.mean_rtt < Duration::from_millis(60), "{:?}", outcome.mean_rtt);
+    assert!(
+        outcome.mean_rtt < Duration::from_millis(60),
+        "{:?}",
+        outcome.mean_rtt
+    );
 }
 
 /// Stalls at the start and in full flight, compared with the same transfer without a stall.
@@ -47,15 +72,37 @@ fn a_way_that_stalls_is_taken_for_one_that_loses() {
     for from in [45, 400, 3000] {
         let stall = [from, from + 600].map(Time::from_millis);
         let fetch = |stall| {
-            let link = Link { delay: Duration::from_millis(20), bottleneck: Some(ROOMY), stall, ..Link::default() };
+            let link = Link {
+                delay: Duration::from_millis(20),
+                bottleneck: Some(ROOMY),
+                stall,
+                ..Link::default()
+            };
             let segments = serve(publisher(bytes(10_000 * SEGMENT), SEGMENT));
             run(fetcher("/file", FetchOptions::default()), segments, link)
         };
         let (stalled, smooth) = (fetch(Some(stall)), fetch(None));
-        let FetchStats { time_outs, retransmissions, early_time_outs, .. } = stalled.stats;
-        assert!(time_outs > 0 && early_time_outs == 1, "{from} ms: {:?}", stalled.stats);
-        assert!((1..=2).contains(&retransmissions), "{from} ms: {:?}", stalled.stats);
-        assert!(stalled.elapsed < smooth.elapsed + Duration::from_millis(700), "{from} ms: {:?}", stalled.elapsed);
+        let FetchStats {
+            time_outs,
+            retransmissions,
+            early_time_outs,
+            ..
+        } = stalled.stats;
+        assert!(
+            time_outs > 0 && early_time_outs == 1,
+            "{from} ms: {:?}",
+            stalled.stats
+        );
+        assert!(
+            (1..=2).contains(&retransmissions),
+            "{from} ms: {:?}",
+            stalled.stats
+        );
+        assert!(
+            stalled.elapsed < smooth.elapsed + Duration::from_millis(700),
+            "{from} ms: {:?}",
+            stalled.elapsed
+        );
     }
 }
 
@@ -93,14 +140,22 @@ fn interests_leave_one_by_one_or_not_at_all() {
             flying.push_back(std::mem::take(&mut interest));
             left += 1;
         }
-        assert!(left == 0 || left >= burst || fetcher.stats().interests == SEGMENTS as u64, "{left} of {burst}");
+        assert!(
+            left == 0 || left >= burst || fetcher.stats().interests == SEGMENTS as u64,
+            "{left} of {burst}"
+        );
         wakes += usize::from(left > 0);
         now += Duration::from_millis(1);
         let interest = flying.pop_front().expect("something in flight");
-        let Reply::Data(data) = producer(&Interest::decode(&interest).unwrap()) else { panic!("no answer") };
+        let Reply::Data(data) = producer(&Interest::decode(&interest).unwrap()) else {
+            panic!("no answer")
+        };
         fetcher.on_data(now, &Data::decode(&data).unwrap(), false, |_| ());
     }
-    assert!(fetcher.progress() == Progress::Done && wakes < SEGMENTS * 2 / 3, "{wakes}");
+    assert!(
+        fetcher.progress() == Progress::Done && wakes < SEGMENTS * 2 / 3,
+        "{wakes}"
+    );
 }
 
 #[test]
@@ -131,19 +186,47 @@ fn one_loss_in_a_hundred_does_not_stop_it() {
 /// share of the link and the mean round trip.
 fn controlled(spec: &str, bottleneck: Bottleneck, clock: Clock) -> (f64, Duration) {
     let segments = 6000;
-    let link = Link { seed: 5, delay: Duration::from_millis(20), bottleneck: Some(bottleneck), ..Link::default() };
+    let link = Link {
+        seed: 5,
+        delay: Duration::from_millis(20),
+        bottleneck: Some(bottleneck),
+        ..Link::default()
+    };
     let congestion = spec.parse::<CongestionSpec>().unwrap().build();
-    let fetcher = fetcher_with("/file", FetchOptions { clock, ..FetchOptions::default() }, congestion);
-    let outcome = run(fetcher, serve(publisher(bytes(segments * SEGMENT), SEGMENT)), link);
+    let fetcher = fetcher_with(
+        "/file",
+        FetchOptions {
+            clock,
+            ..FetchOptions::default()
+        },
+        congestion,
+    );
+    let outcome = run(
+        fetcher,
+        serve(publisher(bytes(segments * SEGMENT), SEGMENT)),
+        link,
+    );
     assert!(outcome.result.is_ok(), "{spec}: {:?}", outcome.result);
-    (segments as f64 / outcome.elapsed.as_secs_f64() / 2000.0, outcome.mean_rtt)
+    (
+        segments as f64 / outcome.elapsed.as_secs_f64() / 2000.0,
+        outcome.mean_rtt,
+    )
 }
 
 #[test]
 fn a_congestion_control_wastes_the_link_or_fills_its_queue() {
-    let marking = Bottleneck { mark_from: 20, ..ROOMY };
-    let refusing = Bottleneck { nack_from: 20, ..ROOMY };
-    let granting = Bottleneck { grants: true, ..ROOMY };
+    let marking = Bottleneck {
+        mark_from: 20,
+        ..ROOMY
+    };
+    let refusing = Bottleneck {
+        nack_from: 20,
+        ..ROOMY
+    };
+    let granting = Bottleneck {
+        grants: true,
+        ..ROOMY
+    };
     let cases = [
         // The spec, the link, the least used share, the longest mean round trip in milliseconds (40
         // without a queue).
@@ -160,17 +243,22 @@ fn a_congestion_control_wastes_the_link_or_fills_its_queue() {
         ("rate(start=200,most=20000,nack=step)", refusing, 0.6, 60),
         ("explicit", granting, 0.9, 60),
     ];
-    let wrong = cases.into_iter().filter_map(|(spec, bottleneck, least_share, longest_ms)| {
-        let (share, rtt) = controlled(spec, bottleneck, Clock::default());
-        let right = share >= least_share && rtt <= Duration::from_millis(longest_ms);
-        (!right).then(|| format!("{spec}: {share:.3}, {rtt:?}"))
-    });
+    let wrong = cases
+        .into_iter()
+        .filter_map(|(spec, bottleneck, least_share, longest_ms)| {
+            let (share, rtt) = controlled(spec, bottleneck, Clock::default());
+            let right = share >= least_share && rtt <= Duration::from_millis(longest_ms);
+            (!right).then(|| format!("{spec}: {share:.3}, {rtt:?}"))
+        });
     assert_eq!(wrong.collect::<Vec<_>>(), Vec::<String>::new());
 }
 
 #[test]
 fn a_coarse_clock_starves_a_window_unless_data_wake_it() {
-    let coarse = |smoothing| Clock { tick: Duration::from_millis(100), smoothing };
+    let coarse = |smoothing| Clock {
+        tick: Duration::from_millis(100),
+        smoothing,
+    };
     let (share, _) = controlled("fixed(window=80)", ROOMY, coarse(true));
     assert!(share > 0.95, "{share}");
     // 80 segments per tick of 100 ms: 800 of 2000 per second.

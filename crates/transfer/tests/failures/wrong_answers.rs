@@ -3,21 +3,32 @@
 
 use crate::link::{bytes, publisher};
 use larder_packet::{
-    Data, DigestSigner, DigestVerifier, Interest, InterestBuilder, Name, NameRef, SignError, Signer, types,
+    Data, DigestSigner, DigestVerifier, Interest, InterestBuilder, Name, NameRef, SignError,
+    Signer, types,
 };
 use larder_transfer::limits::MAX_PACKET_BYTES;
 use larder_transfer::{Metadata, PublishError, PublishOptions, Publisher, Reply};
 use proptest::prelude::*;
 
 fn ask(publisher: &mut Publisher<Vec<u8>>, name: &str, can_be_prefix: bool) -> (Reply, Vec<u8>) {
-    let wire = InterestBuilder::new(name.parse::<Name>().unwrap()).can_be_prefix(can_be_prefix).build();
+    let wire = InterestBuilder::new(name.parse::<Name>().unwrap())
+        .can_be_prefix(can_be_prefix)
+        .build();
     let mut out = Vec::new();
-    let reply = publisher.on_interest(&Interest::decode(&wire).unwrap(), &mut out).unwrap();
-    assert_eq!(out.is_empty(), matches!(reply, Reply::NotOurs | Reply::PastEnd));
+    let reply = publisher
+        .on_interest(&Interest::decode(&wire).unwrap(), &mut out)
+        .unwrap();
+    assert_eq!(
+        out.is_empty(),
+        matches!(reply, Reply::NotOurs | Reply::PastEnd)
+    );
     if !out.is_empty() {
         let data = Data::decode(&out).unwrap();
         assert!(data.verify(&DigestVerifier).is_ok());
-        assert!(data.freshness.is_some_and(|freshness| !freshness.is_zero()), "MustBeFresh must find it fresh");
+        assert!(
+            data.freshness.is_some_and(|freshness| !freshness.is_zero()),
+            "MustBeFresh must find it fresh"
+        );
     }
     (reply, out)
 }
@@ -47,10 +58,22 @@ fn names_get_the_packet_that_is_meant() {
         ("/file/32=metadata/v=7/seg=1", false, Reply::NotOurs),
         ("/file/32=ls", true, Reply::NotOurs),
     ] {
-        assert_eq!(ask(&mut publisher, name, can_be_prefix).0, expected, "{name} {can_be_prefix}");
+        assert_eq!(
+            ask(&mut publisher, name, can_be_prefix).0,
+            expected,
+            "{name} {can_be_prefix}"
+        );
     }
     let stats = *publisher.stats();
-    assert_eq!((stats.segments, stats.metadata, stats.past_end, stats.not_ours), (4, 3, 3, 10));
+    assert_eq!(
+        (
+            stats.segments,
+            stats.metadata,
+            stats.past_end,
+            stats.not_ours
+        ),
+        (4, 3, 3, 10)
+    );
     assert_eq!(stats.bytes, 100 + 50 + 100 + 100);
 }
 
@@ -61,7 +84,14 @@ fn metadata_tells_what_a_file_server_tells() {
     assert_eq!(data.name.to_string(), "/file/32=metadata/v=7/seg=0");
     let metadata = Metadata::decode(data.content).unwrap();
     assert_eq!(metadata.name.to_string(), "/file/v=7");
-    assert_eq!((metadata.last_segment, metadata.segment_bytes, metadata.size_bytes), (Some(2), Some(100), Some(250)));
+    assert_eq!(
+        (
+            metadata.last_segment,
+            metadata.segment_bytes,
+            metadata.size_bytes
+        ),
+        (Some(2), Some(100), Some(250))
+    );
 }
 
 #[test]
@@ -71,7 +101,11 @@ fn every_segment_tells_the_end() {
         for segment in [0, last] {
             let (_, wire) = ask(&mut publisher, &format!("/file/v=7/seg={segment}"), false);
             let data = Data::decode(&wire).unwrap();
-            assert_eq!(data.final_block_id.and_then(|id| id.as_segment()), Some(last), "{size} bytes");
+            assert_eq!(
+                data.final_block_id.and_then(|id| id.as_segment()),
+                Some(last),
+                "{size} bytes"
+            );
         }
     }
 }
@@ -100,16 +134,29 @@ impl Signer for Varying {
         Some(self.1.as_name())
     }
     fn sign(&self, _: &[&[u8]]) -> Result<Vec<u8>, SignError> {
-        Ok(vec![1; 70 + self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % 3])
+        Ok(vec![
+            1;
+            70 + self
+                .0
+                .fetch_add(1, std::sync::atomic::Ordering::Relaxed)
+                % 3
+        ])
     }
 }
 
 fn largest(name: &Name, size: usize, signer: impl Fn() -> Box<dyn Signer>) -> usize {
     let publish = |segment_bytes| {
-        let options = PublishOptions { segment_bytes, ..PublishOptions::default() };
+        let options = PublishOptions {
+            segment_bytes,
+            ..PublishOptions::default()
+        };
         Publisher::new(name.clone(), 1, vec![0; size], signer(), options)
     };
-    let Err(PublishError::SegmentSize { asked: 60_000, largest }) = publish(60_000).map(|_| ()) else {
+    let Err(PublishError::SegmentSize {
+        asked: 60_000,
+        largest,
+    }) = publish(60_000).map(|_| ())
+    else {
         panic!("60000 bytes fit no packet")
     };
     if largest > 0 {
@@ -124,13 +171,29 @@ fn the_largest_segment_fits_and_one_byte_more_is_refused() {
     let name: Name = "/a/long/enough/name".parse().unwrap();
     let largest = largest(&name, 100_000, || Box::new(DigestSigner));
     assert!((8600..8800).contains(&largest), "{largest}");
-    let options = PublishOptions { segment_bytes: largest, ..PublishOptions::default() };
-    let mut publisher = Publisher::new(name, 1, vec![0; 100_000], Box::new(DigestSigner), options).unwrap();
+    let options = PublishOptions {
+        segment_bytes: largest,
+        ..PublishOptions::default()
+    };
+    let mut publisher =
+        Publisher::new(name, 1, vec![0; 100_000], Box::new(DigestSigner), options).unwrap();
     let (_, wire) = ask(&mut publisher, "/a/long/enough/name/v=1/seg=0", false);
     assert_eq!(wire.len(), MAX_PACKET_BYTES);
     for segment_bytes in [0, usize::MAX] {
-        let options = PublishOptions { segment_bytes, ..PublishOptions::default() };
-        assert!(Publisher::new("/a".parse().unwrap(), 1, vec![0; 10], Box::new(DigestSigner), options).is_err());
+        let options = PublishOptions {
+            segment_bytes,
+            ..PublishOptions::default()
+        };
+        assert!(
+            Publisher::new(
+                "/a".parse().unwrap(),
+                1,
+                vec![0; 10],
+                Box::new(DigestSigner),
+                options
+            )
+            .is_err()
+        );
     }
 }
 
@@ -139,13 +202,29 @@ fn the_largest_segment_fits_and_one_byte_more_is_refused() {
 #[test]
 fn larger_packets_are_made_where_they_are_asked_for_and_nowhere_else() {
     let publish = |segment_bytes| {
-        let options = PublishOptions { largest_packet: 64 << 10, segment_bytes, ..PublishOptions::default() };
-        Publisher::new("/file".parse().unwrap(), 1, vec![0; 200_000], Box::new(DigestSigner), options)
+        let options = PublishOptions {
+            largest_packet: 64 << 10,
+            segment_bytes,
+            ..PublishOptions::default()
+        };
+        Publisher::new(
+            "/file".parse().unwrap(),
+            1,
+            vec![0; 200_000],
+            Box::new(DigestSigner),
+            options,
+        )
     };
-    let Err(PublishError::SegmentSize { largest, .. }) = publish(64 << 10).map(|_| ()) else { panic!("it fits") };
+    let Err(PublishError::SegmentSize { largest, .. }) = publish(64 << 10).map(|_| ()) else {
+        panic!("it fits")
+    };
     let (_, wire) = ask(&mut publish(largest).unwrap(), "/file/v=1/seg=1", false);
     // Less the larger length fields beyond 65,535 bytes.
-    assert!(((64 << 10) - 4..=64 << 10).contains(&wire.len()), "{}", wire.len());
+    assert!(
+        ((64 << 10) - 4..=64 << 10).contains(&wire.len()),
+        "{}",
+        wire.len()
+    );
 }
 
 #[test]
@@ -155,12 +234,18 @@ fn a_signature_that_varies_in_length_never_passes_the_packet_limit() {
     for first in 0..3 {
         let signer = || -> Box<dyn Signer> { Box::new(Varying(first.into(), key.clone())) };
         let largest = largest(&name, 100_000, signer);
-        let options = PublishOptions { segment_bytes: largest, ..PublishOptions::default() };
-        let mut publisher = Publisher::new(name.clone(), 1, vec![0; 100_000], signer(), options).unwrap();
+        let options = PublishOptions {
+            segment_bytes: largest,
+            ..PublishOptions::default()
+        };
+        let mut publisher =
+            Publisher::new(name.clone(), 1, vec![0; 100_000], signer(), options).unwrap();
         let interest = InterestBuilder::new("/file/v=1/seg=3".parse::<Name>().unwrap()).build();
         for _ in 0..3 {
             let mut out = Vec::new();
-            publisher.on_interest(&Interest::decode(&interest).unwrap(), &mut out).unwrap();
+            publisher
+                .on_interest(&Interest::decode(&interest).unwrap(), &mut out)
+                .unwrap();
             assert!(out.len() <= MAX_PACKET_BYTES, "{}", out.len());
         }
     }

@@ -9,7 +9,12 @@ use std::collections::BTreeMap;
 const NAMES: [&str; 7] = ["/a", "/a/b", "/a/b/c", "/a/b/d", "/a/bc", "/b", "/b/c"];
 
 fn engine(capacity: u64) -> Engine {
-    Engine::new(&"fifo".parse().unwrap(), ByteSize::from_bytes(capacity), &Streams::new(1)).unwrap()
+    Engine::new(
+        &"fifo".parse().unwrap(),
+        ByteSize::from_bytes(capacity),
+        &Streams::new(1),
+    )
+    .unwrap()
 }
 
 fn store_of(capacity: u64) -> ContentStore {
@@ -18,7 +23,9 @@ fn store_of(capacity: u64) -> ContentStore {
 
 fn packet(name: &str, content: &[u8], freshness: u64) -> Vec<u8> {
     let name: Name = name.parse().unwrap();
-    let builder = DataBuilder::new(name.as_name()).content(content).freshness(Duration::from_secs(freshness));
+    let builder = DataBuilder::new(name.as_name())
+        .content(content)
+        .freshness(Duration::from_secs(freshness));
     builder.build(&DigestSigner).unwrap()
 }
 
@@ -27,7 +34,13 @@ fn packet(name: &str, content: &[u8], freshness: u64) -> Vec<u8> {
 #[test]
 fn a_broken_store_passes_its_check() {
     let breakages: [fn(&mut ContentStore); 6] = [
-        |store| store.entries.iter_mut().flatten().for_each(|entry| entry.hash ^= 1),
+        |store| {
+            store
+                .entries
+                .iter_mut()
+                .flatten()
+                .for_each(|entry| entry.hash ^= 1)
+        },
         |store| store.entries[0] = None,
         |store| store.index = SlotIndex::default(),
         |store| store.engine.remove(Slot::new(0)),
@@ -44,7 +57,10 @@ fn a_broken_store_passes_its_check() {
         store.check_invariants();
         breakage(&mut store);
         let check = std::panic::AssertUnwindSafe(|| store.check_invariants());
-        assert!(std::panic::catch_unwind(check).is_err(), "breakage {number}");
+        assert!(
+            std::panic::catch_unwind(check).is_err(),
+            "breakage {number}"
+        );
     }
 }
 
@@ -83,10 +99,17 @@ fn data_that_does_not_fit_is_lost_silently_or_a_hash_is_taken_for_a_name() {
     let wire = packet("/a", b"1", 0);
     let data = Data::decode(&wire).unwrap();
     let mut small = store_of(wire.len() as u64);
-    assert!(!small.insert(Time::ZERO, 5, &data, std::iter::once(5), None, || Verdict::Trusted));
+    assert!(
+        !small.insert(Time::ZERO, 5, &data, std::iter::once(5), None, || {
+            Verdict::Trusted
+        })
+    );
     assert_eq!(small.counters.rejections, 1);
     assert!(!small.store(Time::ZERO, 5, &data) && !small.store(Time::ZERO, 5, &data));
-    assert_eq!((small.counters.rejections, small.counters.insertions), (3, 0));
+    assert_eq!(
+        (small.counters.rejections, small.counters.insertions),
+        (3, 0)
+    );
     let mut store = store_of(1 << 20);
     assert!(store.store(Time::ZERO, 5, &data));
     let other: Name = "/b".parse().unwrap();
@@ -106,12 +129,18 @@ fn a_shared_packet_is_copied_or_each_lookup_enters_names_for_ever() {
     assert!(store.store(Time::ZERO, hash, &data));
     store.offer(None);
     assert_eq!(store.wire(Slot::new(0)).unwrap().as_ptr(), shared.as_ptr());
-    let wire = InterestBuilder::new("/x".parse::<Name>().unwrap()).nonce(1).build();
+    let wire = InterestBuilder::new("/x".parse::<Name>().unwrap())
+        .nonce(1)
+        .build();
     let interest = Interest::decode(&wire).unwrap();
     for (left, is_whole) in [(0, false), (1, true)] {
         store.look_ups_that_enter = left;
         store.look_up(Time::ZERO, 1, &interest);
-        assert_eq!((store.look_ups_that_enter, store.tree.is_whole()), (0, is_whole), "{left} lookups");
+        assert_eq!(
+            (store.look_ups_that_enter, store.tree.is_whole()),
+            (0, is_whole),
+            "{left} lookups"
+        );
     }
 }
 
@@ -122,7 +151,9 @@ const DEEP: &str = "/1/2/3/4/5/6/7/8/9/10/11/12";
 fn store_numbered(store: &mut ContentStore, prefix: &str, numbers: impl Iterator<Item = u32>) {
     let mut name: Name = prefix.parse().unwrap();
     name.push_generic(&[0; 4]);
-    let mut wire = DataBuilder::new(name.as_name()).build(&DigestSigner).unwrap();
+    let mut wire = DataBuilder::new(name.as_name())
+        .build(&DigestSigner)
+        .unwrap();
     let end = Data::decode(&wire).unwrap().name_range().end;
     for number in numbers {
         wire[end - 4..end].copy_from_slice(&number.to_be_bytes());
@@ -138,8 +169,15 @@ fn store_numbered(store: &mut ContentStore, prefix: &str, numbers: impl Iterator
 fn an_erasure_begins_in_the_wrong_place() {
     const WANTED: u32 = 160;
     let mut store = store_of(100 << 20);
-    store_numbered(&mut store, &format!("{DEEP}/b"), 0..NAMES_PASSED_TO_ERASE as u32 * 5 / 4);
-    let (a, c): (Name, Name) = (format!("{DEEP}/a").parse().unwrap(), format!("{DEEP}/c").parse().unwrap());
+    store_numbered(
+        &mut store,
+        &format!("{DEEP}/b"),
+        0..NAMES_PASSED_TO_ERASE as u32 * 5 / 4,
+    );
+    let (a, c): (Name, Name) = (
+        format!("{DEEP}/a").parse().unwrap(),
+        format!("{DEEP}/c").parse().unwrap(),
+    );
     let refill = |store: &mut ContentStore| store_numbered(store, &format!("{DEEP}/a"), 0..WANTED);
     let (one, other, at) = (FaceId(1), FaceId(2), Time::from_secs);
     let erase = |store: &mut ContentStore, now: Time, client: FaceId, prefix: &Name| {
@@ -148,7 +186,10 @@ fn an_erasure_begins_in_the_wrong_place() {
     };
     // Names wait for the tree.
     let elsewhere: Name = "/elsewhere".parse().unwrap();
-    assert_eq!([(); 2].map(|()| erase(&mut store, at(0), one, &elsewhere)), [(0, true), (0, false)]);
+    assert_eq!(
+        [(); 2].map(|()| erase(&mut store, at(0), one, &elsewhere)),
+        [(0, true), (0, false)]
+    );
     refill(&mut store);
     let first = erase(&mut store, at(0), one, &a);
     assert!((1..WANTED).contains(&first.0) && first.1, "{first:?}");
@@ -157,10 +198,18 @@ fn an_erasure_begins_in_the_wrong_place() {
     refill(&mut store);
     assert_eq!(erase(&mut store, at(4), one, &a), first, "it ended");
     refill(&mut store);
-    assert_eq!(erase(&mut store, at(4), other, &a), first, "it is another client's");
+    assert_eq!(
+        erase(&mut store, at(4), other, &a),
+        first,
+        "it is another client's"
+    );
     assert_eq!(erase(&mut store, at(5), other, &a), rest);
     refill(&mut store);
-    assert_eq!(erase(&mut store, at(5), one, &c), (0, true), "it is another prefix's");
+    assert_eq!(
+        erase(&mut store, at(5), one, &c),
+        (0, true),
+        "it is another prefix's"
+    );
     assert_eq!(erase(&mut store, at(9), one, &a), first, "it is too late");
     let just_before = Time::from_nanos(at(14).nanos() - 1);
     assert_eq!(erase(&mut store, just_before, one, &a), rest);
@@ -176,11 +225,20 @@ fn an_erasure_passes_what_came_since() {
     let prefix: Name = format!("{DEEP}/a").parse().unwrap();
     for round in 1..8 {
         store_numbered(&mut store, &format!("{DEEP}/a"), 0..10);
-        assert_eq!(store.erase(Time::ZERO, FaceId(1), prefix.as_name(), round), (round, true));
+        assert_eq!(
+            store.erase(Time::ZERO, FaceId(1), prefix.as_name(), round),
+            (round, true)
+        );
     }
     store_numbered(&mut store, &format!("{DEEP}/a"), 0..10);
-    assert_eq!(store.erase(Time::ZERO, FaceId(1), prefix.as_name(), 10), (10, false));
-    assert_eq!(store.erase(Time::ZERO, FaceId(1), prefix.as_name(), 10), (0, false));
+    assert_eq!(
+        store.erase(Time::ZERO, FaceId(1), prefix.as_name(), 10),
+        (10, false)
+    );
+    assert_eq!(
+        store.erase(Time::ZERO, FaceId(1), prefix.as_name(), 10),
+        (0, false)
+    );
 }
 
 #[derive(Clone, Debug)]
@@ -241,8 +299,15 @@ impl Model {
     fn data(&mut self, name: usize, content: u8, fresh: u64, verdict: Verdict) {
         let wire = packet(NAMES[name], &[content], fresh);
         let data = Data::decode(&wire).unwrap();
-        let (hash, name) = (self.store.hasher.hash(data.name.as_bytes()), data.name.to_name());
-        let stored = self.store.insert(self.now, hash, &data, std::iter::once(hash), None, || verdict);
+        let (hash, name) = (
+            self.store.hasher.hash(data.name.as_bytes()),
+            data.name.to_name(),
+        );
+        let stored = self
+            .store
+            .insert(self.now, hash, &data, std::iter::once(hash), None, || {
+                verdict
+            });
         let fresh_until = self.now + Duration::from_secs(fresh);
         if let Some(kept) = self.kept.get_mut(&name).filter(|kept| kept.wire == wire) {
             kept.fresh_until = fresh_until;
@@ -265,7 +330,15 @@ impl Model {
         }
         if expected {
             self.counters.insertions += 1;
-            self.kept.insert(name, Kept { wire, stored: self.now, fresh_until, hits: 0 });
+            self.kept.insert(
+                name,
+                Kept {
+                    wire,
+                    stored: self.now,
+                    fresh_until,
+                    hits: 0,
+                },
+            );
         }
         self.evict(u64::MAX);
     }
@@ -274,7 +347,9 @@ impl Model {
     fn evict(&mut self, room: u64) {
         let (store, now, counters) = (&self.store, self.now, &mut self.counters);
         self.kept.retain(|name, kept| {
-            let is_there = store.exact(store.hasher.hash(name.as_bytes()), name.as_name()).is_some();
+            let is_there = store
+                .exact(store.hasher.hash(name.as_bytes()), name.as_name())
+                .is_some();
             counters.evictions += u64::from(!is_there);
             if !is_there && weight(&kept.wire) <= room {
                 counters.evicted_ages += now.since(kept.stored);
@@ -283,17 +358,33 @@ impl Model {
         });
     }
 
-    fn look_up(&mut self, name_of: usize, can_be_prefix: bool, must_be_fresh: bool, digest: Option<u8>) {
+    fn look_up(
+        &mut self,
+        name_of: usize,
+        can_be_prefix: bool,
+        must_be_fresh: bool,
+        digest: Option<u8>,
+    ) {
         let mut full: Name = NAMES[name_of].parse().unwrap();
         let plain = full.clone();
         if let Some(content) = digest {
             let wire = packet(NAMES[name_of], &[content], 1);
-            full.push(types::IMPLICIT_SHA256_DIGEST, &Data::decode(&wire).unwrap().implicit_digest());
+            full.push(
+                types::IMPLICIT_SHA256_DIGEST,
+                &Data::decode(&wire).unwrap().implicit_digest(),
+            );
         }
-        let wire =
-            InterestBuilder::new(full).can_be_prefix(can_be_prefix).must_be_fresh(must_be_fresh).nonce(1).build();
+        let wire = InterestBuilder::new(full)
+            .can_be_prefix(can_be_prefix)
+            .must_be_fresh(must_be_fresh)
+            .nonce(1)
+            .build();
         let interest = Interest::decode(&wire).unwrap();
-        let found = self.store.look_up(self.now, self.store.hasher.hash(plain.as_bytes()), &interest);
+        let found = self.store.look_up(
+            self.now,
+            self.store.hasher.hash(plain.as_bytes()),
+            &interest,
+        );
         let found = found.and_then(|slot| self.store.wire(slot));
         let now = self.now;
         let fits = |name: &Name, kept: &Kept| {
@@ -302,18 +393,24 @@ impl Model {
             } else {
                 *name == plain
             };
-            let has_digest = digest.is_none_or(|content| kept.wire == packet(NAMES[name_of], &[content], 1));
+            let has_digest =
+                digest.is_none_or(|content| kept.wire == packet(NAMES[name_of], &[content], 1));
             is_it && has_digest && (!must_be_fresh || now < kept.fresh_until)
         };
         let serves = self.store.serves;
-        let mut answers = self.kept.iter_mut().filter(|(name, kept)| serves && fits(name, kept));
+        let mut answers = self
+            .kept
+            .iter_mut()
+            .filter(|(name, kept)| serves && fits(name, kept));
         match found {
             None => {
                 assert!(answers.next().is_none(), "{interest:?}");
                 self.counters.misses += 1;
             }
             Some(found) => {
-                let (_, kept) = answers.find(|(_, kept)| *kept.wire == *found).expect("it answers");
+                let (_, kept) = answers
+                    .find(|(_, kept)| *kept.wire == *found)
+                    .expect("it answers");
                 kept.hits += 1;
                 self.counters.hits += 1;
             }
@@ -322,14 +419,23 @@ impl Model {
 
     fn erase(&mut self, name: usize, most: usize) {
         let prefix: Name = NAMES[name].parse().unwrap();
-        let under = self.kept.keys().filter(|name| name.as_name().starts_with(prefix.as_name())).count();
-        let erased = self.store.erase(self.now, FaceId(1), prefix.as_name(), most);
+        let under = self
+            .kept
+            .keys()
+            .filter(|name| name.as_name().starts_with(prefix.as_name()))
+            .count();
+        let erased = self
+            .store
+            .erase(self.now, FaceId(1), prefix.as_name(), most);
         assert_eq!(erased, (under.min(most), under > most));
         let before = self.kept.len();
         let store = &self.store;
         self.kept.retain(|name, _| {
             let is_under = name.as_name().starts_with(prefix.as_name());
-            !is_under || store.exact(store.hasher.hash(name.as_bytes()), name.as_name()).is_some()
+            !is_under
+                || store
+                    .exact(store.hasher.hash(name.as_bytes()), name.as_name())
+                    .is_some()
         });
         assert_eq!(before - self.kept.len(), erased.0);
     }
@@ -340,7 +446,8 @@ impl Model {
             Step::LookUp(name, prefix, fresh, digest) => self.look_up(name, prefix, fresh, digest),
             Step::Erase(name, most) => self.erase(name, most),
             Step::Capacity(capacity) => {
-                self.store.set_capacity(self.now, ByteSize::from_bytes(capacity));
+                self.store
+                    .set_capacity(self.now, ByteSize::from_bytes(capacity));
                 self.capacity = capacity;
                 self.evict(u64::MAX);
             }
@@ -362,12 +469,25 @@ impl Model {
         all.sort_by_key(|entry| entry.name().to_name());
         assert_eq!(all.len(), self.kept.len());
         for (entry, (name, kept)) in all.into_iter().zip(&self.kept) {
-            assert_eq!((entry.name(), &entry.wire[..]), (name.as_name(), &kept.wire[..]));
-            assert_eq!((entry.hits, entry.packet_bytes()), (kept.hits, kept.wire.len()));
-            assert_eq!((entry.stored, entry.fresh_until), (kept.stored, kept.fresh_until));
+            assert_eq!(
+                (entry.name(), &entry.wire[..]),
+                (name.as_name(), &kept.wire[..])
+            );
+            assert_eq!(
+                (entry.hits, entry.packet_bytes()),
+                (kept.hits, kept.wire.len())
+            );
+            assert_eq!(
+                (entry.stored, entry.fresh_until),
+                (kept.stored, kept.fresh_until)
+            );
         }
         let mut ages: Vec<Duration> = self.store.ages(self.now).collect();
-        let mut expected: Vec<Duration> = self.kept.values().map(|kept| self.now.since(kept.stored)).collect();
+        let mut expected: Vec<Duration> = self
+            .kept
+            .values()
+            .map(|kept| self.now.since(kept.stored))
+            .collect();
         ages.sort();
         expected.sort();
         assert_eq!(ages, expected);

@@ -102,7 +102,10 @@ impl Life {
         }
         self.wishes.insert((consumer, name), Wish { fresh });
         let lifetime = Duration::from_millis(20 + self.random.below(400));
-        let packet = interest(&uri(name), nonce()).must_be_fresh(fresh).lifetime(lifetime).build();
+        let packet = interest(&uri(name), nonce())
+            .must_be_fresh(fresh)
+            .lifetime(lifetime)
+            .build();
         let sent = self.place.world.sent(consumer, packet);
         self.look(sent);
     }
@@ -117,13 +120,34 @@ impl Life {
         let fresh_for = Duration::from_millis(self.random.below(300));
         let number = self.next_version;
         let wire = data(&uri(name), &number.to_be_bytes(), Some(fresh_for));
-        let packets = self.place.world.forwarder.stats().drops.iter().map(|(_, count)| count).sum::<u64>();
+        let packets = self
+            .place
+            .world
+            .forwarder
+            .stats()
+            .drops
+            .iter()
+            .map(|(_, count)| count)
+            .sum::<u64>();
         let fresh_until = self.calendar() + fresh_for;
         self.next_version += 1;
-        self.versions.entry(name).or_default().push(Version { number, fresh_until });
+        self.versions.entry(name).or_default().push(Version {
+            number,
+            fresh_until,
+        });
         let before = self.made_here.insert(name, number);
         let sent = self.place.world.sent(self.place.producer, wire);
-        if self.place.world.forwarder.stats().drops.iter().map(|(_, count)| count).sum::<u64>() > packets {
+        if self
+            .place
+            .world
+            .forwarder
+            .stats()
+            .drops
+            .iter()
+            .map(|(_, count)| count)
+            .sum::<u64>()
+            > packets
+        {
             // Nobody waited: it was not taken.
             match before {
                 Some(before) => drop(self.made_here.insert(name, before)),
@@ -160,7 +184,14 @@ impl Life {
     }
 
     fn count(&mut self) {
-        let TierCounters { hits, misses, unfit, failed, late, .. } = self.place.counters();
+        let TierCounters {
+            hits,
+            misses,
+            unfit,
+            failed,
+            late,
+            ..
+        } = self.place.counters();
         self.seen.hits += hits;
         self.seen.misses += misses;
         self.seen.unfit += unfit;
@@ -186,7 +217,10 @@ impl Life {
         }
         let World { forwarder, .. } = &self.place.world;
         let waiting = forwarder.waiting();
-        assert!(waiting <= self.wishes.len() as u64, "somebody waits who got it");
+        assert!(
+            waiting <= self.wishes.len() as u64,
+            "somebody waits who got it"
+        );
         let figures = forwarder.stats();
         assert!(figures.pit_entries as u64 <= waiting, "an entry for nobody");
         // A consumer that does not wait any more has waited long enough.
@@ -197,9 +231,14 @@ impl Life {
 
     fn check(&mut self, face: FaceId, name: u64, content: &[u8], new: Option<u64>) {
         let number = u64::from_be_bytes(content.try_into().unwrap());
-        let wish = self.wishes.remove(&(face, name)).expect("somebody who asked");
-        let version =
-            self.versions[&name].iter().find(|version| version.number == number).expect("a version of this name");
+        let wish = self
+            .wishes
+            .remove(&(face, name))
+            .expect("somebody who asked");
+        let version = self.versions[&name]
+            .iter()
+            .find(|version| version.number == number)
+            .expect("a version of this name");
         if let Some(newest) = self.made_here.get(&name) {
             assert_eq!(number, *newest, "something older of {}", uri(name));
         }
@@ -207,14 +246,23 @@ impl Life {
             assert!(number >= *floor, "{} was erased", uri(name));
         }
         if wish.fresh && new != Some(number) {
-            assert!(version.fresh_until > self.calendar(), "{} is stale", uri(name));
+            assert!(
+                version.fresh_until > self.calendar(),
+                "{} is stale",
+                uri(name)
+            );
         }
         self.answered += 1;
     }
 }
 
 fn number_of(name: &Name) -> u64 {
-    name.to_string().rsplit('/').next().unwrap().parse().unwrap()
+    name.to_string()
+        .rsplit('/')
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap()
 }
 
 #[test]
@@ -244,6 +292,15 @@ fn something_wrong_is_served_in_some_life() {
         answered += life.answered;
     }
     // It happened.
-    let TierCounters { hits, unfit, failed, late, .. } = seen;
-    assert!(hits > 100 && unfit > 20 && failed > 20 && late > 20, "{seen:?} {answered}");
+    let TierCounters {
+        hits,
+        unfit,
+        failed,
+        late,
+        ..
+    } = seen;
+    assert!(
+        hits > 100 && unfit > 20 && failed > 20 && late > 20,
+        "{seen:?} {answered}"
+    );
 }

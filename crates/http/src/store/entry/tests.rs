@@ -9,7 +9,10 @@ use http::Method;
 use http::header::{AGE, CONTENT_LENGTH, ETAG, IF_NONE_MATCH, SET_COOKIE, VARY};
 use proptest::prelude::*;
 
-const NOW: Now = Now { time: Time::ZERO, unix_seconds: 0 };
+const NOW: Now = Now {
+    time: Time::ZERO,
+    unix_seconds: 0,
+};
 
 fn table() -> LineTable {
     LineTable::new(1 << 20, &[7; 16])
@@ -17,14 +20,33 @@ fn table() -> LineTable {
 
 fn stored(headers: &HeaderMap, request: &HeaderMap, body: Vec<u8>) -> Stored {
     let status = StatusCode::OK;
-    let freshness = Freshness::of(status, headers, &ResponseDirectives::default(), Time::ZERO, NOW);
-    let mut stored = Stored::new(b"http h /"[..].into(), 7, Selector::of(headers, request), status, headers, freshness);
+    let freshness = Freshness::of(
+        status,
+        headers,
+        &ResponseDirectives::default(),
+        Time::ZERO,
+        NOW,
+    );
+    let mut stored = Stored::new(
+        b"http h /"[..].into(),
+        7,
+        Selector::of(headers, request),
+        status,
+        headers,
+        freshness,
+    );
     stored.set_body(Bytes::from(body));
     stored
 }
 
 fn fields() -> impl Strategy<Value = HeaderMap> {
-    let name = prop_oneof![Just("etag"), Just("cache-status"), Just("set-cookie"), Just("x-a"), Just("x-b")];
+    let name = prop_oneof![
+        Just("etag"),
+        Just("cache-status"),
+        Just("set-cookie"),
+        Just("x-a"),
+        Just("x-b")
+    ];
     let value = prop_oneof![
         Just(b"often".to_vec()),
         proptest::collection::vec(prop_oneof![32..127_u8, 128..=255_u8, Just(b'\t')], 0..40),
@@ -90,25 +112,42 @@ fn a_hit_has_its_lines() {
     let mut table = table();
     let stored = stored(&map, &HeaderMap::new(), b"body".to_vec());
     let entries: Vec<_> = (0..3).map(|_| Entry::new(&stored, &mut table)).collect();
-    assert_eq!(entries.iter().map(|entry| entry.shared_lines().count()).collect::<Vec<_>>(), [0, 2, 2]);
+    assert_eq!(
+        entries
+            .iter()
+            .map(|entry| entry.shared_lines().count())
+            .collect::<Vec<_>>(),
+        [0, 2, 2]
+    );
     for entry in &entries {
         let mut head = Vec::new();
         let view = View::new(entry, &table);
         view.write_hit(&HitHead::Whole, Time::ZERO, &mut head);
         let headers = view.hit_headers(Time::ZERO);
-        let lines = headers
-            .iter()
-            .flat_map(|(name, value)| [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
+        let lines = headers.iter().flat_map(|(name, value)| {
+            [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat()
+        });
         let status = b"HTTP/1.1 200 OK\r\n".iter().copied();
-        assert_eq!(head, status.chain(lines).chain(*b"\r\n").collect::<Vec<_>>());
+        assert_eq!(
+            head,
+            status.chain(lines).chain(*b"\r\n").collect::<Vec<_>>()
+        );
         for name in [AGE, CACHE_STATUS, CONTENT_LENGTH, ETAG] {
             assert!(headers.contains_key(&name), "{name}");
         }
         // Failure: a 304 that is built at once has other fields than one that is cut from a 200.
         let mut request = HeaderMap::new();
         request.insert(IF_NONE_MATCH, HeaderValue::from_static("*"));
-        let ready = Ready { status: entry.status, headers, length: Some(4), boundary: None };
-        assert_eq!(ready.reply(&Method::GET, &request).headers, view.not_modified_headers(Time::ZERO));
+        let ready = Ready {
+            status: entry.status,
+            headers,
+            length: Some(4),
+            boundary: None,
+        };
+        assert_eq!(
+            ready.reply(&Method::GET, &request).headers,
+            view.not_modified_headers(Time::ZERO)
+        );
     }
 }
 
@@ -118,5 +157,8 @@ fn the_overheads_cover_the_structures() {
     // The box, the owner with its counter, and the counter of the collected bytes.
     let owner = size_of::<crate::body::budget::BorrowedBytes>() + 2 * size_of::<usize>();
     let large = allocated(size_of::<Rest>()) + allocated(owner) + allocated(3 * size_of::<usize>());
-    assert!(limits::LARGE_BODY_OVERHEAD_BYTES as usize >= large, "{large}");
+    assert!(
+        limits::LARGE_BODY_OVERHEAD_BYTES as usize >= large,
+        "{large}"
+    );
 }

@@ -17,7 +17,12 @@ use std::time::Duration;
 const SECRET: [u8; 16] = [3; 16];
 
 fn store(capacity: u64, policy: &str) -> Store {
-    let engine = Engine::new(&policy.parse().unwrap(), ByteSize::from_bytes(capacity), &Streams::new(1)).unwrap();
+    let engine = Engine::new(
+        &policy.parse().unwrap(),
+        ByteSize::from_bytes(capacity),
+        &Streams::new(1),
+    )
+    .unwrap();
     let engine = EngineHandle::new(Box::new(RefCell::new(PolicyEngine::new(engine))));
     Store::new(
         engine,
@@ -46,11 +51,30 @@ fn request(variant: u8) -> HeaderMap {
 fn stored(key: &Key<'_>, hash: u64, variant: u8, length: usize) -> Stored {
     let mut headers = HeaderMap::new();
     headers.insert("vary", HeaderValue::from_static("x"));
-    headers.insert("surrogate-key", HeaderValue::try_from(format!("all all tag-{variant}")).unwrap());
-    let now = Now { time: Time::ZERO, unix_seconds: 0 };
-    let freshness = Freshness::of(StatusCode::OK, &headers, &ResponseDirectives::default(), Time::ZERO, now);
+    headers.insert(
+        "surrogate-key",
+        HeaderValue::try_from(format!("all all tag-{variant}")).unwrap(),
+    );
+    let now = Now {
+        time: Time::ZERO,
+        unix_seconds: 0,
+    };
+    let freshness = Freshness::of(
+        StatusCode::OK,
+        &headers,
+        &ResponseDirectives::default(),
+        Time::ZERO,
+        now,
+    );
     let selector = Selector::of(&headers, &request(variant));
-    let mut stored = Stored::new(key.to_bytes(), hash, selector, StatusCode::OK, &headers, freshness);
+    let mut stored = Stored::new(
+        key.to_bytes(),
+        hash,
+        selector,
+        StatusCode::OK,
+        &headers,
+        freshness,
+    );
     stored.set_body(Bytes::from(vec![variant; length]));
     stored
 }
@@ -66,9 +90,21 @@ fn variants_of_one_key_are_bounded() {
         assert!(store.put(&stored, Time::ZERO));
         store.check_invariants();
     }
-    assert_eq!((store.engine.read(PolicyEngine::figures).len(), store.variants_dropped), (32, 68));
-    assert!(matches!(store.find(&key, hash, &request(99)), Found::Match(_)), "the newest stays");
-    assert!(matches!(store.find(&key, hash, &request(0)), Found::OtherVariants), "the oldest went");
+    assert_eq!(
+        (
+            store.engine.read(PolicyEngine::figures).len(),
+            store.variants_dropped
+        ),
+        (32, 68)
+    );
+    assert!(
+        matches!(store.find(&key, hash, &request(99)), Found::Match(_)),
+        "the newest stays"
+    );
+    assert!(
+        matches!(store.find(&key, hash, &request(0)), Found::OtherVariants),
+        "the oldest went"
+    );
 }
 
 /// A bare 64-bit hash is never trusted.
@@ -84,13 +120,21 @@ fn keys_with_one_hash_are_told_apart() {
         store.check_invariants();
     }
     for (number, key) in keys.iter().enumerate() {
-        let Found::Match(slot) = store.find(key, 42, &request(number as u8)) else { panic!("{key:?}") };
+        let Found::Match(slot) = store.find(key, 42, &request(number as u8)) else {
+            panic!("{key:?}")
+        };
         assert_eq!(store.entry(slot).body()[0], number as u8);
     }
     assert_eq!(store.invalidate(&keys[1], 42, Time::ZERO), 2);
     store.check_invariants();
-    assert!(matches!(store.find(&keys[1], 42, &request(1)), Found::Nothing));
-    assert!(matches!(store.find(&keys[2], 42, &request(2)), Found::Match(_)));
+    assert!(matches!(
+        store.find(&keys[1], 42, &request(1)),
+        Found::Nothing
+    ));
+    assert!(matches!(
+        store.find(&keys[2], 42, &request(2)),
+        Found::Match(_)
+    ));
 }
 
 proptest! {
@@ -164,7 +208,10 @@ proptest! {
 #[test]
 fn a_small_response_takes_much_more_than_its_body() {
     let mut store = store(10_000_000, "lru");
-    let now = Now { time: Time::ZERO, unix_seconds: 0 };
+    let now = Now {
+        time: Time::ZERO,
+        unix_seconds: 0,
+    };
     for number in 0..100 {
         let mut headers = HeaderMap::new();
         for (name, value) in [
@@ -176,7 +223,10 @@ fn a_small_response_takes_much_more_than_its_body() {
             ("cache-control", "public, max-age=86400".to_owned()),
             ("content-type", "text/html; charset=utf-8".to_owned()),
             ("x-content-type-options", "nosniff".to_owned()),
-            ("strict-transport-security", "max-age=63072000; includeSubDomains".to_owned()),
+            (
+                "strict-transport-security",
+                "max-age=63072000; includeSubDomains".to_owned(),
+            ),
             ("via", "1.1 larder".to_owned()),
         ] {
             headers.insert(name, HeaderValue::try_from(value).unwrap());
@@ -184,8 +234,21 @@ fn a_small_response_takes_much_more_than_its_body() {
         let target = format!("/articles/{number}.html");
         let key = Key::new("https", "www.example.com", &target);
         let hash = key.hash(&SECRET);
-        let freshness = Freshness::of(StatusCode::OK, &headers, &ResponseDirectives::default(), Time::ZERO, now);
-        let mut stored = Stored::new(key.to_bytes(), hash, Selector::default(), StatusCode::OK, &headers, freshness);
+        let freshness = Freshness::of(
+            StatusCode::OK,
+            &headers,
+            &ResponseDirectives::default(),
+            Time::ZERO,
+            now,
+        );
+        let mut stored = Stored::new(
+            key.to_bytes(),
+            hash,
+            Selector::default(),
+            StatusCode::OK,
+            &headers,
+            freshness,
+        );
         stored.set_body(Bytes::from(vec![0; 1024]));
         let before = store.engine.read(PolicyEngine::figures).used().bytes();
         assert!(store.put(&stored, Time::ZERO));

@@ -29,7 +29,11 @@ fn a_purge_concerns_another_response() {
         for soft in [false, true] {
             let mut table = PurgeTable::default();
             table.note(10, what, soft);
-            let found = if soft { PurgeVerdict::Expired } else { PurgeVerdict::Purged };
+            let found = if soft {
+                PurgeVerdict::Expired
+            } else {
+                PurgeVerdict::Purged
+            };
             let expected = if concerns { found } else { PurgeVerdict::Kept };
             assert_eq!(verdict(&table, 9), expected, "{what:?} {soft}");
             assert_eq!(verdict(&table, 10), PurgeVerdict::Kept, "{what:?} {soft}");
@@ -40,7 +44,11 @@ fn a_purge_concerns_another_response() {
     let mut table = PurgeTable::default();
     table.note(5, Purged::Tag(b"one"), false);
     table.note(10, Purged::Everything, true);
-    assert_eq!(verdict(&table, 4), PurgeVerdict::Purged, "the harder one counts");
+    assert_eq!(
+        verdict(&table, 4),
+        PurgeVerdict::Purged,
+        "the harder one counts"
+    );
     assert_eq!(verdict(&table, 7), PurgeVerdict::Expired);
     table.retire(6);
     assert_eq!(table.names.len(), 0);
@@ -51,8 +59,12 @@ fn a_purge_concerns_another_response() {
 #[test]
 fn many_purges_of_other_things_remove_a_response_or_hide_its_own_purge() {
     let many = 2 * limits::PURGED_NAMES as u64 + 2;
-    for own in [None, Some(Purged::Key(KEY)), Some(Purged::Tag(b"two")), Some(Purged::Prefix(b"http example.com /a/"))]
-    {
+    for own in [
+        None,
+        Some(Purged::Key(KEY)),
+        Some(Purged::Tag(b"two")),
+        Some(Purged::Prefix(b"http example.com /a/")),
+    ] {
         for soft in [false, true] {
             let mut table = PurgeTable::default();
             if let Some(own) = own {
@@ -61,14 +73,29 @@ fn many_purges_of_other_things_remove_a_response_or_hide_its_own_purge() {
             for number in 0..many {
                 let position = 20 + number;
                 match number % 3 {
-                    0 => table.note(position, Purged::Key(format!("http example.com /{number}").as_bytes()), false),
-                    1 => table.note(position, Purged::Tag(format!("tag-{number}").as_bytes()), false),
+                    0 => table.note(
+                        position,
+                        Purged::Key(format!("http example.com /{number}").as_bytes()),
+                        false,
+                    ),
+                    1 => table.note(
+                        position,
+                        Purged::Tag(format!("tag-{number}").as_bytes()),
+                        false,
+                    ),
                     _ => {
-                        table.note(position, Purged::Prefix(format!("http example.org /{number}/").as_bytes()), false);
+                        table.note(
+                            position,
+                            Purged::Prefix(format!("http example.org /{number}/").as_bytes()),
+                            false,
+                        );
                     }
                 }
             }
-            assert!(table.names.len() <= limits::PURGED_NAMES && table.prefixes.len() <= limits::PURGED_PREFIXES);
+            assert!(
+                table.names.len() <= limits::PURGED_NAMES
+                    && table.prefixes.len() <= limits::PURGED_PREFIXES
+            );
             assert!(!table.forgotten.is_empty());
             let expected = match own {
                 None => PurgeVerdict::Kept,
@@ -91,8 +118,15 @@ fn prefixes_take_more_bytes_than_they_may() {
         table.note(number + 1, Purged::Prefix(prefix.as_bytes()), false);
         assert!(table.prefix_bytes <= limits::PURGED_PREFIX_BYTES);
     }
-    assert_eq!(table.verdict(0, b"http h /any", |_| ()), PurgeVerdict::Purged, "the host's");
-    assert_eq!(table.verdict(0, b"http h2 /any", |_| ()), PurgeVerdict::Kept);
+    assert_eq!(
+        table.verdict(0, b"http h /any", |_| ()),
+        PurgeVerdict::Purged,
+        "the host's"
+    );
+    assert_eq!(
+        table.verdict(0, b"http h2 /any", |_| ()),
+        PurgeVerdict::Kept
+    );
 }
 
 proptest! {

@@ -1,7 +1,10 @@
 //! Bodies in progress as a host keeps them: each until it has ended and nobody reads it. Every call
 //! checks the wakes: who had to wait goes on only after the body has named it.
 
-use larder_http::{BodyEnd, BodyId, BodyPart, BodyReader, BodyWakes, Fill, Pushed, Read, ReaderId, Room, SharedBody};
+use larder_http::{
+    BodyEnd, BodyId, BodyPart, BodyReader, BodyWakes, Fill, Pushed, Read, ReaderId, Room,
+    SharedBody,
+};
 use std::collections::{HashMap, HashSet};
 
 #[derive(Default)]
@@ -27,7 +30,10 @@ pub struct Reader {
 
 impl Bodies {
     pub fn begin(&mut self, fill: &Fill) {
-        assert!(self.0.insert(fill.body(), Hosted::default()).is_none(), "two bodies have one number");
+        assert!(
+            self.0.insert(fill.body(), Hosted::default()).is_none(),
+            "two bodies have one number"
+        );
     }
 
     pub fn push(&mut self, fill: &mut Fill, piece: &[u8]) -> Pushed {
@@ -40,7 +46,10 @@ impl Bodies {
     pub fn room(&mut self, fill: &Fill) -> Room {
         let hosted = self.hosted(fill.body());
         let room = hosted.body.room();
-        assert!(!hosted.writer_waits || room == Room::Wait, "the writer was not woken");
+        assert!(
+            !hosted.writer_waits || room == Room::Wait,
+            "the writer was not woken"
+        );
         hosted.writer_waits = room == Room::Wait;
         room
     }
@@ -63,14 +72,20 @@ impl Bodies {
         let hosted = self.0.get_mut(&part.body)?;
         let reader = hosted.body.reader(part)?;
         hosted.readers += 1;
-        Some(Reader { body: part.body, reader })
+        Some(Reader {
+            body: part.body,
+            reader,
+        })
     }
 
     pub fn read(&mut self, reader: &mut Reader) -> Read {
         let hosted = self.hosted(reader.body);
         let read = hosted.body.read(&mut reader.reader, &mut hosted.wakes);
         let id: ReaderId = reader.reader.id();
-        assert!(read == Read::Wait || !hosted.waiting.contains(&id.index()), "a reader was not woken");
+        assert!(
+            read == Read::Wait || !hosted.waiting.contains(&id.index()),
+            "a reader was not woken"
+        );
         if read == Read::Wait {
             hosted.waiting.insert(id.index());
         }
@@ -103,10 +118,16 @@ impl Bodies {
 impl Hosted {
     fn wake(&mut self) {
         for reader in self.wakes.readers.drain(..) {
-            assert!(self.waiting.remove(&reader.index()), "a reader that did not wait is woken");
+            assert!(
+                self.waiting.remove(&reader.index()),
+                "a reader that did not wait is woken"
+            );
         }
         if std::mem::take(&mut self.wakes.writer) {
-            assert!(std::mem::take(&mut self.writer_waits), "a writer that did not wait is woken");
+            assert!(
+                std::mem::take(&mut self.writer_waits),
+                "a writer that did not wait is woken"
+            );
         }
     }
 }

@@ -8,8 +8,8 @@ pub use bodies::Reader;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use larder_http::{
-    Answer, BodyPart, Cache, Completion, Config, Exchange, Fill, FollowerId, Now, Outbox, Pushed, Read, Reply,
-    RequestHead, ResponseHead, Room, Step, UpstreamFailure,
+    Answer, BodyPart, Cache, Completion, Config, Exchange, Fill, FollowerId, Now, Outbox, Pushed,
+    Read, Reply, RequestHead, ResponseHead, Room, Step, UpstreamFailure,
 };
 use larder_units::{ByteSize, Streams, Time};
 use std::time::Duration;
@@ -52,7 +52,9 @@ pub struct Seen {
 
 impl Seen {
     pub fn header(&self, name: &str) -> &str {
-        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+        self.headers
+            .get(name)
+            .map_or("", |value| value.to_str().unwrap())
     }
 
     /// Answered without the origin.
@@ -64,7 +66,10 @@ impl Seen {
 pub fn headers(fields: Fields<'_>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in fields {
-        headers.append(HeaderName::try_from(*name).unwrap(), HeaderValue::try_from(*value).unwrap());
+        headers.append(
+            HeaderName::try_from(*name).unwrap(),
+            HeaderValue::try_from(*value).unwrap(),
+        );
     }
     headers
 }
@@ -75,12 +80,21 @@ pub fn get(target: &str) -> Request {
 
 pub fn request(method: Method, target: &str) -> Request {
     let (authority, target) = ("example.com".to_owned(), target.to_owned());
-    Request { method, authority, target, headers: HeaderMap::new(), has_body: false }
+    Request {
+        method,
+        authority,
+        target,
+        headers: HeaderMap::new(),
+        has_body: false,
+    }
 }
 
 impl Request {
     pub fn with(mut self, name: &str, value: &str) -> Self {
-        self.headers.append(HeaderName::try_from(name).unwrap(), HeaderValue::try_from(value).unwrap());
+        self.headers.append(
+            HeaderName::try_from(name).unwrap(),
+            HeaderValue::try_from(value).unwrap(),
+        );
         self
     }
 
@@ -120,8 +134,16 @@ impl Stage {
 
     pub fn with(capacity: u64, policy: &str) -> Stage {
         let cache = Cache::new(&config(capacity, policy), &Streams::new(1)).unwrap();
-        let now = Now { time: Time::from_secs(5000), unix_seconds: THEN };
-        Stage { cache, now, outbox: Outbox::default(), bodies: Bodies::default() }
+        let now = Now {
+            time: Time::from_secs(5000),
+            unix_seconds: THEN,
+        };
+        Stage {
+            cache,
+            now,
+            outbox: Outbox::default(),
+            bodies: Bodies::default(),
+        }
     }
 
     pub fn wait(&mut self, seconds: u64) {
@@ -181,15 +203,26 @@ impl Stage {
     }
 
     /// The origin's response, with a right Content-Length unless the fields have a word on framing.
-    pub fn reply(&mut self, exchange: Box<Exchange>, status: u16, fields: Fields<'_>, body: &str) -> Seen {
+    pub fn reply(
+        &mut self,
+        exchange: Box<Exchange>,
+        status: u16,
+        fields: Fields<'_>,
+        body: &str,
+    ) -> Seen {
         let mut headers = headers(fields);
-        let framed = headers.contains_key("content-length") || headers.contains_key("transfer-encoding");
+        let framed =
+            headers.contains_key("content-length") || headers.contains_key("transfer-encoding");
         if !framed && status != 304 && status != 204 && !headers.contains_key("x-unframed") {
             headers.insert("content-length", HeaderValue::from(body.len()));
         }
         self.cache.check_invariants();
         let status = StatusCode::from_u16(status).unwrap();
-        let head = ResponseHead { status, version: Version::HTTP_11, headers };
+        let head = ResponseHead {
+            status,
+            version: Version::HTTP_11,
+            headers,
+        };
         match self.respond(exchange, head) {
             Reply::Answer(answer) => seen(answer, None),
             Reply::Assemble(..) => panic!("tests of slices have a stage of their own"),
@@ -199,44 +232,75 @@ impl Stage {
                 seen.asked = Some(asked);
                 seen
             }
-            Reply::Relay { status, headers, fill } => {
+            Reply::Relay {
+                status,
+                headers,
+                fill,
+            } => {
                 let completion = fill.map(|mut fill| {
                     // In uneven pieces, as from a socket.
-                    body.as_bytes().chunks(7).for_each(|piece| self.push(&mut fill, piece));
+                    body.as_bytes()
+                        .chunks(7)
+                        .for_each(|piece| self.push(&mut fill, piece));
                     self.complete(fill)
                 });
-                Seen { status: status.as_u16(), headers, body: body.into(), asked: None, completion }
+                Seen {
+                    status: status.as_u16(),
+                    headers,
+                    body: body.into(),
+                    asked: None,
+                    completion,
+                }
             }
         }
     }
 
     /// The head of a response with these fields, whose body is collected.
     pub fn begin(&mut self, exchange: Box<Exchange>, fields: Fields<'_>) -> Box<Fill> {
-        let head = ResponseHead { status: StatusCode::OK, version: Version::HTTP_11, headers: headers(fields) };
+        let head = ResponseHead {
+            status: StatusCode::OK,
+            version: Version::HTTP_11,
+            headers: headers(fields),
+        };
         match self.respond(exchange, head) {
-            Reply::Relay { fill: Some(fill), .. } => fill,
+            Reply::Relay {
+                fill: Some(fill), ..
+            } => fill,
             reply => panic!("{reply:?}"),
         }
     }
 
     /// The head of the origin's response; a body in progress begins.
     pub fn respond(&mut self, exchange: Box<Exchange>, head: ResponseHead) -> Reply {
-        let reply = self.cache.on_response(exchange, head, self.now, &mut self.outbox);
-        if let Reply::Relay { fill: Some(fill), .. } | Reply::Assemble(_, Some(fill)) = &reply {
+        let reply = self
+            .cache
+            .on_response(exchange, head, self.now, &mut self.outbox);
+        if let Reply::Relay {
+            fill: Some(fill), ..
+        }
+        | Reply::Assemble(_, Some(fill)) = &reply
+        {
             self.bodies.begin(fill);
         }
         reply
     }
 
     /// The same for a slice; `None` if that is not what came.
-    pub fn respond_with_slice(&mut self, exchange: Box<Exchange>, head: ResponseHead) -> Option<Box<Fill>> {
-        let fill = self.cache.on_slice(exchange, head, self.now, &mut self.outbox)?;
+    pub fn respond_with_slice(
+        &mut self,
+        exchange: Box<Exchange>,
+        head: ResponseHead,
+    ) -> Option<Box<Fill>> {
+        let fill = self
+            .cache
+            .on_slice(exchange, head, self.now, &mut self.outbox)?;
         self.bodies.begin(&fill);
         Some(fill)
     }
 
     pub fn fail(&mut self, exchange: Box<Exchange>, failure: UpstreamFailure) -> Answer {
-        self.cache.on_failure(exchange, failure, self.now, &mut self.outbox)
+        self.cache
+            .on_failure(exchange, failure, self.now, &mut self.outbox)
     }
 
     pub fn abandon(&mut self, exchange: Box<Exchange>) {
@@ -255,7 +319,10 @@ impl Stage {
     /// The origin breaks off after its head.
     pub fn break_off(&mut self, reply: Reply) {
         match reply {
-            Reply::Relay { fill: Some(fill), .. } | Reply::Assemble(_, Some(fill)) => self.abort(fill),
+            Reply::Relay {
+                fill: Some(fill), ..
+            }
+            | Reply::Assemble(_, Some(fill)) => self.abort(fill),
             Reply::Retry(exchange) => self.abandon(exchange),
             Reply::Answer(_) | Reply::Relay { fill: None, .. } | Reply::Assemble(_, None) => {}
         }
@@ -275,7 +342,9 @@ impl Stage {
     pub fn complete(&mut self, fill: Box<Fill>) -> Completion {
         let body = fill.body();
         let collected = self.bodies.take_collected(&fill).map(Bytes::from);
-        let (completion, end) = self.cache.on_complete(fill, collected, self.now, &mut self.outbox);
+        let (completion, end) = self
+            .cache
+            .on_complete(fill, collected, self.now, &mut self.outbox);
         self.bodies.finish(body, end);
         completion
     }
@@ -301,13 +370,31 @@ impl Stage {
 
     /// Whether a follower has been woken since the last time.
     pub fn is_woken(&mut self, follower: FollowerId) -> bool {
-        let place = self.outbox.woken.iter().position(|woken| *woken == follower);
-        place.map(|place| self.outbox.woken.swap_remove(place)).is_some()
+        let place = self
+            .outbox
+            .woken
+            .iter()
+            .position(|woken| *woken == follower);
+        place
+            .map(|place| self.outbox.woken.swap_remove(place))
+            .is_some()
     }
 }
 
 fn seen(answer: Answer, asked: Option<HeaderMap>) -> Seen {
-    let Answer { status, headers, body, more, .. } = answer;
+    let Answer {
+        status,
+        headers,
+        body,
+        more,
+        ..
+    } = answer;
     let body = [&[body], &more[..]].concat().concat();
-    Seen { status: status.as_u16(), headers, body, asked, completion: None }
+    Seen {
+        status: status.as_u16(),
+        headers,
+        body,
+        asked,
+        completion: None,
+    }
 }

@@ -4,7 +4,8 @@
 use crate::stage::{self, Reader, Request, Stage, get};
 use http::{HeaderMap, HeaderValue, StatusCode, Version};
 use larder_http::{
-    Assembled, Cache, Completion, Config, Exchange, Fill, Piece, Read, Reply, ResponseHead, Step, UpstreamFailure,
+    Assembled, Cache, Completion, Config, Exchange, Fill, Piece, Read, Reply, ResponseHead, Step,
+    UpstreamFailure,
 };
 use larder_units::{ByteSize, Streams};
 
@@ -42,7 +43,13 @@ pub enum Manner {
 impl Origin {
     pub fn new(length: usize) -> Origin {
         let fields = vec![("cache-control", "max-age=60".to_owned())];
-        let mut origin = Origin { content: vec![], version: 0, fields, manner: Manner::Exact, asked: vec![] };
+        let mut origin = Origin {
+            content: vec![],
+            version: 0,
+            fields,
+            manner: Manner::Exact,
+            asked: vec![],
+        };
         origin.change(length);
         origin
     }
@@ -51,19 +58,28 @@ impl Origin {
     pub fn change(&mut self, length: usize) {
         self.version += 1;
         let version = self.version;
-        self.content = (0..length).map(|at| (at / 7 + at / 4096 * 31 + version as usize * 101) as u8).collect();
+        self.content = (0..length)
+            .map(|at| (at / 7 + at / 4096 * 31 + version as usize * 101) as u8)
+            .collect();
     }
 
     pub fn respond(&mut self, request: &HeaderMap) -> Option<(StatusCode, HeaderMap, Vec<u8>)> {
-        let text = |name: &str| request.get(name).map(|value| value.to_str().unwrap().to_owned());
+        let text = |name: &str| {
+            request
+                .get(name)
+                .map(|value| value.to_str().unwrap().to_owned())
+        };
         let range = text("range");
-        self.asked.push(range.clone().unwrap_or_else(|| "whole".into()));
+        self.asked
+            .push(range.clone().unwrap_or_else(|| "whole".into()));
         if self.manner == Manner::Down {
             return None;
         }
         let tag = format!("\"{}\"", self.version);
         let mut headers = HeaderMap::new();
-        let mut set = |name: &'static str, value: String| headers.insert(name, HeaderValue::try_from(value).unwrap());
+        let mut set = |name: &'static str, value: String| {
+            headers.insert(name, HeaderValue::try_from(value).unwrap())
+        };
         set("etag", tag.clone());
         for (name, value) in &self.fields {
             set(name, value.clone());
@@ -76,16 +92,21 @@ impl Origin {
             return Some((StatusCode::NOT_MODIFIED, headers, vec![]));
         }
         let length = self.content.len();
-        let valid = self.manner == Manner::Unconditional || text("if-range").is_none_or(|known| known == tag);
-        let wanted = range.filter(|_| valid && self.manner != Manner::Ignores).and_then(|range| {
-            let (first, last) = range.strip_prefix("bytes=")?.split_once('-')?;
-            match first {
-                "" => Some((length - last.parse::<usize>().ok()?.min(length), length)),
-                first => {
-                    Some((first.parse().ok()?, last.parse::<usize>().map_or(length, |last| (last + 1).min(length))))
+        let valid = self.manner == Manner::Unconditional
+            || text("if-range").is_none_or(|known| known == tag);
+        let wanted = range
+            .filter(|_| valid && self.manner != Manner::Ignores)
+            .and_then(|range| {
+                let (first, last) = range.strip_prefix("bytes=")?.split_once('-')?;
+                match first {
+                    "" => Some((length - last.parse::<usize>().ok()?.min(length), length)),
+                    first => Some((
+                        first.parse().ok()?,
+                        last.parse::<usize>()
+                            .map_or(length, |last| (last + 1).min(length)),
+                    )),
                 }
-            }
-        });
+            });
         let Some((first, mut end)) = wanted else {
             set("content-length", length.to_string());
             return Some((StatusCode::OK, headers, self.content.clone()));
@@ -98,13 +119,24 @@ impl Origin {
         if self.manner == Manner::Less {
             end = (first + end).div_ceil(2);
         }
-        let total = if self.manner == Manner::LengthUnknown { "*".into() } else { length.to_string() };
-        set("content-range", format!("bytes {first}-{}/{total}", end - 1));
+        let total = if self.manner == Manner::LengthUnknown {
+            "*".into()
+        } else {
+            length.to_string()
+        };
+        set(
+            "content-range",
+            format!("bytes {first}-{}/{total}", end - 1),
+        );
         if self.manner == Manner::Lies {
             end = (first + end).div_ceil(2);
         }
         set("content-length", (end - first).to_string());
-        Some((StatusCode::PARTIAL_CONTENT, headers, self.content[first..end].to_vec()))
+        Some((
+            StatusCode::PARTIAL_CONTENT,
+            headers,
+            self.content[first..end].to_vec(),
+        ))
     }
 }
 
@@ -125,7 +157,9 @@ pub struct Got {
 
 impl Got {
     pub fn header(&self, name: &str) -> &str {
-        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+        self.headers
+            .get(name)
+            .map_or("", |value| value.to_str().unwrap())
     }
 
     pub fn is_hit(&self) -> bool {
@@ -140,9 +174,16 @@ impl World {
 
     pub fn with(length: usize, capacity: u64, policy: &str) -> World {
         let mut stage = Stage::new();
-        let config = Config { slice: ByteSize::from_bytes(SLICE as u64), ..stage::config(capacity, policy) };
+        let config = Config {
+            slice: ByteSize::from_bytes(SLICE as u64),
+            ..stage::config(capacity, policy)
+        };
         stage.cache = Cache::new(&config, &Streams::new(1)).unwrap();
-        World { stage, origin: Origin::new(length), completions: vec![] }
+        World {
+            stage,
+            origin: Origin::new(length),
+            completions: vec![],
+        }
     }
 
     pub fn range(&mut self, range: &str) -> Got {
@@ -155,12 +196,22 @@ impl World {
         match self.stage.cache.on_request(&request.head(), now) {
             Step::Answer(answer) => {
                 let body = [&[answer.body], &answer.more[..]].concat().concat();
-                Got { status: answer.status.as_u16(), headers: answer.headers, body, broken: false }
+                Got {
+                    status: answer.status.as_u16(),
+                    headers: answer.headers,
+                    body,
+                    broken: false,
+                }
             }
             Step::Refresh(answer, exchange) => {
                 self.stage.abandon(exchange);
                 let body = [&[answer.body], &answer.more[..]].concat().concat();
-                Got { status: answer.status.as_u16(), headers: answer.headers, body, broken: false }
+                Got {
+                    status: answer.status.as_u16(),
+                    headers: answer.headers,
+                    body,
+                    broken: false,
+                }
             }
             Step::Assemble(assembled) => self.assemble(assembled, None),
             Step::Forward(mut exchange) => {
@@ -182,22 +233,49 @@ impl World {
                 broken: false,
             };
         };
-        let head = ResponseHead { status, version: Version::HTTP_11, headers };
+        let head = ResponseHead {
+            status,
+            version: Version::HTTP_11,
+            headers,
+        };
         match self.stage.respond(exchange, head) {
             Reply::Answer(answer) => {
                 let body = [&[answer.body], &answer.more[..]].concat().concat();
-                Got { status: answer.status.as_u16(), headers: answer.headers, body, broken: false }
+                Got {
+                    status: answer.status.as_u16(),
+                    headers: answer.headers,
+                    body,
+                    broken: false,
+                }
             }
-            Reply::Relay { status, headers, fill: None } => {
-                Got { status: status.as_u16(), headers, body, broken: false }
-            }
-            Reply::Relay { status, headers, fill: Some(fill) } => {
+            Reply::Relay {
+                status,
+                headers,
+                fill: None,
+            } => Got {
+                status: status.as_u16(),
+                headers,
+                body,
+                broken: false,
+            },
+            Reply::Relay {
+                status,
+                headers,
+                fill: Some(fill),
+            } => {
                 let reader = self.stage.reader(&fill.part()).unwrap();
                 self.collect(fill, &body);
                 let (body, broken) = self.read(reader);
-                Got { status: status.as_u16(), headers, body, broken }
+                Got {
+                    status: status.as_u16(),
+                    headers,
+                    body,
+                    broken,
+                }
             }
-            Reply::Assemble(assembled, fill) => self.assemble(assembled, fill.map(|fill| (fill, body))),
+            Reply::Assemble(assembled, fill) => {
+                self.assemble(assembled, fill.map(|fill| (fill, body)))
+            }
             Reply::Retry(exchange) => {
                 let headers = exchange.retry_headers();
                 self.forward(exchange, headers)
@@ -206,20 +284,31 @@ impl World {
     }
 
     pub fn collect(&mut self, mut fill: Box<Fill>, body: &[u8]) {
-        body.chunks(1000).for_each(|piece| self.stage.push(&mut fill, piece));
+        body.chunks(1000)
+            .for_each(|piece| self.stage.push(&mut fill, piece));
         let completion = self.stage.complete(fill);
         self.completions.push(completion);
     }
 
     /// `coming` is the slice that the origin sends already.
-    pub fn assemble(&mut self, assembled: Assembled, mut coming: Option<(Box<Fill>, Vec<u8>)>) -> Got {
+    pub fn assemble(
+        &mut self,
+        assembled: Assembled,
+        mut coming: Option<(Box<Fill>, Vec<u8>)>,
+    ) -> Got {
         let mut assembly = assembled.body;
         let declared = assembly.left();
-        let mut got =
-            Got { status: assembled.status.as_u16(), headers: assembled.headers, body: vec![], broken: false };
+        let mut got = Got {
+            status: assembled.status.as_u16(),
+            headers: assembled.headers,
+            body: vec![],
+            broken: false,
+        };
         assert_eq!(got.header("content-length"), declared.to_string());
         // Its reader begins before it comes: nothing is kept of a body that only passes.
-        let mut first = assembly.take_in_progress().map(|part| self.stage.reader(&part).expect("it is not too late"));
+        let mut first = assembly
+            .take_in_progress()
+            .map(|part| self.stage.reader(&part).expect("it is not too late"));
         if let Some((fill, body)) = coming.take() {
             self.collect(fill, &body);
         }
@@ -262,10 +351,16 @@ impl World {
     pub fn slice(&mut self, exchange: Box<Exchange>) -> Option<Reader> {
         let headers = exchange.retry_headers();
         let Some((status, headers, body)) = self.origin.respond(&headers) else {
-            self.stage.cache.on_slice_failure(exchange, &mut self.stage.outbox);
+            self.stage
+                .cache
+                .on_slice_failure(exchange, &mut self.stage.outbox);
             return None;
         };
-        let head = ResponseHead { status, version: Version::HTTP_11, headers };
+        let head = ResponseHead {
+            status,
+            version: Version::HTTP_11,
+            headers,
+        };
         let fill = self.stage.respond_with_slice(exchange, head)?;
         let reader = self.stage.reader(&fill.part()).unwrap();
         self.collect(fill, &body);

@@ -15,8 +15,9 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use http::{HeaderMap, Method, StatusCode, Version};
 use larder_http::{
-    Answer, BodyId, BodyReader, BodyWakes, Cache, Config, Exchange, Fill, Follower, JoinResult, Now, Outbox, Purge,
-    Pushed, Read, Reply, RequestHead, ResponseHead, Room, Scope, SharedBody, Step, UpstreamFailure,
+    Answer, BodyId, BodyReader, BodyWakes, Cache, Config, Exchange, Fill, Follower, JoinResult,
+    Now, Outbox, Purge, Pushed, Read, Reply, RequestHead, ResponseHead, Room, Scope, SharedBody,
+    Step, UpstreamFailure,
 };
 use larder_policy::Spec;
 use larder_units::{ByteSize, Streams, Time};
@@ -49,7 +50,14 @@ pub struct CacheConfig {
 impl CacheConfig {
     /// A cache that collapses requests, and keeps its connections to the upstream.
     pub fn new(upstream: HostId, policy: Spec, capacity: ByteSize) -> Self {
-        CacheConfig { upstream, policy, capacity, collapse: true, keep_alive: true, timeout: None }
+        CacheConfig {
+            upstream,
+            policy,
+            capacity,
+            collapse: true,
+            keep_alive: true,
+            timeout: None,
+        }
     }
 }
 
@@ -165,7 +173,9 @@ impl CachingProxy {
             &Config {
                 capacity: config.capacity,
                 policy: config.policy.clone(),
-                max_object: config.capacity.min(ByteSize::from_bytes(limits::HTTP_STORED_BODY)),
+                max_object: config
+                    .capacity
+                    .min(ByteSize::from_bytes(limits::HTTP_STORED_BODY)),
                 slice: ByteSize::from_bytes(0),
                 share_cookies: false,
                 strict_s_maxage: false,
@@ -178,7 +188,10 @@ impl CachingProxy {
             streams,
         );
         Ok(CachingProxy {
-            cache: cache.map_err(|error| ConfigError::Policy { cache: "an HTTP cache".to_owned(), error })?,
+            cache: cache.map_err(|error| ConfigError::Policy {
+                cache: "an HTTP cache".to_owned(),
+                error,
+            })?,
             config,
             outbox: Outbox::default(),
             wakes: BodyWakes::default(),
@@ -227,7 +240,11 @@ impl CachingProxy {
     }
 
     pub(super) fn on_timer(&mut self, net: &mut HostContext<'_, '_>) {
-        while let Some(due) = self.purges.first_entry().filter(|due| due.key().0 <= net.now()) {
+        while let Some(due) = self
+            .purges
+            .first_entry()
+            .filter(|due| due.key().0 <= net.now())
+        {
             let purge = due.remove();
             self.purge(purge, now(net));
         }
@@ -241,8 +258,13 @@ impl CachingProxy {
     /// it.
     fn next_deadline(&mut self) -> Option<(Time, EndId)> {
         while let Some((at, upstream)) = self.deadlines.front().copied() {
-            let fetch = self.fetches.get(&upstream.number).filter(|fetch| fetch.upstream == upstream);
-            if fetch.is_some_and(|fetch| fetch.deadline == at && matches!(fetch.phase, Phase::Asking(_))) {
+            let fetch = self
+                .fetches
+                .get(&upstream.number)
+                .filter(|fetch| fetch.upstream == upstream);
+            if fetch.is_some_and(|fetch| {
+                fetch.deadline == at && matches!(fetch.phase, Phase::Asking(_))
+            }) {
                 return Some((at, upstream));
             }
             self.deadlines.pop_front();
@@ -254,11 +276,18 @@ impl CachingProxy {
         let scope = match purge.object {
             Some(object) => {
                 let target = HttpRequest::new(Method::GET, object).target();
-                Scope::Exact(format!("{SCHEME}://{AUTHORITY}{target}").parse().expect("a URL"))
+                Scope::Exact(
+                    format!("{SCHEME}://{AUTHORITY}{target}")
+                        .parse()
+                        .expect("a URL"),
+                )
             }
             None => Scope::Everything,
         };
-        let purge = Purge { scope, soft: purge.soft };
+        let purge = Purge {
+            scope,
+            soft: purge.soft,
+        };
         let mut from = Some(0);
         while let Some(position) = from {
             from = self.cache.purge(&purge, position, now).next;
@@ -267,15 +296,28 @@ impl CachingProxy {
 
     // ---- Requests ----
 
-    pub(super) fn on_tcp_event(&mut self, net: &mut HostContext<'_, '_>, end: EndId, event: TcpEvent) {
+    pub(super) fn on_tcp_event(
+        &mut self,
+        net: &mut HostContext<'_, '_>,
+        end: EndId,
+        event: TcpEvent,
+    ) {
         match event {
-            TcpEvent::Bytes { message: Message::Request(request, length), bytes } => {
+            TcpEvent::Bytes {
+                message: Message::Request(request, length),
+                bytes,
+            } => {
                 if bytes.end == length {
-                    let step = self.cache.on_request(&head_of(&request, &request.target()), now(net));
+                    let step = self
+                        .cache
+                        .on_request(&head_of(&request, &request.target()), now(net));
                     self.take_step(net, end, request, step);
                 }
             }
-            TcpEvent::Bytes { message: Message::Response(response, head), bytes } => {
+            TcpEvent::Bytes {
+                message: Message::Response(response, head),
+                bytes,
+            } => {
                 self.on_response(net, end, &response, head, bytes);
             }
             // This host has opened the connections whose ends have even numbers.
@@ -291,14 +333,27 @@ impl CachingProxy {
         self.settle(net);
     }
 
-    fn take_step(&mut self, net: &mut HostContext<'_, '_>, client: EndId, request: Arc<HttpRequest>, step: Step) {
+    fn take_step(
+        &mut self,
+        net: &mut HostContext<'_, '_>,
+        client: EndId,
+        request: Arc<HttpRequest>,
+        step: Step,
+    ) {
         match step {
             Step::Answer(answer) => self.answer(net, client, answer),
             Step::Refresh(answer, exchange) => {
                 self.answer(net, client, answer);
                 self.forward(net, None, request, exchange);
             }
-            Step::Follow(follower) => self.follow(net, Waiting { follower, end: client, request }),
+            Step::Follow(follower) => self.follow(
+                net,
+                Waiting {
+                    follower,
+                    end: client,
+                    request,
+                },
+            ),
             Step::Forward(exchange) => self.forward(net, Some(client), request, exchange),
             Step::Assemble(_) => unreachable!("the cache has no slices"),
         }
@@ -307,37 +362,78 @@ impl CachingProxy {
     fn answer(&mut self, net: &mut HostContext<'_, '_>, client: EndId, answer: Answer) {
         self.clients.remove(&client.number);
         let body = answer.length();
-        net.respond(client, HttpResponse { status: answer.status, headers: answer.headers, body });
+        net.respond(
+            client,
+            HttpResponse {
+                status: answer.status,
+                headers: answer.headers,
+                body,
+            },
+        );
     }
 
     fn follow(&mut self, net: &mut HostContext<'_, '_>, waiting: Waiting) {
-        let Waiting { follower, end, request } = waiting;
+        let Waiting {
+            follower,
+            end,
+            request,
+        } = waiting;
         let joined = follower.joined();
         let joined = match self.cache.join(follower, &request.headers) {
             JoinResult::Wait(follower) => {
                 let id = follower.id().index();
                 self.clients.insert(end.number, Source::Follower(id));
-                self.followers.insert(id, Waiting { follower, end, request });
+                self.followers.insert(
+                    id,
+                    Waiting {
+                        follower,
+                        end,
+                        request,
+                    },
+                );
                 return;
             }
             JoinResult::Answer(answer) => return self.answer(net, end, answer),
-            JoinResult::Stream { status, headers, part } => {
+            JoinResult::Stream {
+                status,
+                headers,
+                part,
+            } => {
                 let place = self.bodies.get(&part.body).copied();
                 let fetch = place.and_then(|place| self.fetches.get_mut(&place));
-                if let Some(Fetch { phase: Phase::Filling(filling), upstream, .. }) = fetch
+                if let Some(Fetch {
+                    phase: Phase::Filling(filling),
+                    upstream,
+                    ..
+                }) = fetch
                     && let Some(reader) = filling.shared.body.reader(&part)
                 {
                     let body = part.left.unwrap_or_else(|| declared(&headers));
-                    let head = net.begin(end, HttpResponse { status, headers, body });
-                    filling.shared.clients.push(BodyClient { end, reader, head });
-                    self.clients.insert(end.number, Source::Fetch(upstream.number));
-                    return filling.shared.pass_on(net, &mut self.wakes, &mut self.clients);
+                    let head = net.begin(
+                        end,
+                        HttpResponse {
+                            status,
+                            headers,
+                            body,
+                        },
+                    );
+                    filling
+                        .shared
+                        .clients
+                        .push(BodyClient { end, reader, head });
+                    self.clients
+                        .insert(end.number, Source::Fetch(upstream.number));
+                    return filling
+                        .shared
+                        .pass_on(net, &mut self.wakes, &mut self.clients);
                 }
                 joined
             }
             JoinResult::Again(joined) => joined,
         };
-        let step = self.cache.on_released(&head_of(&request, &request.target()), joined, now(net));
+        let step = self
+            .cache
+            .on_released(&head_of(&request, &request.target()), joined, now(net));
         self.take_step(net, end, request, step);
     }
 
@@ -368,17 +464,39 @@ impl CachingProxy {
             return self.fail(net, client, exchange, UpstreamFailure::Unreachable);
         };
         // A validation in the background is a GET, whatever the client's method was.
-        let method = if client.is_some() { request.method.clone() } else { Method::GET };
-        let sent = HttpRequest { method, object: request.object, headers };
-        let deadline = self.config.timeout.map_or(Time::MAX, |timeout| net.now() + timeout);
+        let method = if client.is_some() {
+            request.method.clone()
+        } else {
+            Method::GET
+        };
+        let sent = HttpRequest {
+            method,
+            object: request.object,
+            headers,
+        };
+        let deadline = self
+            .config
+            .timeout
+            .map_or(Time::MAX, |timeout| net.now() + timeout);
         if deadline < Time::MAX {
             self.deadlines.push_back((deadline, upstream));
         }
         if let Some(client) = client {
-            self.clients.insert(client.number, Source::Fetch(upstream.number));
+            self.clients
+                .insert(client.number, Source::Fetch(upstream.number));
         }
         let phase = Phase::Asking(exchange);
-        self.fetches.insert(upstream.number, Fetch { upstream, request, client, retries, deadline, phase });
+        self.fetches.insert(
+            upstream.number,
+            Fetch {
+                upstream,
+                request,
+                client,
+                retries,
+                deadline,
+                phase,
+            },
+        );
         net.request(upstream, Arc::new(sent));
     }
 
@@ -389,7 +507,9 @@ impl CachingProxy {
         exchange: Box<Exchange>,
         failure: UpstreamFailure,
     ) {
-        let answer = self.cache.on_failure(exchange, failure, now(net), &mut self.outbox);
+        let answer = self
+            .cache
+            .on_failure(exchange, failure, now(net), &mut self.outbox);
         if let Some(client) = client {
             self.answer(net, client, answer);
         }
@@ -403,35 +523,72 @@ impl CachingProxy {
         head: HeadBytes,
         bytes: Range<u64>,
     ) {
-        let retry = if head.end_in(&bytes) { self.on_head(net, upstream, response) } else { None };
+        let retry = if head.end_in(&bytes) {
+            self.on_head(net, upstream, response)
+        } else {
+            None
+        };
         self.on_body(net, upstream.number, head.body_of(&bytes));
         // Followers get the head and these bytes in one write.
         self.settle(net);
         if bytes.end == head.0 + response.body {
             self.on_end(net, upstream);
         }
-        if let Some(Retry { exchange, client, request, retries }) = retry {
+        if let Some(Retry {
+            exchange,
+            client,
+            request,
+            retries,
+        }) = retry
+        {
             let headers = exchange.retry_headers();
             self.send(net, client, request, exchange, headers, retries);
         }
     }
 
     /// Handles the head of a response. Returns the request if it has to be sent again.
-    fn on_head(&mut self, net: &mut HostContext<'_, '_>, upstream: EndId, response: &HttpResponse) -> Option<Retry> {
+    fn on_head(
+        &mut self,
+        net: &mut HostContext<'_, '_>,
+        upstream: EndId,
+        response: &HttpResponse,
+    ) -> Option<Retry> {
         let fetch = self.fetches.get_mut(&upstream.number)?;
-        let Phase::Asking(exchange) = std::mem::replace(&mut fetch.phase, Phase::Discarding) else { return None };
+        let Phase::Asking(exchange) = std::mem::replace(&mut fetch.phase, Phase::Discarding) else {
+            return None;
+        };
         let (status, headers) = (response.status, response.headers.clone());
-        let head = ResponseHead { status, version: Version::HTTP_11, headers };
-        match self.cache.on_response(exchange, head, now(net), &mut self.outbox) {
+        let head = ResponseHead {
+            status,
+            version: Version::HTTP_11,
+            headers,
+        };
+        match self
+            .cache
+            .on_response(exchange, head, now(net), &mut self.outbox)
+        {
             Reply::Answer(answer) => {
                 if let Some(client) = fetch.client.take() {
                     self.answer(net, client, answer);
                 }
             }
-            Reply::Relay { status, headers, fill } => self.relay(net, upstream, response.body, status, headers, fill),
+            Reply::Relay {
+                status,
+                headers,
+                fill,
+            } => self.relay(net, upstream, response.body, status, headers, fill),
             Reply::Retry(exchange) if fetch.retries < larder_http::limits::RETRIES => {
-                let (request, client, retries) = (Arc::clone(&fetch.request), fetch.client.take(), fetch.retries + 1);
-                return Some(Retry { exchange, client, request, retries });
+                let (request, client, retries) = (
+                    Arc::clone(&fetch.request),
+                    fetch.client.take(),
+                    fetch.retries + 1,
+                );
+                return Some(Retry {
+                    exchange,
+                    client,
+                    request,
+                    retries,
+                });
             }
             Reply::Retry(exchange) => {
                 let client = fetch.client.take();
@@ -451,10 +608,19 @@ impl CachingProxy {
         headers: HeaderMap,
         fill: Option<Box<Fill>>,
     ) {
-        let Some(fetch) = self.fetches.get_mut(&upstream.number) else { return };
+        let Some(fetch) = self.fetches.get_mut(&upstream.number) else {
+            return;
+        };
         let Some(fill) = fill else {
             if let Some(client) = fetch.client {
-                fetch.phase = Phase::Passing(net.begin(client, HttpResponse { status, headers, body: length }));
+                fetch.phase = Phase::Passing(net.begin(
+                    client,
+                    HttpResponse {
+                        status,
+                        headers,
+                        body: length,
+                    },
+                ));
             }
             return;
         };
@@ -463,16 +629,28 @@ impl CachingProxy {
             && let Some(reader) = body.reader(&part)
         {
             let body = part.left.unwrap_or(length);
-            let head = net.begin(end, HttpResponse { status, headers, body });
+            let head = net.begin(
+                end,
+                HttpResponse {
+                    status,
+                    headers,
+                    body,
+                },
+            );
             clients.push(BodyClient { end, reader, head });
         }
         self.bodies.insert(fill.body(), upstream.number);
-        fetch.phase = Phase::Filling(Box::new(Filling { fill, shared: SharedResponse { body, clients } }));
+        fetch.phase = Phase::Filling(Box::new(Filling {
+            fill,
+            shared: SharedResponse { body, clients },
+        }));
     }
 
     /// Handles more bytes of the body of a response.
     fn on_body(&mut self, net: &mut HostContext<'_, '_>, number: u32, bytes: u64) {
-        let Some(fetch) = self.fetches.get_mut(&number) else { return };
+        let Some(fetch) = self.fetches.get_mut(&number) else {
+            return;
+        };
         match (&mut fetch.phase, fetch.client) {
             (Phase::Passing(head), Some(client)) => net.write(client, std::mem::take(head) + bytes),
             (Phase::Filling(filling), _) => {
@@ -480,11 +658,17 @@ impl CachingProxy {
                 while left > 0 {
                     let piece = &ZEROS[..left.min(ZEROS.len() as u64) as usize];
                     left -= piece.len() as u64;
-                    if filling.fill.push(piece, &mut filling.shared.body, &mut self.wakes) == Pushed::Passing {
+                    if filling
+                        .fill
+                        .push(piece, &mut filling.shared.body, &mut self.wakes)
+                        == Pushed::Passing
+                    {
                         self.cache.on_passing(&filling.fill);
                     }
                 }
-                filling.shared.pass_on(net, &mut self.wakes, &mut self.clients);
+                filling
+                    .shared
+                    .pass_on(net, &mut self.wakes, &mut self.clients);
             }
             _ => {}
         }
@@ -493,7 +677,9 @@ impl CachingProxy {
     /// Handles the end of a response.
     fn on_end(&mut self, net: &mut HostContext<'_, '_>, upstream: EndId) {
         // Without a fetch, this host has closed the connection before the end of the response.
-        let Some(Fetch { phase, client, .. }) = self.fetches.remove(&upstream.number) else { return };
+        let Some(Fetch { phase, client, .. }) = self.fetches.remove(&upstream.number) else {
+            return;
+        };
         match self.config.keep_alive {
             true => self.idle.push(upstream),
             false => net.close(upstream),
@@ -502,8 +688,13 @@ impl CachingProxy {
             let Filling { fill, mut shared } = *filling;
             self.bodies.remove(&fill.body());
             // Zeros that all bodies share take the place of the collected ones.
-            let collected = shared.body.take_collected().map(|bytes| self.zeros(bytes.len()));
-            let (_, end) = self.cache.on_complete(fill, collected, now(net), &mut self.outbox);
+            let collected = shared
+                .body
+                .take_collected()
+                .map(|bytes| self.zeros(bytes.len()));
+            let (_, end) = self
+                .cache
+                .on_complete(fill, collected, now(net), &mut self.outbox);
             shared.body.finish(end, &mut self.wakes);
             shared.pass_on(net, &mut self.wakes, &mut self.clients);
         } else if let Some(client) = client {
@@ -519,9 +710,16 @@ impl CachingProxy {
     }
 
     /// Handles the loss of a connection to the upstream, or the end of the wait for a head.
-    fn on_upstream_gone(&mut self, net: &mut HostContext<'_, '_>, upstream: EndId, failure: UpstreamFailure) {
+    fn on_upstream_gone(
+        &mut self,
+        net: &mut HostContext<'_, '_>,
+        upstream: EndId,
+        failure: UpstreamFailure,
+    ) {
         net.close(upstream);
-        let Some(Fetch { phase, client, .. }) = self.fetches.remove(&upstream.number) else { return };
+        let Some(Fetch { phase, client, .. }) = self.fetches.remove(&upstream.number) else {
+            return;
+        };
         match phase {
             Phase::Asking(exchange) => self.fail(net, client, exchange, failure),
             Phase::Filling(filling) => self.abort(net, *filling),
@@ -556,7 +754,9 @@ impl CachingProxy {
             }
             None => return,
         };
-        let Some(fetch) = self.fetches.get_mut(&number) else { return };
+        let Some(fetch) = self.fetches.get_mut(&number) else {
+            return;
+        };
         fetch.client = None;
         let goes_on = match &mut fetch.phase {
             Phase::Asking(exchange) => exchange.is_shared(),
@@ -567,7 +767,12 @@ impl CachingProxy {
         if goes_on {
             return;
         }
-        let Some(Fetch { upstream, phase, .. }) = self.fetches.remove(&number) else { return };
+        let Some(Fetch {
+            upstream, phase, ..
+        }) = self.fetches.remove(&number)
+        else {
+            return;
+        };
         net.close(upstream);
         match phase {
             Phase::Asking(exchange) => self.cache.on_abandoned(exchange, &mut self.outbox),
@@ -649,17 +854,34 @@ impl SharedResponse {
 static ZEROS: [u8; larder_http::limits::PIECE_BYTES] = [0; larder_http::limits::PIECE_BYTES];
 
 fn now(net: &HostContext<'_, '_>) -> Now {
-    Now { time: net.now(), unix_seconds: unix_seconds(net.now()) }
+    Now {
+        time: net.now(),
+        unix_seconds: unix_seconds(net.now()),
+    }
 }
 
 fn head_of<'a>(request: &'a HttpRequest, target: &'a str) -> RequestHead<'a> {
-    let HttpRequest { method, headers, .. } = request;
+    let HttpRequest {
+        method, headers, ..
+    } = request;
     let (scheme, authority, version) = (SCHEME, AUTHORITY, Version::HTTP_11);
-    RequestHead { method, scheme, authority, target, version, headers, has_body: false }
+    RequestHead {
+        method,
+        scheme,
+        authority,
+        target,
+        version,
+        headers,
+        has_body: false,
+    }
 }
 
 /// Returns the `Content-Length`.
 fn declared(headers: &HeaderMap) -> u64 {
-    let length = headers.get(http::header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
-    length.and_then(|length| length.parse().ok()).unwrap_or_default()
+    let length = headers
+        .get(http::header::CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok());
+    length
+        .and_then(|length| length.parse().ok())
+        .unwrap_or_default()
 }

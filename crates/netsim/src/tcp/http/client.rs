@@ -88,7 +88,10 @@ impl Requester for ConfiguredRequester {
         let mut request = HttpRequest::new(if writes { Method::PUT } else { Method::GET }, object);
         if self.variants > 1 {
             let variant = format!("v{}", self.stream.below(self.variants));
-            request.headers.insert(ACCEPT_LANGUAGE, HeaderValue::try_from(variant).expect("a letter and digits"));
+            request.headers.insert(
+                ACCEPT_LANGUAGE,
+                HeaderValue::try_from(variant).expect("a letter and digits"),
+            );
         }
         request
     }
@@ -118,10 +121,18 @@ pub(super) struct Client {
 }
 
 impl Client {
-    pub(super) fn new(config: ClientConfig, streams: &Streams, requester: Option<Box<dyn Requester>>) -> Self {
+    pub(super) fn new(
+        config: ClientConfig,
+        streams: &Streams,
+        requester: Option<Box<dyn Requester>>,
+    ) -> Self {
         let requester = requester.unwrap_or_else(|| {
             let stream = streams.stream("fields");
-            Box::new(ConfiguredRequester { variants: config.variants, writes: config.writes, stream })
+            Box::new(ConfiguredRequester {
+                variants: config.variants,
+                writes: config.writes,
+                stream,
+            })
         });
         Client {
             stream: streams.stream("requests"),
@@ -136,12 +147,21 @@ impl Client {
     }
 
     pub(super) fn next_timer(&self) -> Option<Time> {
-        let gives_up = self.busy.iter().map(|pending| pending.gives_up).min().filter(|at| *at < Time::MAX);
+        let gives_up = self
+            .busy
+            .iter()
+            .map(|pending| pending.gives_up)
+            .min()
+            .filter(|at| *at < Time::MAX);
         [self.next, gives_up].into_iter().flatten().min()
     }
 
     pub(super) fn on_timer(&mut self, net: &mut HostContext<'_, '_>) {
-        while let Some(place) = self.busy.iter().position(|pending| pending.gives_up <= net.now()) {
+        while let Some(place) = self
+            .busy
+            .iter()
+            .position(|pending| pending.gives_up <= net.now())
+        {
             net.close(self.busy[place].end);
             self.end(net, place, None);
         }
@@ -153,7 +173,11 @@ impl Client {
             && let Some(frequency) = self.config.frequency
         {
             let mean = 1.0 / frequency;
-            let wait = if self.config.randomize { -mean * (1.0 - self.stream.unit()).ln() } else { mean };
+            let wait = if self.config.randomize {
+                -mean * (1.0 - self.stream.unit()).ln()
+            } else {
+                mean
+            };
             // The conversion saturates, so a rate near zero gives a very late time.
             self.next = Some(net.now() + Duration::from_nanos((wait * 1e9) as u64));
         }
@@ -161,8 +185,14 @@ impl Client {
 
     /// Makes one request more; returns false if there are no more.
     fn ask(&mut self, net: &mut HostContext<'_, '_>) -> bool {
-        let left = self.config.requests.is_none_or(|requests| self.asked < requests);
-        let Some(object) = left.then(|| self.config.objects.next(self.asked, &mut self.stream)).flatten() else {
+        let left = self
+            .config
+            .requests
+            .is_none_or(|requests| self.asked < requests);
+        let Some(object) = left
+            .then(|| self.config.objects.next(self.asked, &mut self.stream))
+            .flatten()
+        else {
             return false;
         };
         self.asked += 1;
@@ -185,16 +215,34 @@ impl Client {
                 continue;
             };
             let request = Arc::new(self.requester.request(net.now(), object));
-            let gives_up = self.config.timeout.map_or(Time::MAX, |timeout| net.now() + timeout);
-            self.busy.push(Pending { end, at, request: Arc::clone(&request), gives_up });
+            let gives_up = self
+                .config
+                .timeout
+                .map_or(Time::MAX, |timeout| net.now() + timeout);
+            self.busy.push(Pending {
+                end,
+                at,
+                request: Arc::clone(&request),
+                gives_up,
+            });
             net.request(end, request);
         }
     }
 
-    pub(super) fn on_tcp_event(&mut self, net: &mut HostContext<'_, '_>, end: EndId, event: TcpEvent) {
+    pub(super) fn on_tcp_event(
+        &mut self,
+        net: &mut HostContext<'_, '_>,
+        end: EndId,
+        event: TcpEvent,
+    ) {
         match event {
-            TcpEvent::Bytes { message: Message::Response(response, head), bytes } => {
-                let Some(place) = self.busy.iter().position(|pending| pending.end == end) else { return };
+            TcpEvent::Bytes {
+                message: Message::Response(response, head),
+                bytes,
+            } => {
+                let Some(place) = self.busy.iter().position(|pending| pending.end == end) else {
+                    return;
+                };
                 net.counters.bytes += head.body_of(&bytes);
                 if bytes.end == head.0 + response.body {
                     net.counters.responses += 1;
@@ -218,7 +266,12 @@ impl Client {
     }
 
     /// Ends a request, and uses the connection that became free.
-    fn end(&mut self, net: &mut HostContext<'_, '_>, place: usize, response: Option<&HttpResponse>) {
+    fn end(
+        &mut self,
+        net: &mut HostContext<'_, '_>,
+        place: usize,
+        response: Option<&HttpResponse>,
+    ) {
         let pending = self.busy.swap_remove(place);
         net.counters.failures += u64::from(response.is_none());
         self.requester.on_end(net.now(), &pending.request, response);
@@ -231,7 +284,10 @@ impl Client {
         if self.config.frequency.is_none() && self.next.is_none() {
             // A timer starts the next request, so that a client whose requests all fail at once
             // does not loop.
-            let left = self.config.requests.is_none_or(|requests| self.asked < requests);
+            let left = self
+                .config
+                .requests
+                .is_none_or(|requests| self.asked < requests);
             self.next = left.then(|| net.now());
         }
     }

@@ -49,7 +49,11 @@ pub(crate) struct TcpHosts {
 
 impl TcpHosts {
     pub(crate) fn new() -> Self {
-        TcpHosts { hosts: Vec::new(), counts: HashMap::default(), connections: Connections::new() }
+        TcpHosts {
+            hosts: Vec::new(),
+            counts: HashMap::default(),
+            connections: Connections::new(),
+        }
     }
 
     // ---- What it is made of: each host draws from `streams` of its own ----
@@ -99,7 +103,11 @@ impl TcpHosts {
 
     fn add(&mut self, node: NodeId, tcp: TcpConfig, streams: Streams, role: Role) -> HostId {
         *self.counts.entry(node.0).or_default() += 1;
-        self.hosts.push(Host { role, counters: HttpCounters::default(), wake: None });
+        self.hosts.push(Host {
+            role,
+            counters: HttpCounters::default(),
+            wake: None,
+        });
         self.connections.add_host(node, tcp, streams)
     }
 
@@ -125,14 +133,21 @@ impl TcpHosts {
         at: Time,
         purge: HttpPurge,
     ) -> bool {
-        let Role::Cache(cache) = &mut self.hosts[host.0 as usize].role else { return false };
+        let Role::Cache(cache) = &mut self.hosts[host.0 as usize].role else {
+            return false;
+        };
         cache.plan_purge(at, purge);
         self.plan(context, host);
         true
     }
 
     /// Returns true if there are paths between the nodes of two hosts in both directions.
-    pub(crate) fn reaches(&mut self, context: &NetworkContext<'_>, from: HostId, to: HostId) -> bool {
+    pub(crate) fn reaches(
+        &mut self,
+        context: &NetworkContext<'_>,
+        from: HostId,
+        to: HostId,
+    ) -> bool {
         let [here, there] = [from, to].map(|host| self.connections.node_of(host));
         let mut leads = |from, to| self.connections.path_mtu(context, from, to).is_some();
         leads(here, there) && leads(there, here)
@@ -157,7 +172,9 @@ impl TcpHosts {
         if next != own.wake {
             own.wake = next;
             if let Some(at) = next {
-                context.events.plan(at, crate::events::Event::Http { host: host.0 });
+                context
+                    .events
+                    .plan(at, crate::events::Event::Http { host: host.0 });
             }
         }
     }
@@ -182,7 +199,12 @@ impl TcpHosts {
     }
 
     /// Handles a segment at a node that is up.
-    pub(crate) fn on_segment(&mut self, context: &mut NetworkContext<'_>, at: NodeId, frame: Frame) {
+    pub(crate) fn on_segment(
+        &mut self,
+        context: &mut NetworkContext<'_>,
+        at: NodeId,
+        frame: Frame,
+    ) {
         match self.connections.destination(&frame) {
             Some((end, to)) if to == at => {
                 self.connections.arrive(context, end, &frame);
@@ -199,15 +221,22 @@ impl TcpHosts {
         while let Some(host) = self.connections.host_of(end)
             && let Some(event) = self.connections.next_event(end)
         {
-            let there = EndId { number: end.number ^ 1, ..end };
+            let there = EndId {
+                number: end.number ^ 1,
+                ..end
+            };
             let other = self.connections.host_of(there);
             let has_failed = matches!(event, TcpEvent::Failed);
             if has_failed {
                 self.connections.forget(end);
             }
-            self.act(context, host, |role, net| role.on_tcp_event(net, end, event));
+            self.act(context, host, |role, net| {
+                role.on_tcp_event(net, end, event)
+            });
             if let Some(other) = other.filter(|_| has_failed) {
-                self.act(context, other, |role, net| role.on_tcp_event(net, there, TcpEvent::Failed));
+                self.act(context, other, |role, net| {
+                    role.on_tcp_event(net, there, TcpEvent::Failed)
+                });
             }
         }
         self.connections.flush(context, end);
@@ -220,7 +249,15 @@ impl TcpHosts {
         act: impl FnOnce(&mut Role, &mut HostContext<'_, '_>),
     ) {
         let Host { role, counters, .. } = &mut self.hosts[host.0 as usize];
-        act(role, &mut HostContext { connections: &mut self.connections, context, counters, host });
+        act(
+            role,
+            &mut HostContext {
+                connections: &mut self.connections,
+                context,
+                counters,
+                host,
+            },
+        );
         self.plan(context, host);
     }
 
@@ -228,7 +265,10 @@ impl TcpHosts {
 
     pub(crate) fn counters(&self, host: HostId) -> HttpCounters {
         let host_slot = &self.hosts[host.0 as usize];
-        let counters = HttpCounters { tcp: self.connections.counters(host), ..host_slot.counters };
+        let counters = HttpCounters {
+            tcp: self.connections.counters(host),
+            ..host_slot.counters
+        };
         match &host_slot.role {
             Role::Cache(cache) => cache.counters(counters),
             _ => counters,
@@ -255,7 +295,10 @@ impl Role {
             Role::Client(client) => client.on_tcp_event(net, end, event),
             Role::Cache(cache) => cache.on_tcp_event(net, end, event),
             Role::Origin(origin) => match event {
-                TcpEvent::Bytes { message: Message::Request(request, length), bytes } if bytes.end == length => {
+                TcpEvent::Bytes {
+                    message: Message::Request(request, length),
+                    bytes,
+                } if bytes.end == length => {
                     net.counters.requests += 1;
                     let response = origin.respond(net.now(), &request);
                     net.respond(end, response);

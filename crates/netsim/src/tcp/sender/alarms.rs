@@ -8,7 +8,10 @@ use std::time::Duration;
 
 impl Sender {
     pub(super) fn timeout(&self) -> Duration {
-        self.rtt.timeout().saturating_mul(1 << self.backoff.min(16)).min(LONGEST_RTO)
+        self.rtt
+            .timeout()
+            .saturating_mul(1 << self.backoff.min(16))
+            .min(LONGEST_RTO)
     }
 
     /// Sets the timer to a probe or the timeout, from now.
@@ -19,7 +22,9 @@ impl Sender {
         };
         let expiry = match self.alarm {
             // A probe or reordering timer before it does not postpone the timeout.
-            Some((_, Alarm::Probe | Alarm::Reordering)) => (head.at + self.timeout()).max(now + TIMER_SLACK),
+            Some((_, Alarm::Probe | Alarm::Reordering)) => {
+                (head.at + self.timeout()).max(now + TIMER_SLACK)
+            }
             _ => now + self.timeout(),
         };
         self.alarm = Some(match self.probe_at(now).filter(|at| *at < expiry) {
@@ -34,7 +39,11 @@ impl Sender {
         if self.state != State::Open || self.sacked_count > 0 || self.probe.is_some() {
             return None;
         }
-        let more = if self.sent.len() == 1 { Duration::from_millis(200) } else { TIMER_SLACK };
+        let more = if self.sent.len() == 1 {
+            Duration::from_millis(200)
+        } else {
+            TIMER_SLACK
+        };
         Some(now + self.rtt.mean()? * 2 + more)
     }
 
@@ -48,7 +57,9 @@ impl Sender {
         if self.waits_for_pace && self.paced_until <= now {
             self.waits_for_pace = false;
         }
-        let Some((_, alarm)) = self.alarm.filter(|(at, _)| *at <= now) else { return };
+        let Some((_, alarm)) = self.alarm.filter(|(at, _)| *at <= now) else {
+            return;
+        };
         match alarm {
             Alarm::Timeout => self.on_expiry(now),
             Alarm::Probe => {
@@ -61,7 +72,13 @@ impl Sender {
                 if self.in_flight_segments() < before && self.state != State::Recovery {
                     self.enter_recovery();
                     if matches!(self.control, Control::Cubic(_)) {
-                        self.reduce_by_rate(&Sample { delivered: 1, ..Sample::default() }, false);
+                        self.reduce_by_rate(
+                            &Sample {
+                                delivered: 1,
+                                ..Sample::default()
+                            },
+                            false,
+                        );
                     }
                 }
                 if self.alarm.is_none() {

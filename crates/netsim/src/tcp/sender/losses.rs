@@ -27,18 +27,19 @@ impl Sender {
     /// retransmission is lost.
     pub(super) fn find_lost(&mut self, now: Time) -> bool {
         let Some(rack) = self.rack else { return false };
-        if self.alarm.is_some_and(|(_, alarm)| alarm == Alarm::Reordering) {
+        if self
+            .alarm
+            .is_some_and(|(_, alarm)| alarm == Alarm::Reordering)
+        {
             self.alarm = None;
         }
         let reordering_window = self.reordering_window();
         let mut lost_again = false;
         while let Some(&(order, seq)) = self.by_time.front() {
             let at = self.sent.partition_point(|sent| sent.seq < seq);
-            let Some(sent) = self
-                .sent
-                .get_mut(at)
-                .filter(|sent| sent.seq == seq && sent.order == order && !sent.is_sacked && !sent.is_lost)
-            else {
+            let Some(sent) = self.sent.get_mut(at).filter(|sent| {
+                sent.seq == seq && sent.order == order && !sent.is_sacked && !sent.is_lost
+            }) else {
                 self.by_time.pop_front();
                 continue;
             };
@@ -77,7 +78,10 @@ impl Sender {
     pub(super) fn reduce(&mut self) {
         self.recovery_end = self.next;
         self.probe = None;
-        self.reduction = Reduction { from: self.window.segments, ..Reduction::default() };
+        self.reduction = Reduction {
+            from: self.window.segments,
+            ..Reduction::default()
+        };
         self.lower_threshold();
     }
 
@@ -101,7 +105,8 @@ impl Sender {
     pub(super) fn on_expiry(&mut self, now: Time) {
         self.counters.timeouts += 1;
         self.tries += 1;
-        let begins = self.una >= self.recovery_end || (self.state == State::Loss && self.tries == 1);
+        let begins =
+            self.una >= self.recovery_end || (self.state == State::Loss && self.tries == 1);
         if self.state == State::Open || begins {
             self.lower_threshold();
         }
@@ -110,7 +115,12 @@ impl Sender {
             Control::Bbr(bbr) => bbr.on_timeout(),
         }
         let rack = self.rack;
-        for (place, sent) in self.sent.iter_mut().enumerate().filter(|(_, sent)| !sent.is_sacked && !sent.is_lost) {
+        for (place, sent) in self
+            .sent
+            .iter_mut()
+            .enumerate()
+            .filter(|(_, sent)| !sent.is_sacked && !sent.is_lost)
+        {
             // A segment that was sent just now may still arrive.
             if place > 0 && rack.is_some_and(|rack| sent.at + rack.rtt > now) {
                 continue;

@@ -156,7 +156,11 @@ impl Sender {
     pub(super) fn new(now: Time, config: &TcpConfig, stream: Stream) -> Self {
         let control = match config.congestion {
             Congestion::Cubic => Control::Cubic(Cubic::default()),
-            Congestion::Bbr => Control::Bbr(Box::new(Bbr::new(config.segment_bytes, config.initial_window, stream))),
+            Congestion::Bbr => Control::Bbr(Box::new(Bbr::new(
+                config.segment_bytes,
+                config.initial_window,
+                stream,
+            ))),
         };
         Sender {
             segment_bytes: config.segment_bytes,
@@ -244,7 +248,8 @@ impl Sender {
 
     /// The bytes of its records of segments.
     pub(super) fn held_bytes(&self) -> usize {
-        let of_each = size_of::<Sent>() * self.sent.len() + size_of::<(u64, u64)>() * self.by_time.len();
+        let of_each =
+            size_of::<Sent>() * self.sent.len() + size_of::<(u64, u64)>() * self.by_time.len();
         of_each + NODE_BYTES * (self.lost.len() + self.sacked.len())
     }
 
@@ -264,9 +269,15 @@ impl Sender {
     // ---- Acknowledgements ----
 
     pub(super) fn on_ack(&mut self, now: Time, segment: &Segment) {
-        let Some(ack) = segment.ack.filter(|ack| *ack <= self.next) else { return };
+        let Some(ack) = segment.ack.filter(|ack| *ack <= self.next) else {
+            return;
+        };
         self.allow(ack + u64::from(segment.window));
-        let prior = (self.in_flight_segments(), self.delivery.delivered, self.lost_count);
+        let prior = (
+            self.in_flight_segments(),
+            self.delivery.delivered,
+            self.lost_count,
+        );
         let mut summary = AckSummary::default();
         for block in segment.blocks.as_slice() {
             match block.1 <= ack {
@@ -288,7 +299,11 @@ impl Sender {
         sample.lost = (self.lost_count - prior.2) as u32;
         (sample.prior_in_flight, sample.rtt) = (prior.0, rtt);
         self.control(now, &sample, advanced);
-        if (advanced || summary.rearms) && self.alarm.is_none_or(|(_, alarm)| alarm != Alarm::Reordering) {
+        if (advanced || summary.rearms)
+            && self
+                .alarm
+                .is_none_or(|(_, alarm)| alarm != Alarm::Reordering)
+        {
             self.set_alarm(now);
         }
         if self.alarm.is_none() {
@@ -300,7 +315,8 @@ impl Sender {
     fn mark_sacked(&mut self, (start, end): (u64, u64), summary: &mut AckSummary) {
         let (start, end) = (start.max(self.una), end.min(self.next));
         let mut fresh = Vec::new();
-        self.sacked.insert(start, end, |from, to| fresh.push((from, to)));
+        self.sacked
+            .insert(start, end, |from, to| fresh.push((from, to)));
         for (from, to) in fresh {
             let first = self.sent.partition_point(|sent| sent.seq < from);
             for at in first..self.sent.len() {
@@ -366,15 +382,23 @@ impl Sender {
     /// last segment. The estimate uses the first segment.
     fn measure(&mut self, now: Time, summary: &mut AckSummary) -> Option<Duration> {
         let head = self.sent.front().map(|sent| sent.at);
-        let estimate = summary.first_acked.or(summary.first_sacked).or(summary.resent);
+        let estimate = summary
+            .first_acked
+            .or(summary.first_sacked)
+            .or(summary.resent);
         if let Some(at) = estimate {
             self.rtt.sample(now.since(at), self.una, self.next);
         }
         // A segment that was sent after the first missing one is acknowledged, so the timeout of
         // the missing one runs from its own time.
-        summary.rearms =
-            summary.first_acked.is_none() && summary.first_sacked.is_some_and(|at| head.is_some_and(|head| at < head));
-        summary.last_acked.or(summary.last_sacked).map(|at| now.since(at))
+        summary.rearms = summary.first_acked.is_none()
+            && summary
+                .first_sacked
+                .is_some_and(|at| head.is_some_and(|head| at < head));
+        summary
+            .last_acked
+            .or(summary.last_sacked)
+            .map(|at| now.since(at))
     }
 
     fn advance_rack(&mut self, now: Time, summary: &AckSummary, shortest: Option<Duration>) {
@@ -393,7 +417,9 @@ impl Sender {
     /// TLP: checks whether the probe repaired a loss that nothing else would have shown (RFC 8985,
     /// section 7.4).
     fn end_probe(&mut self, ack: u64, twice: bool) {
-        let Some((until, was_resent)) = self.probe.filter(|(until, _)| ack >= *until) else { return };
+        let Some((until, was_resent)) = self.probe.filter(|(until, _)| ack >= *until) else {
+            return;
+        };
         if was_resent && !twice && ack > until {
             self.probe = None;
             self.reduce();

@@ -48,7 +48,12 @@ impl Sender {
             self.reduction.out += 1;
         }
         self.record_usage(false);
-        if begins || self.state == State::Open && self.alarm.is_none_or(|(_, alarm)| alarm != Alarm::Reordering) {
+        if begins
+            || self.state == State::Open
+                && self
+                    .alarm
+                    .is_none_or(|(_, alarm)| alarm != Alarm::Reordering)
+        {
             self.set_alarm_after_sending(now, begins);
         }
         self.segment(&sent)
@@ -75,7 +80,11 @@ impl Sender {
         if self.state == State::Recovery {
             self.reduction.out += 1;
         }
-        if at == 0 && self.alarm.is_none_or(|(_, alarm)| alarm != Alarm::Reordering) {
+        if at == 0
+            && self
+                .alarm
+                .is_none_or(|(_, alarm)| alarm != Alarm::Reordering)
+        {
             self.alarm = Some((now + self.timeout(), Alarm::Timeout));
         }
         self.segment(&sent)
@@ -98,7 +107,13 @@ impl Sender {
         Some(segment)
     }
 
-    pub(super) fn record_transmission(&mut self, now: Time, seq: u64, length: u32, again: bool) -> Sent {
+    pub(super) fn record_transmission(
+        &mut self,
+        now: Time,
+        seq: u64,
+        length: u32,
+        again: bool,
+    ) -> Sent {
         self.orders += 1;
         self.by_time.push_back((self.orders, seq));
         self.counters.segments += 1;
@@ -107,12 +122,26 @@ impl Sender {
         let noted = self.delivery.on_send(now, self.sent.is_empty());
         self.pace(now, length);
         let order = self.orders;
-        Sent { seq, length, at: now, order, noted, is_sacked: false, is_lost: false, was_resent: again }
+        Sent {
+            seq,
+            length,
+            at: now,
+            order,
+            noted,
+            is_sacked: false,
+            is_lost: false,
+            was_resent: again,
+        }
     }
 
     pub(super) fn segment(&self, sent: &Sent) -> Segment {
         let is_fin = self.end.is_some_and(|end| sent.end() == end + 1);
-        Segment { seq: sent.seq, bytes: sent.length - u32::from(is_fin), is_fin, ..Segment::default() }
+        Segment {
+            seq: sent.seq,
+            bytes: sent.length - u32::from(is_fin),
+            is_fin,
+            ..Segment::default()
+        }
     }
 
     /// Restarts after an idle time. The path may have changed, so the window is halved for each
@@ -139,14 +168,19 @@ impl Sender {
 
     pub(super) fn record_usage(&mut self, is_limited: bool) {
         let out = self.sent.len();
-        if self.una >= self.usage_end || is_limited || (!self.is_window_limited && out > self.most_out) {
+        if self.una >= self.usage_end
+            || is_limited
+            || (!self.is_window_limited && out > self.most_out)
+        {
             (self.is_window_limited, self.most_out, self.usage_end) = (is_limited, out, self.next);
         }
     }
 
     /// Returns true if the pacer allows a segment.
     pub(super) fn pacer_allows(&mut self, now: Time) -> bool {
-        let Control::Bbr(bbr) = &self.control else { return true };
+        let Control::Bbr(bbr) = &self.control else {
+            return true;
+        };
         if now >= self.paced_until {
             self.burst_left = bbr.burst();
         }
@@ -155,7 +189,9 @@ impl Sender {
     }
 
     pub(super) fn pace(&mut self, now: Time, length: u32) {
-        let Control::Bbr(bbr) = &self.control else { return };
+        let Control::Bbr(bbr) = &self.control else {
+            return;
+        };
         self.burst_left = self.burst_left.saturating_sub(1);
         let takes = Duration::from_secs_f64(f64::from(length) / bbr.pacing_rate().max(1.0));
         self.paced_until = self.paced_until.max(now) + takes;
@@ -169,7 +205,10 @@ mod tests {
     use larder_units::Streams;
 
     fn sender(congestion: Congestion) -> Sender {
-        let config = TcpConfig { congestion, ..TcpConfig::default() };
+        let config = TcpConfig {
+            congestion,
+            ..TcpConfig::default()
+        };
         let mut sender = Sender::new(Time::ZERO, &config, Streams::new(1).stream("sender"));
         sender.allow(1 << 20);
         sender
@@ -180,13 +219,26 @@ mod tests {
         let mut sender = sender(Congestion::Cubic);
         sender.write(2 * 1448);
         let sent = [0, 0].map(|_: u8| sender.next_segment(Time::ZERO).unwrap());
-        let mut ack = Segment { ack: Some(0), window: 1 << 20, ..Segment::default() };
+        let mut ack = Segment {
+            ack: Some(0),
+            window: 1 << 20,
+            ..Segment::default()
+        };
         ack.blocks.push((sent[1].seq, 2 * 1448));
         sender.on_ack(Time::from_millis(100), &ack);
         // The probe's timer expired just before.
         sender.probe_due = true;
-        assert_eq!(sender.next_segment(Time::from_millis(100)).map(|segment| segment.seq), Some(0));
-        let all = Segment { ack: Some(2 * 1448), window: 1 << 20, ..Segment::default() };
+        assert_eq!(
+            sender
+                .next_segment(Time::from_millis(100))
+                .map(|segment| segment.seq),
+            Some(0)
+        );
+        let all = Segment {
+            ack: Some(2 * 1448),
+            window: 1 << 20,
+            ..Segment::default()
+        };
         sender.on_ack(Time::from_millis(200), &all);
         assert_eq!((sender.sacked_count, sender.in_flight()), (0, 0));
     }
@@ -196,11 +248,16 @@ mod tests {
         let mut sender = sender(Congestion::Cubic);
         (sender.limit, sender.window.segments) = (u64::MAX, 100_000);
         sender.write(1 << 30);
-        let leave = |sender: &mut Sender| std::iter::from_fn(|| sender.next_segment(Time::ZERO)).count();
+        let leave =
+            |sender: &mut Sender| std::iter::from_fn(|| sender.next_segment(Time::ZERO)).count();
         assert_eq!(leave(&mut sender), 2500);
         // The application sleeps until a third of the buffer is free.
         for (acked, left) in [(800, 0), (834, 834)] {
-            let ack = Segment { ack: Some(acked * 1448), window: u32::MAX, ..Segment::default() };
+            let ack = Segment {
+                ack: Some(acked * 1448),
+                window: u32::MAX,
+                ..Segment::default()
+            };
             sender.on_ack(Time::from_millis(100), &ack);
             sender.window.segments = 100_000;
             assert_eq!(leave(&mut sender), left);

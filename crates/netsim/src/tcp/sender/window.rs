@@ -15,7 +15,8 @@ impl Sender {
             mean_rtt: self.rtt.mean(),
         };
         let limits_sender = self.is_window_limited
-            || (self.window.is_in_slow_start() && (self.window.segments as usize) < 2 * self.most_out);
+            || (self.window.is_in_slow_start()
+                && (self.window.segments as usize) < 2 * self.most_out);
         match &mut self.control {
             Control::Bbr(bbr) => {
                 bbr.on_ack(now, sample, ack, &mut self.window);
@@ -51,7 +52,10 @@ impl Sender {
             let due = u64::from(threshold) * u64::from(reduction.delivered);
             (due.div_ceil(u64::from(reduction.from.max(1))) as u32).saturating_sub(reduction.out)
         } else {
-            let bound = reduction.delivered.saturating_sub(reduction.out).max(sample.delivered);
+            let bound = reduction
+                .delivered
+                .saturating_sub(reduction.out)
+                .max(sample.delivered);
             (bound + u32::from(advanced && sample.lost == 0)).min(threshold - in_flight)
         };
         // The first retransmission leaves at once.

@@ -30,13 +30,17 @@ impl EventLoop {
     /// that waited.
     pub(super) fn is_paused(&mut self, now: Time, face: FaceId) -> bool {
         let short = self.long_queue() / 2;
-        let Some(link) = self.links.get_mut(&face) else { return false };
+        let Some(link) = self.links.get_mut(&face) else {
+            return false;
+        };
         if link.pause.is_none() || link.queued() > short {
             return link.pause.is_some();
         }
         let mut frames = self.resume(face);
         self.handle_with_backpressure(now, face, whole_frames(&mut frames));
-        let Some(link) = self.links.get_mut(&face) else { return false };
+        let Some(link) = self.links.get_mut(&face) else {
+            return false;
+        };
         link.is_backlogged = link.pause.is_some();
         link.is_backlogged
     }
@@ -44,7 +48,11 @@ impl EventLoop {
     /// Reads the face again if its queue has become short. Call it after the queue was written.
     pub(super) fn read_again_if_short(&mut self, face: FaceId) {
         let short = self.long_queue() / 2;
-        if self.links.get(&face).is_some_and(|link| link.pause.is_some() && link.queued() <= short) {
+        if self
+            .links
+            .get(&face)
+            .is_some_and(|link| link.pause.is_some() && link.queued() <= short)
+        {
             self.pending.ready.push(token(face));
         }
     }
@@ -52,11 +60,19 @@ impl EventLoop {
     /// Reads faces again that have taken nothing for a long time.
     pub(super) fn watch_paused(&mut self, now: Time) {
         let mut stalled = Vec::new();
-        let EventLoop { pending: Pending { paused, .. }, links, .. } = self;
+        let EventLoop {
+            pending: Pending { paused, .. },
+            links,
+            ..
+        } = self;
         paused.retain(|face| {
-            let Some(link) = links.get_mut(face) else { return false };
+            let Some(link) = links.get_mut(face) else {
+                return false;
+            };
             let taken = link.taken();
-            let Some(pause) = &mut link.pause else { return false };
+            let Some(pause) = &mut link.pause else {
+                return false;
+            };
             if pause.taken != taken {
                 (pause.taken, pause.since) = (taken, now);
             } else if now.since(pause.since) >= limits::BACKPRESSURE_STALL {
@@ -80,18 +96,26 @@ impl EventLoop {
     }
 
     fn is_to_pause(&self, face: FaceId) -> bool {
-        let Some(link) = self.links.get(&face) else { return false };
+        let Some(link) = self.links.get(&face) else {
+            return false;
+        };
         link.queued() > self.long_queue()
             && self.pending.held_bytes < limits::HELD_INPUT_BYTES
             && is_application(&self.forwarder, face, &link.connection)
     }
 
     fn pause<'a>(&mut self, now: Time, face: FaceId, rest: impl Iterator<Item = &'a mut [u8]>) {
-        let Some(link) = self.links.get_mut(&face) else { return };
+        let Some(link) = self.links.get_mut(&face) else {
+            return;
+        };
         let mut frames = Vec::new();
         rest.for_each(|frame| frames.extend_from_slice(frame));
         self.pending.held_bytes += frames.len();
-        link.pause = Some(Pause { frames, since: now, taken: link.taken() });
+        link.pause = Some(Pause {
+            frames,
+            since: now,
+            taken: link.taken(),
+        });
         link.is_backlogged = true;
         self.pending.paused.push(face);
         self.end_polling(face);
@@ -110,7 +134,7 @@ impl EventLoop {
 /// Returns true for a face that an application on this machine has opened.
 pub(super) fn is_application(forwarder: &Forwarder, face: FaceId, connection: &Connection) -> bool {
     matches!(connection, Connection::Stream(_))
-        && forwarder
-            .face(face)
-            .is_some_and(|config| config.scope == Scope::Local && config.persistency == Persistency::OnDemand)
+        && forwarder.face(face).is_some_and(|config| {
+            config.scope == Scope::Local && config.persistency == Persistency::OnDemand
+        })
 }

@@ -4,7 +4,9 @@ use super::EventLoop;
 use crate::config::NdnConfig;
 use crate::limits;
 use crate::ndn::error::NdnError;
-use crate::ndn::ethernet::{EthernetPeer, FIRST_TOKEN, GROUP, HEADER_BYTES, MOST_PORTS, Port, open_all, uri};
+use crate::ndn::ethernet::{
+    EthernetPeer, FIRST_TOKEN, GROUP, HEADER_BYTES, MOST_PORTS, Port, open_all, uri,
+};
 use crate::ndn::frames::Frames;
 use crate::ndn::link::{Connection, Link};
 use crate::ndn::multicast::link_type;
@@ -29,7 +31,11 @@ impl EventLoop {
             }
             let both = Interest::READABLE | Interest::WRITABLE;
             (self.poll.registry())
-                .register(&mut SourceFd(&socket.as_raw_fd()), Token(FIRST_TOKEN + port), both)
+                .register(
+                    &mut SourceFd(&socket.as_raw_fd()),
+                    Token(FIRST_TOKEN + port),
+                    both,
+                )
                 .map_err(NdnError::EthernetEvents)?;
             self.listeners.ethernet.push(Port {
                 socket: Arc::new(socket),
@@ -43,7 +49,8 @@ impl EventLoop {
                 persistency: Persistency::Permanent,
                 ..face
             });
-            self.listeners.ethernet[port].group = Some(face.ok_or(NdnError::TooManyFaces { key: "ethernet" })?);
+            self.listeners.ethernet[port].group =
+                Some(face.ok_or(NdnError::TooManyFaces { key: "ethernet" })?);
         }
         Ok(())
     }
@@ -51,7 +58,10 @@ impl EventLoop {
     /// Returns the port of a local FaceUri.
     pub(super) fn port_named(&self, device: &str) -> Option<usize> {
         let name = device.strip_prefix("dev://")?;
-        self.listeners.ethernet.iter().position(|port| port.interface == name)
+        self.listeners
+            .ethernet
+            .iter()
+            .position(|port| port.interface == name)
     }
 
     /// Adds a face to `address`. `adapt` changes its configuration from the default. The caller
@@ -63,15 +73,33 @@ impl EventLoop {
         address: Mac,
         adapt: impl FnOnce(FaceConfig) -> FaceConfig,
     ) -> Option<FaceId> {
-        let Port { socket, interface, .. } = &self.listeners.ethernet[port];
+        let Port {
+            socket, interface, ..
+        } = &self.listeners.ethernet[port];
         let (socket, device) = (socket.clone(), format!("dev://{interface}"));
-        let mut config = adapt(FaceConfig::remote(uri(address)).with_local_uri(device).with_mtu(socket.mtu));
+        let mut config = adapt(
+            FaceConfig::remote(uri(address))
+                .with_local_uri(device)
+                .with_mtu(socket.mtu),
+        );
         config.mtu = config.mtu.map(|mtu| mtu.min(socket.mtu));
         let permanent = config.persistency != Persistency::OnDemand;
-        let frames = Frames::new(config.mtu.unwrap_or(socket.mtu), socket.mtu, self.bounds.largest_packet);
+        let frames = Frames::new(
+            config.mtu.unwrap_or(socket.mtu),
+            socket.mtu,
+            self.bounds.largest_packet,
+        );
         let face = self.add_face(config, |_, _| Ok(()))?;
-        let peer = EthernetPeer { socket, port, address, permanent, last_heard: now, frames };
-        self.links.insert(face, Link::new(Connection::Ethernet(Box::new(peer))));
+        let peer = EthernetPeer {
+            socket,
+            port,
+            address,
+            permanent,
+            last_heard: now,
+            frames,
+        };
+        self.links
+            .insert(face, Link::new(Connection::Ethernet(Box::new(peer))));
         Some(face)
     }
 
@@ -84,7 +112,14 @@ impl EventLoop {
     }
 
     pub(super) fn read_ethernet(&mut self, now: Time, port: usize) {
-        let Some(socket) = self.listeners.ethernet.get(port).map(|port| port.socket.clone()) else { return };
+        let Some(socket) = self
+            .listeners
+            .ethernet
+            .get(port)
+            .map(|port| port.socket.clone())
+        else {
+            return;
+        };
         let mut buffer = std::mem::take(&mut self.scratch.buffer);
         let mut left = true;
         for _ in 0..limits::FRAMES_PER_TURN {
@@ -107,13 +142,18 @@ impl EventLoop {
     }
 
     fn on_ethernet_frame(&mut self, now: Time, port: usize, own: Mac, frame: &mut [u8]) {
-        let Some((header, payload)) = frame.split_at_mut_checked(HEADER_BYTES) else { return };
+        let Some((header, payload)) = frame.split_at_mut_checked(HEADER_BYTES) else {
+            return;
+        };
         let (mut to, mut from): (Mac, Mac) = ([0; 6], [0; 6]);
         to.copy_from_slice(&header[..6]);
         from.copy_from_slice(&header[6..12]);
         // The first element ends where the padding of the frame begins. If there is no element, the
         // decoder refuses the bytes.
-        let length = tlv::frame(payload, payload.len()).ok().flatten().unwrap_or(payload.len());
+        let length = tlv::frame(payload, payload.len())
+            .ok()
+            .flatten()
+            .unwrap_or(payload.len());
         let packet = &mut payload[..length];
         let is_group_address = from[0] & 1 == 1;
         let face = if to == GROUP {
@@ -128,15 +168,25 @@ impl EventLoop {
             None
         };
         let Some(face) = face else { return };
-        if let Some(Connection::Ethernet(peer)) = self.links.get_mut(&face).map(|link| &mut link.connection) {
+        if let Some(Connection::Ethernet(peer)) =
+            self.links.get_mut(&face).map(|link| &mut link.connection)
+        {
             peer.last_heard = now;
         }
         self.handle_frames(now, face, std::iter::once(packet));
     }
 
     /// Adds a face for a new neighbour, if it sends a valid packet and there is room.
-    fn new_neighbour(&mut self, now: Time, port: usize, from: Mac, packet: &[u8]) -> Option<FaceId> {
-        if LpPacket::decode(packet).is_err() || self.listeners.ethernet[port].peers.len() >= limits::ETHERNET_PEERS {
+    fn new_neighbour(
+        &mut self,
+        now: Time,
+        port: usize,
+        from: Mac,
+        packet: &[u8],
+    ) -> Option<FaceId> {
+        if LpPacket::decode(packet).is_err()
+            || self.listeners.ethernet[port].peers.len() >= limits::ETHERNET_PEERS
+        {
             return None;
         }
         let on_demand = |config: FaceConfig| config.with_persistency(Persistency::OnDemand);

@@ -26,34 +26,53 @@ impl EventLoop {
                         self.answer(now, ticket, answer);
                     }
                 }
-                HostRequest::DestroyFace(face) => self.close(face, Some("destroyed by management".to_owned())),
+                HostRequest::DestroyFace(face) => {
+                    self.close(face, Some("destroyed by management".to_owned()))
+                }
                 HostRequest::UpdateFace(face) => self.update_face(face),
                 HostRequest::SettleTier { ticket } => self.settle_disk(ticket),
-                HostRequest::Ask { ticket, shard, question } => {
-                    self.shard_channel.port(shard).send(Command::Ask(ticket, question));
+                HostRequest::Ask {
+                    ticket,
+                    shard,
+                    question,
+                } => {
+                    self.shard_channel
+                        .port(shard)
+                        .send(Command::Ask(ticket, question));
                 }
             }
         }
     }
 
     fn answer(&mut self, now: Time, ticket: u64, answer: FaceAnswer) {
-        self.forwarder.on_face_answer(now, ticket, answer, &mut self.scratch.outbox);
+        self.forwarder
+            .on_face_answer(now, ticket, answer, &mut self.scratch.outbox);
         self.post(now, &[]);
     }
 
     /// Creates the face. Returns `None` while it is being connected, and `Err` if it cannot be
     /// created.
-    fn create_face(&mut self, now: Time, request: FaceRequest) -> Result<Option<FaceAnswer>, FaceAnswer> {
+    fn create_face(
+        &mut self,
+        now: Time,
+        request: FaceRequest,
+    ) -> Result<Option<FaceAnswer>, FaceAnswer> {
         let refused = |code, text: &str| FaceAnswer::Refused(code, text.to_owned());
         let failed = |code, error: FaceError| FaceAnswer::Refused(code, error.to_string());
         let remote = peer(&request.uri)?;
         if request.local_uri.is_some() && !matches!(remote, Remote::Ethernet(_)) {
-            return Err(refused(406, "the local end of a unicast face cannot be chosen"));
+            return Err(refused(
+                406,
+                "the local end of a unicast face cannot be chosen",
+            ));
         }
         let persistency = request.persistency;
         let is_local = matches!(remote, Remote::Tcp(address) if address.ip().is_loopback());
         if request.local_fields && !is_local {
-            return Err(refused(406, "local fields pass on faces to this machine only"));
+            return Err(refused(
+                406,
+                "local fields pass on faces to this machine only",
+            ));
         }
         if request.mtu.is_some() && matches!(remote, Remote::Tcp(_)) {
             return Err(refused(406, "a TCP face has no MTU: it is a stream"));
@@ -69,7 +88,9 @@ impl EventLoop {
                 base_congestion_marking_interval: request
                     .base_congestion_marking_interval
                     .unwrap_or(config.base_congestion_marking_interval),
-                default_congestion_threshold: request.default_congestion_threshold.unwrap_or(threshold),
+                default_congestion_threshold: request
+                    .default_congestion_threshold
+                    .unwrap_or(threshold),
                 ..config
             }
         };
@@ -81,26 +102,45 @@ impl EventLoop {
                 if let Some(face) = self.places.udp_faces.get(address) {
                     return Err(FaceAnswer::Exists(face));
                 }
-                let unreachable = |why: String| FaceAnswer::Refused(504, format!("{address} cannot be reached: {why}"));
-                let end = self.udp_end_towards(address).map_err(|error| unreachable(error.to_string()))?;
+                let unreachable = |why: String| {
+                    FaceAnswer::Refused(504, format!("{address} cannot be reached: {why}"))
+                };
+                let end = self
+                    .udp_end_towards(address)
+                    .map_err(|error| unreachable(error.to_string()))?;
                 end.map_err(|error| unreachable(system_message(&error)))?;
-                let made = self.add_udp(address, adapt).map_err(|error| failed(507, error))?;
+                let made = self
+                    .add_udp(address, adapt)
+                    .map_err(|error| failed(507, error))?;
                 self.update_face(made);
                 Ok(Some(FaceAnswer::Created(made)))
             }
             Remote::Ethernet(address) => {
-                let device =
-                    request.local_uri.ok_or(refused(406, "an Ethernet face needs a LocalUri, such as dev://eth0"))?;
-                self.create_ethernet_face(now, &device, address, adapt).map(Some)
+                let device = request.local_uri.ok_or(refused(
+                    406,
+                    "an Ethernet face needs a LocalUri, such as dev://eth0",
+                ))?;
+                self.create_ethernet_face(now, &device, address, adapt)
+                    .map(Some)
             }
             Remote::Tcp(address) => {
                 if let Some(face) = self.tcp_face_to(address) {
                     return Err(FaceAnswer::Exists(face));
                 }
-                let unconnected = |error: std::io::Error| FaceAnswer::Refused(504, format!("cannot connect: {error}"));
+                let unconnected = |error: std::io::Error| {
+                    FaceAnswer::Refused(504, format!("cannot connect: {error}"))
+                };
                 let socket = TcpStream::connect(address).map_err(unconnected)?;
-                let face = self.add_tcp(socket, address, 0, adapt).ok_or(failed(507, FaceError::TooManyFaces))?;
-                self.outgoing.connecting.insert(face, Connecting { ticket: request.ticket, since: now });
+                let face = self
+                    .add_tcp(socket, address, 0, adapt)
+                    .ok_or(failed(507, FaceError::TooManyFaces))?;
+                self.outgoing.connecting.insert(
+                    face,
+                    Connecting {
+                        ticket: request.ticket,
+                        since: now,
+                    },
+                );
                 if persistency == Persistency::Permanent {
                     self.make_permanent(face, address);
                 }
@@ -116,13 +156,20 @@ impl EventLoop {
         address: Mac,
         adapt: impl FnOnce(FaceConfig) -> FaceConfig,
     ) -> Result<FaceAnswer, FaceAnswer> {
-        let none = || FaceAnswer::Refused(406, format!("[ndn] ethernet does not name the interface of {device}"));
+        let none = || {
+            FaceAnswer::Refused(
+                406,
+                format!("[ndn] ethernet does not name the interface of {device}"),
+            )
+        };
         let port = self.port_named(device).ok_or_else(none)?;
         if let Some(face) = self.listeners.ethernet[port].peers.get(&address) {
             return Err(FaceAnswer::Exists(*face));
         }
         let full = || FaceAnswer::Refused(507, FaceError::TooManyFaces.to_string());
-        let made = self.add_ethernet(now, port, address, adapt).ok_or_else(full)?;
+        let made = self
+            .add_ethernet(now, port, address, adapt)
+            .ok_or_else(full)?;
         self.listeners.ethernet[port].peers.insert(address, made);
         self.update_face(made);
         Ok(FaceAnswer::Created(made))
@@ -139,13 +186,20 @@ impl EventLoop {
         // For another thread's socket, only the face is known here.
         let uri = listen::face_uri("tcp", address);
         let remote_shard_faces = || {
-            self.remote_shard_faces
-                .keys()
-                .copied()
-                .find(|face| self.forwarder.face(*face).is_some_and(|config| config.uri == uri))
+            self.remote_shard_faces.keys().copied().find(|face| {
+                self.forwarder
+                    .face(*face)
+                    .is_some_and(|config| config.uri == uri)
+            })
         };
-        let connected = self.links.iter().find(|(_, link)| same(link)).map(|(face, _)| *face);
-        connected.or_else(|| self.permanent_face_to(address)).or_else(remote_shard_faces)
+        let connected = self
+            .links
+            .iter()
+            .find(|(_, link)| same(link))
+            .map(|(face, _)| *face);
+        connected
+            .or_else(|| self.permanent_face_to(address))
+            .or_else(remote_shard_faces)
     }
 
     /// Answers the command that waits for this face. Call it when the face's socket can be written.
@@ -153,7 +207,10 @@ impl EventLoop {
         if !self.outgoing.connecting.contains_key(&face) {
             return;
         }
-        let Some(Connection::Stream(stream)) = self.links.get(&face).map(|link| &link.connection) else { return };
+        let Some(Connection::Stream(stream)) = self.links.get(&face).map(|link| &link.connection)
+        else {
+            return;
+        };
         // A socket whose connection failed can be written too. Its error shows when it is read.
         if matches!(&stream.socket, Socket::Tcp(socket) if socket.peer_addr().is_ok())
             && let Some(Connecting { ticket, .. }) = self.outgoing.connecting.remove(&face)
@@ -166,12 +223,20 @@ impl EventLoop {
     pub(super) fn on_not_connected(&mut self, now: Time, face: FaceId, why: Option<&str>) {
         if let Some(Connecting { ticket, .. }) = self.outgoing.connecting.remove(&face) {
             let why = why.unwrap_or("the peer closed the connection");
-            self.answer(now, ticket, FaceAnswer::Refused(504, format!("cannot connect: {why}")));
+            self.answer(
+                now,
+                ticket,
+                FaceAnswer::Refused(504, format!("cannot connect: {why}")),
+            );
         }
     }
 
     pub(super) fn give_up_connecting(&mut self, now: Time) {
-        let late = self.outgoing.connecting.iter().filter(|(_, one)| now.since(one.since) >= limits::FACE_CONNECT);
+        let late = self
+            .outgoing
+            .connecting
+            .iter()
+            .filter(|(_, one)| now.since(one.since) >= limits::FACE_CONNECT);
         let late: Vec<FaceId> = late.map(|(face, _)| *face).collect();
         for face in late {
             self.close(face, Some("it took too long".to_owned()));
@@ -179,12 +244,17 @@ impl EventLoop {
     }
 
     pub(super) fn update_face(&mut self, face: FaceId) {
-        let Some(config) = self.forwarder.face(face) else { return };
+        let Some(config) = self.forwarder.face(face) else {
+            return;
+        };
         let permanent = config.persistency != Persistency::OnDemand;
         let stays = config.persistency == Persistency::Permanent;
         self.places.udp_faces.set_permanent(face, permanent);
         match self.links.get(&face).map(|link| &link.connection) {
-            Some(Connection::Stream(StreamConnection { socket: Socket::Tcp(socket), .. })) if stays => {
+            Some(Connection::Stream(StreamConnection {
+                socket: Socket::Tcp(socket),
+                ..
+            })) if stays => {
                 if let Ok(address) = socket.peer_addr() {
                     self.make_permanent(face, address);
                 }
@@ -197,13 +267,17 @@ impl EventLoop {
 
     /// Gives a face's link the settings of its configuration.
     pub(super) fn update_link(&mut self, face: FaceId) {
-        let Some((link, config)) = self.links.get_mut(&face).zip(self.forwarder.face(face)) else { return };
+        let Some((link, config)) = self.links.get_mut(&face).zip(self.forwarder.face(face)) else {
+            return;
+        };
         let permanent = config.persistency != Persistency::OnDemand;
         let (mtu, reliable) = (config.mtu, config.link_reliability);
         match &mut link.connection {
             Connection::Udp(peer) if peer.permanent != permanent => {
                 peer.permanent = permanent;
-                self.places.udp_places.set_standing(peer.address, Standing::of_made(permanent));
+                self.places
+                    .udp_places
+                    .set_standing(peer.address, Standing::of_made(permanent));
             }
             Connection::Ethernet(peer) => peer.permanent = permanent,
             _ => {}

@@ -27,22 +27,20 @@ use std::os::fd::AsRawFd;
 impl EventLoop {
     pub(super) fn accept(&mut self, now: Time, listener: Token) {
         loop {
-            let accepted =
-                match listener {
-                    UNIX => self.listeners.unix.as_ref().map(|(unix, _)| {
-                        unix.accept().map(|(socket, _)| (Socket::Unix(UnixSocket::new(socket)), None))
-                    }),
-                    TCP => self
-                        .listeners
-                        .tcp
-                        .as_ref()
-                        .map(|tcp| tcp.accept().map(|(socket, from)| (Socket::Tcp(socket), Some(from)))),
-                    _ => self
-                        .listeners
-                        .websocket
-                        .as_ref()
-                        .map(|ws| ws.accept().map(|(socket, from)| (Socket::Tcp(socket), Some(from)))),
-                };
+            let accepted = match listener {
+                UNIX => self.listeners.unix.as_ref().map(|(unix, _)| {
+                    unix.accept()
+                        .map(|(socket, _)| (Socket::Unix(UnixSocket::new(socket)), None))
+                }),
+                TCP => self.listeners.tcp.as_ref().map(|tcp| {
+                    tcp.accept()
+                        .map(|(socket, from)| (Socket::Tcp(socket), Some(from)))
+                }),
+                _ => self.listeners.websocket.as_ref().map(|ws| {
+                    ws.accept()
+                        .map(|(socket, from)| (Socket::Tcp(socket), Some(from)))
+                }),
+            };
             let (socket, from) = match accepted {
                 Some(Ok(accepted)) => accepted,
                 Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => return,
@@ -61,8 +59,11 @@ impl EventLoop {
             };
             let face = match (socket, from) {
                 (Socket::Unix(socket), _) => {
-                    let path =
-                        self.listeners.unix.as_ref().map_or(String::new(), |(_, path)| path.display().to_string());
+                    let path = self
+                        .listeners
+                        .unix
+                        .as_ref()
+                        .map_or(String::new(), |(_, path)| path.display().to_string());
                     let config = FaceConfig::local(format!("fd://{}", socket.socket.as_raw_fd()))
                         .with_local_uri(format!("unix://{path}"))
                         .with_persistency(Persistency::OnDemand);
@@ -71,7 +72,9 @@ impl EventLoop {
                 }
                 (Socket::Tcp(socket), Some(from)) if listener == TCP => {
                     let home = self.next_home();
-                    self.add_tcp(socket, from, home, |config| config.with_persistency(Persistency::OnDemand))
+                    self.add_tcp(socket, from, home, |config| {
+                        config.with_persistency(Persistency::OnDemand)
+                    })
                 }
                 (Socket::Tcp(socket), Some(from)) => self.add_websocket(now, socket, from),
                 (Socket::Tcp(_), None) => None,
@@ -98,7 +101,12 @@ impl EventLoop {
     }
 
     /// Adds a face over a stream at thread `home`.
-    pub(super) fn add_stream(&mut self, config: FaceConfig, mut socket: Socket, home: usize) -> Option<FaceId> {
+    pub(super) fn add_stream(
+        &mut self,
+        config: FaceConfig,
+        mut socket: Socket,
+        home: usize,
+    ) -> Option<FaceId> {
         let source = source_of(&config, &socket);
         if home != 0 {
             let face = self.add_face(config, |_, _| Ok(()))?;
@@ -107,11 +115,16 @@ impl EventLoop {
             return Some(face);
         }
         let face = self.add_face(config, |registry, token| {
-            registry.register(socket.source(), token, Interest::READABLE | Interest::WRITABLE)
+            registry.register(
+                socket.source(),
+                token,
+                Interest::READABLE | Interest::WRITABLE,
+            )
         })?;
         let stream = Connection::Stream(StreamConnection::new(socket, self.bounds.largest_frame));
         let activity = self.place_of(face, source);
-        self.links.insert(face, Link::new(stream).watched_by(activity));
+        self.links
+            .insert(face, Link::new(stream).watched_by(activity));
         Some(face)
     }
 
@@ -122,12 +135,20 @@ impl EventLoop {
         let mut socket = Socket::Tcp(socket);
         let source = source_of(&config, &socket);
         let face = self.add_face(config, |registry, token| {
-            registry.register(socket.source(), token, Interest::READABLE | Interest::WRITABLE)
+            registry.register(
+                socket.source(),
+                token,
+                Interest::READABLE | Interest::WRITABLE,
+            )
         })?;
         let origins = self.listeners.origins.clone();
-        let websocket = WebSocketConnection::new(socket, local, origins, self.bounds.largest_frame, now);
+        let websocket =
+            WebSocketConnection::new(socket, local, origins, self.bounds.largest_frame, now);
         let activity = self.place_of(face, source);
-        self.links.insert(face, Link::new(Connection::WebSocket(Box::new(websocket))).watched_by(activity));
+        self.links.insert(
+            face,
+            Link::new(Connection::WebSocket(Box::new(websocket))).watched_by(activity),
+        );
         Some(face)
     }
 
@@ -144,7 +165,10 @@ impl EventLoop {
     ) -> Option<FaceId> {
         if !self.make_room(config.scope == Scope::NonLocal) {
             if self.may_warn() {
-                tracing::warn!(uri = config.uri, "too many faces; the connection is refused");
+                tracing::warn!(
+                    uri = config.uri,
+                    "too many faces; the connection is refused"
+                );
             }
             return None;
         }
@@ -184,27 +208,49 @@ impl EventLoop {
         adapt: impl FnOnce(FaceConfig) -> FaceConfig,
     ) -> Result<FaceId, FaceError> {
         // A network that is down may come up. Until then the local address is unknown.
-        let local = self.udp_end_towards(address)?.unwrap_or_else(|_| match address {
-            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, self.listeners.udp_address.port()).into(),
-            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, self.listeners.udp_address.port()).into(),
-        });
+        let local = self
+            .udp_end_towards(address)?
+            .unwrap_or_else(|_| match address {
+                SocketAddr::V4(_) => {
+                    (Ipv4Addr::UNSPECIFIED, self.listeners.udp_address.port()).into()
+                }
+                SocketAddr::V6(_) => {
+                    (Ipv6Addr::UNSPECIFIED, self.listeners.udp_address.port()).into()
+                }
+            });
         if !self.make_room(true) {
             return Err(FaceError::TooManyFaces);
         }
         let now = self.now();
-        let (face, peer) = self.new_peer(now, address, local, adapt).ok_or(FaceError::TooManyFaces)?;
+        let (face, peer) = self
+            .new_peer(now, address, local, adapt)
+            .ok_or(FaceError::TooManyFaces)?;
         let standing = Standing::of_made(peer.permanent);
-        self.place_peer(now, NewPeer { face, peer, standing, first: None });
+        self.place_peer(
+            now,
+            NewPeer {
+                face,
+                peer,
+                standing,
+                first: None,
+            },
+        );
         Ok(face)
     }
 
     /// Returns the local address and port for packets to a UDP peer, or the reason why there is no
     /// route. Creates the socket that the peer needs. `Err` if that fails.
-    pub(super) fn udp_end_towards(&mut self, peer: SocketAddr) -> Result<io::Result<SocketAddr>, FaceError> {
-        let Some(udp) = &mut self.listeners.udp else { return Err(FaceError::UdpIsOff) };
+    pub(super) fn udp_end_towards(
+        &mut self,
+        peer: SocketAddr,
+    ) -> Result<io::Result<SocketAddr>, FaceError> {
+        let Some(udp) = &mut self.listeners.udp else {
+            return Err(FaceError::UdpIsOff);
+        };
         let both = Interest::READABLE | Interest::WRITABLE;
         let registry = self.poll.registry();
-        udp.reach(peer, |socket| registry.register(socket, UDP_OUTGOING, both)).map_err(FaceError::System)?;
+        udp.reach(peer, |socket| registry.register(socket, UDP_OUTGOING, both))
+            .map_err(FaceError::System)?;
         Ok(udp.end_towards(peer))
     }
 
@@ -219,12 +265,18 @@ impl EventLoop {
     ) -> Option<(FaceId, Peer)> {
         let mtu = datagram::mtu_to(address, self.bounds.udp_mtu);
         let uri = listen::face_uri("udp", address);
-        let config = FaceConfig::remote(uri).with_local_uri(listen::face_uri("udp", local)).with_mtu(mtu);
+        let config = FaceConfig::remote(uri)
+            .with_local_uri(listen::face_uri("udp", local))
+            .with_mtu(mtu);
         let config = adapt(config);
         let permanent = config.persistency != Persistency::OnDemand;
         let (mtu, reliable) = (config.mtu.unwrap_or(mtu), config.link_reliability);
         let face = self.enter_face(config, |_, _| Ok(()))?;
-        let mut frames = Frames::new(mtu, larder_client::limits::UDP_MOST_BYTES, self.bounds.largest_packet);
+        let mut frames = Frames::new(
+            mtu,
+            larder_client::limits::UDP_MOST_BYTES,
+            self.bounds.largest_packet,
+        );
         frames.set_reliable(reliable);
         Some((face, Peer::new(address, permanent, now, frames)))
     }
@@ -264,7 +316,9 @@ impl EventLoop {
 
     /// Ends the connection of a face. Returns false if this thread has none.
     pub(super) fn drop_link(&mut self, face: FaceId) -> bool {
-        let Some(mut link) = self.links.remove(&face) else { return false };
+        let Some(mut link) = self.links.remove(&face) else {
+            return false;
+        };
         self.forget_socket(face, &mut link.connection);
         self.polling.forget(face);
         self.pending.held_bytes -= link.pause.take().map_or(0, |pause| pause.held());
@@ -272,7 +326,9 @@ impl EventLoop {
     }
 
     pub(super) fn forget_socket(&mut self, face: FaceId, connection: &mut Connection) {
-        self.places.partial.connection_changed(connection.partial_bytes(), 0);
+        self.places
+            .partial
+            .connection_changed(connection.partial_bytes(), 0);
         match connection {
             Connection::Stream(stream) => {
                 let _ = self.poll.registry().deregister(stream.socket.source());
@@ -293,7 +349,8 @@ impl EventLoop {
 
 /// Returns the address of the other machine that has opened this connection, if there is one.
 fn source_of(config: &FaceConfig, socket: &Socket) -> Option<IpAddr> {
-    let is_accepted = config.scope == Scope::NonLocal && config.persistency == Persistency::OnDemand;
+    let is_accepted =
+        config.scope == Scope::NonLocal && config.persistency == Persistency::OnDemand;
     match socket {
         Socket::Tcp(socket) if is_accepted => socket.peer_addr().ok().map(|from| from.ip()),
         _ => None,

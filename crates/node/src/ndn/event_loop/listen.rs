@@ -18,32 +18,71 @@ impl EventLoop {
     ///
     /// # Errors
     /// The event queue refuses one of them. Nothing has changed then.
-    pub(in crate::ndn) fn replace_listeners(&mut self, now: Time, new: NewListeners) -> Result<(), NdnError> {
-        let NewListeners { mut unix, mut tcp, mut udp, mut websocket } = new;
+    pub(in crate::ndn) fn replace_listeners(
+        &mut self,
+        now: Time,
+        new: NewListeners,
+    ) -> Result<(), NdnError> {
+        let NewListeners {
+            mut unix,
+            mut tcp,
+            mut udp,
+            mut websocket,
+        } = new;
         let registry = self.poll.registry();
         let watch = |source: &mut dyn Source, token, interest| {
-            registry.register(source, token, interest).map_err(NdnError::Events)
+            registry
+                .register(source, token, interest)
+                .map_err(NdnError::Events)
         };
         // The old ones are watched until all new ones are.
-        unix.iter_mut().flatten().try_for_each(|(socket, _)| watch(socket, UNIX, Interest::READABLE))?;
-        tcp.iter_mut().flatten().try_for_each(|socket| watch(socket, TCP, Interest::READABLE))?;
-        websocket.iter_mut().flatten().try_for_each(|socket| watch(socket, WEBSOCKET, Interest::READABLE))?;
-        udp.iter_mut().flatten().take(1).try_for_each(|udp| watch(udp.socket(), UDP, BOTH))?;
+        unix.iter_mut()
+            .flatten()
+            .try_for_each(|(socket, _)| watch(socket, UNIX, Interest::READABLE))?;
+        tcp.iter_mut()
+            .flatten()
+            .try_for_each(|socket| watch(socket, TCP, Interest::READABLE))?;
+        websocket
+            .iter_mut()
+            .flatten()
+            .try_for_each(|socket| watch(socket, WEBSOCKET, Interest::READABLE))?;
+        udp.iter_mut()
+            .flatten()
+            .take(1)
+            .try_for_each(|udp| watch(udp.socket(), UDP, BOTH))?;
         // Connections that wait in a socket that closes become faces, too.
-        let waiting = [(UNIX, unix.is_some()), (TCP, tcp.is_some()), (WEBSOCKET, websocket.is_some())];
-        waiting.iter().filter(|(_, changes)| *changes).for_each(|(token, _)| self.accept(now, *token));
-        let Listeners { unix: old_unix, tcp: old_tcp, websocket: old_websocket, .. } = &mut self.listeners;
+        let waiting = [
+            (UNIX, unix.is_some()),
+            (TCP, tcp.is_some()),
+            (WEBSOCKET, websocket.is_some()),
+        ];
+        waiting
+            .iter()
+            .filter(|(_, changes)| *changes)
+            .for_each(|(token, _)| self.accept(now, *token));
+        let Listeners {
+            unix: old_unix,
+            tcp: old_tcp,
+            websocket: old_websocket,
+            ..
+        } = &mut self.listeners;
         let registry = self.poll.registry();
         // Another process may have the same socket, so closing it does not end its watch.
         let unwatch = |source: &mut dyn Source| drop(registry.deregister(source));
         if let Some(unix) = unix {
-            std::mem::replace(old_unix, unix).iter_mut().for_each(|(socket, _)| unwatch(socket));
+            std::mem::replace(old_unix, unix)
+                .iter_mut()
+                .for_each(|(socket, _)| unwatch(socket));
         }
         if let Some(tcp) = tcp {
-            std::mem::replace(old_tcp, tcp).iter_mut().for_each(|socket| unwatch(socket));
+            std::mem::replace(old_tcp, tcp)
+                .iter_mut()
+                .for_each(|socket| unwatch(socket));
         }
         if let Some(websocket) = websocket {
-            std::mem::replace(old_websocket, websocket).iter_mut().for_each(|socket| unwatch(socket));
+            std::mem::replace(old_websocket, websocket)
+                .iter_mut()
+                .for_each(|socket| unwatch(socket));
         }
         if let Some(group) = udp {
             self.replace_udp_group(now, group);
@@ -61,50 +100,112 @@ impl EventLoop {
         self.listeners.udp_address = address.unwrap_or(self.listeners.udp_address);
         self.set_udp(own);
         for shard in self.shard_channel.others() {
-            self.shard_channel.port(shard).send(Command::Udp(group.next().map(Box::new)));
+            self.shard_channel
+                .port(shard)
+                .send(Command::Udp(group.next().map(Box::new)));
         }
         for face in self.places.udp_faces.all() {
             self.close(face, Some("[ndn] udp has changed".to_owned()));
         }
-        self.outgoing.upstreams.iter_mut().for_each(|upstream| upstream.udp_changed(now));
+        self.outgoing
+            .upstreams
+            .iter_mut()
+            .for_each(|upstream| upstream.udp_changed(now));
     }
 
     /// Serves the UDP socket that the first thread has bound for this one.
     pub(super) fn replace_udp(&mut self, mut udp: Option<UdpListener>) {
-        if let Some(Err(error)) = udp.as_mut().map(|udp| self.poll.registry().register(udp.socket(), UDP, BOTH)) {
+        if let Some(Err(error)) = udp
+            .as_mut()
+            .map(|udp| self.poll.registry().register(udp.socket(), UDP, BOTH))
+        {
             tracing::error!(%error, "[ndn] udp: cannot watch a thread's socket; its peers are not heard");
         }
         self.set_udp(udp);
     }
 
     fn set_udp(&mut self, udp: Option<UdpListener>) {
-        self.places.udp_places.share(udp.as_ref().map_or(1, UdpListener::threads));
+        self.places
+            .udp_places
+            .share(udp.as_ref().map_or(1, UdpListener::threads));
         let before = std::mem::replace(&mut self.listeners.udp, udp);
         let registry = self.poll.registry();
         // Another process may have the same socket, so closing it does not end its watch.
-        before.into_iter().for_each(|mut udp| udp.sockets().for_each(|socket| drop(registry.deregister(socket))));
+        before.into_iter().for_each(|mut udp| {
+            udp.sockets()
+                .for_each(|socket| drop(registry.deregister(socket)))
+        });
     }
 
     /// Returns the addresses of the listeners for messages.
     pub(in crate::ndn) fn listening(&mut self) -> Vec<String> {
-        let Listeners { unix, tcp, websocket, udp, groups, ethernet, .. } = &mut self.listeners;
-        let mut listening: Vec<String> = unix.iter().map(|(_, path)| format!("unix://{}", path.display())).collect();
-        listening.extend(tcp.iter().filter_map(|tcp| Some(format!("tcp://{}", tcp.local_addr().ok()?))));
-        listening.extend(udp.iter_mut().filter_map(|udp| Some(format!("udp://{}", udp.socket().local_addr().ok()?))));
-        listening.extend(websocket.iter().filter_map(|socket| Some(format!("ws://{}", socket.local_addr().ok()?))));
+        let Listeners {
+            unix,
+            tcp,
+            websocket,
+            udp,
+            groups,
+            ethernet,
+            ..
+        } = &mut self.listeners;
+        let mut listening: Vec<String> = unix
+            .iter()
+            .map(|(_, path)| format!("unix://{}", path.display()))
+            .collect();
+        listening.extend(
+            tcp.iter()
+                .filter_map(|tcp| Some(format!("tcp://{}", tcp.local_addr().ok()?))),
+        );
+        listening.extend(
+            udp.iter_mut()
+                .filter_map(|udp| Some(format!("udp://{}", udp.socket().local_addr().ok()?))),
+        );
+        listening.extend(
+            websocket
+                .iter()
+                .filter_map(|socket| Some(format!("ws://{}", socket.local_addr().ok()?))),
+        );
         listening.extend(groups.iter().cloned());
-        listening.extend(ethernet.iter().map(|port| format!("dev://{}", port.interface)));
+        listening.extend(
+            ethernet
+                .iter()
+                .map(|port| format!("dev://{}", port.interface)),
+        );
         listening
     }
 
     /// Returns the FaceUris at which this node listens.
     fn channels(&mut self) -> Vec<String> {
-        let Listeners { unix, tcp, websocket, udp, ethernet, .. } = &mut self.listeners;
-        let mut channels: Vec<String> = unix.iter().map(|(_, path)| format!("unix://{}", path.display())).collect();
-        channels.extend(tcp.iter().filter_map(|tcp| Some(face_uri("tcp", tcp.local_addr().ok()?))));
-        channels.extend(udp.iter_mut().filter_map(|udp| Some(face_uri("udp", udp.socket().local_addr().ok()?))));
-        channels.extend(websocket.iter().filter_map(|socket| Some(format!("ws://{}", socket.local_addr().ok()?))));
-        channels.extend(ethernet.iter().map(|port| format!("dev://{}", port.interface)));
+        let Listeners {
+            unix,
+            tcp,
+            websocket,
+            udp,
+            ethernet,
+            ..
+        } = &mut self.listeners;
+        let mut channels: Vec<String> = unix
+            .iter()
+            .map(|(_, path)| format!("unix://{}", path.display()))
+            .collect();
+        channels.extend(
+            tcp.iter()
+                .filter_map(|tcp| Some(face_uri("tcp", tcp.local_addr().ok()?))),
+        );
+        channels.extend(
+            udp.iter_mut()
+                .filter_map(|udp| Some(face_uri("udp", udp.socket().local_addr().ok()?))),
+        );
+        channels.extend(
+            websocket
+                .iter()
+                .filter_map(|socket| Some(format!("ws://{}", socket.local_addr().ok()?))),
+        );
+        channels.extend(
+            ethernet
+                .iter()
+                .map(|port| format!("dev://{}", port.interface)),
+        );
         channels
     }
 
@@ -120,13 +221,28 @@ impl EventLoop {
                 tracing::error!(%error, is_listening, "cannot pause or resume a listener");
             }
         };
-        let Listeners { unix, tcp, websocket, udp, accept_again, .. } = &mut self.listeners;
+        let Listeners {
+            unix,
+            tcp,
+            websocket,
+            udp,
+            accept_again,
+            ..
+        } = &mut self.listeners;
         accept_again.clear();
-        unix.iter_mut().for_each(|(listener, _)| set(listener, UNIX, Interest::READABLE));
-        tcp.iter_mut().for_each(|listener| set(listener, TCP, Interest::READABLE));
-        websocket.iter_mut().for_each(|listener| set(listener, WEBSOCKET, Interest::READABLE));
+        unix.iter_mut()
+            .for_each(|(listener, _)| set(listener, UNIX, Interest::READABLE));
+        tcp.iter_mut()
+            .for_each(|listener| set(listener, TCP, Interest::READABLE));
+        websocket
+            .iter_mut()
+            .for_each(|listener| set(listener, WEBSOCKET, Interest::READABLE));
         udp.iter_mut().for_each(|udp| set(udp.socket(), UDP, BOTH));
-        if let Some(Err(error)) = udp.as_ref().filter(|_| is_listening).map(UdpListener::steer) {
+        if let Some(Err(error)) = udp
+            .as_ref()
+            .filter(|_| is_listening)
+            .map(UdpListener::steer)
+        {
             tracing::warn!(%error, "UDP peers are not spread over the threads as before");
         }
     }

@@ -191,14 +191,20 @@ fn new_forwarder(
     hash_key: [u64; 2],
 ) -> Result<Forwarder, NdnError> {
     let shard = shard_channel.shard;
-    let engine =
-        Engine::new(&config.policy, shard.part_of(config.content_store), &streams).map_err(NdnError::Policy)?;
+    let engine = Engine::new(
+        &config.policy,
+        shard.part_of(config.content_store),
+        &streams,
+    )
+    .map_err(NdnError::Policy)?;
     let mut forwarder_config = Config::new(hash_key, streams);
     forwarder_config.shard = shard;
     forwarder_config.max_packet_bytes = config.largest_packet;
     forwarder_config.reassembly_bytes = config.partial_input.bytes() as usize;
     // A large disk tier takes time to open, and the clock has been running since before that.
-    let calendar = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let calendar = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     forwarder_config.started = calendar.saturating_sub(start.elapsed());
     let mut forwarder = Forwarder::new(forwarder_config, engine);
     if let Some(disk) = disk {
@@ -212,8 +218,12 @@ fn new_forwarder(
         forwarder.set_readvertise(config.readvertise.is_some());
         forwarder.set_figures_by_prefix(config.count_by);
         for choice in &config.strategies {
-            (forwarder.set_strategy(&choice.prefix, &choice.strategy))
-                .map_err(|error| NdnError::Strategy { prefix: choice.prefix.clone(), error })?;
+            (forwarder.set_strategy(&choice.prefix, &choice.strategy)).map_err(|error| {
+                NdnError::Strategy {
+                    prefix: choice.prefix.clone(),
+                    error,
+                }
+            })?;
         }
     }
     Ok(forwarder)
@@ -225,9 +235,22 @@ impl EventLoop {
         shard_context: ShardContext,
         disk: Option<NdnDisk>,
     ) -> Result<Self, NdnError> {
-        let ShardContext { poll, commands, shard_channel, start, partial } = shard_context;
+        let ShardContext {
+            poll,
+            commands,
+            shard_channel,
+            start,
+            partial,
+        } = shard_context;
         let [seed, key0, key1, key2, key3] = larder_client::entropy::words();
-        let forwarder = new_forwarder(config, &shard_channel, disk.as_ref(), start, Streams::new(seed), [key0, key1])?;
+        let forwarder = new_forwarder(
+            config,
+            &shard_channel,
+            disk.as_ref(),
+            start,
+            Streams::new(seed),
+            [key0, key1],
+        )?;
         let bounds = Bounds::of(config);
         let polling = Polling::new(shard_channel.shard.is_only());
         Ok(EventLoop {
@@ -278,7 +301,11 @@ impl EventLoop {
                 mark_next_data: false,
             },
             path_looked_at: FaceId(0),
-            outgoing: OutgoingFaces { upstreams: Vec::new(), permanent: Vec::new(), connecting: HashMap::new() },
+            outgoing: OutgoingFaces {
+                upstreams: Vec::new(),
+                permanent: Vec::new(),
+                connecting: HashMap::new(),
+            },
             links: HashMap::default(),
             marked: 0,
             turns: 0,
@@ -351,10 +378,16 @@ impl EventLoop {
             return Duration::ZERO;
         }
         let now = self.now();
-        let next = [self.forwarder.next_timeout(), self.next_reliable()].into_iter().flatten().min();
+        let next = [self.forwarder.next_timeout(), self.next_reliable()]
+            .into_iter()
+            .flatten()
+            .min();
         let next = next.map_or(limits::HOUSEKEEPING, |at| at.since(now));
-        let longest =
-            if self.pending.paused.is_empty() { limits::HOUSEKEEPING } else { limits::BACKPRESSURE_STALL / 4 };
+        let longest = if self.pending.paused.is_empty() {
+            limits::HOUSEKEEPING
+        } else {
+            limits::BACKPRESSURE_STALL / 4
+        };
         next.min(longest)
     }
 
@@ -407,7 +440,9 @@ impl EventLoop {
                 }
                 let face = FaceId(face as u64);
                 match self.links.get(&face).map(|link| &link.connection) {
-                    Some(Connection::Stream(_) | Connection::WebSocket(_)) => self.read_stream(now, face),
+                    Some(Connection::Stream(_) | Connection::WebSocket(_)) => {
+                        self.read_stream(now, face)
+                    }
                     Some(Connection::Multicast(_)) => self.read_multicast(now, face),
                     Some(Connection::Udp(_) | Connection::Ethernet(_)) | None => {}
                 }
@@ -419,8 +454,13 @@ impl EventLoop {
         self.shard_channel.own().looks();
         let mut batches = 0;
         while batches < limits::BATCHES_PER_TURN {
-            let Ok(command) = self.commands.try_recv() else { return };
-            batches += usize::from(matches!(command, Command::Frames(_) | Command::Sends(_) | Command::Datagrams(_)));
+            let Ok(command) = self.commands.try_recv() else {
+                return;
+            };
+            batches += usize::from(matches!(
+                command,
+                Command::Frames(_) | Command::Sends(_) | Command::Datagrams(_)
+            ));
             self.carry_out(now, command);
         }
         self.pending.ready.push(WAKER);
@@ -436,7 +476,9 @@ impl EventLoop {
             Command::JobDone(done) => self.forwarder.complete(done),
             Command::Frames(batch) => self.handle_batch(now, batch),
             Command::Sends(batch) => self.send_batch(now, batch),
-            Command::Changes(changes) => changes.into_iter().for_each(|change| self.change(now, change)),
+            Command::Changes(changes) => changes
+                .into_iter()
+                .for_each(|change| self.change(now, change)),
             Command::FaceAt(face, shard) => drop(self.remote_shard_faces.insert(face, shard)),
             Command::Adopt(face, socket, activity) => self.adopt(face, *socket, activity),
             Command::Closed(face, why) => self.close(face, why),
@@ -448,14 +490,18 @@ impl EventLoop {
             Command::Proven(faces) => self.prove(&faces),
             Command::Ask(ticket, question) => {
                 let report = self.forwarder.report(now, question);
-                self.shard_channel.port(0).send(Command::Said(ticket, report));
+                self.shard_channel
+                    .port(0)
+                    .send(Command::Said(ticket, report));
             }
             Command::TierRecord(ticket, found) => {
-                self.forwarder.on_tier_lookup(now, ticket, found, &mut self.scratch.outbox);
+                self.forwarder
+                    .on_tier_lookup(now, ticket, found, &mut self.scratch.outbox);
                 self.post(now, &[]);
             }
             Command::Said(ticket, report) => {
-                self.forwarder.on_report(now, ticket, report, &mut self.scratch.outbox);
+                self.forwarder
+                    .on_report(now, ticket, report, &mut self.scratch.outbox);
                 self.post(now, &[]);
             }
             // The caller waits no longer.
@@ -476,7 +522,9 @@ impl EventLoop {
         if self.forwarder.next_timeout().is_some_and(|at| at <= now) {
             self.forwarder.on_timeout(now, &mut self.scratch.outbox);
             self.post(now, &[]);
-            self.places.partial.fragments_are(self.forwarder.partial_bytes());
+            self.places
+                .partial
+                .fragments_are(self.forwarder.partial_bytes());
         }
         if !self.pending.reliable.is_empty() {
             self.keep_reliable(now);
@@ -488,7 +536,10 @@ impl EventLoop {
             let ports = self.shard_channel.ports.clone();
             let number = self.shard_channel.shard.number();
             let work = move || ports[number].send(Command::JobDone(job.run()));
-            if let Err(error) = std::thread::Builder::new().name("tuning".to_owned()).spawn(work) {
+            if let Err(error) = std::thread::Builder::new()
+                .name("tuning".to_owned())
+                .spawn(work)
+            {
                 tracing::warn!(%error, "cannot start a thread for the policy's tuning; it keeps its parameters");
             }
         }
@@ -511,14 +562,25 @@ impl EventLoop {
             self.accept(now, token);
         }
         let idle = |link: &Link| match &link.connection {
-            Connection::Udp(peer) => !peer.permanent && now.since(peer.last_heard) >= limits::UDP_IDLE,
-            Connection::WebSocket(socket) => !socket.is_open() && now.since(socket.accepted) >= limits::HANDSHAKE,
-            Connection::Ethernet(peer) => !peer.permanent && now.since(peer.last_heard) >= limits::UDP_IDLE,
+            Connection::Udp(peer) => {
+                !peer.permanent && now.since(peer.last_heard) >= limits::UDP_IDLE
+            }
+            Connection::WebSocket(socket) => {
+                !socket.is_open() && now.since(socket.accepted) >= limits::HANDSHAKE
+            }
+            Connection::Ethernet(peer) => {
+                !peer.permanent && now.since(peer.last_heard) >= limits::UDP_IDLE
+            }
             Connection::Stream(_) | Connection::Multicast(_) => false,
         };
         self.give_up_connecting(now);
         self.close_stalled(now);
-        let over: Vec<FaceId> = self.links.iter().filter(|(_, link)| idle(link)).map(|(face, _)| *face).collect();
+        let over: Vec<FaceId> = self
+            .links
+            .iter()
+            .filter(|(_, link)| idle(link))
+            .map(|(face, _)| *face)
+            .collect();
         for face in over {
             self.close(face, Some("idle".to_owned()));
         }

@@ -30,8 +30,13 @@ impl EventLoop {
                 .with_local_uri(listen::face_uri("udp", multicast.local))
                 .with_persistency(Persistency::Permanent)
                 .with_mtu(multicast.frames.mtu());
-                self.listeners.groups.push(format!("{} on {interface}", face.uri));
-                self.add_multicast(face, multicast).ok_or(NdnError::TooManyFaces { key: "udp_multicast" })?;
+                self.listeners
+                    .groups
+                    .push(format!("{} on {interface}", face.uri));
+                self.add_multicast(face, multicast)
+                    .ok_or(NdnError::TooManyFaces {
+                        key: "udp_multicast",
+                    })?;
             }
         }
         Ok(())
@@ -39,16 +44,22 @@ impl EventLoop {
 
     fn add_multicast(&mut self, config: FaceConfig, mut multicast: Multicast) -> Option<FaceId> {
         let face = self.add_face(config, |registry, token| {
-            registry.register(&mut multicast.socket, token, Interest::READABLE | Interest::WRITABLE)
+            registry.register(
+                &mut multicast.socket,
+                token,
+                Interest::READABLE | Interest::WRITABLE,
+            )
         })?;
-        self.links.insert(face, Link::new(Connection::Multicast(Box::new(multicast))));
+        self.links
+            .insert(face, Link::new(Connection::Multicast(Box::new(multicast))));
         Some(face)
     }
 
     pub(super) fn read_multicast(&mut self, now: Time, face: FaceId) {
         let mut buffer = std::mem::take(&mut self.scratch.buffer);
         for _ in 0..limits::FRAMES_PER_TURN {
-            let Some(Connection::Multicast(multicast)) = self.links.get_mut(&face).map(|link| &mut link.connection)
+            let Some(Connection::Multicast(multicast)) =
+                self.links.get_mut(&face).map(|link| &mut link.connection)
             else {
                 break;
             };

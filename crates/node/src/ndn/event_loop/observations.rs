@@ -11,7 +11,16 @@ impl EventLoop {
         let totals = self.forwarder.take_observations(last, &mut taken);
         let engine = self.forwarder.engine();
         let (policy, capacity) = (engine.spec().clone(), engine.capacity());
-        let state = CacheState { policy, capacity, used: engine.used(), objects: engine.len() };
-        Observations { totals, taken, state }
+        let state = CacheState {
+            policy,
+            capacity,
+            used: engine.used(),
+            objects: engine.len(),
+        };
+        Observations {
+            totals,
+            taken,
+            state,
+        }
     }
 }

@@ -33,19 +33,28 @@ impl EventLoop {
         if self.is_paused(now, face) {
             return;
         }
-        let Some(link) = self.links.get_mut(&face) else { return };
+        let Some(link) = self.links.get_mut(&face) else {
+            return;
+        };
         let mut buffer = std::mem::take(&mut self.scratch.buffer);
         let mut frames = std::mem::take(&mut self.scratch.frames);
         let before = link.connection.partial_bytes();
         let reading = match &mut link.connection {
             Connection::Stream(stream) => stream.read(now, &mut buffer, &mut frames),
             Connection::WebSocket(socket) => socket.read(now, &mut buffer, &mut frames),
-            Connection::Udp(_) | Connection::Multicast(_) | Connection::Ethernet(_) => Reading::Drained,
+            Connection::Udp(_) | Connection::Multicast(_) | Connection::Ethernet(_) => {
+                Reading::Drained
+            }
         };
         self.polling.on_packets(frames.len());
-        let verdict = self.places.partial.connection_changed(before, link.connection.partial_bytes());
+        let verdict = self
+            .places
+            .partial
+            .connection_changed(before, link.connection.partial_bytes());
         if let Some(activity) = &link.activity
-            && frames.iter().any(|framed| matches!(framed, Framed::Packet(_)))
+            && frames
+                .iter()
+                .any(|framed| matches!(framed, Framed::Packet(_)))
         {
             activity.packet_at(now);
         }
@@ -55,7 +64,9 @@ impl EventLoop {
         }
         let (mut rest, mut at) = (&mut buffer[..], 0);
         let packets = frames.iter().filter_map(|framed| {
-            let Framed::Packet(range) = framed else { return None };
+            let Framed::Packet(range) = framed else {
+                return None;
+            };
             let (_, from_here) = std::mem::take(&mut rest).split_at_mut(range.start - at);
             let (packet, behind) = from_here.split_at_mut(range.len());
             (rest, at) = (behind, range.end);
@@ -75,7 +86,11 @@ impl EventLoop {
         self.obey_budget(verdict);
         match reading {
             Reading::Frames { more } => {
-                if let Some(upstream) = self.outgoing.upstreams.iter_mut().find(|upstream| upstream.face == Some(face))
+                if let Some(upstream) = self
+                    .outgoing
+                    .upstreams
+                    .iter_mut()
+                    .find(|upstream| upstream.face == Some(face))
                 {
                     upstream.heard();
                 }
@@ -106,15 +121,26 @@ impl EventLoop {
                 "a web page was refused; to let it use this node, add its origin to [ndn] websocket_origins"
             );
         }
-        self.close(face, Some("its web page is not in [ndn] websocket_origins".to_owned()));
+        self.close(
+            face,
+            Some("its web page is not in [ndn] websocket_origins".to_owned()),
+        );
     }
 
     pub(super) fn read_udp(&mut self, now: Time, via: Via) {
-        let token = if via == Via::Listening { UDP } else { UDP_OUTGOING };
-        let Some(udp) = &mut self.listeners.udp else { return };
+        let token = if via == Via::Listening {
+            UDP
+        } else {
+            UDP_OUTGOING
+        };
+        let Some(udp) = &mut self.listeners.udp else {
+            return;
+        };
         let mut batch = std::mem::take(&mut self.scratch.datagrams);
         let received = udp.receive(now, via, &mut batch);
-        batch.messages().for_each(|(origin, datagrams)| self.take_datagrams(now, via, &origin, datagrams));
+        batch
+            .messages()
+            .for_each(|(origin, datagrams)| self.take_datagrams(now, via, &origin, datagrams));
         self.scratch.datagrams = batch;
         match received {
             Ok(Left::Perhaps) => self.pending.ready.push(token),
@@ -128,27 +154,49 @@ impl EventLoop {
     }
 
     /// Passes frames of a face to the forwarder, or to the threads of other shards.
-    pub(super) fn handle<'a>(&mut self, now: Time, face: FaceId, frames: impl Iterator<Item = &'a mut [u8]>) {
+    pub(super) fn handle<'a>(
+        &mut self,
+        now: Time,
+        face: FaceId,
+        frames: impl Iterator<Item = &'a mut [u8]>,
+    ) {
         self.forward(now, true, frames.map(|frame| (face, frame)));
     }
 
     /// Passes frames that another thread has read to the forwarder.
     pub(super) fn handle_batch(&mut self, now: Time, mut batch: Batch<FaceId>) {
         self.shard_channel.own().taken(batch.weight());
-        self.forward(now, false, batch.packets().map(|(face, frame)| (*face, frame)));
+        self.forward(
+            now,
+            false,
+            batch.packets().map(|(face, frame)| (*face, frame)),
+        );
         self.shard_channel.reuse(batch);
     }
 
     /// Passes many frames at a time, so that the forwarder can prefetch its tables. Frames from
     /// outside may belong to another shard.
-    fn forward<'a>(&mut self, now: Time, from_outside: bool, mut frames: impl Iterator<Item = (FaceId, &'a mut [u8])>) {
+    fn forward<'a>(
+        &mut self,
+        now: Time,
+        from_outside: bool,
+        mut frames: impl Iterator<Item = (FaceId, &'a mut [u8])>,
+    ) {
         loop {
             let mut count = 0;
             let mut batch: [Received<'_>; limits::FRAMES_AT_ONCE] =
-                std::array::from_fn(|_| Received { face: NOBODY, frame: &mut [] });
-            let mut here = |frame: &(FaceId, &mut [u8])| self.shard_channel.is_for_here(frame.0, frame.1);
+                std::array::from_fn(|_| Received {
+                    face: NOBODY,
+                    frame: &mut [],
+                });
+            let mut here =
+                |frame: &(FaceId, &mut [u8])| self.shard_channel.is_for_here(frame.0, frame.1);
             while count < batch.len() {
-                let next = if from_outside { frames.find(&mut here) } else { frames.next() };
+                let next = if from_outside {
+                    frames.find(&mut here)
+                } else {
+                    frames.next()
+                };
                 let Some((face, frame)) = next else { break };
                 batch[count] = Received { face, frame };
                 count += 1;
@@ -157,14 +205,21 @@ impl EventLoop {
                 return;
             }
             let batch = &mut batch[..count];
-            self.forwarder.on_packets(now, batch, &mut self.scratch.outbox);
+            self.forwarder
+                .on_packets(now, batch, &mut self.scratch.outbox);
             for index in 0..self.scratch.outbox.drops().len() {
                 let (frame, dropped) = self.scratch.outbox.drops()[index];
-                self.log_drop(batch.get(frame).map_or(NOBODY, |received| received.face), &dropped);
+                self.log_drop(
+                    batch.get(frame).map_or(NOBODY, |received| received.face),
+                    &dropped,
+                );
             }
             let reassembled = self.scratch.outbox.take_reassembled();
             self.post(now, batch);
-            let verdict = self.places.partial.fragments_are(self.forwarder.partial_bytes());
+            let verdict = self
+                .places
+                .partial
+                .fragments_are(self.forwarder.partial_bytes());
             self.obey_budget(verdict);
             // Reassembled packets are whole: none of them makes others.
             for (face, mut frame) in reassembled {
@@ -182,10 +237,12 @@ impl EventLoop {
             Detail::Decode(error) if self.may_warn() => {
                 tracing::warn!(face = face.0, %error, "a packet cannot be read; it was dropped, the face stays");
             }
-            _ if dropped.reason == DropReason::ParametersDigest && self.may_warn() => tracing::warn!(
-                face = face.0,
-                "an Interest was dropped, because its ApplicationParameters do not have the digest in its name: correct the program that sends it"
-            ),
+            _ if dropped.reason == DropReason::ParametersDigest && self.may_warn() => {
+                tracing::warn!(
+                    face = face.0,
+                    "an Interest was dropped, because its ApplicationParameters do not have the digest in its name: correct the program that sends it"
+                )
+            }
             _ => tracing::debug!(face = face.0, "packet dropped: {dropped}"),
         }
     }
@@ -218,14 +275,20 @@ impl EventLoop {
 
     /// Queues the forwarder's sends. `batch` is the input that they may refer to.
     pub(super) fn post(&mut self, now: Time, batch: &[Received<'_>]) {
-        self.scratch.requests.extend(self.scratch.outbox.drain_requests());
+        self.scratch
+            .requests
+            .extend(self.scratch.outbox.drain_requests());
         self.tell_others();
         let most = self.longest_queues();
         let mut sends = std::mem::take(&mut self.scratch.sends);
         self.scratch.outbox.swap(&mut sends);
         for mut send in sends.drain(..) {
-            let frame = batch.get(send.index).map_or(&[][..], |received| &*received.frame);
-            let input = frame.get(self.scratch.outbox.input_of(&send)).unwrap_or_default();
+            let frame = batch
+                .get(send.index)
+                .map_or(&[][..], |received| &*received.frame);
+            let input = frame
+                .get(self.scratch.outbox.input_of(&send))
+                .unwrap_or_default();
             if !self.queue(now, most, &mut send, input) {
                 self.send_away(&send, input);
             }
@@ -238,7 +301,12 @@ impl EventLoop {
         self.shard_channel.own().taken(batch.weight());
         let most = self.longest_queues();
         for ((face, header), packet) in batch.packets() {
-            let mut send = Send { face: *face, header: *header, body: Body::Input, index: 0 };
+            let mut send = Send {
+                face: *face,
+                header: *header,
+                body: Body::Input,
+                index: 0,
+            };
             self.queue(now, most, &mut send, packet);
         }
         self.shard_channel.reuse(batch);
@@ -246,22 +314,38 @@ impl EventLoop {
 
     /// Returns the bytes that may wait for one reader.
     pub(super) fn longest_queues(&self) -> LongestQueues {
-        let share = limits::SEND_QUEUES_BYTES / self.shard_channel.shard.of() / self.links.len().max(1);
+        let share =
+            limits::SEND_QUEUES_BYTES / self.shard_channel.shard.of() / self.links.len().max(1);
         LongestQueues {
             any: share.clamp(limits::SEND_QUEUE_LEAST_BYTES, limits::SEND_QUEUE_BYTES),
-            application: share.clamp(limits::SEND_QUEUE_LEAST_BYTES, limits::APPLICATION_QUEUE_BYTES),
+            application: share.clamp(
+                limits::SEND_QUEUE_LEAST_BYTES,
+                limits::APPLICATION_QUEUE_BYTES,
+            ),
         }
     }
 
     /// Queues a packet, and may mark it. Returns false if this thread does not have the face's
     /// socket.
     #[inline]
-    pub(super) fn queue(&mut self, now: Time, most: LongestQueues, send: &mut Send, input: &[u8]) -> bool {
-        let Some(link) = self.links.get_mut(&send.face) else { return false };
+    pub(super) fn queue(
+        &mut self,
+        now: Time,
+        most: LongestQueues,
+        send: &mut Send,
+        input: &[u8],
+    ) -> bool {
+        let Some(link) = self.links.get_mut(&send.face) else {
+            return false;
+        };
         let (queued, mut is_marked) = (link.queued(), false);
         if queued == 0 {
             self.pending.dirty.push(send.face);
-        } else if self.forwarder.face(send.face).is_some_and(|config| link.is_long(now, config)) {
+        } else if self
+            .forwarder
+            .face(send.face)
+            .is_some_and(|config| link.is_long(now, config))
+        {
             is_marked = true;
         }
         if self.pending.mark_next_data && send.packet(input).first() == Some(&(types::DATA as u8)) {
@@ -276,20 +360,29 @@ impl EventLoop {
             frames.hold_at_most(most.any);
         }
         let is_full = queued > most.any
-            && (queued > most.application || !is_application(&self.forwarder, send.face, &link.connection));
-        let result = if is_full { Err(Refused::QueueFull) } else { link.queue(now, send, input, &mut self.spare) };
+            && (queued > most.application
+                || !is_application(&self.forwarder, send.face, &link.connection));
+        let result = if is_full {
+            Err(Refused::QueueFull)
+        } else {
+            link.queue(now, send, input, &mut self.spare)
+        };
         if link.connection.frames().is_some_and(Frames::begins_to_wait) {
             self.pending.reliable.push(send.face);
         }
         match result {
             // An error shows again at the end of the turn, and closes the face.
             Ok(()) if link.is_worth_writing() => {
-                let lost = link.flush(self.listeners.udp.as_ref(), &mut self.spare).unwrap_or(0);
+                let lost = link
+                    .flush(self.listeners.udp.as_ref(), &mut self.spare)
+                    .unwrap_or(0);
                 (0..lost).for_each(|_| self.forwarder.count_drop(send.face, DropReason::QueueFull));
             }
             Ok(()) => {}
             Err(Refused::QueueFull) => self.forwarder.count_drop(send.face, DropReason::QueueFull),
-            Err(Refused::CannotFragment) => self.forwarder.count_drop(send.face, DropReason::CannotFragment),
+            Err(Refused::CannotFragment) => self
+                .forwarder
+                .count_drop(send.face, DropReason::CannotFragment),
         }
         true
     }
@@ -300,15 +393,23 @@ impl EventLoop {
         self.flush_shard_channel();
         let mut dirty = std::mem::take(&mut self.pending.dirty);
         for face in dirty.drain(..) {
-            let Some(link) = self.links.get_mut(&face) else { continue };
+            let Some(link) = self.links.get_mut(&face) else {
+                continue;
+            };
             match link.flush(self.listeners.udp.as_ref(), &mut self.spare) {
-                Ok(lost) => (0..lost).for_each(|_| self.forwarder.count_drop(face, DropReason::QueueFull)),
+                Ok(lost) => {
+                    (0..lost).for_each(|_| self.forwarder.count_drop(face, DropReason::QueueFull))
+                }
                 Err(error) => {
                     self.disconnected(self.now(), face, Some(error.to_string()));
                     continue;
                 }
             }
-            if matches!(link.connection, Connection::Udp(_) | Connection::Ethernet(_)) && link.is_blocked() {
+            if matches!(
+                link.connection,
+                Connection::Udp(_) | Connection::Ethernet(_)
+            ) && link.is_blocked()
+            {
                 self.pending.udp_blocked.push(face);
             }
             self.read_again_if_short(face);

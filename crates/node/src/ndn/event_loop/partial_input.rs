@@ -21,10 +21,18 @@ impl EventLoop {
         let before = self.places.partial.held();
         let connections = self.links.iter().filter_map(|(face, link)| {
             let partial = link.connection.partial()?;
-            Some(Holder { id: Place::Connection(*face), bytes: partial.held(), since: partial.since()? })
+            Some(Holder {
+                id: Place::Connection(*face),
+                bytes: partial.held(),
+                since: partial.since()?,
+            })
         });
         let reassembly = self.forwarder.partial_holders();
-        let reassembly = reassembly.map(|(face, bytes, since)| Holder { id: Place::Reassembly(face), bytes, since });
+        let reassembly = reassembly.map(|(face, bytes, since)| Holder {
+            id: Place::Reassembly(face),
+            bytes,
+            since,
+        });
         let holders: Vec<_> = connections.chain(reassembly).collect();
         for place in victims(holders, bytes) {
             match place {
@@ -32,7 +40,9 @@ impl EventLoop {
                 Place::Reassembly(face) => self.forwarder.give_up_partial(face),
             }
         }
-        self.places.partial.fragments_are(self.forwarder.partial_bytes());
+        self.places
+            .partial
+            .fragments_are(self.forwarder.partial_bytes());
         // It may not be enough.
         if self.places.partial.held() < before {
             self.obey_budget(self.places.partial.verdict());
@@ -42,13 +52,24 @@ impl EventLoop {
     /// Drops the connection's packet and skips its rest. If that is impossible, closes the
     /// connection.
     fn give_up_connection(&mut self, face: FaceId) {
-        let Some(link) = self.links.get_mut(&face) else { return };
+        let Some(link) = self.links.get_mut(&face) else {
+            return;
+        };
         let before = link.connection.partial_bytes();
         let is_skipped = link.connection.give_up_partial();
-        self.places.partial.connection_changed(before, link.connection.partial_bytes());
-        self.forwarder.count_drop(face, DropReason::PartialReclaimed);
+        self.places
+            .partial
+            .connection_changed(before, link.connection.partial_bytes());
+        self.forwarder
+            .count_drop(face, DropReason::PartialReclaimed);
         if !is_skipped {
-            self.close(face, Some("partial input takes all its memory, and this packet was the largest".to_owned()));
+            self.close(
+                face,
+                Some(
+                    "partial input takes all its memory, and this packet was the largest"
+                        .to_owned(),
+                ),
+            );
         }
     }
 
@@ -57,10 +78,18 @@ impl EventLoop {
         let timeout = self.bounds.partial_timeout;
         let since = |link: &Link| link.connection.partial().and_then(Partial::since);
         let stalled = |link: &Link| since(link).is_some_and(|since| now.since(since) >= timeout);
-        let over: Vec<FaceId> = self.links.iter().filter(|(_, link)| stalled(link)).map(|(face, _)| *face).collect();
+        let over: Vec<FaceId> = self
+            .links
+            .iter()
+            .filter(|(_, link)| stalled(link))
+            .map(|(face, _)| *face)
+            .collect();
         for face in over {
             self.forwarder.count_drop(face, DropReason::PartialTimeout);
-            self.close(face, Some("the rest of a packet did not come in time".to_owned()));
+            self.close(
+                face,
+                Some("the rest of a packet did not come in time".to_owned()),
+            );
         }
     }
 }

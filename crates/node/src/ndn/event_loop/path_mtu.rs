@@ -16,7 +16,9 @@ impl EventLoop {
             return;
         }
         let by_path = |(face, link): (&FaceId, &Link)| match &link.connection {
-            Connection::Udp(peer) if !peer.address.ip().is_loopback() => Some((*face, peer.address)),
+            Connection::Udp(peer) if !peer.address.ip().is_loopback() => {
+                Some((*face, peer.address))
+            }
             _ => None,
         };
         let mut peers: Vec<(FaceId, SocketAddr)> = self.links.iter().filter_map(by_path).collect();
@@ -24,7 +26,10 @@ impl EventLoop {
         for (face, address) in peers.into_iter().take(PATHS_AT_ONCE) {
             self.path_looked_at = face;
             let mtu = datagram::mtu_to(address, None);
-            let smaller = self.forwarder.face(face).is_some_and(|config| config.mtu.is_some_and(|old| mtu < old));
+            let smaller = self
+                .forwarder
+                .face(face)
+                .is_some_and(|config| config.mtu.is_some_and(|old| mtu < old));
             // Only the operator can make it larger.
             if smaller {
                 self.change_peer(face, PeerSetting::Mtu(mtu));

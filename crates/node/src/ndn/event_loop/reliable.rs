@@ -14,12 +14,20 @@ use larder_units::Time;
 
 impl EventLoop {
     /// Passes frames of a face to the forwarder, without duplicates.
-    pub(super) fn handle_frames<'a>(&mut self, now: Time, face: FaceId, frames: impl Iterator<Item = &'a mut [u8]>) {
+    pub(super) fn handle_frames<'a>(
+        &mut self,
+        now: Time,
+        face: FaceId,
+        frames: impl Iterator<Item = &'a mut [u8]>,
+    ) {
         let mut frames = frames.peekable();
         if frames.peek().is_some_and(|frame| offers(frame)) {
             self.accept_reliability(face);
         }
-        let link = self.links.get_mut(&face).and_then(|link| link.connection.frames());
+        let link = self
+            .links
+            .get_mut(&face)
+            .and_then(|link| link.connection.frames());
         match link.filter(|link| link.is_reliable()) {
             None => self.handle(now, face, frames),
             Some(link) => {
@@ -34,7 +42,11 @@ impl EventLoop {
 
     /// Numbers our frames too, if the neighbour numbers its own and has opened the face.
     fn accept_reliability(&mut self, face: FaceId) {
-        let Some(Connection::Udp(peer)) = self.links.get_mut(&face).map(|link| &mut link.connection) else { return };
+        let Some(Connection::Udp(peer)) =
+            self.links.get_mut(&face).map(|link| &mut link.connection)
+        else {
+            return;
+        };
         if !peer.permanent && peer.frames.accept_reliability() {
             self.be_reliable(face, true);
         }
@@ -48,22 +60,46 @@ impl EventLoop {
 
     /// Switches the reliability of a face on or off, as its configuration says.
     pub(super) fn set_reliable(&mut self, face: FaceId, reliable: bool) {
-        let Some(frames) = self.links.get_mut(&face).and_then(|link| link.connection.frames()) else { return };
+        let Some(frames) = self
+            .links
+            .get_mut(&face)
+            .and_then(|link| link.connection.frames())
+        else {
+            return;
+        };
         frames.set_reliable(reliable);
     }
 
     /// Returns the time at which [`EventLoop::keep_reliable`] has to be called next.
     pub(super) fn next_reliable(&mut self) -> Option<Time> {
-        let EventLoop { pending: Pending { reliable, .. }, links, .. } = self;
-        let frames = reliable.iter().filter_map(|face| links.get_mut(face)?.connection.frames()?.next_timeout());
+        let EventLoop {
+            pending: Pending { reliable, .. },
+            links,
+            ..
+        } = self;
+        let frames = reliable
+            .iter()
+            .filter_map(|face| links.get_mut(face)?.connection.frames()?.next_timeout());
         frames.min()
     }
 
     /// Sends lost frames again, and Acks that found no frame to go in.
     pub(super) fn keep_reliable(&mut self, now: Time) {
-        let EventLoop { pending: Pending { reliable, dirty, .. }, links, forwarder, .. } = self;
+        let EventLoop {
+            pending: Pending {
+                reliable, dirty, ..
+            },
+            links,
+            forwarder,
+            ..
+        } = self;
         reliable.retain(|face| {
-            let Some(frames) = links.get_mut(face).and_then(|link| link.connection.frames()) else { return false };
+            let Some(frames) = links
+                .get_mut(face)
+                .and_then(|link| link.connection.frames())
+            else {
+                return false;
+            };
             if frames.next_timeout().is_some_and(|at| at <= now) {
                 let given_up = frames.on_timeout(now);
                 (0..given_up).for_each(|_| forwarder.count_drop(*face, DropReason::LinkLoss));
@@ -77,5 +113,10 @@ impl EventLoop {
 /// Returns true if the sender numbers its frames for acknowledgement.
 fn offers(frame: &[u8]) -> bool {
     let packet = Tlv::only(frame, LP_PACKET);
-    packet.is_ok_and(|packet| packet.children().flatten().any(|field| field.typ == LP_TX_SEQUENCE))
+    packet.is_ok_and(|packet| {
+        packet
+            .children()
+            .flatten()
+            .any(|field| field.typ == LP_TX_SEQUENCE)
+    })
 }

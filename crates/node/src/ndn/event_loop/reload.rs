@@ -16,9 +16,25 @@ use larder_units::{Streams, Time};
 impl EventLoop {
     /// Applies the new settings.
     pub(super) fn reload(&mut self, now: Time, reload: Reload) -> Result<(), NdnError> {
-        let Reload { settings, rules, verification, regions, readvertise, .. } = reload;
-        let Reload { upstreams, listeners, origins, bounds, .. } = reload;
-        let has_udp = listeners.udp.as_ref().map_or(self.listeners.udp.is_some(), |group| !group.is_empty());
+        let Reload {
+            settings,
+            rules,
+            verification,
+            regions,
+            readvertise,
+            ..
+        } = reload;
+        let Reload {
+            upstreams,
+            listeners,
+            origins,
+            bounds,
+            ..
+        } = reload;
+        let has_udp = listeners
+            .udp
+            .as_ref()
+            .map_or(self.listeners.udp.is_some(), |group| !group.is_empty());
         check_upstreams(&upstreams, has_udp)?;
         let part = self.shard_channel.shard.part_of(settings.content_store);
         Engine::new(&settings.policy, part, &Streams::new(0)).map_err(NdnError::Policy)?;
@@ -96,14 +112,21 @@ impl EventLoop {
             Connection::Multicast(_) => Some(udp_mtu.unwrap_or(limits::UDP_MTU)),
             _ => None,
         };
-        let mtus: Vec<_> = self.links.iter().filter_map(|(face, link)| Some((*face, mtu(link)?))).collect();
-        mtus.into_iter().for_each(|(face, mtu)| self.change_peer(face, PeerSetting::Mtu(mtu)));
+        let mtus: Vec<_> = self
+            .links
+            .iter()
+            .filter_map(|(face, link)| Some((*face, mtu(link)?)))
+            .collect();
+        mtus.into_iter()
+            .for_each(|(face, mtu)| self.change_peer(face, PeerSetting::Mtu(mtu)));
     }
 }
 
 /// Checks that these upstreams can be connected to.
 pub(super) fn check_upstreams(upstreams: &[Upstream], has_udp: bool) -> Result<(), NdnError> {
-    let problem = upstreams.iter().find_map(|upstream| udp_is_off(&upstream.target));
+    let problem = upstreams
+        .iter()
+        .find_map(|upstream| udp_is_off(&upstream.target));
     problem.filter(|_| !has_udp).map_or(Ok(()), Err)
 }
 
@@ -121,41 +144,74 @@ mod tests {
     use std::sync::{Arc, mpsc};
 
     fn config(text: &str) -> NdnConfig {
-        let text = format!("[ndn]\nunix = \"\"\ntcp = \"\"\nwebsocket = \"\"\nudp = \"127.0.0.1:0\"\n{text}");
-        Config::parse(&text, "t").unwrap_or_else(|error| panic!("{error}")).ndn
+        let text = format!(
+            "[ndn]\nunix = \"\"\ntcp = \"\"\nwebsocket = \"\"\nudp = \"127.0.0.1:0\"\n{text}"
+        );
+        Config::parse(&text, "t")
+            .unwrap_or_else(|error| panic!("{error}"))
+            .ndn
     }
 
     fn route(prefix: &str, port: u16, cost: u64) -> String {
-        format!("[[ndn.route]]\nprefix = \"{prefix}\"\nto = \"udp://127.0.0.1:{port}\"\ncost = {cost}\n")
+        format!(
+            "[[ndn.route]]\nprefix = \"{prefix}\"\nto = \"udp://127.0.0.1:{port}\"\ncost = {cost}\n"
+        )
     }
 
     /// Failure: a setting of the operator is lost, a face in use is closed, or a setting that the
     /// file no longer has stays.
     #[test]
     fn what_the_file_says_now_is_what_runs_and_nothing_else_is_touched() {
-        let strategy = |prefix: &str| format!("[[ndn.strategy]]\nprefix = \"{prefix}\"\nstrategy = \"multicast\"\n");
+        let strategy = |prefix: &str| {
+            format!("[[ndn.strategy]]\nprefix = \"{prefix}\"\nstrategy = \"multicast\"\n")
+        };
         let strategies = strategy("/") + &strategy("/s");
         let routes = route("/a", 7001, 1) + &route("/b", 7002, 1);
-        let first = config(&format!("policy = \"lru\"\nreadvertise = \"\"\n{strategies}{routes}"));
+        let first = config(&format!(
+            "policy = \"lru\"\nreadvertise = \"\"\n{strategies}{routes}"
+        ));
         let shard_context = shard_contexts(1, 1 << 20).unwrap().1.remove(0);
         let mut node = EventLoop::new(&first, shard_context, None).unwrap();
-        let bound = Bound::new(&first, 1, &RunningListeners::default(), &mut Inherited::default()).unwrap();
+        let bound = Bound::new(
+            &first,
+            1,
+            &RunningListeners::default(),
+            &mut Inherited::default(),
+        )
+        .unwrap();
         node.replace_listeners(Time::ZERO, bound.listeners).unwrap();
         node.add_routes(&first).unwrap();
         let name = |text: &str| text.parse::<Name>().unwrap();
         let face_of = |node: &EventLoop, port: u16| {
             let uri = format!("udp4://127.0.0.1:{port}");
-            node.forwarder.face_stats().into_iter().find(|face| face.config.uri == uri).map(|face| face.id)
+            node.forwarder
+                .face_stats()
+                .into_iter()
+                .find(|face| face.config.uri == uri)
+                .map(|face| face.id)
         };
-        let of_root = |node: &EventLoop| node.forwarder.strategy_of(&Name::root()).unwrap().to_string();
+        let of_root = |node: &EventLoop| {
+            node.forwarder
+                .strategy_of(&Name::root())
+                .unwrap()
+                .to_string()
+        };
         assert!(of_root(&node).contains("/multicast/"));
         let (kept, gone) = (face_of(&node, 7001), face_of(&node, 7002));
         assert!(kept.is_some() && gone.is_some());
         let now = node.now();
         // Set by hand while the node runs. The file does not change it later.
-        node.forwarder.set_policy(now, &"arc".parse().unwrap(), None).unwrap();
+        node.forwarder
+            .set_policy(now, &"arc".parse().unwrap(), None)
+            .unwrap();
         let face = kept.unwrap();
-        let of_app = larder_forwarder::Route { face, origin: 0, cost: 0, flags: 0, expires: None };
+        let of_app = larder_forwarder::Route {
+            face,
+            origin: 0,
+            cost: 0,
+            flags: 0,
+            expires: None,
+        };
         node.forwarder.add_route(&name("/app"), of_app).unwrap();
         assert_eq!(node.forwarder.stats().prefixes_to_readvertise, 0);
 
@@ -166,26 +222,59 @@ mod tests {
             route("/c", 7001, 5),
             route("/d", 7003, 1)
         ));
-        node.reload(now, Reload::new(&second, NewListeners::default()).unwrap()).unwrap();
+        node.reload(now, Reload::new(&second, NewListeners::default()).unwrap())
+            .unwrap();
         let stats = node.forwarder.stats();
-        assert_eq!((stats.content_store_capacity_bytes, stats.rib_routes), (1 << 20, 4));
+        assert_eq!(
+            (stats.content_store_capacity_bytes, stats.rib_routes),
+            (1 << 20, 4)
+        );
         assert_eq!(stats.prefixes_to_readvertise, 1);
-        assert_eq!(node.forwarder.policy().to_string(), "arc", "the file's policy is as it was");
+        assert_eq!(
+            node.forwarder.policy().to_string(),
+            "arc",
+            "the file's policy is as it was"
+        );
         assert_eq!((face_of(&node, 7001), face_of(&node, 7002)), (kept, None));
         assert!(face_of(&node, 7003).is_some());
-        let mtu = |port| node.forwarder.face(face_of(&node, port).unwrap()).unwrap().mtu;
-        assert_eq!((mtu(7001), mtu(7003)), (Some(1000), Some(1000)), "of a face that was there, and of a new one");
-        assert_eq!((node.bounds.remote_faces, node.bounds.partial_input), (4, 1 << 20));
-        assert_eq!(node.places.partial.budget.most.load(Ordering::Relaxed), 1 << 20);
+        let mtu = |port| {
+            node.forwarder
+                .face(face_of(&node, port).unwrap())
+                .unwrap()
+                .mtu
+        };
+        assert_eq!(
+            (mtu(7001), mtu(7003)),
+            (Some(1000), Some(1000)),
+            "of a face that was there, and of a new one"
+        );
+        assert_eq!(
+            (node.bounds.remote_faces, node.bounds.partial_input),
+            (4, 1 << 20)
+        );
+        assert_eq!(
+            node.places.partial.budget.most.load(Ordering::Relaxed),
+            1 << 20
+        );
         assert_eq!(node.forwarder.strategy_of(&name("/s")), None);
         assert!(of_root(&node).contains("/best-route/"), "as without a file");
 
         let third = config("policy = \"sieve\"\ncontent_store = \"1MiB\"");
-        node.reload(now, Reload::new(&third, NewListeners::default()).unwrap()).unwrap();
+        node.reload(now, Reload::new(&third, NewListeners::default()).unwrap())
+            .unwrap();
         assert_eq!(node.forwarder.policy().to_string(), "sieve");
-        assert_eq!((node.forwarder.stats().rib_routes, face_of(&node, 7001)), (0, None));
+        assert_eq!(
+            (node.forwarder.stats().rib_routes, face_of(&node, 7001)),
+            (0, None)
+        );
         let missing = config("[[ndn.authorize]]\ncertificate = \"/no/such/file\"");
-        assert!(Reload::new(&missing, NewListeners::default()).err().unwrap().to_string().contains("/no/such/file"));
+        assert!(
+            Reload::new(&missing, NewListeners::default())
+                .err()
+                .unwrap()
+                .to_string()
+                .contains("/no/such/file")
+        );
     }
 
     /// Failure: a reload reaches only the first of several threads.
@@ -207,15 +296,27 @@ mod tests {
         assert_eq!(snapshots().iter().map(capacity).sum::<u64>(), 4 << 20);
 
         let strategy = "[[ndn.strategy]]\nprefix = \"/s\"\nstrategy = \"multicast\"\n";
-        let text =
-            format!("shards = 3\npolicy = \"sieve\"\ncontent_store = \"1MiB\"\n{}{strategy}", route("/a", 7001, 1));
+        let text = format!(
+            "shards = 3\npolicy = \"sieve\"\ncontent_store = \"1MiB\"\n{}{strategy}",
+            route("/a", 7001, 1)
+        );
         ndn.reload(&config(&text)).unwrap();
         for shard in snapshots() {
-            assert_eq!((shard.policy.as_str(), shard.stats.fib_entries, shard.stats.faces), ("sieve", 1, 1));
+            assert_eq!(
+                (
+                    shard.policy.as_str(),
+                    shard.stats.fib_entries,
+                    shard.stats.faces
+                ),
+                ("sieve", 1, 1)
+            );
             assert!(capacity(&shard).abs_diff((1 << 20) / 3) <= 1);
         }
         let all = ndn.handle.snapshot().unwrap();
-        assert_eq!((capacity(&all), all.stats.fib_entries, all.faces.len()), (1 << 20, 1, 1));
+        assert_eq!(
+            (capacity(&all), all.stats.fib_entries, all.faces.len()),
+            (1 << 20, 1, 1)
+        );
         ndn.stop();
     }
 }

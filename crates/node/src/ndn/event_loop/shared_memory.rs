@@ -15,10 +15,17 @@ impl EventLoop {
     /// Handles a packet by which an application agrees on shared memory.
     pub(super) fn on_shared_memory(&mut self, face: FaceId, step: SharedMemory) {
         let most = self.bounds.shared_faces();
-        let Some(socket) = self.links.get_mut(&face).and_then(unix_socket) else { return };
+        let Some(socket) = self.links.get_mut(&face).and_then(unix_socket) else {
+            return;
+        };
         match step {
             SharedMemory::Request => {
-                let offered = socket.offer_shared_memory(&self.places.shared, most, self.poll.registry(), bell(face));
+                let offered = socket.offer_shared_memory(
+                    &self.places.shared,
+                    most,
+                    self.poll.registry(),
+                    bell(face),
+                );
                 if let Err(error) = offered
                     && self.may_warn()
                 {
@@ -38,7 +45,9 @@ impl EventLoop {
 
     /// Reads and writes a face whose application has rung: it has sent something, or made room.
     pub(super) fn on_bell(&mut self, now: Time, face: FaceId) {
-        let Some(link) = self.links.get_mut(&face) else { return };
+        let Some(link) = self.links.get_mut(&face) else {
+            return;
+        };
         if let Some(socket) = unix_socket(link) {
             socket.on_bell();
         }
@@ -61,11 +70,19 @@ impl EventLoop {
         let now = self.now();
         // A poll does not notice that an application has made room.
         let is_due = waits && self.pending.paused.is_empty() && self.polling.is_due(now);
-        let EventLoop { polling: Polling { spin, active, .. }, links, pending, .. } = self;
+        let EventLoop {
+            polling: Polling { spin, active, .. },
+            links,
+            pending,
+            ..
+        } = self;
         let mut look = |has_come: fn(&mut SharedStream) -> bool| {
             let before = pending.ready.len();
             for (face, last) in active.iter_mut() {
-                let stream = links.get_mut(face).and_then(unix_socket).and_then(UnixSocket::shared_input);
+                let stream = links
+                    .get_mut(face)
+                    .and_then(unix_socket)
+                    .and_then(UnixSocket::shared_input);
                 if stream.is_some_and(has_come) {
                     *last = now;
                     pending.ready.push(token(*face));
@@ -88,14 +105,23 @@ impl EventLoop {
     /// finds nothing.
     pub(super) fn end_polling(&mut self, face: FaceId) {
         self.polling.forget(face);
-        if let Some(stream) = self.links.get_mut(&face).and_then(unix_socket).and_then(UnixSocket::shared_input) {
+        if let Some(stream) = self
+            .links
+            .get_mut(&face)
+            .and_then(unix_socket)
+            .and_then(UnixSocket::shared_input)
+        {
             stream.wait();
         }
     }
 
     /// Returns the faces that use shared memory.
     pub(super) fn shared_faces(&self) -> Vec<FaceId> {
-        self.links.iter().filter(|(_, link)| is_shared(link)).map(|(face, _)| *face).collect()
+        self.links
+            .iter()
+            .filter(|(_, link)| is_shared(link))
+            .map(|(face, _)| *face)
+            .collect()
     }
 }
 
@@ -111,7 +137,9 @@ fn unix_socket(link: &mut Link) -> Option<&mut UnixSocket> {
 
 fn is_shared(link: &Link) -> bool {
     match &link.connection {
-        Connection::Stream(stream) => matches!(&stream.socket, Socket::Unix(socket) if socket.is_shared()),
+        Connection::Stream(stream) => {
+            matches!(&stream.socket, Socket::Unix(socket) if socket.is_shared())
+        }
         _ => false,
     }
 }

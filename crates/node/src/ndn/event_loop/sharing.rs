@@ -17,11 +17,15 @@ impl EventLoop {
         if self.shard_channel.shard.is_only() {
             return;
         }
-        self.shard_channel.own().publish(self.forwarder.pending_prefixes());
+        self.shard_channel
+            .own()
+            .publish(self.forwarder.pending_prefixes());
         if self.forwarder.has_changes() {
             let changes: Vec<Change> = self.forwarder.drain_changes().collect();
             for shard in self.shard_channel.others() {
-                self.shard_channel.port(shard).send(Command::Changes(changes.clone()));
+                self.shard_channel
+                    .port(shard)
+                    .send(Command::Changes(changes.clone()));
             }
         }
     }
@@ -32,7 +36,11 @@ impl EventLoop {
             self.remote_shard_faces.remove(face);
             self.drop_link(*face);
         }
-        let changed = if let Change::Face(face, _) = &change { Some(*face) } else { None };
+        let changed = if let Change::Face(face, _) = &change {
+            Some(*face)
+        } else {
+            None
+        };
         self.forwarder.apply(now, change);
         if let Some(face) = changed {
             self.update_link(face);
@@ -47,28 +55,48 @@ impl EventLoop {
 
     /// Passes a new face's socket to another thread. The other threads learn its place first,
     /// because they must know it before they send.
-    pub(super) fn give_away(&mut self, face: FaceId, socket: Socket, activity: Option<Activity>, shard: usize) {
+    pub(super) fn give_away(
+        &mut self,
+        face: FaceId,
+        socket: Socket,
+        activity: Option<Activity>,
+        shard: usize,
+    ) {
         self.tell_place(face, shard);
-        self.shard_channel.port(shard).send(Command::Adopt(face, Box::new(socket), activity));
+        self.shard_channel
+            .port(shard)
+            .send(Command::Adopt(face, Box::new(socket), activity));
     }
 
     /// Tells the others that a new face is at thread `shard`, which gets its socket afterwards.
     pub(super) fn tell_place(&mut self, face: FaceId, shard: usize) {
         self.remote_shard_faces.insert(face, shard);
         for other in self.shard_channel.others().filter(|other| *other != shard) {
-            self.shard_channel.port(other).send(Command::FaceAt(face, shard));
+            self.shard_channel
+                .port(other)
+                .send(Command::FaceAt(face, shard));
         }
     }
 
     /// Takes over the socket of a face.
     pub(super) fn adopt(&mut self, face: FaceId, mut socket: Socket, activity: Option<Activity>) {
         let both = Interest::READABLE | Interest::WRITABLE;
-        if let Err(error) = self.poll.registry().register(socket.source(), token(face), both) {
+        if let Err(error) = self
+            .poll
+            .registry()
+            .register(socket.source(), token(face), both)
+        {
             tracing::warn!(face = face.0, %error, "cannot watch a connection");
-            return self.shard_channel.port(0).send(Command::Closed(face, Some(error.to_string())));
+            return self
+                .shard_channel
+                .port(0)
+                .send(Command::Closed(face, Some(error.to_string())));
         }
         let stream = StreamConnection::new(socket, self.bounds.largest_frame);
-        self.links.insert(face, Link::new(Connection::Stream(stream)).watched_by(activity));
+        self.links.insert(
+            face,
+            Link::new(Connection::Stream(stream)).watched_by(activity),
+        );
         // Bytes that came with the connection may have raised no event of their own.
         self.pending.ready.push(token(face));
     }
@@ -77,7 +105,8 @@ impl EventLoop {
     pub(super) fn send_away(&mut self, send: &Send, input: &[u8]) {
         let first = (self.shard_channel.shard.number() != 0).then_some(0);
         if let Some(shard) = self.remote_shard_faces.get(&send.face).copied().or(first) {
-            self.shard_channel.send(shard, send.face, send.header, send.packet(input));
+            self.shard_channel
+                .send(shard, send.face, send.header, send.packet(input));
         }
     }
 
@@ -86,6 +115,8 @@ impl EventLoop {
         self.tell_others();
         self.shard_channel.flush();
         let (dropped, reason) = self.shard_channel.take_dropped();
-        dropped.into_iter().for_each(|face| self.forwarder.count_drop(face, reason));
+        dropped
+            .into_iter()
+            .for_each(|face| self.forwarder.count_drop(face, reason));
     }
 }

@@ -32,16 +32,32 @@ impl EventLoop {
 
     /// Returns the strategies that the console shows.
     fn strategy_figures(&self, now: Time, by_prefix: &[PrefixFigures]) -> Vec<StrategyFigures> {
-        let configured = self.applied.strategies.iter().map(|(prefix, _)| prefix.clone());
+        let configured = self
+            .applied
+            .strategies
+            .iter()
+            .map(|(prefix, _)| prefix.clone());
         let requested = by_prefix.iter().map(|figures| figures.name().to_name());
-        let all = std::iter::once(Name::default()).chain(configured).chain(requested);
+        let all = std::iter::once(Name::default())
+            .chain(configured)
+            .chain(requested);
         let mut figures: Vec<StrategyFigures> = Vec::new();
         for prefix in all.take(limits::STRATEGIES_SHOWN) {
-            let strategy = self.forwarder.strategy_of(&prefix).map(ToString::to_string).unwrap_or_default();
+            let strategy = self
+                .forwarder
+                .strategy_of(&prefix)
+                .map(ToString::to_string)
+                .unwrap_or_default();
             let gauges = self.forwarder.strategy_gauges(now, &prefix).into_iter();
-            let measurements = gauges.map(|gauge| (gauge.face, gauge.name, gauge.value)).collect();
+            let measurements = gauges
+                .map(|gauge| (gauge.face, gauge.name, gauge.value))
+                .collect();
             if figures.iter().all(|known| known.prefix != prefix) {
-                figures.push(StrategyFigures { prefix, strategy, measurements });
+                figures.push(StrategyFigures {
+                    prefix,
+                    strategy,
+                    measurements,
+                });
             }
         }
         figures
@@ -51,7 +67,11 @@ impl EventLoop {
     fn queue_figures(&self) -> Vec<QueueFigures> {
         let queue = |(face, link): (&_, &crate::ndn::link::Link)| {
             let (bytes, marked) = (link.queued(), link.marked());
-            (bytes > 0 || marked > 0).then_some(QueueFigures { face: *face, bytes, marked })
+            (bytes > 0 || marked > 0).then_some(QueueFigures {
+                face: *face,
+                bytes,
+                marked,
+            })
         };
         self.links.iter().filter_map(queue).collect()
     }

@@ -11,7 +11,8 @@ impl EventLoop {
         let udp = self.places.udp_faces.on_demand();
         (self.links.len() + self.remote_shard_faces.len()).saturating_sub(udp)
             < self.bounds.remote_faces + limits::LOCAL_FACES
-            && (!is_remote || self.places.remote.len().saturating_sub(udp) < self.bounds.remote_faces)
+            && (!is_remote
+                || self.places.remote.len().saturating_sub(udp) < self.bounds.remote_faces)
     }
 
     /// Makes room for another face. Returns false if that is impossible.
@@ -24,17 +25,31 @@ impl EventLoop {
 
     /// Returns true if there are more faces to other machines than the configuration allows.
     pub(super) fn has_too_many(&self) -> bool {
-        self.places.remote.len().saturating_sub(self.places.udp_faces.on_demand()) > self.bounds.remote_faces
+        self.places
+            .remote
+            .len()
+            .saturating_sub(self.places.udp_faces.on_demand())
+            > self.bounds.remote_faces
     }
 
     /// Closes the connection from another machine that is the least entitled to its place. Returns
     /// false if there is none.
     pub(super) fn close_least_entitled(&mut self) -> bool {
         let (now, most) = (self.now(), self.bounds.remote_faces);
-        let EventLoop { places: Places { stream_places, .. }, forwarder, .. } = self;
-        let on_demand = |face| forwarder.face(face).is_some_and(|face| face.persistency == Persistency::OnDemand);
+        let EventLoop {
+            places: Places { stream_places, .. },
+            forwarder,
+            ..
+        } = self;
+        let on_demand = |face| {
+            forwarder
+                .face(face)
+                .is_some_and(|face| face.persistency == Persistency::OnDemand)
+        };
         let may_go = |face| on_demand(face) && !forwarder.has_routes(face);
-        let Some(face) = stream_places.least_entitled(now, most, may_go) else { return false };
+        let Some(face) = stream_places.least_entitled(now, most, may_go) else {
+            return false;
+        };
         if self.may_warn() {
             tracing::warn!(
                 remote_faces = most,

@@ -23,9 +23,19 @@ use std::net::SocketAddr;
 
 impl EventLoop {
     /// Passes the datagrams of one sender to the forwarder, or to the thread of its face.
-    pub(super) fn take_datagrams(&mut self, now: Time, via: Via, origin: &Origin, datagrams: &mut [u8]) {
-        let Some(face) = self.udp_face(now, via, origin, datagrams) else { return };
-        if let Some(Connection::Udp(peer)) = self.links.get_mut(&face).map(|link| &mut link.connection) {
+    pub(super) fn take_datagrams(
+        &mut self,
+        now: Time,
+        via: Via,
+        origin: &Origin,
+        datagrams: &mut [u8],
+    ) {
+        let Some(face) = self.udp_face(now, via, origin, datagrams) else {
+            return;
+        };
+        if let Some(Connection::Udp(peer)) =
+            self.links.get_mut(&face).map(|link| &mut link.connection)
+        {
             peer.last_heard = now;
             peer.local = origin.to;
         }
@@ -44,12 +54,19 @@ impl EventLoop {
 
     /// Returns the face of the sender of these datagrams. Creates one for a new peer. Returns
     /// `None` if the datagrams have gone to another thread.
-    fn udp_face(&mut self, now: Time, via: Via, origin: &Origin, datagrams: &[u8]) -> Option<FaceId> {
+    fn udp_face(
+        &mut self,
+        now: Time,
+        via: Via,
+        origin: &Origin,
+        datagrams: &[u8],
+    ) -> Option<FaceId> {
         let from = origin.from;
         let Some(heard) = self.places.udp_places.hear(now, from) else {
             return self.new_udp_peer(now, via, origin, datagrams);
         };
-        if heard.is_asked && memmem::find(datagrams, &self.places.udp_places.token(from)).is_some() {
+        if heard.is_asked && memmem::find(datagrams, &self.places.udp_places.token(from)).is_some()
+        {
             self.places.udp_places.set_standing(from, Standing::Proven);
             self.make_room_for_udp();
         } else if heard.is_promoted {
@@ -61,8 +78,16 @@ impl EventLoop {
 
     /// Creates a face for a sender without one at this thread, if it sends a valid packet. The
     /// first thread does that, and gives the face to the thread that receives from it.
-    fn new_udp_peer(&mut self, now: Time, via: Via, origin: &Origin, datagrams: &[u8]) -> Option<FaceId> {
-        let Origin { from, to, length, .. } = *origin;
+    fn new_udp_peer(
+        &mut self,
+        now: Time,
+        via: Via,
+        origin: &Origin,
+        datagrams: &[u8],
+    ) -> Option<FaceId> {
+        let Origin {
+            from, to, length, ..
+        } = *origin;
         if via == Via::Outgoing {
             self.forwarder.count_drop(NOBODY, DropReason::Stranger);
             return None;
@@ -81,29 +106,60 @@ impl EventLoop {
             self.pass_datagrams(home, origin, datagrams);
             return None;
         }
-        let local = SocketAddr::new(to.unwrap_or(self.listeners.udp_address.ip()), self.listeners.udp_address.port());
-        let (face, peer) = self.new_peer(now, from, local, |config| config.with_persistency(Persistency::OnDemand))?;
-        let first = (home != 0).then(|| self.datagrams_for(home, origin, datagrams)).flatten();
-        self.place_peer(now, NewPeer { face, peer, standing: Standing::New, first });
+        let local = SocketAddr::new(
+            to.unwrap_or(self.listeners.udp_address.ip()),
+            self.listeners.udp_address.port(),
+        );
+        let (face, peer) = self.new_peer(now, from, local, |config| {
+            config.with_persistency(Persistency::OnDemand)
+        })?;
+        let first = (home != 0)
+            .then(|| self.datagrams_for(home, origin, datagrams))
+            .flatten();
+        self.place_peer(
+            now,
+            NewPeer {
+                face,
+                peer,
+                standing: Standing::New,
+                first,
+            },
+        );
         (home == 0).then_some(face)
     }
 
     /// Returns the number of the thread that receives from this address.
     fn home_of(&self, peer: SocketAddr) -> usize {
-        self.listeners.udp.as_ref().map_or(0, |udp| udp.home_of(peer))
+        self.listeners
+            .udp
+            .as_ref()
+            .map_or(0, |udp| udp.home_of(peer))
     }
 
     /// Passes datagrams to another thread. They are dropped if it is too slow.
     fn pass_datagrams(&mut self, shard: usize, origin: &Origin, datagrams: &[u8]) {
         if let Some(datagrams) = self.datagrams_for(shard, origin, datagrams) {
-            self.shard_channel.port(shard).send(Command::Datagrams(datagrams));
+            self.shard_channel
+                .port(shard)
+                .send(Command::Datagrams(datagrams));
         }
     }
 
     /// Copies datagrams for another thread, if that one has room. Otherwise they are dropped.
-    fn datagrams_for(&mut self, shard: usize, origin: &Origin, datagrams: &[u8]) -> Option<Datagrams> {
-        let datagrams = Datagrams { origin: *origin, bytes: datagrams.to_vec() };
-        let fits = self.shard_channel.port(shard).reserve_stranger(datagrams.weight());
+    fn datagrams_for(
+        &mut self,
+        shard: usize,
+        origin: &Origin,
+        datagrams: &[u8],
+    ) -> Option<Datagrams> {
+        let datagrams = Datagrams {
+            origin: *origin,
+            bytes: datagrams.to_vec(),
+        };
+        let fits = self
+            .shard_channel
+            .port(shard)
+            .reserve_stranger(datagrams.weight());
         if !fits {
             self.forwarder.count_drop(NOBODY, DropReason::ShardFull);
         }
@@ -113,19 +169,28 @@ impl EventLoop {
     /// Gives a new face to the thread that receives from its peer.
     pub(super) fn place_peer(&mut self, now: Time, new: NewPeer) {
         let (face, address) = (new.face, new.peer.address);
-        self.places.udp_faces.insert(face, address, new.peer.permanent);
+        self.places
+            .udp_faces
+            .insert(face, address, new.peer.permanent);
         match self.home_of(address) {
             0 => self.adopt_peer(now, new),
             home => {
                 self.tell_place(face, home);
-                self.shard_channel.port(home).send(Command::AdoptPeer(Box::new(new)));
+                self.shard_channel
+                    .port(home)
+                    .send(Command::AdoptPeer(Box::new(new)));
             }
         }
     }
 
     /// Takes over a new face.
     pub(super) fn adopt_peer(&mut self, now: Time, new: NewPeer) {
-        let NewPeer { face, peer, standing, first } = new;
+        let NewPeer {
+            face,
+            peer,
+            standing,
+            first,
+        } = new;
         let address = peer.address;
         self.links.insert(face, Link::new(Connection::Udp(peer)));
         self.places.udp_places.insert(now, address, face, standing);
@@ -147,13 +212,18 @@ impl EventLoop {
         self.set_peer(face, setting);
         let first = (self.shard_channel.shard.number() != 0).then_some(0);
         if let Some(shard) = first.or_else(|| self.remote_shard_faces.get(&face).copied()) {
-            self.shard_channel.port(shard).send(Command::Peer(face, setting));
+            self.shard_channel
+                .port(shard)
+                .send(Command::Peer(face, setting));
         }
     }
 
     /// Applies a setting of a face, whose link may be at another thread.
     pub(super) fn set_peer(&mut self, face: FaceId, setting: PeerSetting) {
-        let frames = self.links.get_mut(&face).and_then(|link| link.connection.frames());
+        let frames = self
+            .links
+            .get_mut(&face)
+            .and_then(|link| link.connection.frames());
         match setting {
             PeerSetting::Mtu(mtu) => {
                 let mtu = frames.map_or(mtu, |frames| {
@@ -178,15 +248,23 @@ impl EventLoop {
         let faces = self.places.udp_places.unproven();
         let own = self.shard_channel.shard.number();
         for shard in self.shard_channel.others() {
-            self.shard_channel.port(shard).send(Command::Answered(faces.clone(), own));
+            self.shard_channel
+                .port(shard)
+                .send(Command::Answered(faces.clone(), own));
         }
     }
 
     /// Tells another thread which of these faces have answered.
     pub(super) fn tell_who_answered(&mut self, faces: &[FaceId], shard: usize) {
-        let answered: Vec<FaceId> = faces.iter().copied().filter(|face| self.forwarder.has_answered(*face)).collect();
+        let answered: Vec<FaceId> = faces
+            .iter()
+            .copied()
+            .filter(|face| self.forwarder.has_answered(*face))
+            .collect();
         if !answered.is_empty() {
-            self.shard_channel.port(shard).send(Command::Proven(answered));
+            self.shard_channel
+                .port(shard)
+                .send(Command::Proven(answered));
         }
     }
 
@@ -205,10 +283,16 @@ impl EventLoop {
         if !self.places.udp_places.is_overfull() {
             return;
         }
-        let EventLoop { places: Places { udp_places, .. }, forwarder, .. } = self;
+        let EventLoop {
+            places: Places { udp_places, .. },
+            forwarder,
+            ..
+        } = self;
         let displaced = udp_places.make_room(|face| forwarder.has_answered(face));
         if self.may_warn() {
-            tracing::warn!("many new UDP peers: perhaps a flood with forged addresses; others keep their places");
+            tracing::warn!(
+                "many new UDP peers: perhaps a flood with forged addresses; others keep their places"
+            );
         }
         for face in displaced {
             self.forwarder.count_drop(face, DropReason::PeerDisplaced);
@@ -223,12 +307,23 @@ impl EventLoop {
             return;
         }
         let token = self.places.udp_places.probe(address);
-        let Ok(mut name) = "/localhop/probe".parse::<Name>() else { return };
+        let Ok(mut name) = "/localhop/probe".parse::<Name>() else {
+            return;
+        };
         name.push_generic(&token);
         let nonce = u32::from_be_bytes([token[0], token[1], token[2], token[3]]);
-        let interest = InterestBuilder::new(name).nonce(nonce).lifetime(limits::PROBE_LIFETIME).hop_limit(1).build();
+        let interest = InterestBuilder::new(name)
+            .nonce(nonce)
+            .lifetime(limits::PROBE_LIFETIME)
+            .hop_limit(1)
+            .build();
         let most = self.longest_queues();
-        let mut send = Send { face, header: LpHeader::default(), body: Body::Input, index: 0 };
+        let mut send = Send {
+            face,
+            header: LpHeader::default(),
+            body: Body::Input,
+            index: 0,
+        };
         self.queue(now, most, &mut send, &interest);
     }
 }

@@ -30,11 +30,12 @@ impl EventLoop {
                 let old = before.swap_remove(at);
                 (upstream.face, upstream.retry, upstream.wait) = (old.face, old.retry, old.wait);
                 if let Some(face) = upstream.face {
-                    let gone = old
-                        .routes
-                        .iter()
-                        .filter(|(prefix, _)| !upstream.routes.iter().any(|(still, _)| still == prefix));
-                    gone.for_each(|(prefix, _)| self.forwarder.remove_route(prefix, face, ORIGIN_STATIC));
+                    let gone = old.routes.iter().filter(|(prefix, _)| {
+                        !upstream.routes.iter().any(|(still, _)| still == prefix)
+                    });
+                    gone.for_each(|(prefix, _)| {
+                        self.forwarder.remove_route(prefix, face, ORIGIN_STATIC)
+                    });
                     self.add_routes_of(&upstream, face);
                     if upstream.reliable != old.reliable {
                         self.be_reliable(face, upstream.reliable);
@@ -44,7 +45,10 @@ impl EventLoop {
             self.outgoing.upstreams.push(upstream);
         }
         for face in before.into_iter().filter_map(|old| old.face) {
-            self.close(face, Some("no [[ndn.route]] goes there any more".to_owned()));
+            self.close(
+                face,
+                Some("no [[ndn.route]] goes there any more".to_owned()),
+            );
         }
         self.connect_upstreams(now);
     }
@@ -52,7 +56,13 @@ impl EventLoop {
     fn add_routes_of(&mut self, upstream: &Upstream, face: FaceId) {
         for (prefix, cost) in &upstream.routes {
             let flags = larder_forwarder::CHILD_INHERIT;
-            let route = Route { face, origin: ORIGIN_STATIC, cost: *cost, flags, expires: None };
+            let route = Route {
+                face,
+                origin: ORIGIN_STATIC,
+                cost: *cost,
+                flags,
+                expires: None,
+            };
             if let Err(error) = self.forwarder.add_route(prefix, route) {
                 tracing::error!(%prefix, to = %upstream.target, %error, "[[ndn.route]] cannot be added");
             }
@@ -81,19 +91,24 @@ impl EventLoop {
 
     fn connect(&mut self, target: &RouteTarget) -> Result<FaceId, FaceError> {
         match target {
-            RouteTarget::Udp(address) => {
-                self.add_udp(*address, |config| config.with_persistency(Persistency::Permanent))
-            }
+            RouteTarget::Udp(address) => self.add_udp(*address, |config| {
+                config.with_persistency(Persistency::Permanent)
+            }),
             RouteTarget::Tcp(address) => {
                 // The connection is being made. A failure shows when it is read.
                 let socket = TcpStream::connect(*address).map_err(FaceError::System)?;
-                self.add_tcp(socket, *address, 0, |config| config).ok_or(FaceError::TooManyFaces)
+                self.add_tcp(socket, *address, 0, |config| config)
+                    .ok_or(FaceError::TooManyFaces)
             }
             RouteTarget::Unix(path) => {
                 let socket = UnixStream::connect(path).map_err(FaceError::System)?;
                 let uri = format!("unix://{}", path.display());
-                self.add_stream(FaceConfig::local(uri), Socket::Unix(UnixSocket::new(socket)), 0)
-                    .ok_or(FaceError::TooManyFaces)
+                self.add_stream(
+                    FaceConfig::local(uri),
+                    Socket::Unix(UnixSocket::new(socket)),
+                    0,
+                )
+                .ok_or(FaceError::TooManyFaces)
             }
         }
     }

@@ -24,20 +24,38 @@ pub(crate) struct Origins {
 impl Origins {
     /// Takes the list in lower case.
     pub(crate) fn new(listed: &[String], host_name: String) -> Self {
-        let listed = listed.iter().map(|origin| origin.to_ascii_lowercase()).collect();
-        Origins { listed, host_name: host_name.to_ascii_lowercase() }
+        let listed = listed
+            .iter()
+            .map(|origin| origin.to_ascii_lowercase())
+            .collect();
+        Origins {
+            listed,
+            host_name: host_name.to_ascii_lowercase(),
+        }
     }
 
     /// Returns true if a page of this Origin may connect to our address `local`.
     fn allow(&self, origin: &str, local: IpAddr) -> bool {
         let origin = origin.to_ascii_lowercase();
-        if self.listed.iter().any(|listed| *listed == origin || listed == "*") {
+        if self
+            .listed
+            .iter()
+            .any(|listed| *listed == origin || listed == "*")
+        {
             return true;
         }
-        let Some(host) = host(&origin) else { return false };
+        let Some(host) = host(&origin) else {
+            return false;
+        };
         let local = local.to_canonical();
-        match host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
-            Ok(address) => address.to_canonical() == local || (address.is_loopback() && local.is_loopback()),
+        match host
+            .trim_start_matches('[')
+            .trim_end_matches(']')
+            .parse::<IpAddr>()
+        {
+            Ok(address) => {
+                address.to_canonical() == local || (address.is_loopback() && local.is_loopback())
+            }
             Err(_) if host == "localhost" => local.is_loopback(),
             Err(_) => host == self.host_name,
         }
@@ -66,7 +84,11 @@ pub(crate) struct OriginError(String);
 
 impl fmt::Display for OriginError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is no origin, such as \"https://app.example\" or \"null\", and not \"*\"", self.0)
+        write!(
+            f,
+            "{:?} is no origin, such as \"https://app.example\" or \"null\", and not \"*\"",
+            self.0
+        )
     }
 }
 
@@ -109,9 +131,11 @@ pub(super) fn answer(bytes: &[u8], local: IpAddr, origins: &Origins) -> Answer {
     if let Some(origin) = said.next() {
         let origin = origin.to_str().unwrap_or_default();
         if said.next().is_some() || !origins.allow(origin, local) {
-            let text =
-                "This web page may not use the NDN forwarder: see [ndn] websocket_origins of its configuration.\n";
-            return Answer::Foreign { response: refusal("403 Forbidden", text), origin: origin.to_owned() };
+            let text = "This web page may not use the NDN forwarder: see [ndn] websocket_origins of its configuration.\n";
+            return Answer::Foreign {
+                response: refusal("403 Forbidden", text),
+                origin: origin.to_owned(),
+            };
         }
     }
     let mut response = Vec::new();
@@ -122,8 +146,14 @@ pub(super) fn answer(bytes: &[u8], local: IpAddr, origins: &Origins) -> Answer {
 }
 
 fn wrong(why: &str) -> Answer {
-    let response = refusal("400 Bad Request", "This is the WebSocket of an NDN forwarder.\n");
-    Answer::Wrong { response, why: format!("WebSocket handshake: {why}") }
+    let response = refusal(
+        "400 Bad Request",
+        "This is the WebSocket of an NDN forwarder.\n",
+    );
+    Answer::Wrong {
+        response,
+        why: format!("WebSocket handshake: {why}"),
+    }
 }
 
 fn refusal(status: &str, text: &str) -> Vec<u8> {
@@ -148,7 +178,10 @@ mod tests {
 
     #[test]
     fn a_page_of_a_stranger_connects() {
-        let listed = ["https://App.example".to_owned(), "chrome-extension://abc".to_owned()];
+        let listed = [
+            "https://App.example".to_owned(),
+            "chrome-extension://abc".to_owned(),
+        ];
         let origins = Origins::new(&listed, "Desk.example".to_owned());
         let loopback: IpAddr = "::ffff:127.0.0.1".parse().unwrap();
         let outside: IpAddr = "192.0.2.7".parse().unwrap();
@@ -182,9 +215,14 @@ mod tests {
             }
         }
         let null = Origins::new(&["null".to_owned()], String::new());
-        assert!(matches!(answer(&request("Origin: null\r\n"), loopback, &null), Answer::Accepted { .. }));
+        assert!(matches!(
+            answer(&request("Origin: null\r\n"), loopback, &null),
+            Answer::Accepted { .. }
+        ));
         let twice = request("Origin: https://app.example\r\nOrigin: https://evil.example\r\n");
-        let Answer::Foreign { response, .. } = answer(&twice, loopback, &origins) else { panic!("two origins") };
+        let Answer::Foreign { response, .. } = answer(&twice, loopback, &origins) else {
+            panic!("two origins")
+        };
         assert!(response.starts_with(b"HTTP/1.1 403 "));
     }
 
@@ -193,21 +231,43 @@ mod tests {
         let request = request("");
         let local = IpAddr::from([127, 0, 0, 1]);
         for end in 0..request.len() {
-            assert_eq!(answer(&request[..end], local, &Origins::default()), Answer::Incomplete);
+            assert_eq!(
+                answer(&request[..end], local, &Origins::default()),
+                Answer::Incomplete
+            );
         }
-        let Answer::Accepted { length, response } = answer(&request, local, &Origins::default()) else { panic!() };
+        let Answer::Accepted { length, response } = answer(&request, local, &Origins::default())
+        else {
+            panic!()
+        };
         assert_eq!(length, request.len());
         // The key and its answer are RFC 6455's own, section 1.3.
         let response = String::from_utf8(response).unwrap().to_lowercase();
-        assert!(response.contains("sec-websocket-accept: s3pplmbitxaq9kygzzhzrbk+xoo="), "{response}");
+        assert!(
+            response.contains("sec-websocket-accept: s3pplmbitxaq9kygzzhzrbk+xoo="),
+            "{response}"
+        );
     }
 
     #[test]
     fn a_setting_that_no_browser_sends_is_taken() {
-        for origin in ["null", "*", "https://app.example", "http://[::1]:80", "moz-extension://a-b"] {
+        for origin in [
+            "null",
+            "*",
+            "https://app.example",
+            "http://[::1]:80",
+            "moz-extension://a-b",
+        ] {
             assert_eq!(check_listed(origin), Ok(()), "{origin}");
         }
-        for origin in ["", "app.example", "https://", "https://app.example/", "https://*.example", "Null"] {
+        for origin in [
+            "",
+            "app.example",
+            "https://",
+            "https://app.example/",
+            "https://*.example",
+            "Null",
+        ] {
             assert!(check_listed(origin).is_err(), "{origin}");
         }
     }

@@ -55,7 +55,12 @@ pub(super) enum End {
 
 impl Decoder {
     pub(super) fn new(largest: usize) -> Self {
-        Decoder { largest, fragments: Fragments::None, joined: 0, skip: 0 }
+        Decoder {
+            largest,
+            fragments: Fragments::None,
+            joined: 0,
+            skip: 0,
+        }
     }
 
     /// Finds the messages in `bytes`, which begin with the kept bytes of the last call, and decodes
@@ -66,7 +71,11 @@ impl Decoder {
         frames: &mut Vec<Framed>,
         replies: &mut Vec<u8>,
     ) -> Result<Rest, End> {
-        let mut rest = Rest { message: 0..self.joined, next: self.joined, progress: false };
+        let mut rest = Rest {
+            message: 0..self.joined,
+            next: self.joined,
+            progress: false,
+        };
         while rest.next < bytes.len() {
             if self.skip > 0 {
                 let here = self.skip.min((bytes.len() - rest.next) as u64);
@@ -74,7 +83,9 @@ impl Decoder {
                 rest.next += here as usize;
                 continue;
             }
-            let Some((header, payload, length)) = header(&bytes[rest.next..])? else { break };
+            let Some((header, payload, length)) = header(&bytes[rest.next..])? else {
+                break;
+            };
             let start = rest.next + payload;
             let code = match header.opcode {
                 OpCode::Data(code) => code,
@@ -83,7 +94,9 @@ impl Decoder {
                         return Err(wrong("a control frame is too long"));
                     }
                     let end = start + length as usize;
-                    let Some(payload) = bytes.get_mut(start..end) else { break };
+                    let Some(payload) = bytes.get_mut(start..end) else {
+                        break;
+                    };
                     unmask(payload, &header);
                     on_control(code, payload, replies)?;
                     rest.next = end;
@@ -91,11 +104,15 @@ impl Decoder {
                 }
             };
             let continues = code == Data::Continue;
-            if continues != (self.fragments != Fragments::None) || matches!(code, Data::Reserved(_)) {
+            if continues != (self.fragments != Fragments::None) || matches!(code, Data::Reserved(_))
+            {
                 return Err(wrong("a data frame is out of order"));
             }
             let together = rest.message.len() as u64 + length;
-            if self.fragments == Fragments::Discarded || code == Data::Text || together > self.largest as u64 {
+            if self.fragments == Fragments::Discarded
+                || code == Data::Text
+                || together > self.largest as u64
+            {
                 if length > SKIP_BYTES as u64 {
                     return Err(wrong("a message is too long to be skipped"));
                 }
@@ -104,12 +121,18 @@ impl Decoder {
                     _ if code == Data::Text => frames.push(Framed::Text),
                     _ => frames.push(Framed::Oversized(together)),
                 }
-                self.fragments = if header.is_final { Fragments::None } else { Fragments::Discarded };
+                self.fragments = if header.is_final {
+                    Fragments::None
+                } else {
+                    Fragments::Discarded
+                };
                 (self.skip, rest.message, rest.next, rest.progress) = (length, 0..0, start, true);
                 continue;
             }
             let end = start + length as usize;
-            let Some(payload) = bytes.get_mut(start..end) else { break };
+            let Some(payload) = bytes.get_mut(start..end) else {
+                break;
+            };
             unmask(payload, &header);
             match continues {
                 true => {
@@ -136,7 +159,11 @@ impl Decoder {
         match header(frame) {
             Ok(Some((header, payload, length))) if matches!(header.opcode, OpCode::Data(_)) => {
                 self.skip = length.saturating_sub((frame.len() - payload) as u64);
-                self.fragments = if header.is_final { Fragments::None } else { Fragments::Discarded };
+                self.fragments = if header.is_final {
+                    Fragments::None
+                } else {
+                    Fragments::Discarded
+                };
             }
             // No byte of the next frame is here.
             _ if frame.is_empty() && self.joined > 0 => self.fragments = Fragments::Discarded,
@@ -155,7 +182,9 @@ fn wrong(why: &str) -> End {
 fn header(bytes: &[u8]) -> Result<Option<(FrameHeader, usize, u64)>, End> {
     let mut cursor = Cursor::new(bytes);
     let parsed = FrameHeader::parse(&mut cursor).map_err(|error| End::Wrong(error.to_string()))?;
-    let Some((header, length)) = parsed else { return Ok(None) };
+    let Some((header, length)) = parsed else {
+        return Ok(None);
+    };
     if header.rsv1 || header.rsv2 || header.rsv3 {
         return Err(wrong("a reserved bit is set"));
     }
@@ -175,7 +204,8 @@ fn unmask(payload: &mut [u8], header: &FrameHeader) {
         }
     }
     let rest = words.into_remainder().iter_mut();
-    rest.zip([a, b, c, d, a, b, c, d]).for_each(|(byte, mask)| *byte ^= mask);
+    rest.zip([a, b, c, d, a, b, c, d])
+        .for_each(|(byte, mask)| *byte ^= mask);
 }
 
 fn on_control(code: Control, payload: &[u8], replies: &mut Vec<u8>) -> Result<(), End> {
@@ -241,7 +271,12 @@ mod tests {
             }
         }
         out.extend(mask);
-        out.extend(payload.iter().zip(mask.iter().cycle()).map(|(byte, mask)| byte ^ mask));
+        out.extend(
+            payload
+                .iter()
+                .zip(mask.iter().cycle())
+                .map(|(byte, mask)| byte ^ mask),
+        );
         out
     }
 
@@ -278,7 +313,18 @@ mod tests {
             let mut random = Streams::new(seed).stream("messages");
             let (mut stream, mut expected, mut pings) = (Vec::new(), Vec::new(), 0);
             for _ in 0..12 {
-                let size = [0, 5, 125, 126, 1000, 8800, 9990, LARGEST, LARGEST + 1, 70_000][random.below(10) as usize];
+                let size = [
+                    0,
+                    5,
+                    125,
+                    126,
+                    1000,
+                    8800,
+                    9990,
+                    LARGEST,
+                    LARGEST + 1,
+                    70_000,
+                ][random.below(10) as usize];
                 let payload: Vec<u8> = (0..size).map(|at| (at * 7 + seed as usize) as u8).collect();
                 let is_text = random.below(5) == 0;
                 let pieces = 1 + random.below(4) as usize;
@@ -295,7 +341,11 @@ mod tests {
                         2
                     };
                     let last = u8::from(number + 1 == chunks.len()) << 7;
-                    stream.extend(frame(code | last, chunk, (random.below(1 << 32) as u32).to_be_bytes()));
+                    stream.extend(frame(
+                        code | last,
+                        chunk,
+                        (random.below(1 << 32) as u32).to_be_bytes(),
+                    ));
                     if random.below(4) == 0 {
                         stream.extend(frame(0x89, b"ping", [1, 2, 3, 4]));
                         pings += 1;
@@ -315,9 +365,14 @@ mod tests {
     fn arbitrary_bytes_are_kept_without_end() {
         for seed in 0..500 {
             let mut random = Streams::new(seed).stream("garbage");
-            let stream: Vec<u8> = (0..40_000).map(|_| random.below(256) as u8 & random.below(256) as u8).collect();
+            let stream: Vec<u8> = (0..40_000)
+                .map(|_| random.below(256) as u8 & random.below(256) as u8)
+                .collect();
             let (_, most, replies) = decode(&stream, || 1 + random.below(3000) as usize);
-            assert!(most < LARGEST + 200 && replies.len() <= stream.len(), "seed {seed}: {most}");
+            assert!(
+                most < LARGEST + 200 && replies.len() <= stream.len(),
+                "seed {seed}: {most}"
+            );
         }
     }
 
@@ -329,28 +384,59 @@ mod tests {
         let interrupted = [frame(0x02, b"a", [1; 4]), frame(0x82, b"a", [1; 4])].concat();
         let long_ping = frame(0x89, &[0; 126], [1; 4]);
         let endless = [&[0x82, 0xff][..], &(1u64 << 40).to_be_bytes(), &[0; 4]].concat();
-        for stream in [unmasked, reserved_bit, reserved_code, continued, interrupted, long_ping, endless] {
-            assert!(matches!(decode(&stream, || 3).0, Err(End::Wrong(_))), "{stream:?}");
+        for stream in [
+            unmasked,
+            reserved_bit,
+            reserved_code,
+            continued,
+            interrupted,
+            long_ping,
+            endless,
+        ] {
+            assert!(
+                matches!(decode(&stream, || 3).0, Err(End::Wrong(_))),
+                "{stream:?}"
+            );
         }
         let close = frame(0x88, &[3, 232], [1; 4]);
         let (end, _, replies) = decode(&close, || 100);
-        assert_eq!((end, &replies[..]), (Err(End::Closed), &[0x88, 2, 3, 232][..]));
+        assert_eq!(
+            (end, &replies[..]),
+            (Err(End::Closed), &[0x88, 2, 3, 232][..])
+        );
     }
 
     #[test]
     fn a_message_that_is_given_up_takes_the_next_one_with_it() {
         let packet = vec![7; 9000];
         let whole = frame(0x82, &packet, [1, 2, 3, 4]);
-        let two = [frame(0x02, &packet[..4000], [1; 4]), frame(0x80, &packet[4000..], [2; 4])].concat();
-        for (stream, given_up_at) in [(&whole, 20), (&whole, 8999), (&two, 100), (&two, 4008), (&two, 5000)] {
+        let two = [
+            frame(0x02, &packet[..4000], [1; 4]),
+            frame(0x80, &packet[4000..], [2; 4]),
+        ]
+        .concat();
+        for (stream, given_up_at) in [
+            (&whole, 20),
+            (&whole, 8999),
+            (&two, 100),
+            (&two, 4008),
+            (&two, 5000),
+        ] {
             let stream = [&stream[..], &frame(0x82, b"next", [5; 4])].concat();
             let mut decoder = Decoder::new(LARGEST);
-            let (mut first, mut second) = (stream[..given_up_at].to_vec(), stream[given_up_at..].to_vec());
-            let rest = decoder.decode(&mut first, &mut Vec::new(), &mut Vec::new()).unwrap();
+            let (mut first, mut second) = (
+                stream[..given_up_at].to_vec(),
+                stream[given_up_at..].to_vec(),
+            );
+            let rest = decoder
+                .decode(&mut first, &mut Vec::new(), &mut Vec::new())
+                .unwrap();
             let kept = [&first[rest.message], &first[rest.next..]].concat();
             assert!(decoder.give_up(&kept), "{given_up_at}");
             let mut frames = Vec::new();
-            decoder.decode(&mut second, &mut frames, &mut Vec::new()).unwrap();
+            decoder
+                .decode(&mut second, &mut frames, &mut Vec::new())
+                .unwrap();
             let packets: Vec<&[u8]> = frames
                 .iter()
                 .filter_map(|frame| match frame {
@@ -369,8 +455,14 @@ mod tests {
             encode(&mut out, |out| out.extend(vec![7; length]));
             let mut cursor = Cursor::new(&out[1..]);
             let (header, announced) = FrameHeader::parse(&mut cursor).unwrap().unwrap();
-            assert_eq!((header.is_final, header.opcode), (true, OpCode::Data(Data::Binary)));
-            assert_eq!((announced, out.len() - 1 - cursor.position() as usize), (length as u64, length));
+            assert_eq!(
+                (header.is_final, header.opcode),
+                (true, OpCode::Data(Data::Binary))
+            );
+            assert_eq!(
+                (announced, out.len() - 1 - cursor.position() as usize),
+                (length as u64, length)
+            );
         }
     }
 }

@@ -37,6 +37,9 @@ pub(super) struct Admission {
 
 impl Admission {
     pub fn with_ln(ln_p: f64) -> Admission {
-        Admission { p: ln_p.exp(), ln_p }
+        Admission {
+            p: ln_p.exp(),
+            ln_p,
+        }
     }
 }

@@ -92,18 +92,43 @@ impl Foresight {
         }
         let means = bins.into_iter().map(|(_, objects, rate, sums)| {
             let Observed { size, last, before } = sums;
-            let seen = Observed { size: size / objects, last: last / objects, before: before / objects };
-            (Bin { objects, size: seen.size, rate: rate / objects }, seen)
+            let seen = Observed {
+                size: size / objects,
+                last: last / objects,
+                before: before / objects,
+            };
+            (
+                Bin {
+                    objects,
+                    size: seen.size,
+                    rate: rate / objects,
+                },
+                seen,
+            )
         });
         let (bins, seen) = means.unzip();
-        Foresight { model: Model::new(bins, capacity, shape), seen }
+        Foresight {
+            model: Model::new(bins, capacity, shape),
+            seen,
+        }
     }
 
     /// The same an object at a time: what the bins are held against.
-    pub fn unbinned(objects: impl Iterator<Item = Observed>, capacity: f64, shape: Shape) -> Foresight {
+    pub fn unbinned(
+        objects: impl Iterator<Item = Observed>,
+        capacity: f64,
+        shape: Shape,
+    ) -> Foresight {
         let seen: Vec<Observed> = objects.collect();
-        let bin = |seen: &Observed| Bin { objects: 1.0, size: seen.size, rate: smoothed(seen.last, seen.before) };
-        Foresight { model: Model::new(seen.iter().map(bin).collect(), capacity, shape), seen }
+        let bin = |seen: &Observed| Bin {
+            objects: 1.0,
+            size: seen.size,
+            rate: smoothed(seen.last, seen.before),
+        };
+        Foresight {
+            model: Model::new(seen.iter().map(bin).collect(), capacity, shape),
+            seen,
+        }
     }
 
     /// How many bins.
@@ -120,10 +145,19 @@ impl Foresight {
     /// The share of the last interval's requests that would have been hits with the parameter `c`
     /// in bytes. NaN where there were none.
     pub fn hit_ratio(&self, c: f64) -> f64 {
-        let requests: f64 = self.model.bins.iter().zip(&self.seen).map(|(bin, seen)| bin.objects * seen.last).sum();
+        let requests: f64 = self
+            .model
+            .bins
+            .iter()
+            .zip(&self.seen)
+            .map(|(bin, seen)| bin.objects * seen.last)
+            .sum();
         let admissible = self.model.admissible(c);
         let mu = self.model.characteristic_time(&admissible);
-        let hits: f64 = admissible.iter().map(|a| a.bin.objects * self.hits(a, mu)).sum();
+        let hits: f64 = admissible
+            .iter()
+            .map(|a| a.bin.objects * self.hits(a, mu))
+            .sum();
         hits / requests
     }
 
@@ -163,9 +197,20 @@ struct Chain {
 fn chain(rate: f64, admission: &Admission, mu: f64) -> Chain {
     // It leaves at r/(e^{rµ} − 1), which is 1/µ where r is 0 and 0 where µ is infinite.
     let x = rate * mu;
-    let leaves = if x > 0.0 { rate / exp_less_1(x) } else { 1.0 / mu };
-    let long_run = if rate > 0.0 { presence(x, admission).0 } else { 0.0 };
-    Chain { long_run, turns: rate * admission.p + leaves }
+    let leaves = if x > 0.0 {
+        rate / exp_less_1(x)
+    } else {
+        1.0 / mu
+    };
+    let long_run = if rate > 0.0 {
+        presence(x, admission).0
+    } else {
+        0.0
+    };
+    Chain {
+        long_run,
+        turns: rate * admission.p + leaves,
+    }
 }
 
 impl Chain {
@@ -188,7 +233,9 @@ mod tests {
 
     /// Of (objects, size, before, last).
     fn foresight(groups: &[(usize, f64, f64, f64)], capacity: f64, shape: Shape) -> Foresight {
-        let object = |&(objects, size, before, last): &_| std::iter::repeat_n(Observed { size, last, before }, objects);
+        let object = |&(objects, size, before, last): &_| {
+            std::iter::repeat_n(Observed { size, last, before }, objects)
+        };
         Foresight::new(groups.iter().flat_map(object), capacity, shape)
     }
 
@@ -199,17 +246,27 @@ mod tests {
             last: f64::from(id % 37),
             before: f64::from(id % 5),
         });
-        let [binned, each] =
-            [Foresight::new(objects.clone(), 1e6, Shape::Chance), Foresight::unbinned(objects, 1e6, Shape::Chance)];
+        let [binned, each] = [
+            Foresight::new(objects.clone(), 1e6, Shape::Chance),
+            Foresight::unbinned(objects, 1e6, Shape::Chance),
+        ];
         assert!(binned.bins() < 4000, "{}", binned.bins());
         let total = |foresight: &Foresight, of: fn(&Bin) -> f64| {
-            foresight.model.bins.iter().map(|bin| bin.objects * of(bin)).sum::<f64>()
+            foresight
+                .model
+                .bins
+                .iter()
+                .map(|bin| bin.objects * of(bin))
+                .sum::<f64>()
         };
         for of in [(|bin| bin.size) as fn(&Bin) -> f64, |bin| bin.rate, |_| 1.0] {
             assert!((total(&binned, of) / total(&each, of) - 1.0).abs() < 1e-9);
         }
         let [binned, each] = [binned, each].map(|foresight| foresight.best().unwrap());
-        assert!((binned.0 / each.0).log2().abs() < 0.1, "{binned:?}, {each:?}");
+        assert!(
+            (binned.0 / each.0).log2().abs() < 0.1,
+            "{binned:?}, {each:?}"
+        );
         assert!((binned.1 - each.1).abs() < 2e-3, "{binned:?}, {each:?}");
     }
 
@@ -226,7 +283,11 @@ mod tests {
 
     #[test]
     fn what_was_popular_before_is_still_counted_on() {
-        let gone = foresight(&[(100, 1000.0, 50.0, 0.0), (100, 1000.0, 0.0, 1.0)], 1e5, Shape::Threshold);
+        let gone = foresight(
+            &[(100, 1000.0, 50.0, 0.0), (100, 1000.0, 0.0, 1.0)],
+            1e5,
+            Shape::Threshold,
+        );
         assert_eq!(gone.hit_ratio(1e6), 0.0);
         let steady = foresight(&[(100, 1000.0, 50.0, 50.0)], 1e6, Shape::Threshold);
         assert!(steady.hit_ratio(1e6) > 0.98);

@@ -131,11 +131,23 @@ struct Tuned {
 
 impl AdaptSize {
     fn new(arguments: &Arguments<'_>, context: &BuildContext<'_>) -> AdaptSize {
-        let start = arguments.get("start").unwrap_or(32 << 10).min(context.capacity).max(1);
+        let start = arguments
+            .get("start")
+            .unwrap_or(32 << 10)
+            .min(context.capacity)
+            .max(1);
         AdaptSize {
-            shape: if arguments.get("shape") == Some(1) { Shape::Threshold } else { Shape::Chance },
+            shape: if arguments.get("shape") == Some(1) {
+                Shape::Threshold
+            } else {
+                Shape::Chance
+            },
             is_prototype: arguments.get("shape") == Some(2),
-            form: if arguments.get("model") == Some(1) { Form::Published } else { Form::Exact },
+            form: if arguments.get("model") == Some(1) {
+                Form::Published
+            } else {
+                Form::Exact
+            },
             stream: context.stream(),
             capacity: context.capacity,
             interval: arguments.get("interval"),
@@ -157,7 +169,8 @@ impl AdaptSize {
             None => {
                 let [least, most] = ADAPTSIZE_DERIVED_INTERVAL;
                 requests >= (ADAPTSIZE_REQUESTS_AN_OBJECT * self.stored).clamp(least, most)
-                    && (self.counts.repeats() >= ADAPTSIZE_REPEATS || requests >= ADAPTSIZE_MAX_INTERVAL)
+                    && (self.counts.repeats() >= ADAPTSIZE_REPEATS
+                        || requests >= ADAPTSIZE_MAX_INTERVAL)
             }
         }
     }
@@ -181,7 +194,14 @@ impl Admit for AdaptSize {
             Shape::Threshold => request.size as f64 <= self.c,
             Shape::Chance => {
                 let parts = request.size as f64 / self.c;
-                self.stream.chance((-if self.is_prototype { parts.floor() } else { parts }).exp())
+                self.stream.chance(
+                    (-if self.is_prototype {
+                        parts.floor()
+                    } else {
+                        parts
+                    })
+                    .exp(),
+                )
             }
         }
     }
@@ -223,13 +243,28 @@ impl Policy for AdaptSize {
     }
 
     fn gauges(&self, out: &mut Vec<Gauge>) {
-        out.push(Gauge { name: "c_bytes", value: self.c });
-        out.push(Gauge { name: "predicted_object_hit_ratio", value: self.predicted });
-        out.push(Gauge { name: "tunings", value: self.tunings as f64 });
+        out.push(Gauge {
+            name: "c_bytes",
+            value: self.c,
+        });
+        out.push(Gauge {
+            name: "predicted_object_hit_ratio",
+            value: self.predicted,
+        });
+        out.push(Gauge {
+            name: "tunings",
+            value: self.tunings as f64,
+        });
         let objects = self.counts.len() + self.history.as_ref().map_or(0, History::len);
         let bytes = self.state_bytes() as f64;
-        out.push(Gauge { name: "statistics_bytes", value: bytes });
-        out.push(Gauge { name: "bytes_a_counted_object", value: bytes / objects.max(1) as f64 });
+        out.push(Gauge {
+            name: "statistics_bytes",
+            value: bytes,
+        });
+        out.push(Gauge {
+            name: "bytes_a_counted_object",
+            value: bytes / objects.max(1) as f64,
+        });
     }
 
     fn state_bytes(&self) -> usize {

@@ -52,7 +52,12 @@ pub struct Model {
 impl Model {
     /// A cache of `capacity` bytes in the long run, computed exactly.
     pub fn new(bins: Vec<Bin>, capacity: f64, shape: Shape) -> Model {
-        Model { bins, capacity, shape, form: Form::Exact }
+        Model {
+            bins,
+            capacity,
+            shape,
+            form: Form::Exact,
+        }
     }
 
     /// The same, computed in this form.
@@ -68,7 +73,9 @@ impl Model {
         let hits: f64 = match self.form {
             Form::Exact => {
                 let mu = self.characteristic_time(&admissible);
-                let hits = |a: &Admissible| a.bin.objects * a.bin.rate * presence(a.bin.rate * mu, &a.admission).0;
+                let hits = |a: &Admissible| {
+                    a.bin.objects * a.bin.rate * presence(a.bin.rate * mu, &a.admission).0
+                };
                 admissible.iter().map(hits).sum()
             }
             Form::Published => published::hits(&admissible, self.capacity, self.shape),
@@ -89,11 +96,21 @@ impl Model {
         match self.shape {
             Shape::Chance => {
                 let chance = |bin: &Bin| Admission::with_ln(-bin.size / c);
-                admissible.map(|(at, &bin)| Admissible { at, bin, admission: chance(&bin) }).collect()
+                admissible
+                    .map(|(at, &bin)| Admissible {
+                        at,
+                        bin,
+                        admission: chance(&bin),
+                    })
+                    .collect()
             }
             Shape::Threshold => admissible
                 .filter(|(_, bin)| bin.size <= c)
-                .map(|(at, &bin)| Admissible { at, bin, admission: Admission { p: 1.0, ln_p: 0.0 } })
+                .map(|(at, &bin)| Admissible {
+                    at,
+                    bin,
+                    admission: Admission { p: 1.0, ln_p: 0.0 },
+                })
                 .collect(),
         }
     }
@@ -107,7 +124,10 @@ impl Model {
         }
         // Where rµ is small, P is about p·r·µ, which gives the first guess. Where every p is tiny,
         // any guess will do.
-        let flow: f64 = admissible.iter().map(|a| a.bin.objects * a.bin.rate * a.bin.size * a.admission.p).sum();
+        let flow: f64 = admissible
+            .iter()
+            .map(|a| a.bin.objects * a.bin.rate * a.bin.size * a.admission.p)
+            .sum();
         let mut ln_mu = (self.capacity / flow.max(self.capacity * 1e-9)).ln();
         let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
         let mut stride = 1.0;
@@ -130,7 +150,11 @@ impl Model {
                 (true, false) => ln_mu + stride,
                 _ => ln_mu - stride,
             };
-            stride = if low.is_finite() && high.is_finite() { 0.5 * (high - low) } else { 2.0 * stride };
+            stride = if low.is_finite() && high.is_finite() {
+                0.5 * (high - low)
+            } else {
+                2.0 * stride
+            };
         }
         ln_mu.exp()
     }
@@ -166,7 +190,11 @@ pub(super) fn presence(x: f64, &Admission { p, ln_p }: &Admission) -> (f64, f64)
 
 /// e^x − 1 for x ≥ 0 to thirteen digits, in half the time of `exp_m1`.
 pub(super) fn exp_less_1(x: f64) -> f64 {
-    if x < 1e-3 { x * (1.0 + x / 2.0 * (1.0 + x / 3.0 * (1.0 + x / 4.0))) } else { x.exp() - 1.0 }
+    if x < 1e-3 {
+        x * (1.0 + x / 2.0 * (1.0 + x / 3.0 * (1.0 + x / 4.0)))
+    } else {
+        x.exp() - 1.0
+    }
 }
 
 /// Expected bytes in the cache, and their derivative by ln µ.
@@ -200,12 +228,26 @@ mod tests {
     #[test]
     fn without_admission_it_is_che() {
         // Equal objects, p = 1: a tenth of the bytes cached is a tenth of the requests hit.
-        let bins = vec![Bin { objects: 1000.0, size: 10.0, rate: 3.0 }];
+        let bins = vec![Bin {
+            objects: 1000.0,
+            size: 10.0,
+            rate: 3.0,
+        }];
         for form in [Form::Exact, Form::Published] {
             let model = Model::new(bins.clone(), 1000.0, Shape::Threshold).in_form(form);
             assert!((model.hit_ratio(11.0) - 0.1).abs() < 1e-4, "{form:?}");
             assert_eq!(model.hit_ratio(9.0), 0.0, "{form:?}");
-            assert!((Model { capacity: 1e9, ..model }.hit_ratio(11.0) - 1.0).abs() < 1e-9, "{form:?}");
+            assert!(
+                (Model {
+                    capacity: 1e9,
+                    ..model
+                }
+                .hit_ratio(11.0)
+                    - 1.0)
+                    .abs()
+                    < 1e-9,
+                "{form:?}"
+            );
         }
     }
 
@@ -215,7 +257,12 @@ mod tests {
     /// engine.
     fn replay(spec: &str, capacity: u64, objects: &[Bin]) -> f64 {
         let streams = Streams::new(1);
-        let mut engine = Engine::new(&spec.parse().unwrap(), ByteSize::from_bytes(capacity), &streams).unwrap();
+        let mut engine = Engine::new(
+            &spec.parse().unwrap(),
+            ByteSize::from_bytes(capacity),
+            &streams,
+        )
+        .unwrap();
         let mut requests = streams.stream("requests");
         let ends: Vec<f64> = objects
             .iter()
@@ -238,7 +285,9 @@ mod tests {
                 let size = objects[id].size as u64;
                 if engine.admit(id as u64, size, Time::ZERO) {
                     slots[id] = engine.insert(id as u64, size, Time::ZERO, &mut victims);
-                    victims.drain(..).for_each(|victim| slots[ids[victim.index()]] = None);
+                    victims
+                        .drain(..)
+                        .for_each(|victim| slots[ids[victim.index()]] = None);
                     let slot: Slot = slots[id].unwrap();
                     ids.resize(ids.len().max(slot.index() + 1), 0);
                     ids[slot.index()] = id;
@@ -267,11 +316,21 @@ mod tests {
             (40 << 20, 512 << 10, 0.01),
             (40 << 20, 40 << 20, 0.01),
         ] {
-            for (shape, name, band) in [(Shape::Chance, "chance", chance_band), (Shape::Threshold, "threshold", 0.01)] {
+            for (shape, name, band) in [
+                (Shape::Chance, "chance", chance_band),
+                (Shape::Threshold, "threshold", 0.01),
+            ] {
                 let model = Model::new(bins.clone(), capacity as f64, shape);
                 let predicted = model.hit_ratio(f64::from(c));
-                let replayed = replay(&format!("adaptsize({name},start={c},interval=1000000)+lru"), capacity, &bins);
-                assert!((predicted - replayed).abs() < band, "{name}, {capacity}, c {c}: {predicted}, {replayed}");
+                let replayed = replay(
+                    &format!("adaptsize({name},start={c},interval=1000000)+lru"),
+                    capacity,
+                    &bins,
+                );
+                assert!(
+                    (predicted - replayed).abs() < band,
+                    "{name}, {capacity}, c {c}: {predicted}, {replayed}"
+                );
             }
         }
     }

@@ -26,7 +26,10 @@ pub(super) fn hits(admissible: &[Admissible], capacity: f64, shape: Shape) -> f6
         Shape::Chance => pade(a.bin.rate * mu, p(a)),
         Shape::Threshold => -(-a.bin.rate * mu).exp_m1(),
     };
-    let flow: f64 = admissible.iter().map(|a| a.bin.objects * a.bin.rate * p(a) * a.bin.size).sum();
+    let flow: f64 = admissible
+        .iter()
+        .map(|a| a.bin.objects * a.bin.rate * p(a) * a.bin.size)
+        .sum();
     if flow <= 0.0 {
         return 0.0;
     }
@@ -35,10 +38,16 @@ pub(super) fn hits(admissible: &[Admissible], capacity: f64, shape: Shape) -> f6
         if mu > MU_MAX {
             break;
         }
-        let bytes: f64 = admissible.iter().map(|a| a.bin.objects * a.bin.size * presence(a, mu)).sum();
+        let bytes: f64 = admissible
+            .iter()
+            .map(|a| a.bin.objects * a.bin.size * presence(a, mu))
+            .sum();
         mu *= capacity / bytes;
     }
-    admissible.iter().map(|a| a.bin.objects * a.bin.rate * presence(a, mu)).sum()
+    admissible
+        .iter()
+        .map(|a| a.bin.objects * a.bin.rate * presence(a, mu))
+        .sum()
 }
 
 /// The probability to be in the cache, clamped as the prototype clamps it; `x` is rµ.
@@ -63,9 +72,20 @@ mod tests {
     fn the_hole_is_mended_or_wider_than_published() {
         assert_eq!(pade(8.0, 0.001), 0.0, "the truth is .749");
         // Where p is not small, or rµ is, it is as accurate as the paper says.
-        for (x, p) in [(0.1, 1e-6), (1.0, 0.01), (3.0, 0.5), (4.0, 0.1), (8.0, 1.0), (20.0, 0.9)] {
+        for (x, p) in [
+            (0.1, 1e-6),
+            (1.0, 0.01),
+            (3.0, 0.5),
+            (4.0, 0.1),
+            (8.0, 1.0),
+            (20.0, 0.9),
+        ] {
             let truth = presence(x, &Admission::with_ln(f64::ln(p))).0;
-            assert!((pade(x, p) - truth).abs() < 0.01, "x {x}, p {p}: {} for {truth}", pade(x, p));
+            assert!(
+                (pade(x, p) - truth).abs() < 0.01,
+                "x {x}, p {p}: {} for {truth}",
+                pade(x, p)
+            );
         }
     }
 
@@ -73,7 +93,11 @@ mod tests {
     fn a_hit_ratio_that_is_no_share() {
         for x in (0..4000).map(|i| f64::from(i) * 0.05) {
             for p in [0.0, 1e-12, 1e-3, 0.5, 1.0] {
-                assert!((0.0..=1.0).contains(&pade(x, p)), "x {x}, p {p}: {}", pade(x, p));
+                assert!(
+                    (0.0..=1.0).contains(&pade(x, p)),
+                    "x {x}, p {p}: {}",
+                    pade(x, p)
+                );
             }
         }
     }

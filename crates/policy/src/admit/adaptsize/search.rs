@@ -11,15 +11,28 @@ pub(super) fn best(capacity: f64, hit_ratio: impl Fn(f64) -> f64) -> Option<(f64
     if !(top.is_finite() && top >= 0.0) {
         return None;
     }
-    let at = |log_c: f64| Point { log_c, hit_ratio: hit_ratio(log_c.exp2()) };
+    let at = |log_c: f64| Point {
+        log_c,
+        hit_ratio: hit_ratio(log_c.exp2()),
+    };
     let powers = (1..=top.floor() as u32).map(f64::from).chain([top]);
-    let best = powers.map(at).fold(at(0.0), |best, found| if found.hit_ratio >= best.hit_ratio { found } else { best });
+    let best = powers.map(at).fold(at(0.0), |best, found| {
+        if found.hit_ratio >= best.hit_ratio {
+            found
+        } else {
+            best
+        }
+    });
     if !best.hit_ratio.is_finite() {
         return None;
     }
     let (low, high) = ((best.log_c - 1.0).max(0.0), (best.log_c + 1.0).min(top));
     let near = golden_section(at, low, high);
-    let best = if near.hit_ratio > best.hit_ratio { near } else { best };
+    let best = if near.hit_ratio > best.hit_ratio {
+        near
+    } else {
+        best
+    };
     Some((best.log_c.exp2(), best.hit_ratio))
 }
 
@@ -60,9 +73,21 @@ mod tests {
     /// Small popular objects, and large ones that fill the cache with little use.
     fn mixed(shape: Shape) -> Model {
         let bins = vec![
-            Bin { objects: 1000.0, size: 1e3, rate: 5.0 },
-            Bin { objects: 1000.0, size: 1e5, rate: 1.0 },
-            Bin { objects: 200.0, size: 3e6, rate: 0.7 },
+            Bin {
+                objects: 1000.0,
+                size: 1e3,
+                rate: 5.0,
+            },
+            Bin {
+                objects: 1000.0,
+                size: 1e5,
+                rate: 1.0,
+            },
+            Bin {
+                objects: 200.0,
+                size: 3e6,
+                rate: 0.7,
+            },
         ];
         Model::new(bins, 2e6, shape)
     }
@@ -73,21 +98,46 @@ mod tests {
             let model = mixed(shape);
             let (found, ratio) = model.best().unwrap();
             assert_eq!(ratio, model.hit_ratio(found));
-            let fine = (0..2000).map(|i| model.hit_ratio((f64::from(i) * 0.01).exp2())).fold(0.0, f64::max);
-            assert!(model.hit_ratio(found) > fine - 1e-3, "{shape:?}: {found}, {fine}");
-            assert!(model.hit_ratio(found) > model.hit_ratio(2e6) + 0.1, "{shape:?}: {found} against no admission");
+            let fine = (0..2000)
+                .map(|i| model.hit_ratio((f64::from(i) * 0.01).exp2()))
+                .fold(0.0, f64::max);
+            assert!(
+                model.hit_ratio(found) > fine - 1e-3,
+                "{shape:?}: {found}, {fine}"
+            );
+            assert!(
+                model.hit_ratio(found) > model.hit_ratio(2e6) + 0.1,
+                "{shape:?}: {found} against no admission"
+            );
         }
     }
 
     #[test]
     fn where_everything_fits_everything_is_admitted() {
-        let model = Model { capacity: 1e12, ..mixed(Shape::Chance) };
+        let model = Model {
+            capacity: 1e12,
+            ..mixed(Shape::Chance)
+        };
         assert_eq!(model.best().unwrap(), (1e12_f64.log2().exp2(), 1.0));
     }
 
     #[test]
     fn a_parameter_that_is_no_number() {
-        assert_eq!(Model { bins: vec![], ..mixed(Shape::Chance) }.best(), None);
-        assert_eq!(Model { capacity: 0.0, ..mixed(Shape::Chance) }.best(), None);
+        assert_eq!(
+            Model {
+                bins: vec![],
+                ..mixed(Shape::Chance)
+            }
+            .best(),
+            None
+        );
+        assert_eq!(
+            Model {
+                capacity: 0.0,
+                ..mixed(Shape::Chance)
+            }
+            .best(),
+            None
+        );
     }
 }

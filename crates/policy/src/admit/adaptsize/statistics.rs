@@ -79,7 +79,10 @@ impl Counts {
 
     fn grow(&mut self) {
         let larger = vec![Counted::default(); (2 * self.places.len()).max(LEAST_PLACES)];
-        for object in std::mem::replace(&mut self.places, larger).into_iter().filter(|object| object.count > 0) {
+        for object in std::mem::replace(&mut self.places, larger)
+            .into_iter()
+            .filter(|object| object.count > 0)
+        {
             let at = self.place(object.id);
             self.places[at] = object;
         }
@@ -90,7 +93,10 @@ impl Counts {
         let mut counted = self.places;
         counted.retain(|object| object.count > 0);
         // Those that found no place before the table's end are at its beginning.
-        let wrapped = counted.iter().position(|object| mix(object.id) >> 63 == 0).unwrap_or(0);
+        let wrapped = counted
+            .iter()
+            .position(|object| mix(object.id) >> 63 == 0)
+            .unwrap_or(0);
         counted.rotate_left(wrapped);
         // The others are some places from where they belong.
         for next in 1..counted.len() {
@@ -155,14 +161,25 @@ impl History {
         let counted = counts.in_order();
         let mut objects = Vec::with_capacity(counted.len() + self.objects.len());
         let mut known = self.objects.iter().peekable();
-        let unseen = |object: &Known| Known { last: 0.0, before: object.rate(), ..*object };
+        let unseen = |object: &Known| Known {
+            last: 0.0,
+            before: object.rate(),
+            ..*object
+        };
         for Counted { id, size, count } in counted {
             let hash = mix(id);
             while let Some(other) = known.next_if(|object| mix(object.id) < hash) {
                 objects.push(unseen(other));
             }
-            let before = known.next_if(|object| object.id == id).map_or(0.0, Known::rate);
-            objects.push(Known { id, size, last: count as f32, before });
+            let before = known
+                .next_if(|object| object.id == id)
+                .map_or(0.0, Known::rate);
+            objects.push(Known {
+                id,
+                size,
+                last: count as f32,
+                before,
+            });
         }
         objects.extend(known.map(unseen));
         objects.retain(|object| object.rate() >= MIN_RATE);
@@ -195,7 +212,11 @@ mod tests {
     use super::*;
 
     fn rate(history: &History, id: u64) -> Option<f32> {
-        history.objects.iter().find(|object| object.id == id).map(Known::rate)
+        history
+            .objects
+            .iter()
+            .find(|object| object.id == id)
+            .map(Known::rate)
     }
 
     fn interval(requests: &[u64]) -> Counts {
@@ -208,7 +229,10 @@ mod tests {
     fn a_rate_that_forgets_too_fast_or_too_slowly() {
         let mut history = History::default();
         history.smooth(interval(&[1, 1, 2]));
-        assert_eq!((rate(&history, 1), rate(&history, 2)), (Some(1.4), Some(0.7)));
+        assert_eq!(
+            (rate(&history, 1), rate(&history, 2)),
+            (Some(1.4), Some(0.7))
+        );
         history.smooth(interval(&[1]));
         assert!((rate(&history, 1).unwrap() - (0.7 + 0.3 * 1.4)).abs() < 1e-6);
         assert!((rate(&history, 2).unwrap() - 0.21).abs() < 1e-6);
@@ -223,6 +247,10 @@ mod tests {
             counts.count(id, 1);
         }
         assert_eq!(counts.len(), ADAPTSIZE_MAX_OBJECTS);
-        assert!(counts.bytes() <= 40 * ADAPTSIZE_MAX_OBJECTS, "{}", counts.bytes());
+        assert!(
+            counts.bytes() <= 40 * ADAPTSIZE_MAX_OBJECTS,
+            "{}",
+            counts.bytes()
+        );
     }
 }

@@ -24,7 +24,12 @@ pub(super) struct Deadlines {
 
 impl Deadlines {
     pub fn new() -> Self {
-        Deadlines { leaves: [[NEVER; 4]; 64], fours: [[NEVER; 4]; 16], sixteens: [[NEVER; 4]; 4], quarters: [NEVER; 4] }
+        Deadlines {
+            leaves: [[NEVER; 4]; 64],
+            fours: [[NEVER; 4]; 16],
+            sixteens: [[NEVER; 4]; 4],
+            quarters: [NEVER; 4],
+        }
     }
 
     /// The class `class` is due at `due`.

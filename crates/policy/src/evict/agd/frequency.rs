@@ -42,7 +42,11 @@ impl Frequency {
     pub fn new(power: f64, size_exponent: f64) -> Self {
         Frequency {
             ranking: Ranking::new(power),
-            history: if size_exponent < 1.0 { History::table() } else { History::sketch() },
+            history: if size_exponent < 1.0 {
+                History::table()
+            } else {
+                History::sketch()
+            },
             size_exponent,
             missed: None,
             removed: None,
@@ -96,7 +100,16 @@ impl Frequency {
         let class = self.newcomer_class(count, size);
         let replaces = self.removed.take() == Some(id);
         self.missed = None;
-        self.ranking.push(slot, Stored { id, size, count, class, ..Stored::default() });
+        self.ranking.push(
+            slot,
+            Stored {
+                id,
+                size,
+                count,
+                class,
+                ..Stored::default()
+            },
+        );
         self.history.on_insert(id, self.ranking.len(), replaces);
     }
 
@@ -242,7 +255,8 @@ fn class(count: f32, era: i32, size: u64, size_exponent: f64) -> u8 {
     let mut size = log2(size as f32);
     // Where κ is 1, as mostly, both of log2's ones go.
     if size_exponent != 1.0 {
-        size = (f64::from(size) * size_exponent + f64::from(LOG2_OF_ONE) * (1.0 - size_exponent)) as i32;
+        size = (f64::from(size) * size_exponent + f64::from(LOG2_OF_ONE) * (1.0 - size_exponent))
+            as i32;
     }
     ((log2(count) - (era << MANTISSA) - size + CLASS_OF_ONE) >> (MANTISSA - 1)).clamp(0, 255) as u8
 }

@@ -151,8 +151,13 @@ struct Agd {
 impl Agd {
     fn new(fixed: Option<f64>, bytes: f64, capacity: u64) -> Self {
         let size_exponent = 1.0 - bytes;
-        let tuner = fixed.is_none().then(|| Tuner::new(START, size_exponent, capacity));
-        Agd { frequency: Frequency::new(fixed.unwrap_or(POWERS[START]), size_exponent), tuner }
+        let tuner = fixed
+            .is_none()
+            .then(|| Tuner::new(START, size_exponent, capacity));
+        Agd {
+            frequency: Frequency::new(fixed.unwrap_or(POWERS[START]), size_exponent),
+            tuner,
+        }
     }
 
     /// The shadows see the request for an object of `class`, which was a hit or not.
@@ -175,7 +180,10 @@ impl Policy for Agd {
     }
 
     fn gauges(&self, out: &mut Vec<Gauge>) {
-        out.push(Gauge { name: "p", value: self.frequency.ranking.power() });
+        out.push(Gauge {
+            name: "p",
+            value: self.frequency.ranking.power(),
+        });
     }
 
     fn state_bytes(&self) -> usize {

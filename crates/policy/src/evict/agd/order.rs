@@ -162,7 +162,8 @@ impl Order {
         self.len -= 1;
         self.clock = self.clock.max(due);
         self.victims += 1;
-        if self.clock > CLOCK_RANGE * self.lifetimes[usize::from(class)] && self.victims > self.len {
+        if self.clock > CLOCK_RANGE * self.lifetimes[usize::from(class)] && self.victims > self.len
+        {
             self.set_power(places, self.power);
         }
         Some(slot)
@@ -203,7 +204,11 @@ impl Order {
         if self.power == 0.0 {
             return true;
         }
-        let class = if self.power >= STUBBORN_POWER { class.saturating_sub(1) } else { class };
+        let class = if self.power >= STUBBORN_POWER {
+            class.saturating_sub(1)
+        } else {
+            class
+        };
         let due = self.clock + self.lifetimes[usize::from(class)];
         if self.deadlines.first().is_none_or(|(_, first)| first >= due) {
             return false;
@@ -232,7 +237,9 @@ impl Order {
     pub fn set_power(&mut self, places: &mut impl Places, power: f64) {
         let new = lifetimes(power);
         let (old, clock) = (&self.lifetimes, self.clock);
-        places.change_since(|since, class| (since - clock) / old[usize::from(class)] * new[usize::from(class)]);
+        places.change_since(|since, class| {
+            (since - clock) / old[usize::from(class)] * new[usize::from(class)]
+        });
         self.clock = 0.0;
         self.power = power;
         self.rest = rest(power);
@@ -285,7 +292,9 @@ fn rest(power: f64) -> f64 {
 }
 
 fn lifetimes(power: f64) -> Box<[f64; CLASSES]> {
-    Box::new(std::array::from_fn(|class| (power * (class as f64 - CLASS_OF_ONE) / 2.0).exp2()))
+    Box::new(std::array::from_fn(|class| {
+        (power * (class as f64 - CLASS_OF_ONE) / 2.0).exp2()
+    }))
 }
 
 /// The numbers of the bits that are set, from the lowest.

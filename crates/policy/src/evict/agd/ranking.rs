@@ -43,7 +43,11 @@ struct Plan {
 
 impl Ranking {
     pub fn new(power: f64) -> Self {
-        Ranking { store: Store::default(), order: Order::new(power), plan: Plan::default() }
+        Ranking {
+            store: Store::default(),
+            order: Order::new(power),
+            plan: Plan::default(),
+        }
     }
 
     #[inline]
@@ -56,7 +60,9 @@ impl Ranking {
     }
 
     pub fn bytes(&self) -> usize {
-        self.store.links.bytes() + self.store.places.capacity() * size_of::<Stored>() + self.order.bytes()
+        self.store.links.bytes()
+            + self.store.places.capacity() * size_of::<Stored>()
+            + self.order.bytes()
     }
 
     pub fn stored(&self, slot: Slot) -> &Stored {
@@ -96,7 +102,10 @@ impl Ranking {
 
     /// Multiplies all counts.
     pub fn scale_counts(&mut self, by: f32) {
-        self.store.places.iter_mut().for_each(|place| place.count *= by);
+        self.store
+            .places
+            .iter_mut()
+            .for_each(|place| place.count *= by);
     }
 
     /// A request for what is probably in `slot` will come soon.
@@ -129,7 +138,9 @@ impl Ranking {
     pub fn pop(&mut self) -> Option<Slot> {
         self.forget_plan();
         let slot = self.order.pop(&mut self.store)?;
-        self.order.list(self.stored(slot).class).approach(&self.store.links, &self.store.places);
+        self.order
+            .list(self.stored(slot).class)
+            .approach(&self.store.links, &self.store.places);
         Some(slot)
     }
 
@@ -162,7 +173,9 @@ impl Ranking {
         let mut best: Option<(u64, u8, Slot)> = None;
         for class in self.order.classes() {
             let read = self.plan.read.iter().find(|(read, _)| *read == class);
-            let Some(next) = read.map_or(self.order.list(class).tail(), |(_, next)| *next) else { continue };
+            let Some(next) = read.map_or(self.order.list(class).tail(), |(_, next)| *next) else {
+                continue;
+            };
             let rank = rank(class, self.order.due(&self.store, next, class));
             if best.is_none_or(|(least, ..)| rank < least) {
                 best = Some((rank, class, next));
@@ -221,6 +234,8 @@ impl Places for Store {
     }
 
     fn change_since(&mut self, change: impl Fn(f64, u8) -> f64) {
-        self.places.iter_mut().for_each(|place| place.since = change(place.since, place.class));
+        self.places
+            .iter_mut()
+            .for_each(|place| place.since = change(place.since, place.class));
     }
 }

@@ -75,8 +75,9 @@ impl Shadows {
     /// Empty ones of `capacity` bytes each.
     pub fn new(capacity: u64) -> Self {
         let orders = std::array::from_fn(|clock| Order::new(POWERS[clock + 1]));
-        let rests =
-            (0..=u8::MAX).map(|class| std::array::from_fn(|clock| REST * orders[clock].lifetime(class))).collect();
+        let rests = (0..=u8::MAX)
+            .map(|class| std::array::from_fn(|clock| REST * orders[clock].lifetime(class)))
+            .collect();
         Shadows {
             index: SlotIndex::default(),
             objects: Vec::new(),
@@ -98,7 +99,9 @@ impl Shadows {
         self.threads.clear();
         self.free.clear();
         self.lru = List::default();
-        self.orders.iter_mut().for_each(|order| *order = Order::new(order.power()));
+        self.orders
+            .iter_mut()
+            .for_each(|order| *order = Order::new(order.power()));
         self.capacity = capacity;
         self.used = [0; POWER_INDEXES];
     }
@@ -108,12 +111,18 @@ impl Shadows {
     pub fn thin(&mut self, capacity: u64, is_sampled: impl Fn(u64) -> bool) {
         self.capacity = capacity;
         for slot in (0..self.objects.len() as u32).map(Slot::new) {
-            let Object { id, class, holders, .. } = self.objects[slot.index()];
+            let Object {
+                id, class, holders, ..
+            } = self.objects[slot.index()];
             if holders == 0 || is_sampled(id) {
                 continue;
             }
             for power_index in bits(holders) {
-                let mut view = View { objects: &mut self.objects, threads: &mut self.threads, power_index };
+                let mut view = View {
+                    objects: &mut self.objects,
+                    threads: &mut self.threads,
+                    power_index,
+                };
                 match power_index {
                     LRU => self.lru.unlink(&mut view, slot),
                     _ => self.orders[power_index - 1].remove(&mut view, slot, class),
@@ -164,13 +173,25 @@ impl Shadows {
     }
 
     fn request(&mut self, request: &Sampled) {
-        let Sampled { id, size, worth, class } = *request;
-        let Some(slot) = self.index.find(id, |slot| self.objects[slot.index()].id == id) else {
+        let Sampled {
+            id,
+            size,
+            worth,
+            class,
+        } = *request;
+        let Some(slot) = self
+            .index
+            .find(id, |slot| self.objects[slot.index()].id == id)
+        else {
             return self.miss(id, size, class);
         };
         let holders = self.objects[slot.index()].holders;
         for (power_index, score) in self.scores.iter_mut().enumerate() {
-            *score += if holders & 1 << power_index != 0 { worth } else { 0.0 };
+            *score += if holders & 1 << power_index != 0 {
+                worth
+            } else {
+                0.0
+            };
         }
         self.touch(slot, class);
         // Its size as stored: the books of those who have it need that.
@@ -193,7 +214,11 @@ impl Shadows {
         let old = std::mem::replace(&mut object.class, class);
         let moved = object.holders & if old == class { moved } else { ALL };
         for power_index in bits(moved) {
-            let mut view = View { objects: &mut self.objects, threads: &mut self.threads, power_index };
+            let mut view = View {
+                objects: &mut self.objects,
+                threads: &mut self.threads,
+                power_index,
+            };
             match power_index {
                 LRU => self.lru.move_to_head(&mut view, slot),
                 _ => self.orders[power_index - 1].relink(&mut view, slot, old, class),
@@ -211,7 +236,11 @@ impl Shadows {
             self.threads.push(Threads::default());
             Slot::new((self.objects.len() - 1) as u32)
         });
-        self.objects[slot.index()] = Object { id, class, ..Object::default() };
+        self.objects[slot.index()] = Object {
+            id,
+            class,
+            ..Object::default()
+        };
         self.threads[slot.index()].size = size;
         bits(ALL).for_each(|power_index| self.offer(power_index, slot, size, class));
         match self.objects[slot.index()].holders {
@@ -222,13 +251,26 @@ impl Shadows {
 
     /// The shadow `power_index` stores the object in `slot`, if it is worth that.
     fn offer(&mut self, power_index: usize, slot: Slot, size: u64, class: u8) {
-        let short = self.used[power_index].saturating_add(size).saturating_sub(self.capacity);
-        let view = View { objects: &mut self.objects, threads: &mut self.threads, power_index };
-        if short > 0 && power_index != LRU && !self.orders[power_index - 1].accept(&view, class, short) {
+        let short = self.used[power_index]
+            .saturating_add(size)
+            .saturating_sub(self.capacity);
+        let view = View {
+            objects: &mut self.objects,
+            threads: &mut self.threads,
+            power_index,
+        };
+        if short > 0
+            && power_index != LRU
+            && !self.orders[power_index - 1].accept(&view, class, short)
+        {
             return;
         }
         self.shrink(power_index, self.capacity - size);
-        let mut view = View { objects: &mut self.objects, threads: &mut self.threads, power_index };
+        let mut view = View {
+            objects: &mut self.objects,
+            threads: &mut self.threads,
+            power_index,
+        };
         match power_index {
             LRU => self.lru.push_head(&mut view, slot),
             _ => self.orders[power_index - 1].push(&mut view, slot, class),
@@ -240,10 +282,17 @@ impl Shadows {
     /// Removes objects of the shadow `power_index` by their deadlines, until it stores at most
     /// `bytes`.
     fn shrink(&mut self, power_index: usize, bytes: u64) {
-        let mut view = View { objects: &mut self.objects, threads: &mut self.threads, power_index };
+        let mut view = View {
+            objects: &mut self.objects,
+            threads: &mut self.threads,
+            power_index,
+        };
         while self.used[power_index] > bytes {
             let victim = match power_index {
-                LRU => self.lru.tail().inspect(|victim| self.lru.unlink(&mut view, *victim)),
+                LRU => self
+                    .lru
+                    .tail()
+                    .inspect(|victim| self.lru.unlink(&mut view, *victim)),
                 _ => self.orders[power_index - 1].pop(&mut view),
             };
             let Some(victim) = victim else { break };
@@ -299,7 +348,9 @@ impl Places for View<'_> {
 
     fn change_since(&mut self, change: impl Fn(f64, u8) -> f64) {
         let clock = self.power_index - 1;
-        self.objects.iter_mut().for_each(|object| object.since[clock] = change(object.since[clock], object.class));
+        self.objects
+            .iter_mut()
+            .for_each(|object| object.since[clock] = change(object.since[clock], object.class));
     }
 }
 
@@ -328,7 +379,12 @@ mod tests {
             for _ in 0..20 {
                 let mut draw = || (stream.unit() * stream.unit() * 300.0) as u64 * of;
                 let ids: Vec<u64> = (0..100).map(|_| draw()).collect();
-                let request = |id: u64| Sampled { id, size: 1 + id % 300, worth: 1.0, class: (150 + id % 20) as u8 };
+                let request = |id: u64| Sampled {
+                    id,
+                    size: 1 + id % 300,
+                    worth: 1.0,
+                    class: (150 + id % 20) as u8,
+                };
                 shadows.scores_of(&ids.into_iter().map(request).collect::<Vec<_>>());
             }
         };
@@ -336,7 +392,11 @@ mod tests {
         for (capacity, of) in [(10_000, 2), (5_000, 4), (2_500, 8)] {
             let stored = shadows.len();
             shadows.thin(capacity, |id| id.is_multiple_of(of));
-            assert!(shadows.len() > 5 && shadows.len() < stored, "{} of {stored}", shadows.len());
+            assert!(
+                shadows.len() > 5 && shadows.len() < stored,
+                "{} of {stored}",
+                shadows.len()
+            );
             check(&shadows, of);
             requests(&mut shadows, of);
             check(&shadows, of);
@@ -349,17 +409,30 @@ mod tests {
             objects.filter(move |(object, _)| object.holders & 1 << power_index != 0)
         };
         for power_index in 0..POWER_INDEXES {
-            assert!(held(power_index).all(|(object, _)| object.id.is_multiple_of(of)), "of {of}");
+            assert!(
+                held(power_index).all(|(object, _)| object.id.is_multiple_of(of)),
+                "of {of}"
+            );
             let bytes: u64 = held(power_index).map(|(_, threads)| threads.size).sum();
             assert!(
                 bytes == shadows.used[power_index] && bytes <= shadows.capacity,
                 "rung {power_index}: {bytes} bytes"
             );
-            let listed =
-                if power_index == LRU { held(power_index).count() } else { shadows.orders[power_index - 1].len() };
+            let listed = if power_index == LRU {
+                held(power_index).count()
+            } else {
+                shadows.orders[power_index - 1].len()
+            };
             assert_eq!(held(power_index).count(), listed, "rung {power_index}");
         }
-        let stored = shadows.objects.iter().filter(|object| object.holders != 0).count();
-        assert_eq!((stored, shadows.objects.len() - shadows.free.len()), (shadows.len(), stored));
+        let stored = shadows
+            .objects
+            .iter()
+            .filter(|object| object.holders != 0)
+            .count();
+        assert_eq!(
+            (stored, shadows.objects.len() - shadows.free.len()),
+            (shadows.len(), stored)
+        );
     }
 }

@@ -100,7 +100,14 @@ impl Tuner {
     /// A request for an object of `class`, which the cache had or not, while `stored` objects are
     /// in it; the power to go to, if it is another.
     #[inline]
-    pub fn request(&mut self, id: u64, size: u64, class: u8, hit: bool, stored: usize) -> Option<f64> {
+    pub fn request(
+        &mut self,
+        id: u64,
+        size: u64,
+        class: u8,
+        hit: bool,
+        stored: usize,
+    ) -> Option<f64> {
         if !is_sampled(id, self.shift) {
             return None;
         }
@@ -113,7 +120,11 @@ impl Tuner {
         let crowded = self.shadows.len() + DECISION > AGD_SHADOWED_OBJECTS;
         if crowded || stored >> self.shift > 2 * AGD_SHADOW_OBJECTS {
             self.shift += 1;
-            self.least_shift = if crowded { self.shift } else { self.least_shift };
+            self.least_shift = if crowded {
+                self.shift
+            } else {
+                self.least_shift
+            };
             self.thin();
             return None;
         }
@@ -126,13 +137,26 @@ impl Tuner {
         let worth = self.worth(size);
         self.weight += worth;
         self.score += if hit { worth } else { 0.0 };
-        self.waiting.push(Sampled { id, size, worth, class });
-        if self.waiting.len() < DECISION { None } else { self.decide() }
+        self.waiting.push(Sampled {
+            id,
+            size,
+            worth,
+            class,
+        });
+        if self.waiting.len() < DECISION {
+            None
+        } else {
+            self.decide()
+        }
     }
 
     /// What a hit on `size` bytes is worth.
     fn worth(&self, size: u64) -> f64 {
-        if self.size_exponent == 1.0 { 1.0 } else { (size as f64).powf(1.0 - self.size_exponent) }
+        if self.size_exponent == 1.0 {
+            1.0
+        } else {
+            (size as f64).powf(1.0 - self.size_exponent)
+        }
     }
 
     /// A cumulative sum test (Page, Biometrika 1954): small leads must last, large ones decide at
@@ -142,7 +166,8 @@ impl Tuner {
         let reference = scores[self.current] + DRIFT * self.weight;
         let mean = self.weight / DECISION as f64;
         for (power_index, score) in scores.into_iter().enumerate() {
-            self.leads[power_index] = (self.leads[power_index] + (score - reference) / mean).max(0.0);
+            self.leads[power_index] =
+                (self.leads[power_index] + (score - reference) / mean).max(0.0);
             let lost = (score - self.score) / mean;
             self.losses[power_index] = self.losses[power_index] * MEMORY + lost;
             self.swings[power_index] = self.swings[power_index] * MEMORY + lost.abs();
@@ -158,7 +183,11 @@ impl Tuner {
             return self.change_to(best);
         }
         let (best, lead) = most(&self.leads);
-        if lead > self.asked { self.change_to(best) } else { None }
+        if lead > self.asked {
+            self.change_to(best)
+        } else {
+            None
+        }
     }
 
     /// The power of the rung `power_index`, if it is another.
@@ -175,7 +204,8 @@ impl Tuner {
     /// until it is full. What has been counted stays.
     fn thin(&mut self) {
         let shift = self.shift;
-        self.shadows.thin(self.capacity >> shift, |id| is_sampled(id, shift));
+        self.shadows
+            .thin(self.capacity >> shift, |id| is_sampled(id, shift));
         self.waiting.clear();
         self.weight = 0.0;
         self.score = 0.0;
@@ -204,7 +234,13 @@ fn most(of: &[f64; POWER_INDEXES]) -> (usize, f64) {
     of.iter()
         .copied()
         .enumerate()
-        .fold((0, of[0]), |most, power_index| if power_index.1 >= most.1 { power_index } else { most })
+        .fold((0, of[0]), |most, power_index| {
+            if power_index.1 >= most.1 {
+                power_index
+            } else {
+                most
+            }
+        })
 }
 
 #[cfg(test)]
@@ -219,7 +255,11 @@ mod tests {
             tuner.shift
         };
         assert_eq!(shift_beside(1_000_000), 8, "3,906 objects a shadow");
-        assert_eq!(shift_beside(200_000), 8, "781 are enough, and a restart is dear");
+        assert_eq!(
+            shift_beside(200_000),
+            8,
+            "781 are enough, and a restart is dear"
+        );
         assert_eq!(shift_beside(100_000), 7);
         assert_eq!(shift_beside(100), AGD_LEAST_SAMPLE_SHIFT);
     }
@@ -234,8 +274,15 @@ mod tests {
             tuner.request(id, 1, 160, false, 1000);
             most = most.max(tuner.shadows.len());
         }
-        assert!(most <= AGD_SHADOWED_OBJECTS && most > AGD_SHADOWED_OBJECTS / 2, "{most}");
-        assert_eq!(tuner.shift, AGD_LEAST_SAMPLE_SHIFT + 1, "and does not come and go");
+        assert!(
+            most <= AGD_SHADOWED_OBJECTS && most > AGD_SHADOWED_OBJECTS / 2,
+            "{most}"
+        );
+        assert_eq!(
+            tuner.shift,
+            AGD_LEAST_SAMPLE_SHIFT + 1,
+            "and does not come and go"
+        );
     }
 
     #[test]
@@ -252,8 +299,15 @@ mod tests {
         };
         assert_eq!([false, false].map(&mut decide), [LEAD, CAUTION * LEAD]);
         let trusted = [true; 400].map(&mut decide);
-        assert!(trusted[0] < CAUTION * LEAD && trusted[1] < trusted[0], "it fades");
-        assert!(trusted[399] < CAUTION * LEAD / 2.0 && trusted[399] > LEAD, "{}", trusted[399]);
+        assert!(
+            trusted[0] < CAUTION * LEAD && trusted[1] < trusted[0],
+            "it fades"
+        );
+        assert!(
+            trusted[399] < CAUTION * LEAD / 2.0 && trusted[399] > LEAD,
+            "{}",
+            trusted[399]
+        );
         (0..100).for_each(|_| _ = decide(false));
         assert!(decide(false) <= MOST_LEAD);
     }

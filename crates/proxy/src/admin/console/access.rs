@@ -32,10 +32,17 @@ pub(in crate::admin::console) enum Refused {
 /// Returns true if the console's own page, or no page, has sent this request.
 pub(crate) fn is_of_own_page(headers: &HeaderMap) -> bool {
     let site = headers.get(SEC_FETCH_SITE).map(|site| site.as_bytes());
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    let origin = headers.get(ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
+    let host = headers
+        .get(HOST)
+        .and_then(|host| host.to_str().ok())
+        .unwrap_or_default();
+    let origin = headers
+        .get(ORIGIN)
+        .map(|origin| origin.to_str().unwrap_or_default());
     let is_own = |origin: &str| {
-        let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        let authority = origin
+            .strip_prefix("http://")
+            .or_else(|| origin.strip_prefix("https://"));
         !host.is_empty() && authority.is_some_and(|authority| authority.eq_ignore_ascii_case(host))
     };
     site.is_none_or(|site| site == b"same-origin" || site == b"none") && origin.is_none_or(is_own)
@@ -45,17 +52,29 @@ pub(crate) fn is_of_own_page(headers: &HeaderMap) -> bool {
 ///
 /// # Errors
 /// The reason of the refusal.
-pub(in crate::admin::console) fn check(headers: &HeaderMap, peer: Peer, token: &AdminToken) -> Result<(), Refused> {
+pub(in crate::admin::console) fn check(
+    headers: &HeaderMap,
+    peer: Peer,
+    token: &AdminToken,
+) -> Result<(), Refused> {
     if !is_of_own_page(headers) {
         return Err(Refused::OtherSite);
     }
     if token.is_set() {
-        return if token.is_in(headers) { Ok(()) } else { Err(Refused::NoToken) };
+        return if token.is_in(headers) {
+            Ok(())
+        } else {
+            Err(Refused::NoToken)
+        };
     }
     if headers.keys().any(is_of_proxy) || !is_of_this_machine(peer) {
         return Err(Refused::NoToken);
     }
-    if has_safe_host(headers) { Ok(()) } else { Err(Refused::HostName) }
+    if has_safe_host(headers) {
+        Ok(())
+    } else {
+        Err(Refused::HostName)
+    }
 }
 
 /// Decides about a request for the status page. It needs no token, but names the node's peers, so
@@ -63,16 +82,30 @@ pub(in crate::admin::console) fn check(headers: &HeaderMap, peer: Peer, token: &
 ///
 /// # Errors
 /// The reason of the refusal.
-pub(in crate::admin::console) fn check_status(headers: &HeaderMap, token: &AdminToken) -> Result<(), Refused> {
+pub(in crate::admin::console) fn check_status(
+    headers: &HeaderMap,
+    token: &AdminToken,
+) -> Result<(), Refused> {
     if !is_of_own_page(headers) {
         return Err(Refused::OtherSite);
     }
-    if token.is_in(headers) || has_safe_host(headers) { Ok(()) } else { Err(Refused::HostName) }
+    if token.is_in(headers) || has_safe_host(headers) {
+        Ok(())
+    } else {
+        Err(Refused::HostName)
+    }
 }
 
 /// Returns true for a field that a proxy on this machine adds: it passes on requests of others.
 fn is_of_proxy(name: &HeaderName) -> bool {
-    let of_proxies = ["forwarded", "via", "x-real-ip", "x-client-ip", "cf-connecting-ip", "true-client-ip"];
+    let of_proxies = [
+        "forwarded",
+        "via",
+        "x-real-ip",
+        "x-client-ip",
+        "cf-connecting-ip",
+        "true-client-ip",
+    ];
     name.as_str().starts_with("x-forwarded-") || of_proxies.contains(&name.as_str())
 }
 
@@ -86,10 +119,17 @@ fn is_of_this_machine(peer: Peer) -> bool {
 /// Returns true if `Host` is an address, or `localhost` or a name below it (RFC 6761 §6.3).
 fn has_safe_host(headers: &HeaderMap) -> bool {
     let mut hosts = headers.get_all(HOST).iter();
-    let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
-    let Ok(authority) = Authority::try_from(host.as_bytes()) else { return false };
+    let (Some(host), None) = (hosts.next(), hosts.next()) else {
+        return false;
+    };
+    let Ok(authority) = Authority::try_from(host.as_bytes()) else {
+        return false;
+    };
     let name = authority.host();
-    let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    let address = name
+        .strip_prefix('[')
+        .and_then(|name| name.strip_suffix(']'))
+        .unwrap_or(name);
     let name = name.to_ascii_lowercase();
     address.parse::<IpAddr>().is_ok() || name == "localhost" || name.ends_with(".localhost")
 }
@@ -104,9 +144,18 @@ mod tests {
     fn decide(token: Option<&str>, peer: &str, fields: &[(&str, &str)]) -> Result<(), Refused> {
         let headers: HeaderMap = fields
             .iter()
-            .map(|(name, value)| (name.parse::<HeaderName>().unwrap(), value.parse::<HeaderValue>().unwrap()))
+            .map(|(name, value)| {
+                (
+                    name.parse::<HeaderName>().unwrap(),
+                    value.parse::<HeaderValue>().unwrap(),
+                )
+            })
             .collect();
-        check(&headers, Peer::Tcp(format!("{peer}:1").parse().unwrap()), &AdminToken::new(token))
+        check(
+            &headers,
+            Peer::Tcp(format!("{peer}:1").parse().unwrap()),
+            &AdminToken::new(token),
+        )
     }
 
     /// Failure: a page of another site, another machine, or a name that leads here shows the
@@ -132,7 +181,10 @@ mod tests {
         }
         let host = ("host", "127.0.0.1:8081");
         assert_eq!(decide(None, "127.0.0.1", &[]), Err(Refused::HostName));
-        assert_eq!(decide(None, "127.0.0.1", &[host, ("host", "127.0.0.1")]), Err(Refused::HostName));
+        assert_eq!(
+            decide(None, "127.0.0.1", &[host, ("host", "127.0.0.1")]),
+            Err(Refused::HostName)
+        );
         assert_eq!(decide(None, "[::ffff:127.0.0.1]", &[host]), Ok(()));
         assert_eq!(decide(None, "192.0.2.1", &[host]), Err(Refused::NoToken));
         for (name, value) in [
@@ -144,7 +196,11 @@ mod tests {
             ("forwarded", "for=192.0.2.1"),
             ("via", "1.1 proxy"),
         ] {
-            assert_eq!(decide(None, "127.0.0.1", &[host, (name, value)]), Err(Refused::NoToken), "{name}");
+            assert_eq!(
+                decide(None, "127.0.0.1", &[host, (name, value)]),
+                Err(Refused::NoToken),
+                "{name}"
+            );
         }
         for (name, value, is_served) in [
             ("origin", "http://127.0.0.1:8081", true),
@@ -158,10 +214,22 @@ mod tests {
             ("sec-fetch-site", "cross-site", false),
         ] {
             let decided = decide(None, "127.0.0.1", &[host, (name, value)]);
-            assert_eq!(decided, if is_served { Ok(()) } else { Err(Refused::OtherSite) }, "{name}: {value}");
+            assert_eq!(
+                decided,
+                if is_served {
+                    Ok(())
+                } else {
+                    Err(Refused::OtherSite)
+                },
+                "{name}: {value}"
+            );
             // The token does not make up for it.
             let bearer = format!("Bearer {TOKEN}");
-            let decided = decide(Some(TOKEN), "192.0.2.1", &[host, (name, value), ("authorization", &bearer)]);
+            let decided = decide(
+                Some(TOKEN),
+                "192.0.2.1",
+                &[host, (name, value), ("authorization", &bearer)],
+            );
             assert_eq!(decided.is_ok(), is_served, "{name}: {value}");
         }
     }
@@ -173,10 +241,28 @@ mod tests {
         let (host, bearer) = (("host", "node.example"), format!("Bearer {TOKEN}"));
         for peer in ["127.0.0.1", "[::1]", "192.0.2.1"] {
             let refused = Err(Refused::NoToken);
-            assert_eq!(decide(Some(TOKEN), peer, &[("host", "127.0.0.1:8081")]), refused, "{peer}");
-            assert_eq!(decide(Some(TOKEN), peer, &[host, ("authorization", "Bearer 0123456789abcdee")]), refused);
-            assert_eq!(decide(Some(TOKEN), peer, &[host, ("cookie", &bearer)]), refused);
-            assert_eq!(decide(Some(TOKEN), peer, &[host, ("authorization", &bearer)]), Ok(()), "{peer}");
+            assert_eq!(
+                decide(Some(TOKEN), peer, &[("host", "127.0.0.1:8081")]),
+                refused,
+                "{peer}"
+            );
+            assert_eq!(
+                decide(
+                    Some(TOKEN),
+                    peer,
+                    &[host, ("authorization", "Bearer 0123456789abcdee")]
+                ),
+                refused
+            );
+            assert_eq!(
+                decide(Some(TOKEN), peer, &[host, ("cookie", &bearer)]),
+                refused
+            );
+            assert_eq!(
+                decide(Some(TOKEN), peer, &[host, ("authorization", &bearer)]),
+                Ok(()),
+                "{peer}"
+            );
         }
     }
 }

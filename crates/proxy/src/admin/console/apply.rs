@@ -23,14 +23,19 @@ struct Choice {
 /// One line if the body is no such choice, or the policy or the size cannot run. Nothing has
 /// changed then.
 pub(crate) fn apply(proxy: &Proxy, body: &[u8]) -> Result<Value, String> {
-    let Choice { policy, capacity } = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    let Choice { policy, capacity } =
+        serde_json::from_slice(body).map_err(|error| error.to_string())?;
     let policy: Spec = policy.parse().map_err(|error| format!("{error}"))?;
     let capacity = ByteSize::from_bytes(capacity);
     if let Some(memory) = memory(Path::new("/")).filter(|memory| capacity.bytes() > *memory) {
         let memory = ByteSize::from_bytes(memory);
-        return Err(format!("this process may have {memory} of memory (machine, or cgroup), less than {capacity}"));
+        return Err(format!(
+            "this process may have {memory} of memory (machine, or cgroup), less than {capacity}"
+        ));
     }
-    let applied = proxy.cache_settings().try_other(proxy.shards(), policy.clone(), capacity);
+    let applied = proxy
+        .cache_settings()
+        .try_other(proxy.shards(), policy.clone(), capacity);
     applied.map_err(|error| format!("{policy}: {error}"))?;
     tracing::warn!(%policy, %capacity, "the console runs another policy or size than the configuration, until a reload");
     Ok(json!({ "lines": format!("[http]\ncache = \"{capacity}\"\npolicy = \"{policy}\"") }))
@@ -42,14 +47,22 @@ pub(crate) fn apply(proxy: &Proxy, body: &[u8]) -> Result<Value, String> {
 fn memory(root: &Path) -> Option<u64> {
     let read = |path: &Path| std::fs::read_to_string(path).ok();
     let machine = read(&root.join("proc/meminfo")).and_then(|text| {
-        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix("MemTotal:"))?;
         Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
     });
     let cgroups = root.join("sys/fs/cgroup");
     let own = read(&root.join("proc/self/cgroup"));
-    let own = own.iter().flat_map(|text| text.lines()).find_map(|line| line.strip_prefix("0::/"));
+    let own = own
+        .iter()
+        .flat_map(|text| text.lines())
+        .find_map(|line| line.strip_prefix("0::/"));
     let own = own.map(|path| cgroups.join(path));
-    let above = own.iter().flat_map(|own| own.ancestors()).take_while(|folder| folder.starts_with(&cgroups));
+    let above = own
+        .iter()
+        .flat_map(|own| own.ancestors())
+        .take_while(|folder| folder.starts_with(&cgroups));
     // A cgroup without a limit says "max".
     let limits = above.filter_map(|folder| read(&folder.join("memory.max"))?.trim().parse().ok());
     limits.chain(machine).min()
@@ -70,15 +83,27 @@ mod tests {
             fs::write(path, text).unwrap();
         };
         assert_eq!(memory(root.path()), None);
-        write("proc/meminfo", "MemTotal:        8000 kB\nMemFree:         1000 kB\n");
+        write(
+            "proc/meminfo",
+            "MemTotal:        8000 kB\nMemFree:         1000 kB\n",
+        );
         assert_eq!(memory(root.path()), Some(8_192_000));
-        write("proc/self/cgroup", "1:name=systemd:/other\n0::/system.slice/larder.service\n");
-        write("sys/fs/cgroup/system.slice/larder.service/memory.max", "max\n");
+        write(
+            "proc/self/cgroup",
+            "1:name=systemd:/other\n0::/system.slice/larder.service\n",
+        );
+        write(
+            "sys/fs/cgroup/system.slice/larder.service/memory.max",
+            "max\n",
+        );
         write("sys/fs/cgroup/other/memory.max", "5\n");
         assert_eq!(memory(root.path()), Some(8_192_000));
         write("sys/fs/cgroup/system.slice/memory.max", "4000000\n");
         assert_eq!(memory(root.path()), Some(4_000_000));
-        write("sys/fs/cgroup/system.slice/larder.service/memory.max", "9000000\n");
+        write(
+            "sys/fs/cgroup/system.slice/larder.service/memory.max",
+            "9000000\n",
+        );
         assert_eq!(memory(root.path()), Some(4_000_000));
         // In the namespace of a container.
         write("proc/self/cgroup", "0::/\n");

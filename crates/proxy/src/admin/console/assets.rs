@@ -3,7 +3,9 @@
 
 use crate::admin::admin_reply::of_body;
 use crate::exchange::outgoing::Outgoing;
-use ::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS};
+use ::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
+};
 use ::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use bytes::Bytes;
 
@@ -14,13 +16,33 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 /// Path, content type and content.
 const FILES: [(&str, &str, &str); 8] = [
     ("/", HTML, include_str!("page/console.html")),
-    ("/console/console.css", CSS, include_str!("page/console.css")),
-    ("/console/icon.svg", "image/svg+xml", include_str!("page/icon.svg")),
-    ("/console/console.js", SCRIPT, include_str!("page/console.js")),
+    (
+        "/console/console.css",
+        CSS,
+        include_str!("page/console.css"),
+    ),
+    (
+        "/console/icon.svg",
+        "image/svg+xml",
+        include_str!("page/icon.svg"),
+    ),
+    (
+        "/console/console.js",
+        SCRIPT,
+        include_str!("page/console.js"),
+    ),
     ("/console/charts.js", SCRIPT, include_str!("page/charts.js")),
-    ("/console/elements.js", SCRIPT, include_str!("page/elements.js")),
+    (
+        "/console/elements.js",
+        SCRIPT,
+        include_str!("page/elements.js"),
+    ),
     ("/console/panels.js", SCRIPT, include_str!("page/panels.js")),
-    ("/console/what_if.js", SCRIPT, include_str!("page/what_if.js")),
+    (
+        "/console/what_if.js",
+        SCRIPT,
+        include_str!("page/what_if.js"),
+    ),
 ];
 
 /// The page runs no script and no style but its own files, and makes no element from text
@@ -33,7 +55,11 @@ const FRAME_OPTIONS: HeaderName = HeaderName::from_static("x-frame-options");
 /// Returns the file at a path, if it is one of the page.
 pub(super) fn file(path: &str) -> Option<Response<Outgoing>> {
     let (_, kind, content) = FILES.iter().find(|(of_file, ..)| *of_file == path)?;
-    let mut response = of_body(StatusCode::OK, kind, Outgoing::whole(Bytes::from_static(content.as_bytes())));
+    let mut response = of_body(
+        StatusCode::OK,
+        kind,
+        Outgoing::whole(Bytes::from_static(content.as_bytes())),
+    );
     protect(response.headers_mut());
     Some(response)
 }

@@ -25,7 +25,12 @@ struct Ring {
 
 impl Ring {
     fn new(step: u64, most: usize) -> Ring {
-        Ring { points: VecDeque::new(), step, most, last: None }
+        Ring {
+            points: VecDeque::new(),
+            step,
+            most,
+            last: None,
+        }
     }
 
     /// Adds a point, if one is due, and returns it.
@@ -43,7 +48,11 @@ impl Ring {
 
     fn push(&mut self, point: Point) {
         // The times of a ring grow, whatever the clock does.
-        while self.points.back().is_some_and(|last| last.unix_seconds >= point.unix_seconds) {
+        while self
+            .points
+            .back()
+            .is_some_and(|last| last.unix_seconds >= point.unix_seconds)
+        {
             self.points.pop_back();
         }
         if self.points.len() == self.most {
@@ -59,10 +68,18 @@ impl Ring {
     /// Puts points of an earlier process in front, which are not older than the ring is long.
     fn restore(&mut self, ring: &Value, known: &[String], now: u64) {
         let length = self.step * self.most as u64;
-        let before = self.points.front().map_or(now + 1, |first| first.unix_seconds);
-        let points = ring.get("points").and_then(Value::as_array).into_iter().flatten();
+        let before = self
+            .points
+            .front()
+            .map_or(now + 1, |first| first.unix_seconds);
+        let points = ring
+            .get("points")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
         let points = points.filter_map(|point| Point::of_json(point, known));
-        let points = points.filter(|point| point.unix_seconds < before && point.unix_seconds + length > now);
+        let points =
+            points.filter(|point| point.unix_seconds < before && point.unix_seconds + length > now);
         let own = std::mem::take(&mut self.points);
         points.chain(own).for_each(|point| self.push(point));
     }
@@ -78,16 +95,29 @@ pub(super) struct History {
 impl Default for History {
     fn default() -> History {
         let (hour, day) = (limits::HISTORY_HOUR, limits::HISTORY_DAY);
-        History { hour: Ring::new(hour.0, hour.1), day: Ring::new(day.0, day.1) }
+        History {
+            hour: Ring::new(hour.0, hour.1),
+            day: Ring::new(day.0, day.1),
+        }
     }
 }
 
 impl History {
     /// Adds a reading, taken at this time since 1970. Returns the points that this makes, with the
     /// names of their rings.
-    pub(super) fn add(&mut self, reading: &Reading, unix_seconds: u64) -> Vec<(&'static str, Point)> {
-        let hour = self.hour.add(reading, unix_seconds).map(|point| ("hour", point));
-        let day = self.day.add(reading, unix_seconds).map(|point| ("day", point));
+    pub(super) fn add(
+        &mut self,
+        reading: &Reading,
+        unix_seconds: u64,
+    ) -> Vec<(&'static str, Point)> {
+        let hour = self
+            .hour
+            .add(reading, unix_seconds)
+            .map(|point| ("hour", point));
+        let day = self
+            .day
+            .add(reading, unix_seconds)
+            .map(|point| ("day", point));
         hour.into_iter().chain(day).collect()
     }
 
@@ -107,10 +137,17 @@ impl History {
             file => file?,
         };
         let mut text = Vec::new();
-        file.take(limits::HISTORY_FILE_BYTES).read_to_end(&mut text)?;
+        file.take(limits::HISTORY_FILE_BYTES)
+            .read_to_end(&mut text)?;
         let page: Value = serde_json::from_slice(&text)?;
-        let known = page.get("figures").and_then(Value::as_array).into_iter().flatten();
-        let known: Vec<String> = known.filter_map(|name| name.as_str().map(str::to_owned)).collect();
+        let known = page
+            .get("figures")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        let known: Vec<String> = known
+            .filter_map(|name| name.as_str().map(str::to_owned))
+            .collect();
         self.hour.restore(&page["hour"], &known, now);
         self.day.restore(&page["day"], &known, now);
         Ok(())
@@ -141,7 +178,10 @@ impl HistoryWriter {
     pub(super) fn leave(self: &Arc<Self>, path: &Path, history: String, patience: Duration) {
         if !self.is_left.load(Ordering::Acquire) {
             let file = path.display();
-            match self.start(path.to_owned(), history).map(|end| end.recv_timeout(patience)) {
+            match self
+                .start(path.to_owned(), history)
+                .map(|end| end.recv_timeout(patience))
+            {
                 Ok(Ok(())) => {}
                 Ok(Err(RecvTimeoutError::Timeout)) => {
                     tracing::warn!(%file, ?patience, "the console's last minute is not kept, because the disk took longer");
@@ -166,16 +206,21 @@ impl HistoryWriter {
     fn start(self: &Arc<Self>, path: PathBuf, history: String) -> io::Result<mpsc::Receiver<()>> {
         let (sender, end) = mpsc::sync_channel(1);
         let writer = Arc::clone(self);
-        std::thread::Builder::new().name("history".to_owned()).spawn(move || {
-            writer.write(&path, &history);
-            // Fails if nobody waits any more.
-            let _ = sender.send(());
-        })?;
+        std::thread::Builder::new()
+            .name("history".to_owned())
+            .spawn(move || {
+                writer.write(&path, &history);
+                // Fails if nobody waits any more.
+                let _ = sender.send(());
+            })?;
         Ok(end)
     }
 
     fn write(&self, path: &Path, history: &str) {
-        let mut has_failed = self.has_failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut has_failed = self
+            .has_failed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let may_write = || !self.is_left.load(Ordering::Acquire);
         if let Err(error) = replace(path, history, may_write)
             && !std::mem::replace(&mut has_failed, true)
@@ -224,9 +269,14 @@ fn beside(path: &Path) -> PathBuf {
 
 /// Removes what processes that were killed have left beside the history.
 fn remove_leftovers(path: &Path) {
-    let (Some(folder), Some(name)) = (path.parent(), path.file_name().and_then(OsStr::to_str)) else { return };
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name().and_then(OsStr::to_str))
+    else {
+        return;
+    };
     let is_leftover = |file: &str| {
-        let number = file.strip_prefix(name).and_then(|rest| rest.strip_prefix('.')?.strip_suffix(".new"));
+        let number = file
+            .strip_prefix(name)
+            .and_then(|rest| rest.strip_prefix('.')?.strip_suffix(".new"));
         number.is_some_and(|number| number.parse::<u32>().is_ok())
     };
     // A folder that cannot be read is noticed when the history is written.
@@ -246,7 +296,12 @@ mod tests {
     }
 
     fn times(history: &Value, ring: &str) -> Vec<u64> {
-        history[ring]["points"].as_array().unwrap().iter().map(|point| point[0].as_u64().unwrap()).collect()
+        history[ring]["points"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|point| point[0].as_u64().unwrap())
+            .collect()
     }
 
     /// Failure: the history grows for as long as the node runs, or has gaps at the end of the hour.
@@ -254,13 +309,31 @@ mod tests {
     fn a_ring_grows_without_end() {
         let mut history = History::default();
         let (start, length) = (1_800_000_000, 25 * 3600);
-        (0..=length).step_by(10).for_each(|second| drop(history.add(&reading(5 * second, second), start + second)));
+        (0..=length)
+            .step_by(10)
+            .for_each(|second| drop(history.add(&reading(5 * second, second), start + second)));
         let page = history.to_json();
         let (hour, day) = (times(&page, "hour"), times(&page, "day"));
-        assert_eq!((hour.len(), day.len()), (limits::HISTORY_HOUR.1, limits::HISTORY_DAY.1));
-        assert_eq!((hour[0], day[0]), (start + length - 3600 + 10, start + length - 24 * 3600 + 300));
-        assert_eq!((hour.last(), day.last()), (Some(&(start + length)), Some(&(start + length))));
-        assert!(page["day"]["points"].as_array().unwrap().iter().all(|point| point[1] == 5.0), "{page}");
+        assert_eq!(
+            (hour.len(), day.len()),
+            (limits::HISTORY_HOUR.1, limits::HISTORY_DAY.1)
+        );
+        assert_eq!(
+            (hour[0], day[0]),
+            (start + length - 3600 + 10, start + length - 24 * 3600 + 300)
+        );
+        assert_eq!(
+            (hour.last(), day.last()),
+            (Some(&(start + length)), Some(&(start + length)))
+        );
+        assert!(
+            page["day"]["points"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|point| point[1] == 5.0),
+            "{page}"
+        );
         assert!(page.to_string().len() < limits::HISTORY_FILE_BYTES as usize / 2);
     }
 
@@ -283,7 +356,11 @@ mod tests {
         let mut late = History::default();
         late.restore(&path, start + 7 * 24 * 3600).unwrap();
         assert_eq!(times(&late.to_json(), "day"), [0; 0]);
-        for text in ["", "[]", "{\"hour\": 3, \"day\": {\"points\": [[], 1, [1, 2, 3]]}, \"figures\": [1]}"] {
+        for text in [
+            "",
+            "[]",
+            "{\"hour\": 3, \"day\": {\"points\": [[], 1, [1, 2, 3]]}, \"figures\": [1]}",
+        ] {
             fs::write(&path, text).unwrap();
             let mut third = History::default();
             let _ = third.restore(&path, start);
@@ -298,9 +375,13 @@ mod tests {
         let mut history = History::default();
         let start = 1_800_000_000;
         (0..100).for_each(|second| drop(history.add(&reading(second, second), start + second)));
-        (100..200).for_each(|second| drop(history.add(&reading(second, second), start + second - 50)));
+        (100..200)
+            .for_each(|second| drop(history.add(&reading(second, second), start + second - 50)));
         let hour = times(&history.to_json(), "hour");
-        assert!(hour.is_sorted() && hour.last().unwrap() > &(start + 130), "{hour:?}");
+        assert!(
+            hour.is_sorted() && hour.last().unwrap() > &(start + 130),
+            "{hour:?}"
+        );
     }
 
     /// Failure: a write that hung in the old process goes on in the file of the new one, or what a
@@ -311,7 +392,9 @@ mod tests {
         let path = folder.path().join("tier.history");
         let names = || {
             let files = fs::read_dir(folder.path()).unwrap().flatten();
-            let mut names: Vec<String> = files.map(|file| file.file_name().into_string().unwrap()).collect();
+            let mut names: Vec<String> = files
+                .map(|file| file.file_name().into_string().unwrap())
+                .collect();
             names.sort();
             names
         };
@@ -320,21 +403,37 @@ mod tests {
         let may_write = || {
             asked.set(asked.get() + 1);
             if asked.get() == 2 {
-                let name = names().into_iter().find(|name| name.ends_with(".new")).unwrap();
-                let mut hangs = fs::File::options().write(true).open(folder.path().join(name)).unwrap();
+                let name = names()
+                    .into_iter()
+                    .find(|name| name.ends_with(".new"))
+                    .unwrap();
+                let mut hangs = fs::File::options()
+                    .write(true)
+                    .open(folder.path().join(name))
+                    .unwrap();
                 replace(&path, "new", || true).unwrap();
                 hangs.write_all(b"old").unwrap();
             }
             asked.get() < 2
         };
         replace(&path, "old, and longer", may_write).unwrap();
-        assert_eq!((fs::read_to_string(&path).unwrap().as_str(), names()), ("new", vec!["tier.history".to_owned()]));
-        for name in ["tier.history.4711.new", "tier.history.mine.new", "other.4711.new"] {
+        assert_eq!(
+            (fs::read_to_string(&path).unwrap().as_str(), names()),
+            ("new", vec!["tier.history".to_owned()])
+        );
+        for name in [
+            "tier.history.4711.new",
+            "tier.history.mine.new",
+            "other.4711.new",
+        ] {
             fs::write(folder.path().join(name), "").unwrap();
         }
         // That file is no history.
         let _ = History::default().restore(&path, 1_800_000_000);
-        assert_eq!(names(), ["other.4711.new", "tier.history", "tier.history.mine.new"]);
+        assert_eq!(
+            names(),
+            ["other.4711.new", "tier.history", "tier.history.mine.new"]
+        );
     }
 
     const PATIENCE: Duration = Duration::from_secs(60);

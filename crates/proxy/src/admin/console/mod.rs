@@ -148,11 +148,16 @@ impl Console {
         }
         self.events.send_modify(|events| {
             if let Some(point) = point {
-                let more = more.iter().map(|(ring, point)| event(ring, &point.to_json()));
-                let all: Vec<Bytes> = std::iter::once(event("point", &point.to_json())).chain(more).collect();
+                let more = more
+                    .iter()
+                    .map(|(ring, point)| event(ring, &point.to_json()));
+                let all: Vec<Bytes> = std::iter::once(event("point", &point.to_json()))
+                    .chain(more)
+                    .collect();
                 events.point = Bytes::from(all.concat());
             }
-            events.status_is_new = number.is_multiple_of(limits::CONSOLE_STATUS_SECONDS) || events.status.is_empty();
+            events.status_is_new =
+                number.is_multiple_of(limits::CONSOLE_STATUS_SECONDS) || events.status.is_empty();
             if events.status_is_new {
                 events.status = event("status", &status);
             }
@@ -161,7 +166,10 @@ impl Console {
 
     /// Returns true if a request for `/` is one for the page.
     pub(crate) fn is_for_page(headers: &HeaderMap) -> bool {
-        let accepted = headers.get_all(ACCEPT).iter().filter_map(|field| field.to_str().ok());
+        let accepted = headers
+            .get_all(ACCEPT)
+            .iter()
+            .filter_map(|field| field.to_str().ok());
         accepted.flat_map(|field| field.split(',')).any(|kind| {
             let kind = kind.split(';').next().unwrap_or_default();
             kind.trim().eq_ignore_ascii_case("text/html")
@@ -175,12 +183,16 @@ impl Console {
 
     /// Returns the refusal for a client that may not read the console.
     pub(crate) fn refusal(&self, headers: &HeaderMap, peer: Peer) -> Option<Response<Outgoing>> {
-        access::check(headers, peer, &self.token).err().map(|refused| self.explain(refused))
+        access::check(headers, peer, &self.token)
+            .err()
+            .map(|refused| self.explain(refused))
     }
 
     /// Returns the refusal for a client that may not read the status page.
     pub(crate) fn refusal_of_status(&self, headers: &HeaderMap) -> Option<Response<Outgoing>> {
-        access::check_status(headers, &self.token).err().map(|refused| self.explain(refused))
+        access::check_status(headers, &self.token)
+            .err()
+            .map(|refused| self.explain(refused))
     }
 
     fn explain(&self, refused: Refused) -> Response<Outgoing> {
@@ -190,7 +202,8 @@ impl Console {
                 unauthorized("larder: send Authorization: Bearer and the [admin] token\n")
             }
             Refused::NoToken => {
-                let line = "larder: the console serves this machine only; set [admin] token to open it\n";
+                let line =
+                    "larder: the console serves this machine only; set [admin] token to open it\n";
                 page(StatusCode::FORBIDDEN, TEXT, line.to_owned())
             }
             Refused::HostName => {
@@ -207,7 +220,11 @@ impl Console {
         }
         let (mut changes, mut end) = (self.events.subscribe(), self.ends.subscribe());
         let (sender, body) = mpsc::channel(1);
-        let first = [event("history", &self.state().history.to_json()), event("status", &status())].concat();
+        let first = [
+            event("history", &self.state().history.to_json()),
+            event("status", &status()),
+        ]
+        .concat();
         tokio::spawn(async move {
             let mut next = Bytes::from(first);
             loop {
@@ -243,7 +260,11 @@ impl Console {
 
 /// Returns the refusal for a page of another site.
 pub(crate) fn of_other_site() -> Response<Outgoing> {
-    page(StatusCode::FORBIDDEN, TEXT, "larder: a page of another site has sent this\n".to_owned())
+    page(
+        StatusCode::FORBIDDEN,
+        TEXT,
+        "larder: a page of another site has sent this\n".to_owned(),
+    )
 }
 
 impl State {
@@ -259,5 +280,7 @@ fn event(name: &str, data: &Value) -> Bytes {
 }
 
 fn unix_seconds() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
 }

@@ -49,7 +49,10 @@ const QUANTILES: [(&str, &str, f64); 4] = [
 ];
 
 /// Gauges of policies, by the name of their cache.
-const POLICIES: [(&str, &str); 2] = [("http", "/http/policy/figures"), ("ndn", "/ndn/content_store/policy/figures")];
+const POLICIES: [(&str, &str); 2] = [
+    ("http", "/http/policy/figures"),
+    ("ndn", "/ndn/content_store/policy/figures"),
+];
 
 /// Gauges that a point has at most: the policies of the registry have up to six.
 const GAUGES: usize = 16;
@@ -60,7 +63,11 @@ pub(super) const FIGURES: usize = TOTALS.len() + LEVELS.len() + QUANTILES.len();
 /// Returns the names of the figures of a point, in their order.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     let quantiles = QUANTILES.iter().map(|(name, ..)| *name);
-    TOTALS.iter().chain(&LEVELS).map(|(name, _)| *name).chain(quantiles)
+    TOTALS
+        .iter()
+        .chain(&LEVELS)
+        .map(|(name, _)| *name)
+        .chain(quantiles)
 }
 
 /// One reading of the status page.
@@ -94,19 +101,32 @@ impl Reading {
         };
         let buckets = |pointer: &str| {
             let counts = status.pointer(pointer).and_then(Value::as_array);
-            counts.into_iter().flatten().filter_map(Value::as_u64).collect()
+            counts
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_u64)
+                .collect()
         };
         let members = |(cache, pointer): (&str, &str)| -> Vec<(String, f64)> {
             let members = status.pointer(pointer).and_then(Value::as_object);
-            let gauges = members.into_iter().flatten().filter_map(|(name, value)| Some((name, value.as_f64()?)));
-            gauges.map(|(name, value)| (format!("{cache} {name}"), value)).collect()
+            let gauges = members
+                .into_iter()
+                .flatten()
+                .filter_map(|(name, value)| Some((name, value.as_f64()?)));
+            gauges
+                .map(|(name, value)| (format!("{cache} {name}"), value))
+                .collect()
         };
         Reading {
             seconds,
             totals: TOTALS.map(|(_, pointer)| number(pointer)),
             levels: LEVELS.map(|(_, pointer)| number(pointer)),
             buckets: QUANTILES.map(|(_, pointer, _)| buckets(pointer)),
-            gauges: POLICIES.into_iter().flat_map(members).take(GAUGES).collect(),
+            gauges: POLICIES
+                .into_iter()
+                .flat_map(members)
+                .take(GAUGES)
+                .collect(),
         }
     }
 
@@ -118,16 +138,29 @@ impl Reading {
             now.map(|now| (now - before.filter(|before| *before <= now).unwrap_or(0.0)) / seconds)
         };
         let rates = self.totals.iter().zip(&before.totals).map(rate);
-        let quantiles = QUANTILES.iter().zip(self.buckets.iter().zip(&before.buckets));
+        let quantiles = QUANTILES
+            .iter()
+            .zip(self.buckets.iter().zip(&before.buckets));
         let quantiles = quantiles.map(|((.., of), (now, before))| {
             let before = before.iter().chain(std::iter::repeat(&0));
-            let counts: Vec<u64> = now.iter().zip(before).map(|(now, before)| now.saturating_sub(*before)).collect();
+            let counts: Vec<u64> = now
+                .iter()
+                .zip(before)
+                .map(|(now, before)| now.saturating_sub(*before))
+                .collect();
             quantile(&counts, *of)
         });
         let mut figures = [None; FIGURES];
         let all = rates.chain(self.levels.iter().copied()).chain(quantiles);
-        figures.iter_mut().zip(all).for_each(|(place, figure)| *place = figure);
-        Point { unix_seconds, figures, gauges: self.gauges.clone() }
+        figures
+            .iter_mut()
+            .zip(all)
+            .for_each(|(place, figure)| *place = figure);
+        Point {
+            unix_seconds,
+            figures,
+            gauges: self.gauges.clone(),
+        }
     }
 }
 
@@ -135,20 +168,39 @@ impl Point {
     /// Returns the point as an array: the time, the figures, and the gauges as an object.
     pub(super) fn to_json(&self) -> Value {
         let mut array = vec![json!(self.unix_seconds)];
-        array.extend(self.figures.iter().map(|figure| figure.map_or(Value::Null, |figure| json!(rounded(figure)))));
-        array.push(self.gauges.iter().map(|(name, value)| (name.clone(), json!(rounded(*value)))).collect());
+        array.extend(
+            self.figures
+                .iter()
+                .map(|figure| figure.map_or(Value::Null, |figure| json!(rounded(figure)))),
+        );
+        array.push(
+            self.gauges
+                .iter()
+                .map(|(name, value)| (name.clone(), json!(rounded(*value))))
+                .collect(),
+        );
         Value::Array(array)
     }
 
     /// Reads a point, whose figures have these names.
     pub(super) fn of_json(value: &Value, known: &[String]) -> Option<Point> {
-        let array = value.as_array().filter(|array| array.len() == known.len() + 2)?;
+        let array = value
+            .as_array()
+            .filter(|array| array.len() == known.len() + 2)?;
         let figure = |name: &str| array[1 + known.iter().position(|known| known == name)?].as_f64();
         let mut figures = [None; FIGURES];
-        figures.iter_mut().zip(names()).for_each(|(place, name)| *place = figure(name));
+        figures
+            .iter_mut()
+            .zip(names())
+            .for_each(|(place, name)| *place = figure(name));
         let gauges = array.last()?.as_object()?.iter();
-        let gauges = gauges.filter_map(|(name, value)| Some((name.chars().take(64).collect(), value.as_f64()?)));
-        Some(Point { unix_seconds: array[0].as_u64()?, figures, gauges: gauges.take(GAUGES).collect() })
+        let gauges = gauges
+            .filter_map(|(name, value)| Some((name.chars().take(64).collect(), value.as_f64()?)));
+        Some(Point {
+            unix_seconds: array[0].as_u64()?,
+            figures,
+            gauges: gauges.take(GAUGES).collect(),
+        })
     }
 }
 
@@ -158,7 +210,11 @@ fn rounded(value: f64) -> f64 {
         return 0.0;
     }
     let scale = 10f64.powi(5 - value.abs().log10().floor() as i32);
-    if scale.is_finite() { (value * scale).round() / scale } else { 0.0 }
+    if scale.is_finite() {
+        (value * scale).round() / scale
+    } else {
+        0.0
+    }
 }
 
 #[cfg(test)]
@@ -187,8 +243,14 @@ mod tests {
         let before = Reading::new(&status(100, 10, [1000, 0, 0]), 10.0);
         let after = Reading::new(&status(150, 20, [1000, 0, 10]), 15.0);
         let point = after.since(&before, 7);
-        assert_eq!((of(&point, "requests"), of(&point, "origin_requests")), (Some(10.0), Some(2.0)));
-        assert_eq!((of(&point, "memory_bytes"), of(&point, "interests")), (Some(4096.0), None));
+        assert_eq!(
+            (of(&point, "requests"), of(&point, "origin_requests")),
+            (Some(10.0), Some(2.0))
+        );
+        assert_eq!(
+            (of(&point, "memory_bytes"), of(&point, "interests")),
+            (Some(4096.0), None)
+        );
         assert!(of(&point, "hit_p50").unwrap() > 250e-6, "{point:?}");
         assert_eq!(of(&point, "miss_p50"), None);
         assert_eq!(point.gauges, [("http agd.p".to_owned(), 0.5)]);
@@ -200,11 +262,22 @@ mod tests {
     /// Failure: a history of another version shows the figures of others.
     #[test]
     fn a_figure_is_read_by_its_place() {
-        let point = Point { unix_seconds: 9, figures: [Some(2.5); FIGURES], gauges: vec![("http p".to_owned(), 1.0)] };
+        let point = Point {
+            unix_seconds: 9,
+            figures: [Some(2.5); FIGURES],
+            gauges: vec![("http p".to_owned(), 1.0)],
+        };
         let known: Vec<String> = names().map(str::to_owned).collect();
         assert_eq!(Point::of_json(&point.to_json(), &known), Some(point));
-        let read = Point::of_json(&json!([9, 1.5, 3, {}]), &["gone".to_owned(), "hits".to_owned()]).unwrap();
-        assert_eq!((of(&read, "hits"), of(&read, "requests")), (Some(3.0), None));
+        let read = Point::of_json(
+            &json!([9, 1.5, 3, {}]),
+            &["gone".to_owned(), "hits".to_owned()],
+        )
+        .unwrap();
+        assert_eq!(
+            (of(&read, "hits"), of(&read, "requests")),
+            (Some(3.0), None)
+        );
         assert_eq!(Point::of_json(&json!([9, 1.5, {}]), &known), None);
         assert_eq!(rounded(1234567.0), 1234570.0);
     }

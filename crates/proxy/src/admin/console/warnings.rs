@@ -29,7 +29,11 @@ const COUNTERS: [(&str, &str, &str); 9] = [
         "requests were not sent to another server, beyond retry_budget",
         "Look at the servers that fail; a larger retry_budget loads the others more.",
     ),
-    ("/http/not_stored/busy", "responses found no room while they arrived", "Raise [http] cache."),
+    (
+        "/http/not_stored/busy",
+        "responses found no room while they arrived",
+        "Raise [http] cache.",
+    ),
     (
         "/http/not_stored/too-large",
         "responses were too large for the cache",
@@ -50,27 +54,54 @@ const COUNTERS: [(&str, &str, &str); 9] = [
 /// Returns the warnings of a status page. Counters are those since the start.
 pub(crate) fn warnings(status: &Value) -> Vec<Value> {
     let mut found = Vec::new();
-    let mut warn = |what: String, remedy: &str| found.push(json!({ "what": what, "remedy": remedy }));
+    let mut warn =
+        |what: String, remedy: &str| found.push(json!({ "what": what, "remedy": remedy }));
     let servers = status.pointer("/http/servers").and_then(Value::as_object);
-    for (server, _) in servers.into_iter().flatten().filter(|(_, is_up)| **is_up == false) {
+    for (server, _) in servers
+        .into_iter()
+        .flatten()
+        .filter(|(_, is_up)| **is_up == false)
+    {
         let remedy = "Look there: it gets requests again by itself when it answers.";
-        warn(format!("{server} gets no requests, because it does not answer as it should."), remedy);
+        warn(
+            format!("{server} gets no requests, because it does not answer as it should."),
+            remedy,
+        );
     }
     for tier in ["/http/disk", "/ndn/content_store/disk"] {
-        if let Some(failure) = status.pointer(&format!("{tier}/failure")).and_then(Value::as_str) {
-            warn(format!("The disk tier has failed: {failure}."), "Repair or replace the disk, and restart the node.");
+        if let Some(failure) = status
+            .pointer(&format!("{tier}/failure"))
+            .and_then(Value::as_str)
+        {
+            warn(
+                format!("The disk tier has failed: {failure}."),
+                "Repair or replace the disk, and restart the node.",
+            );
         }
     }
     let number = |pointer: &str| status.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
     let (open, most) = (number("/node/open_files"), number("/node/open_files_most"));
     if most > 0 && open >= most - most / 10 {
         let remedy = "Raise the limit (LimitNOFILE of systemd, ulimit -n), or lower [http.limits] connections.";
-        warn(format!("{open} of {most} file descriptors are open."), remedy);
+        warn(
+            format!("{open} of {most} file descriptors are open."),
+            remedy,
+        );
     }
-    if let Some(tried) = status.pointer("/console/http/tried").filter(|tried| !tried.is_null()) {
+    if let Some(tried) = status
+        .pointer("/console/http/tried")
+        .filter(|tried| !tried.is_null())
+    {
         let text = |key: &str| tried[key].as_str().unwrap_or_default();
         let remedy = "Write that into the configuration, or reload (SIGHUP) to return to it.";
-        warn(format!("The HTTP cache runs {} with {}, as tried here.", text("policy"), text("capacity")), remedy);
+        warn(
+            format!(
+                "The HTTP cache runs {} with {}, as tried here.",
+                text("policy"),
+                text("capacity")
+            ),
+            remedy,
+        );
     }
     for (pointer, what, remedy) in COUNTERS {
         match number(pointer) {
@@ -99,8 +130,17 @@ mod tests {
             "http": { "servers": { "a:80": false, "b:80": true }, "slow_clients": 3, "disk": { "failure": "EIO" } },
             "console": { "http": { "tried": { "policy": "lru", "capacity": "1GiB" } } },
         });
-        let texts: Vec<String> = warnings(&ill).iter().map(|one| one["what"].as_str().unwrap().to_owned()).collect();
-        for (text, part) in texts.iter().zip(["a:80", "EIO", "1000 of 1024", "lru with 1GiB", "3 slow clients"]) {
+        let texts: Vec<String> = warnings(&ill)
+            .iter()
+            .map(|one| one["what"].as_str().unwrap().to_owned())
+            .collect();
+        for (text, part) in texts.iter().zip([
+            "a:80",
+            "EIO",
+            "1000 of 1024",
+            "lru with 1GiB",
+            "3 slow clients",
+        ]) {
             assert!(text.contains(part), "{texts:?}");
         }
         assert_eq!(texts.len(), 5);

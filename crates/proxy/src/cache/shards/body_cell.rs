@@ -1,7 +1,9 @@
 //! A body in progress behind a lock: its writer and its readers may be on different threads.
 
 use bytes::Bytes;
-use larder_http::{BodyPart, BodyReader, BodyWakes, Fill, Pushed, Read, ReaderId, Room, SharedBody};
+use larder_http::{
+    BodyPart, BodyReader, BodyWakes, Fill, Pushed, Read, ReaderId, Room, SharedBody,
+};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -51,7 +53,10 @@ impl BodyCell {
     /// Returns a reader of a part, unless it is too late for that.
     pub(super) fn reader(self: &Arc<Self>, part: &BodyPart) -> Option<SharedReader> {
         let reader = self.lock().body.reader(part)?;
-        Some(SharedReader { cell: Arc::clone(self), reader: Some(reader) })
+        Some(SharedReader {
+            cell: Arc::clone(self),
+            reader: Some(reader),
+        })
     }
 
     /// A panic in the body's methods is a bug, and the other readers continue.
@@ -62,7 +67,12 @@ impl BodyCell {
 
 impl State {
     fn wake(&mut self) {
-        let State { readers, writer, wakes, .. } = self;
+        let State {
+            readers,
+            writer,
+            wakes,
+            ..
+        } = self;
         for reader in wakes.readers.drain(..) {
             if let Some(waker) = readers.get_mut(reader.index()).and_then(Option::take) {
                 waker.wake();
@@ -102,7 +112,9 @@ impl SharedReader {
 
     /// Waits for the next piece; `None` at the end.
     pub fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenOff>>> {
-        let Some(reader) = &mut self.reader else { return Poll::Ready(None) };
+        let Some(reader) = &mut self.reader else {
+            return Poll::Ready(None);
+        };
         let mut state = self.cell.lock();
         let State { body, wakes, .. } = &mut *state;
         let read = body.read(reader, wakes);
@@ -121,9 +133,14 @@ impl SharedReader {
 
 impl Drop for SharedReader {
     fn drop(&mut self) {
-        let Some(reader) = self.reader.take() else { return };
+        let Some(reader) = self.reader.take() else {
+            return;
+        };
         let mut state = self.cell.lock();
-        let waker = state.readers.get_mut(reader.id().index()).and_then(Option::take);
+        let waker = state
+            .readers
+            .get_mut(reader.id().index())
+            .and_then(Option::take);
         let State { body, wakes, .. } = &mut *state;
         body.leave(reader, wakes);
         state.wake();

@@ -5,7 +5,9 @@ use super::Shards;
 use super::body_cell::{BodyCell, SharedReader};
 use bytes::Bytes;
 use http::HeaderMap;
-use larder_http::{Answer, Completion, Exchange, Fill, Follower, Joined, Pushed, ResponseRules, SliceFollower};
+use larder_http::{
+    Answer, Completion, Exchange, Fill, Follower, Joined, Pushed, ResponseRules, SliceFollower,
+};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -18,7 +20,10 @@ pub struct OpenExchange {
 
 impl OpenExchange {
     pub(super) fn new(shards: &Arc<Shards>, exchange: Box<Exchange>) -> OpenExchange {
-        OpenExchange { exchange: Some(exchange), shards: Arc::clone(shards) }
+        OpenExchange {
+            exchange: Some(exchange),
+            shards: Arc::clone(shards),
+        }
     }
 
     /// Takes the client's header fields: see [`Exchange::take_headers`].
@@ -76,12 +81,17 @@ pub enum WaitEnd {
 
 impl Waiting {
     pub(super) fn new(shards: &Arc<Shards>, shard: usize, follower: Follower) -> Waiting {
-        Waiting { follower: Some(follower), shard, shards: Arc::clone(shards) }
+        Waiting {
+            follower: Some(follower),
+            shard,
+            shards: Arc::clone(shards),
+        }
     }
 
     /// Waits for the head of the response. `request` are the fields of the waiting request.
     pub fn poll_end(&mut self, request: &HeaderMap, cx: &mut Context<'_>) -> Poll<WaitEnd> {
-        self.shards.join(self.shard, &mut self.follower, request, cx)
+        self.shards
+            .join(self.shard, &mut self.follower, request, cx)
     }
 }
 
@@ -112,7 +122,11 @@ pub enum SliceWaitEnd {
 
 impl SliceWaiting {
     pub(super) fn new(shards: &Arc<Shards>, shard: usize, follower: SliceFollower) -> SliceWaiting {
-        SliceWaiting { follower: Some(follower), shard, shards: Arc::clone(shards) }
+        SliceWaiting {
+            follower: Some(follower),
+            shard,
+            shards: Arc::clone(shards),
+        }
     }
 
     /// Waits for the head of the slice.
@@ -138,7 +152,11 @@ pub struct OpenFill {
 
 impl OpenFill {
     pub(super) fn new(shards: &Arc<Shards>, fill: Box<Fill>, body: Arc<BodyCell>) -> OpenFill {
-        OpenFill { fill: Some(fill), body, shards: Arc::clone(shards) }
+        OpenFill {
+            fill: Some(fill),
+            body,
+            shards: Arc::clone(shards),
+        }
     }
 
     /// Returns a reader of the client's part of the body. `None` if it is too late for that.
@@ -171,7 +189,9 @@ impl OpenFill {
 
     /// Passes whole slices to the second tier. Returns false if half of its queue is full.
     pub fn put_slices(&mut self) -> bool {
-        self.fill.as_mut().is_none_or(|fill| self.shards.put_slices(fill))
+        self.fill
+            .as_mut()
+            .is_none_or(|fill| self.shards.put_slices(fill))
     }
 
     /// See [`Fill::stop_slicing`].
@@ -186,10 +206,13 @@ impl OpenFill {
     pub fn complete(mut self) {
         let Some(fill) = self.fill.take() else { return };
         // Giving back unused room may copy the body, so no lock is held.
-        let collected = self.body.with(|body, _| body.take_collected()).map(|mut bytes| {
-            bytes.shrink_to_fit();
-            Bytes::from(bytes)
-        });
+        let collected = self
+            .body
+            .with(|body, _| body.take_collected())
+            .map(|mut bytes| {
+                bytes.shrink_to_fit();
+                Bytes::from(bytes)
+            });
         let (completion, end) = self.shards.complete(fill, collected);
         self.body.with(|body, wakes| body.finish(end, wakes));
         if completion == Completion::Truncated {

@@ -20,10 +20,11 @@ use clock_warning::ClockWarning;
 use foldhash::{HashMap, HashMapExt};
 use http::{HeaderMap, StatusCode};
 use larder_http::{
-    Answer, Assembled, Assembly, BodyEnd, BodyId, Budget, Cache, CdnLoop, Completion, Config, Counters, EngineAccess,
-    EngineFigures, Exchange, Fill, Follower, FollowerId, JoinResult, Joined, Now, Outbox, Piece, PlainHit,
-    PlainRequest, PolicyEngine, Purge, Reply, RequestHead, ResponseHead, Router, Scope, SecondTier, SliceFollower,
-    SliceJoin, Step, TierHit, TierSlice, TierStep, UpstreamFailure,
+    Answer, Assembled, Assembly, BodyEnd, BodyId, Budget, Cache, CdnLoop, Completion, Config,
+    Counters, EngineAccess, EngineFigures, Exchange, Fill, Follower, FollowerId, JoinResult,
+    Joined, Now, Outbox, Piece, PlainHit, PlainRequest, PolicyEngine, Purge, Reply, RequestHead,
+    ResponseHead, Router, Scope, SecondTier, SliceFollower, SliceJoin, Step, TierHit, TierSlice,
+    TierStep, UpstreamFailure,
 };
 use larder_policy::observe::{Observation, Totals};
 use larder_policy::{JobDone, SpecError};
@@ -161,8 +162,20 @@ pub struct ShardAssembly<T> {
 impl ShardAssembly<Assembled> {
     /// Returns the head, and the body.
     pub fn into_parts(self) -> (StatusCode, HeaderMap, ShardAssembly<Assembly>) {
-        let Assembled { status, headers, body } = self.inner;
-        (status, headers, ShardAssembly { inner: body, shard: self.shard, reader: self.reader })
+        let Assembled {
+            status,
+            headers,
+            body,
+        } = self.inner;
+        (
+            status,
+            headers,
+            ShardAssembly {
+                inner: body,
+                shard: self.shard,
+                reader: self.reader,
+            },
+        )
     }
 }
 
@@ -174,7 +187,11 @@ impl ShardAssembly<Assembly> {
 
     /// See [`Assembly::at`]. `None` also if a body in progress has the next bytes.
     pub fn at(&self) -> Option<u64> {
-        if self.reader.is_some() { None } else { self.inner.at() }
+        if self.reader.is_some() {
+            None
+        } else {
+            self.inner.at()
+        }
     }
 
     /// See [`Assembly::took`].
@@ -194,7 +211,12 @@ impl Shards {
         threads: usize,
         tier: Option<TierHandles<'_>>,
     ) -> Result<Arc<Shards>, SpecError> {
-        Shards::with(config, streams, limits::shards(threads, config.capacity), tier)
+        Shards::with(
+            config,
+            streams,
+            limits::shards(threads, config.capacity),
+            tier,
+        )
     }
 
     /// Creates an empty cache with so many shards.
@@ -210,9 +232,12 @@ impl Shards {
         let share = |engine| Engine(Arc::new(Mutex::new(engine)));
         let mut caches = Cache::shards(config, streams, shards, share)?;
         if let Some((tier, queue)) = tier {
-            caches.iter_mut().for_each(|cache| cache.set_tier(tier(), queue));
+            caches
+                .iter_mut()
+                .for_each(|cache| cache.set_tier(tier(), queue));
         }
-        let (router, budget, cdn_loop) = (caches[0].router(), caches[0].budget(), caches[0].cdn_loop());
+        let (router, budget, cdn_loop) =
+            (caches[0].router(), caches[0].budget(), caches[0].cdn_loop());
         let shard = |cache| Shard {
             state: Mutex::new(State {
                 cache,
@@ -223,8 +248,20 @@ impl Shards {
             }),
         };
         let shards = caches.into_iter().map(shard).collect();
-        let (started, job_running, clock_warning) = (Instant::now(), AtomicBool::new(false), ClockWarning::default());
-        Ok(Arc::new(Shards { shards, router, budget, cdn_loop, started, job_running, clock_warning }))
+        let (started, job_running, clock_warning) = (
+            Instant::now(),
+            AtomicBool::new(false),
+            ClockWarning::default(),
+        );
+        Ok(Arc::new(Shards {
+            shards,
+            router,
+            budget,
+            cdn_loop,
+            started,
+            job_running,
+            clock_warning,
+        }))
     }
 
     /// Changes capacity, policy and the other settings, while requests are in progress: see
@@ -235,8 +272,14 @@ impl Shards {
     /// [`SpecError`] if arguments of a policy contradict each other. Nothing has changed then.
     pub fn reconfigure(&self, config: &Config, streams: &Streams) -> Result<(), SpecError> {
         let now = self.now();
-        self.run(0, now, |state| state.cache.reconfigure_engine(config, streams, now, &mut state.outbox))?;
-        self.shards.iter().for_each(|shard| shard.lock().cache.reconfigure(config));
+        self.run(0, now, |state| {
+            state
+                .cache
+                .reconfigure_engine(config, streams, now, &mut state.outbox)
+        })?;
+        self.shards
+            .iter()
+            .for_each(|shard| shard.lock().cache.reconfigure(config));
         Ok(())
     }
 
@@ -260,7 +303,12 @@ impl Shards {
         }
         let state = self.shards[0].lock();
         let (engine, filling) = (state.cache.engine(), state.cache.filling());
-        CacheFigures { counters, engine, filling, shared_lines: ByteSize::from_bytes(shared_lines) }
+        CacheFigures {
+            counters,
+            engine,
+            filling,
+            shared_lines: ByteSize::from_bytes(shared_lines),
+        }
     }
 
     /// Returns the figures of the policy engine.
@@ -272,7 +320,9 @@ impl Shards {
     /// all requests: see [`Cache::take_observations`].
     pub fn take_observations(&self, last: Option<u64>, taken: &mut Vec<Observation>) -> Totals {
         let mut totals = Totals::default();
-        self.shards.iter().for_each(|shard| totals.add(&shard.lock().cache.take_observations(last, taken)));
+        self.shards
+            .iter()
+            .for_each(|shard| totals.add(&shard.lock().cache.take_observations(last, taken)));
         totals
     }
 
@@ -282,19 +332,27 @@ impl Shards {
     /// # Panics
     /// If an invariant does not hold.
     pub fn check_invariants(&self) {
-        self.shards.iter().for_each(|shard| shard.lock().cache.check_invariants());
+        self.shards
+            .iter()
+            .for_each(|shard| shard.lock().cache.check_invariants());
     }
 
     /// Returns how long before `now` a lookup was.
     pub fn since(&self, lookup: Time, now: Instant) -> Duration {
-        now.saturating_duration_since(self.started).saturating_sub(Duration::from_nanos(lookup.nanos()))
+        now.saturating_duration_since(self.started)
+            .saturating_sub(Duration::from_nanos(lookup.nanos()))
     }
 
     /// Returns the time, as the cache's calls take it.
     pub fn now(&self) -> Now {
         let nanos = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let unix_seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        Now { time: Time::from_nanos(nanos), unix_seconds }
+        let unix_seconds = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_secs());
+        Now {
+            time: Time::from_nanos(nanos),
+            unix_seconds,
+        }
     }
 
     /// Answers from the store, if a plain hit is enough: see [`Cache::plain_hit_at`]. Also returns
@@ -306,10 +364,15 @@ impl Shards {
         head: &mut Vec<u8>,
         edit: impl FnOnce(&mut Vec<u8>),
     ) -> Option<(PlainHit, Time)> {
-        let route = self.router.route(request.scheme, request.authority, request.target);
+        let route = self
+            .router
+            .route(request.scheme, request.authority, request.target);
         let now = self.now();
         let mut state = self.shards[route.shard()].lock();
-        let hit = state.cache.plain_hit_at(&route, request.asks_for_less, fields, now, head, edit)?;
+        let hit =
+            state
+                .cache
+                .plain_hit_at(&route, request.asks_for_less, fields, now, head, edit)?;
         let is_due = state.is_job_check_due();
         drop(state);
         if is_due {
@@ -338,26 +401,44 @@ impl Shards {
 
     /// See [`Cache::on_pass`].
     pub fn pass(self: &Arc<Self>, head: &RequestHead<'_>) -> Next {
-        let (now, shard) = (self.now(), self.router.route(head.scheme, head.authority, head.target).shard());
+        let (now, shard) = (
+            self.now(),
+            self.router
+                .route(head.scheme, head.authority, head.target)
+                .shard(),
+        );
         let step = self.run(shard, now, |state| state.cache.on_pass(head, now));
         self.next(shard, step)
     }
 
     /// See [`Cache::on_released`].
     pub fn on_released(self: &Arc<Self>, head: &RequestHead<'_>, joined: Joined) -> Next {
-        let (now, shard) = (self.now(), self.router.route(head.scheme, head.authority, head.target).shard());
-        let step = self.run(shard, now, |state| state.cache.on_released(head, joined, now));
+        let (now, shard) = (
+            self.now(),
+            self.router
+                .route(head.scheme, head.authority, head.target)
+                .shard(),
+        );
+        let step = self.run(shard, now, |state| {
+            state.cache.on_released(head, joined, now)
+        });
         self.next(shard, step)
     }
 
     /// See [`Cache::on_response`]. Also returns true if the second tier has to settle before the
     /// answer: see [`Cache::take_unsettled`].
-    pub fn on_response(self: &Arc<Self>, exchange: OpenExchange, head: ResponseHead) -> (Response, bool) {
+    pub fn on_response(
+        self: &Arc<Self>,
+        exchange: OpenExchange,
+        head: ResponseHead,
+    ) -> (Response, bool) {
         let exchange = exchange.into_inner();
         let (now, shard) = (self.now(), exchange.shard());
         let mut unsettled = false;
         let reply = self.run_all(shard, now, &mut unsettled, |state| {
-            let reply = state.cache.on_response(exchange, head, now, &mut state.outbox);
+            let reply = state
+                .cache
+                .on_response(exchange, head, now, &mut state.outbox);
             let fill = match &reply {
                 Reply::Relay { fill, .. } | Reply::Assemble(_, fill) => fill.as_deref(),
                 _ => None,
@@ -365,14 +446,33 @@ impl Shards {
             let body = fill.map(|fill| state.add_body(fill.body()));
             (reply, body)
         });
-        let open = |fill: Option<Box<Fill>>, body| fill.zip(body).map(|(fill, body)| OpenFill::new(self, fill, body));
+        let open = |fill: Option<Box<Fill>>, body| {
+            fill.zip(body)
+                .map(|(fill, body)| OpenFill::new(self, fill, body))
+        };
         let response = match reply {
             (Reply::Answer(answer), _) => Response::Answer(answer),
-            (Reply::Relay { status, headers, fill }, body) => Response::Relay(status, headers, open(fill, body)),
+            (
+                Reply::Relay {
+                    status,
+                    headers,
+                    fill,
+                },
+                body,
+            ) => Response::Relay(status, headers, open(fill, body)),
             (Reply::Assemble(mut inner, fill), body) => {
                 let part = inner.body.take_in_progress();
-                let reader = part.zip(body.as_ref()).and_then(|(part, body)| body.reader(&part));
-                Response::Assemble(ShardAssembly { inner, shard, reader }, open(fill, body))
+                let reader = part
+                    .zip(body.as_ref())
+                    .and_then(|(part, body)| body.reader(&part));
+                Response::Assemble(
+                    ShardAssembly {
+                        inner,
+                        shard,
+                        reader,
+                    },
+                    open(fill, body),
+                )
             }
             (Reply::Retry(exchange), _) => Response::Retry(OpenExchange::new(self, exchange)),
         };
@@ -383,7 +483,11 @@ impl Shards {
     pub fn on_failure(&self, exchange: OpenExchange, failure: UpstreamFailure) -> Answer {
         let exchange = exchange.into_inner();
         let now = self.now();
-        self.run(exchange.shard(), now, |state| state.cache.on_failure(exchange, failure, now, &mut state.outbox))
+        self.run(exchange.shard(), now, |state| {
+            state
+                .cache
+                .on_failure(exchange, failure, now, &mut state.outbox)
+        })
     }
 
     /// See [`Cache::on_tier_lookup`].
@@ -395,12 +499,21 @@ impl Shards {
     ) -> Lookup {
         let exchange = exchange.into_inner();
         let (now, shard) = (self.now(), exchange.shard());
-        let step =
-            self.run(shard, now, |state| state.cache.on_tier_lookup(exchange, tier_hit, head, now, &mut state.outbox));
+        let step = self.run(shard, now, |state| {
+            state
+                .cache
+                .on_tier_lookup(exchange, tier_hit, head, now, &mut state.outbox)
+        });
         match step {
             TierStep::Answer(answer) => Lookup::Answer(answer),
-            TierStep::Assemble(inner) => Lookup::Assemble(ShardAssembly { inner, shard, reader: None }),
-            TierStep::Variant(exchange, variant) => Lookup::Variant(OpenExchange::new(self, exchange), variant),
+            TierStep::Assemble(inner) => Lookup::Assemble(ShardAssembly {
+                inner,
+                shard,
+                reader: None,
+            }),
+            TierStep::Variant(exchange, variant) => {
+                Lookup::Variant(OpenExchange::new(self, exchange), variant)
+            }
             TierStep::Forward(exchange) => Lookup::Forward(OpenExchange::new(self, exchange)),
         }
     }
@@ -411,7 +524,9 @@ impl Shards {
             return NextPiece::Read(reader);
         }
         let (now, shard) = (self.now(), assembly.shard);
-        let piece = self.run(shard, now, |state| state.cache.next_piece(&mut assembly.inner, now));
+        let piece = self.run(shard, now, |state| {
+            state.cache.next_piece(&mut assembly.inner, now)
+        });
         self.of_piece(shard, piece)
     }
 
@@ -433,25 +548,40 @@ impl Shards {
         is_known: &dyn Fn(u64) -> bool,
     ) -> Option<(u64, NextPiece)> {
         let (now, shard) = (self.now(), assembly.shard);
-        let (at, piece) =
-            self.run(shard, now, |state| state.cache.next_ahead(&assembly.inner, ahead, is_known, now))?;
+        let (at, piece) = self.run(shard, now, |state| {
+            state
+                .cache
+                .next_ahead(&assembly.inner, ahead, is_known, now)
+        })?;
         Some((at, self.of_piece(shard, piece)))
     }
 
     /// See [`Cache::on_tier_slice`].
-    pub fn on_tier_slice(&self, assembly: &mut ShardAssembly<Assembly>, tier_hit: TierHit) -> Option<TierSlice> {
+    pub fn on_tier_slice(
+        &self,
+        assembly: &mut ShardAssembly<Assembly>,
+        tier_hit: TierHit,
+    ) -> Option<TierSlice> {
         let now = self.now();
         self.run(assembly.shard, now, |state| {
-            state.cache.on_tier_slice(&mut assembly.inner, tier_hit, now, &mut state.outbox)
+            state
+                .cache
+                .on_tier_slice(&mut assembly.inner, tier_hit, now, &mut state.outbox)
         })
     }
 
     /// See [`Cache::on_slice`].
-    pub fn on_slice(self: &Arc<Self>, exchange: OpenExchange, head: ResponseHead) -> Option<OpenFill> {
+    pub fn on_slice(
+        self: &Arc<Self>,
+        exchange: OpenExchange,
+        head: ResponseHead,
+    ) -> Option<OpenFill> {
         let exchange = exchange.into_inner();
         let now = self.now();
         let (fill, body) = self.run(exchange.shard(), now, |state| {
-            let fill = state.cache.on_slice(exchange, head, now, &mut state.outbox)?;
+            let fill = state
+                .cache
+                .on_slice(exchange, head, now, &mut state.outbox)?;
             let body = state.add_body(fill.body());
             Some((fill, body))
         })?;
@@ -462,14 +592,20 @@ impl Shards {
     pub fn on_slice_failure(&self, exchange: OpenExchange) {
         let exchange = exchange.into_inner();
         let now = self.now();
-        self.run(exchange.shard(), now, |state| state.cache.on_slice_failure(exchange, &mut state.outbox));
+        self.run(exchange.shard(), now, |state| {
+            state.cache.on_slice_failure(exchange, &mut state.outbox)
+        });
     }
 
     /// Purges in steps, with requests in between. Returns the number of purged responses.
     pub fn purge(&self, purge: &Purge) -> u64 {
         let shards = purge.shards(&self.router);
         if matches!(purge.scope, Scope::Exact(_)) {
-            return self.shards[shards.start].lock().cache.purge(purge, 0, self.now()).objects;
+            return self.shards[shards.start]
+                .lock()
+                .cache
+                .purge(purge, 0, self.now())
+                .objects;
         }
         let position = self.shards[0].lock().cache.note_purge(purge);
         for shard in &self.shards {
@@ -496,7 +632,9 @@ impl Shards {
         request: &HeaderMap,
         cx: &Context<'_>,
     ) -> Poll<WaitEnd> {
-        let Some(follower) = waiting.take() else { return Poll::Pending };
+        let Some(follower) = waiting.take() else {
+            return Poll::Pending;
+        };
         let joined = follower.joined();
         let now = self.now();
         let (result, body) = self.run(shard, now, |state| {
@@ -506,7 +644,10 @@ impl Shards {
                 JoinResult::Stream { part, .. } => state.bodies.get(&part.body).cloned(),
                 _ => None,
             };
-            state.set_waker(id, matches!(&result, JoinResult::Wait(_)).then(|| cx.waker().clone()));
+            state.set_waker(
+                id,
+                matches!(&result, JoinResult::Wait(_)).then(|| cx.waker().clone()),
+            );
             (result, body)
         });
         Poll::Ready(match result {
@@ -515,7 +656,11 @@ impl Shards {
                 return Poll::Pending;
             }
             JoinResult::Answer(answer) => WaitEnd::Answer(answer),
-            JoinResult::Stream { status, headers, part } => match body.and_then(|body| body.reader(&part)) {
+            JoinResult::Stream {
+                status,
+                headers,
+                part,
+            } => match body.and_then(|body| body.reader(&part)) {
                 Some(reader) => WaitEnd::Stream(status, headers, reader),
                 None => WaitEnd::Again(joined),
             },
@@ -523,8 +668,15 @@ impl Shards {
         })
     }
 
-    fn join_slice(&self, shard: usize, waiting: &mut Option<SliceFollower>, cx: &Context<'_>) -> Poll<SliceWaitEnd> {
-        let Some(follower) = waiting.take() else { return Poll::Pending };
+    fn join_slice(
+        &self,
+        shard: usize,
+        waiting: &mut Option<SliceFollower>,
+        cx: &Context<'_>,
+    ) -> Poll<SliceWaitEnd> {
+        let Some(follower) = waiting.take() else {
+            return Poll::Pending;
+        };
         let now = self.now();
         let (result, body) = self.run(shard, now, |state| {
             let id = follower.id();
@@ -533,7 +685,10 @@ impl Shards {
                 SliceJoin::Read(part) => state.bodies.get(&part.body).cloned(),
                 _ => None,
             };
-            state.set_waker(id, matches!(&result, SliceJoin::Wait(_)).then(|| cx.waker().clone()));
+            state.set_waker(
+                id,
+                matches!(&result, SliceJoin::Wait(_)).then(|| cx.waker().clone()),
+            );
             (result, body)
         });
         Poll::Ready(match result {
@@ -541,9 +696,9 @@ impl Shards {
                 *waiting = Some(follower);
                 return Poll::Pending;
             }
-            SliceJoin::Read(part) => {
-                body.and_then(|body| body.reader(&part)).map_or(SliceWaitEnd::Again, SliceWaitEnd::Read)
-            }
+            SliceJoin::Read(part) => body
+                .and_then(|body| body.reader(&part))
+                .map_or(SliceWaitEnd::Again, SliceWaitEnd::Read),
             SliceJoin::Again => SliceWaitEnd::Again,
             SliceJoin::Broken => SliceWaitEnd::Broken,
         })
@@ -563,23 +718,33 @@ impl Shards {
 
     fn abandon(&self, exchange: Box<Exchange>) {
         let now = self.now();
-        self.run(exchange.shard(), now, |state| state.cache.on_abandoned(exchange, &mut state.outbox));
+        self.run(exchange.shard(), now, |state| {
+            state.cache.on_abandoned(exchange, &mut state.outbox)
+        });
     }
 
     fn close(&self, fill: &Fill) {
-        self.shards[fill.body().shard()].lock().cache.on_passing(fill);
+        self.shards[fill.body().shard()]
+            .lock()
+            .cache
+            .on_passing(fill);
     }
 
     fn put_slices(&self, fill: &mut Fill) -> bool {
         let now = self.now();
-        self.shards[fill.body().shard()].lock().cache.on_slices_cut(fill, now)
+        self.shards[fill.body().shard()]
+            .lock()
+            .cache
+            .on_slices_cut(fill, now)
     }
 
     fn complete(&self, fill: Box<Fill>, collected: Option<Bytes>) -> (Completion, BodyEnd) {
         let (now, body) = (self.now(), fill.body());
         self.run(body.shard(), now, |state| {
             state.bodies.remove(&body);
-            state.cache.on_complete(fill, collected, now, &mut state.outbox)
+            state
+                .cache
+                .on_complete(fill, collected, now, &mut state.outbox)
         })
     }
 
@@ -594,8 +759,14 @@ impl Shards {
     fn next(self: &Arc<Self>, shard: usize, step: Step) -> Next {
         match step {
             Step::Answer(answer) => Next::Answer(answer),
-            Step::Assemble(inner) => Next::Assemble(ShardAssembly { inner, shard, reader: None }),
-            Step::Refresh(answer, exchange) => Next::Refresh(answer, OpenExchange::new(self, exchange)),
+            Step::Assemble(inner) => Next::Assemble(ShardAssembly {
+                inner,
+                shard,
+                reader: None,
+            }),
+            Step::Refresh(answer, exchange) => {
+                Next::Refresh(answer, OpenExchange::new(self, exchange))
+            }
             Step::Follow(follower) => Next::Follow(Waiting::new(self, shard, follower)),
             Step::Forward(exchange) => Next::Forward(OpenExchange::new(self, exchange)),
         }
@@ -607,7 +778,13 @@ impl Shards {
     }
 
     /// Does what [`Shards::run`] does. Sets `unsettled` if a shard says so.
-    fn run_all<T>(&self, shard: usize, now: Now, unsettled: &mut bool, work: impl FnOnce(&mut State) -> T) -> T {
+    fn run_all<T>(
+        &self,
+        shard: usize,
+        now: Now,
+        unsettled: &mut bool,
+        work: impl FnOnce(&mut State) -> T,
+    ) -> T {
         let mut state = self.shards[shard].lock();
         let result = work(&mut state);
         *unsettled |= state.cache.take_unsettled();
@@ -615,14 +792,24 @@ impl Shards {
         if outbox.is_empty() {
             return result;
         }
-        let Outbox { woken, evictions, invalidations, clock_behind } = std::mem::take(outbox);
+        let Outbox {
+            woken,
+            evictions,
+            invalidations,
+            clock_behind,
+        } = std::mem::take(outbox);
         let waker = |follower: FollowerId| wakers.get_mut(follower.index()).and_then(Option::take);
         let woken: Vec<Waker> = woken.into_iter().filter_map(waker).collect();
         drop(state);
         woken.into_iter().for_each(Waker::wake);
-        clock_behind.iter().for_each(|origin| self.clock_warning.log(origin));
+        clock_behind
+            .iter()
+            .for_each(|origin| self.clock_warning.log(origin));
         for eviction in evictions {
-            self.shards[eviction.shard()].lock().cache.on_eviction(eviction);
+            self.shards[eviction.shard()]
+                .lock()
+                .cache
+                .on_eviction(eviction);
         }
         for invalidation in invalidations {
             let mut other = self.shards[invalidation.shard()].lock();
@@ -640,7 +827,9 @@ impl Shards {
             return;
         }
         let running = JobRunning(Arc::clone(self));
-        let Some(job) = self.shards[shard].lock().cache.job() else { return };
+        let Some(job) = self.shards[shard].lock().cache.job() else {
+            return;
+        };
         let work = move || running.0.complete_job(job.run());
         match tokio::runtime::Handle::try_current() {
             Ok(runtime) => drop(runtime.spawn_blocking(work)),

@@ -53,7 +53,11 @@ fn head(bytes: usize, fields: &[(http::HeaderName, &str)]) -> ResponseHead {
     for (name, value) in fields {
         headers.insert(name, HeaderValue::from_str(value).unwrap());
     }
-    ResponseHead { status: StatusCode::OK, version: Version::HTTP_11, headers }
+    ResponseHead {
+        status: StatusCode::OK,
+        version: Version::HTTP_11,
+        headers,
+    }
 }
 
 /// One request. The origin answers with so many bytes. Returns true for a hit.
@@ -65,7 +69,13 @@ fn get(shards: &Arc<Shards>, target: &str, bytes: usize) -> bool {
     };
     exchange.take_headers(HeaderMap::new());
     let tag = format!("\"{bytes}\"");
-    let reply = shards.on_response(exchange, head(bytes, &[(ETAG, &tag), ("surrogate-key".parse().unwrap(), "all")]));
+    let reply = shards.on_response(
+        exchange,
+        head(
+            bytes,
+            &[(ETAG, &tag), ("surrogate-key".parse().unwrap(), "all")],
+        ),
+    );
     if let (Response::Relay(_, _, Some(mut fill)), _) = reply {
         fill.push(&vec![7; bytes]);
         fill.complete();
@@ -80,7 +90,10 @@ fn is_stored(shards: &Arc<Shards>, target: &str) -> bool {
 /// A path in another shard than `target` is in.
 fn path_elsewhere(shards: &Shards, target: &str) -> String {
     let shard = |target: &str| shards.router.route("http", "example.com", target).shard();
-    (0..).map(|number| format!("/elsewhere/{number}")).find(|path| shard(path) != shard(target)).unwrap()
+    (0..)
+        .map(|number| format!("/elsewhere/{number}"))
+        .find(|path| shard(path) != shard(target))
+        .unwrap()
 }
 
 /// Failure: after one search that panics, the policy is never tuned again.
@@ -111,11 +124,20 @@ fn a_large_object_fits_with_any_number_of_shards() {
         }
         shards.check_invariants();
         let before = shards.figures();
-        assert!(before.engine.used().bytes() > 15 << 20 && before.counters.evicted > 0, "{count}: full");
-        assert!(!get(&shards, "/large", largest) && is_stored(&shards, "/large"), "{count}");
+        assert!(
+            before.engine.used().bytes() > 15 << 20 && before.counters.evicted > 0,
+            "{count}: full"
+        );
+        assert!(
+            !get(&shards, "/large", largest) && is_stored(&shards, "/large"),
+            "{count}"
+        );
         shards.check_invariants();
         let after = shards.figures();
-        assert!(after.counters.evicted - before.counters.evicted > largest as u64 / 30_000, "{count}");
+        assert!(
+            after.counters.evicted - before.counters.evicted > largest as u64 / 30_000,
+            "{count}"
+        );
         assert!(after.engine.used() <= after.engine.capacity());
     }
 }
@@ -127,7 +149,9 @@ fn an_unsafe_request_invalidates_another_shard() {
     let page = path_elsewhere(&shards, "/form");
     get(&shards, &page, 10);
     assert!(is_stored(&shards, &page));
-    let Next::Forward(mut exchange) = step(&shards, &Method::POST, "/form") else { panic!() };
+    let Next::Forward(mut exchange) = step(&shards, &Method::POST, "/form") else {
+        panic!()
+    };
     exchange.take_headers(HeaderMap::new());
     shards.on_response(exchange, head(0, &[(LOCATION, &page)]));
     assert!(!is_stored(&shards, &page));
@@ -138,41 +162,77 @@ fn an_unsafe_request_invalidates_another_shard() {
 #[test]
 fn a_purge_reaches_all_shards() {
     let url = |text: &str| text.parse().unwrap();
-    for scope in [Scope::Everything, Scope::Tag("all".to_owned()), Scope::Prefix(url("http://example.com/a"))] {
+    for scope in [
+        Scope::Everything,
+        Scope::Tag("all".to_owned()),
+        Scope::Prefix(url("http://example.com/a")),
+    ] {
         let shards = shards(16);
         (0..100).for_each(|object| {
             get(&shards, &format!("/a/{object}"), 10);
         });
         let late: Vec<OpenExchange> = (100..200)
-            .map(|object| match step(&shards, &Method::GET, &format!("/a/{object}")) {
-                Next::Forward(exchange) => exchange,
-                _ => panic!("nothing is stored"),
-            })
+            .map(
+                |object| match step(&shards, &Method::GET, &format!("/a/{object}")) {
+                    Next::Forward(exchange) => exchange,
+                    _ => panic!("nothing is stored"),
+                },
+            )
             .collect();
-        assert_eq!(shards.purge(&Purge { scope: scope.clone(), soft: false }), 100, "{scope:?}");
+        assert_eq!(
+            shards.purge(&Purge {
+                scope: scope.clone(),
+                soft: false
+            }),
+            100,
+            "{scope:?}"
+        );
         for exchange in late {
-            let reply = shards.on_response(exchange, head(3, &[("surrogate-key".parse().unwrap(), "all")]));
-            let (Response::Relay(_, _, Some(mut fill)), _) = reply else { panic!() };
+            let reply = shards.on_response(
+                exchange,
+                head(3, &[("surrogate-key".parse().unwrap(), "all")]),
+            );
+            let (Response::Relay(_, _, Some(mut fill)), _) = reply else {
+                panic!()
+            };
             fill.push(b"old");
             fill.complete();
         }
-        assert!((0..200).all(|object| !is_stored(&shards, &format!("/a/{object}"))), "{scope:?}");
+        assert!(
+            (0..200).all(|object| !is_stored(&shards, &format!("/a/{object}"))),
+            "{scope:?}"
+        );
         shards.check_invariants();
     }
     let shards = shards(16);
     get(&shards, "/a", 10);
     get(&shards, "/b", 10);
-    assert_eq!(shards.purge(&Purge { scope: Scope::Exact(url("http://example.com/a")), soft: false }), 1);
-    assert_eq!((is_stored(&shards, "/a"), is_stored(&shards, "/b")), (false, true));
+    assert_eq!(
+        shards.purge(&Purge {
+            scope: Scope::Exact(url("http://example.com/a")),
+            soft: false
+        }),
+        1
+    );
+    assert_eq!(
+        (is_stored(&shards, "/a"), is_stored(&shards, "/b")),
+        (false, true)
+    );
 }
 
 /// Failure: a task that ends in the middle strands the requests that wait for it.
 #[tokio::test]
 async fn a_leader_that_ends_strands_nobody() {
     let shards = shards(4);
-    let Next::Forward(leader) = step(&shards, &Method::GET, "/") else { panic!() };
-    let Next::Follow(mut waiting) = step(&shards, &Method::GET, "/") else { panic!() };
-    let Next::Follow(gone) = step(&shards, &Method::GET, "/") else { panic!() };
+    let Next::Forward(leader) = step(&shards, &Method::GET, "/") else {
+        panic!()
+    };
+    let Next::Follow(mut waiting) = step(&shards, &Method::GET, "/") else {
+        panic!()
+    };
+    let Next::Follow(gone) = step(&shards, &Method::GET, "/") else {
+        panic!()
+    };
     let none = HeaderMap::new();
     let waits = tokio::spawn(async move { poll_fn(|cx| waiting.poll_end(&none, cx)).await });
     tokio::task::yield_now().await;
@@ -181,12 +241,21 @@ async fn a_leader_that_ends_strands_nobody() {
     assert!(matches!(waits.await.unwrap(), WaitEnd::Again(_)));
     shards.check_invariants();
     // The same in the middle of a body.
-    let Next::Forward(mut leader) = step(&shards, &Method::GET, "/") else { panic!() };
+    let Next::Forward(mut leader) = step(&shards, &Method::GET, "/") else {
+        panic!()
+    };
     leader.take_headers(HeaderMap::new());
-    let (Response::Relay(_, _, Some(mut fill)), _) = shards.on_response(leader, head(10, &[])) else { panic!() };
-    let Next::Follow(mut waiting) = step(&shards, &Method::GET, "/") else { panic!() };
+    let (Response::Relay(_, _, Some(mut fill)), _) = shards.on_response(leader, head(10, &[]))
+    else {
+        panic!()
+    };
+    let Next::Follow(mut waiting) = step(&shards, &Method::GET, "/") else {
+        panic!()
+    };
     let none = HeaderMap::new();
-    let WaitEnd::Stream(_, _, mut reader) = poll_fn(|cx| waiting.poll_end(&none, cx)).await else { panic!() };
+    let WaitEnd::Stream(_, _, mut reader) = poll_fn(|cx| waiting.poll_end(&none, cx)).await else {
+        panic!()
+    };
     fill.push(b"half");
     let reads = tokio::spawn(async move {
         let first = poll_fn(|cx| reader.poll_piece(cx)).await;
@@ -194,8 +263,16 @@ async fn a_leader_that_ends_strands_nobody() {
     });
     tokio::task::yield_now().await;
     drop(fill);
-    assert_eq!(reads.await.unwrap(), (Some(Ok(Bytes::from_static(b"half"))), Some(Err(BrokenOff))));
-    assert!(shards.shards.iter().all(|shard| shard.lock().bodies.is_empty()));
+    assert_eq!(
+        reads.await.unwrap(),
+        (Some(Ok(Bytes::from_static(b"half"))), Some(Err(BrokenOff)))
+    );
+    assert!(
+        shards
+            .shards
+            .iter()
+            .all(|shard| shard.lock().bodies.is_empty())
+    );
     assert_eq!(shards.figures().filling.bytes(), 0);
 }
 
@@ -214,13 +291,23 @@ fn threads_leave_the_cache_consistent() {
                     match stream.below(100) {
                         0 => {
                             let url = format!("http://example.com/{object}").parse().unwrap();
-                            shards.purge(&Purge { scope: Scope::Exact(url), soft: object.is_multiple_of(2) });
+                            shards.purge(&Purge {
+                                scope: Scope::Exact(url),
+                                soft: object.is_multiple_of(2),
+                            });
                         }
                         1 if object == 0 => {
-                            shards.purge(&Purge { scope: Scope::Tag("all".to_owned()), soft: false });
+                            shards.purge(&Purge {
+                                scope: Scope::Tag("all".to_owned()),
+                                soft: false,
+                            });
                         }
                         _ => {
-                            get(shards, &format!("/{object}"), (object * object % 20_011) as usize);
+                            get(
+                                shards,
+                                &format!("/{object}"),
+                                (object * object % 20_011) as usize,
+                            );
                         }
                     }
                 }
@@ -230,7 +317,11 @@ fn threads_leave_the_cache_consistent() {
     shards.check_invariants();
     let figures = shards.figures();
     assert!(figures.engine.used() <= figures.engine.capacity());
-    assert!(figures.counters.hits > 1000 && figures.counters.evicted > 100, "{:?}", figures.counters);
+    assert!(
+        figures.counters.hits > 1000 && figures.counters.evicted > 100,
+        "{:?}",
+        figures.counters
+    );
     assert_eq!(figures.filling.bytes(), 0);
 }
 
@@ -238,7 +329,14 @@ fn threads_leave_the_cache_consistent() {
 /// new capacity, or leaves index, engine and budget in contradiction.
 #[test]
 fn a_reconfiguration_loses_the_content_or_breaks_the_cache() {
-    const POLICIES: [&str; 6] = ["lru", "fifo", "agd", "tinylfu+s3fifo", "filter(theta=2)+lru", "arc"];
+    const POLICIES: [&str; 6] = [
+        "lru",
+        "fifo",
+        "agd",
+        "tinylfu+s3fifo",
+        "filter(theta=2)+lru",
+        "arc",
+    ];
     for seed in 0..6 {
         let mut random = Streams::new(seed).stream("reconfigurations");
         let shards = with_capacity(ByteSize::from_mib(1), 4);
@@ -250,7 +348,11 @@ fn a_reconfiguration_loses_the_content_or_breaks_the_cache() {
             }
             let before = shards.figures().engine;
             let policy = POLICIES[random.below(POLICIES.len() as u64) as usize];
-            capacity = if round % 2 == 0 { 1 << 20 } else { (64 << 10) + random.below(900 << 10) };
+            capacity = if round % 2 == 0 {
+                1 << 20
+            } else {
+                (64 << 10) + random.below(900 << 10)
+            };
             let config = Config {
                 max_object: ByteSize::from_bytes(capacity),
                 slice: ByteSize::from_bytes(random.below(2) * (1 << 16)),
@@ -259,13 +361,23 @@ fn a_reconfiguration_loses_the_content_or_breaks_the_cache() {
             shards.reconfigure(&config, &Streams::new(round)).unwrap();
             shards.check_invariants();
             let after = shards.figures().engine;
-            assert_eq!((after.capacity().bytes(), after.spec().to_string()), (capacity, policy.to_owned()));
+            assert_eq!(
+                (after.capacity().bytes(), after.spec().to_string()),
+                (capacity, policy.to_owned())
+            );
             assert!(after.used() <= after.capacity());
             // What fits stays.
             if before.used().bytes() <= capacity {
-                assert_eq!((after.len(), after.used()), (before.len(), before.used()), "{policy}");
+                assert_eq!(
+                    (after.len(), after.used()),
+                    (before.len(), before.used()),
+                    "{policy}"
+                );
             } else {
-                assert!(!after.is_empty() || capacity < 64 << 10, "{policy}: everything has left");
+                assert!(
+                    !after.is_empty() || capacity < 64 << 10,
+                    "{policy}: everything has left"
+                );
             }
         }
         assert_eq!(shards.figures().engine.capacity().bytes(), capacity);
@@ -278,9 +390,14 @@ fn a_stored_response_is_a_miss_after_a_change_of_the_policy() {
     let shards = shards(4);
     (0..20).for_each(|number| _ = get(&shards, &format!("/{number}"), 1000));
     for policy in ["fifo", "agd", "s3fifo", "lru"] {
-        shards.reconfigure(&config(ByteSize::from_mib(2), policy), &Streams::new(1)).unwrap();
+        shards
+            .reconfigure(&config(ByteSize::from_mib(2), policy), &Streams::new(1))
+            .unwrap();
         for number in 0..20 {
-            assert!(get(&shards, &format!("/{number}"), 1000), "{policy}: /{number}");
+            assert!(
+                get(&shards, &format!("/{number}"), 1000),
+                "{policy}: /{number}"
+            );
         }
         shards.check_invariants();
     }

@@ -8,7 +8,10 @@ impl Shards {
     pub fn variants(&self, scheme: &str, authority: &str, target: &str) -> Vec<StoredVariant> {
         let route = self.router.route(scheme, authority, target);
         let now = self.now();
-        self.shards[route.shard()].lock().cache.variants(&route, now)
+        self.shards[route.shard()]
+            .lock()
+            .cache
+            .variants(&route, now)
     }
 
     /// Returns the key of a URL in the second tier. `target` is path and query.
@@ -24,6 +27,9 @@ impl Shards {
     ) -> Option<StoredVariant> {
         let route = self.router.route(scheme, authority, target);
         let now = self.now();
-        self.shards[route.shard()].lock().cache.variant_in_tier(&route, tier_hit, now)
+        self.shards[route.shard()]
+            .lock()
+            .cache
+            .variant_in_tier(&route, tier_hit, now)
     }
 }

@@ -40,7 +40,11 @@ impl Proxy {
         // An informational response to a slice would stand within the body.
         upstream_target.interims = None;
         let (status, headers, body) = assembled.into_parts();
-        response(status, headers, assemble(Arc::clone(self), body, upstream_target))
+        response(
+            status,
+            headers,
+            assemble(Arc::clone(self), body, upstream_target),
+        )
     }
 
     /// Waits for another request that already asks the origin.
@@ -51,20 +55,28 @@ impl Proxy {
         body: ClientBody,
     ) -> Response<Outgoing> {
         loop {
-            let joined = match poll_fn(|cx| waiting.poll_end(&upstream_request.parts.headers, cx)).await {
-                WaitEnd::Answer(answer) => return self.sent(answer),
-                WaitEnd::Stream(status, headers, reader) => {
-                    return response(status, headers, Outgoing::Shared(reader));
-                }
-                WaitEnd::Again(joined) => joined,
-            };
+            let joined =
+                match poll_fn(|cx| waiting.poll_end(&upstream_request.parts.headers, cx)).await {
+                    WaitEnd::Answer(answer) => return self.sent(answer),
+                    WaitEnd::Stream(status, headers, reader) => {
+                        return response(status, headers, Outgoing::Shared(reader));
+                    }
+                    WaitEnd::Again(joined) => joined,
+                };
             // The writer may be about to say that its body has become a window.
             tokio::task::yield_now().await;
-            match self.shards.on_released(&upstream_request.head(false), joined) {
+            match self
+                .shards
+                .on_released(&upstream_request.head(false), joined)
+            {
                 Next::Answer(answer) => return self.sent(answer),
-                Next::Assemble(assembled) => return self.assembled(assembled, upstream_request.upstream_target()),
+                Next::Assemble(assembled) => {
+                    return self.assembled(assembled, upstream_request.upstream_target());
+                }
                 Next::Follow(other) => waiting = other,
-                Next::Forward(exchange) => return self.send_forward(exchange, upstream_request, body).await,
+                Next::Forward(exchange) => {
+                    return self.send_forward(exchange, upstream_request, body).await;
+                }
                 Next::Refresh(answer, exchange) => {
                     self.refresh(exchange, upstream_request);
                     return self.sent(answer);
@@ -107,7 +119,8 @@ impl Proxy {
             None => {
                 let waiting = async move {
                     let place = places.acquire(client).await;
-                    self.send(exchange, upstream_request, Upload::empty(), place).await
+                    self.send(exchange, upstream_request, Upload::empty(), place)
+                        .await
                 };
                 DetachOnDrop::new(false, Box::pin(waiting))
             }
@@ -121,10 +134,18 @@ impl Proxy {
         upstream_request: UpstreamRequest,
         body: ClientBody,
     ) -> Response<Outgoing> {
-        let may_collapse = upstream_request.rules.as_ref().is_none_or(|rules| rules.collapses());
-        match self.shards.step(&upstream_request.head(false), may_collapse) {
+        let may_collapse = upstream_request
+            .rules
+            .as_ref()
+            .is_none_or(|rules| rules.collapses());
+        match self
+            .shards
+            .step(&upstream_request.head(false), may_collapse)
+        {
             Next::Answer(answer) => self.sent(answer),
-            Next::Assemble(assembled) => self.assembled(assembled, upstream_request.upstream_target()),
+            Next::Assemble(assembled) => {
+                self.assembled(assembled, upstream_request.upstream_target())
+            }
             Next::Follow(waiting) => {
                 drop(place);
                 self.follow(waiting, upstream_request, body).await
@@ -150,7 +171,8 @@ impl Proxy {
         upstream_request: UpstreamRequest,
         mut upload: Upload,
     ) -> Response<Outgoing> {
-        let may_begin_later = upstream_request.expects || accepts_trailers(&upstream_request.parts.headers);
+        let may_begin_later =
+            upstream_request.expects || accepts_trailers(&upstream_request.parts.headers);
         if !may_begin_later && let Err(failure) = upload.begin().await {
             upload.give_up();
             return self.failed(exchange, failure, upstream_request.parts.version);
@@ -160,12 +182,22 @@ impl Proxy {
     }
 
     /// Returns the answer to a request that did not reach the origin, or got no response.
-    fn failed(&self, exchange: OpenExchange, failure: UpstreamFailure, version: Version) -> Response<Outgoing> {
+    fn failed(
+        &self,
+        exchange: OpenExchange,
+        failure: UpstreamFailure,
+        version: Version,
+    ) -> Response<Outgoing> {
         let mut answer = self.sent(self.shards.on_failure(exchange, failure));
         // RFC 9110 §15.5.9 and §15.5.14: the rest of the body may still come.
-        let has_rest = matches!(failure, UpstreamFailure::UploadTimedOut | UpstreamFailure::UploadTooLarge);
+        let has_rest = matches!(
+            failure,
+            UpstreamFailure::UploadTimedOut | UpstreamFailure::UploadTooLarge
+        );
         if has_rest && version <= Version::HTTP_11 {
-            answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            answer
+                .headers_mut()
+                .insert(CONNECTION, HeaderValue::from_static("close"));
         }
         answer
     }
@@ -183,7 +215,9 @@ impl Proxy {
         place: FairPlace,
     ) -> Response<Outgoing> {
         let asked = upload.asked();
-        let (mut response, rest) = Arc::clone(&self).forward(exchange, upstream_request, upload).await;
+        let (mut response, rest) = Arc::clone(&self)
+            .forward(exchange, upstream_request, upload)
+            .await;
         if let Some((body, fill)) = rest {
             let mut collecting = Collecting::new(body, fill, &self, RequestPlace::OfClient(place));
             // A small body has come with its head and needs no task.
@@ -194,23 +228,32 @@ impl Proxy {
         // RFC 9110 §10.1.1: a response before the body says whether the connection ends. It ends,
         // because the client may send the body all the same.
         if asked.is_some_and(|asked| !asked.load(Ordering::Relaxed)) {
-            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            response
+                .headers_mut()
+                .insert(CONNECTION, HeaderValue::from_static("close"));
         }
         response
     }
 
     /// Validates a response in the background that was just served stale.
-    pub(crate) fn refresh(self: &Arc<Self>, exchange: OpenExchange, mut upstream_request: UpstreamRequest) {
+    pub(crate) fn refresh(
+        self: &Arc<Self>,
+        exchange: OpenExchange,
+        mut upstream_request: UpstreamRequest,
+    ) {
         upstream_request.interims = None;
         // The exchange that caused it has its answer.
         upstream_request.parts.extensions.remove::<ServerRequests>();
-        let Some(place) = self.background.try_acquire() else { return };
+        let Some(place) = self.background.try_acquire() else {
+            return;
+        };
         upstream_request.parts.method = Method::GET;
         let proxy = Arc::clone(self);
         tokio::spawn(async move {
             // A body that is not for the store is not needed.
-            if let (_, Some((body, fill))) =
-                Arc::clone(&proxy).forward(exchange, upstream_request, Upload::empty()).await
+            if let (_, Some((body, fill))) = Arc::clone(&proxy)
+                .forward(exchange, upstream_request, Upload::empty())
+                .await
             {
                 Collecting::new(body, fill, &proxy, RequestPlace::Background(place)).await;
             }
@@ -226,10 +269,15 @@ impl Proxy {
         let mut variant = None;
         while let (Some(disk), Some(key)) = (&self.disk, exchange.tier_key()) {
             let tier_hit = disk_tier::tier_lookup(disk, &key, variant, self.budget()).await;
-            match self.shards.on_tier_lookup(exchange, tier_hit, &upstream_request.head(false)) {
+            match self
+                .shards
+                .on_tier_lookup(exchange, tier_hit, &upstream_request.head(false))
+            {
                 Lookup::Answer(answer) => return Err(Box::new(self.sent(answer))),
                 Lookup::Assemble(assembled) => {
-                    return Err(Box::new(self.assembled(assembled, upstream_request.upstream_target())));
+                    return Err(Box::new(
+                        self.assembled(assembled, upstream_request.upstream_target()),
+                    ));
                 }
                 Lookup::Forward(exchange) => return Ok(exchange),
                 Lookup::Variant(again, other) => (exchange, variant) = (again, Some(other)),
@@ -252,13 +300,27 @@ impl Proxy {
         };
         let upstream_target = upstream_request.upstream_target();
         let mut upgrade = upstream_request.upgrade;
-        let is_stream = upgrade.as_ref().is_some_and(|upgrade| upgrade.is_of_stream());
-        let Parts { method, headers, version, .. } = upstream_request.parts;
+        let is_stream = upgrade
+            .as_ref()
+            .is_some_and(|upgrade| upgrade.is_of_stream());
+        let Parts {
+            method,
+            headers,
+            version,
+            ..
+        } = upstream_request.parts;
         exchange.take_headers(headers);
         if let Some(rules) = upstream_target.rules.clone() {
             exchange.set_rules(rules);
         }
-        let mut asked = self.ask(method.clone(), &upstream_target, || exchange.upstream_headers(), upload).await;
+        let mut asked = self
+            .ask(
+                method.clone(),
+                &upstream_target,
+                || exchange.upstream_headers(),
+                upload,
+            )
+            .await;
         loop {
             let (mut head, body) = match asked {
                 Ok(response) => response.into_parts(),
@@ -266,7 +328,11 @@ impl Proxy {
             };
             let accepted = head.extensions.remove::<Accepted>();
             let reason = head.extensions.remove::<ReasonPhrase>();
-            let mut head = ResponseHead { status: head.status, version: head.version, headers: head.headers };
+            let mut head = ResponseHead {
+                status: head.status,
+                version: head.version,
+                headers: head.headers,
+            };
             if let Some(rules) = &upstream_target.rules {
                 rules.change_origin_response(head.status, &mut head.headers);
             }
@@ -280,14 +346,20 @@ impl Proxy {
                 shards::Response::Relay(status, headers, fill) => {
                     if let Some((upgrade, accepted)) = upgrade.take().zip(accepted) {
                         let switching = response(status, headers, Outgoing::whole(Bytes::new()));
-                        return (upgrade.accept((accepted, body), self.timeouts().upgrade, switching), None);
+                        return (
+                            upgrade.accept((accepted, body), self.timeouts().upgrade, switching),
+                            None,
+                        );
                     }
                     if status.is_success() && is_stream {
                         return (not_opened(), None);
                     }
-                    let Some((fill, reader)) = fill.and_then(|fill| fill.reader().map(|reader| (fill, reader))) else {
+                    let Some((fill, reader)) =
+                        fill.and_then(|fill| fill.reader().map(|reader| (fill, reader)))
+                    else {
                         let body = Timed::new(body, self.timeouts().origin_relay());
-                        let mut relayed = response(status, headers, Outgoing::Relay(Box::new(body)));
+                        let mut relayed =
+                            response(status, headers, Outgoing::Relay(Box::new(body)));
                         keep_reason(&mut relayed, reason);
                         return (relayed, None);
                     };
@@ -296,12 +368,21 @@ impl Proxy {
                     return (shared, Some((body, fill)));
                 }
                 shards::Response::Assemble(assembled, fill) => {
-                    return (self.assembled(assembled, upstream_target), fill.map(|fill| (body, fill)));
+                    return (
+                        self.assembled(assembled, upstream_target),
+                        fill.map(|fill| (body, fill)),
+                    );
                 }
                 shards::Response::Retry(again) => {
                     exchange = again;
-                    asked =
-                        self.ask(method.clone(), &upstream_target, || exchange.retry_headers(), Upload::empty()).await;
+                    asked = self
+                        .ask(
+                            method.clone(),
+                            &upstream_target,
+                            || exchange.retry_headers(),
+                            Upload::empty(),
+                        )
+                        .await;
                 }
             }
         }
@@ -328,7 +409,10 @@ type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 impl<T: Send + 'static> DetachOnDrop<T> {
     /// The caller boxes the future: as an argument, its kilobytes would be copied again.
     pub(crate) fn new(goes_on: bool, future: Boxed<T>) -> DetachOnDrop<T> {
-        DetachOnDrop { future: Some(future), goes_on }
+        DetachOnDrop {
+            future: Some(future),
+            goes_on,
+        }
     }
 }
 
@@ -336,7 +420,10 @@ impl<T: Send + 'static> Future for DetachOnDrop<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
-        let polled = self.future.as_mut().map_or(Poll::Pending, |future| future.as_mut().poll(cx));
+        let polled = self
+            .future
+            .as_mut()
+            .map_or(Poll::Pending, |future| future.as_mut().poll(cx));
         if polled.is_ready() {
             self.future = None;
         }
@@ -347,7 +434,9 @@ impl<T: Send + 'static> Future for DetachOnDrop<T> {
 impl<T: Send + 'static> Drop for DetachOnDrop<T> {
     fn drop(&mut self) {
         // `None` after it is done. Without a runtime, the node has ended.
-        if let (Some(future), true, Ok(runtime)) = (self.future.take(), self.goes_on, Handle::try_current()) {
+        if let (Some(future), true, Ok(runtime)) =
+            (self.future.take(), self.goes_on, Handle::try_current())
+        {
             runtime.spawn(future);
         }
     }

@@ -48,13 +48,19 @@ pub(super) fn choose(balance: Balance, key: u64, candidates: &[Candidate]) -> Op
     match balance {
         Balance::Hash => {
             let load = Load::of(candidates);
-            let with_room = candidates.iter().filter(|one| one.outstanding < load.most(one.weight));
-            with_room.max_by(|a, b| score(a).total_cmp(&score(b))).copied()
+            let with_room = candidates
+                .iter()
+                .filter(|one| one.outstanding < load.most(one.weight));
+            with_room
+                .max_by(|a, b| score(a).total_cmp(&score(b)))
+                .copied()
         }
         Balance::LeastOutstanding => {
             let load = |one: &Candidate| (f64::from(one.outstanding) + 1.0) / one.weight;
             let order = |a: &&Candidate, b: &&Candidate| {
-                load(a).total_cmp(&load(b)).then_with(|| score(b).total_cmp(&score(a)))
+                load(a)
+                    .total_cmp(&load(b))
+                    .then_with(|| score(b).total_cmp(&score(a)))
             };
             candidates.iter().min_by(order).copied()
         }
@@ -70,7 +76,10 @@ pub(super) struct Load {
 impl Load {
     pub(super) fn of(candidates: &[Candidate]) -> Load {
         Load {
-            outstanding: candidates.iter().map(|one| f64::from(one.outstanding)).sum(),
+            outstanding: candidates
+                .iter()
+                .map(|one| f64::from(one.outstanding))
+                .sum(),
             weight: candidates.iter().map(|one| one.weight).sum(),
         }
     }

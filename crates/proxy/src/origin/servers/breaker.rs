@@ -80,7 +80,11 @@ impl Breaker {
             probe: 0,
             recovered: None,
             answered: None,
-            checks: Checks { count: 0, well: true, is_down: false },
+            checks: Checks {
+                count: 0,
+                well: true,
+                is_down: false,
+            },
         }
     }
 
@@ -97,7 +101,12 @@ impl Breaker {
             state => state,
         };
         let pause = self.pause.min(thresholds.longest_pause);
-        Breaker { thresholds, state, pause, ..self.clone() }
+        Breaker {
+            thresholds,
+            state,
+            pause,
+            ..self.clone()
+        }
     }
 
     /// Ends a probe that has taken too long. Call this before the state is used.
@@ -165,14 +174,23 @@ impl Breaker {
     /// Records that a request was not answered that was sent at `sent`. `probe`: its number, if it
     /// was one. If the member has answered others since then, the failure is that of the request:
     /// many requests at once for one bad page do not open the breaker.
-    pub(super) fn on_failure(&mut self, probe: Option<u32>, sent: Time, now: Time) -> Option<Change> {
+    pub(super) fn on_failure(
+        &mut self,
+        probe: Option<u32>,
+        sent: Time,
+        now: Time,
+    ) -> Option<Change> {
         if self.is_closed() && self.answered.is_some_and(|answered| answered > sent) {
             return None;
         }
         self.failures = self.failures.saturating_add(1);
         match self.state {
-            State::Closed if self.thresholds.max_fails > 0 && self.failures >= self.thresholds.max_fails => {
-                self.state = State::Open { until: now + self.pause };
+            State::Closed
+                if self.thresholds.max_fails > 0 && self.failures >= self.thresholds.max_fails =>
+            {
+                self.state = State::Open {
+                    until: now + self.pause,
+                };
                 Some(Change::Opened)
             }
             State::Probing { .. } if probe == Some(self.probe) => {
@@ -195,7 +213,11 @@ impl Breaker {
     /// Records the result of an active check. Returns the change if it is one.
     pub(super) fn on_check(&mut self, well: bool, now: Time) -> Option<Change> {
         let checks = &mut self.checks;
-        checks.count = if checks.well == well { checks.count.saturating_add(1) } else { 1 };
+        checks.count = if checks.well == well {
+            checks.count.saturating_add(1)
+        } else {
+            1
+        };
         checks.well = well;
         if checks.count < limits::PROBES || checks.is_down != well {
             return None;
@@ -211,7 +233,9 @@ impl Breaker {
 
     /// Returns the share of its weight that a member has, which grows from a tenth to all.
     pub(super) fn share(&mut self, now: Time) -> f64 {
-        let Some(recovered) = self.recovered else { return 1.0 };
+        let Some(recovered) = self.recovered else {
+            return 1.0;
+        };
         let (grown, whole) = (now.since(recovered), self.thresholds.slow_start);
         if grown >= whole {
             self.recovered = None;
@@ -226,13 +250,17 @@ impl Breaker {
             State::Open { .. } => "open",
             State::Probing { .. } => "probing",
             State::Closed if self.checks.is_down => "check failed",
-            State::Closed if self.recovered.is_some() && !self.thresholds.slow_start.is_zero() => "slow start",
+            State::Closed if self.recovered.is_some() && !self.thresholds.slow_start.is_zero() => {
+                "slow start"
+            }
             State::Closed => "up",
         }
     }
 
     fn reopen(&mut self, from: Time) {
         self.pause = (self.pause * 2).min(self.thresholds.longest_pause);
-        self.state = State::Open { until: from + self.pause };
+        self.state = State::Open {
+            until: from + self.pause,
+        };
     }
 }

@@ -216,8 +216,18 @@ impl<T: Clone> Pool<T> {
 
     /// Adds a member. `before` is the same server in an earlier pool, whose health and counts it
     /// keeps. Returns false if there are [`limits::SERVERS`] already.
-    pub(crate) fn add(&mut self, item: T, config: MemberConfig, before: Option<&Past>, now: Time) -> bool {
-        let free = self.members.iter().position(Option::is_none).unwrap_or(self.members.len());
+    pub(crate) fn add(
+        &mut self,
+        item: T,
+        config: MemberConfig,
+        before: Option<&Past>,
+        now: Time,
+    ) -> bool {
+        let free = self
+            .members
+            .iter()
+            .position(Option::is_none)
+            .unwrap_or(self.members.len());
         if free >= limits::SERVERS {
             return false;
         }
@@ -225,7 +235,14 @@ impl<T: Clone> Pool<T> {
             Some(past) => (past.breaker.under(self.thresholds(), now), past.figures),
             None => (Breaker::new(self.thresholds()), Figures::default()),
         };
-        let member = Some(Member { item, id: self.next_id, config, breaker, outstanding: 0, figures });
+        let member = Some(Member {
+            item,
+            id: self.next_id,
+            config,
+            breaker,
+            outstanding: 0,
+            figures,
+        });
         self.next_id = self.next_id.wrapping_add(1);
         match self.members.get_mut(free) {
             Some(place) => *place = member,
@@ -238,8 +255,14 @@ impl<T: Clone> Pool<T> {
     pub(crate) fn join(&mut self, item: T, config: MemberConfig, now: Time) -> bool {
         let id = self.next_id;
         let is_added = self.add(item, config, None, now);
-        let added = self.members.iter_mut().flatten().find(|member| is_added && member.id == id);
-        added.into_iter().for_each(|member| member.breaker.start_slowly(now));
+        let added = self
+            .members
+            .iter_mut()
+            .flatten()
+            .find(|member| is_added && member.id == id);
+        added
+            .into_iter()
+            .for_each(|member| member.breaker.start_slowly(now));
         is_added
     }
 
@@ -259,8 +282,15 @@ impl<T: Clone> Pool<T> {
 
     /// Returns the health and the counts of a member.
     pub(crate) fn past(&self, is_it: impl Fn(&T) -> bool) -> Option<Past> {
-        let member = self.members.iter().flatten().find(|member| is_it(&member.item))?;
-        Some(Past { breaker: member.breaker.clone(), figures: member.figures })
+        let member = self
+            .members
+            .iter()
+            .flatten()
+            .find(|member| is_it(&member.item))?;
+        Some(Past {
+            breaker: member.breaker.clone(),
+            figures: member.figures,
+        })
     }
 
     /// Returns the host's servers.
@@ -280,13 +310,22 @@ impl<T: Clone> Pool<T> {
 
     /// Returns the member for the key among those that were not tried. `is_repeatable`: another
     /// member may get the request if this one does not answer.
-    pub(crate) fn next(&mut self, key: u64, tried: &mut Tried, is_repeatable: bool, now: Time) -> Choice {
+    pub(crate) fn next(
+        &mut self,
+        key: u64,
+        tried: &mut Tried,
+        is_repeatable: bool,
+        now: Time,
+    ) -> Choice {
         let is_retry = tried.count() > 0;
         if is_retry && !self.retries.allows(now) {
             self.retries_refused += 1;
             return Choice::Exhausted;
         }
-        self.members.iter_mut().flatten().for_each(|member| member.breaker.settle(now));
+        self.members
+            .iter_mut()
+            .flatten()
+            .for_each(|member| member.breaker.settle(now));
         let chosen = self.choose(key, *tried, is_repeatable, now);
         let Some(Candidate { at, .. }) = chosen else {
             return match is_retry {
@@ -303,23 +342,50 @@ impl<T: Clone> Pool<T> {
         let probe = (!member.breaker.is_closed()).then(|| member.breaker.begin_probe(now));
         member.outstanding += 1;
         member.figures.requests += 1;
-        Choice::Send(Ticket { at, id: member.id, probe, sent: now })
+        Choice::Send(Ticket {
+            at,
+            id: member.id,
+            probe,
+            sent: now,
+        })
     }
 
     /// Healthy members and those that are due for a probe, then backups, then members that only
     /// active checks have taken out.
-    fn choose(&mut self, key: u64, tried: Tried, is_repeatable: bool, now: Time) -> Option<Candidate> {
-        let is_any_healthy = self.members.iter().flatten().any(|member| member.breaker.is_healthy());
+    fn choose(
+        &mut self,
+        key: u64,
+        tried: Tried,
+        is_repeatable: bool,
+        now: Time,
+    ) -> Option<Candidate> {
+        let is_any_healthy = self
+            .members
+            .iter()
+            .flatten()
+            .any(|member| member.breaker.is_healthy());
         let probes = is_repeatable || !is_any_healthy;
         let mut candidates = std::mem::take(&mut self.candidates);
         let mut best = |is_fit: &dyn Fn(&Member<T>) -> bool, members: &mut [Option<Member<T>>]| {
             candidates.clear();
             for (at, member) in members.iter_mut().enumerate() {
-                let Some(member) = member.as_mut().filter(|_| tried.0 & 1 << at == 0) else { continue };
-                let MemberConfig { hash, weight, max_conns, .. } = member.config;
+                let Some(member) = member.as_mut().filter(|_| tried.0 & 1 << at == 0) else {
+                    continue;
+                };
+                let MemberConfig {
+                    hash,
+                    weight,
+                    max_conns,
+                    ..
+                } = member.config;
                 if is_fit(member) && (max_conns == 0 || member.outstanding < max_conns) {
                     let weight = f64::from(weight.max(1)) * member.breaker.share(now);
-                    candidates.push(Candidate { at, hash, weight, outstanding: member.outstanding });
+                    candidates.push(Candidate {
+                        at,
+                        hash,
+                        weight,
+                        outstanding: member.outstanding,
+                    });
                 }
             }
             choose(self.config.balance, key, &candidates)
@@ -328,23 +394,40 @@ impl<T: Clone> Pool<T> {
             let is_probed = probes && (!member.breaker.is_down() || !is_any_healthy);
             member.breaker.is_healthy() || is_probed && member.breaker.is_due(now)
         };
-        let chosen = best(&|member| !member.config.is_backup && is_used(member), &mut self.members)
-            .or_else(|| best(&|member| member.config.is_backup && is_used(member), &mut self.members))
-            .or_else(|| {
-                let is_last = |member: &Member<T>| !is_any_healthy && member.breaker.is_closed();
-                best(&is_last, &mut self.members)
-            });
+        let chosen = best(
+            &|member| !member.config.is_backup && is_used(member),
+            &mut self.members,
+        )
+        .or_else(|| {
+            best(
+                &|member| member.config.is_backup && is_used(member),
+                &mut self.members,
+            )
+        })
+        .or_else(|| {
+            let is_last = |member: &Member<T>| !is_any_healthy && member.breaker.is_closed();
+            best(&is_last, &mut self.members)
+        });
         self.candidates = candidates;
         chosen
     }
 
     fn none_is_left(&mut self, now: Time) -> Choice {
-        let is_any_full = self.members.iter().flatten().any(|member| member.breaker.is_closed());
+        let is_any_full = self
+            .members
+            .iter()
+            .flatten()
+            .any(|member| member.breaker.is_closed());
         if is_any_full || self.pending > 0 {
             return Choice::Wait;
         }
         self.unavailable += 1;
-        let next = self.members.iter().flatten().filter_map(|member| member.breaker.opens_at()).min();
+        let next = self
+            .members
+            .iter()
+            .flatten()
+            .filter_map(|member| member.breaker.opens_at())
+            .min();
         Choice::Unavailable(next.map_or(limits::OUT_FIRST, |next| next.since(now)))
     }
 
@@ -354,13 +437,20 @@ impl<T: Clone> Pool<T> {
     }
 
     /// Records what a request says about its member. Each ticket has one verdict.
-    pub(crate) fn on_verdict(&mut self, ticket: Ticket, verdict: Verdict, now: Time) -> Option<Change> {
+    pub(crate) fn on_verdict(
+        &mut self,
+        ticket: Ticket,
+        verdict: Verdict,
+        now: Time,
+    ) -> Option<Change> {
         let counts = verdict != Verdict::Broken || self.has_trusted_beside(ticket.at);
         let member = self.member_mut(ticket)?;
         member.figures.failures += u64::from(matches!(verdict, Verdict::Failed | Verdict::Broken));
         let change = match verdict {
             Verdict::Answered => member.breaker.on_answer(now),
-            Verdict::Failed | Verdict::Broken if counts => member.breaker.on_failure(ticket.probe, ticket.sent, now),
+            Verdict::Failed | Verdict::Broken if counts => {
+                member.breaker.on_failure(ticket.probe, ticket.sent, now)
+            }
             // It is there again.
             Verdict::Broken if ticket.probe.is_some() => member.breaker.on_answer(now),
             Verdict::Failed | Verdict::Broken | Verdict::Nothing => {
@@ -380,8 +470,17 @@ impl<T: Clone> Pool<T> {
     }
 
     /// Records the result of an active check.
-    pub(crate) fn on_check(&mut self, is_it: impl Fn(&T) -> bool, well: bool, now: Time) -> Option<Change> {
-        let member = self.members.iter_mut().flatten().find(|member| is_it(&member.item))?;
+    pub(crate) fn on_check(
+        &mut self,
+        is_it: impl Fn(&T) -> bool,
+        well: bool,
+        now: Time,
+    ) -> Option<Change> {
+        let member = self
+            .members
+            .iter_mut()
+            .flatten()
+            .find(|member| is_it(&member.item))?;
         let change = member.breaker.on_check(well, now);
         member.figures.ejections += u64::from(change == Some(Change::Opened));
         change
@@ -391,7 +490,8 @@ impl<T: Clone> Pool<T> {
     pub(crate) fn snapshot(&self, now: Time) -> Vec<Snapshot<T>> {
         let one = |member: &Member<T>| Snapshot {
             item: member.item.clone(),
-            is_usable: member.breaker.is_healthy() || member.breaker.is_due(now) && !member.breaker.is_down(),
+            is_usable: member.breaker.is_healthy()
+                || member.breaker.is_due(now) && !member.breaker.is_down(),
             state: member.breaker.name(),
             outstanding: member.outstanding,
             figures: member.figures,
@@ -402,7 +502,10 @@ impl<T: Clone> Pool<T> {
 
     /// Returns true if some member has a limit of requests.
     pub(crate) fn has_limits(&self) -> bool {
-        self.members.iter().flatten().any(|member| member.config.max_conns > 0)
+        self.members
+            .iter()
+            .flatten()
+            .any(|member| member.config.max_conns > 0)
     }
 
     /// Returns how many more requests the members may have; `None` if one of them has no limit.
@@ -424,16 +527,28 @@ impl<T: Clone> Pool<T> {
 
     /// Returns true if another member than this one can be relied on.
     fn has_trusted_beside(&self, at: usize) -> bool {
-        let others = self.members.iter().enumerate().filter(|(other, _)| *other != at);
-        others.filter_map(|(_, member)| member.as_ref()).any(|member| member.breaker.is_trusted())
+        let others = self
+            .members
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| *other != at);
+        others
+            .filter_map(|(_, member)| member.as_ref())
+            .any(|member| member.breaker.is_trusted())
     }
 
     fn member(&self, ticket: Ticket) -> Option<&Member<T>> {
-        self.members.get(ticket.at)?.as_ref().filter(|member| member.id == ticket.id)
+        self.members
+            .get(ticket.at)?
+            .as_ref()
+            .filter(|member| member.id == ticket.id)
     }
 
     fn member_mut(&mut self, ticket: Ticket) -> Option<&mut Member<T>> {
-        self.members.get_mut(ticket.at)?.as_mut().filter(|member| member.id == ticket.id)
+        self.members
+            .get_mut(ticket.at)?
+            .as_mut()
+            .filter(|member| member.id == ticket.id)
     }
 
     fn thresholds(&self) -> Thresholds {

@@ -79,7 +79,11 @@ pub(crate) enum Event {
 impl Addresses {
     /// Creates the addresses of a name that is resolved at once. `used`: those that it has already.
     pub(crate) fn new(used: Vec<IpAddr>) -> Addresses {
-        Addresses { is_known: !used.is_empty(), used, ..Addresses::default() }
+        Addresses {
+            is_known: !used.is_empty(),
+            used,
+            ..Addresses::default()
+        }
     }
 
     /// Returns true if the name has to be resolved now: a resolution is in progress then.
@@ -97,7 +101,11 @@ impl Addresses {
 
     /// Sets the time of the next resolution.
     fn hold(&mut self, now: Time, time: Duration) {
-        self.next = if std::mem::take(&mut self.is_expired) { now } else { now + time };
+        self.next = if std::mem::take(&mut self.is_expired) {
+            now
+        } else {
+            now + time
+        };
     }
 
     /// Returns true before the first result: a request may wait for it.
@@ -111,11 +119,19 @@ impl Addresses {
     }
 
     pub(crate) fn figures(&self) -> NameFigures {
-        NameFigures { used: self.used.len(), ..self.figures.clone() }
+        NameFigures {
+            used: self.used.len(),
+            ..self.figures.clone()
+        }
     }
 
     /// Records the result of a resolution. `room`: the most addresses that may be used.
-    pub(crate) fn on_result(&mut self, result: Result<Found, NotFound>, room: usize, now: Time) -> Update {
+    pub(crate) fn on_result(
+        &mut self,
+        result: Result<Found, NotFound>,
+        room: usize,
+        now: Time,
+    ) -> Update {
         self.is_asking = false;
         self.figures.resolutions += 1;
         let is_first = !std::mem::replace(&mut self.is_known, true) || self.used.is_empty();
@@ -123,7 +139,12 @@ impl Addresses {
             Ok(found) => found,
             Err(not_found) => return self.on_failure(&not_found, now),
         };
-        self.hold(now, found.ttl.clamp(limits::RESOLVED_LEAST, limits::RESOLVED_LONGEST));
+        self.hold(
+            now,
+            found
+                .ttl
+                .clamp(limits::RESOLVED_LEAST, limits::RESOLVED_LONGEST),
+        );
         self.empty_since = None;
         let had_failed = self.figures.failure.take().is_some();
         let (addresses, left_out) = self.choose(found, room);
@@ -133,7 +154,11 @@ impl Addresses {
             () if had_failed => Some(Event::Resolved),
             () => None,
         };
-        Update { is_first, event, ..self.replace(addresses) }
+        Update {
+            is_first,
+            event,
+            ..self.replace(addresses)
+        }
     }
 
     fn on_failure(&mut self, not_found: &NotFound, now: Time) -> Update {
@@ -143,17 +168,35 @@ impl Addresses {
             NotFound::NoAddress => "it has no address".to_owned(),
             NotFound::Failed(reason) => reason.clone(),
         };
-        let event = self.figures.failure.replace(reason).is_none().then_some(Event::Failed);
+        let event = self
+            .figures
+            .failure
+            .replace(reason)
+            .is_none()
+            .then_some(Event::Failed);
         let since = *self.empty_since.get_or_insert(now);
         match not_found {
             NotFound::NoAddress if now.since(since) >= limits::NO_ADDRESS => {
-                let event = if self.used.is_empty() { event } else { Some(Event::Gone) };
-                Update { event, ..self.replace(Vec::new()) }
+                let event = if self.used.is_empty() {
+                    event
+                } else {
+                    Some(Event::Gone)
+                };
+                Update {
+                    event,
+                    ..self.replace(Vec::new())
+                }
             }
-            NotFound::NoAddress => Update { event, ..Update::default() },
+            NotFound::NoAddress => Update {
+                event,
+                ..Update::default()
+            },
             NotFound::Failed(_) => {
                 self.empty_since = None;
-                Update { event, ..Update::default() }
+                Update {
+                    event,
+                    ..Update::default()
+                }
             }
         }
     }
@@ -161,7 +204,13 @@ impl Addresses {
     /// Returns the addresses to use, and the number of others. A family that the name servers did
     /// not tell keeps its addresses.
     fn choose(&self, found: Found, room: usize) -> (Vec<IpAddr>, usize) {
-        let last = |is_v4: bool| self.used.iter().filter(|one| one.is_ipv4() == is_v4).copied().collect();
+        let last = |is_v4: bool| {
+            self.used
+                .iter()
+                .filter(|one| one.is_ipv4() == is_v4)
+                .copied()
+                .collect()
+        };
         let mut all = found.v4.unwrap_or_else(|| last(true));
         all.extend(found.v6.unwrap_or_else(|| last(false)));
         all.retain(|address| !address.is_unspecified() && !address.is_multicast());
@@ -178,8 +227,17 @@ impl Addresses {
     fn replace(&mut self, addresses: Vec<IpAddr>) -> Update {
         let before = std::mem::replace(&mut self.used, addresses);
         Update {
-            joined: self.used.iter().filter(|one| !before.contains(one)).copied().collect(),
-            gone: before.iter().filter(|one| !self.used.contains(one)).copied().collect(),
+            joined: self
+                .used
+                .iter()
+                .filter(|one| !before.contains(one))
+                .copied()
+                .collect(),
+            gone: before
+                .iter()
+                .filter(|one| !self.used.contains(one))
+                .copied()
+                .collect(),
             ..Update::default()
         }
     }
@@ -198,7 +256,9 @@ mod tests {
     use std::net::{Ipv4Addr, Ipv6Addr};
 
     fn v4(last: &[u16]) -> Vec<IpAddr> {
-        last.iter().map(|last| Ipv4Addr::from(0x0a00_0000 + u32::from(*last)).into()).collect()
+        last.iter()
+            .map(|last| Ipv4Addr::from(0x0a00_0000 + u32::from(*last)).into())
+            .collect()
     }
 
     fn v6(last: u16) -> IpAddr {
@@ -207,7 +267,11 @@ mod tests {
 
     fn found(addresses: Vec<IpAddr>, ttl: u64) -> Result<Found, NotFound> {
         let (v4, v6) = addresses.into_iter().partition(IpAddr::is_ipv4);
-        Ok(Found { v4: Some(v4), v6: Some(v6), ttl: Duration::from_secs(ttl) })
+        Ok(Found {
+            v4: Some(v4),
+            v6: Some(v6),
+            ttl: Duration::from_secs(ttl),
+        })
     }
 
     fn failed() -> Result<Found, NotFound> {
@@ -246,25 +310,48 @@ mod tests {
         let at = Time::from_secs;
         assert!(name.is_pending());
         let first = name.on_result(found(v4(&[1, 2]), 1), 64, at(0));
-        assert_eq!((first.joined, first.is_first, name.is_pending()), (v4(&[1, 2]), true, false));
+        assert_eq!(
+            (first.joined, first.is_first, name.is_pending()),
+            (v4(&[1, 2]), true, false)
+        );
         let update = name.on_result(failed(), 64, at(1));
-        assert_eq!(update, Update { event: Some(Event::Failed), ..Update::default() });
+        assert_eq!(
+            update,
+            Update {
+                event: Some(Event::Failed),
+                ..Update::default()
+            }
+        );
         for second in 2..10_000 {
             assert_eq!(name.on_result(failed(), 64, at(second)), Update::default());
         }
         assert_eq!(name.used(), v4(&[1, 2]));
-        assert_eq!((name.figures().failures, name.figures().failure.as_deref()), (9_999, Some("silence")));
+        assert_eq!(
+            (name.figures().failures, name.figures().failure.as_deref()),
+            (9_999, Some("silence"))
+        );
         let update = name.on_result(found(v4(&[2, 3]), 1), 64, at(10_000));
         assert_eq!((&update.joined, &update.gone), (&v4(&[3]), &v4(&[1])));
-        assert_eq!((update.event, update.is_first), (Some(Event::Resolved), false));
-        let empty = |name: &mut Addresses, second| name.on_result(Err(NotFound::NoAddress), 64, at(second));
+        assert_eq!(
+            (update.event, update.is_first),
+            (Some(Event::Resolved), false)
+        );
+        let empty =
+            |name: &mut Addresses, second| name.on_result(Err(NotFound::NoAddress), 64, at(second));
         let hold = limits::NO_ADDRESS.as_secs();
         assert_eq!(empty(&mut name, 20_000).event, Some(Event::Failed));
         assert_eq!(empty(&mut name, 20_000 + hold - 1), Update::default());
         name.on_result(failed(), 64, at(20_000 + hold));
-        assert_eq!(empty(&mut name, 20_001 + hold), Update::default(), "counted anew");
+        assert_eq!(
+            empty(&mut name, 20_001 + hold),
+            Update::default(),
+            "counted anew"
+        );
         let update = empty(&mut name, 20_001 + 2 * hold);
-        assert_eq!((update.gone, update.event), (v4(&[2, 3]), Some(Event::Gone)));
+        assert_eq!(
+            (update.gone, update.event),
+            (v4(&[2, 3]), Some(Event::Gone))
+        );
         assert_eq!(empty(&mut name, 20_002 + 2 * hold), Update::default());
         assert!(name.used().is_empty());
     }
@@ -274,7 +361,13 @@ mod tests {
     fn a_family_that_is_not_told_is_gone() {
         let mut name = Addresses::default();
         name.on_result(found([v4(&[1]), vec![v6(1)]].concat(), 1), 64, Time::ZERO);
-        let partial = |v4, v6| Ok(Found { v4, v6, ttl: Duration::ZERO });
+        let partial = |v4, v6| {
+            Ok(Found {
+                v4,
+                v6,
+                ttl: Duration::ZERO,
+            })
+        };
         let update = name.on_result(partial(Some(v4(&[2])), None), 64, Time::ZERO);
         assert_eq!((update.joined, update.gone), (v4(&[2]), v4(&[1])));
         let update = name.on_result(partial(None, Some(Vec::new())), 64, Time::ZERO);
@@ -288,10 +381,16 @@ mod tests {
         let mut name = Addresses::default();
         let numbers: Vec<u16> = (0..1000).collect();
         let update = name.on_result(found(v4(&numbers), 1), 62, Time::ZERO);
-        assert_eq!((update.joined.len(), update.event), (62, Some(Event::TooMany)));
+        assert_eq!(
+            (update.joined.len(), update.event),
+            (62, Some(Event::TooMany))
+        );
         assert_eq!((name.figures().used, name.figures().left_out), (62, 938));
         let reversed: Vec<u16> = numbers.iter().rev().copied().chain(0..1000).collect();
-        assert_eq!(name.on_result(found(v4(&reversed), 1), 62, Time::ZERO), Update::default());
+        assert_eq!(
+            name.on_result(found(v4(&reversed), 1), 62, Time::ZERO),
+            Update::default()
+        );
         let mut other = Addresses::default();
         other.on_result(found(v4(&reversed), 1), 62, Time::ZERO);
         assert_eq!(name.used(), other.used(), "the same on another node");

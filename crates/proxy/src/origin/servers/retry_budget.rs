@@ -27,8 +27,16 @@ impl RetryBudget {
     /// A share of 0 allows no retry, not even those of the floor.
     pub(super) fn new(percent: u32, now: Time) -> RetryBudget {
         let per_request = u64::from(percent) * TOKEN / 100;
-        let balance = if per_request == 0 { 0 } else { limits::RETRIES_SAVED * TOKEN };
-        RetryBudget { per_request, balance, filled: now }
+        let balance = if per_request == 0 {
+            0
+        } else {
+            limits::RETRIES_SAVED * TOKEN
+        };
+        RetryBudget {
+            per_request,
+            balance,
+            filled: now,
+        }
     }
 
     /// Records a request that is no retry.
@@ -60,6 +68,9 @@ impl RetryBudget {
     }
 
     fn add(&mut self, thousandths: u64) {
-        self.balance = self.balance.saturating_add(thousandths).min(limits::RETRIES_SAVED * TOKEN);
+        self.balance = self
+            .balance
+            .saturating_add(thousandths)
+            .min(limits::RETRIES_SAVED * TOKEN);
     }
 }

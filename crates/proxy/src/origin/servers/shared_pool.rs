@@ -41,9 +41,17 @@ pub(crate) struct OfName {
 
 impl Known {
     pub(crate) fn new(server: Arc<Server>, of_name: Option<OfName>) -> Known {
-        let (complained, failures, times) = (AtomicU64::new(0), AtomicU64::new(0), Histogram::default());
+        let (complained, failures, times) =
+            (AtomicU64::new(0), AtomicU64::new(0), Histogram::default());
         let name = server.address.name.clone();
-        Known { server, name, of_name, complained, failures, times }
+        Known {
+            server,
+            name,
+            of_name,
+            complained,
+            failures,
+            times,
+        }
     }
 }
 
@@ -80,7 +88,12 @@ pub(crate) enum NoMember {
 impl SharedPool {
     /// `started` is time 0 of the pool.
     pub(crate) fn new(pool: Pool<Arc<Known>>, started: Instant) -> SharedPool {
-        SharedPool { pool: Mutex::new(pool), freed: Notify::new(), clients: Arc::default(), started }
+        SharedPool {
+            pool: Mutex::new(pool),
+            freed: Notify::new(),
+            clients: Arc::default(),
+            started,
+        }
     }
 
     pub(crate) fn now(&self) -> Time {
@@ -104,7 +117,11 @@ impl SharedPool {
     /// Chooses a member. If all have as many requests as they may have, or are not known yet, it
     /// waits for one, at most [`limits::SERVER_WAIT`]. So does a client with more than
     /// [`limits::SERVER_SHARE`] times as many requests as there is room for.
-    pub(crate) async fn next(self: &Arc<Self>, asking: Asking, tried: &mut Tried) -> Result<InProgress, NoMember> {
+    pub(crate) async fn next(
+        self: &Arc<Self>,
+        asking: Asking,
+        tried: &mut Tried,
+    ) -> Result<InProgress, NoMember> {
         match self.choose(asking, tried) {
             Some(chosen) => chosen,
             // Boxed, because it is rare.
@@ -112,7 +129,11 @@ impl SharedPool {
         }
     }
 
-    async fn wait(self: &Arc<Self>, asking: Asking, tried: &mut Tried) -> Result<InProgress, NoMember> {
+    async fn wait(
+        self: &Arc<Self>,
+        asking: Asking,
+        tried: &mut Tried,
+    ) -> Result<InProgress, NoMember> {
         let end = Instant::now() + limits::SERVER_WAIT;
         loop {
             let mut freed = std::pin::pin!(self.freed.notified());
@@ -120,7 +141,10 @@ impl SharedPool {
             if let Some(chosen) = self.choose(asking, tried) {
                 return chosen;
             }
-            if timeout(end.saturating_duration_since(Instant::now()), freed).await.is_err() {
+            if timeout(end.saturating_duration_since(Instant::now()), freed)
+                .await
+                .is_err()
+            {
                 self.pool().on_wait_over();
                 return Err(NoMember::Unavailable(Duration::ZERO));
             }
@@ -128,24 +152,34 @@ impl SharedPool {
     }
 
     /// `None`: the request has to wait.
-    fn choose(self: &Arc<Self>, asking: Asking, tried: &mut Tried) -> Option<Result<InProgress, NoMember>> {
+    fn choose(
+        self: &Arc<Self>,
+        asking: Asking,
+        tried: &mut Tried,
+    ) -> Option<Result<InProgress, NoMember>> {
         let now = self.now();
         let mut pool = self.pool();
         // Without room, the pool itself says what happens.
         let room = pool.room().filter(|room| *room > 0);
         let most = room.map_or(usize::MAX, |room| room.saturating_mul(limits::SERVER_SHARE));
         let share = self.clients.take(Some(asking.client), most)?;
-        Some(match pool.next(asking.key, tried, asking.is_repeatable, now) {
-            Choice::Wait => return None,
-            Choice::Unavailable(after) => Err(NoMember::Unavailable(after)),
-            Choice::Exhausted => Err(NoMember::Exhausted),
-            Choice::Send(ticket) => match pool.item(ticket).map(Arc::clone) {
-                Some(known) => {
-                    Ok(InProgress { pool: Arc::clone(self), known, ticket, has_verdict: false, share: Some(share) })
-                }
-                None => Err(NoMember::Exhausted),
+        Some(
+            match pool.next(asking.key, tried, asking.is_repeatable, now) {
+                Choice::Wait => return None,
+                Choice::Unavailable(after) => Err(NoMember::Unavailable(after)),
+                Choice::Exhausted => Err(NoMember::Exhausted),
+                Choice::Send(ticket) => match pool.item(ticket).map(Arc::clone) {
+                    Some(known) => Ok(InProgress {
+                        pool: Arc::clone(self),
+                        known,
+                        ticket,
+                        has_verdict: false,
+                        share: Some(share),
+                    }),
+                    None => Err(NoMember::Exhausted),
+                },
             },
-        })
+        )
     }
 }
 
@@ -190,7 +224,9 @@ impl InProgress {
         let change = self.pool.pool().on_verdict(self.ticket, verdict, now);
         match failed {
             Some(failed) => match failed.verdict {
-                ConnectionVerdict::Failed | ConnectionVerdict::Broken => self.known.complain(failed, now),
+                ConnectionVerdict::Failed | ConnectionVerdict::Broken => {
+                    self.known.complain(failed, now)
+                }
                 ConnectionVerdict::Answered => self.known.relax(),
                 ConnectionVerdict::Nothing => {}
             },
@@ -223,7 +259,8 @@ impl Known {
     fn complain(&self, failed: &Failed, now: Time) {
         let failures = self.failures.fetch_add(1, Ordering::Relaxed);
         let complained = self.complained.load(Ordering::Relaxed);
-        let is_recent = complained > 0 && now.since(Time::from_nanos(complained)) < limits::SERVER_COMPLAINT;
+        let is_recent =
+            complained > 0 && now.since(Time::from_nanos(complained)) < limits::SERVER_COMPLAINT;
         if failures == 0 && !is_recent {
             self.complained.store(now.nanos().max(1), Ordering::Relaxed);
             let (origin, reason) = (&self.name, &failed.reason);
@@ -245,7 +282,9 @@ impl Known {
         let origin = &self.name;
         match change {
             None => {}
-            Some(Change::Opened) => tracing::warn!(%origin, "a server is left out; single requests try it"),
+            Some(Change::Opened) => {
+                tracing::warn!(%origin, "a server is left out; single requests try it")
+            }
             Some(Change::Closed) => tracing::info!(%origin, "a server is in use again"),
         }
     }

@@ -9,13 +9,21 @@ const SECOND: Duration = Duration::from_secs(1);
 
 fn pool_of(config: PoolConfig, members: impl IntoIterator<Item = MemberConfig>) -> Pool<usize> {
     let mut pool = Pool::new(config, Time::ZERO);
-    members.into_iter().enumerate().for_each(|(number, member)| assert!(pool.add(number, member, None, Time::ZERO)));
+    members
+        .into_iter()
+        .enumerate()
+        .for_each(|(number, member)| assert!(pool.add(number, member, None, Time::ZERO)));
     pool
 }
 
 fn member(number: usize) -> MemberConfig {
     let hash = key(&[format!("10.0.0.{number}:80").as_bytes()]);
-    MemberConfig { hash, weight: 1, is_backup: false, max_conns: 0 }
+    MemberConfig {
+        hash,
+        weight: 1,
+        is_backup: false,
+        max_conns: 0,
+    }
 }
 
 fn equal(count: usize) -> Pool<usize> {
@@ -47,7 +55,16 @@ fn end(pool: &mut Pool<usize>, ticket: Ticket, verdict: Verdict, now: Time) {
 fn break_down(pool: &mut Pool<usize>, at: usize, now: Time) {
     let id = pool.members[at].as_ref().unwrap().id;
     for _ in 0..limits::FAILURES_OUT {
-        pool.on_verdict(Ticket { at, id, probe: None, sent: now }, Verdict::Failed, now);
+        pool.on_verdict(
+            Ticket {
+                at,
+                id,
+                probe: None,
+                sent: now,
+            },
+            Verdict::Failed,
+            now,
+        );
     }
 }
 
@@ -73,7 +90,11 @@ fn only_the_keys_of_the_server_that_goes_move_and_they_spread() {
     }
     let even = 20_000 / 9;
     assert!(
-        got[3] == 0 && got.iter().enumerate().all(|(at, n)| at == 3 || (even * 9 / 10..even * 11 / 10).contains(n)),
+        got[3] == 0
+            && got
+                .iter()
+                .enumerate()
+                .all(|(at, n)| at == 3 || (even * 9 / 10..even * 11 / 10).contains(n)),
         "{got:?}"
     );
 }
@@ -82,7 +103,10 @@ fn only_the_keys_of_the_server_that_goes_move_and_they_spread() {
 #[test]
 fn a_weight_is_a_share_of_the_keys_and_only_its_keys_move() {
     let weighted = |weight: u32| {
-        let heavy = MemberConfig { weight, ..member(0) };
+        let heavy = MemberConfig {
+            weight,
+            ..member(0)
+        };
         pool_of(PoolConfig::default(), [heavy, member(1), member(2)])
     };
     let now = Time::from_secs(1);
@@ -91,7 +115,10 @@ fn a_weight_is_a_share_of_the_keys_and_only_its_keys_move() {
     for n in 0..20_000u64 {
         let hash = key(&[&n.to_be_bytes()]);
         let (before, after) = (first(&mut equal, hash, now), first(&mut heavy, hash, now));
-        assert!(after == before || after == 0, "key {n} moved from {before} to {after}");
+        assert!(
+            after == before || after == 0,
+            "key {n} moved from {before} to {after}"
+        );
         share += u32::from(after == 0);
     }
     assert!((11_500..12_500).contains(&share), "3 of 5 parts: {share}");
@@ -107,7 +134,11 @@ fn one_request_tries_a_server_that_is_out_and_the_pauses_double() {
     (0..3).for_each(|_| break_down(&mut pool, 0, now));
     for pause in [1, 2, 4, 8, 16, 32, 60, 60] {
         now += Duration::from_secs(pause) - Duration::from_millis(1);
-        assert_eq!(first(&mut pool, its_key, now), 1, "before {pause} s are over");
+        assert_eq!(
+            first(&mut pool, its_key, now),
+            1,
+            "before {pause} s are over"
+        );
         now += Duration::from_millis(1);
         let probe = sent(&mut pool, its_key, now);
         assert_eq!(probe.at, 0, "after {pause} s");
@@ -116,11 +147,18 @@ fn one_request_tries_a_server_that_is_out_and_the_pauses_double() {
     }
     now += limits::OUT_LONGEST;
     let probe = sent(&mut pool, its_key, now);
-    assert_eq!(pool.on_verdict(probe, Verdict::Answered, now), Some(Change::Closed));
+    assert_eq!(
+        pool.on_verdict(probe, Verdict::Answered, now),
+        Some(Change::Closed)
+    );
     pool.on_end(probe);
     let failing = sent(&mut pool, its_key, now);
     end(&mut pool, failing, Verdict::Failed, now);
-    assert_eq!(first(&mut pool, its_key, now), 0, "one failure alone means nothing");
+    assert_eq!(
+        first(&mut pool, its_key, now),
+        0,
+        "one failure alone means nothing"
+    );
 }
 
 /// Failure: a request that hangs keeps a server out that has recovered; or a POST that cannot be
@@ -137,15 +175,25 @@ fn a_probe_that_hangs_ends_and_a_request_that_may_not_be_repeated_is_no_probe() 
     now += limits::PROBE + Duration::from_millis(1999);
     assert_eq!(first(&mut pool, its_key, now), 1, "a pause of 2 s");
     now += Duration::from_millis(1);
-    let Choice::Send(post) = pool.next(its_key, &mut Tried::default(), false, now) else { panic!() };
+    let Choice::Send(post) = pool.next(its_key, &mut Tried::default(), false, now) else {
+        panic!()
+    };
     assert_eq!(post.at, 1);
     end(&mut pool, post, Verdict::Answered, now);
     let probe = sent(&mut pool, its_key, now);
     assert_eq!(probe.at, 0);
     end(&mut pool, hangs, Verdict::Failed, now);
-    assert_eq!(first(&mut pool, its_key, now), 1, "the new probe is not over");
+    assert_eq!(
+        first(&mut pool, its_key, now),
+        1,
+        "the new probe is not over"
+    );
     end(&mut pool, probe, Verdict::Nothing, now);
-    assert_eq!(sent(&mut pool, its_key, now).at, 0, "a client that leaves proves nothing");
+    assert_eq!(
+        sent(&mut pool, its_key, now).at,
+        0,
+        "a client that leaves proves nothing"
+    );
 }
 
 /// Failure: requests hang at an origin that is dead, all try it at once, or it is never tried.
@@ -157,7 +205,9 @@ fn with_no_server_left_requests_end_at_once_and_single_ones_try() {
     let ask = |pool: &mut Pool<usize>, now| pool.next(7, &mut Tried::default(), false, now);
     assert_eq!(ask(&mut pool, now), Choice::Unavailable(SECOND));
     now += SECOND;
-    let Choice::Send(probe) = ask(&mut pool, now) else { panic!() };
+    let Choice::Send(probe) = ask(&mut pool, now) else {
+        panic!()
+    };
     assert_eq!(ask(&mut pool, now), Choice::Unavailable(limits::PROBE));
     end(&mut pool, probe, Verdict::Answered, now);
     assert!(matches!(ask(&mut pool, now), Choice::Send(_)));
@@ -167,13 +217,23 @@ fn with_no_server_left_requests_end_at_once_and_single_ones_try() {
 /// Failure: a wrong path of checks ends the service; or backups idle while others are out.
 #[test]
 fn backups_serve_when_no_other_can_and_failed_checks_alone_end_nothing() {
-    let backup = MemberConfig { is_backup: true, ..member(2) };
+    let backup = MemberConfig {
+        is_backup: true,
+        ..member(2)
+    };
     let mut pool = pool_of(PoolConfig::default(), [member(0), member(1), backup]);
     let now = Time::from_secs(1);
     assert!((0..100).all(|key| first(&mut pool, key, now) < 2));
     for at in 0..2 {
-        assert_eq!(pool.on_check(|item| *item == at, false, now), None, "one may be chance");
-        assert_eq!(pool.on_check(|item| *item == at, false, now), Some(Change::Opened));
+        assert_eq!(
+            pool.on_check(|item| *item == at, false, now),
+            None,
+            "one may be chance"
+        );
+        assert_eq!(
+            pool.on_check(|item| *item == at, false, now),
+            Some(Change::Opened)
+        );
     }
     assert!((0..100).all(|key| first(&mut pool, key, now) == 2));
     (0..2).for_each(|_| _ = pool.on_check(|item| *item == 2, false, now));
@@ -187,8 +247,13 @@ fn backups_serve_when_no_other_can_and_failed_checks_alone_end_nothing() {
 fn probes_take_out_and_bring_back_at_the_second_in_a_row() {
     let mut pool = equal(1);
     let now = Time::from_secs(1);
-    let said = [true, false, true, false, false, false, true, false, true, true, true];
-    let changes: Vec<bool> = said.into_iter().map(|well| pool.on_check(|_| true, well, now).is_some()).collect();
+    let said = [
+        true, false, true, false, false, false, true, false, true, true, true,
+    ];
+    let changes: Vec<bool> = said
+        .into_iter()
+        .map(|well| pool.on_check(|_| true, well, now).is_some())
+        .collect();
     let places: Vec<usize> = (0..changes.len()).filter(|at| changes[*at]).collect();
     assert_eq!(places, [4, 9]);
     assert!(pool.snapshot(now)[0].is_usable);
@@ -197,7 +262,10 @@ fn probes_take_out_and_bring_back_at_the_second_in_a_row() {
 /// Failure: a server that has just started gets all of its requests at once.
 #[test]
 fn after_a_recovery_the_share_grows() {
-    let config = PoolConfig { slow_start: 10 * SECOND, ..PoolConfig::default() };
+    let config = PoolConfig {
+        slow_start: 10 * SECOND,
+        ..PoolConfig::default()
+    };
     let mut pool = pool_of(config, [member(0), member(1)]);
     let mut now = Time::from_secs(100);
     break_down(&mut pool, 0, now);
@@ -208,10 +276,17 @@ fn after_a_recovery_the_share_grows() {
     let mut shares = Vec::new();
     for _ in 0..6 {
         let of = |n: u64| key(&[&n.to_be_bytes()]);
-        shares.push((0..2000).filter(|n| first(&mut pool, of(*n), now) == 0).count());
+        shares.push(
+            (0..2000)
+                .filter(|n| first(&mut pool, of(*n), now) == 0)
+                .count(),
+        );
         now += 2 * SECOND;
     }
-    assert!(shares[0] < 300 && shares.is_sorted() && shares[5] > 900, "{shares:?}");
+    assert!(
+        shares[0] < 300 && shares.is_sorted() && shares[5] > 900,
+        "{shares:?}"
+    );
 }
 
 /// Failure: a popular URL buries its server, or a little load moves URLs away from their servers.
@@ -223,9 +298,21 @@ fn one_key_loads_its_server_only_up_to_a_bound() {
     let at = |at: usize| tickets.iter().filter(|ticket| ticket.at == at).count();
     assert!(tickets[..8].iter().all(|ticket| ticket.at == tickets[0].at));
     assert_eq!((0..4).map(at).max(), Some(125), "1.25 times 100");
-    let mut least = pool_of(PoolConfig { balance: Balance::LeastOutstanding, ..PoolConfig::default() }, {
-        [MemberConfig { weight: 2, ..member(0) }, member(1)]
-    });
+    let mut least = pool_of(
+        PoolConfig {
+            balance: Balance::LeastOutstanding,
+            ..PoolConfig::default()
+        },
+        {
+            [
+                MemberConfig {
+                    weight: 2,
+                    ..member(0)
+                },
+                member(1),
+            ]
+        },
+    );
     let tickets: Vec<Ticket> = (0..300).map(|_| sent(&mut least, 7, now)).collect();
     let count = tickets.iter().filter(|ticket| ticket.at == 0).count();
     assert!((199..=201).contains(&count), "{count}");
@@ -243,12 +330,24 @@ fn a_member_keeps_its_health_and_its_place_is_used_again() {
     let past = pool.past(|item| *item == 0).unwrap();
     let mut next = Pool::new(PoolConfig::default(), now);
     next.add(0, member(0), Some(&past), now);
-    assert_eq!(next.next(1, &mut Tried::default(), true, now), Choice::Unavailable(SECOND));
+    assert_eq!(
+        next.next(1, &mut Tried::default(), true, now),
+        Choice::Unavailable(SECOND)
+    );
     pool.retain(|item| *item != 0);
     pool.add(9, member(9), None, now);
     end(&mut pool, old, Verdict::Failed, now);
-    assert_eq!((pool.members.len(), pool.members[0].as_ref().unwrap().outstanding), (2, 0));
-    assert_eq!(pool.members[0].as_ref().unwrap().figures, Figures::default());
+    assert_eq!(
+        (
+            pool.members.len(),
+            pool.members[0].as_ref().unwrap().outstanding
+        ),
+        (2, 0)
+    );
+    assert_eq!(
+        pool.members[0].as_ref().unwrap().figures,
+        Figures::default()
+    );
 }
 
 /// Failure: who asks often for one page that hangs or crashes takes the whole server away, although
@@ -263,12 +362,22 @@ fn one_bad_page_takes_a_server_away() {
     for ticket in bad {
         end(&mut pool, ticket, Verdict::Failed, late);
     }
-    assert!(matches!(pool.next(1, &mut Tried::default(), true, late), Choice::Send(_)), "it has answered since");
+    assert!(
+        matches!(
+            pool.next(1, &mut Tried::default(), true, late),
+            Choice::Send(_)
+        ),
+        "it has answered since"
+    );
     let last: Vec<Ticket> = (0..3).map(|_| sent(&mut pool, 1, late)).collect();
     for ticket in last {
         end(&mut pool, ticket, Verdict::Failed, late);
     }
-    assert_eq!(pool.next(1, &mut Tried::default(), true, late), Choice::Unavailable(SECOND), "it has not");
+    assert_eq!(
+        pool.next(1, &mut Tried::default(), true, late),
+        Choice::Unavailable(SECOND),
+        "it has not"
+    );
 }
 
 /// Failure: a page at which the program crashes takes the last server away, or keeps it away; or a
@@ -276,7 +385,8 @@ fn one_bad_page_takes_a_server_away() {
 #[test]
 fn what_may_be_the_fault_of_requests_takes_the_last_server_away() {
     let (mut pool, now) = (equal(2), Time::from_secs(1));
-    let is_closed = |pool: &Pool<usize>, at: usize| pool.members[at].as_ref().unwrap().breaker.is_closed();
+    let is_closed =
+        |pool: &Pool<usize>, at: usize| pool.members[at].as_ref().unwrap().breaker.is_closed();
     let its_key = key_of(&mut pool, 0, now);
     for _ in 0..limits::FAILURES_OUT {
         let broken = sent(&mut pool, its_key, now);
@@ -294,7 +404,11 @@ fn what_may_be_the_fault_of_requests_takes_the_last_server_away() {
     break_down(&mut pool, 1, now);
     let later = now + SECOND;
     let probe = sent(&mut pool, its_key, later);
-    assert_eq!(pool.on_verdict(probe, Verdict::Broken, later), Some(Change::Closed), "it is there again");
+    assert_eq!(
+        pool.on_verdict(probe, Verdict::Broken, later),
+        Some(Change::Closed),
+        "it is there again"
+    );
 }
 
 /// Failure: a backup that is off, or has failed already, counts as the healthy one, and both go out
@@ -306,11 +420,19 @@ fn a_page_that_crashes_takes_a_server_away_beside_a_dead_one() {
     for _ in 0..10 {
         let mut tried = Tried::default();
         while let Choice::Send(ticket) = pool.next(its_key, &mut tried, true, now) {
-            let verdict = if ticket.at == 0 { Verdict::Broken } else { Verdict::Failed };
+            let verdict = if ticket.at == 0 {
+                Verdict::Broken
+            } else {
+                Verdict::Failed
+            };
             end(&mut pool, ticket, verdict, now);
         }
     }
-    assert_eq!(first(&mut pool, its_key, now), 0, "it answers everything else");
+    assert_eq!(
+        first(&mut pool, its_key, now),
+        0,
+        "it answers everything else"
+    );
 }
 
 impl Pool<usize> {
@@ -319,21 +441,39 @@ impl Pool<usize> {
         for member in self.members.iter_mut().flatten() {
             member.breaker.settle(now);
             let MemberConfig { max_conns, .. } = member.config;
-            assert!(max_conns == 0 || member.outstanding <= max_conns, "max_conns");
+            assert!(
+                max_conns == 0 || member.outstanding <= max_conns,
+                "max_conns"
+            );
             let figures = &member.figures;
             assert!(figures.failures <= figures.requests, "{figures:?}");
             assert!(figures.requests >= u64::from(member.outstanding));
-            assert!(member.breaker.is_closed() || figures.failures >= u64::from(self.config.max_fails));
+            assert!(
+                member.breaker.is_closed() || figures.failures >= u64::from(self.config.max_fails)
+            );
         }
     }
 
-    fn candidates_at(&mut self, now: Time, is_fit: impl Fn(&Member<usize>) -> bool) -> Vec<Candidate> {
+    fn candidates_at(
+        &mut self,
+        now: Time,
+        is_fit: impl Fn(&Member<usize>) -> bool,
+    ) -> Vec<Candidate> {
         let one = |(at, member): (usize, &mut Option<Member<usize>>)| {
             let member = member.as_mut().filter(|member| is_fit(member))?;
             let weight = f64::from(member.config.weight) * member.breaker.share(now);
-            Some(Candidate { at, hash: member.config.hash, weight, outstanding: member.outstanding })
+            Some(Candidate {
+                at,
+                hash: member.config.hash,
+                weight,
+                outstanding: member.outstanding,
+            })
         };
-        self.members.iter_mut().enumerate().filter_map(one).collect()
+        self.members
+            .iter_mut()
+            .enumerate()
+            .filter_map(one)
+            .collect()
     }
 }
 
@@ -357,7 +497,11 @@ impl World {
         let mut draw = Streams::new(seed).stream("pool");
         let mut below = |most: u64| draw.bits() % most;
         let config = PoolConfig {
-            balance: if below(2) == 0 { Balance::Hash } else { Balance::LeastOutstanding },
+            balance: if below(2) == 0 {
+                Balance::Hash
+            } else {
+                Balance::LeastOutstanding
+            },
             max_fails: 1 + below(4) as u32,
             fail_timeout: SECOND * (1 + below(30) as u32),
             slow_start: SECOND * below(10) as u32,
@@ -367,7 +511,11 @@ impl World {
             .map(|number| MemberConfig {
                 weight: 1 + below(4) as u32,
                 is_backup: number > 0 && below(4) == 0,
-                max_conns: if below(3) == 0 { 1 + below(20) as u32 } else { 0 },
+                max_conns: if below(3) == 0 {
+                    1 + below(20) as u32
+                } else {
+                    0
+                },
                 ..member(number)
             })
             .collect();
@@ -392,7 +540,9 @@ impl World {
     /// Ends the requests that are due.
     fn advance(&mut self, span: Duration) {
         self.now += span;
-        while let Some((at, (ticket, verdict))) = self.ends.first_key_value().map(|(at, end)| (*at, *end)) {
+        while let Some((at, (ticket, verdict))) =
+            self.ends.first_key_value().map(|(at, end)| (*at, *end))
+        {
             if at.0 > self.now {
                 break;
             }
@@ -410,9 +560,11 @@ impl World {
     fn forget_probes(&mut self, ended: Option<Ticket>) {
         let (members, now) = (&self.pool.members, self.now);
         let is_closed = |at: usize| members[at].as_ref().unwrap().breaker.is_closed();
-        let is_ended = |at, number| ended.is_some_and(|one| (one.at, one.probe) == (at, Some(number)));
-        self.probes
-            .retain(|at, (since, number)| *since + limits::PROBE > now && !is_closed(*at) && !is_ended(*at, *number));
+        let is_ended =
+            |at, number| ended.is_some_and(|one| (one.at, one.probe) == (at, Some(number)));
+        self.probes.retain(|at, (since, number)| {
+            *since + limits::PROBE > now && !is_closed(*at) && !is_ended(*at, *number)
+        });
     }
 
     /// A client's request, with its retry.
@@ -424,20 +576,33 @@ impl World {
             self.pool.check_invariants(self.now);
             let now = self.now;
             let is_healthy = |member: &Member<usize>| member.breaker.is_healthy();
-            let has_room =
-                |member: &Member<usize>| member.config.max_conns == 0 || member.outstanding < member.config.max_conns;
+            let has_room = |member: &Member<usize>| {
+                member.config.max_conns == 0 || member.outstanding < member.config.max_conns
+            };
             let mask = tried.0;
-            let healthy = self.pool.candidates_at(now, |member| is_healthy(member) && has_room(member));
-            let healthy: Vec<_> = healthy.into_iter().filter(|one| mask & 1 << one.at == 0).collect();
+            let healthy = self
+                .pool
+                .candidates_at(now, |member| is_healthy(member) && has_room(member));
+            let healthy: Vec<_> = healthy
+                .into_iter()
+                .filter(|one| mask & 1 << one.at == 0)
+                .collect();
             let is_any_healthy = self.pool.members.iter().flatten().any(is_healthy);
-            let is_any_closed = self.pool.members.iter().flatten().any(|member| member.breaker.is_closed());
+            let is_any_closed = self
+                .pool
+                .members
+                .iter()
+                .flatten()
+                .any(|member| member.breaker.is_closed());
             let choice = self.pool.next(key, &mut tried, is_repeatable, now);
             let ticket = match choice {
                 Choice::Send(ticket) => ticket,
                 Choice::Exhausted => break assert!(mask != 0),
                 Choice::Wait => break assert!(mask == 0 && is_any_closed && healthy.is_empty()),
                 Choice::Unavailable(after) => {
-                    break assert!(mask == 0 && !is_any_healthy && after <= limits::PROBE.max(30 * SECOND));
+                    break assert!(
+                        mask == 0 && !is_any_healthy && after <= limits::PROBE.max(30 * SECOND)
+                    );
                 }
             };
             assert_eq!(mask & 1 << ticket.at, 0, "the same member twice");
@@ -454,10 +619,17 @@ impl World {
                 _ => Verdict::Answered,
             };
             let slow = if self.below(40) == 0 { 20_000 } else { 400 };
-            let time = if verdict == Verdict::Failed && slow < 1000 { 0 } else { 1 + self.below(slow) };
+            let time = if verdict == Verdict::Failed && slow < 1000 {
+                0
+            } else {
+                1 + self.below(slow)
+            };
             self.sent += 1;
             if time > 0 || verdict != Verdict::Failed {
-                self.ends.insert((now + Duration::from_millis(time), self.sent), (ticket, verdict));
+                self.ends.insert(
+                    (now + Duration::from_millis(time), self.sent),
+                    (ticket, verdict),
+                );
                 break;
             }
             end(&mut self.pool, ticket, verdict, now);
@@ -468,26 +640,58 @@ impl World {
         }
         let Pool { config, .. } = self.pool;
         let share = self.requests as f64 * f64::from(config.retry_percent) / 100.0;
-        let floor = limits::RETRIES_SAVED as f64 + limits::RETRIES_PER_SECOND as f64 * self.now.as_secs_f64();
-        let most = if config.retry_percent == 0 { 0.0 } else { share + floor };
-        assert!(self.retries as f64 <= most, "{} retries of {} requests", self.retries, self.requests);
+        let floor = limits::RETRIES_SAVED as f64
+            + limits::RETRIES_PER_SECOND as f64 * self.now.as_secs_f64();
+        let most = if config.retry_percent == 0 {
+            0.0
+        } else {
+            share + floor
+        };
+        assert!(
+            self.retries as f64 <= most,
+            "{} retries of {} requests",
+            self.retries,
+            self.requests
+        );
     }
 
-    fn check_choice(&mut self, ticket: Ticket, healthy: &[Candidate], is_any_healthy: bool, is_repeatable: bool) {
+    fn check_choice(
+        &mut self,
+        ticket: Ticket,
+        healthy: &[Candidate],
+        is_any_healthy: bool,
+        is_repeatable: bool,
+    ) {
         let member = self.pool.members[ticket.at].as_ref().unwrap();
         let (is_backup, weight) = (member.config.is_backup, member.config.weight);
         if let Some(number) = ticket.probe {
-            assert!(is_repeatable || !is_any_healthy, "a request that cannot be repeated tries an open member");
-            assert_eq!(self.probes.insert(ticket.at, (self.now, number)), None, "two probes at once");
+            assert!(
+                is_repeatable || !is_any_healthy,
+                "a request that cannot be repeated tries an open member"
+            );
+            assert_eq!(
+                self.probes.insert(ticket.at, (self.now, number)),
+                None,
+                "two probes at once"
+            );
             return;
         }
         assert!(member.breaker.is_closed(), "traffic to an open member");
-        let is_primary = |one: &Candidate| !self.pool.members[one.at].as_ref().unwrap().config.is_backup;
-        assert!(!is_backup || !healthy.iter().any(is_primary), "a backup before others");
-        let class: Vec<_> = healthy.iter().filter(|one| is_primary(one) != is_backup).copied().collect();
+        let is_primary =
+            |one: &Candidate| !self.pool.members[one.at].as_ref().unwrap().config.is_backup;
+        assert!(
+            !is_backup || !healthy.iter().any(is_primary),
+            "a backup before others"
+        );
+        let class: Vec<_> = healthy
+            .iter()
+            .filter(|one| is_primary(one) != is_backup)
+            .copied()
+            .collect();
         // Members that are due for a probe have no requests but old ones, and add to the weights.
         let outstanding = member.outstanding;
-        if self.pool.config.balance == Balance::Hash && class.iter().any(|one| one.at == ticket.at) {
+        if self.pool.config.balance == Balance::Hash && class.iter().any(|one| one.at == ticket.at)
+        {
             let most = Load::of(&class).most(f64::from(weight));
             let due: u32 = self
                 .pool
@@ -497,7 +701,10 @@ impl World {
                 .filter(|one| !one.breaker.is_closed())
                 .map(|one| one.outstanding)
                 .sum();
-            assert!(outstanding <= most + due * 2, "{outstanding} requests at one of {class:?}");
+            assert!(
+                outstanding <= most + due * 2,
+                "{outstanding} requests at one of {class:?}"
+            );
         }
     }
 }
@@ -528,13 +735,22 @@ fn whatever_happens_the_rules_hold_and_everything_recovers() {
         world.is_dead.fill(false);
         for _ in 0..400 {
             world.advance(SECOND);
-            (0..world.is_dead.len()).for_each(|at| _ = world.pool.on_check(|item| *item == at, true, world.now));
+            (0..world.is_dead.len())
+                .for_each(|at| _ = world.pool.on_check(|item| *item == at, true, world.now));
             (0..5).for_each(|_| world.request());
         }
         world.advance(60 * SECOND);
         let all = world.pool.snapshot(world.now);
         let primary = |one: &&Snapshot<usize>| !one.config.is_backup;
-        assert!(all.iter().filter(primary).all(|one| one.is_usable && one.outstanding == 0), "seed {seed}: {all:?}");
+        assert!(
+            all.iter()
+                .filter(primary)
+                .all(|one| one.is_usable && one.outstanding == 0),
+            "seed {seed}: {all:?}"
+        );
     }
-    assert_eq!(equal(0).next(1, &mut Tried::default(), true, Time::ZERO), Choice::Unavailable(limits::OUT_FIRST));
+    assert_eq!(
+        equal(0).next(1, &mut Tried::default(), true, Time::ZERO),
+        Choice::Unavailable(limits::OUT_FIRST)
+    );
 }

@@ -56,22 +56,56 @@ struct Mix {
     calm: u64,
 }
 
-const TUNERS: [&str; 5] = ["LookAhead, replayed", "AdaptSize", "AS(published)", "HillClimb", "Static"];
+const TUNERS: [&str; 5] = [
+    "LookAhead, replayed",
+    "AdaptSize",
+    "AS(published)",
+    "HillClimb",
+    "Static",
+];
 
 pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, Error> {
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let sweep = experiment.sweep(request.scale);
     let mut section = Section::new(&experiment, request.scale);
-    section.condition("cache", format!("{} bytes, objects of at most {}", sweep.capacity, sweep.largest));
-    section.condition("client", format!("{} connections, closed loop", sweep.connections));
-    let Sweep { flash, mix, seeds, .. } = sweep;
-    compare(&mut section, "bed-flash", flash.calm, sweep, request, watch, |seed| {
-        let crowd = CrowdShape { objects: flash.crowd, chunk_bytes: Some(flash.chunk_bytes) };
-        flash.catalogue.flash_crowd(crowd, flash.calm, seed)
-    })?;
-    compare(&mut section, "bed-mix", mix.calm, sweep, request, watch, |seed| {
-        Ok(mix.catalogue.traffic_mix(mix.calm, None, seed)?.0)
-    })?;
+    section.condition(
+        "cache",
+        format!(
+            "{} bytes, objects of at most {}",
+            sweep.capacity, sweep.largest
+        ),
+    );
+    section.condition(
+        "client",
+        format!("{} connections, closed loop", sweep.connections),
+    );
+    let Sweep {
+        flash, mix, seeds, ..
+    } = sweep;
+    compare(
+        &mut section,
+        "bed-flash",
+        flash.calm,
+        sweep,
+        request,
+        watch,
+        |seed| {
+            let crowd = CrowdShape {
+                objects: flash.crowd,
+                chunk_bytes: Some(flash.chunk_bytes),
+            };
+            flash.catalogue.flash_crowd(crowd, flash.calm, seed)
+        },
+    )?;
+    compare(
+        &mut section,
+        "bed-mix",
+        mix.calm,
+        sweep,
+        request,
+        watch,
+        |seed| Ok(mix.catalogue.traffic_mix(mix.calm, None, seed)?.0),
+    )?;
     section.condition("repetitions", seeds);
     section.judged()
 }
@@ -87,8 +121,10 @@ fn compare(
 ) -> Result<(), Error> {
     let (mut ratios_of_seeds, mut rows) = (Vec::new(), Vec::new());
     for seed in (0..sweep.seeds).map(|more| request.seed + more) {
-        let small =
-            |access: Access| Access { size: (access.size / sweep.size_divisor).clamp(1, sweep.largest), ..access };
+        let small = |access: Access| Access {
+            size: (access.size / sweep.size_divisor).clamp(1, sweep.largest),
+            ..access
+        };
         let accesses: Vec<Access> = generate(seed)?.into_iter().map(small).collect();
         let traffic = Traffic::new(id, accesses);
         let stored = traffic.stored(overhead(&traffic)?);
@@ -101,27 +137,48 @@ fn compare(
         let length = part_length(traffic.accesses.len());
         let calm_parts = (calm as usize).div_ceil(length);
         let warm_up = calm_parts * length;
-        let run = |spec| replays::Run { traffic: &stored, spec, capacity: sweep.capacity, warm_up };
+        let run = |spec| replays::Run {
+            traffic: &stored,
+            spec,
+            capacity: sweep.capacity,
+            warm_up,
+        };
         let runs: Vec<replays::Run<'_>> = specs.into_iter().map(run).collect();
         watch.begin(&format!("{id}: replays"), units(&runs));
         let replayed = measure_all(runs, request, watch)?;
         let c = replayed[0].timeline.last().and_then(|(.., c)| *c);
         let c = c.ok_or_else(|| Error("Static found no c".to_owned()))?;
         let tuners = [
-            format!("adaptsize(chance,interval={})+lru", sweep.adaptsize_interval),
+            format!(
+                "adaptsize(chance,interval={})+lru",
+                sweep.adaptsize_interval
+            ),
             sweep.published.clone(),
             format!("hillclimb(interval={})+lru", sweep.hillclimb_interval),
             format!("threshold(c={})+lru", c.round()),
         ];
         watch.begin(id, (tuners.len() * traffic.accesses.len()) as u64);
         let served = tuners.into_iter().map(|policy| {
-            let Sweep { capacity, connections, .. } = *sweep;
+            let Sweep {
+                capacity,
+                connections,
+                ..
+            } = *sweep;
             watch.now(&format!("{id}: {policy}"));
-            let run = Run { system: System::Larder(policy), traffic: &traffic, capacity, connections, parts: PARTS };
+            let run = Run {
+                system: System::Larder(policy),
+                traffic: &traffic,
+                capacity,
+                connections,
+                parts: PARTS,
+            };
             measure(&run, request, watch)
         });
         let served = served.collect::<Result<Vec<_>, Error>>()?;
-        let ratios: Vec<f64> = served.iter().map(|served| served.hit_ratio(calm_parts)).collect();
+        let ratios: Vec<f64> = served
+            .iter()
+            .map(|served| served.hit_ratio(calm_parts))
+            .collect();
         let ahead = replayed[1].hit_ratio;
         let [adaptsize, published, hillclimb, fixed] = ratios[..] else {
             return Err(Error("a tuner was not measured".to_owned()));
@@ -130,14 +187,22 @@ fn compare(
             shares: [adaptsize, published, hillclimb, fixed].map(|hits| hits / ahead),
             leads: [adaptsize, published].map(|own| [own / hillclimb, own / fixed]),
         });
-        let shown = [ahead].iter().chain(&ratios).map(|ratio| format!("{ratio:.4}")).collect::<Vec<_>>();
+        let shown = [ahead]
+            .iter()
+            .chain(&ratios)
+            .map(|ratio| format!("{ratio:.4}"))
+            .collect::<Vec<_>>();
         rows.push([vec![seed.to_string()], shown].concat());
         if seed == request.seed {
             draw(section, id, &replayed[1], &served, length);
         }
     }
     record(section, id, &ratios_of_seeds);
-    section.table(&format!("{id}: object hit ratio after the change"), ["seed"].into_iter().chain(TUNERS), rows);
+    section.table(
+        &format!("{id}: object hit ratio after the change"),
+        ["seed"].into_iter().chain(TUNERS),
+        rows,
+    );
     Ok(())
 }
 
@@ -153,20 +218,41 @@ struct Ratios {
 fn draw(section: &mut Section, id: &str, ahead: &ReplayResult, served: &[Served], length: usize) {
     let courses = served.iter().map(|served| {
         let hits = |(at, (requests, hits)): (usize, &(u64, u64))| {
-            (((at + 1) * length) as f64 / 1e6, *hits as f64 / *requests as f64)
+            (
+                ((at + 1) * length) as f64 / 1e6,
+                *hits as f64 / *requests as f64,
+            )
         };
-        served.parts.iter().enumerate().map(hits).collect::<Vec<_>>()
+        served
+            .parts
+            .iter()
+            .enumerate()
+            .map(hits)
+            .collect::<Vec<_>>()
     });
     let courses = [timeline(ahead)].into_iter().chain(courses);
-    section.figure(id, TUNERS.iter().zip(courses).map(|(name, timeline)| Series::line(*name, timeline)).collect());
+    section.figure(
+        id,
+        TUNERS
+            .iter()
+            .zip(courses)
+            .map(|(name, timeline)| Series::line(*name, timeline))
+            .collect(),
+    );
 }
 
 /// Records the least share of LookAhead of each tuner, which the paper's worst 5 % bound, and the
 /// median of AdaptSize's hit ratio over the others': the paper orders distributions, and one crowd
 /// can be kind to any tuner.
 fn record(section: &mut Section, id: &str, of_seeds: &[Ratios]) {
-    for (at, claim) in ["adaptsize", "published", "hillclimb", "static"].into_iter().enumerate() {
-        section.measured(format!("{id}-{claim}"), least(of_seeds.iter().map(|of| of.shares[at])));
+    for (at, claim) in ["adaptsize", "published", "hillclimb", "static"]
+        .into_iter()
+        .enumerate()
+    {
+        section.measured(
+            format!("{id}-{claim}"),
+            least(of_seeds.iter().map(|of| of.shares[at])),
+        );
     }
     for (form, infix) in ["", "published-"].into_iter().enumerate() {
         for (at, rival) in ["hillclimb", "static"].into_iter().enumerate() {
@@ -177,5 +263,9 @@ fn record(section: &mut Section, id: &str, of_seeds: &[Ratios]) {
 }
 
 fn timeline(found: &ReplayResult) -> Vec<(f64, f64)> {
-    found.timeline.iter().map(|(at, ratio, _)| (*at, *ratio)).collect()
+    found
+        .timeline
+        .iter()
+        .map(|(at, ratio, _)| (*at, *ratio))
+        .collect()
 }

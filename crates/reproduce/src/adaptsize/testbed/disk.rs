@@ -39,9 +39,18 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let mut section = Section::new(&experiment, request.scale);
     section.condition("cache in memory", format!("{} bytes", sweep.capacity));
     section.condition("disk tier", format!("{} bytes, FIFO", sweep.disk));
-    section.condition("largest object", format!("{} of the cache in memory", sweep.largest));
-    for (name, catalogue, seed) in [("hk", sweep.hk, request.seed), ("us", sweep.us, request.seed + 1)] {
-        section.condition(name, format!("{}; a quarter to warm up", catalogue.conditions()));
+    section.condition(
+        "largest object",
+        format!("{} of the cache in memory", sweep.largest),
+    );
+    for (name, catalogue, seed) in [
+        ("hk", sweep.hk, request.seed),
+        ("us", sweep.us, request.seed + 1),
+    ] {
+        section.condition(
+            name,
+            format!("{}; a quarter to warm up", catalogue.conditions()),
+        );
         let largest = (sweep.capacity as f64 * sweep.largest) as u64;
         let traffic = catalogue.traffic(name, seed)?.cut(largest);
         compare(&mut section, name, &traffic, sweep, request, watch)?;
@@ -58,14 +67,39 @@ fn compare(
     request: &Request<'_>,
     watch: &dyn Watch,
 ) -> Result<(), Error> {
-    let Sweep { capacity, connections, .. } = *sweep;
-    let specs = ["lru".to_owned(), format!("adaptsize(chance,interval={})+lru", sweep.adaptsize_interval)];
-    watch.begin(&format!("{name}, with a disk tier"), (specs.len() * traffic.accesses.len()) as u64);
+    let Sweep {
+        capacity,
+        connections,
+        ..
+    } = *sweep;
+    let specs = [
+        "lru".to_owned(),
+        format!(
+            "adaptsize(chance,interval={})+lru",
+            sweep.adaptsize_interval
+        ),
+    ];
+    watch.begin(
+        &format!("{name}, with a disk tier"),
+        (specs.len() * traffic.accesses.len()) as u64,
+    );
     let served = |spec: &String| -> Result<DiskLoad, Error> {
         watch.now(&format!("{name}, with a disk tier: {spec}"));
         let system = System::LarderDisk(spec.clone(), sweep.disk);
-        let served = measure(&Run { system, traffic, capacity, connections, parts: PARTS }, request, watch)?;
-        served.disk.ok_or_else(|| Error(format!("{name}: larder has no disk tier")))
+        let served = measure(
+            &Run {
+                system,
+                traffic,
+                capacity,
+                connections,
+                parts: PARTS,
+            },
+            request,
+            watch,
+        )?;
+        served
+            .disk
+            .ok_or_else(|| Error(format!("{name}: larder has no disk tier")))
     };
     let served = [served(&specs[0])?, served(&specs[1])?];
     let [lru, adaptsize] = &served;
@@ -73,26 +107,53 @@ fn compare(
     let replayed = replayed(name, &specs, traffic, capacity, request, watch)?;
 
     let over = |own: u64, other: u64| own as f64 / other as f64;
-    let (requests, bytes) = (over(adaptsize.requests, lru.requests), over(adaptsize.bytes, lru.bytes));
+    let (requests, bytes) = (
+        over(adaptsize.requests, lru.requests),
+        over(adaptsize.bytes, lru.bytes),
+    );
     section.measured(format!("bed-{name}-disk-requests"), requests);
     section.measured(format!("bed-{name}-disk-bytes"), bytes);
     section.measured(format!("bed-{name}-disk-size"), bytes / requests);
     // The farthest of both memory caches.
     let farthest = |ratios: Vec<f64>| {
         ratios.into_iter().fold(1.0, |far: f64, ratio| {
-            if ratio.is_nan() || (ratio - 1.0).abs() > (far - 1.0).abs() { ratio } else { far }
+            if ratio.is_nan() || (ratio - 1.0).abs() > (far - 1.0).abs() {
+                ratio
+            } else {
+                far
+            }
         })
     };
     let pairs = || served.iter().zip(&replayed);
-    let of_requests: Vec<f64> = pairs().map(|(served, replayed)| over(served.requests, replayed.0)).collect();
-    let of_bytes: Vec<f64> = pairs().map(|(served, replayed)| over(served.bytes, replayed.1)).collect();
-    section.measured(format!("bed-{name}-disk-lru-replayed"), farthest(vec![of_requests[0], of_bytes[0]]));
-    section.measured(format!("bed-{name}-disk-requests-replayed"), farthest(of_requests));
-    section.measured(format!("bed-{name}-disk-bytes-replayed"), farthest(of_bytes));
+    let of_requests: Vec<f64> = pairs()
+        .map(|(served, replayed)| over(served.requests, replayed.0))
+        .collect();
+    let of_bytes: Vec<f64> = pairs()
+        .map(|(served, replayed)| over(served.bytes, replayed.1))
+        .collect();
+    section.measured(
+        format!("bed-{name}-disk-lru-replayed"),
+        farthest(vec![of_requests[0], of_bytes[0]]),
+    );
+    section.measured(
+        format!("bed-{name}-disk-requests-replayed"),
+        farthest(of_requests),
+    );
+    section.measured(
+        format!("bed-{name}-disk-bytes-replayed"),
+        farthest(of_bytes),
+    );
     let rows = specs.iter().zip(pairs()).map(|(spec, (served, replayed))| {
         let figures = [served.requests, replayed.0, served.bytes, replayed.1];
-        let more = [served.tier_hits, served.tier_hit_bytes, served.written_bytes];
-        let shown = figures.into_iter().chain(more).map(|figure| figure.to_string());
+        let more = [
+            served.tier_hits,
+            served.tier_hit_bytes,
+            served.written_bytes,
+        ];
+        let shown = figures
+            .into_iter()
+            .chain(more)
+            .map(|figure| figure.to_string());
         [spec.clone()].into_iter().chain(shown).collect()
     });
     let header = [
@@ -105,7 +166,11 @@ fn compare(
         "bytes",
         "bytes written",
     ];
-    section.table(&format!("{name}: the disk tier after the warm-up"), header, rows.collect());
+    section.table(
+        &format!("{name}: the disk tier after the warm-up"),
+        header,
+        rows.collect(),
+    );
     Ok(())
 }
 
@@ -122,9 +187,19 @@ fn replayed(
     let warm_up = traffic.accesses.len().div_ceil(PARTS);
     let cache = |spec, draw| {
         let operation_bytes = &[];
-        MemoryCache { traffic: stored, counted: traffic, spec, capacity, warm_up, operation_bytes, draw }
+        MemoryCache {
+            traffic: stored,
+            counted: traffic,
+            spec,
+            capacity,
+            warm_up,
+            operation_bytes,
+            draw,
+        }
     };
-    let caches = specs.iter().flat_map(|spec| (0..DRAWS).map(move |draw| cache(&**spec, draw)));
+    let caches = specs
+        .iter()
+        .flat_map(|spec| (0..DRAWS).map(move |draw| cache(&**spec, draw)));
     let caches: Vec<MemoryCache<'_>> = caches.collect();
     watch.begin(&format!("{name}, disk tier: replays"), units(&caches));
     let found = measure_all(caches, request, watch)?;

@@ -48,16 +48,21 @@ mod tests {
     /// through unstored.
     #[test]
     fn a_file_is_read_after_the_servers_were_started() {
-        let production =
-            |trace: production::Trace| Experiment::<production::Sweep>::parse(trace.file.0, trace.file.1).unwrap();
+        let production = |trace: production::Trace| {
+            Experiment::<production::Sweep>::parse(trace.file.0, trace.file.1).unwrap()
+        };
         let production = [production(production::HK), production(production::US)];
-        let throughput = Experiment::<throughput::Sweep>::parse(throughput::FILE.0, throughput::FILE.1).unwrap();
+        let throughput =
+            Experiment::<throughput::Sweep>::parse(throughput::FILE.0, throughput::FILE.1).unwrap();
         let change = Experiment::<change::Sweep>::parse(change::FILE.0, change::FILE.1).unwrap();
         let disk = Experiment::<disk::Sweep>::parse(disk::FILE.0, disk::FILE.1).unwrap();
         for scale in [Scale::Quick, Scale::Full] {
             for sweep in production.iter().map(|experiment| experiment.sweep(scale)) {
                 assert!(sweep.largest * 2.0 <= 7.0 / 32.0);
-                assert!(sweep.capacities.is_sorted() && sweep.capacities[0] > 1 << 20, "Varnish takes 1 MiB or more");
+                assert!(
+                    sweep.capacities.is_sorted() && sweep.capacities[0] > 1 << 20,
+                    "Varnish takes 1 MiB or more"
+                );
             }
             let sweep = throughput.sweep(scale);
             assert!(sweep.rounds >= 2, "an interval needs two");
@@ -66,7 +71,9 @@ mod tests {
             let sweep = change.sweep(scale);
             assert!(sweep.largest * 20 <= sweep.capacity);
         }
-        let claims = production.each_ref().map(|experiment| experiment.claims.len());
+        let claims = production
+            .each_ref()
+            .map(|experiment| experiment.claims.len());
         assert_eq!((claims, disk.claims.len()), ([12, 12], 12));
     }
 }

@@ -22,8 +22,16 @@ pub(super) struct Trace {
     seed: u64,
 }
 
-pub(super) const HK: Trace = Trace { name: "hk", file: experiment_file!("adaptsize/testbed-hk.toml"), seed: 0 };
-pub(super) const US: Trace = Trace { name: "us", file: experiment_file!("adaptsize/testbed-us.toml"), seed: 1 };
+pub(super) const HK: Trace = Trace {
+    name: "hk",
+    file: experiment_file!("adaptsize/testbed-hk.toml"),
+    seed: 0,
+};
+pub(super) const US: Trace = Trace {
+    name: "us",
+    file: experiment_file!("adaptsize/testbed-us.toml"),
+    seed: 1,
+};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -60,13 +68,27 @@ fn run(trace: Trace, request: &Request<'_>, watch: &dyn Watch) -> Result<Section
     let mut section = Section::new(&experiment, request.scale);
     section.condition(
         "client",
-        format!("{} connections, closed loop; a quarter of the requests to warm up", sweep.connections),
+        format!(
+            "{} connections, closed loop; a quarter of the requests to warm up",
+            sweep.connections
+        ),
     );
     section.condition("largest object", format!("{} of the cache", sweep.largest));
-    let Catalogue { objects, requests, exponent, .. } = sweep.catalogue;
-    section.condition("traffic", format!("{requests} requests, {objects} objects, Zipf {exponent}"));
+    let Catalogue {
+        objects,
+        requests,
+        exponent,
+        ..
+    } = sweep.catalogue;
+    section.condition(
+        "traffic",
+        format!("{requests} requests, {objects} objects, Zipf {exponent}"),
+    );
     let bench = Bench::new(trace, sweep, request, watch)?;
-    section.condition("bytes an object beside its body's memory, in Larder", bench.overhead);
+    section.condition(
+        "bytes an object beside its body's memory, in Larder",
+        bench.overhead,
+    );
     bench.typical(&mut section)?;
     bench.over_size(&mut section)?;
     section.judged()
@@ -93,25 +115,43 @@ impl<'a> Bench<'a> {
     ) -> Result<Bench<'a>, Error> {
         let Trace { name, seed, .. } = trace;
         let traffic = sweep.catalogue.traffic(name, request.seed + seed)?;
-        let bench = Bench { name, traffic, overhead: 0, sweep, request, watch };
+        let bench = Bench {
+            name,
+            traffic,
+            overhead: 0,
+            sweep,
+            request,
+            watch,
+        };
         let overhead = overhead(&bench.cut(sweep.capacities[1]))?;
         Ok(Bench { overhead, ..bench })
     }
 
     /// Returns the traffic of a cache of this capacity.
     pub(super) fn cut(&self, capacity: u64) -> Traffic {
-        self.traffic.cut((capacity as f64 * self.sweep.largest) as u64)
+        self.traffic
+            .cut((capacity as f64 * self.sweep.largest) as u64)
     }
 
     /// Adds figures 1 and 10.
     fn typical(&self, section: &mut Section) -> Result<(), Error> {
         let [_, capacity, _] = self.sweep.capacities;
         let [threshold, chance] = self.adaptsize();
-        let policies = ["lru".to_owned(), "filter(theta=2)+lru".to_owned(), "agd".to_owned(), threshold, chance];
+        let policies = [
+            "lru".to_owned(),
+            "filter(theta=2)+lru".to_owned(),
+            "agd".to_owned(),
+            threshold,
+            chance,
+        ];
         let ahead = [self.sweep.lookahead_interval, self.sweep.lookahead_window];
         let lookahead = ["threshold", "chance"].map(|shape| replays::lookahead(shape, ahead));
         let traffic = self.cut(capacity);
-        let replayed = self.replayed(&traffic, policies.iter().chain(&lookahead).cloned().collect(), capacity)?;
+        let replayed = self.replayed(
+            &traffic,
+            policies.iter().chain(&lookahead).cloned().collect(),
+            capacity,
+        )?;
         let (uses, nginx_model) = self.tuned_nginx(&traffic, capacity)?;
         let mut systems = vec![System::Varnish { is_exact: true }, System::Nginx(uses)];
         systems.extend(policies.iter().cloned().map(System::Larder));
@@ -119,18 +159,35 @@ impl<'a> Bench<'a> {
 
         let ratios: Vec<f64> = served.iter().map(|served| served.hit_ratio(1)).collect();
         let [varnish, nginx, lru, _, agd, threshold, chance] = ratios[..] else {
-            return Err(Error("the measured systems are not the expected ones".to_owned()));
+            return Err(Error(
+                "the measured systems are not the expected ones".to_owned(),
+            ));
         };
         let [ahead_threshold, ahead_chance] = [5, 6].map(|at| replayed[at].hit_ratio);
         let name = self.name;
-        section.measured(format!("bed-{name}-lru-replayed"), lru / replayed[0].hit_ratio);
-        section.measured(format!("bed-{name}-agd-replayed"), agd / replayed[2].hit_ratio);
-        section.measured(format!("bed-{name}-chance-replayed"), chance / replayed[4].hit_ratio);
+        section.measured(
+            format!("bed-{name}-lru-replayed"),
+            lru / replayed[0].hit_ratio,
+        );
+        section.measured(
+            format!("bed-{name}-agd-replayed"),
+            agd / replayed[2].hit_ratio,
+        );
+        section.measured(
+            format!("bed-{name}-chance-replayed"),
+            chance / replayed[4].hit_ratio,
+        );
         section.measured(format!("bed-{name}-nginx-model"), nginx / nginx_model);
         section.measured(format!("bed-{name}-nginx"), chance / nginx);
         section.measured(format!("bed-{name}-varnish"), chance / varnish);
-        section.measured(format!("bed-{name}-lookahead-threshold"), threshold / ahead_threshold);
-        section.measured(format!("bed-{name}-lookahead-chance"), chance / ahead_chance);
+        section.measured(
+            format!("bed-{name}-lookahead-threshold"),
+            threshold / ahead_threshold,
+        );
+        section.measured(
+            format!("bed-{name}-lookahead-chance"),
+            chance / ahead_chance,
+        );
 
         let names = [
             "Varnish",
@@ -143,7 +200,10 @@ impl<'a> Bench<'a> {
             "LookAhead(Threshold)",
             "LookAhead(Chance)",
         ];
-        let bars = ratios.iter().copied().chain([ahead_threshold, ahead_chance]);
+        let bars = ratios
+            .iter()
+            .copied()
+            .chain([ahead_threshold, ahead_chance]);
         section.named_figure(
             &format!("bed-{name}-typical"),
             names,
@@ -161,26 +221,38 @@ impl<'a> Bench<'a> {
         nginx_model: f64,
         replayed: &[ReplayResult],
     ) {
-        let known = [None, Some(nginx_model)].into_iter().chain(replayed.iter().map(|found| Some(found.hit_ratio)));
-        let known = known.map(|ratio| ratio.map_or("\u{2013}".to_owned(), |ratio| format!("{ratio:.4}")));
+        let known = [None, Some(nginx_model)]
+            .into_iter()
+            .chain(replayed.iter().map(|found| Some(found.hit_ratio)));
+        let known =
+            known.map(|ratio| ratio.map_or("\u{2013}".to_owned(), |ratio| format!("{ratio:.4}")));
         let known: Vec<String> = known.collect();
-        let rows = systems.iter().zip(served).enumerate().map(|(at, (system, served))| {
-            let [cache, origin, client] = served.microseconds().map(|time| format!("{time:.0}"));
-            let held = served.held.map_or("\u{2013}".to_owned(), |held| format!("{held:.2}"));
-            let refused = served.not_stored.iter().filter(|(_, count)| **count > 0);
-            let refused: Vec<String> = refused.map(|(reason, count)| format!("{reason} {count}")).collect();
-            vec![
-                system.name(),
-                format!("{:.4}", served.hit_ratio(1)),
-                known[at].clone(),
-                format!("{:.0}", served.requests() as f64 / served.seconds),
-                cache,
-                origin,
-                client,
-                held,
-                refused.join(", "),
-            ]
-        });
+        let rows = systems
+            .iter()
+            .zip(served)
+            .enumerate()
+            .map(|(at, (system, served))| {
+                let [cache, origin, client] =
+                    served.microseconds().map(|time| format!("{time:.0}"));
+                let held = served
+                    .held
+                    .map_or("\u{2013}".to_owned(), |held| format!("{held:.2}"));
+                let refused = served.not_stored.iter().filter(|(_, count)| **count > 0);
+                let refused: Vec<String> = refused
+                    .map(|(reason, count)| format!("{reason} {count}"))
+                    .collect();
+                vec![
+                    system.name(),
+                    format!("{:.4}", served.hit_ratio(1)),
+                    known[at].clone(),
+                    format!("{:.0}", served.requests() as f64 / served.seconds),
+                    cache,
+                    origin,
+                    client,
+                    held,
+                    refused.join(", "),
+                ]
+            });
         let header = [
             "system",
             "hit ratio",
@@ -192,39 +264,89 @@ impl<'a> Bench<'a> {
             "held, of its bytes",
             "not stored",
         ];
-        section.table(&format!("{}: the typical size", self.name), header, rows.collect());
+        section.table(
+            &format!("{}: the typical size", self.name),
+            header,
+            rows.collect(),
+        );
     }
 
     /// Adds figure 12.
     fn over_size(&self, section: &mut Section) -> Result<(), Error> {
-        let names = ["Varnish", "nginx", "AdaptSize(Threshold)", "AdaptSize(Chance)"];
+        let names = [
+            "Varnish",
+            "nginx",
+            "AdaptSize(Threshold)",
+            "AdaptSize(Chance)",
+        ];
         let mut series = names.map(|name| Series::line(name, Vec::new())).to_vec();
         let mut rows = Vec::new();
         for (at, capacity) in self.sweep.capacities.into_iter().enumerate() {
             let traffic = self.cut(capacity);
-            let mut systems =
-                vec![System::Varnish { is_exact: true }, System::Nginx(self.tuned_nginx(&traffic, capacity)?.0)];
+            let mut systems = vec![
+                System::Varnish { is_exact: true },
+                System::Nginx(self.tuned_nginx(&traffic, capacity)?.0),
+            ];
             systems.extend(self.adaptsize().map(System::Larder));
-            let ratios: Vec<f64> =
-                self.served(&traffic, &systems, capacity)?.iter().map(|served| served.hit_ratio(1)).collect();
+            let ratios: Vec<f64> = self
+                .served(&traffic, &systems, capacity)?
+                .iter()
+                .map(|served| served.hit_ratio(1))
+                .collect();
             for (series, ratio) in series.iter_mut().zip(&ratios) {
                 series.points.push((capacity as f64, *ratio));
             }
             if let Some(size) = [Some("small"), None, Some("large")][at] {
-                section.measured(format!("bed-{}-{size}-nginx", self.name), ratios[3] / ratios[1]);
-                section.measured(format!("bed-{}-{size}-varnish", self.name), ratios[3] / ratios[0]);
+                section.measured(
+                    format!("bed-{}-{size}-nginx", self.name),
+                    ratios[3] / ratios[1],
+                );
+                section.measured(
+                    format!("bed-{}-{size}-varnish", self.name),
+                    ratios[3] / ratios[0],
+                );
             }
-            let gains = [self.replayed_gain(&traffic, capacity)?, self.replayed_gain(&self.traffic, capacity)?];
-            let gains = [ratios[3] / ratios[1]].into_iter().chain(gains).map(|gain| format!("{gain:.3}"));
-            let shown = ratios.iter().map(|ratio| format!("{ratio:.4}")).chain(gains);
+            let gains = [
+                self.replayed_gain(&traffic, capacity)?,
+                self.replayed_gain(&self.traffic, capacity)?,
+            ];
+            let gains = [ratios[3] / ratios[1]]
+                .into_iter()
+                .chain(gains)
+                .map(|gain| format!("{gain:.3}"));
+            let shown = ratios
+                .iter()
+                .map(|ratio| format!("{ratio:.4}"))
+                .chain(gains);
             rows.push(
-                [ByteSize::from_bytes(capacity).to_string(), systems[1].name()].into_iter().chain(shown).collect(),
+                [
+                    ByteSize::from_bytes(capacity).to_string(),
+                    systems[1].name(),
+                ]
+                .into_iter()
+                .chain(shown)
+                .collect(),
             );
         }
         section.figure(&format!("bed-{}-sizes", self.name), series);
-        let systems = ["cache", "nginx'", "Varnish", "nginx", "AdaptSize(Threshold)", "AdaptSize(Chance)"];
-        let header = systems.into_iter().chain(["Chance over nginx", "replayed", "replayed, objects not cut"]);
-        section.table(&format!("{}: object hit ratio over the cache's size", self.name), header, rows);
+        let systems = [
+            "cache",
+            "nginx'",
+            "Varnish",
+            "nginx",
+            "AdaptSize(Threshold)",
+            "AdaptSize(Chance)",
+        ];
+        let header = systems.into_iter().chain([
+            "Chance over nginx",
+            "replayed",
+            "replayed, objects not cut",
+        ]);
+        section.table(
+            &format!("{}: object hit ratio over the cache's size", self.name),
+            header,
+            rows,
+        );
         Ok(())
     }
 
@@ -234,7 +356,9 @@ impl<'a> Bench<'a> {
         let [_, chance] = self.adaptsize();
         let (_, nginx) = self.tuned_nginx(traffic, capacity)?;
         let found = self.replayed(traffic, vec![chance], capacity)?;
-        Ok(found.first().map_or(f64::NAN, |found| found.hit_ratio / nginx))
+        Ok(found
+            .first()
+            .map_or(f64::NAN, |found| found.hit_ratio / nginx))
     }
 
     fn adaptsize(&self) -> [String; 2] {
@@ -244,9 +368,16 @@ impl<'a> Bench<'a> {
 
     /// Returns the request number at which nginx admits best, and the hit ratio with it, by the
     /// model of nginx. The paper also tunes nginx offline.
-    pub(super) fn tuned_nginx(&self, traffic: &Traffic, capacity: u64) -> Result<(u64, f64), Error> {
+    pub(super) fn tuned_nginx(
+        &self,
+        traffic: &Traffic,
+        capacity: u64,
+    ) -> Result<(u64, f64), Error> {
         let limits = [capacity, self.warm_up() as u64];
-        let (uses, found) = self.sweep.nginx.tuned(traffic, limits, Occupied::File, self.request, self.watch)?;
+        let (uses, found) =
+            self.sweep
+                .nginx
+                .tuned(traffic, limits, Occupied::File, self.request, self.watch)?;
         Ok((uses, found.hit_ratio))
     }
 
@@ -262,20 +393,38 @@ impl<'a> Bench<'a> {
         capacity: u64,
     ) -> Result<Vec<ReplayResult>, Error> {
         let stored = traffic.stored(self.overhead);
-        let run = |spec| replays::Run { traffic: &stored, spec, capacity, warm_up: self.warm_up() };
+        let run = |spec| replays::Run {
+            traffic: &stored,
+            spec,
+            capacity,
+            warm_up: self.warm_up(),
+        };
         let runs: Vec<replays::Run<'_>> = specs.into_iter().map(run).collect();
-        self.watch.begin(&format!("{}: replays", self.name), units(&runs));
+        self.watch
+            .begin(&format!("{}: replays", self.name), units(&runs));
         measure_all(runs, self.request, self.watch)
     }
 
     /// Returns the results of the real servers, one after another.
-    pub(super) fn served(&self, traffic: &Traffic, systems: &[System], capacity: u64) -> Result<Vec<Served>, Error> {
+    pub(super) fn served(
+        &self,
+        traffic: &Traffic,
+        systems: &[System],
+        capacity: u64,
+    ) -> Result<Vec<Served>, Error> {
         let what = format!("{}, {}", self.name, ByteSize::from_bytes(capacity));
-        self.watch.begin(&what, (systems.len() * self.traffic.accesses.len()) as u64);
+        self.watch
+            .begin(&what, (systems.len() * self.traffic.accesses.len()) as u64);
         let serve_one = |system: &System| {
             self.watch.now(&format!("{what}: {}", system.name()));
             let connections = self.sweep.connections;
-            let run = Run { system: system.clone(), traffic, capacity, connections, parts: PARTS };
+            let run = Run {
+                system: system.clone(),
+                traffic,
+                capacity,
+                connections,
+                parts: PARTS,
+            };
             measure(&run, self.request, self.watch)
         };
         systems.iter().map(serve_one).collect()

@@ -29,19 +29,40 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         section.condition(&format!("{name}: cache"), format!("{capacity} bytes"));
         let bench = Bench::new(trace, testbed, request, watch)?;
         let traffic = bench.cut(capacity);
-        let replayed = bench.replayed(&traffic, vec![published.clone(), "lru".to_owned()], capacity)?;
+        let replayed = bench.replayed(
+            &traffic,
+            vec![published.clone(), "lru".to_owned()],
+            capacity,
+        )?;
         let (_, nginx) = bench.tuned_nginx(&traffic, capacity)?;
         let served = bench.served(&traffic, &[System::Larder(published.clone())], capacity)?;
         let ([served], [own, varnish]) = (&served[..], &replayed[..]) else {
-            return Err(Error(format!("experiments/{}: a system was not measured", FILE.0)));
+            return Err(Error(format!(
+                "experiments/{}: a system was not measured",
+                FILE.0
+            )));
         };
         let (hits, own, varnish) = (served.hit_ratio(1), own.hit_ratio, varnish.hit_ratio);
         section.measured(format!("bed-{name}-published-replayed"), hits / own);
         section.measured(format!("bed-{name}-published-nginx"), hits / nginx);
         section.measured(format!("bed-{name}-published-varnish"), hits / varnish);
-        rows.push([name.to_owned()].into_iter().chain([hits, own, nginx, varnish].map(|ratio| format!("{ratio:.4}"))));
+        rows.push(
+            [name.to_owned()]
+                .into_iter()
+                .chain([hits, own, nginx, varnish].map(|ratio| format!("{ratio:.4}"))),
+        );
     }
-    let header = ["traffic", "the node", "its replay", "nginx by its model", "LRU by replay, for Varnish"];
-    section.table("Object hit ratio", header, rows.into_iter().map(Iterator::collect).collect());
+    let header = [
+        "traffic",
+        "the node",
+        "its replay",
+        "nginx by its model",
+        "LRU by replay, for Varnish",
+    ];
+    section.table(
+        "Object hit ratio",
+        header,
+        rows.into_iter().map(Iterator::collect).collect(),
+    );
     section.judged()
 }

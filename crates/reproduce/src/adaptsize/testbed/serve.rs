@@ -92,7 +92,10 @@ impl DiskCounters {
     fn load_since(&self, before: &DiskCounters, received: (u64, u64)) -> Result<DiskLoad, Error> {
         let load = || {
             let since = |of: fn(&DiskCounters) -> u64| of(self).checked_sub(of(before));
-            let [tier_hits, tier_hit_bytes] = [since(|all| all.tier_hits)?, since(|all| all.tier_hit_bytes)?];
+            let [tier_hits, tier_hit_bytes] = [
+                since(|all| all.tier_hits)?,
+                since(|all| all.tier_hit_bytes)?,
+            ];
             let in_memory = since(|all| all.hits)?.checked_sub(tier_hits)?;
             let in_memory_bytes = since(|all| all.hit_bytes)?.checked_sub(tier_hit_bytes)?;
             Some(DiskLoad {
@@ -103,7 +106,9 @@ impl DiskCounters {
                 written_bytes: since(|all| all.written_bytes)?,
             })
         };
-        let why = || format!("larder counted {self:?} after {before:?}, while clients received {received:?}");
+        let why = || {
+            format!("larder counted {self:?} after {before:?}, while clients received {received:?}")
+        };
         load().ok_or_else(|| Error(why()))
     }
 }
@@ -111,7 +116,8 @@ impl DiskCounters {
 impl Served {
     /// Returns the hit ratio of the requests from part `from` on.
     pub(super) fn hit_ratio(&self, from: usize) -> f64 {
-        let sum = |of: fn(&(u64, u64)) -> u64| self.parts[from..].iter().map(of).sum::<u64>() as f64;
+        let sum =
+            |of: fn(&(u64, u64)) -> u64| self.parts[from..].iter().map(of).sum::<u64>() as f64;
         sum(|part| part.1) / sum(|part| part.0)
     }
 
@@ -121,7 +127,8 @@ impl Served {
 
     /// Returns the processor time per request of the cache, the origin and the client, µs.
     pub(super) fn microseconds(&self) -> [f64; 3] {
-        self.cpu.map(|seconds| seconds * 1e6 / self.requests() as f64)
+        self.cpu
+            .map(|seconds| seconds * 1e6 / self.requests() as f64)
     }
 }
 
@@ -130,7 +137,13 @@ impl Cell for Run<'_> {
 
     /// The key does not contain the machine.
     fn key(&self, _: u64) -> String {
-        let Run { system, traffic, capacity, connections, parts } = self;
+        let Run {
+            system,
+            traffic,
+            capacity,
+            connections,
+            parts,
+        } = self;
         format!(
             "adaptsize, testbed: {traffic}, {}, {capacity} bytes, {connections} connections, {parts} parts",
             system.name()
@@ -142,7 +155,8 @@ impl Cell for Run<'_> {
     }
 
     fn measure(&self, _: u64, watch: &dyn Watch) -> Result<Served, Error> {
-        self.serve(watch).map_err(|error| Error(format!("{}: {error}", self.system.name())))
+        self.serve(watch)
+            .map_err(|error| Error(format!("{}: {error}", self.system.name())))
     }
 }
 
@@ -155,7 +169,9 @@ impl Run<'_> {
         let before = [&cache, &origin].map(|server| cpu_seconds(server.pid));
         let mut loads = Vec::new();
         let length = self.traffic.accesses.len().div_ceil(self.parts).max(1);
-        let tier = cache.admin.filter(|_| matches!(self.system, System::LarderDisk(..)));
+        let tier = cache
+            .admin
+            .filter(|_| matches!(self.system, System::LarderDisk(..)));
         let tier = || tier.map(DiskCounters::read).transpose();
         let mut warm = None;
         for accesses in self.traffic.accesses.chunks(length) {
@@ -163,17 +179,31 @@ impl Run<'_> {
             watch.advance(accesses.len() as u64);
             warm = if loads.len() == 1 { tier()? } else { warm };
         }
-        let received = loads.iter().skip(1).fold((0, 0), |sum, load| (sum.0 + load.requests, sum.1 + load.bytes));
-        let disk = warm.zip(tier()?).map(|(warm, end)| end.load_since(&warm, received)).transpose()?;
+        let received = loads.iter().skip(1).fold((0, 0), |sum, load| {
+            (sum.0 + load.requests, sum.1 + load.bytes)
+        });
+        let disk = warm
+            .zip(tier()?)
+            .map(|(warm, end)| end.load_since(&warm, received))
+            .transpose()?;
         let [of_cache, of_origin] = [&cache, &origin].map(|server| cpu_seconds(server.pid));
         let not_stored = match cache.admin {
-            Some(port) => serde_json::from_value(status(port)?["not_stored"].take()).unwrap_or_default(),
+            Some(port) => {
+                serde_json::from_value(status(port)?["not_stored"].take()).unwrap_or_default()
+            }
             None => BTreeMap::new(),
         };
         Ok(Served {
-            parts: loads.iter().map(|load| (load.requests, load.hits)).collect(),
+            parts: loads
+                .iter()
+                .map(|load| (load.requests, load.hits))
+                .collect(),
             seconds: loads.iter().map(|load| load.seconds).sum(),
-            cpu: [of_cache - before[0], of_origin - before[1], of_client(&loads)],
+            cpu: [
+                of_cache - before[0],
+                of_origin - before[1],
+                of_client(&loads),
+            ],
             held: cache.held(),
             not_stored,
             disk,
@@ -187,20 +217,39 @@ impl Run<'_> {
 pub(super) fn overhead(traffic: &Traffic) -> Result<u64, Error> {
     const OBJECTS: usize = 200;
     let mut seen = HashSet::new();
-    let objects: Vec<Access> =
-        traffic.accesses.iter().filter(|access| seen.insert(access.id)).take(OBJECTS).copied().collect();
-    let bodies: u64 = objects.iter().map(|access| allocated(access.size as usize) as u64).sum();
+    let objects: Vec<Access> = traffic
+        .accesses
+        .iter()
+        .filter(|access| seen.insert(access.id))
+        .take(OBJECTS)
+        .copied()
+        .collect();
+    let bodies: u64 = objects
+        .iter()
+        .map(|access| allocated(access.size as usize) as u64)
+        .sum();
     let mut site = Site::in_memory()?;
     let origin = Server::origin(&mut site)?;
     let room = 16 * bodies + (64 << 20);
-    let cache = Server::start(&mut site, &System::Larder("lru".to_owned()), room, origin.port)?;
+    let cache = Server::start(
+        &mut site,
+        &System::Larder("lru".to_owned()),
+        room,
+        origin.port,
+    )?;
     let load = replay(&site, cache.port, &objects, 1)?;
     let status = status(cache.admin.unwrap_or_default())?;
-    let figure =
-        |name: &str| status[name].as_u64().ok_or_else(|| Error(format!("larder's /status has no http.{name}")));
+    let figure = |name: &str| {
+        status[name]
+            .as_u64()
+            .ok_or_else(|| Error(format!("larder's /status has no http.{name}")))
+    };
     let (used, stored) = (figure("used_bytes")?, figure("objects")?);
     if stored != load.requests || used < bodies {
-        return Err(Error(format!("of {} objects larder stored {stored}, in {used} bytes", load.requests)));
+        return Err(Error(format!(
+            "of {} objects larder stored {stored}, in {used} bytes",
+            load.requests
+        )));
     }
     Ok((used - bodies) / stored.max(1))
 }
@@ -224,47 +273,105 @@ impl Load {
     /// in total, if there is one.
     fn fault(&self, requests: u64, bytes: u64) -> Option<String> {
         if let Some((why, times)) = self.failures.iter().next() {
-            return Some(format!("{} requests failed, {times} of them: {why}", self.errors));
+            return Some(format!(
+                "{} requests failed, {times} of them: {why}",
+                self.errors
+            ));
         }
         if let Some((status, times)) = self.statuses.iter().find(|(status, _)| *status != "200") {
             return Some(format!("{times} responses have the status {status}"));
         }
         if self.without_cache_status > 0 {
-            return Some(format!("{} responses have no Cache-Status", self.without_cache_status));
+            return Some(format!(
+                "{} responses have no Cache-Status",
+                self.without_cache_status
+            ));
         }
         let whole = (self.requests, self.bytes) == (requests, bytes);
-        (!whole).then(|| format!("{} requests brought {} bytes, not {requests} and {bytes}", self.requests, self.bytes))
+        (!whole).then(|| {
+            format!(
+                "{} requests brought {} bytes, not {requests} and {bytes}",
+                self.requests, self.bytes
+            )
+        })
     }
 }
 
 /// Sends these requests over this number of connections.
-pub(super) fn replay(site: &Site, port: u16, accesses: &[Access], connections: usize) -> Result<Load, Error> {
+pub(super) fn replay(
+    site: &Site,
+    port: u16,
+    accesses: &[Access],
+    connections: usize,
+) -> Result<Load, Error> {
     let path = site.path(REQUESTS);
     let write = || -> Result<(), larder_replay::WriteError> {
-        let mut writer = TraceWriter::new(BufWriter::new(std::fs::File::create(&path)?), WriteFormat::Csv)?;
-        accesses.iter().try_for_each(|access| writer.write(access))?;
+        let mut writer = TraceWriter::new(
+            BufWriter::new(std::fs::File::create(&path)?),
+            WriteFormat::Csv,
+        )?;
+        accesses
+            .iter()
+            .try_for_each(|access| writer.write(access))?;
         Ok(writer.into_inner().flush()?)
     };
     write().map_err(|error| Error(format!("{path}: {error}")))?;
     let bytes = accesses.iter().map(|access| access.size).sum();
-    drive(&format!("http://127.0.0.1:{port}"), connections, &["--trace", &path], accesses.len() as u64, bytes)
+    drive(
+        &format!("http://127.0.0.1:{port}"),
+        connections,
+        &["--trace", &path],
+        accesses.len() as u64,
+        bytes,
+    )
 }
 
 /// Requests the same object, `/BYTES/same`, repeatedly.
-pub(super) fn repeat(port: u16, bytes: u64, requests: u64, connections: usize) -> Result<Load, Error> {
+pub(super) fn repeat(
+    port: u16,
+    bytes: u64,
+    requests: u64,
+    connections: usize,
+) -> Result<Load, Error> {
     let url = format!("http://127.0.0.1:{port}/{bytes}/same");
-    drive(&url, connections, &["--requests", &requests.to_string()], requests, requests * bytes)
+    drive(
+        &url,
+        connections,
+        &["--requests", &requests.to_string()],
+        requests,
+        requests * bytes,
+    )
 }
 
-fn drive(url: &str, connections: usize, words: &[&str], requests: u64, bytes: u64) -> Result<Load, Error> {
+fn drive(
+    url: &str,
+    connections: usize,
+    words: &[&str],
+    requests: u64,
+    bytes: u64,
+) -> Result<Load, Error> {
     let failed = |what: String| Error(format!("larder load: {what}"));
     let mut command = Command::new(this_binary()?);
-    command.args(["load", url, "--json", "--connections", &connections.to_string()]).args(words);
-    let done = command.stdin(Stdio::null()).output().map_err(|error| failed(error.to_string()))?;
+    command
+        .args([
+            "load",
+            url,
+            "--json",
+            "--connections",
+            &connections.to_string(),
+        ])
+        .args(words);
+    let done = command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| failed(error.to_string()))?;
     if !done.status.success() {
-        return Err(failed(String::from_utf8_lossy(&done.stderr).trim().to_owned()));
+        return Err(failed(
+            String::from_utf8_lossy(&done.stderr).trim().to_owned(),
+        ));
     }
-    let load: Load = serde_json::from_slice(&done.stdout).map_err(|error| failed(error.to_string()))?;
+    let load: Load =
+        serde_json::from_slice(&done.stdout).map_err(|error| failed(error.to_string()))?;
     match load.fault(requests, bytes) {
         Some(fault) => Err(failed(fault)),
         None => Ok(load),
@@ -279,13 +386,22 @@ fn status(port: u16) -> Result<Value, Error> {
     let failed = |what: String| Error(format!("larder's /status: {what}"));
     let request = || -> std::io::Result<Vec<u8>> {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-        write!(stream, "GET /status HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\n\r\n")?;
+        write!(
+            stream,
+            "GET /status HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\n\r\n"
+        )?;
         let mut response = Vec::new();
-        stream.take(STATUS_BYTES).read_to_end(&mut response).map(|_| response)
+        stream
+            .take(STATUS_BYTES)
+            .read_to_end(&mut response)
+            .map(|_| response)
     };
     let response = request().map_err(|error| failed(error.to_string()))?;
     let text = String::from_utf8_lossy(&response);
-    let body = text.split_once("\r\n\r\n").ok_or_else(|| failed("the response has no body".to_owned()))?.1;
+    let body = text
+        .split_once("\r\n\r\n")
+        .ok_or_else(|| failed("the response has no body".to_owned()))?
+        .1;
     let mut page: Value = serde_json::from_str(body).map_err(|error| failed(error.to_string()))?;
     Ok(page["http"].take())
 }
@@ -304,13 +420,24 @@ mod tests {
         });
         let load = |change: Value| {
             let mut report = good.clone();
-            report.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
-            serde_json::from_value::<Load>(report).unwrap().fault(10, 1000)
+            report
+                .as_object_mut()
+                .unwrap()
+                .extend(change.as_object().unwrap().clone());
+            serde_json::from_value::<Load>(report)
+                .unwrap()
+                .fault(10, 1000)
         };
         assert_eq!(load(json!({})), None);
         for (change, words) in [
-            (json!({"errors": 2, "failures": {"reset": 2}}), "2 of them: reset"),
-            (json!({"statuses": {"200": 9, "503": 1}}), "1 responses have the status 503"),
+            (
+                json!({"errors": 2, "failures": {"reset": 2}}),
+                "2 of them: reset",
+            ),
+            (
+                json!({"statuses": {"200": 9, "503": 1}}),
+                "1 responses have the status 503",
+            ),
             (json!({"without_cache_status": 10}), "no Cache-Status"),
             (json!({"bytes": 999}), "999 bytes, not 10 and 1000"),
             (json!({"requests": 9}), "9 requests"),
@@ -340,8 +467,14 @@ mod tests {
             written_bytes: 40,
         };
         assert_eq!(load, expected);
-        assert!(end.load_since(&before, (29, 9000)).is_err(), "more hits than requests");
-        assert!(before.load_since(&end, (100, 9000)).is_err(), "counters that fall");
+        assert!(
+            end.load_since(&before, (29, 9000)).is_err(),
+            "more hits than requests"
+        );
+        assert!(
+            before.load_since(&end, (100, 9000)).is_err(),
+            "counters that fall"
+        );
     }
 
     #[test]
@@ -354,7 +487,10 @@ mod tests {
             not_stored: BTreeMap::new(),
             disk: None,
         };
-        assert_eq!((served.hit_ratio(0), served.hit_ratio(1)), (21.0 / 40.0, 0.7));
+        assert_eq!(
+            (served.hit_ratio(0), served.hit_ratio(1)),
+            (21.0 / 40.0, 0.7)
+        );
         assert_eq!(served.requests(), 40);
         assert!((served.microseconds()[2] - 2.0).abs() < 1e-9);
     }

@@ -69,8 +69,12 @@ impl System {
     pub(super) fn name(&self) -> String {
         match self {
             System::Larder(policy) => format!("Larder, {policy}"),
-            System::LarderThreads(policy, threads) => format!("Larder, {policy}, {threads} threads"),
-            System::LarderDisk(policy, bytes) => format!("Larder, {policy}, a disk tier of {bytes} bytes"),
+            System::LarderThreads(policy, threads) => {
+                format!("Larder, {policy}, {threads} threads")
+            }
+            System::LarderDisk(policy, bytes) => {
+                format!("Larder, {policy}, a disk tier of {bytes} bytes")
+            }
             System::Varnish { .. } => "Varnish".to_owned(),
             System::VarnishThreads(threads) => format!("Varnish, {threads} threads"),
             System::Nginx(uses) => format!("nginx, min_uses {uses}"),
@@ -84,9 +88,15 @@ impl System {
 /// The first missing program, with its package.
 pub(super) fn check_installed() -> Result<(), Error> {
     for (program, package) in [("nginx", "nginx"), ("varnishd", "varnish")] {
-        let version = Command::new(daemon(program)).arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        let version = Command::new(daemon(program))
+            .arg("-V")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
         if version.is_err() {
-            return Err(Error(format!("{program} is not installed: `apt-get install {package}`")));
+            return Err(Error(format!(
+                "{program} is not installed: `apt-get install {package}`"
+            )));
         }
     }
     Ok(())
@@ -95,7 +105,11 @@ pub(super) fn check_installed() -> Result<(), Error> {
 /// Returns the path of a daemon. Debian installs daemons outside the PATH of some users.
 fn daemon(program: &str) -> String {
     let path = format!("/usr/sbin/{program}");
-    if Path::new(&path).exists() { path } else { program.to_owned() }
+    if Path::new(&path).exists() {
+        path
+    } else {
+        program.to_owned()
+    }
 }
 
 /// A running server.
@@ -111,34 +125,77 @@ impl Server {
     /// Starts `larder origin`.
     pub(super) fn origin(site: &mut Site) -> Result<Server, Error> {
         let [port] = free_ports()?;
-        let pid = site.start(&this_binary()?, &["origin", "--listen", &format!("127.0.0.1:{port}")], port)?;
-        Ok(Server { port, pid, admin: None, trimmer: None })
+        let pid = site.start(
+            &this_binary()?,
+            &["origin", "--listen", &format!("127.0.0.1:{port}")],
+            port,
+        )?;
+        Ok(Server {
+            port,
+            pid,
+            admin: None,
+            trimmer: None,
+        })
     }
 
     /// Starts a cache of `capacity` bytes in front of the origin at this port.
-    pub(super) fn start(site: &mut Site, system: &System, capacity: u64, origin: u16) -> Result<Server, Error> {
+    pub(super) fn start(
+        site: &mut Site,
+        system: &System,
+        capacity: u64,
+        origin: u16,
+    ) -> Result<Server, Error> {
         match system {
-            System::Larder(policy) => Node { policy, threads: 1, capacity, disk: None }.start(site, origin),
-            System::LarderThreads(policy, threads) => {
-                Node { policy, threads: *threads, capacity, disk: None }.start(site, origin)
+            System::Larder(policy) => Node {
+                policy,
+                threads: 1,
+                capacity,
+                disk: None,
             }
-            System::LarderDisk(policy, bytes) => {
-                Node { policy, threads: 1, capacity, disk: Some(*bytes) }.start(site, origin)
+            .start(site, origin),
+            System::LarderThreads(policy, threads) => Node {
+                policy,
+                threads: *threads,
+                capacity,
+                disk: None,
             }
+            .start(site, origin),
+            System::LarderDisk(policy, bytes) => Node {
+                policy,
+                threads: 1,
+                capacity,
+                disk: Some(*bytes),
+            }
+            .start(site, origin),
             System::Varnish { is_exact } => {
-                let lru = if *is_exact { "lru_interval=0" } else { "lru_interval=2" };
+                let lru = if *is_exact {
+                    "lru_interval=0"
+                } else {
+                    "lru_interval=2"
+                };
                 start_varnish(site, &[lru, "thread_pool_min=500"], capacity, origin)
             }
             System::VarnishThreads(threads) => {
-                let [least, most] = ["min", "max"].map(|end| format!("thread_pool_{end}={threads}"));
+                let [least, most] =
+                    ["min", "max"].map(|end| format!("thread_pool_{end}={threads}"));
                 // As many requests as connections may wait for a thread.
-                let queue = ["timeout_linger=0", "thread_queue_limit=100000", "thread_pool_reserve=1"];
-                start_varnish(site, &[&["lru_interval=2", &least, &most], &queue[..]].concat(), capacity, origin)
+                let queue = [
+                    "timeout_linger=0",
+                    "thread_queue_limit=100000",
+                    "thread_pool_reserve=1",
+                ];
+                start_varnish(
+                    site,
+                    &[&["lru_interval=2", &least, &most], &queue[..]].concat(),
+                    capacity,
+                    origin,
+                )
             }
             System::Nginx(uses) => {
                 let [port] = free_ports()?;
                 let directory = site.directory().join(format!("nginx-{port}"));
-                let failed = |error: std::io::Error| Error(format!("{}: {error}", directory.display()));
+                let failed =
+                    |error: std::io::Error| Error(format!("{}: {error}", directory.display()));
                 std::fs::create_dir(&directory).map_err(failed)?;
                 let text = nginx(&directory, *uses, capacity, origin, port);
                 let file = site.write(&format!("nginx-{port}.conf"), &text)?;
@@ -146,7 +203,12 @@ impl Server {
                 let prefix = directory.display().to_string();
                 let pid = site.start(&daemon("nginx"), &["-p", &prefix, "-c", &file], port)?;
                 let trimmer = Trimmer::start(site.directory().to_owned(), pid, before, capacity);
-                Ok(Server { port, pid, admin: None, trimmer: Some(trimmer) })
+                Ok(Server {
+                    port,
+                    pid,
+                    admin: None,
+                    trimmer: Some(trimmer),
+                })
             }
         }
     }
@@ -158,16 +220,32 @@ impl Server {
     }
 }
 
-fn start_varnish(site: &mut Site, own: &[&str], capacity: u64, origin: u16) -> Result<Server, Error> {
+fn start_varnish(
+    site: &mut Site,
+    own: &[&str],
+    capacity: u64,
+    origin: u16,
+) -> Result<Server, Error> {
     let [port] = free_ports()?;
     let file = site.write(&format!("varnish-{port}.vcl"), varnish(origin))?;
     let directory = site.path(&format!("varnish-{port}"));
     let (listen, memory) = (format!("127.0.0.1:{port}"), format!("malloc,{capacity}b"));
-    let words = ["-F", "-f", &file, "-a", &listen, "-s", &memory, "-n", &directory];
+    let words = [
+        "-F", "-f", &file, "-a", &listen, "-s", &memory, "-n", &directory,
+    ];
     let tuned = ["nuke_limit=10000", "thread_pools=1", UNLOGGED];
-    let tuned: Vec<&str> = tuned.iter().chain(own).flat_map(|parameter| ["-p", parameter]).collect();
+    let tuned: Vec<&str> = tuned
+        .iter()
+        .chain(own)
+        .flat_map(|parameter| ["-p", parameter])
+        .collect();
     let pid = site.start(&daemon("varnishd"), &[&words[..], &tuned].concat(), port)?;
-    Ok(Server { port, pid, admin: None, trimmer: None })
+    Ok(Server {
+        port,
+        pid,
+        admin: None,
+        trimmer: None,
+    })
 }
 
 /// Larder's node.
@@ -184,17 +262,33 @@ struct Node<'a> {
 impl Node<'_> {
     fn start(&self, site: &mut Site, origin: u16) -> Result<Server, Error> {
         let [port, admin] = free_ports()?;
-        let file = site.write(&format!("larder-{port}.toml"), self.config(site.directory(), origin, [port, admin]))?;
+        let file = site.write(
+            &format!("larder-{port}.toml"),
+            self.config(site.directory(), origin, [port, admin]),
+        )?;
         let pid = site.start(&this_binary()?, &["run", &file], port)?;
-        Ok(Server { port, pid, admin: Some(admin), trimmer: None })
+        Ok(Server {
+            port,
+            pid,
+            admin: Some(admin),
+            trimmer: None,
+        })
     }
 
     fn config(&self, directory: &Path, origin: u16, [port, admin]: [u16; 2]) -> String {
-        let Node { policy, threads, capacity, disk } = self;
+        let Node {
+            policy,
+            threads,
+            capacity,
+            disk,
+        } = self;
         let path = directory.join(format!("larder-{port}.disk"));
         let disk = disk.map_or_else(String::new, |bytes| {
             // A slice would count as a request of the disk.
-            format!("slice = \"0\"\n[http.disk]\npath = \"{}\"\ncapacity = \"{bytes}B\"\n", path.display())
+            format!(
+                "slice = \"0\"\n[http.disk]\npath = \"{}\"\ncapacity = \"{bytes}B\"\n",
+                path.display()
+            )
         });
         format!(
             "[ndn]\nunix = \"\"\ntcp = \"\"\nudp = \"\"\nwebsocket = \"\"\n\
@@ -236,7 +330,8 @@ fn nginx(directory: &Path, uses: u64, capacity: u64, origin: u16, port: u16) -> 
 /// Returns the bytes of files in the memory file system, without the client's list of requests,
 /// which is in the same file system but not part of a cache.
 fn in_memory(directory: &Path) -> Result<u64, Error> {
-    let figures = rustix::fs::statvfs(directory).map_err(|error| Error(format!("{}: {error}", directory.display())))?;
+    let figures = rustix::fs::statvfs(directory)
+        .map_err(|error| Error(format!("{}: {error}", directory.display())))?;
     let requests = std::fs::metadata(directory.join(REQUESTS)).map_or(0, |file| file.len());
     let used = (figures.f_blocks - figures.f_bfree) * figures.f_frsize;
     Ok(used.saturating_sub(requests.next_multiple_of(figures.f_frsize)))
@@ -260,7 +355,9 @@ impl Trimmer {
         let thread = std::thread::spawn(move || {
             let (mut sum, mut looks) = (0.0, 0.0);
             while !stopped.load(Ordering::Relaxed) {
-                let held = in_memory(&directory).unwrap_or(before).saturating_sub(before);
+                let held = in_memory(&directory)
+                    .unwrap_or(before)
+                    .saturating_sub(before);
                 sum += held as f64 / capacity as f64;
                 looks += 1.0;
                 if held > capacity {
@@ -281,10 +378,13 @@ impl Trimmer {
 
 fn wake_manager(nginx: u32) {
     let is_manager = |pid: &u32| {
-        std::fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.contains("cache manager"))
+        std::fs::read_to_string(format!("/proc/{pid}/cmdline"))
+            .is_ok_and(|line| line.contains("cache manager"))
     };
     let manager = children(nginx).into_iter().find(is_manager);
-    let pid = manager.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
+    let pid = manager
+        .and_then(|pid| i32::try_from(pid).ok())
+        .and_then(Pid::from_raw);
     // If the manager has ended in the meantime, nginx has restarted it.
     let _ = pid.map(|pid| kill_process(pid, Signal::TERM));
 }
@@ -296,20 +396,41 @@ mod tests {
     #[test]
     fn a_cache_has_other_bytes_than_the_others() {
         let node = |disk| {
-            let node = Node { policy: "lru", threads: 1, capacity: 12_000_000, disk };
+            let node = Node {
+                policy: "lru",
+                threads: 1,
+                capacity: 12_000_000,
+                disk,
+            };
             node.config(Path::new("/dev/shm/x"), 18_000, [18_001, 18_002])
         };
-        let texts = [node(None), nginx(Path::new("/dev/shm/x"), 3, 12_000_000, 18_000, 18_001), varnish(18_000)];
+        let texts = [
+            node(None),
+            nginx(Path::new("/dev/shm/x"), 3, 12_000_000, 18_000, 18_001),
+            varnish(18_000),
+        ];
         for text in &texts {
             assert!(text.contains("18000"), "the origin: {text}");
-            assert_eq!(text.matches('{').count(), text.matches('}').count(), "{text}");
+            assert_eq!(
+                text.matches('{').count(),
+                text.matches('}').count(),
+                "{text}"
+            );
         }
-        for (text, bytes) in texts.iter().zip(["cache = \"12000000B\"", "max_size=12000000 "]) {
-            assert!(text.contains(bytes) && text.contains("127.0.0.1:18001"), "{text}");
+        for (text, bytes) in texts
+            .iter()
+            .zip(["cache = \"12000000B\"", "max_size=12000000 "])
+        {
+            assert!(
+                text.contains(bytes) && text.contains("127.0.0.1:18001"),
+                "{text}"
+            );
         }
         assert!(texts[1].contains("proxy_cache_min_uses 3;"));
         let with_disk = node(Some(300));
-        assert!(with_disk.contains("[http.disk]\npath = \"/dev/shm/x/larder-18001.disk\"\ncapacity = \"300B\"\n"));
+        assert!(with_disk.contains(
+            "[http.disk]\npath = \"/dev/shm/x/larder-18001.disk\"\ncapacity = \"300B\"\n"
+        ));
         assert!(!texts[0].contains("disk"));
     }
 }

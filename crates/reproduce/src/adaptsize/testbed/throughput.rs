@@ -36,7 +36,12 @@ pub(super) struct Sweep {
 }
 
 /// Two forms of AdaptSize, LRU as their baseline, and Varnish, which the paper also compares.
-const SYSTEMS: [&str; 4] = ["AdaptSize(Chance)", "AdaptSize(Threshold)", "LRU", "Varnish"];
+const SYSTEMS: [&str; 4] = [
+    "AdaptSize(Chance)",
+    "AdaptSize(Threshold)",
+    "LRU",
+    "Varnish",
+];
 const LRU: usize = 2;
 
 /// Varnish with few threads, so that few responses are under way at once whatever the number of
@@ -84,31 +89,55 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     let experiment = Experiment::<Sweep>::parse(FILE.0, FILE.1)?;
     let sweep = experiment.sweep(request.scale);
     let mut section = Section::new(&experiment, request.scale);
-    let Sweep { rounds, requests, object_bytes, .. } = *sweep;
-    section.condition("a measurement", format!("{requests} requests for {object_bytes} bytes, {rounds} rounds"));
+    let Sweep {
+        rounds,
+        requests,
+        object_bytes,
+        ..
+    } = *sweep;
+    section.condition(
+        "a measurement",
+        format!("{requests} requests for {object_bytes} bytes, {rounds} rounds"),
+    );
     let measurements = 2 * sweep.connections.len() * (rounds + 1) * SYSTEMS.len();
     watch.begin("throughput", measurements as u64 * requests);
     let mut bench = Bench::new(sweep)?;
     let mut found = Findings::default();
     for half in [Half::Hits, Half::Misses] {
         for &connections in &sweep.connections {
-            watch.now(&format!("throughput: {} hits, {connections} connections", half.says()));
+            watch.now(&format!(
+                "throughput: {} hits, {connections} connections",
+                half.says()
+            ));
             let key = format!("adaptsize, testbed: {half:?}, {connections} connections, {sweep:?}");
-            let spent = request.rows.get_or(&key, || bench.measure(half, connections, watch))?;
+            let spent = request
+                .rows
+                .get_or(&key, || bench.measure(half, connections, watch))?;
             found.add(half, connections, &spent);
         }
     }
     let most = sweep.most_connections;
     watch.now(&format!("throughput: {most} connections"));
     let fewer = sweep.connections.iter().max().copied().unwrap_or(1);
-    for (id, at, name) in
-        [("bed-client-most", LRU, "LRU"), ("bed-client-few-responses", LIMITED_VARNISH, "Varnish, 10 threads")]
-    {
+    for (id, at, name) in [
+        ("bed-client-most", LRU, "LRU"),
+        (
+            "bed-client-few-responses",
+            LIMITED_VARNISH,
+            "Varnish, 10 threads",
+        ),
+    ] {
         let key = format!("adaptsize, testbed: the client with {name}, {sweep:?}");
-        let spent: [f64; 2] = request.rows.get_or(&key, || bench.client_times(at, [fewer, most]))?;
+        let spent: [f64; 2] = request
+            .rows
+            .get_or(&key, || bench.client_times(at, [fewer, most]))?;
         section.condition(
             &format!("{name}, hits, {fewer} and {most} connections"),
-            format!("client {:.1} and {:.1} \u{b5}s of processor time a request", spent[0] * 1e6, spent[1] * 1e6),
+            format!(
+                "client {:.1} and {:.1} \u{b5}s of processor time a request",
+                spent[0] * 1e6,
+                spent[1] * 1e6
+            ),
         );
         section.measured(id, spent[1] / spent[0]);
     }
@@ -131,19 +160,35 @@ impl<'a> Bench<'a> {
         let mut site = Site::in_memory()?;
         let origin = Server::origin(&mut site)?;
         let start = |at| Server::start(&mut site, &system(at), sweep.capacity, origin.port);
-        let caches = (0..=LIMITED_VARNISH).map(start).collect::<Result<Vec<Server>, Error>>()?;
-        Ok(Bench { sweep, site, origin, caches, fresh: 0 })
+        let caches = (0..=LIMITED_VARNISH)
+            .map(start)
+            .collect::<Result<Vec<Server>, Error>>()?;
+        Ok(Bench {
+            sweep,
+            site,
+            origin,
+            caches,
+            fresh: 0,
+        })
     }
 
     /// Returns the measurements by system and round. The first round does not count, because its
     /// connections and tables are new.
-    fn measure(&mut self, half: Half, connections: usize, watch: &dyn Watch) -> Result<Vec<Vec<Spent>>, Error> {
+    fn measure(
+        &mut self,
+        half: Half,
+        connections: usize,
+        watch: &dyn Watch,
+    ) -> Result<Vec<Vec<Spent>>, Error> {
         let requests = self.sweep.requests;
         let mut spent = vec![Vec::new(); SYSTEMS.len()];
         for round in 0..=self.sweep.rounds {
             // Alternates the direction, so that a slow change of the machine affects all systems.
-            let order: Vec<usize> =
-                if round % 2 == 0 { (0..SYSTEMS.len()).collect() } else { (0..SYSTEMS.len()).rev().collect() };
+            let order: Vec<usize> = if round % 2 == 0 {
+                (0..SYSTEMS.len()).collect()
+            } else {
+                (0..SYSTEMS.len()).rev().collect()
+            };
             for at in order {
                 let one = match half {
                     Half::Hits => self.hits(connections, at, requests)?,
@@ -165,9 +210,11 @@ impl<'a> Bench<'a> {
         let (spent, load) = self.spent(at, || repeat(port, bytes, requests, connections))?;
         match load.hits == requests {
             true => Ok(spent),
-            false => {
-                Err(Error(format!("{}: of {requests} hits {} are misses", system(at).name(), requests - load.hits)))
-            }
+            false => Err(Error(format!(
+                "{}: of {requests} hits {} are misses",
+                system(at).name(),
+                requests - load.hits
+            ))),
         }
     }
 
@@ -185,27 +232,55 @@ impl<'a> Bench<'a> {
     }
 
     fn misses(&mut self, connections: usize, at: usize) -> Result<Spent, Error> {
-        let Sweep { requests, object_bytes: size, .. } = *self.sweep;
-        let accesses: Vec<Access> =
-            (self.fresh..self.fresh + requests).map(|id| Access { id, size, now: Time::ZERO }).collect();
+        let Sweep {
+            requests,
+            object_bytes: size,
+            ..
+        } = *self.sweep;
+        let accesses: Vec<Access> = (self.fresh..self.fresh + requests)
+            .map(|id| Access {
+                id,
+                size,
+                now: Time::ZERO,
+            })
+            .collect();
         self.fresh += requests;
         let port = self.caches[at].port;
         let (spent, load) = self.spent(at, || replay(&self.site, port, &accesses, connections))?;
         match load.hits {
             0 => Ok(spent),
-            hits => Err(Error(format!("{}: of {requests} misses {hits} are hits", SYSTEMS[at]))),
+            hits => Err(Error(format!(
+                "{}: of {requests} misses {hits} are hits",
+                SYSTEMS[at]
+            ))),
         }
     }
 
-    fn spent(&self, at: usize, drive: impl Fn() -> Result<Load, Error>) -> Result<(Spent, Load), Error> {
+    fn spent(
+        &self,
+        at: usize,
+        drive: impl Fn() -> Result<Load, Error>,
+    ) -> Result<(Spent, Load), Error> {
         let now = || [&self.caches[at], &self.origin].map(|server| cpu_seconds(server.pid));
         let before = now();
         let load = drive()?;
         let after = now();
-        let [cache, origin, client, wall] =
-            [after[0] - before[0], after[1] - before[1], load.cpu_seconds, load.seconds]
-                .map(|s| s / load.requests as f64);
-        Ok((Spent { cache, origin, client, wall }, load))
+        let [cache, origin, client, wall] = [
+            after[0] - before[0],
+            after[1] - before[1],
+            load.cpu_seconds,
+            load.seconds,
+        ]
+        .map(|s| s / load.requests as f64);
+        Ok((
+            Spent {
+                cache,
+                origin,
+                client,
+                wall,
+            },
+            load,
+        ))
     }
 }
 
@@ -229,14 +304,20 @@ impl Findings {
             let rates: Vec<f64> = rounds.iter().map(|one| 1e-3 / one.cache).collect();
             let (mean, spread) = mean_and_interval(&rates, Confidence::NinetyFive);
             self.lines[half as usize][at].push((connections as f64, mean, spread));
-            let mean_of = |of: fn(&Spent) -> f64| rounds.iter().map(of).sum::<f64>() / rounds.len() as f64;
-            let ratios = rounds.iter().zip(&spent[LRU]).map(|(own, lru)| lru.cache / own.cache).collect::<Vec<f64>>();
+            let mean_of =
+                |of: fn(&Spent) -> f64| rounds.iter().map(of).sum::<f64>() / rounds.len() as f64;
+            let ratios = rounds
+                .iter()
+                .zip(&spent[LRU])
+                .map(|(own, lru)| lru.cache / own.cache)
+                .collect::<Vec<f64>>();
             let (ratio, width) = mean_and_interval(&ratios, Confidence::NinetyFive);
             if at < LRU {
                 self.ratios[half as usize].push((ratio, width));
             }
             if at == LRU && half == Half::Misses {
-                self.origin.push(mean_of(|one| one.origin) / mean_of(|one| one.cache));
+                self.origin
+                    .push(mean_of(|one| one.origin) / mean_of(|one| one.cache));
             }
             let time = |of: fn(&Spent) -> f64| format!("{:.1}", mean_of(of) * 1e6);
             self.rows.push(vec![
@@ -265,11 +346,23 @@ impl Findings {
             "client",
             "requests/s",
         ];
-        section.table("Processor time, means and 95 % intervals", header, self.rows);
+        section.table(
+            "Processor time, means and 95 % intervals",
+            header,
+            self.rows,
+        );
         for (half, lines) in [Half::Hits, Half::Misses].into_iter().zip(self.lines) {
             let series = SYSTEMS.into_iter().zip(lines).map(|(name, points)| {
-                let line = Series::line(name, points.iter().map(|(x, mean, _)| (*x, *mean)).collect());
-                line.with_interval(points.iter().map(|(_, mean, spread)| (mean - spread, mean + spread)).collect())
+                let line = Series::line(
+                    name,
+                    points.iter().map(|(x, mean, _)| (*x, *mean)).collect(),
+                );
+                line.with_interval(
+                    points
+                        .iter()
+                        .map(|(_, mean, spread)| (mean - spread, mean + spread))
+                        .collect(),
+                )
             });
             section.figure(&format!("bed-{}", half.id()), series.collect());
             let ratios = &self.ratios[half as usize];
@@ -277,7 +370,10 @@ impl Findings {
             section.measured(format!("bed-{}-to-lru", half.id()), mean);
         }
         let all = || self.ratios.iter().flatten();
-        section.measured("bed-slower", count(all().map(|(ratio, width)| ratio + width < 1.0)));
+        section.measured(
+            "bed-slower",
+            count(all().map(|(ratio, width)| ratio + width < 1.0)),
+        );
         section.measured("bed-widest", greatest(all().map(|(_, width)| *width)));
         section.measured("bed-origin", greatest(self.origin.iter().copied()));
     }

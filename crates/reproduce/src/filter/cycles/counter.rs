@@ -2,12 +2,18 @@
 //! elsewhere.
 
 /// The unit of [`now`].
-pub(super) const UNIT: &str =
-    if cfg!(target_arch = "x86_64") { "cycles of the time-stamp counter" } else { "nanoseconds" };
+pub(super) const UNIT: &str = if cfg!(target_arch = "x86_64") {
+    "cycles of the time-stamp counter"
+} else {
+    "nanoseconds"
+};
 
 /// Returns the counter after all earlier instructions have ended.
 #[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code, reason = "the time-stamp counter is reached by an intrinsic")]
+#[allow(
+    unsafe_code,
+    reason = "the time-stamp counter is reached by an intrinsic"
+)]
 pub(super) fn now() -> u64 {
     // SAFETY: every x86-64 processor has both instructions, and neither touches memory.
     unsafe {
@@ -20,5 +26,8 @@ pub(super) fn now() -> u64 {
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn now() -> u64 {
     static START: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
-    START.get_or_init(std::time::Instant::now).elapsed().as_nanos() as u64
+    START
+        .get_or_init(std::time::Instant::now)
+        .elapsed()
+        .as_nanos() as u64
 }

@@ -39,8 +39,13 @@ const ARC: usize = 2;
 const RANDOM: usize = 3;
 
 /// Table 2: B2, B12, B13.
-const PUBLISHED: [[f64; 3]; 5] =
-    [[83.0, 0.0, 28.0], [91.0, 0.0, 282.0], [173.0, 202.0, 0.0], [0.0, 62.0, 0.0], [0.0, 0.0, 0.0]];
+const PUBLISHED: [[f64; 3]; 5] = [
+    [83.0, 0.0, 28.0],
+    [91.0, 0.0, 282.0],
+    [173.0, 202.0, 0.0],
+    [0.0, 62.0, 0.0],
+    [0.0, 0.0, 0.0],
+];
 
 /// Table 1, with a description of each block. What the forwarder does in one stage is one row.
 const BLOCKS: [(&str, &str, &str); 8] = [
@@ -48,7 +53,11 @@ const BLOCKS: [(&str, &str, &str); 8] = [
     ("B3", "Content Store look-up", "148"),
     ("B5", "PIT look-up and insertion", "188"),
     ("B6", "FIB look-up", "413"),
-    ("B4, B7", "stored Data fetched, or strategy asked; sent", "72, 56"),
+    (
+        "B4, B7",
+        "stored Data fetched, or strategy asked; sent",
+        "72, 56",
+    ),
     ("B8", "Data decoded", "188"),
     ("B9, B11", "PIT look-up and deletion, Data sent", "73, 50"),
     ("B10", "Content Store insertion", "329"),
@@ -66,10 +75,22 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.condition("counter", counter::UNIT);
     section.condition(
         "cold",
-        format!("{} objects, {} packets cached, {} prefixes", sweep.objects, sweep.capacity, sweep.fib),
+        format!(
+            "{} objects, {} packets cached, {} prefixes",
+            sweep.objects, sweep.capacity, sweep.fib
+        ),
     );
-    section.condition("warm", format!("{} objects, {} packets cached, {} prefixes", WARM.0, WARM.1, WARM.0));
-    section.condition("batches", format!("{} of 64 exchanges a policy", sweep.batches));
+    section.condition(
+        "warm",
+        format!(
+            "{} objects, {} packets cached, {} prefixes",
+            WARM.0, WARM.1, WARM.0
+        ),
+    );
+    section.condition(
+        "batches",
+        format!("{} of 64 exchanges a policy", sweep.batches),
+    );
 
     let a_policy = 2 * sweep.settle + 192 * sweep.batches as u64;
     watch.begin("cycles", 2 * POLICIES.len() as u64 * a_policy);
@@ -84,7 +105,11 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
             world.with_policy(&spec(policy, capacity), capacity, request.seed)?;
             world.settle(sweep.settle);
             let (stages, policy) = world.stages(sweep.batches);
-            *found = Measured { stages, policy, whole: world.forward(sweep.batches) };
+            *found = Measured {
+                stages,
+                policy,
+                whole: world.forward(sweep.batches),
+            };
             watch.advance(a_policy);
         }
         accounts.push(found);
@@ -128,8 +153,12 @@ impl Account {
     /// blocks are what its engine takes beyond FIFO's.
     fn new(policy: &str, own: &Measured, fifo: &Measured) -> Account {
         let admits = matches!(policy, "Filter" | "TinyLFU");
-        let beyond = |of: fn(&PolicyCycles) -> f64| greatest([of(&own.policy) - of(&fifo.policy), 0.0]);
-        let (interests, data) = (|stage| fifo.stages.of_interests(stage), |stage| fifo.stages.of_data(stage));
+        let beyond =
+            |of: fn(&PolicyCycles) -> f64| greatest([of(&own.policy) - of(&fifo.policy), 0.0]);
+        let (interests, data) = (
+            |stage| fifo.stages.of_interests(stage),
+            |stage| fifo.stages.of_data(stage),
+        );
         let pit_look_up = interests(Stage::PitLookup);
         Account {
             blocks: [
@@ -144,7 +173,11 @@ impl Account {
             ],
             pit_look_up,
             history: beyond(|policy| policy.history),
-            eviction: if admits { 0.0 } else { beyond(|policy| policy.insertion) },
+            eviction: if admits {
+                0.0
+            } else {
+                beyond(|policy| policy.insertion)
+            },
             admission: beyond(|policy| policy.admission),
             admits,
         }
@@ -153,31 +186,64 @@ impl Account {
     /// Returns equation (1) if the policy evicts, (2) if it admits, with the blocks as they are
     /// here: every Interest is looked up in the PIT first, and B4 and B7 have one stage.
     fn average(&self, rates: &Rates) -> f64 {
-        let [decode, store_look_up, pit, fib, answer, data_decode, data_forward, insert] = self.blocks;
+        let [
+            decode,
+            store_look_up,
+            pit,
+            fib,
+            answer,
+            data_decode,
+            data_forward,
+            insert,
+        ] = self.blocks;
         let always = decode + self.history + store_look_up + self.pit_look_up + answer;
         let miss = pit - self.pit_look_up + fib + data_decode + data_forward + self.admission;
-        let insertion = if self.admits { rates.insertion * insert } else { self.eviction + insert };
+        let insertion = if self.admits {
+            rates.insertion * insert
+        } else {
+            self.eviction + insert
+        };
         always + (1.0 - rates.hit) * (miss + insertion)
     }
 }
 
 fn report(section: &mut Section, accounts: &[[Measured; 2]], on_web: &[OnWeb]) {
     let fifo = accounts[POLICIES.len() - 1];
-    let account = |at: usize, world: usize| Account::new(POLICIES[at], &accounts[at][world], &fifo[world]);
+    let account =
+        |at: usize, world: usize| Account::new(POLICIES[at], &accounts[at][world], &fifo[world]);
     let cold: Vec<Account> = (0..POLICIES.len()).map(|at| account(at, 0)).collect();
     let warm: Vec<Account> = (0..POLICIES.len()).map(|at| account(at, 1)).collect();
 
-    let rows = BLOCKS.iter().enumerate().map(|(at, (block, what, published))| {
-        let measured = [cold[0].blocks[at], warm[0].blocks[at]].map(|cycles| format!("{cycles:.0}"));
-        [block, what, published].map(|text| (*text).to_owned()).into_iter().chain(measured).collect()
-    });
-    section.table("Blocks of every policy (table 1)", ["block", "what", "published", "cold", "warm"], rows.collect());
+    let rows = BLOCKS
+        .iter()
+        .enumerate()
+        .map(|(at, (block, what, published))| {
+            let measured =
+                [cold[0].blocks[at], warm[0].blocks[at]].map(|cycles| format!("{cycles:.0}"));
+            [block, what, published]
+                .map(|text| (*text).to_owned())
+                .into_iter()
+                .chain(measured)
+                .collect()
+        });
+    section.table(
+        "Blocks of every policy (table 1)",
+        ["block", "what", "published", "cold", "warm"],
+        rows.collect(),
+    );
     let rows = POLICIES.iter().enumerate().map(|(at, policy)| {
         let shown = |account: &Account| {
-            [account.history, account.eviction, account.admission].map(|cycles| format!("{cycles:.0}"))
+            [account.history, account.eviction, account.admission]
+                .map(|cycles| format!("{cycles:.0}"))
         };
-        let all = [PUBLISHED[at].map(|cycles| cycles.to_string()), shown(&cold[at]), shown(&warm[at])];
-        std::iter::once((*policy).to_owned()).chain(all.into_iter().map(|three| three.join(" / "))).collect()
+        let all = [
+            PUBLISHED[at].map(|cycles| cycles.to_string()),
+            shown(&cold[at]),
+            shown(&warm[at]),
+        ];
+        std::iter::once((*policy).to_owned())
+            .chain(all.into_iter().map(|three| three.join(" / ")))
+            .collect()
     });
     let header = ["policy", "published: B2 / B12 / B13", "cold", "warm"];
     section.table("Blocks of the policies (table 2)", header, rows.collect());
@@ -188,7 +254,10 @@ fn report(section: &mut Section, accounts: &[[Measured; 2]], on_web: &[OnWeb]) {
     section.measured("decision-to-tinylfu", filter / tinylfu);
     section.measured("random-eviction", warm[RANDOM].eviction);
     section.measured("random-eviction-cold", cold[RANDOM].eviction);
-    section.measured("random-eviction-to-arc", cold[RANDOM].eviction / cold[ARC].eviction);
+    section.measured(
+        "random-eviction-to-arc",
+        cold[RANDOM].eviction / cold[ARC].eviction,
+    );
 }
 
 /// Adds figure 7.
@@ -198,7 +267,9 @@ fn averages(section: &mut Section, cold: &[Account], on_web: &[OnWeb]) {
         .zip(cold)
         .map(|(policy, account)| {
             let sizes = on_web.iter().filter(|found| found.policy == *policy);
-            sizes.map(|found| (found.capacity, account.average(&found.rates))).collect()
+            sizes
+                .map(|found| (found.capacity, account.average(&found.rates)))
+                .collect()
         })
         .collect();
     let first = |at: usize| lines[at].first().map_or(f64::NAN, |(_, cycles)| *cycles);
@@ -209,15 +280,27 @@ fn averages(section: &mut Section, cold: &[Account], on_web: &[OnWeb]) {
         let others = least(lines[1..].iter().map(|line| line[size].1));
         1.0 - lines[0][size].1 / others
     };
-    section.measured("cycles-below-all", least((0..lines[0].len()).map(below_least)));
-    let series = POLICIES.iter().zip(&lines).map(|(policy, line)| Series::line(*policy, line.clone()));
+    section.measured(
+        "cycles-below-all",
+        least((0..lines[0].len()).map(below_least)),
+    );
+    let series = POLICIES
+        .iter()
+        .zip(&lines)
+        .map(|(policy, line)| Series::line(*policy, line.clone()));
     section.figure("average", series.collect());
     let rows = lines[0].iter().enumerate().map(|(size, (capacity, _))| {
         let cycles = lines.iter().map(|line| format!("{:.0}", line[size].1));
-        std::iter::once(capacity.to_string()).chain(cycles).collect()
+        std::iter::once(capacity.to_string())
+            .chain(cycles)
+            .collect()
     });
     let header = std::iter::once("cache, packets").chain(POLICIES);
-    section.table("Average cycles by equations (1) and (2), cold", header, rows.collect());
+    section.table(
+        "Average cycles by equations (1) and (2), cold",
+        header,
+        rows.collect(),
+    );
 }
 
 /// Adds the whole exchanges, and figure 8.
@@ -231,17 +314,31 @@ fn wholes(section: &mut Section, accounts: &[[Measured; 2]], cold: &[Account]) {
     section.measured("gigabits-to-fifo", gigabits(0) / gigabits(4));
     let measured = (0..POLICIES.len()).map(|at| (at as f64, gigabits(at)));
     let published = [(0.0, 16.1), (2.0, 11.2), (4.0, 13.9)];
-    let series = vec![Series::bars("published", published.into()), Series::bars("measured", measured.collect())];
+    let series = vec![
+        Series::bars("published", published.into()),
+        Series::bars("measured", measured.collect()),
+    ];
     section.named_figure("gigabits-sent", POLICIES, series);
     let fifo = accounts[4][0].whole;
-    let equation = cold[4].average(&Rates { hit: fifo.hit, insertion: fifo.insertion });
+    let equation = cold[4].average(&Rates {
+        hit: fifo.hit,
+        insertion: fifo.insertion,
+    });
     section.measured("blocks-add-up", equation / fifo.cycles);
     let bars = (0..POLICIES.len()).map(|at| (at as f64, 1e6 * speed(at)));
-    section.named_figure("packets", POLICIES, vec![Series::bars("packets", bars.collect())]);
+    section.named_figure(
+        "packets",
+        POLICIES,
+        vec![Series::bars("packets", bars.collect())],
+    );
     let rows = POLICIES.iter().zip(accounts).map(|(policy, measured)| {
         let shown = measured.iter().flat_map(|Measured { whole, .. }| {
             let rates = format!("{:.3} / {:.3}", whole.hit, whole.insertion);
-            [format!("{:.0}", whole.cycles), format!("{:.1}", whole.gigabits), rates]
+            [
+                format!("{:.0}", whole.cycles),
+                format!("{:.1}", whole.gigabits),
+                rates,
+            ]
         });
         std::iter::once((*policy).to_owned()).chain(shown).collect()
     });

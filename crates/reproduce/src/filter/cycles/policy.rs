@@ -33,7 +33,13 @@ pub(super) struct PolicyAlone {
 impl PolicyAlone {
     /// An engine that stores objects of this size.
     pub(super) fn new(engine: Engine, bytes: u64) -> PolicyAlone {
-        PolicyAlone { engine, bytes, index: SlotIndex::default(), ids: Vec::new(), victims: Vec::new() }
+        PolicyAlone {
+            engine,
+            bytes,
+            index: SlotIndex::default(),
+            ids: Vec::new(),
+            victims: Vec::new(),
+        }
     }
 
     /// Requests these objects, and stores those that are missing and admitted. Returns the cycles
@@ -55,12 +61,20 @@ impl PolicyAlone {
         let history = counter::now() - begun;
 
         // An object is fetched once.
-        let mut missed: Vec<u64> = requests().filter(|(_, slot)| slot.is_none()).map(|(id, _)| id).collect();
+        let mut missed: Vec<u64> = requests()
+            .filter(|(_, slot)| slot.is_none())
+            .map(|(id, _)| id)
+            .collect();
         missed.sort_unstable();
         missed.dedup();
         let mut admitted: Vec<u64> = Vec::with_capacity(missed.len());
         let begun = counter::now();
-        admitted.extend(missed.iter().filter(|id| self.engine.admit(**id, self.bytes, now)).copied());
+        admitted.extend(
+            missed
+                .iter()
+                .filter(|id| self.engine.admit(**id, self.bytes, now))
+                .copied(),
+        );
         let admission = counter::now() - begun;
 
         let mut slots = Vec::with_capacity(admitted.len());
@@ -87,8 +101,13 @@ impl PolicyAlone {
         }
         victims.clear();
         self.victims = victims;
-        let [requested, missed, stored] = [objects.len(), missed.len(), admitted.len()].map(|count| count as u32);
-        [(history, requested), (admission, missed), (insertion, stored)]
+        let [requested, missed, stored] =
+            [objects.len(), missed.len(), admitted.len()].map(|count| count as u32);
+        [
+            (history, requested),
+            (admission, missed),
+            (insertion, stored),
+        ]
     }
 
     fn find(&self, id: u64) -> Option<Slot> {
@@ -104,7 +123,12 @@ mod tests {
     /// Failure: what is measured stores other objects than the policy says.
     #[test]
     fn an_engine_alone_loses_its_objects() {
-        let engine = Engine::new(&"lru".parse().unwrap(), ByteSize::from_bytes(300), &Streams::new(1)).unwrap();
+        let engine = Engine::new(
+            &"lru".parse().unwrap(),
+            ByteSize::from_bytes(300),
+            &Streams::new(1),
+        )
+        .unwrap();
         let mut policy = PolicyAlone::new(engine, 100);
         let counts = |costs: [(u64, u32); 3]| costs.map(|(_, requests)| requests);
         assert_eq!(counts(policy.run(Time::ZERO, &[1, 2, 2])), [3, 2, 2]);

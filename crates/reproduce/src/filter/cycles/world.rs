@@ -92,8 +92,11 @@ impl World {
     /// 0.8.
     pub(super) fn new(objects: u64, prefixes: u64, seed: u64) -> Result<World, Error> {
         let streams = Streams::new(seed);
-        let names = Zipf::new(objects, 0.8)
-            .ok_or_else(|| Error(format!("no Zipf distribution with exponent 0.8 over {objects} objects")))?;
+        let names = Zipf::new(objects, 0.8).ok_or_else(|| {
+            Error(format!(
+                "no Zipf distribution with exponent 0.8 over {objects} objects"
+            ))
+        })?;
         let mut stream = streams.stream("cycles");
         let key = [stream.bits(), stream.bits()];
         let mut forwarder = Forwarder::new(Config::new(key, streams), engine("fifo", 1, &streams)?);
@@ -101,11 +104,22 @@ impl World {
         let producer = forwarder.add_face(FaceConfig::local("producer"));
         let blank = name(0, 0)?;
         let interest = InterestBuilder::new(blank.clone()).nonce(NO_NONCE).build();
-        let data = DataBuilder::new(blank.as_name()).content(&CONTENT).build(&DigestSigner);
+        let data = DataBuilder::new(blank.as_name())
+            .content(&CONTENT)
+            .build(&DigestSigner);
         let data = data.map_err(Error::from_cause)?;
-        let offsets =
-            [find(&interest, b"000000000"), find(&interest, &NO_NONCE.to_be_bytes()), find(&data, b"000000000")];
-        let mut prefix = blank.as_name().prefix(PREFIX_COMPONENTS).to_name().as_name().as_bytes().to_vec();
+        let offsets = [
+            find(&interest, b"000000000"),
+            find(&interest, &NO_NONCE.to_be_bytes()),
+            find(&data, b"000000000"),
+        ];
+        let mut prefix = blank
+            .as_name()
+            .prefix(PREFIX_COMPONENTS)
+            .to_name()
+            .as_name()
+            .as_bytes()
+            .to_vec();
         for number in 0..prefixes {
             write_components(&mut prefix, 2, 0..PREFIX_COMPONENTS, number);
             let name = NameRef::from_value(&prefix).map_err(Error::from_cause)?;
@@ -132,10 +146,19 @@ impl World {
     }
 
     /// Replaces the Content Store by an empty one of `capacity` packets under these policies.
-    pub(super) fn with_policy(&mut self, spec: &str, capacity: u64, seed: u64) -> Result<(), Error> {
+    pub(super) fn with_policy(
+        &mut self,
+        spec: &str,
+        capacity: u64,
+        seed: u64,
+    ) -> Result<(), Error> {
         let bytes = capacity * (self.data_bytes as u64 + CONTENT_STORE_ENTRY_BYTES);
-        self.forwarder.replace_content_store(engine(spec, bytes, &Streams::new(seed))?);
-        self.policy = PolicyAlone::new(engine(spec, bytes, &Streams::new(seed))?, bytes / capacity.max(1));
+        self.forwarder
+            .replace_content_store(engine(spec, bytes, &Streams::new(seed))?);
+        self.policy = PolicyAlone::new(
+            engine(spec, bytes, &Streams::new(seed))?,
+            bytes / capacity.max(1),
+        );
         Ok(())
     }
 
@@ -146,11 +169,15 @@ impl World {
         for exchange in &mut self.batch {
             let object = self.names.draw(&mut self.stream) * SCRAMBLE % self.objects;
             self.exchanges += 1;
-            for (frame, at) in [(&mut exchange.interest, name_at), (&mut exchange.data, data_at)] {
+            for (frame, at) in [
+                (&mut exchange.interest, name_at),
+                (&mut exchange.data, data_at),
+            ] {
                 write_components(frame, at, 0..PREFIX_COMPONENTS, object % self.prefixes);
                 write_components(frame, at, PREFIX_COMPONENTS..COMPONENTS, object);
             }
-            exchange.interest[nonce_at..nonce_at + 4].copy_from_slice(&(self.exchanges as u32).to_be_bytes());
+            exchange.interest[nonce_at..nonce_at + 4]
+                .copy_from_slice(&(self.exchanges as u32).to_be_bytes());
         }
         let now = Time::from_nanos(self.exchanges * 1000);
         self.forwarder.on_timeout(now, &mut self.outbox);
@@ -164,16 +191,31 @@ impl World {
         now: Time,
         mut run: impl FnMut(&mut Forwarder, Time, &mut [Received<'_>], &mut Outbox) -> T,
     ) -> ([T; 2], usize) {
-        let World { forwarder, faces: (consumer, producer), batch, outbox, .. } = self;
-        let asked = batch.iter_mut().map(|each| Received { face: *consumer, frame: &mut each.interest });
+        let World {
+            forwarder,
+            faces: (consumer, producer),
+            batch,
+            outbox,
+            ..
+        } = self;
+        let asked = batch.iter_mut().map(|each| Received {
+            face: *consumer,
+            frame: &mut each.interest,
+        });
         let of_interests = run(forwarder, now, &mut asked.collect::<Vec<_>>(), outbox);
         let (mut is_asked, mut packets) = ([false; BATCH], 0);
         for send in outbox.drain() {
             packets += 1;
             is_asked[send.index] |= matches!(send.body, Body::Input);
         }
-        let answers = batch.iter_mut().zip(is_asked).filter(|(_, is_asked)| *is_asked);
-        let answers = answers.map(|(each, _)| Received { face: *producer, frame: &mut each.data });
+        let answers = batch
+            .iter_mut()
+            .zip(is_asked)
+            .filter(|(_, is_asked)| *is_asked);
+        let answers = answers.map(|(each, _)| Received {
+            face: *producer,
+            frame: &mut each.data,
+        });
         let of_data = run(forwarder, now, &mut answers.collect::<Vec<_>>(), outbox);
         packets += outbox.drain().count();
         ([of_interests, of_data], packets)
@@ -182,9 +224,10 @@ impl World {
     /// Forwards a batch and returns the cost of its stages, for Interests and for Data.
     fn profile(&mut self) -> [StageProfile; 2] {
         let now = self.ask();
-        let profile = |forwarder: &mut Forwarder, now, batch: &mut [Received<'_>], outbox: &mut Outbox| {
-            forwarder.profile(now, batch, outbox, &mut counter::now)
-        };
+        let profile =
+            |forwarder: &mut Forwarder, now, batch: &mut [Received<'_>], outbox: &mut Outbox| {
+                forwarder.profile(now, batch, outbox, &mut counter::now)
+            };
         self.exchange(now, profile).0
     }
 
@@ -225,7 +268,8 @@ impl World {
         let mut policy: [Vec<f64>; 3] = Default::default();
         for _ in 0..batches {
             for (all, StageProfile { ticks, packets }) in all.iter_mut().zip(self.profile()) {
-                for (stage, (ticks, packets)) in all.iter_mut().zip(ticks.into_iter().zip(packets)) {
+                for (stage, (ticks, packets)) in all.iter_mut().zip(ticks.into_iter().zip(packets))
+                {
                     // With a single packet, the reading of the counter would dominate.
                     if packets >= LEAST {
                         stage.push(ticks as f64 / f64::from(packets));
@@ -235,7 +279,9 @@ impl World {
             // By turns, so that the processor's caches have as little of the policy as they have in
             // forwarding.
             let objects = [(); BATCH].map(|()| self.names.draw(&mut self.stream));
-            let costs = self.policy.run(Time::from_nanos(self.exchanges * 1000), &objects);
+            let costs = self
+                .policy
+                .run(Time::from_nanos(self.exchanges * 1000), &objects);
             for (all, (ticks, requests)) in policy.iter_mut().zip(costs) {
                 if requests >= LEAST {
                     all.push(ticks as f64 / f64::from(requests));
@@ -244,7 +290,14 @@ impl World {
         }
         let [interests, data] = all.map(|all| all.map(|mut stage| median(&mut stage)));
         let [history, admission, insertion] = policy.map(|mut part| median(&mut part));
-        (Stages { interests, data }, PolicyCycles { history, admission, insertion })
+        (
+            Stages { interests, data },
+            PolicyCycles {
+                history,
+                admission,
+                insertion,
+            },
+        )
     }
 
     /// Runs at least `number` exchanges.
@@ -267,14 +320,25 @@ fn median(values: &mut [f64]) -> f64 {
 }
 
 fn engine(spec: &str, bytes: u64, streams: &Streams) -> Result<Engine, Error> {
-    let spec: Spec = spec.parse().map_err(|error: larder_policy::SpecError| Error(error.to_string()))?;
+    let spec: Spec = spec
+        .parse()
+        .map_err(|error: larder_policy::SpecError| Error(error.to_string()))?;
     Engine::new(&spec, ByteSize::from_bytes(bytes), streams).map_err(Error::from_cause)
 }
 
 fn name(prefix: u64, object: u64) -> Result<Name, Error> {
-    let number = |at| if at < PREFIX_COMPONENTS { prefix } else { object };
-    let uri: String = (0..COMPONENTS).map(|at| format!("/{:09}", number(at))).collect();
-    uri.parse().map_err(|_| Error(format!("{uri} is not a name")))
+    let number = |at| {
+        if at < PREFIX_COMPONENTS {
+            prefix
+        } else {
+            object
+        }
+    };
+    let uri: String = (0..COMPONENTS)
+        .map(|at| format!("/{:09}", number(at)))
+        .collect();
+    uri.parse()
+        .map_err(|_| Error(format!("{uri} is not a name")))
 }
 
 /// Writes `number` into these components of a name. The characters of its first component start at
@@ -282,7 +346,10 @@ fn name(prefix: u64, object: u64) -> Result<Name, Error> {
 fn write_components(frame: &mut [u8], at: usize, components: std::ops::Range<usize>, number: u64) {
     for component in components {
         let mut rest = number;
-        for digit in frame[at + component * COMPONENT_BYTES..][..9].iter_mut().rev() {
+        for digit in frame[at + component * COMPONENT_BYTES..][..9]
+            .iter_mut()
+            .rev()
+        {
             *digit = b'0' + (rest % 10) as u8;
             rest /= 10;
         }
@@ -290,5 +357,8 @@ fn write_components(frame: &mut [u8], at: usize, components: std::ops::Range<usi
 }
 
 fn find(frame: &[u8], bytes: &[u8]) -> usize {
-    frame.windows(bytes.len()).position(|window| window == bytes).unwrap_or_default()
+    frame
+        .windows(bytes.len())
+        .position(|window| window == bytes)
+        .unwrap_or_default()
 }

@@ -31,7 +31,10 @@ pub struct Sketch {
 
 impl Sketch {
     pub fn new() -> Self {
-        Sketch { lines: vec![Line::EMPTY; AGD_MIN_COUNTERS / LINE], counted: 0 }
+        Sketch {
+            lines: vec![Line::EMPTY; AGD_MIN_COUNTERS / LINE],
+            counted: 0,
+        }
     }
 
     pub fn bytes(&self) -> usize {
@@ -90,7 +93,11 @@ impl Sketch {
 
     /// Halves every count; one half is nothing.
     pub fn halve(&mut self) {
-        for counter in self.lines.iter_mut().flat_map(|line| line.0.as_flattened_mut()) {
+        for counter in self
+            .lines
+            .iter_mut()
+            .flat_map(|line| line.0.as_flattened_mut())
+        {
             *counter /= 2;
         }
         self.counted = 0;

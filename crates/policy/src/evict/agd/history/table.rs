@@ -35,7 +35,9 @@ impl Line {
     /// branch, so that the compiler takes several at once.
     #[inline]
     fn first(&self, is: impl Fn(u32) -> bool) -> Option<usize> {
-        let found = self.0.iter().enumerate().fold(0_u32, |found, (at, entry)| found | u32::from(is(*entry)) << at);
+        let found = self.0.iter().enumerate().fold(0_u32, |found, (at, entry)| {
+            found | u32::from(is(*entry)) << at
+        });
         (found != 0).then(|| found.trailing_zeros() as usize)
     }
 
@@ -45,7 +47,9 @@ impl Line {
     fn renew(&mut self, tag: u32, change: impl FnOnce(u32) -> u32) -> u32 {
         let found = self.find(tag);
         let count = change(found.map_or(0, |at| self.0[at] ^ tag)).min(MAX_COUNT);
-        let at = found.or_else(|| self.first(|entry| entry & MAX_COUNT == 0)).unwrap_or(LINE - 1);
+        let at = found
+            .or_else(|| self.first(|entry| entry & MAX_COUNT == 0))
+            .unwrap_or(LINE - 1);
         self.0.copy_within(..at, 1);
         self.0[0] = tag | count;
         count
@@ -60,7 +64,10 @@ pub struct Table {
 
 impl Table {
     pub fn new() -> Self {
-        Table { lines: vec![Line::EMPTY; AGD_MIN_ENTRIES / LINE], counted: 0 }
+        Table {
+            lines: vec![Line::EMPTY; AGD_MIN_ENTRIES / LINE],
+            counted: 0,
+        }
     }
 
     pub fn bytes(&self) -> usize {
@@ -135,6 +142,9 @@ impl Table {
     fn place(&self, id: u64) -> (usize, u32) {
         // Other bits than the cache's own tables take.
         let hash = mix(id ^ 0x9e37_79b9_7f4a_7c15);
-        (hash as usize & (self.lines.len() - 1), (hash >> 32) as u32 & !MAX_COUNT)
+        (
+            hash as usize & (self.lines.len() - 1),
+            (hash >> 32) as u32 & !MAX_COUNT,
+        )
     }
 }
