@@ -218,11 +218,7 @@ pub(crate) fn write(
                     value,
                     filler: 0,
                 };
-                let mut next = at(offset);
-                for bytes in [&head.encode(seed), &key[..], &value[0], &value[1]] {
-                    run.push(next, bytes)?;
-                    next += bytes.len() as u64;
-                }
+                run.push_record(at(offset), &head, seed)?;
                 let length =
                     within_region(RECORD as usize + key.len() + value[0].len() + value[1].len());
                 let entry = FooterEntry {
@@ -238,31 +234,17 @@ pub(crate) fn write(
                 ));
             }
             Content::Repairs(records) => {
-                for (
-                    FooterEntry {
-                        hash,
-                        tag,
-                        offset,
-                        length,
-                        kind,
-                    },
-                    value,
-                ) in records
-                {
-                    let (kind, tag, hash, offset) = (*kind, *tag, *hash, *offset);
-                    let filler = length - RECORD - within_region(value.len());
-                    let value = [value.clone()];
+                for (entry, value) in records {
                     let head = RecordHead {
-                        kind,
-                        tag,
-                        offset,
-                        hash,
+                        kind: entry.kind,
+                        tag: entry.tag,
+                        offset: entry.offset,
+                        hash: entry.hash,
                         key: &[],
-                        value: &value,
-                        filler,
+                        value: std::slice::from_ref(value),
+                        filler: entry.length - RECORD - within_region(value.len()),
                     };
-                    run.push(at(offset), &head.encode(seed))?;
-                    run.push(at(offset + RECORD), &value[0])?;
+                    run.push_record(at(entry.offset), &head, seed)?;
                 }
             }
             Content::Entries(changed) => {
@@ -301,6 +283,18 @@ struct Run<'a, S> {
 }
 
 impl<S: Storage> Run<'_, S> {
+    /// Adds a record: its head, its key and its value.
+    fn push_record(&mut self, at: u64, record: &RecordHead<'_>, seed: u64) -> io::Result<()> {
+        let head = record.encode(seed);
+        self.push(at, &head)?;
+        let mut next = at + head.len() as u64;
+        for bytes in std::iter::once(record.key).chain(record.value.iter().map(|part| &part[..])) {
+            self.push(next, bytes)?;
+            next += bytes.len() as u64;
+        }
+        Ok(())
+    }
+
     fn push(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
         if at != self.at + self.bytes.len() as u64
             || self.bytes.len() + bytes.len() > GATHERED_BYTES

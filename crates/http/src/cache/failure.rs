@@ -128,48 +128,7 @@ impl Cache {
             .held
             .as_ref()
             .is_some_and(|stored| stored.freshness.forbids_stale());
-        let (status, line) = match failure {
-            UpstreamFailure::Upload => (
-                StatusCode::BAD_REQUEST,
-                "larder: the request's body broke off\n",
-            ),
-            UpstreamFailure::UploadTimedOut => (
-                StatusCode::REQUEST_TIMEOUT,
-                "larder: nothing more of the request's body came in time\n",
-            ),
-            UpstreamFailure::UploadTooLarge => (
-                StatusCode::PAYLOAD_TOO_LARGE,
-                "larder: the request's body is too large\n",
-            ),
-            UpstreamFailure::Circle => (
-                StatusCode::LOOP_DETECTED,
-                "larder: the request goes round in a circle\n",
-            ),
-            UpstreamFailure::TimedOut => (
-                StatusCode::GATEWAY_TIMEOUT,
-                "larder: the origin did not answer in time\n",
-            ),
-            _ if strict => (
-                StatusCode::GATEWAY_TIMEOUT,
-                "larder: the origin cannot be reached to validate\n",
-            ),
-            UpstreamFailure::Unreachable => (
-                StatusCode::BAD_GATEWAY,
-                "larder: the origin cannot be reached\n",
-            ),
-            UpstreamFailure::Malformed => (
-                StatusCode::BAD_GATEWAY,
-                "larder: the origin's response is malformed\n",
-            ),
-            UpstreamFailure::HeadTooLarge => (
-                StatusCode::BAD_GATEWAY,
-                "larder: the origin's response has too many header fields, or too large ones\n",
-            ),
-            UpstreamFailure::Unavailable { .. } => (
-                StatusCode::SERVICE_UNAVAILABLE,
-                "larder: no server of the origin is available\n",
-            ),
-        };
+        let (status, line) = error_of(&failure, strict);
         let forwarded = CacheStatus::Forwarded {
             reason: exchange.reason,
             status: None,
@@ -199,5 +158,52 @@ impl Cache {
             answer.headers.insert(RETRY_AFTER, after);
         }
         answer
+    }
+}
+
+/// Returns the status and the line that a client gets. `strict` is true if a stored response
+/// forbids stale use.
+fn error_of(failure: &UpstreamFailure, strict: bool) -> (StatusCode, &'static str) {
+    match failure {
+        UpstreamFailure::Upload => (
+            StatusCode::BAD_REQUEST,
+            "larder: the request's body broke off\n",
+        ),
+        UpstreamFailure::UploadTimedOut => (
+            StatusCode::REQUEST_TIMEOUT,
+            "larder: nothing more of the request's body came in time\n",
+        ),
+        UpstreamFailure::UploadTooLarge => (
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "larder: the request's body is too large\n",
+        ),
+        UpstreamFailure::Circle => (
+            StatusCode::LOOP_DETECTED,
+            "larder: the request goes round in a circle\n",
+        ),
+        UpstreamFailure::TimedOut => (
+            StatusCode::GATEWAY_TIMEOUT,
+            "larder: the origin did not answer in time\n",
+        ),
+        _ if strict => (
+            StatusCode::GATEWAY_TIMEOUT,
+            "larder: the origin cannot be reached to validate\n",
+        ),
+        UpstreamFailure::Unreachable => (
+            StatusCode::BAD_GATEWAY,
+            "larder: the origin cannot be reached\n",
+        ),
+        UpstreamFailure::Malformed => (
+            StatusCode::BAD_GATEWAY,
+            "larder: the origin's response is malformed\n",
+        ),
+        UpstreamFailure::HeadTooLarge => (
+            StatusCode::BAD_GATEWAY,
+            "larder: the origin's response has too many header fields, or too large ones\n",
+        ),
+        UpstreamFailure::Unavailable { .. } => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "larder: no server of the origin is available\n",
+        ),
     }
 }

@@ -17,7 +17,7 @@ use crate::collapse::table::Sharers;
 use crate::limits;
 use crate::now::Now;
 use crate::outbox::Outbox;
-use crate::rfc::cache_status::CacheStatus;
+use crate::rfc::cache_status::{CacheStatus, ForwardReason};
 use crate::rfc::framing::content_length;
 use crate::rfc::freshness::Freshness;
 use crate::rfc::range::Place;
@@ -155,25 +155,7 @@ impl Cache {
             hash,
         };
         let lead = self.in_flight_table.lead(sharers, passed, now.time);
-        let response = {
-            let status = StatusCode::PARTIAL_CONTENT;
-            let reason = exchange.reason;
-            let forwarded = CacheStatus::Forwarded {
-                reason,
-                status: Some(status),
-                stored: false,
-                collapsed: false,
-                refusal: None,
-            };
-            forwarded.set(&mut headers);
-            let ready = Ready {
-                status: StatusCode::OK,
-                headers,
-                length: Some(length),
-                boundary: Some(exchange.hash),
-            };
-            ready.reply(&Method::GET, &request)
-        };
+        let mut response = response_of(exchange.reason, headers, length, exchange.hash, &request);
         let source = Source {
             key: exchange.key,
             version: exchange.version,
@@ -181,7 +163,6 @@ impl Cache {
             request,
             passed,
         };
-        let mut response = response;
         let mut body = Assembly::new(Arc::new(source), &mut response);
         let mut fill = self.fill_slice(&body.source, &part, asked, true, now);
         self.share_slice(&mut fill, lead, outbox);
@@ -452,4 +433,30 @@ fn is_part(headers: &HeaderMap, expected: &Place) -> bool {
     let length = expected.part.end.saturating_sub(expected.part.start);
     let framed = !headers.contains_key(CONTENT_LENGTH) || content_length(headers) == Some(length);
     framed && range::place(headers).as_ref() == Some(expected)
+}
+
+/// Returns the response to the client of the first slice: the whole object, or the client's ranges
+/// of it. `seed` decides the boundary of several ranges.
+fn response_of(
+    reason: ForwardReason,
+    mut headers: HeaderMap,
+    length: u64,
+    seed: u64,
+    request: &HeaderMap,
+) -> Response {
+    let forwarded = CacheStatus::Forwarded {
+        reason,
+        status: Some(StatusCode::PARTIAL_CONTENT),
+        stored: false,
+        collapsed: false,
+        refusal: None,
+    };
+    forwarded.set(&mut headers);
+    let ready = Ready {
+        status: StatusCode::OK,
+        headers,
+        length: Some(length),
+        boundary: Some(seed),
+    };
+    ready.reply(&Method::GET, request)
 }

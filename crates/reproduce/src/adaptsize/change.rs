@@ -155,20 +155,7 @@ fn tuners<Change: DeserializeOwned + Sync>(
         ),
     );
     section.condition("cache", format!("{} bytes", sweep.capacity));
-    // As in the paper: Static is Threshold, tuned on the traffic before the change; the others are
-    // Chance.
-    let tuners = [
-        lookahead("chance", [sweep.lookahead_interval, sweep.lookahead_window]),
-        "adaptsize(chance)+lru".to_owned(),
-        sweep.published.clone(),
-        sweep.hillclimb.clone(),
-        format!("static(threshold,window={})+lru", sweep.calm),
-        sweep.tuned_hillclimb.clone(),
-    ];
-    let specs: Vec<String> = tuners
-        .into_iter()
-        .chain(sweep.variants.values().cloned())
-        .collect();
+    let specs = specs_of(sweep);
     let (capacity, warm_up) = (sweep.capacity, sweep.calm as usize);
     let seeds: Vec<u64> = (request.seed..request.seed + sweep.seeds).collect();
     let requests = sweep.seeds * sweep.catalogue.requests as u64;
@@ -245,6 +232,30 @@ fn tuners<Change: DeserializeOwned + Sync>(
         &with_sweep.map(Vec::as_slice).collect::<Vec<_>>(),
     );
     by_kind(experiment, &mut section, sweep.calm, &kinds, &found);
+    repetitions(&mut section, &seeds, &found);
+    section.judged()
+}
+
+/// Returns the tuners in the order of [`TUNERS`], and then the variants.
+fn specs_of<Change>(sweep: &Sweep<Change>) -> Vec<String> {
+    // As in the paper: Static is Threshold, tuned on the traffic before the change; the others are
+    // Chance.
+    let tuners = [
+        lookahead("chance", [sweep.lookahead_interval, sweep.lookahead_window]),
+        "adaptsize(chance)+lru".to_owned(),
+        sweep.published.clone(),
+        sweep.hillclimb.clone(),
+        format!("static(threshold,window={})+lru", sweep.calm),
+        sweep.tuned_hillclimb.clone(),
+    ];
+    tuners
+        .into_iter()
+        .chain(sweep.variants.values().cloned())
+        .collect()
+}
+
+/// Adds the table of the hit ratios of each repetition.
+fn repetitions(section: &mut Section, seeds: &[u64], found: &[Vec<ReplayResult>]) {
     let ratios = |found: &Vec<ReplayResult>| {
         found
             .iter()
@@ -254,14 +265,13 @@ fn tuners<Change: DeserializeOwned + Sync>(
     };
     let rows = seeds
         .iter()
-        .zip(&found)
+        .zip(found)
         .map(|(seed, found)| [vec![seed.to_string()], ratios(found)].concat());
     section.table(
         "Object hit ratio after the change",
         ["seed"].into_iter().chain(TUNERS),
         rows.collect(),
     );
-    section.judged()
 }
 
 /// Records the values of the claims. `found` has the results of each repetition. Returns the hit

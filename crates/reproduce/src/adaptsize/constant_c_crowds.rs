@@ -179,6 +179,17 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
             rows.push([id.to_owned()].into_iter().chain(shares).collect());
         }
     }
+    tables(&mut section, kept_rows, share_rows, late_rows);
+    section.judged()
+}
+
+/// Adds the tables, each with its rows.
+fn tables(
+    section: &mut Section,
+    kept_rows: Vec<Vec<String>>,
+    share_rows: Vec<Vec<String>>,
+    late_rows: Vec<Vec<String>>,
+) {
     section.table(
         "The best constant c before and after the crowd came: a repetition in the middle, least and most",
         ["reading", "shape", "c before, KiB", "and after", "hits that the former keeps", "of LookAhead, the latter"],
@@ -196,7 +207,6 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
             .chain(TUNERS.iter().map(|(_, name)| *name)),
         late_rows,
     );
-    section.judged()
 }
 
 /// Returns the value of a repetition in the middle, and of those with the least and the most.

@@ -108,41 +108,11 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
             );
         }
         best.push(top);
-        let rows =
-            replayed
-                .iter()
-                .zip(&exact)
-                .zip(&published)
-                .map(|((replayed, exact), published)| {
-                    vec![
-                        format!("{}", replayed.0),
-                        format!("{:.4}", replayed.1),
-                        format!("{:.4}", exact.1),
-                        format!("{:.4}", published.1),
-                    ]
-                });
-        section.table(
-            &format!("{name}: object hit ratio over c"),
-            ["c, bytes", "replayed", "model", "model as published"],
-            rows.collect(),
-        );
-        section.figure(
-            &format!("{name}-sensitivity"),
-            vec![
-                Series::points("replayed", replayed),
-                Series::line("model", exact),
-                Series::line("model as published", published),
-            ],
-        );
+        curves(&mut section, name, replayed, exact, published);
     }
-    let found_best = [
-        ("c-threshold", best[0].0 / 1024.0),
-        ("c-chance", best[1].0 / 1024.0),
-        ("hit-ratio", best[1].1),
-    ];
-    found_best
-        .into_iter()
-        .for_each(|(claim, value)| section.measured(format!("best-{claim}"), value));
+    section.measured("best-c-threshold", best[0].0 / 1024.0);
+    section.measured("best-c-chance", best[1].0 / 1024.0);
+    section.measured("best-hit-ratio", best[1].1);
     let bins = rates(&crowd.accesses[hk.requests / 2..]);
     crowd_curves(
         &mut section,
@@ -153,6 +123,41 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         capacity,
     );
     section.judged()
+}
+
+/// Adds the table and the plot of the hit ratio over c.
+fn curves(
+    section: &mut Section,
+    name: &str,
+    replayed: Vec<(f64, f64)>,
+    exact: Vec<(f64, f64)>,
+    published: Vec<(f64, f64)>,
+) {
+    let rows = replayed
+        .iter()
+        .zip(&exact)
+        .zip(&published)
+        .map(|((replayed, exact), published)| {
+            vec![
+                format!("{}", replayed.0),
+                format!("{:.4}", replayed.1),
+                format!("{:.4}", exact.1),
+                format!("{:.4}", published.1),
+            ]
+        });
+    section.table(
+        &format!("{name}: object hit ratio over c"),
+        ["c, bytes", "replayed", "model", "model as published"],
+        rows.collect(),
+    );
+    section.figure(
+        &format!("{name}-sensitivity"),
+        vec![
+            Series::points("replayed", replayed),
+            Series::line("model", exact),
+            Series::line("model as published", published),
+        ],
+    );
 }
 
 /// Measures the curves of the crowd. `best` has the best c of the calm traffic, with its hit ratio.

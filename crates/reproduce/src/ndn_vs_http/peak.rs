@@ -125,6 +125,18 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         header,
         rows.collect(),
     );
+    hits_in_memory(&mut section, &names);
+    let [larder, tuned, squid] = peaks.map(|(outgoing, ..)| outgoing);
+    section.measured("top-to-squid", larder / squid);
+    section.measured("top-to-squid-tuned", tuned / squid);
+    section.measured("names-hashed", names.gain(names::HASHED));
+    section.measured("names-ordered", names.gain(names::ORDERED));
+    section.judged()
+}
+
+/// Adds the figure and the table of hits by the method that names are found with.
+fn hits_in_memory(section: &mut Section, names: &Names) {
+    let packet = names.bytes;
     let bars = names
         .methods
         .iter()
@@ -154,11 +166,4 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         header,
         rows.collect(),
     );
-
-    let [larder, tuned, squid] = peaks.map(|(outgoing, ..)| outgoing);
-    section.measured("top-to-squid", larder / squid);
-    section.measured("top-to-squid-tuned", tuned / squid);
-    section.measured("names-hashed", names.gain(names::HASHED));
-    section.measured("names-ordered", names.gain(names::ORDERED));
-    section.judged()
 }

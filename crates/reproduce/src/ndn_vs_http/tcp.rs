@@ -388,6 +388,28 @@ fn fetch(address: Ipv4Addr, bytes: u64) -> std::io::Result<f64> {
 
 // ---- Both ----
 
+/// Returns the geometric mean: the median of a multimodal distribution is unstable.
+fn typical(times: &[f64]) -> f64 {
+    (times.iter().map(|time| time.ln()).sum::<f64>() / times.len() as f64).exp()
+}
+
+/// Returns the median with the quartiles, the least and the most.
+fn spread(times: &[f64]) -> String {
+    let mut times = times.to_vec();
+    times.sort_by(f64::total_cmp);
+    let at = |quarter: usize| {
+        times
+            .get(quarter * (times.len() - 1) / 4)
+            .copied()
+            .unwrap_or(f64::NAN)
+    };
+    let [least, low, high, most] = [0, 1, 3, 4].map(at);
+    format!(
+        "{:.2} ({low:.2}–{high:.2}; {least:.2}–{most:.2})",
+        median(times.clone())
+    )
+}
+
 fn judge(
     mut section: Section,
     cells: &[Cell],
@@ -395,26 +417,7 @@ fn judge(
     measured: &[Vec<f64>],
 ) -> Result<Section, Error> {
     let ratio = |at: usize| median(simulated[at].clone()) / median(measured[at].clone());
-    // The median of a multimodal distribution is unstable.
-    let typical = |times: &[f64]| {
-        (times.iter().map(|time| time.ln()).sum::<f64>() / times.len() as f64).exp()
-    };
     let apart = |at: usize| typical(&simulated[at]) / typical(&measured[at]);
-    let spread = |times: &[f64]| {
-        let mut times = times.to_vec();
-        times.sort_by(f64::total_cmp);
-        let at = |quarter: usize| {
-            times
-                .get(quarter * (times.len() - 1) / 4)
-                .copied()
-                .unwrap_or(f64::NAN)
-        };
-        let [least, low, high, most] = [0, 1, 3, 4].map(at);
-        format!(
-            "{:.2} ({low:.2}–{high:.2}; {least:.2}–{most:.2})",
-            median(times.clone())
-        )
-    };
     let row = |(at, cell): (usize, &Cell)| {
         let Cell {
             bytes,

@@ -79,20 +79,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     measured.add(cells, |_| MOST_AT_ONCE, request, watch)?;
 
     let mut section = Section::new(&experiment, request.scale);
-    section.condition(
-        "links",
-        format!(
-            "{rate}, {} ms between top and edges, no loss; TCP: cubic",
-            sweep.delay
-        ),
-    );
-    section.condition(
-        "traffic",
-        format!(
-            "{clients} clients, {requests} requests for {objects} objects, 1 kB to {bytes} bytes"
-        ),
-    );
-    section.condition("runs", sweep.runs);
+    state_conditions(&mut section, sweep, rate);
     measured.state_lateness(&mut section);
     let of = |pair, exponent| measured.runs(move |cell| cell.system == system(pair, exponent));
     let (mut times, mut sent, mut rows) = (Vec::new(), Vec::new(), Vec::new());
@@ -134,4 +121,28 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     section.measured("varied-time", greatest(times));
     section.measured("varied-origin", greatest(sent));
     section.judged()
+}
+
+fn state_conditions(section: &mut Section, sweep: &Sweep, rate: BitRate) {
+    let Sweep {
+        clients,
+        requests,
+        objects,
+        largest: bytes,
+        ..
+    } = sweep;
+    section.condition(
+        "links",
+        format!(
+            "{rate}, {} ms between top and edges, no loss; TCP: cubic",
+            sweep.delay
+        ),
+    );
+    section.condition(
+        "traffic",
+        format!(
+            "{clients} clients, {requests} requests for {objects} objects, 1 kB to {bytes} bytes"
+        ),
+    );
+    section.condition("runs", sweep.runs);
 }

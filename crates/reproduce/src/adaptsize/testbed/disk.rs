@@ -106,7 +106,6 @@ fn compare(
 
     let replayed = replayed(name, &specs, traffic, capacity, request, watch)?;
 
-    let over = |own: u64, other: u64| own as f64 / other as f64;
     let (requests, bytes) = (
         over(adaptsize.requests, lru.requests),
         over(adaptsize.bytes, lru.bytes),
@@ -114,35 +113,8 @@ fn compare(
     section.measured(format!("bed-{name}-disk-requests"), requests);
     section.measured(format!("bed-{name}-disk-bytes"), bytes);
     section.measured(format!("bed-{name}-disk-size"), bytes / requests);
-    // The farthest of both memory caches.
-    let farthest = |ratios: Vec<f64>| {
-        ratios.into_iter().fold(1.0, |far: f64, ratio| {
-            if ratio.is_nan() || (ratio - 1.0).abs() > (far - 1.0).abs() {
-                ratio
-            } else {
-                far
-            }
-        })
-    };
+    beside_replays(section, name, &served, &replayed);
     let pairs = || served.iter().zip(&replayed);
-    let of_requests: Vec<f64> = pairs()
-        .map(|(served, replayed)| over(served.requests, replayed.0))
-        .collect();
-    let of_bytes: Vec<f64> = pairs()
-        .map(|(served, replayed)| over(served.bytes, replayed.1))
-        .collect();
-    section.measured(
-        format!("bed-{name}-disk-lru-replayed"),
-        farthest(vec![of_requests[0], of_bytes[0]]),
-    );
-    section.measured(
-        format!("bed-{name}-disk-requests-replayed"),
-        farthest(of_requests),
-    );
-    section.measured(
-        format!("bed-{name}-disk-bytes-replayed"),
-        farthest(of_bytes),
-    );
     let rows = specs.iter().zip(pairs()).map(|(spec, (served, replayed))| {
         let figures = [served.requests, replayed.0, served.bytes, replayed.1];
         let more = [
@@ -172,6 +144,43 @@ fn compare(
         rows.collect(),
     );
     Ok(())
+}
+
+/// Records how far the requests and bytes that came through are from those of the replays.
+fn beside_replays(section: &mut Section, name: &str, served: &[DiskLoad], replayed: &[(u64, u64)]) {
+    // The farthest of both memory caches.
+    let farthest = |ratios: Vec<f64>| {
+        ratios.into_iter().fold(1.0, |far: f64, ratio| {
+            if ratio.is_nan() || (ratio - 1.0).abs() > (far - 1.0).abs() {
+                ratio
+            } else {
+                far
+            }
+        })
+    };
+    let pairs = || served.iter().zip(replayed);
+    let of_requests: Vec<f64> = pairs()
+        .map(|(served, replayed)| over(served.requests, replayed.0))
+        .collect();
+    let of_bytes: Vec<f64> = pairs()
+        .map(|(served, replayed)| over(served.bytes, replayed.1))
+        .collect();
+    section.measured(
+        format!("bed-{name}-disk-lru-replayed"),
+        farthest(vec![of_requests[0], of_bytes[0]]),
+    );
+    section.measured(
+        format!("bed-{name}-disk-requests-replayed"),
+        farthest(of_requests),
+    );
+    section.measured(
+        format!("bed-{name}-disk-bytes-replayed"),
+        farthest(of_bytes),
+    );
+}
+
+fn over(own: u64, other: u64) -> f64 {
+    own as f64 / other as f64
 }
 
 /// Returns the requests and the bytes that replays of these policies leave: means over [`DRAWS`].
