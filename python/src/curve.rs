@@ -187,14 +187,13 @@ fn capacities(
     let Some((unique_bytes, _)) = measure(py, source, &requests, needs_totals, false)? else {
         return Ok(None);
     };
-    let mut capacities: Vec<u64> = match sizes.is_empty() {
-        true => spaced_sizes(unique_bytes, points),
-        false => {
-            let bytes = sizes
-                .iter()
-                .map(|size| size.of(unique_bytes).map(ByteSize::bytes).map_err(wrong));
-            bytes.collect::<PyResult<_>>()?
-        }
+    let mut capacities: Vec<u64> = if sizes.is_empty() {
+        spaced_sizes(unique_bytes, points)
+    } else {
+        let bytes = sizes
+            .iter()
+            .map(|size| size.of(unique_bytes).map(ByteSize::bytes).map_err(wrong));
+        bytes.collect::<PyResult<_>>()?
     };
     if let Some(large) = capacities.iter().find(|capacity| **capacity > LARGEST) {
         return Err(wrong(format!("size {large}: a curve ends at {LARGEST}")));

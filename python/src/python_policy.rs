@@ -44,14 +44,14 @@ impl Failure {
     /// # Errors
     /// The exception.
     pub fn check(&self) -> PyResult<()> {
-        match self.has_failed.load(Relaxed) {
-            true => self
-                .error
+        if self.has_failed.load(Relaxed) {
+            self.error
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .take()
-                .map_or(Ok(()), Err),
-            false => Ok(()),
+                .map_or(Ok(()), Err)
+        } else {
+            Ok(())
         }
     }
 }
@@ -202,9 +202,10 @@ impl Evict for PythonPolicy {
 
     /// After a failure, any object leaves: the replay ends within a few thousand requests.
     fn victim(&mut self, _: Option<&Request>) -> Option<Slot> {
-        let chosen = match self.failure.has_failed.load(Relaxed) {
-            true => None,
-            false => self.choose().map_err(|error| self.failure.set(error)).ok(),
+        let chosen = if self.failure.has_failed.load(Relaxed) {
+            None
+        } else {
+            self.choose().map_err(|error| self.failure.set(error)).ok()
         };
         let any = || {
             self.ids

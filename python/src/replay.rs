@@ -166,9 +166,10 @@ pub fn measure(
 ) -> PyResult<Option<(u64, Option<Arc<Future>>)>> {
     let (watch, measured) = (Watch::default(), Mutex::new(None));
     let read = |_| {
-        let unique_bytes = match needs_totals {
-            true => source.unique_bytes(requests, &watch)?,
-            false => 0,
+        let unique_bytes = if needs_totals {
+            source.unique_bytes(requests, &watch)?
+        } else {
+            0
         };
         let mut future = needs_future.then(FutureBuilder::default);
         if let Some(future) = &mut future {

@@ -138,13 +138,12 @@ impl Source {
             let (mut read, mut sample) = (Vec::new(), sample.clone());
             let is_log = requests.chunks(|chunk| {
                 let left = most - read.len();
-                match rate < 1.0 {
+                if rate < 1.0 {
+                    let sampled = chunk.iter().filter_map(|access| sample.take(access));
+                    read.extend(sampled.take(left).map(|sampled| sampled.access));
+                } else {
                     // The hash of each object costs as much as the rest.
-                    false => read.extend(chunk.iter().take(left).copied()),
-                    true => {
-                        let sampled = chunk.iter().filter_map(|access| sample.take(access));
-                        read.extend(sampled.take(left).map(|sampled| sampled.access));
-                    }
+                    read.extend(chunk.iter().take(left).copied())
                 }
                 Ok(read.len() < most && !watch.stops())
             })?;
@@ -268,7 +267,9 @@ fn arrays<'py>(py: Python<'py>, accesses: &[Access]) -> Arrays<'py> {
 pub fn survey(requests: &Requests<'_>, goes_on: impl Fn() -> bool) -> PyResult<Survey> {
     let mut survey = Survey::default();
     requests.chunks(|chunk| {
-        chunk.iter().for_each(|access| survey.count(access));
+        for access in chunk.iter() {
+            survey.count(access);
+        }
         Ok(goes_on())
     })?;
     Ok(survey)
@@ -362,16 +363,14 @@ impl Columns<'_> {
             now: Time::ZERO,
         }));
         if let Some(sizes) = self.sizes {
-            accesses
-                .iter_mut()
-                .zip(&sizes[start..end])
-                .for_each(|(access, size)| access.size = *size);
+            for (access, size) in accesses.iter_mut().zip(&sizes[start..end]) {
+                access.size = *size;
+            }
         }
         if let Some(times) = self.times {
-            accesses
-                .iter_mut()
-                .zip(&times[start..end])
-                .for_each(|(access, at)| access.now = Time::from_nanos(*at));
+            for (access, at) in accesses.iter_mut().zip(&times[start..end]) {
+                access.now = Time::from_nanos(*at);
+            }
         }
     }
 }

@@ -33,12 +33,13 @@ impl Candidate {
         let overhead = traffic.requests as f64 * traffic.overhead as f64;
         let all = traffic.requested_bytes + overhead;
         let missed = (1.0 - point.byte_hit_ratio) * all - (1.0 - point.object_hit_ratio) * overhead;
-        let (byte_hit_ratio, scale) = match traffic.requested_bytes > 0.0 {
-            true => (
+        let (byte_hit_ratio, scale) = if traffic.requested_bytes > 0.0 {
+            (
                 1.0 - missed / traffic.requested_bytes,
                 all / traffic.requested_bytes,
-            ),
-            false => (0.0, 0.0),
+            )
+        } else {
+            (0.0, 0.0)
         };
         Candidate {
             policy: spec.to_string(),

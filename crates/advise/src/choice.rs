@@ -158,10 +158,10 @@ fn knee(candidates: &[Candidate], goal: Goal) -> (&Candidate, String) {
         .rposition(is_worth_it)
         .map_or(0, |place| place + 1);
     let chosen = best.get(last).copied().unwrap_or(&candidates[0]);
-    let reason = match last + 1 == best.len() {
-        true => "it is the largest that was compared, and doubling to it saved one point or more"
-            .to_owned(),
-        false => format!("twice the size, or more, saves less than one point of the {what}"),
+    let reason = if last + 1 == best.len() {
+        "it is the largest that was compared, and doubling to it saved one point or more".to_owned()
+    } else {
+        format!("twice the size, or more, saves less than one point of the {what}")
     };
     (chosen, reason)
 }

@@ -141,14 +141,15 @@ impl<'a> Comparison<'a> {
 /// Returns the sizes to compare, in bytes, ascending and distinct.
 fn sizes(typed: &[Size], traffic: &Traffic) -> Result<Vec<u64>, AdviseError> {
     let all = (traffic.footprint + traffic.footprint_error).ceil() as u64;
-    let mut sizes: Vec<u64> = match typed.is_empty() {
-        true => (0..SIZES)
+    let mut sizes: Vec<u64> = if typed.is_empty() {
+        (0..SIZES)
             .map(|halvings| (all >> halvings).max(1))
-            .collect(),
-        false => typed
+            .collect()
+    } else {
+        typed
             .iter()
             .map(|size| size.of(all).map(ByteSize::bytes))
-            .collect::<Result<_, _>>()?,
+            .collect::<Result<_, _>>()?
     };
     let in_bytes = typed
         .iter()

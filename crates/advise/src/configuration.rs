@@ -22,9 +22,9 @@ fn configuration(advice: &Advice) -> String {
         "# From {} by `larder advise`.\n",
         advice.traffic.files.join(", ").escape_debug()
     );
-    lines_of_choice(advice)
-        .iter()
-        .for_each(|line| _ = writeln!(text, "# {line}"));
+    for line in lines_of_choice(advice).iter() {
+        _ = writeln!(text, "# {line}");
+    }
     text += "# The names of the other keys, and their defaults: `larder run --print-config`.\n\n[http]\n";
     // A whole number of MiB reads better, and never less than was chosen.
     let mebibytes = chosen.capacity.div_ceil(1 << 20);

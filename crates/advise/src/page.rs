@@ -36,9 +36,9 @@ fn page(advice: &Advice) -> String {
          <h1>{title}</h1>\n<div class=\"advice\">\n"
     );
     // Writing into a string cannot fail, so the result is ignored.
-    lines_of_choice(advice)
-        .iter()
-        .for_each(|line| _ = writeln!(page, "<p>{}</p>", escaped(line)));
+    for line in lines_of_choice(advice).iter() {
+        _ = writeln!(page, "<p>{}</p>", escaped(line));
+    }
     page += "</div>\n<h2>Traffic</h2>\n<dl>\n";
     for (name, fact) in facts(&advice.traffic) {
         let _ = writeln!(
@@ -132,8 +132,9 @@ fn table(rows: &[Vec<String>]) -> String {
     for (place, row) in rows.iter().enumerate() {
         let tag = if place == 0 { "th" } else { "td" };
         table += "<tr>";
-        row.iter()
-            .for_each(|cell| _ = write!(table, "<{tag}>{}</{tag}>", escaped(cell)));
+        for cell in row.iter() {
+            _ = write!(table, "<{tag}>{}</{tag}>", escaped(cell));
+        }
         table += "</tr>\n";
     }
     table + "</table></div>\n"

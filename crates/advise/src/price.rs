@@ -34,11 +34,12 @@ impl FromStr for Price {
             .map_err(|_| wrong())?;
         let bytes: ByteSize = format!("1{unit}").parse().map_err(|_| wrong())?;
         let is_unit = unit.ends_with(['B', 'b']) && !unit.starts_with(|c: char| c.is_ascii_digit());
-        match amount.is_finite() && amount >= 0.0 && is_unit {
-            true => Ok(Price {
+        if amount.is_finite() && amount >= 0.0 && is_unit {
+            Ok(Price {
                 per_byte: amount / bytes.bytes() as f64,
-            }),
-            false => Err(wrong()),
+            })
+        } else {
+            Err(wrong())
         }
     }
 }

@@ -93,14 +93,13 @@ pub(crate) fn facts(traffic: &Traffic) -> Vec<(&'static str, String)> {
     }
     facts.push((
         "accuracy",
-        match traffic.sample < 1.0 {
-            true => format!(
+        if traffic.sample < 1.0 {
+            format!(
                 "one of {:.0} objects was looked at (`keep`); errors hold with 95 % of confidence",
                 1.0 / traffic.sample
-            ),
-            false => {
-                "all requests were looked at: the figures are exact for this traffic".to_owned()
-            }
+            )
+        } else {
+            "all requests were looked at: the figures are exact for this traffic".to_owned()
         },
     ));
     facts
@@ -110,11 +109,11 @@ pub(crate) fn facts(traffic: &Traffic) -> Vec<(&'static str, String)> {
 pub(crate) fn ratios(advice: &Advice) -> Vec<Vec<String>> {
     let goal = advice.choice.goal;
     let mut policies: Vec<&str> = Vec::new();
-    advice.candidates.iter().for_each(|candidate| {
+    for candidate in advice.candidates.iter() {
         if !policies.contains(&candidate.policy.as_str()) {
             policies.push(&candidate.policy);
         }
-    });
+    }
     let head = std::iter::once("size".to_owned())
         .chain(policies.iter().map(|policy| (*policy).to_owned()));
     let mut rows = vec![head.collect::<Vec<_>>()];
@@ -199,9 +198,12 @@ pub(crate) fn lines_of_choice(advice: &Advice) -> Vec<String> {
     } else {
         ""
     };
-    let with_error = |ratio: f64, error: f64| match error > 0.0 {
-        true => format!("{} ± {least}{}", percent(ratio), percent(error)),
-        false => percent(ratio),
+    let with_error = |ratio: f64, error: f64| {
+        if error > 0.0 {
+            format!("{} ± {least}{}", percent(ratio), percent(error))
+        } else {
+            percent(ratio)
+        }
     };
     let requests = with_error(chosen.object_hit_ratio, chosen.object_error);
     let mut line = format!(

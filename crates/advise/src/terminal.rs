@@ -31,9 +31,9 @@ fn text(advice: &Advice) -> String {
         aligned(worth(advice))
     );
     text += "\nAdvice:\n";
-    lines_of_choice(advice)
-        .iter()
-        .for_each(|line| text += &format!("  {line}\n"));
+    for line in lines_of_choice(advice).iter() {
+        text += &format!("  {line}\n");
+    }
     if advice.traffic.unit == Unit::Bytes {
         text += &format!("\nConfiguration:\n\n{}", advice.configuration());
     }
@@ -45,9 +45,11 @@ fn aligned(rows: Vec<Vec<String>>) -> String {
     table.load_style(presets::NOTHING);
     let mut rows = rows.into_iter();
     table.set_header(rows.next().unwrap_or_default());
-    rows.for_each(|row| _ = table.add_row(row));
-    table
-        .column_iter_mut()
-        .for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    for row in rows {
+        _ = table.add_row(row);
+    }
+    for column in table.column_iter_mut() {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
     table.to_string()
 }

@@ -77,11 +77,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         counts.connections.get(),
         counts.unsent.get()
     );
-    counts
-        .failures
-        .borrow()
-        .iter()
-        .for_each(|(error, times)| println!("{times} times: {error}"));
+    for (error, times) in counts.failures.borrow().iter() {
+        println!("{times} times: {error}");
+    }
     Ok(())
 }
 

@@ -30,12 +30,13 @@ pub fn run(args: AdviseArgs) -> Result<(), Failure> {
     if let Some(path) = &args.config {
         write_whole(path, &advice.configuration())?;
     }
-    match args.json {
-        true => line!(
+    if args.json {
+        line!(
             "{}",
             serde_json::to_string(&advice).map_err(|error| Failure::runtime(error.to_string()))?
-        ),
-        false => line!("{}", advice.text()),
+        )
+    } else {
+        line!("{}", advice.text())
     }
     Ok(())
 }

@@ -357,7 +357,9 @@ mod tests {
             // is freed with its last layout after its last use.
             unsafe {
                 let first = ALLOCATOR.alloc(old);
-                (0..from).for_each(|at| first.add(at).write(at as u8));
+                for at in 0..from {
+                    first.add(at).write(at as u8);
+                }
                 let second = ALLOCATOR.realloc(first, old, to);
                 let kept = std::slice::from_raw_parts(second, from.min(to));
                 assert!(

@@ -217,16 +217,15 @@ fn capacities(
         None => sizes.is_empty().then(|| "--points".to_owned()),
     };
     let survey = source.measure(share.as_deref(), None, progress)?.survey;
-    let mut capacities: Vec<u64> = match sizes.is_empty() {
-        true => spaced_sizes(survey.as_ref().map_or(0, Survey::unique_bytes), args.points),
-        false => {
-            let bytes = sizes.iter().map(|size| {
-                size.capacity(survey.as_ref())
-                    .map(ByteSize::bytes)
-                    .map_err(Failure::refused)
-            });
-            bytes.collect::<Result<_, _>>()?
-        }
+    let mut capacities: Vec<u64> = if sizes.is_empty() {
+        spaced_sizes(survey.as_ref().map_or(0, Survey::unique_bytes), args.points)
+    } else {
+        let bytes = sizes.iter().map(|size| {
+            size.capacity(survey.as_ref())
+                .map(ByteSize::bytes)
+                .map_err(Failure::refused)
+        });
+        bytes.collect::<Result<_, _>>()?
     };
     capacities.sort_unstable();
     capacities.dedup();

@@ -179,20 +179,26 @@ fn remedy(error: &FetchError) -> String {
                 return format!(": fetch that with `larder get {found}`");
             };
             let prefix = found.without_last();
-            match prefix.last().is_some_and(|last| last.typ == types::VERSION) {
-                true => format!(
+            if prefix.last().is_some_and(|last| last.typ == types::VERSION) {
+                format!(
                     ": fetch that object with `larder get {}`",
                     prefix.without_last()
-                ),
-                false => format!(": fetch these segments with `larder get --exact {prefix}`"),
+                )
+            } else {
+                format!(": fetch these segments with `larder get --exact {prefix}`")
             }
         }
         FetchError::Invalid { name, problem } if problem.is_only_digest() => {
-            match name.as_name().last().is_some_and(|last| last.as_segment().is_some()) {
-                true => "; if one signature covers the whole object (`larder put --manifest`), fetch the name without \
+            if name
+                .as_name()
+                .last()
+                .is_some_and(|last| last.as_segment().is_some())
+            {
+                "; if one signature covers the whole object (`larder put --manifest`), fetch the name without \
                          its version"
-                    .to_owned(),
-                false => String::new(),
+                    .to_owned()
+            } else {
+                String::new()
             }
         }
         _ => String::new(),

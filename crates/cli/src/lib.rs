@@ -200,9 +200,9 @@ fn execute(command: Command) -> Result<(), Failure> {
 }
 
 fn fail(Failure { message, code }: &Failure) -> ExitCode {
-    message
-        .lines()
-        .for_each(|line| error_line!("larder: {line}"));
+    for line in message.lines() {
+        error_line!("larder: {line}");
+    }
     ExitCode::from(*code)
 }
 

@@ -40,10 +40,9 @@ pub fn run(args: PredictArgs) -> Result<(), Failure> {
     for row in &rows {
         table.add_row(cells(row, args.replay));
     }
-    table
-        .column_iter_mut()
-        .skip(3)
-        .for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    for column in table.column_iter_mut().skip(3) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
     line!("{table}");
     Ok(())
 }

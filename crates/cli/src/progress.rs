@@ -24,12 +24,13 @@ pub struct Bar {
 impl Bar {
     /// Starts with this many units.
     pub fn new(units: u64) -> Bar {
-        let (target, lines) = match io::stderr().is_terminal() {
-            true => (ProgressDrawTarget::stderr(), None),
-            false => (
+        let (target, lines) = if io::stderr().is_terminal() {
+            (ProgressDrawTarget::stderr(), None)
+        } else {
+            (
                 ProgressDrawTarget::hidden(),
                 Some(Mutex::new(Lines::from(Instant::now()))),
-            ),
+            )
         };
         let style = ProgressStyle::with_template("{msg} {wide_bar} {percent} %, {eta} left");
         let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
@@ -114,12 +115,13 @@ fn percent(done: u64, all: u64) -> f64 {
 /// The time left is omitted while it is unknown.
 fn line(what: &str, done: u64, all: u64, left: Duration) -> String {
     let percent = percent(done, all);
-    match left.is_zero() {
-        true => format!("{what}: {percent:.0} %"),
-        false => format!(
+    if left.is_zero() {
+        format!("{what}: {percent:.0} %")
+    } else {
+        format!(
             "{what}: {percent:.0} %, {left:#} left",
             left = HumanDuration(left)
-        ),
+        )
     }
 }
 

@@ -334,10 +334,9 @@ fn print(report: &Report) {
                 &band,
             ]);
         }
-        table
-            .column_iter_mut()
-            .skip(3)
-            .for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+        for column in table.column_iter_mut().skip(3) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
         line!("{table}\n");
     }
 }
@@ -372,12 +371,13 @@ fn verdict(report: &Report) -> Result<(), Failure> {
         )));
     }
     let stale: Vec<&Judged> = listed.into_iter().filter(|claim| !claim.timed).collect();
-    match report.scale == Scale::Full && !stale.is_empty() {
-        true => Err(Failure::runtime(format!(
+    if report.scale == Scale::Full && !stale.is_empty() {
+        Err(Failure::runtime(format!(
             "remove `fails` from the files of claims that hold: {}",
             ids(stale)
-        ))),
-        false => Ok(()),
+        )))
+    } else {
+        Ok(())
     }
 }
 

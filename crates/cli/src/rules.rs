@@ -141,18 +141,20 @@ fn text(args: &ExplainArgs, explanation: &Explanation, servers: &[String]) -> St
         format!("{} {} from {}", args.method, args.url, args.client),
         String::new(),
     ];
-    match explanation.rules.is_empty() {
-        true => lines.push("no rule applies".to_owned()),
-        false => lines.extend(table.lines().map(|line| line.trim_end().to_owned())),
+    if explanation.rules.is_empty() {
+        lines.push("no rule applies".to_owned())
+    } else {
+        lines.extend(table.lines().map(|line| line.trim_end().to_owned()))
     }
     lines.push(String::new());
     if let Some(answer) = &explanation.answer {
         lines.push(format!("answer    {answer}"));
         return lines.join("\n");
     }
-    lines.push(match explanation.pass {
-        true => "cache     bypassed (pass)".to_owned(),
-        false => format!("cache     {}", explanation.key),
+    lines.push(if explanation.pass {
+        "cache     bypassed (pass)".to_owned()
+    } else {
+        format!("cache     {}", explanation.key)
     });
     lines.extend(
         explanation

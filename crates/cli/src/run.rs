@@ -133,10 +133,13 @@ pub fn run(args: RunArgs) -> Result<(), Failure> {
 fn start(config: &Config, handover: &mut Handover) -> Result<Node, Failure> {
     larder_node::log::init(&config.log);
     let has_sockets = handover.has_sockets();
-    Node::start_on(config, handover).map_err(|error| match has_sockets {
-        // The addresses are in use by the process that passes the sockets.
-        true => Failure::runtime(error.to_string()),
-        false => cannot_start(config, error.to_string()),
+    Node::start_on(config, handover).map_err(|error| {
+        if has_sockets {
+            // The addresses are in use by the process that passes the sockets.
+            Failure::runtime(error.to_string())
+        } else {
+            cannot_start(config, error.to_string())
+        }
     })
 }
 

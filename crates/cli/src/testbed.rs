@@ -113,18 +113,20 @@ fn up(path: &std::path::Path, json: bool) -> Result<(), Failure> {
         std::thread::sleep(Duration::from_millis(100));
     }
     let report = bed.down().map_err(broken)?;
-    match json {
-        true => line!(
+    if json {
+        line!(
             "{}",
             serde_json::json!({ "lateness": report, "sound": report.is_sound() })
-        ),
-        false => line!("{report}"),
+        )
+    } else {
+        line!("{report}")
     }
-    match report.is_sound() {
-        true => Ok(()),
-        false => Err(Failure::runtime(
+    if report.is_sound() {
+        Ok(())
+    } else {
+        Err(Failure::runtime(
             "the emulator was late, so measurements over it are not valid",
-        )),
+        ))
     }
 }
 

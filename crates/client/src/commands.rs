@@ -44,10 +44,9 @@ pub(super) fn signed_command(
 pub(super) fn management_name(is_local: bool, what: &str) -> Name {
     let scope = if is_local { "localhost" } else { "localhop" };
     let mut name = Name::root();
-    [scope, "nfd"]
-        .into_iter()
-        .chain(what.split('/'))
-        .for_each(|part| _ = name.push_generic(part.as_bytes()));
+    for part in [scope, "nfd"].into_iter().chain(what.split('/')) {
+        _ = name.push_generic(part.as_bytes());
+    }
     name
 }
 

@@ -137,9 +137,9 @@ impl Client {
         argument: Option<&[u8]>,
     ) -> Result<Vec<u8>, ClientError> {
         let mut name = self.management_name(dataset);
-        argument
-            .into_iter()
-            .for_each(|argument| _ = name.push_generic(argument));
+        for argument in argument.into_iter() {
+            _ = name.push_generic(argument);
+        }
         let first = self.segment(dataset, &name, true)?;
         let decoded = Data::decode(&first).map_err(|error| unreadable(dataset, &error))?;
         if decoded.content_type == Some(types::CONTENT_NACK) {

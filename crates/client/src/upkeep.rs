@@ -99,9 +99,10 @@ impl Upkeep {
     /// Begins an outage, or goes on with it.
     pub(super) fn lose(&mut self, now: Time, error: ClientError) {
         // A node that closes each new connection at once is not asked more and more often.
-        self.pause = match now.since(self.connected_at) > limits::LONGEST_PAUSE {
-            true => limits::FIRST_PAUSE,
-            false => (self.pause * 2).min(limits::LONGEST_PAUSE),
+        self.pause = if now.since(self.connected_at) > limits::LONGEST_PAUSE {
+            limits::FIRST_PAUSE
+        } else {
+            (self.pause * 2).min(limits::LONGEST_PAUSE)
         };
         let since = self.outage.as_ref().map_or(now, |outage| outage.since);
         let error = self.outage.take().map_or(error, |outage| outage.error);

@@ -95,7 +95,9 @@ impl Index {
     /// Removes all records whose key has this hash, and returns how many there were.
     pub(crate) fn remove_key(&mut self, hash: u64) -> u64 {
         let slots: Vec<Slot> = self.of_key(hash).collect();
-        slots.iter().for_each(|slot| self.remove(*slot));
+        for slot in slots.iter() {
+            self.remove(*slot);
+        }
         slots.len() as u64
     }
 

@@ -393,7 +393,9 @@ impl RecordHead<'_> {
         checksum.update(&head[..32]);
         if self.kind.has_content() {
             checksum.update(self.key);
-            self.value.iter().for_each(|piece| checksum.update(piece));
+            for piece in self.value.iter() {
+                checksum.update(piece);
+            }
         }
         head[32..].copy_from_slice(&checksum.digest().to_le_bytes());
         head

@@ -328,12 +328,11 @@ impl<M: Bans> Log<M> {
     }
 
     fn tombstone(&mut self, kind: Kind, hash: u64, tag: u32, value: Bytes, now: Time) {
-        match self.tombstones.len() >= limits::TOMBSTONES {
-            true => {
-                self.counters.emptied += 1;
-                self.clear(now);
-            }
-            false => self.push_tombstone(
+        if self.tombstones.len() >= limits::TOMBSTONES {
+            self.counters.emptied += 1;
+            self.clear(now);
+        } else {
+            self.push_tombstone(
                 Tombstone {
                     kind,
                     hash,
@@ -342,7 +341,7 @@ impl<M: Bans> Log<M> {
                     instead_of: 0,
                 },
                 now,
-            ),
+            )
         }
     }
 

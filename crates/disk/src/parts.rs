@@ -156,9 +156,10 @@ impl Parts {
                     .map_err(ReadError::Io)?;
             }
         }
-        match xxh3_64(&bytes) == self.sums[number as usize] {
-            true => Ok(Bytes::from(bytes).slice((at - start) as usize..)),
-            false => Err(ReadError::Corrupt),
+        if xxh3_64(&bytes) == self.sums[number as usize] {
+            Ok(Bytes::from(bytes).slice((at - start) as usize..))
+        } else {
+            Err(ReadError::Corrupt)
         }
     }
 }

@@ -341,15 +341,14 @@ impl Pen {
 const MARKED: usize = 40;
 
 fn draw_line(chart: &mut Chart<'_, '_>, placed: &Placed, pen: &Pen) -> Drawn {
-    match pen.is_dashed {
-        true => {
-            let dashes = DashedPathElement::new(placed.points.clone(), 7, 4, pen.stroke());
-            chart.draw_series(std::iter::once(dashes))?
-        }
-        false => chart.draw_series(std::iter::once(PathElement::new(
+    if pen.is_dashed {
+        let dashes = DashedPathElement::new(placed.points.clone(), 7, 4, pen.stroke());
+        chart.draw_series(std::iter::once(dashes))?
+    } else {
+        chart.draw_series(std::iter::once(PathElement::new(
             placed.points.clone(),
             pen.stroke(),
-        )))?,
+        )))?
     };
     if placed.points.len() <= MARKED {
         return draw_marks(chart, placed, pen);

@@ -72,9 +72,9 @@ mod tests {
 
     fn map(fields: &[(&'static str, &'static str)]) -> HeaderMap {
         let mut headers = HeaderMap::new();
-        fields
-            .iter()
-            .for_each(|(name, value)| _ = headers.append(*name, HeaderValue::from_static(value)));
+        for (name, value) in fields.iter() {
+            _ = headers.append(*name, HeaderValue::from_static(value));
+        }
         headers
     }
 

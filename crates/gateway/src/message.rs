@@ -205,9 +205,9 @@ impl Answer {
             Content::Inline(body) => write_tlv(&mut out, INLINE, body),
             Content::Segments { version, length } => {
                 write_nni(&mut out, VERSION, *version);
-                length
-                    .iter()
-                    .for_each(|length| write_nni(&mut out, LENGTH, *length));
+                for length in length.iter() {
+                    write_nni(&mut out, LENGTH, *length);
+                }
             }
         }
         if head.unframed {
@@ -421,10 +421,10 @@ mod tests {
         twice.extend(request.encode());
         assert_eq!(Request::decode(&twice), Err(MessageError::Structure));
         let mut many = request.encode();
-        (0..=limits::FIELDS + limits::FIELDS_ADDED).for_each(|_| {
+        for _ in 0..=limits::FIELDS + limits::FIELDS_ADDED {
             write_tlv(&mut many, FIELD_NAME, b"a");
             write_tlv(&mut many, FIELD_VALUE, b"b");
-        });
+        }
         assert_eq!(Request::decode(&many), Err(MessageError::TooManyFields));
     }
 

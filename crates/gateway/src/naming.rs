@@ -45,9 +45,9 @@ impl Object {
             .map_or((target, None), |(path, query)| (path, Some(query)));
         let mut parts: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
         let last = parts.pop().unwrap_or_default();
-        parts
-            .into_iter()
-            .for_each(|part| _ = name.push_generic(part.as_bytes()));
+        for part in parts.into_iter() {
+            _ = name.push_generic(part.as_bytes());
+        }
         match query {
             Some(query) => name.push_generic([last, "?", query].concat().as_bytes()),
             None => name.push_generic(last.as_bytes()),
@@ -105,9 +105,9 @@ pub fn read(prefix: NameRef<'_>, name: NameRef<'_>) -> Option<(Object, Subject)>
     let path: Option<Vec<String>> = parts.iter().map(text).collect();
     let target = format!("/{}", path?.join("/"));
     let mut name = prefix.to_name();
-    components
-        .into_iter()
-        .for_each(|component| _ = name.push_component(component));
+    for component in components.into_iter() {
+        _ = name.push_component(component);
+    }
     Some((
         Object {
             name,

@@ -59,9 +59,9 @@ fn head(
     length: Option<u64>,
 ) -> OriginHead {
     let mut headers = HeaderMap::new();
-    fields
-        .iter()
-        .for_each(|(name, value)| _ = headers.append(*name, HeaderValue::from_static(value)));
+    for (name, value) in fields.iter() {
+        _ = headers.append(*name, HeaderValue::from_static(value));
+    }
     OriginHead {
         status: StatusCode::OK,
         headers,
@@ -84,9 +84,9 @@ fn interests(fetches: &mut Fetches, now: Time) -> Vec<Vec<u8>> {
 }
 
 fn hand_in(core: &mut EgressCore, now: Time, wires: &[Vec<u8>], out: &mut Outcome) {
-    wires
-        .iter()
-        .for_each(|wire| core.on_interest(now, &Interest::decode(wire).unwrap(), None, None, out));
+    for wire in wires.iter() {
+        core.on_interest(now, &Interest::decode(wire).unwrap(), None, None, out);
+    }
 }
 
 fn hand_back(fetches: &mut Fetches, now: Time, out: &mut Outcome) -> Vec<Event> {
@@ -237,9 +237,10 @@ fn silence_after_forgeries_means_different_secrets_and_nothing_without_one() {
             let [(_, Event::Failed(failure))] = &events[..] else {
                 panic!("{events:?}")
             };
-            let (expected, after) = match is_secret {
-                true => (Failure::Forged, limits::ANSWER_AFTER_FORGERIES),
-                false => (Failure::NoAnswer, limits::ANSWER),
+            let (expected, after) = if is_secret {
+                (Failure::Forged, limits::ANSWER_AFTER_FORGERIES)
+            } else {
+                (Failure::NoAnswer, limits::ANSWER)
             };
             assert_eq!((failure, now), (&expected, began + after), "request {id}");
         }

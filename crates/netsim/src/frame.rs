@@ -31,9 +31,10 @@ impl Frame {
         let is_data = packet
             .first()
             .is_some_and(|first| u32::from(*first) == types::DATA);
-        match is_data && packet.len() >= SHARED_BYTES {
-            true => Frame::Shared(StoredPacket::share(&packet)),
-            false => Frame::Own(packet),
+        if is_data && packet.len() >= SHARED_BYTES {
+            Frame::Shared(StoredPacket::share(&packet))
+        } else {
+            Frame::Own(packet)
         }
     }
 

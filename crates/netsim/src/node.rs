@@ -141,9 +141,10 @@ impl Node {
             return Ok(());
         }
         self.withdraw_computed(prefix);
-        match hops.is_empty() {
-            true => _ = self.computed.remove(prefix),
-            false => _ = self.computed.insert(prefix.clone(), hops),
+        if hops.is_empty() {
+            _ = self.computed.remove(prefix)
+        } else {
+            _ = self.computed.insert(prefix.clone(), hops)
         }
         self.announce_computed(prefix)
     }

@@ -149,9 +149,10 @@ impl<'a> Paths<'a> {
 
     /// The cost of a node's shortest path.
     fn cost_from(&self, node: NodeId) -> Option<u64> {
-        match node == self.to {
-            true => Some(0),
-            false => self.shortest[node.0 as usize].map(|hop| hop.cost),
+        if node == self.to {
+            Some(0)
+        } else {
+            self.shortest[node.0 as usize].map(|hop| hop.cost)
         }
     }
 
@@ -169,9 +170,10 @@ impl<'a> Paths<'a> {
         let mut hops = Vec::new();
         for id in &self.out[node as usize] {
             let channel = &self.channels[*id as usize];
-            let beyond = match self.is_behind(channel.to, node) {
-                true => self.detours[channel.to.0 as usize],
-                false => self.cost_from(channel.to),
+            let beyond = if self.is_behind(channel.to, node) {
+                self.detours[channel.to.0 as usize]
+            } else {
+                self.cost_from(channel.to)
             };
             if let Some(beyond) = beyond {
                 let cost = beyond.saturating_add(channel.config().metric);

@@ -236,9 +236,9 @@ fn dumbbell(seed: u64, third: bool) -> Vec<u64> {
     }
     for second in 1..=3 {
         network.run_until(Time::from_secs(second)).unwrap();
-        network
-            .nodes()
-            .for_each(|node| network.forwarder(node).check_invariants());
+        for node in network.nodes() {
+            network.forwarder(node).check_invariants();
+        }
     }
     let mut seen: Vec<u64> = Vec::new();
     for link in links {

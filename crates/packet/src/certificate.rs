@@ -65,10 +65,7 @@ impl fmt::Display for CertificateError {
                 "no certificate: it is not called /IDENTITY/KEY/KEY-ID/ISSUER/VERSION, or of content type 2",
             ),
             CertificateError::Validity => f.write_str("the certificate does not say when it holds"),
-            CertificateError::NotValid { name, from, to, now } => match now < from {
-                true => write!(f, "{name} is not valid before {} UTC", time_of(*from)),
-                false => write!(f, "{name} has expired at {} UTC", time_of(*to)),
-            },
+            CertificateError::NotValid { name, from, to, now } => if now < from { write!(f, "{name} is not valid before {} UTC", time_of(*from)) } else { write!(f, "{name} has expired at {} UTC", time_of(*to)) },
             CertificateError::NeitherKeyNorCertificate => f.write_str(
                 "neither a PEM key (-----BEGIN ...-----) nor a certificate in base64, as `ndnsec cert-dump` writes it",
             ),
@@ -205,14 +202,15 @@ impl Certificate {
     /// [`CertificateError::NotValid`].
     pub fn check_time(&self, unix_seconds: u64) -> Result<(), CertificateError> {
         let (from, to) = self.validity;
-        match self.holds_at(unix_seconds) {
-            true => Ok(()),
-            false => Err(CertificateError::NotValid {
+        if self.holds_at(unix_seconds) {
+            Ok(())
+        } else {
+            Err(CertificateError::NotValid {
                 name: self.name.clone(),
                 from,
                 to,
                 now: unix_seconds,
-            }),
+            })
         }
     }
 

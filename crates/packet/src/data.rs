@@ -393,12 +393,13 @@ mod tests {
                 let mut wire = Vec::new();
                 tlv::write_nested(&mut wire, types::DATA, 0, |out| {
                     tlv::write_nested(out, types::NAME, 0, |out| {
-                        name.iter()
-                            .for_each(|(typ, value)| tlv::write_tlv(out, *typ, value))
+                        for (typ, value) in name.iter() {
+                            tlv::write_tlv(out, *typ, value);
+                        }
                     });
-                    elements
-                        .iter()
-                        .for_each(|(typ, value)| tlv::write_tlv(out, *typ, value));
+                    for (typ, value) in elements.iter() {
+                        tlv::write_tlv(out, *typ, value);
+                    }
                 });
                 wire.truncate(wire.len().saturating_sub(cut.saturating_sub(2)));
                 wire

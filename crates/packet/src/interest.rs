@@ -550,9 +550,9 @@ impl InterestBuilder {
             }
             if !self.forwarding_hint.is_empty() {
                 tlv::write_nested(out, types::FORWARDING_HINT, 0, |out| {
-                    self.forwarding_hint
-                        .iter()
-                        .for_each(|name| tlv::write_tlv(out, types::NAME, name.as_bytes()));
+                    for name in self.forwarding_hint.iter() {
+                        tlv::write_tlv(out, types::NAME, name.as_bytes());
+                    }
                 });
             }
             if let Some(nonce) = self.nonce {
@@ -579,9 +579,9 @@ fn without_parameters_digest(name: NameRef<'_>) -> Name {
     let others = name
         .components()
         .filter(|component| component.typ != types::PARAMETERS_SHA256_DIGEST);
-    others.for_each(|component| {
+    for component in others {
         kept.push_component(component);
-    });
+    }
     kept
 }
 
@@ -628,12 +628,13 @@ mod tests {
                 let mut wire = Vec::new();
                 tlv::write_nested(&mut wire, typ, 0, |out| {
                     tlv::write_nested(out, types::NAME, 0, |out| {
-                        name.iter()
-                            .for_each(|(typ, value)| tlv::write_tlv(out, *typ, value))
+                        for (typ, value) in name.iter() {
+                            tlv::write_tlv(out, *typ, value);
+                        }
                     });
-                    elements
-                        .iter()
-                        .for_each(|(typ, value)| tlv::write_tlv(out, *typ, value));
+                    for (typ, value) in elements.iter() {
+                        tlv::write_tlv(out, *typ, value);
+                    }
                 });
                 wire.truncate(wire.len().saturating_sub(cut.saturating_sub(2)));
                 wire

@@ -182,7 +182,9 @@ impl Signer for HmacSigner {
 
     fn sign(&self, portions: &[&[u8]]) -> Result<Vec<u8>, SignError> {
         let mut context = hmac::Context::with_key(&self.key);
-        portions.iter().for_each(|portion| context.update(portion));
+        for portion in portions.iter() {
+            context.update(portion);
+        }
         Ok(context.sign().as_ref().to_vec())
     }
 }

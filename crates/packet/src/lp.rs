@@ -467,9 +467,10 @@ fn field_bit(typ: u32) -> u32 {
 /// out: the result is an IDLE packet, which only carries fields.
 #[inline]
 pub fn encode_lp(header: &LpHeader, fragment: &[u8], out: &mut Vec<u8>) {
-    match header.is_empty() {
-        true => out.extend_from_slice(fragment),
-        false => encode_with_header(header, fragment, out),
+    if header.is_empty() {
+        out.extend_from_slice(fragment)
+    } else {
+        encode_with_header(header, fragment, out)
     }
 }
 

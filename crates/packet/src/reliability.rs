@@ -368,9 +368,10 @@ impl Window {
 
     fn send_again(&mut self, now: Time, emit: &mut impl FnMut(&[u8])) {
         while self.next_timeout().is_some_and(|at| at <= now) {
-            match self.is_overtaken() || self.is_passed() {
-                true => self.replace_front(now, emit),
-                false => self.probe(now, emit),
+            if self.is_overtaken() || self.is_passed() {
+                self.replace_front(now, emit)
+            } else {
+                self.probe(now, emit)
             }
             self.forget_finished();
         }
@@ -381,9 +382,10 @@ impl Window {
         let Some(&Sent { packet, again, .. }) = self.sent.front() else {
             return;
         };
-        match again >= self.tries_again {
-            true => self.give_up(packet..=packet),
-            false => self.send_front_again(now, 1, emit),
+        if again >= self.tries_again {
+            self.give_up(packet..=packet)
+        } else {
+            self.send_front_again(now, 1, emit)
         }
     }
 
@@ -559,7 +561,9 @@ fn with_fields(
     let mut out = Vec::with_capacity(inside + 4);
     tlv::write_header(&mut out, types::LP_PACKET, inside);
     out.extend_from_slice(&frame[start..at]);
-    acks.for_each(|ack| tlv::write_tlv(&mut out, types::LP_ACK, &ack.to_be_bytes()));
+    for ack in acks {
+        tlv::write_tlv(&mut out, types::LP_ACK, &ack.to_be_bytes());
+    }
     tlv::write_tlv(&mut out, types::LP_TX_SEQUENCE, &tx_sequence.to_be_bytes());
     out.extend_from_slice(&frame[at..]);
     out
@@ -584,7 +588,9 @@ fn alone(acks: impl ExactSizeIterator<Item = u64>) -> Vec<u8> {
     let inside = acks.len() * FIELD_BYTES;
     let mut out = Vec::with_capacity(inside + 4);
     tlv::write_header(&mut out, types::LP_PACKET, inside);
-    acks.for_each(|ack| tlv::write_tlv(&mut out, types::LP_ACK, &ack.to_be_bytes()));
+    for ack in acks {
+        tlv::write_tlv(&mut out, types::LP_ACK, &ack.to_be_bytes());
+    }
     out
 }
 

@@ -89,9 +89,10 @@ pub fn certified_signer(
     random: &SystemRandom,
 ) -> Result<Box<dyn Signer>, KeyError> {
     let signer = signer_from_pem(pem, certificate.name().clone(), random)?;
-    match certificate.is_of(signer.as_ref()) {
-        true => Ok(signer),
-        false => Err(KeyError::OtherKey(certificate.name().to_string())),
+    if certificate.is_of(signer.as_ref()) {
+        Ok(signer)
+    } else {
+        Err(KeyError::OtherKey(certificate.name().to_string()))
     }
 }
 

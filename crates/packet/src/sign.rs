@@ -138,7 +138,9 @@ impl Verifier for DigestVerifier {
 
 fn digest(portions: &[&[u8]]) -> [u8; 32] {
     let mut hash = Sha256::new();
-    portions.iter().for_each(|portion| hash.update(portion));
+    for portion in portions.iter() {
+        hash.update(portion);
+    }
     hash.finalize().into()
 }
 

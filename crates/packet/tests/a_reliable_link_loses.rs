@@ -357,16 +357,18 @@ fn a_neighbour_who_is_late_is_flooded() {
                     .on_timeout(now, MTU, |frame| waiting.push_back(frame.to_vec()));
             }
             if !is_asleep {
-                waiting
-                    .drain(..waiting.len().min(4))
-                    .for_each(|frame| there.receive(now, &frame));
+                for frame in waiting.drain(..waiting.len().min(4)) {
+                    there.receive(now, &frame);
+                }
                 if there.reliability.next_timeout().is_some_and(|at| at <= now) {
                     there
                         .reliability
                         .on_timeout(now, MTU, |frame| late.push(frame.to_vec()));
                 }
             }
-            late.drain(..).for_each(|frame| here.receive(now, &frame));
+            for frame in late.drain(..) {
+                here.receive(now, &frame);
+            }
         }
         let ReliabilityCounters {
             retransmissions,

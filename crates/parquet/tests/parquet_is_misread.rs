@@ -46,9 +46,9 @@ fn error(bytes: &[u8]) -> String {
 
 fn written(accesses: &[Access]) -> Vec<u8> {
     let mut writer = ParquetWriter::new(Vec::new()).unwrap();
-    accesses
-        .iter()
-        .for_each(|access| writer.write(access).unwrap());
+    for access in accesses.iter() {
+        writer.write(access).unwrap();
+    }
     assert_eq!(writer.requests(), accesses.len() as u64);
     writer.finish().unwrap()
 }

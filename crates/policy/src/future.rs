@@ -141,7 +141,9 @@ mod tests {
 
     fn future(ids: &[u64]) -> Future {
         let mut trace = FutureBuilder::default();
-        ids.iter().for_each(|id| trace.push(*id, id * 10).unwrap());
+        for id in ids.iter() {
+            trace.push(*id, id * 10).unwrap();
+        }
         trace.build()
     }
 

@@ -246,9 +246,9 @@ impl<I: Ids> SlotIndex<I> {
         buckets.resize(length, Bucket::NEW);
         for old in std::mem::replace(&mut self.buckets, buckets) {
             let entries = old.tags.into_iter().zip(old.slots);
-            entries
-                .filter(|(_, slot)| *slot != EMPTY)
-                .for_each(|(tag, slot)| self.put(tag, slot));
+            for (tag, slot) in entries.filter(|(_, slot)| *slot != EMPTY) {
+                self.put(tag, slot);
+            }
         }
     }
 

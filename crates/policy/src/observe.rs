@@ -301,7 +301,9 @@ mod tests {
         let mut taken = Vec::new();
         observer.take(last, &mut taken);
         taken.clear();
-        (0..10_000).for_each(|key| observer.hit(key, 50, observed));
+        for key in 0..10_000 {
+            observer.hit(key, 50, observed);
+        }
         observer.take(last, &mut taken);
         taken.len()
     }

@@ -175,7 +175,7 @@ mod tests {
                         let ended = requests >= window;
                         prop_assert_eq!(sketch.count(id), ended);
                         if ended {
-                            counts.values_mut().for_each(|count| *count /= 2);
+                            for count in counts.values_mut() { *count /= 2; }
                             requests /= 2;
                         }
                     }

@@ -174,7 +174,7 @@ proptest! {
             }
             requests += 1;
             if requests >= window {
-                counts.values_mut().for_each(|count| *count /= 2);
+                for count in counts.values_mut() { *count /= 2; }
                 requests /= 2;
                 marks.clear();
             }
@@ -249,7 +249,9 @@ fn shares_that_are_no_chances() {
     }
     // 10,000 objects, a quarter of which should come in: deviation 43.
     let mut owner = Owner::new(&"probability(p=0.25)+lru".parse().unwrap(), 100_000, 3);
-    (0..10_000).for_each(|id| assert!(!owner.request(id, 1, Time::ZERO)));
+    for id in 0..10_000 {
+        assert!(!owner.request(id, 1, Time::ZERO));
+    }
     assert!(
         (2300..2700).contains(&owner.engine.len()),
         "{}",

@@ -125,9 +125,9 @@ impl History {
         let line = hash as usize % self.lines();
         match self {
             History::Sketch(lines) => {
-                counters(hash)
-                    .iter()
-                    .for_each(|at| lines[line][*at] = lines[line][*at].max(count));
+                for at in counters(hash).iter() {
+                    lines[line][*at] = lines[line][*at].max(count);
+                }
             }
             // It is the newest of the 16 of its line.
             History::Table(_) if count == 0 => {}
@@ -163,7 +163,9 @@ impl History {
                 .iter_mut()
                 .for_each(|count| *count /= 2),
             History::Table(lines) => lines.iter_mut().for_each(|line| {
-                line.iter_mut().for_each(|(_, count)| *count /= 2);
+                for (_, count) in line.iter_mut() {
+                    *count /= 2;
+                }
                 line.retain(|(_, count)| *count > 0);
             }),
         }
@@ -289,10 +291,9 @@ impl Naive {
             || (miss && self.since_halving.1 >= self.history.lines() * 64)
         {
             self.since_halving = (0, 0);
-            self.order
-                .stored
-                .iter_mut()
-                .for_each(|stored| stored.count /= 2.0);
+            for stored in self.order.stored.iter_mut() {
+                stored.count /= 2.0;
+            }
             self.first_and_second = self.first_and_second.map(|objects| objects / 2.0);
             self.history.halve();
             self.missed = None;
@@ -601,7 +602,9 @@ fn a_replaced_object_loses_its_requests() {
         for id in (1..100).chain(1..100) {
             owner.request(id, 1, Time::ZERO);
         }
-        (0..100).for_each(|_| _ = owner.request(0, 1, Time::ZERO));
+        for _ in 0..100 {
+            _ = owner.request(0, 1, Time::ZERO);
+        }
         owner.remove(0);
         owner.insert(0, 1, Time::ZERO);
         for round in 0..3 {
@@ -612,7 +615,9 @@ fn a_replaced_object_loses_its_requests() {
         }
         // Newcomers that were requested ten times displace all the others, and not this one.
         for id in 1_000..1_300 {
-            (0..10).for_each(|_| _ = owner.request(id, 1, Time::ZERO));
+            for _ in 0..10 {
+                _ = owner.request(id, 1, Time::ZERO);
+            }
         }
         assert!(
             !(1..100).any(|id| owner.index.contains_key(&id)),

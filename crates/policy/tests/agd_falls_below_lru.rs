@@ -68,9 +68,12 @@ fn workloads() -> Vec<Workload> {
         ),
         (
             "crowds",
-            Box::new(move |n, s| match n % 20_000 < 10_000 && s.chance(0.33) {
-                true => NEW + n / 20_000 * 1_000 + s.below(1_000),
-                false => crowds.draw(),
+            Box::new(move |n, s| {
+                if n % 20_000 < 10_000 && s.chance(0.33) {
+                    NEW + n / 20_000 * 1_000 + s.below(1_000)
+                } else {
+                    crowds.draw()
+                }
             }),
             2_000,
         ),

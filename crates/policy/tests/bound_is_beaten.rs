@@ -14,9 +14,9 @@ type Requests = Vec<(u64, u64)>;
 
 fn foreseen(requests: &Requests) -> Arc<Future> {
     let mut trace = FutureBuilder::default();
-    requests
-        .iter()
-        .for_each(|(id, size)| trace.push(*id, *size).unwrap());
+    for (id, size) in requests.iter() {
+        trace.push(*id, *size).unwrap();
+    }
     Arc::new(trace.build())
 }
 

@@ -155,6 +155,8 @@ fn what_is_larger_than_the_cache_empties_it() {
 #[test]
 fn objects_without_bytes_are_without_bound() {
     let mut owner = Owner::new(&"lru".parse().unwrap(), 100, 1);
-    (0..1000).for_each(|id| owner.insert(id, 0, Time::ZERO));
+    for id in 0..1000 {
+        owner.insert(id, 0, Time::ZERO);
+    }
     assert_eq!(owner.engine.len(), 100);
 }

@@ -73,9 +73,9 @@ impl Line {
     fn shares(&mut self) -> [f64; 4] {
         let mut copies = [0_u32; 4];
         for id in 0..40_000 {
-            self.request(id)
-                .into_iter()
-                .for_each(|cache| copies[cache] += 1);
+            for cache in self.request(id).into_iter() {
+                copies[cache] += 1;
+            }
         }
         copies.map(|count| f64::from(count) / 40_000.0)
     }
@@ -150,9 +150,9 @@ fn probcache_gathers_copies_at_the_source() {
         let mut zipf = Zipf::new(2000, 1.0, 7);
         let mut copies = [0_u32; 4];
         for _ in 0..60_000 {
-            line.request(zipf.draw())
-                .into_iter()
-                .for_each(|cache| copies[cache] += 1);
+            for cache in line.request(zipf.draw()).into_iter() {
+                copies[cache] += 1;
+            }
         }
         // The linear weight is as small for the last of a long path as for the first; the power
         // ranks all four.
@@ -172,7 +172,9 @@ fn probcache_gathers_copies_at_the_source() {
 fn a_cache_that_knows_no_path_refuses() {
     for admission in ["lce", "lcd", "probcache", "betweenness"] {
         let mut owner = Owner::new(&format!("{admission}+lru").parse().unwrap(), 100, 1);
-        (0..100).for_each(|id| _ = owner.request(id, 1, Time::ZERO));
+        for id in 0..100 {
+            _ = owner.request(id, 1, Time::ZERO);
+        }
         assert_eq!(owner.index.len(), 100, "{admission}");
     }
 }

@@ -58,7 +58,9 @@ fn free_slots_are_counted_as_memory() {
         .map(|id| insert(&mut engine, id).0)
         .collect();
     let full = engine.state_bytes();
-    slots.into_iter().for_each(|slot| engine.remove(slot));
+    for slot in slots.into_iter() {
+        engine.remove(slot);
+    }
     let free = engine.state_bytes() - full;
     let least = OBJECTS * size_of::<Slot>();
     assert!(
@@ -225,7 +227,9 @@ fn tables_of_objects_or_policies_are_not_counted_as_memory() {
         Box::new(Recording::default()),
     );
     assert_eq!(engine.state_bytes(), 301_000);
-    (0..OBJECTS as u64).for_each(|id| drop(insert(&mut engine, id)));
+    for id in 0..OBJECTS as u64 {
+        drop(insert(&mut engine, id));
+    }
     let least = OBJECTS * 2 * size_of::<u64>();
     let own = engine.state_bytes() - 301_000;
     assert!(

@@ -49,11 +49,13 @@ fn the_order_of_eviction_is_lost() {
         lru.miss(id, Time::ZERO);
         slots.extend(lru.insert(id, 100, Time::ZERO, &mut Vec::new()));
     }
-    [3, 0, 7]
-        .iter()
-        .for_each(|id| lru.hit(slots[*id as usize], *id, Time::ZERO));
+    for id in [3, 0, 7].iter() {
+        lru.hit(slots[*id as usize], *id, Time::ZERO);
+    }
     assert!(reconfigure(&mut lru, "fifo", 1000).is_empty());
-    (0..10).for_each(|id| assert!(lru.holds(slots[id as usize], id), "{id} has another slot"));
+    for id in 0..10 {
+        assert!(lru.holds(slots[id as usize], id), "{id} has another slot");
+    }
     let left = reconfigure(&mut lru, "lru", 800);
     assert_eq!(
         left.iter()

@@ -81,7 +81,9 @@ fn a_filter_that_has_seen_nothing_is_as_large_as_one_that_is_full() {
     assert!(begun < 256 << 10, "{begun} bytes");
     owner.request(0, 8 << 10, Time::ZERO);
     let others = 60_000;
-    (1..=others).for_each(|id| _ = owner.request(id, 8 << 10, Time::ZERO));
+    for id in 1..=others {
+        _ = owner.request(id, 8 << 10, Time::ZERO);
+    }
     assert!(
         owner.engine.state_bytes() > 16 << 20,
         "128 slots of 16 bits a request: 60000 need 2^23"

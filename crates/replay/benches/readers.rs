@@ -52,8 +52,8 @@ fn trace(format: &str) -> Vec<u8> {
     let format: WriteFormat = format.parse().expect("a format");
     let mut writer = TraceWriter::new(Vec::new(), format).expect("memory");
     let requests = Web::default().requests(&Streams::new(1)).expect("traffic");
-    requests
-        .take(REQUESTS)
-        .for_each(|access| writer.write(&access).expect("memory"));
+    for access in requests.take(REQUESTS) {
+        writer.write(&access).expect("memory");
+    }
     writer.into_inner()
 }

@@ -154,9 +154,12 @@ fn popular(all: &mut Vec<Workload>) {
         let name = format!("Zipf 0.8 over 100000, crowds for {crowd} new ones each {turn}");
         add(all, &name, &[capacity], || {
             let law = zipf(100_000, 0.8);
-            Box::new(move |n, s| match n % turn < turn / 2 && s.chance(0.33) {
-                true => NEW + n / turn * crowd + s.below(crowd),
-                false => law.draw(s),
+            Box::new(move |n, s| {
+                if n % turn < turn / 2 && s.chance(0.33) {
+                    NEW + n / turn * crowd + s.below(crowd)
+                } else {
+                    law.draw(s)
+                }
             })
         });
     }

@@ -66,9 +66,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let (mut observer, mut taken) = (Observer::new(seed, 1_024), Vec::new());
         let started = Instant::now();
         for accesses in std::iter::once(&accesses[..0]).chain(accesses.chunks(512)) {
-            accesses.iter().for_each(|access| {
+            for access in accesses.iter() {
                 observer.fetched(access.id, access.size, |place| observed(access, place))
-            });
+            }
             let totals = observer.take(what_if.sample(), &mut taken);
             what_if.observe(&mut taken, totals, Time::ZERO);
         }
@@ -118,9 +118,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             what_if.state_bytes() as f64 / 1e6,
         );
     }
-    worst
-        .iter()
-        .for_each(|(capacity, worst)| println!("{capacity:>12} B  worst {worst:.4}"));
+    for (capacity, worst) in worst.iter() {
+        println!("{capacity:>12} B  worst {worst:.4}");
+    }
     println!(
         "objects: mean {:.4}, worst {:.4}; {covered} of {cells} within the stated error",
         sum * 2.0 / f64::from(cells),

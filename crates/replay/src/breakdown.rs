@@ -175,7 +175,9 @@ impl Figures {
 
 fn merged(pair: &[Part]) -> Part {
     let mut whole = pair[0];
-    pair[1..].iter().for_each(|part| whole.add(part));
+    for part in pair[1..].iter() {
+        whole.add(part);
+    }
     whole
 }
 
@@ -253,9 +255,9 @@ mod tests {
             now: Time::from_secs(*second),
         };
         let accesses: Vec<Access> = requests.iter().map(access).collect();
-        accesses
-            .chunks(3)
-            .for_each(|chunk| _ = replay.requests_with(chunk, &mut figures));
+        for chunk in accesses.chunks(3) {
+            _ = replay.requests_with(chunk, &mut figures);
+        }
         (figures, replay)
     }
 

@@ -184,14 +184,15 @@ impl Replay {
             return true;
         }
         self.engine.miss(id, now);
-        let admitted = match self.fills {
-            true => self.engine.admit_or_fill(id, size, now),
-            false => self.engine.admit(id, size, now),
+        let admitted = if self.fills {
+            self.engine.admit_or_fill(id, size, now)
+        } else {
+            self.engine.admit(id, size, now)
         };
         if admitted && self.engine.make_room(id, size, now, &mut self.victims) {
-            self.victims
-                .iter()
-                .for_each(|victim| events.on_evict(*victim));
+            for victim in self.victims.iter() {
+                events.on_evict(*victim);
+            }
             self.forget_victims();
             if let Some(slot) = self.engine.insert(id, size, now, &mut self.victims) {
                 self.index.insert(id, slot);

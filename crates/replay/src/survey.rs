@@ -313,13 +313,13 @@ mod tests {
 
     fn report(accesses: impl IntoIterator<Item = (u64, u64, u64)>) -> Report {
         let mut survey = Survey::default();
-        accesses.into_iter().for_each(|(s, id, size)| {
+        for (s, id, size) in accesses.into_iter() {
             survey.count(&Access {
                 id,
                 size,
                 now: Time::from_secs(s),
             })
-        });
+        }
         survey.report()
     }
 
@@ -406,10 +406,9 @@ mod tests {
                 ..Web::default()
             };
             let mut survey = Survey::default();
-            web.requests(&Streams::new(5))
-                .unwrap()
-                .take(400_000)
-                .for_each(|access| survey.count(&access));
+            for access in web.requests(&Streams::new(5)).unwrap().take(400_000) {
+                survey.count(&access);
+            }
             let fit = survey.report().popularity.zipf.unwrap();
             assert!(
                 (fit.exponent - exponent).abs() < 0.03 && fit.r_squared > 0.99,

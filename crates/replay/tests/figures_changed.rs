@@ -31,7 +31,9 @@ fn row(accesses: &[Access], spec: &str, capacity: u64) -> Row {
 fn nasa() {
     let accesses = trace("nasa_19950801.tsv.zst");
     let mut survey = Survey::default();
-    accesses.iter().for_each(|access| survey.count(access));
+    for access in accesses.iter() {
+        survey.count(access);
+    }
     let capacity = survey.unique_bytes() / 10;
     // Peers at a tenth of the bytes: FIFO .753, LRU .804, S4LRU .836, S3-FIFO .846, GDSF with
     // bypass .910 and without .909, what was seen twice .818, AdaptSize before its first tuning
@@ -76,9 +78,9 @@ fn preparing_requests_changes_the_figures() {
     let accesses = trace("nasa_19950801.tsv.zst");
     let accesses = &accesses[..8_000];
     let mut future = FutureBuilder::default();
-    accesses
-        .iter()
-        .for_each(|access| future.push(access.id, access.size).unwrap());
+    for access in accesses.iter() {
+        future.push(access.id, access.size).unwrap();
+    }
     let future = Arc::new(future.build());
     let evictions = larder_policy::registry()
         .iter()
@@ -93,16 +95,18 @@ fn preparing_requests_changes_the_figures() {
         let (parsed, capacity) = (spec.parse().unwrap(), ByteSize::from_bytes(capacity));
         let new = || Replay::foreseeing(&parsed, capacity, 1, &future).unwrap();
         for (mut alone, mut in_rows) in [(new(), new()), (new().filling(), new().filling())] {
-            accesses.iter().for_each(|access| _ = alone.request(access));
+            for access in accesses.iter() {
+                _ = alone.request(access);
+            }
             let hits: u64 = accesses
                 .chunks(777)
                 .map(|chunk| in_rows.requests(chunk))
                 .sum();
             assert_eq!(hits, in_rows.row("").hits, "{spec}");
             assert_eq!(alone.row(""), in_rows.row(""), "{spec}");
-            [alone, in_rows]
-                .iter()
-                .for_each(|replay| replay.engine().check_invariants());
+            for replay in [alone, in_rows].iter() {
+                replay.engine().check_invariants();
+            }
         }
     }
 }
@@ -202,7 +206,9 @@ fn a_warm_up_is_counted_or_changes_the_rest() {
     let mut plain = Replay::new(&spec, ByteSize::from_bytes(10 << 20), 1).unwrap();
     let mut reset = Replay::new(&spec, ByteSize::from_bytes(10 << 20), 1).unwrap();
     for replay in [&mut plain, &mut reset] {
-        first.iter().for_each(|access| _ = replay.request(access));
+        for access in first.iter() {
+            _ = replay.request(access);
+        }
     }
     reset.reset_counts();
     assert_eq!(
@@ -213,7 +219,9 @@ fn a_warm_up_is_counted_or_changes_the_rest() {
         .iter()
         .filter(|access| plain.request(access))
         .collect();
-    second.iter().for_each(|access| _ = reset.request(access));
+    for access in second.iter() {
+        _ = reset.request(access);
+    }
     let row = reset.row("");
     assert_eq!((row.requests, row.hits), (20_392, hits.len() as u64));
     let bytes =

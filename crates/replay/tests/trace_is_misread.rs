@@ -492,7 +492,9 @@ fn real_traces_have_other_numbers() {
         let trace = Trace::open(&data(name), None).unwrap();
         assert_eq!(trace.format(), format);
         let mut survey = Survey::default();
-        trace.for_each(|access| survey.count(&access.unwrap()));
+        for access in trace {
+            survey.count(&access.unwrap());
+        }
         assert_eq!(
             (survey.requests(), survey.objects(), survey.unique_bytes()),
             (requests, objects, bytes),

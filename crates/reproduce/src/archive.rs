@@ -58,10 +58,9 @@ impl Report {
     /// of the earlier archive that this report lacks stay.
     pub fn archived(&self, earlier: &EarlierArchive) -> [ArchivedFile; 2] {
         let mut whole = self.clone();
-        whole
-            .sections
-            .iter_mut()
-            .for_each(|section| section.headline = headline(section));
+        for section in whole.sections.iter_mut() {
+            section.headline = headline(section);
+        }
         let stays = |section: &&Section| !self.sections.iter().any(|new| new.name == section.name);
         whole
             .sections

@@ -123,16 +123,19 @@ impl Provenance {
     }
 }
 
+/// Returns a word as a shell takes it.
+fn quoted(word: String) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,+~".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
 fn command(mut words: impl Iterator<Item = String>) -> String {
     let program = words.next().unwrap_or_default();
     let name = program.rsplit('/').next().unwrap_or_default().to_owned();
-    let quoted = |word: String| match word
-        .chars()
-        .all(|c| c.is_alphanumeric() || "-_./=:,+~".contains(c))
-    {
-        true if !word.is_empty() => word,
-        _ => format!("'{}'", word.replace('\'', "'\\''")),
-    };
     std::iter::once(name)
         .chain(words.map(quoted))
         .collect::<Vec<_>>()

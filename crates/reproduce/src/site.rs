@@ -192,12 +192,12 @@ impl Site {
 
     /// Kills all programs and waits for their end.
     pub(crate) fn kill_programs(&mut self) {
-        self.programs
-            .iter_mut()
-            .for_each(|program| drop(program.process.kill()));
-        self.programs
-            .iter_mut()
-            .for_each(|program| drop(program.process.wait()));
+        for program in self.programs.iter_mut() {
+            drop(program.process.kill());
+        }
+        for program in self.programs.iter_mut() {
+            drop(program.process.wait());
+        }
     }
 
     pub(crate) fn directory(&self) -> &Path {

@@ -48,9 +48,9 @@ fn experiment(text: &str) -> Result<Experiment<Sweep>, String> {
 fn judged(scale: Scale, measured: &[(&str, f64)]) -> Result<Section, String> {
     let mut section = Section::new(&experiment(FILE).unwrap(), scale);
     section.figure("fig", vec![]);
-    measured
-        .iter()
-        .for_each(|(id, value)| section.measured(*id, *value));
+    for (id, value) in measured.iter() {
+        section.measured(*id, *value);
+    }
     section.judged().map_err(|error| error.to_string())
 }
 

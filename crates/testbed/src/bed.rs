@@ -357,14 +357,13 @@ fn run_with(program: &str, arguments: &[&str], input: &str) -> Result<String, Er
         command: line(),
         error,
     })?;
-    match done.status.success() {
-        true => Ok(String::from_utf8_lossy(&done.stdout).into_owned()),
-        false => {
-            let output = String::from_utf8_lossy(&done.stderr).trim().to_owned();
-            Err(Error::Command {
-                command: line(),
-                output,
-            })
-        }
+    if done.status.success() {
+        Ok(String::from_utf8_lossy(&done.stdout).into_owned())
+    } else {
+        let output = String::from_utf8_lossy(&done.stderr).trim().to_owned();
+        Err(Error::Command {
+            command: line(),
+            output,
+        })
     }
 }

@@ -311,9 +311,8 @@ fn table(rows: &[Row]) -> Table {
                 .map_or("-".to_owned(), |bytes| format!("{} MB", bytes / 1_000_000)),
         ]);
     }
-    table
-        .column_iter_mut()
-        .skip(1)
-        .for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
     table
 }

@@ -33,11 +33,12 @@ pub fn check_size(prefix: &Name, content_bytes: usize) -> Result<(), Failure> {
     // Room for the numbers of a process and a measurement, and twice for a length in three bytes
     // instead of one.
     let most = MAX_PACKET_BYTES.saturating_sub(empty + 30);
-    match content_bytes <= most {
-        true => Ok(()),
-        false => Err(Failure::usage(format!(
+    if content_bytes <= most {
+        Ok(())
+    } else {
+        Err(Failure::usage(format!(
             "--size {content_bytes}B: at most {most}B fit a packet"
-        ))),
+        )))
     }
 }
 

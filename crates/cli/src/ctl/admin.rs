@@ -166,12 +166,15 @@ async fn send(
     let body = Limited::new(response.into_body(), BODY_BYTES)
         .collect()
         .await
-        .map_err(|error| match error.is::<LengthLimitError>() {
-            true => Failure::runtime(format!(
-                "{address} sends more than {}",
-                ByteSize::from_bytes(BODY_BYTES as u64)
-            )),
-            false => Failure::runtime(format!("{address}: {error}")),
+        .map_err(|error| {
+            if error.is::<LengthLimitError>() {
+                Failure::runtime(format!(
+                    "{address} sends more than {}",
+                    ByteSize::from_bytes(BODY_BYTES as u64)
+                ))
+            } else {
+                Failure::runtime(format!("{address}: {error}"))
+            }
         })?;
     Ok((status, body.to_bytes()))
 }

@@ -35,9 +35,9 @@ impl List {
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
         table.set_header(self.columns.iter().map(|name| name.replace('_', " ")));
-        self.rows
-            .iter()
-            .for_each(|row| _ = table.add_row(row.iter().map(cell)));
+        for row in self.rows.iter() {
+            _ = table.add_row(row.iter().map(cell));
+        }
         for (at, column) in table.column_iter_mut().enumerate() {
             column.set_padding((0, 2));
             if self.rows.iter().any(|row| row[at].is_number()) {
@@ -65,9 +65,10 @@ pub(super) fn figures(json: bool, figures: &[(&'static str, Value)]) {
 
 /// Prints that a command succeeded, as text or as JSON.
 pub(super) fn done(json: bool, words: &str, figures: &[(&'static str, Value)]) {
-    match json {
-        true => json_only(figures),
-        false => line!("{words}"),
+    if json {
+        json_only(figures)
+    } else {
+        line!("{words}")
     }
 }
 

@@ -38,9 +38,10 @@ pub(super) fn run(node: &mut Management, args: StrategyArgs, json: bool) -> Resu
     match args.verb.unwrap_or(StrategyVerb::List) {
         StrategyVerb::List => list(node, json),
         StrategyVerb::Set { prefix, strategy } => {
-            let whole = match strategy.starts_with('/') {
-                true => strategy,
-                false => format!("/localhost/nfd/strategy/{strategy}"),
+            let whole = if strategy.starts_with('/') {
+                strategy
+            } else {
+                format!("/localhost/nfd/strategy/{strategy}")
             };
             let whole: Name = whole
                 .parse()
@@ -82,12 +83,12 @@ fn list(node: &mut Management, json: bool) -> Result<(), Failure> {
     let mut choices: Vec<StrategyChoice> = node.list("strategy-choice/list", None)?;
     choices.sort_by(|a, b| a.name.cmp(&b.name));
     let mut list = List::new(&["prefix", "strategy"]);
-    choices.iter().for_each(|choice| {
+    for choice in choices.iter() {
         list.row([
             json!(choice.name.to_string()),
             json!(choice.strategy.to_string()),
         ])
-    });
+    }
     list.print(json);
     Ok(())
 }

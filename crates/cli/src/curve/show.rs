@@ -41,10 +41,9 @@ pub fn table(rows: &[CurveRow], fills: bool) {
             format!("{:.2} M", requests_per_second / 1e6),
         ]);
     }
-    table
-        .column_iter_mut()
-        .skip(1)
-        .for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
     line!("{table}");
 }
 

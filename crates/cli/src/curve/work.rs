@@ -73,10 +73,9 @@ impl Lines {
         let mut shares: Vec<Vec<&mut Timed>> = (0..cores).map(|_| Vec::new()).collect();
         // Neighbours have similar costs, so the largest caches of one policy go to different
         // workers.
-        lines
-            .into_iter()
-            .enumerate()
-            .for_each(|(index, line)| shares[index % cores].push(line));
+        for (index, line) in lines.into_iter().enumerate() {
+            shares[index % cores].push(line);
+        }
         std::thread::scope(|scope| {
             let start = |share| {
                 let (sender, chunks) = sync_channel(WAITING_CHUNKS);
@@ -125,6 +124,8 @@ impl Lines {
 
 fn work(mut lines: Vec<&mut Timed>, chunks: &Receiver<Arc<Vec<Sampled>>>) {
     while let Ok(chunk) = chunks.recv() {
-        lines.iter_mut().for_each(|line| line.take(&chunk));
+        for line in lines.iter_mut() {
+            line.take(&chunk);
+        }
     }
 }

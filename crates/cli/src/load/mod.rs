@@ -150,9 +150,9 @@ mod tests {
         // evicted.
         let mut text = String::from("time,id,size\n");
         for round in 0..10 {
-            (0..300).for_each(|id| {
+            for id in 0..300 {
                 text.push_str(&format!("{},{id},{}\n", round * 300 + id, 1000 + id))
-            });
+            }
         }
         std::fs::write(&path, text).unwrap();
         let layout = Layout::default();

@@ -56,7 +56,9 @@ impl<'a> Traffic<'a> {
             }
             let mut survey = Survey::default();
             source.chunks(MEASURING, &Progress::new(source.units(1)), 1, |chunk| {
-                chunk.iter().for_each(|access| survey.count(access));
+                for access in chunk.iter() {
+                    survey.count(access);
+                }
                 Ok(true)
             })?;
             let (popularity, unique_bytes) = (Popularity::of(&survey), survey.unique_bytes());
@@ -97,7 +99,9 @@ impl<'a> Traffic<'a> {
     pub fn replay(&self, mut caches: Vec<Replay>) -> Result<Vec<Row>, Failure> {
         let take = |caches: &mut Vec<Replay>, chunk: &[Access]| {
             for cache in caches {
-                chunk.iter().for_each(|access| _ = cache.request(access));
+                for access in chunk.iter() {
+                    _ = cache.request(access);
+                }
             }
         };
         match &self.origin {

@@ -31,9 +31,10 @@ fn figure(rows: &[Row]) -> Figure {
     let first = rows.first().map_or("", |row| &row.trace);
     let one_trace = rows.iter().all(|row| row.trace == first);
     let series = lines.into_iter().map(|(first, line)| {
-        let policy = match is_no_bound(first) {
-            true => format!("{} (no bound)", first.policy),
-            false => first.policy.clone(),
+        let policy = if is_no_bound(first) {
+            format!("{} (no bound)", first.policy)
+        } else {
+            first.policy.clone()
         };
         let name = if one_trace {
             policy

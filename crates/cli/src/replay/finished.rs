@@ -157,8 +157,9 @@ fn fault(line: &[u8], error: &serde_json::Error) -> String {
 /// origin. `below_rows` says that rows precede it; then it may be short.
 fn is_ours(torn: &[u8], below_rows: bool) -> bool {
     let (first, second) = (&b"{\"trace\":\""[..], &b"\",\"policy\":\""[..]);
-    match below_rows {
-        true => torn.starts_with(first) || first.starts_with(torn),
-        false => torn.starts_with(first) && torn.windows(second.len()).any(|part| part == second),
+    if below_rows {
+        torn.starts_with(first) || first.starts_with(torn)
+    } else {
+        torn.starts_with(first) && torn.windows(second.len()).any(|part| part == second)
     }
 }

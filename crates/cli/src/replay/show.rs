@@ -24,7 +24,9 @@ pub fn csv_header() {
 
 /// Prints one row per line, by RFC 4180. Texts are quoted, because specs contain commas.
 pub fn csv(rows: &[Row]) -> Result<(), Failure> {
-    rows.iter().for_each(|row| line!("{}", csv_line(row)));
+    for row in rows.iter() {
+        line!("{}", csv_line(row));
+    }
     Ok(())
 }
 
@@ -92,13 +94,13 @@ pub fn table(rows: &[Row]) {
         cells
     };
     table.set_header(cells(None));
-    rows.iter()
-        .for_each(|row| _ = table.add_row(cells(Some(row))));
+    for row in rows.iter() {
+        _ = table.add_row(cells(Some(row)));
+    }
     let texts = 1 + usize::from(traces);
-    table
-        .column_iter_mut()
-        .skip(texts)
-        .for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    for column in table.column_iter_mut().skip(texts) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
     line!("{table}");
     if rows.iter().any(is_no_bound) {
         line!(
@@ -109,11 +111,10 @@ pub fn table(rows: &[Row]) {
 
 /// Describes how caches fill, for the head of a table.
 pub fn mode(fills: bool) -> &'static str {
-    match fills {
-        true => {
-            "Caches fill without asking the admission policy, as the node's do (--no-fill asks always)."
-        }
-        false => "The admission policy is asked for every object (--no-fill).",
+    if fills {
+        "Caches fill without asking the admission policy, as the node's do (--no-fill asks always)."
+    } else {
+        "The admission policy is asked for every object (--no-fill)."
     }
 }
 

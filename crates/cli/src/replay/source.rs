@@ -90,9 +90,10 @@ impl<'a> Source<'a> {
         let failed =
             |problem: &str| Failure::usage(format!("{}: {problem}", trace_file::shown(self.path)));
         let io_failed = |error: io::Error| failed(&larder_units::system_message(&error));
-        let file = match trace_file::is_standard_input(self.path) {
-            true => None,
-            false => Some(self.path.metadata().map_err(io_failed)?).filter(Metadata::is_file),
+        let file = if trace_file::is_standard_input(self.path) {
+            None
+        } else {
+            Some(self.path.metadata().map_err(io_failed)?).filter(Metadata::is_file)
         };
         let Some(file) = file else {
             return Err(failed(
@@ -262,7 +263,9 @@ impl<'a> Source<'a> {
         progress.add(self.units(1));
         self.chunks(MEASURING, progress, 1, |chunk| {
             if let Some(survey) = &mut survey {
-                chunk.iter().for_each(|access| survey.count(access));
+                for access in chunk.iter() {
+                    survey.count(access);
+                }
             }
             if let Some(future) = &mut future {
                 for access in chunk {

@@ -135,9 +135,10 @@ fn short(value: f64) -> String {
     }
     let before_point = value.abs().log10().floor() as i32 + 1;
     let text = format!("{value:.*}", (6 - before_point).max(0) as usize);
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
     }
 }
 

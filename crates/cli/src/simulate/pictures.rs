@@ -70,9 +70,10 @@ pub fn write(timeline: &Timeline, directory: &Path) -> Result<(), Failure> {
         ),
     ];
     for (file, label, series) in figures {
-        let title = match series.len() < MOST_LINES {
-            true => label.to_owned(),
-            false => format!("{label}: the {MOST_LINES} with the most"),
+        let title = if series.len() < MOST_LINES {
+            label.to_owned()
+        } else {
+            format!("{label}: the {MOST_LINES} with the most")
         };
         let figure = Figure {
             title,

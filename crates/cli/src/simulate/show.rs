@@ -138,10 +138,9 @@ pub fn tables(figures: &[OverSeeds]) {
         for row in rows {
             table.add_row(std::iter::once(row[0].component.clone()).chain(row.iter().map(shown)));
         }
-        table
-            .column_iter_mut()
-            .skip(1)
-            .for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+        for column in table.column_iter_mut().skip(1) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
         line!("{table}\n");
     }
 }

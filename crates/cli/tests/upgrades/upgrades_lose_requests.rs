@@ -106,9 +106,9 @@ fn upgrades_reloads_and_new_certificates_lose_requests() {
     node.upgrade();
     some_answers(&seen);
     seen.stop.store(true, Ordering::Relaxed);
-    threads
-        .into_iter()
-        .for_each(|thread| thread.join().unwrap());
+    for thread in threads.into_iter() {
+        thread.join().unwrap();
+    }
     let failures = seen.failures.lock().unwrap();
     let total: u64 = seen.answers().iter().sum();
     assert!(

@@ -85,7 +85,9 @@ impl Disk {
             let written = (at..)
                 .zip(bytes)
                 .filter(|(at, _)| !lost.contains(at) && !and.contains(at));
-            written.for_each(|(at, byte)| state.durable[at] = byte);
+            for (at, byte) in written {
+                state.durable[at] = byte;
+            }
         }
         state.view = state.durable.clone();
     }

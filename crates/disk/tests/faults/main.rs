@@ -405,7 +405,9 @@ fn a_removal_that_waits_for_room_is_settled_before_it_is_written() {
         {
             last += 1;
         }
-        (0..others).for_each(|_| log.remove(b"nobody", Time::ZERO));
+        for _ in 0..others {
+            log.remove(b"nobody", Time::ZERO);
+        }
         log.remove(&[last - 1], Time::ZERO);
         let ticket = log.settle(Time::ZERO);
         while !log.is_settled(ticket) {
@@ -449,11 +451,15 @@ fn a_burst_of_removals_costs_the_disk() {
         last += 1;
     }
     // Its removal finds no room, and then there are too many twice over.
-    (0..50).for_each(|_| log.remove(b"nobody", now));
+    for _ in 0..50 {
+        log.remove(b"nobody", now);
+    }
     log.remove(&[last - 1], now);
     let mut tickets = vec![log.settle(now)];
     for _ in 0..=2 * limits::TOMBSTONES / 500 {
-        (0..500).for_each(|_| log.remove(b"nobody", now));
+        for _ in 0..500 {
+            log.remove(b"nobody", now);
+        }
         tickets.push(log.settle(now));
     }
     assert!(

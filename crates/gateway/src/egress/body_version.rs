@@ -205,9 +205,9 @@ mod tests {
             DATE,
             HeaderValue::from_static("Sun, 06 Nov 1994 08:49:37 GMT"),
         );
-        fields
-            .iter()
-            .for_each(|(name, value)| _ = headers.append(*name, HeaderValue::from_static(value)));
+        for (name, value) in fields.iter() {
+            _ = headers.append(*name, HeaderValue::from_static(value));
+        }
         headers
     }
 

@@ -98,7 +98,9 @@ impl ReplyCache {
             .filter(|(_, question)| past(question))
             .map(|(key, _)| key.clone())
             .collect();
-        old.iter().for_each(|key| self.forget_question(key));
+        for key in old.iter() {
+            self.forget_question(key);
+        }
         for answers in [&mut self.answered, &mut self.answered_once] {
             answers.retain(|(until, key)| is_answered(&self.questions, key, *until));
         }
@@ -108,7 +110,9 @@ impl ReplyCache {
             .filter(|(_, body)| body.is_past(now))
             .map(|(key, _)| key.clone())
             .collect();
-        old.iter().for_each(|key| self.forget_body(key, out));
+        for key in old.iter() {
+            self.forget_body(key, out);
+        }
     }
 
     /// Removes bodies that no answer names, and then answers, until so many bytes are free. Returns
@@ -270,7 +274,9 @@ impl ReplyCache {
             .filter(|(_, question)| names(question))
             .map(|(key, _)| key.clone())
             .collect();
-        keys.iter().for_each(|key| self.forget_question(key));
+        for key in keys.iter() {
+            self.forget_question(key);
+        }
     }
 
     pub(super) fn forget_body(&mut self, key: &[u8], out: &mut Outcome) {

@@ -345,9 +345,10 @@ impl Cache {
             }
             return (Completion::Refused(Refusal::NotAdmitted), end);
         }
-        match self.store.put(&stored, now.time) {
-            true => (Completion::Stored, end),
-            false => (Completion::Refused(Refusal::TooLarge), end),
+        if self.store.put(&stored, now.time) {
+            (Completion::Stored, end)
+        } else {
+            (Completion::Refused(Refusal::TooLarge), end)
         }
     }
 

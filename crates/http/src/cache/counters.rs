@@ -77,14 +77,12 @@ impl Counters {
         one(&mut self.upstream_failures, other.upstream_failures);
         one(&mut self.clocks_behind, other.clocks_behind);
         one(&mut self.heads_too_large, other.heads_too_large);
-        self.forwarded
-            .iter_mut()
-            .zip(forwarded)
-            .for_each(|(to, from)| *to += from);
-        self.refused
-            .iter_mut()
-            .zip(refused)
-            .for_each(|(to, from)| *to += from);
+        for (to, from) in self.forwarded.iter_mut().zip(forwarded) {
+            *to += from;
+        }
+        for (to, from) in self.refused.iter_mut().zip(refused) {
+            *to += from;
+        }
     }
 
     /// Counts the second tier's hit, with the bytes of a body or a part of it.

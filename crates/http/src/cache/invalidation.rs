@@ -87,17 +87,14 @@ impl Cache {
     fn purge_url(&mut self, url: &Url, purge: &Purge, now: Now) -> Purged {
         let Route { key, hash, .. } = self.router.of_key(url.key());
         self.in_flight_table.forget(&key);
-        let objects = match purge.soft {
-            true => {
-                if let Some(tier) = &mut self.tier {
-                    tier.purge(purge);
-                }
-                self.store.expire(&key, hash, now.time)
+        let objects = if purge.soft {
+            if let Some(tier) = &mut self.tier {
+                tier.purge(purge);
             }
-            false => {
-                self.remove_from_tier(&key);
-                self.store.invalidate(&key, hash, now.time)
-            }
+            self.store.expire(&key, hash, now.time)
+        } else {
+            self.remove_from_tier(&key);
+            self.store.invalidate(&key, hash, now.time)
         };
         self.counters.purged += objects;
         Purged {

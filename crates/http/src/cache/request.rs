@@ -187,10 +187,11 @@ impl Cache {
                 Join::Bypass => {}
             }
         }
-        let mut exchange = match in_tier {
+        let mut exchange = if in_tier {
             // It is counted if it is forwarded after all.
-            true => self.exchange(request, key, hash, reason, now),
-            false => self.forward(request, key, hash, reason, now),
+            self.exchange(request, key, hash, reason, now)
+        } else {
+            self.forward(request, key, hash, reason, now)
         };
         exchange.tier_lookup = if in_tier {
             TierLookup::Any

@@ -241,9 +241,10 @@ impl Cache {
             return Reply::Retry(exchange);
         }
         if let Some(slot) = self.store.position(&stored) {
-            match exchange.in_background {
-                true => self.store.hit_in_background(slot, now.time),
-                false => self.store.hit(slot, now.time),
+            if exchange.in_background {
+                self.store.hit_in_background(slot, now.time)
+            } else {
+                self.store.hit(slot, now.time)
             }
         }
         if exchange.forbids_storing {
@@ -276,9 +277,10 @@ impl Cache {
                 .set_alone(exchange.variant_hash, !is_reusable, now.time);
             // Left in the second tier, it is renewed nowhere but here.
             let is_current = || self.store.purges.verdict(&stored) == PurgeVerdict::Kept;
-            let outcome = match stored.in_tier().is_some() && is_reusable && is_current() {
-                true => Outcome::TierHit(Box::new(stored.clone())),
-                false => Outcome::Again,
+            let outcome = if stored.in_tier().is_some() && is_reusable && is_current() {
+                Outcome::TierHit(Box::new(stored.clone()))
+            } else {
+                Outcome::Again
             };
             self.in_flight_table.finish(lead, outcome, outbox);
         }

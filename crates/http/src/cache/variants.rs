@@ -69,9 +69,12 @@ impl Cache {
     fn variant(&self, stored: &Stored, now: Now) -> StoredVariant {
         let text = |(name, value): (&str, Option<&[u8]>)| {
             let is_shown = SHOWN.iter().any(|shown| *name == *shown.as_str());
-            let value = value.map(|value| match is_shown {
-                true => String::from_utf8_lossy(value).into_owned(),
-                false => "(hidden)".to_owned(),
+            let value = value.map(|value| {
+                if is_shown {
+                    String::from_utf8_lossy(value).into_owned()
+                } else {
+                    "(hidden)".to_owned()
+                }
             });
             (name.to_owned(), value)
         };

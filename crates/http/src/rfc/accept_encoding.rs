@@ -64,10 +64,9 @@ impl Codings {
             return;
         }
         let mut accepted = Accepted::default();
-        request
-            .get_all(ACCEPT_ENCODING)
-            .iter()
-            .for_each(|line| accepted.read(line.as_bytes()));
+        for line in request.get_all(ACCEPT_ENCODING).iter() {
+            accepted.read(line.as_bytes());
+        }
         if let Some(codings) = accepted.of(self) {
             request.insert(ACCEPT_ENCODING, VALUES[usize::from(codings.0)].clone());
         }

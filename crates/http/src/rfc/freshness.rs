@@ -108,13 +108,14 @@ impl Freshness {
         let date = date::field(headers, &DATE).unwrap_or(now.unix_seconds);
         // The apparent age is for caches in between that do not send `Age`. Without a cache, it is
         // the error of the origin's clock, and the response has just been made.
-        let apparent_age = match says.is_direct {
-            true => Duration::ZERO,
-            false => Duration::from_secs(
+        let apparent_age = if says.is_direct {
+            Duration::ZERO
+        } else {
+            Duration::from_secs(
                 now.unix_seconds
                     .saturating_sub(date)
                     .min(limits::LIFETIME_SECONDS),
-            ),
+            )
         };
         let corrected_age =
             Duration::from_secs(fields::age(headers)).saturating_add(now.time.since(asked));

@@ -52,7 +52,9 @@ impl<'a> Key<'a> {
             }
             return hasher.hash(&text[..end]);
         }
-        self.parts().into_iter().for_each(|part| hasher.write(part));
+        for part in self.parts().into_iter() {
+            hasher.write(part);
+        }
         hasher.finish()
     }
 

@@ -73,9 +73,9 @@ mod tests {
         };
         let of = |status: u16, fields: &[(&'static str, &'static str)]| {
             let mut headers = HeaderMap::new();
-            fields.iter().for_each(|(name, value)| {
+            for (name, value) in fields.iter() {
                 headers.append(*name, HeaderValue::from_static(value));
-            });
+            }
             sharing(
                 StatusCode::from_u16(status).unwrap(),
                 &headers,

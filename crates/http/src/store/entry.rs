@@ -95,9 +95,10 @@ impl Entry {
                 |other: Option<&HeaderName>| other.is_none_or(|other| !std::ptr::eq(name, other));
             let is_alone = is_other(previous.replace(name))
                 && is_other(fields.peek().map(|(other, _)| *other));
-            let is_sensitive = match is_alone {
-                true => value.is_sensitive(),
-                false => all.get_all(name).iter().any(HeaderValue::is_sensitive),
+            let is_sensitive = if is_alone {
+                value.is_sensitive()
+            } else {
+                all.get_all(name).iter().any(HeaderValue::is_sensitive)
             };
             let lines = if is_sensitive {
                 &mut sensitive
@@ -322,8 +323,9 @@ impl<'a> View<'a> {
             return;
         }
         for name in [SURROGATE_KEY, CACHE_TAG] {
-            self.values(&name)
-                .for_each(|line| each_tag(name.as_str(), line, &mut look));
+            for line in self.values(&name) {
+                each_tag(name.as_str(), line, &mut look);
+            }
         }
     }
 

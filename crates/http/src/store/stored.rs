@@ -170,10 +170,9 @@ impl Stored {
     /// Calls `look` with each of its tags.
     pub(crate) fn each_tag(&self, look: &mut dyn FnMut(&[u8])) {
         for name in [SURROGATE_KEY, CACHE_TAG] {
-            self.headers
-                .get_all(&name)
-                .iter()
-                .for_each(|line| each_tag(name.as_str(), line.as_bytes(), look));
+            for line in self.headers.get_all(&name).iter() {
+                each_tag(name.as_str(), line.as_bytes(), look);
+            }
         }
     }
 

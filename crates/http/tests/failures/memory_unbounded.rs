@@ -212,7 +212,9 @@ fn what_only_passes_is_counted_and_leaves_room() {
         }
     }
     assert_eq!(stage.cache.filling().bytes() as usize, counted);
-    readers.into_iter().for_each(|reader| stage.leave(reader));
+    for reader in readers.into_iter() {
+        stage.leave(reader);
+    }
     assert_eq!(stage.cache.filling().bytes(), 0);
 }
 
@@ -260,7 +262,9 @@ fn many_bodies_at_once_share_one_budget() {
         Some(Completion::Refused(Refusal::Busy)),
         "its first buffer finds no room"
     );
-    fills.into_iter().for_each(|fill| stage.abort(fill));
+    for fill in fills.into_iter() {
+        stage.abort(fill);
+    }
     assert_eq!(stage.cache.filling().bytes(), 0);
 }
 

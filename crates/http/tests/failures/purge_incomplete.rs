@@ -308,9 +308,10 @@ fn a_purge_of_another_thing_keeps_a_response_out_of_the_store() {
                 assert_eq!(matches!(step, Step::Follow(_)), !names_it, "{case}");
                 stage.give_up(step);
                 stage.push(&mut fill, b"old");
-                let expected = match names_it {
-                    true => Completion::Refused(Refusal::Invalidated),
-                    false => Completion::Stored,
+                let expected = if names_it {
+                    Completion::Refused(Refusal::Invalidated)
+                } else {
+                    Completion::Stored
                 };
                 assert_eq!(stage.complete(fill), expected, "{case}");
                 assert_eq!(stage.is_hit(&get("/late")), !names_it, "{case}");

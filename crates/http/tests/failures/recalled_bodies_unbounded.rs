@@ -54,9 +54,10 @@ impl SecondTier for Disk {
     }
 
     fn verdict(&self, key: &[u8], _position: u64, _response: &[u8]) -> PurgeVerdict {
-        match self.0.lock().unwrap().contains_key(key) {
-            true => PurgeVerdict::Kept,
-            false => PurgeVerdict::Purged,
+        if self.0.lock().unwrap().contains_key(key) {
+            PurgeVerdict::Kept
+        } else {
+            PurgeVerdict::Purged
         }
     }
 }

@@ -482,9 +482,10 @@ fn the_leader_of_a_slice_strands_nobody() {
         let mut world = World::new(100_000);
         let (leader, mut assembly, followers) = slice_in_flight(&mut world);
         let stage = &mut world.stage;
-        match fails {
-            true => stage.cache.on_slice_failure(leader, &mut stage.outbox),
-            false => stage.abandon(leader),
+        if fails {
+            stage.cache.on_slice_failure(leader, &mut stage.outbox)
+        } else {
+            stage.abandon(leader)
         }
         for follower in followers {
             assert!(stage.is_woken(follower.id()));
@@ -845,8 +846,9 @@ fn requests_for_other_variants_wait_for_each_other() {
             ));
         }
         stage.abandon(stranger);
-        sent.into_iter()
-            .for_each(|exchange| stage.abandon(exchange));
+        for exchange in sent.into_iter() {
+            stage.abandon(exchange);
+        }
         stage.cache.check_invariants();
         // Nothing of it is stored any more, and it is still known what varies.
         let purge = larder_http::Purge {

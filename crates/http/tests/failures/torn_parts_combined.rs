@@ -311,9 +311,10 @@ fn slices_survive_no_purge() {
         let mut world = World::new(100_000);
         world.range("bytes=0-9000");
         world.asked();
-        let scope = match everything {
-            true => larder_http::Scope::Everything,
-            false => larder_http::Scope::Exact("http://example.com/".parse().unwrap()),
+        let scope = if everything {
+            larder_http::Scope::Everything
+        } else {
+            larder_http::Scope::Exact("http://example.com/".parse().unwrap())
         };
         world.stage.wait(1);
         world.stage.cache.purge(

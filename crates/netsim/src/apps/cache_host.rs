@@ -91,13 +91,9 @@ impl CacheHost {
 
     fn on_interest(&mut self, now: Time, interest: &Interest<'_>, sends: &mut Sends) {
         let mut content = Name::root();
-        interest
-            .name
-            .components()
-            .skip(self.own_components)
-            .for_each(|component| {
-                content.push_component(component);
-            });
+        for component in interest.name.components().skip(self.own_components) {
+            content.push_component(component);
+        }
         let id = self.id(&content);
         if let Some(slot) = self.index.get(&content) {
             self.counters.hits += 1;

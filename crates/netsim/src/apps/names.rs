@@ -62,7 +62,9 @@ impl ZipfMandelbrot {
             cumulative.push(cumulative.last().unwrap_or(&0.0) + weight);
         }
         let total = cumulative.last().copied().unwrap_or(1.0);
-        cumulative.iter_mut().for_each(|share| *share /= total);
+        for share in cumulative.iter_mut() {
+            *share /= total;
+        }
         ZipfMandelbrot { cumulative }
     }
 

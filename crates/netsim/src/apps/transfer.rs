@@ -107,9 +107,10 @@ impl App for Fetch {
     }
 
     fn on_timer(&mut self, now: Time, sends: &mut Sends) {
-        match self.started {
-            true => self.fetcher.on_timeout(now),
-            false => self.started = true,
+        if self.started {
+            self.fetcher.on_timeout(now)
+        } else {
+            self.started = true
         }
         self.poll(now, sends);
     }

@@ -185,9 +185,10 @@ impl Queue {
         if let Queueing::Red(red) = &self.queueing
             && self.red.selects(red, self.waiting.len(), stream)
         {
-            match red.mark && !is_segment(&frame) {
-                true => verdict.marked = mark(&mut frame),
-                false => verdict.dropped = 1,
+            if red.mark && !is_segment(&frame) {
+                verdict.marked = mark(&mut frame)
+            } else {
+                verdict.dropped = 1
             }
         }
         if !room {
@@ -244,21 +245,19 @@ impl Queue {
                 }
                 verdict.dropped += 1;
                 (head, late) = self.take_head(now, codel);
-                match late {
-                    false => self.codel.dropping = false,
-                    true => {
-                        self.codel.drop_next =
-                            control_law(self.codel.drop_next, codel, self.codel.count)
-                    }
+                if late {
+                    self.codel.drop_next =
+                        control_law(self.codel.drop_next, codel, self.codel.count)
+                } else {
+                    self.codel.dropping = false
                 }
             }
         } else if late {
-            match codel.mark && !holds_segment(&head) {
-                true => verdict.marked += head.as_mut().map_or(0, |head| mark(&mut head.frame)),
-                false => {
-                    verdict.dropped += 1;
-                    (head, _) = self.take_head(now, codel);
-                }
+            if codel.mark && !holds_segment(&head) {
+                verdict.marked += head.as_mut().map_or(0, |head| mark(&mut head.frame))
+            } else {
+                verdict.dropped += 1;
+                (head, _) = self.take_head(now, codel);
             }
             self.codel.dropping = true;
             let delta = self.codel.count.saturating_sub(self.codel.last_count);

@@ -277,12 +277,13 @@ impl ConsumerBuilder<'_> {
         } = self;
         let all = || network.nodes().map(|node| (node, network.node_name(node)));
         let pattern = at.get_ref().as_str();
-        let nodes: Vec<NodeId> = match pattern.contains('*') {
-            true => all()
+        let nodes: Vec<NodeId> = if pattern.contains('*') {
+            all()
                 .filter(|(_, name)| matches(pattern, name))
                 .map(|(node, _)| node)
-                .collect(),
-            false => vec![find(scenario, network, at)?],
+                .collect()
+        } else {
+            vec![find(scenario, network, at)?]
         };
         if nodes.is_empty() {
             return Err(no_node(
@@ -293,18 +294,15 @@ impl ConsumerBuilder<'_> {
             ));
         }
         let pattern = prefix.get_ref().as_str();
-        let prefixes: Vec<Name> = match pattern.contains('*') {
-            true => {
-                let prefixes = served.iter().map(|served| &served.prefix);
-                prefixes
-                    .filter(|name| matches(pattern, &name.to_string()))
-                    .cloned()
-                    .collect()
-            }
-            false => {
-                let parsed = pattern.parse::<Name>();
-                vec![parsed.map_err(|error| scenario.fault(&prefix.span(), error))?]
-            }
+        let prefixes: Vec<Name> = if pattern.contains('*') {
+            let prefixes = served.iter().map(|served| &served.prefix);
+            prefixes
+                .filter(|name| matches(pattern, &name.to_string()))
+                .cloned()
+                .collect()
+        } else {
+            let parsed = pattern.parse::<Name>();
+            vec![parsed.map_err(|error| scenario.fault(&prefix.span(), error))?]
         };
         if prefixes.is_empty() {
             return Err(self.no_producer(at, pattern));
@@ -341,13 +339,12 @@ impl ConsumerBuilder<'_> {
         if serving.peek().is_none() {
             return Err(self.no_producer(at, name));
         }
-        match serving.any(|served| !served.unreachable.contains(&node)) {
-            true => Ok(()),
-            false => {
-                let from = self.network.node_name(node);
-                let what = format!("no route from {from} to {name}: no links lead to its producer");
-                Err(self.scenario.fault(&at.span(), what))
-            }
+        if serving.any(|served| !served.unreachable.contains(&node)) {
+            Ok(())
+        } else {
+            let from = self.network.node_name(node);
+            let what = format!("no route from {from} to {name}: no links lead to its producer");
+            Err(self.scenario.fault(&at.span(), what))
         }
     }
 
@@ -364,8 +361,9 @@ pub(super) fn no_producer(name: impl std::fmt::Display, served: &[Served]) -> St
         .take(20)
         .map(|served| served.prefix.to_string())
         .collect();
-    match known.is_empty() {
-        true => format!("no producer serves {name}; there is no producer"),
-        false => format!("no producer serves {name}; there is {}", known.join(", ")),
+    if known.is_empty() {
+        format!("no producer serves {name}; there is no producer")
+    } else {
+        format!("no producer serves {name}; there is {}", known.join(", "))
     }
 }

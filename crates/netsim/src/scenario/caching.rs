@@ -23,9 +23,10 @@ impl Caches {
     /// The capacity of a node's Content Store, if it differs from the node's own table.
     pub(super) fn of_node(&self, name: &str) -> Option<Capacity> {
         let is_cache = self.at.as_ref().is_none_or(|at| at.contains(name));
-        match is_cache && self.routing == CacheRoutingTable::OnPath {
-            true => self.each,
-            false => Some(Capacity::Packets(0)),
+        if is_cache && self.routing == CacheRoutingTable::OnPath {
+            self.each
+        } else {
+            Some(Capacity::Packets(0))
         }
     }
 }

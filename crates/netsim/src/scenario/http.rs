@@ -207,14 +207,15 @@ impl HostBuilder<'_> {
             .filter(|(_, name)| matches(pattern, name))
             .map(|(node, _)| node)
             .collect();
-        match nodes.is_empty() {
-            true => Err(no_node(
+        if nodes.is_empty() {
+            Err(no_node(
                 self.scenario,
                 &at.span(),
                 pattern,
                 all().map(|(_, name)| name),
-            )),
-            false => Ok(nodes),
+            ))
+        } else {
+            Ok(nodes)
         }
     }
 
@@ -248,9 +249,10 @@ impl HostBuilder<'_> {
             .map(|(node, _)| self.network.node_name(*node))
             .take(20)
             .collect();
-        let known = match names.is_empty() {
-            true => "there is no [[http-origin]]".to_owned(),
-            false => format!("there is one at {}", names.join(", ")),
+        let known = if names.is_empty() {
+            "there is no [[http-origin]]".to_owned()
+        } else {
+            format!("there is one at {}", names.join(", "))
         };
         let what = format!(
             "no origin, and no cache that leads to one, at {}; {known}",

@@ -189,12 +189,13 @@ impl Timeline {
             consumers: consumers.collect(),
             nodes: nodes.collect(),
             channels: channels.collect(),
-            faces: match closely {
-                true => network
+            faces: if closely {
+                network
                     .nodes()
                     .map(|node| network.forwarder(node).face_stats())
-                    .collect(),
-                false => Vec::new(),
+                    .collect()
+            } else {
+                Vec::new()
             },
         });
     }

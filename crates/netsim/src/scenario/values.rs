@@ -87,32 +87,35 @@ pub(super) fn largest<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<ByteSize>, D::Error> {
     let size: ByteSize = parsed(deserializer)?;
-    match size.bytes() <= limits::MAX_PACKET_BYTES as u64 {
-        true => Ok(Some(size)),
-        false => Err(D::Error::custom(format!(
+    if size.bytes() <= limits::MAX_PACKET_BYTES as u64 {
+        Ok(Some(size))
+    } else {
+        Err(D::Error::custom(format!(
             "packets of {size}: the most is {} bytes",
             limits::MAX_PACKET_BYTES
-        ))),
+        )))
     }
 }
 
 pub(super) fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let text = String::deserialize(deserializer)?;
-    match text.trim_start().starts_with('-') {
-        true => Err(D::Error::custom(format!(
+    if text.trim_start().starts_with('-') {
+        Err(D::Error::custom(format!(
             "{text:?} is negative: a time is \"0s\" or more, such as \"10ms\""
-        ))),
-        false => parse_duration(&text).map_err(D::Error::custom),
+        )))
+    } else {
+        parse_duration(&text).map_err(D::Error::custom)
     }
 }
 
 pub(super) fn run_length<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let found = duration(deserializer)?;
-    match found.is_zero() {
-        true => Err(D::Error::custom(
+    if found.is_zero() {
+        Err(D::Error::custom(
             "a run of 0s: nothing happens in it; expected such as \"10s\"",
-        )),
-        false => Ok(found),
+        ))
+    } else {
+        Ok(found)
     }
 }
 
@@ -120,9 +123,10 @@ pub(super) fn optional_duration<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Duration>, D::Error> {
     let found = duration(deserializer)?;
-    match found.is_zero() {
-        true => Err(D::Error::custom("a duration of 0: leave the key out")),
-        false => Ok(Some(found)),
+    if found.is_zero() {
+        Err(D::Error::custom("a duration of 0: leave the key out"))
+    } else {
+        Ok(Some(found))
     }
 }
 
@@ -146,12 +150,13 @@ pub(super) fn rate<'de, D: Deserializer<'de>>(
 
 pub(super) fn mtu<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
     let bytes = usize::deserialize(deserializer)?;
-    match bytes < limits::LEAST_MTU {
-        true => Err(D::Error::custom(format!(
+    if bytes < limits::LEAST_MTU {
+        Err(D::Error::custom(format!(
             "an MTU of {bytes}: the least is {} bytes",
             limits::LEAST_MTU
-        ))),
-        false => Ok(Some(bytes)),
+        )))
+    } else {
+        Ok(Some(bytes))
     }
 }
 
@@ -177,20 +182,22 @@ pub(super) fn next_hops<'de, D: Deserializer<'de>>(
 
 fn up_to<'de, D: Deserializer<'de>>(most: usize, deserializer: D) -> Result<usize, D::Error> {
     let found = usize::deserialize(deserializer)?;
-    match (1..=most).contains(&found) {
-        true => Ok(found),
-        false => Err(D::Error::custom(format!("{found}: expected 1 to {most}"))),
+    if (1..=most).contains(&found) {
+        Ok(found)
+    } else {
+        Err(D::Error::custom(format!("{found}: expected 1 to {most}")))
     }
 }
 
 pub(super) fn frequency<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     let found = f64::deserialize(deserializer)?;
-    match found > 0.0 && found <= limits::FREQUENCY {
-        true => Ok(found),
-        false => Err(D::Error::custom(format!(
+    if found > 0.0 && found <= limits::FREQUENCY {
+        Ok(found)
+    } else {
+        Err(D::Error::custom(format!(
             "{found} Interests per second: expected more than 0, {:e} at most",
             limits::FREQUENCY
-        ))),
+        )))
     }
 }
 
@@ -202,9 +209,10 @@ pub(super) fn optional_frequency<'de, D: Deserializer<'de>>(
 
 pub(super) fn non_negative<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     let found = f64::deserialize(deserializer)?;
-    match (0.0..=100.0).contains(&found) {
-        true => Ok(found),
-        false => Err(D::Error::custom(format!("{found}: expected 0 to 100"))),
+    if (0.0..=100.0).contains(&found) {
+        Ok(found)
+    } else {
+        Err(D::Error::custom(format!("{found}: expected 0 to 100")))
     }
 }
 
@@ -220,11 +228,12 @@ pub(super) fn probability<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
         Written::Number(number) => number,
         Written::Text(text) => text.parse::<Ratio>().map_err(D::Error::custom)?.value(),
     };
-    match (0.0..=1.0).contains(&found) {
-        true => Ok(found),
-        false => Err(D::Error::custom(format!(
+    if (0.0..=1.0).contains(&found) {
+        Ok(found)
+    } else {
+        Err(D::Error::custom(format!(
             "{found} is not a probability: expected 0 to 1, or \"2%\""
-        ))),
+        )))
     }
 }
 

@@ -135,9 +135,10 @@ impl Simulation {
         app: Box<dyn App>,
         tick: Option<Duration>,
     ) -> Result<AppId, ConfigError> {
-        match tick.is_some_and(|tick| tick.is_zero()) {
-            true => Err(ConfigError::NoTick),
-            false => Ok(self.apps.add(&mut self.network, node, app, tick)),
+        if tick.is_some_and(|tick| tick.is_zero()) {
+            Err(ConfigError::NoTick)
+        } else {
+            Ok(self.apps.add(&mut self.network, node, app, tick))
         }
     }
 
@@ -325,9 +326,10 @@ impl Simulation {
     }
 
     fn check_path(&mut self, at: NodeId, host: HostId, to: HostId) -> Result<HostId, ConfigError> {
-        match self.tcp_hosts.reaches(&self.network.context(), host, to) {
-            true => Ok(host),
-            false => Err(ConfigError::NoPath(self.node_name(at).to_owned())),
+        if self.tcp_hosts.reaches(&self.network.context(), host, to) {
+            Ok(host)
+        } else {
+            Err(ConfigError::NoPath(self.node_name(at).to_owned()))
         }
     }
 

@@ -148,9 +148,10 @@ impl Bbr {
 
     /// Saves the window at the start of a recovery.
     pub(super) fn save_window(&mut self, window: u32) {
-        self.prior_window = match self.before.is_recovering() || self.mode == Mode::ProbeRtt {
-            true => self.prior_window.max(window),
-            false => window,
+        self.prior_window = if self.before.is_recovering() || self.mode == Mode::ProbeRtt {
+            self.prior_window.max(window)
+        } else {
+            window
         };
     }
 
@@ -289,9 +290,10 @@ impl Bbr {
             *since = now;
         }
         window.segments = window.segments.max(self.prior_window);
-        match self.is_full {
-            true => self.probe_bandwidth(now),
-            false => self.mode = Mode::Startup,
+        if self.is_full {
+            self.probe_bandwidth(now)
+        } else {
+            self.mode = Mode::Startup
         }
     }
 
@@ -378,9 +380,10 @@ impl Bbr {
 
     fn quantized(&self, segments: f64) -> u32 {
         let segments = (segments.min(1e9) as u32 + 3 * self.burst()).next_multiple_of(2);
-        match self.mode == Mode::ProbeBandwidth && self.cycle == 0 {
-            true => segments + 2,
-            false => segments,
+        if self.mode == Mode::ProbeBandwidth && self.cycle == 0 {
+            segments + 2
+        } else {
+            segments
         }
     }
 

@@ -302,9 +302,10 @@ impl Connections {
             let &(stop, ref message) = there.messages.front()?;
             let upto = received.min(stop);
             let start = stop - message.bytes();
-            let message = match upto == stop {
-                true => there.messages.pop_front()?.1,
-                false => message.clone(),
+            let message = if upto == stop {
+                there.messages.pop_front()?.1
+            } else {
+                message.clone()
             };
             self.end_mut(id)?.read_bytes = upto;
             return Some(TcpEvent::Bytes {

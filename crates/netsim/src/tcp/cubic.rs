@@ -146,9 +146,10 @@ impl Cubic {
             Some(epoch) => epoch,
             None => {
                 (self.acked, self.reno) = (f64::from(acked), segments);
-                (self.k, self.origin) = match self.last_max <= segments {
-                    true => (0.0, segments),
-                    false => (((self.last_max - segments) / C).cbrt(), self.last_max),
+                (self.k, self.origin) = if self.last_max <= segments {
+                    (0.0, segments)
+                } else {
+                    (((self.last_max - segments) / C).cbrt(), self.last_max)
                 };
                 *self.epoch.insert(now)
             }

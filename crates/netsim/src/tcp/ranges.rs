@@ -79,7 +79,9 @@ mod tests {
                 ranges.insert(start, end, |a, b| fresh.extend(a..b));
                 let expected: Vec<u64> = (start..end).filter(|at| !naive[*at as usize]).collect();
                 assert_eq!(fresh, expected);
-                (start..end).for_each(|at| naive[at as usize] = true);
+                for at in start..end {
+                    naive[at as usize] = true;
+                }
             }
             for at in 0..64 {
                 assert_eq!(ranges.around(at).is_some(), naive[at as usize]);

@@ -79,9 +79,10 @@ impl Rtt {
 
     /// The timeout without its exponential backoff.
     pub(super) fn timeout(&self) -> Duration {
-        match self.mean > 0.0 {
-            true => Duration::from_nanos((self.mean + self.variance) as u64),
-            false => INITIAL_RTO,
+        if self.mean > 0.0 {
+            Duration::from_nanos((self.mean + self.variance) as u64)
+        } else {
+            INITIAL_RTO
         }
     }
 }

@@ -115,7 +115,9 @@ impl Segment {
         let number =
             |at: usize| u64::from_le_bytes(frame[at..at + 8].try_into().expect("eight bytes"));
         let mut blocks = Blocks::default();
-        (0..count).for_each(|at| blocks.push((number(32 + 16 * at), number(40 + 16 * at))));
+        for at in 0..count {
+            blocks.push((number(32 + 16 * at), number(40 + 16 * at)));
+        }
         Some(Segment {
             is_syn: flags & SYN != 0,
             is_fin: flags & FIN != 0,

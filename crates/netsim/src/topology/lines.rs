@@ -234,15 +234,16 @@ pub(super) fn triples(
         if a == b || places.linked(a, b, topology.edges.len()).is_some() {
             continue;
         }
-        let config = match are_latencies {
-            true => LinkConfig {
+        let config = if are_latencies {
+            LinkConfig {
                 delay: Duration::from_secs_f64(value / 1e3),
                 ..*link
-            },
-            false => LinkConfig {
+            }
+        } else {
+            LinkConfig {
                 metric: (value * 10.0).round() as u64,
                 ..*link
-            },
+            }
         };
         topology.link(a, b, &config);
     }

@@ -222,9 +222,10 @@ impl History {
         let is_own = sent.request == asked;
         if is_own {
             self.seen.own += 1;
-            return match request.method.is_safe() && has(&request.headers, "only-if-cached") {
-                true => Err("only-if-cached: the origin was asked".to_owned()),
-                false => Ok(()),
+            return if request.method.is_safe() && has(&request.headers, "only-if-cached") {
+                Err("only-if-cached: the origin was asked".to_owned())
+            } else {
+                Ok(())
             };
         }
         self.seen.reused += 1;
@@ -251,9 +252,10 @@ impl History {
         {
             return Ok(());
         }
-        match self.may_have_failed(asked, now) {
-            true => Ok(()),
-            false => Err("the origin did not fail".to_owned()),
+        if self.may_have_failed(asked, now) {
+            Ok(())
+        } else {
+            Err("the origin did not fail".to_owned())
         }
     }
 
@@ -304,9 +306,10 @@ impl History {
             .headers
             .get(CONTENT_LENGTH)
             .map(|value| value.to_str().unwrap());
-        match declared.is_some_and(|declared| declared != sent.length.to_string()) {
-            true => Err("the Content-Length is of another version".to_owned()),
-            false => Ok(()),
+        if declared.is_some_and(|declared| declared != sent.length.to_string()) {
+            Err("the Content-Length is of another version".to_owned())
+        } else {
+            Ok(())
         }
     }
 
@@ -484,9 +487,10 @@ impl History {
             .headers
             .get(AGE)
             .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-        match stated.unwrap_or(0) < age {
-            true => Err(format!("Age: it is {age} s old")),
-            false => Ok(()),
+        if stated.unwrap_or(0) < age {
+            Err(format!("Age: it is {age} s old"))
+        } else {
+            Ok(())
         }
     }
 }

@@ -277,9 +277,10 @@ impl Draw {
     fn link(&mut self, is_faultless: bool) -> LinkConfig {
         let rate = BitRate::from_bits_per_second(self.one(&[1_000_000, 10_000_000, 1_000_000_000]));
         let delay = Duration::from_micros(self.0.below(50_000));
-        let loss = match is_faultless || self.0.chance(0.5) {
-            true => Loss::None,
-            false => Loss::Uniform(0.1 * self.0.unit()),
+        let loss = if is_faultless || self.0.chance(0.5) {
+            Loss::None
+        } else {
+            Loss::Uniform(0.1 * self.0.unit())
         };
         let queue = Queueing::DropTail(Depth::Packets(1000));
         LinkConfig {

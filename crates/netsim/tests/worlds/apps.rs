@@ -115,9 +115,10 @@ impl RandomConsumer {
 
     fn ask(&mut self, now: Time, sends: &mut Sends) {
         let faultless = self.config.faultless;
-        let number = match faultless {
-            true => self.stats.interests,
-            false => self.stream.below(self.config.names),
+        let number = if faultless {
+            self.stats.interests
+        } else {
+            self.stream.below(self.config.names)
         };
         let prefix = self.stream.below(self.config.prefixes.len() as u64) as usize;
         let mut name = self.config.prefixes[prefix].clone();
@@ -139,9 +140,10 @@ impl RandomConsumer {
             .can_be_prefix(request.can_be_prefix)
             .must_be_fresh(must_be_fresh)
             .nonce(nonce);
-        let lifetime = match short_lived {
-            true => Duration::from_millis(self.stream.below(1000)),
-            false => Duration::from_secs(4),
+        let lifetime = if short_lived {
+            Duration::from_millis(self.stream.below(1000))
+        } else {
+            Duration::from_secs(4)
         };
         // Without the element the lifetime is also 4 s (packet specification 0.3,
         // "InterestLifetime").
@@ -167,9 +169,10 @@ impl RandomConsumer {
                 can_be_prefix,
                 ..
             } = &pending.request;
-            let fits = match can_be_prefix {
-                true => data.name.starts_with(name.as_name()),
-                false => data.name == name.as_name(),
+            let fits = if can_be_prefix {
+                data.name.starts_with(name.as_name())
+            } else {
+                data.name == name.as_name()
             };
             fits && !pending.expires.has_passed(now)
         };

@@ -294,10 +294,9 @@ impl Seen {
             self.worlds
         );
         println!("{hits} hits in Content Stores, {lost} frames lost or dropped");
-        drops
-            .iter()
-            .filter(|(_, count)| *count > 0)
-            .for_each(|(reason, count)| println!("{reason}: {count}"));
+        for (reason, count) in drops.iter().filter(|(_, count)| *count > 0) {
+            println!("{reason}: {count}");
+        }
     }
 
     /// # Panics

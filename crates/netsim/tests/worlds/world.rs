@@ -192,15 +192,12 @@ impl World {
             let at = Time::ZERO + BUSY.mul_f64(draw.0.unit());
             let again = at + Duration::from_millis(draw.below(2000) as u64);
             let mends = draw.0.chance(0.7);
-            let (breaks, mended) = match draw.0.chance(0.5) {
-                true => {
-                    let link = links[draw.below(links.len())];
-                    (Fault::Cut(link), Fault::Heal(link))
-                }
-                false => {
-                    let node = nodes[draw.below(nodes.len())];
-                    (Fault::Crash(node), Fault::Restart(node))
-                }
+            let (breaks, mended) = if draw.0.chance(0.5) {
+                let link = links[draw.below(links.len())];
+                (Fault::Cut(link), Fault::Heal(link))
+            } else {
+                let node = nodes[draw.below(nodes.len())];
+                (Fault::Crash(node), Fault::Restart(node))
             };
             faults.push((at, breaks));
             faults.extend(mends.then_some((again, mended)));
@@ -250,17 +247,20 @@ impl Draw {
         ];
         // The strategy `random` forwards again for each consumer, as NFD's does, so its Interests
         // do not add up.
-        let strategy = match !faultless && self.0.chance(0.4) {
-            true => self.one(&rough),
-            false => self.one(&strategies),
+        let strategy = if !faultless && self.0.chance(0.4) {
+            self.one(&rough)
+        } else {
+            self.one(&strategies)
         };
-        let capacity = match self.0.chance(0.5) {
-            true => Capacity::Bytes(ByteSize::from_bytes(self.0.below(40_000))),
-            false => Capacity::Packets(self.0.below(30)),
+        let capacity = if self.0.chance(0.5) {
+            Capacity::Bytes(ByteSize::from_bytes(self.0.below(40_000)))
+        } else {
+            Capacity::Packets(self.0.below(30))
         };
-        let pit_entries = match !faultless && self.0.chance(0.3) {
-            true => self.upto(1, 10),
-            false => larder_forwarder::limits::PIT_ENTRIES,
+        let pit_entries = if !faultless && self.0.chance(0.3) {
+            self.upto(1, 10)
+        } else {
+            larder_forwarder::limits::PIT_ENTRIES
         };
         let strategy = self
             .0
@@ -299,9 +299,10 @@ impl Draw {
     }
 
     fn link(&mut self, faultless: bool, fragments: bool) -> LinkConfig {
-        let rate = BitRate::from_bits_per_second(match faultless {
-            true => 100_000_000,
-            false => self.one(&[100_000, 1_000_000, 10_000_000, 1_000_000_000]),
+        let rate = BitRate::from_bits_per_second(if faultless {
+            100_000_000
+        } else {
+            self.one(&[100_000, 1_000_000, 10_000_000, 1_000_000_000])
         });
         let delay = Duration::from_micros(self.0.below(20_000));
         let mtu = fragments.then(|| self.upto(150, 3000));
@@ -316,9 +317,10 @@ impl Draw {
                 ..link
             };
         }
-        let depth = match self.0.chance(0.5) {
-            true => Depth::Packets(self.upto(1, 50)),
-            false => Depth::Bytes(self.0.below(50_000)),
+        let depth = if self.0.chance(0.5) {
+            Depth::Packets(self.upto(1, 50))
+        } else {
+            Depth::Bytes(self.0.below(50_000))
         };
         let mark = self.0.chance(0.5);
         let queue = match self.below(3) {

@@ -179,7 +179,9 @@ impl<C: Codec> Count<C> for count::many {
     }
 
     fn write(value: &Self::Value, typ: u32, out: &mut Vec<u8>) {
-        value.iter().for_each(|value| C::write(value, typ, out));
+        for value in value.iter() {
+            C::write(value, typ, out);
+        }
     }
 }
 

@@ -149,12 +149,11 @@ impl Filter {
     /// The table's rule, for the present window.
     fn wanted_slots(&self) -> u64 {
         let wanted = (self.window as u64 * FILTER_SLOTS_A_REQUEST).next_power_of_two();
-        let affordable = match self.window_is_derived {
-            true => previous_power_of_two(
-                self.capacity / FILTER_CAPACITY_SHARE / size_of::<u16>() as u64,
-            )
-            .max(FILTER_ALWAYS_AFFORDABLE_TABLE),
-            false => FILTER_MAX_TABLE,
+        let affordable = if self.window_is_derived {
+            previous_power_of_two(self.capacity / FILTER_CAPACITY_SHARE / size_of::<u16>() as u64)
+                .max(FILTER_ALWAYS_AFFORDABLE_TABLE)
+        } else {
+            FILTER_MAX_TABLE
         };
         wanted
             .min(affordable)

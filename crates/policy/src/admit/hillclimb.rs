@@ -154,9 +154,9 @@ impl Policy for HillClimb {
     fn on_resize(&mut self, capacity: u64) {
         self.capacity = capacity;
         self.bound();
-        self.shadows
-            .iter_mut()
-            .for_each(|shadow| shadow.shrink(capacity));
+        for shadow in self.shadows.iter_mut() {
+            shadow.shrink(capacity);
+        }
     }
 
     fn gauges(&self, out: &mut Vec<Gauge>) {

@@ -105,9 +105,10 @@ impl Admit for TinyLfu {
             self.sketch.count(request.id);
             return;
         };
-        let ended = match doorkeeper.insert(request.id) {
-            true => self.sketch.pass(),
-            false => self.sketch.count(request.id),
+        let ended = if doorkeeper.insert(request.id) {
+            self.sketch.pass()
+        } else {
+            self.sketch.count(request.id)
         };
         if ended {
             doorkeeper.clear_for(self.sketch.window());

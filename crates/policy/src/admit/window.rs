@@ -207,9 +207,9 @@ mod tests {
             let requests: Vec<(u64, u64)> =
                 (0..1000).map(|_| draw()).map(|id| (id, size(id))).collect();
             let mut future = FutureBuilder::default();
-            requests
-                .iter()
-                .for_each(|(id, size)| future.push(*id, *size).unwrap());
+            for (id, size) in requests.iter() {
+                future.push(*id, *size).unwrap();
+            }
             let future = future.build();
             let mut shadow = Shadow::default();
             // The cache as it is after some requests, each of which was admitted or not.

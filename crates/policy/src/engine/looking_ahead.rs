@@ -127,7 +127,9 @@ fn looking_ahead_loses_objects() {
                             })
                             .collect();
                         assert_eq!(left, *shown.lock().unwrap(), "{name}");
-                        left.iter().for_each(|id| _ = index.remove(id));
+                        for id in left.iter() {
+                            _ = index.remove(id);
+                        }
                         index.insert(id, slot);
                     }
                 }
@@ -145,7 +147,9 @@ fn looking_ahead_loses_objects() {
 /// Of requests that will not be made: whoever foresees must not be misled into losing objects.
 fn future() -> Arc<Future> {
     let mut trace = FutureBuilder::default();
-    (0..10_000_u64).for_each(|place| trace.push(place * place % 97, 10).unwrap());
+    for place in 0..10_000_u64 {
+        trace.push(place * place % 97, 10).unwrap();
+    }
     Arc::new(trace.build())
 }
 
@@ -175,7 +179,9 @@ fn the_expected_victims_are_not_those_that_leave() {
         engine.hit(slots[3], 3, Time::ZERO);
         let expected: Vec<_> = engine.expected_victims().take(8).collect();
         assert_eq!(engine.expected_victims().count(), 10, "{policy}");
-        (20..28).for_each(|id| _ = engine.insert(id, 1, Time::ZERO, &mut victims));
+        for id in 20..28 {
+            _ = engine.insert(id, 1, Time::ZERO, &mut victims);
+        }
         assert_eq!(victims, expected, "{policy}");
     }
 }

@@ -206,9 +206,9 @@ impl<K: Copy + Ord> Heap<K> {
         loop {
             let first = place * CHILDREN + 1;
             let grandchild = first * CHILDREN + 1;
-            (0..CHILDREN * CHILDREN)
-                .step_by(2)
-                .for_each(|next| prefetch(&self.nodes, grandchild + next));
+            for next in (0..CHILDREN * CHILDREN).step_by(2) {
+                prefetch(&self.nodes, grandchild + next);
+            }
             let children = first..(first + CHILDREN).min(self.nodes.len());
             let Some(least) = children.min_by_key(|child| self.nodes[*child].bound) else {
                 break;

@@ -152,9 +152,9 @@ mod tests {
 
     fn pool_of(slots: impl IntoIterator<Item = u32>) -> Pool {
         let mut pool = Pool::default();
-        slots
-            .into_iter()
-            .for_each(|raw| pool.insert(Slot::new(raw)));
+        for raw in slots.into_iter() {
+            pool.insert(Slot::new(raw));
+        }
         pool
     }
 
@@ -164,7 +164,9 @@ mod tests {
         let (mut sample, mut drawn) = (Vec::new(), vec![0; slots]);
         for _ in 0..samples {
             pool.sample(8, &mut stream, &table, &mut sample);
-            sample.iter().for_each(|slot| drawn[slot.index()] += 1);
+            for slot in sample.iter() {
+                drawn[slot.index()] += 1;
+            }
         }
         drawn
     }
@@ -188,9 +190,9 @@ mod tests {
     #[test]
     fn a_slot_is_drawn_that_is_not_stored() {
         let mut pool = pool_of(0..1000);
-        (0..1000)
-            .filter(|raw| raw % 3 != 0)
-            .for_each(|raw| pool.remove(Slot::new(raw)));
+        for raw in (0..1000).filter(|raw| raw % 3 != 0) {
+            pool.remove(Slot::new(raw));
+        }
         let drawn = draws::<[u64; 2]>(&mut pool, 1000, 20_000);
         assert!(
             drawn
@@ -225,9 +227,9 @@ mod tests {
     #[test]
     fn few_are_left_of_many() {
         let mut pool = pool_of(0..100_000);
-        (0..100_000)
-            .filter(|raw| raw % 10_000 != 77)
-            .for_each(|raw| pool.remove(Slot::new(raw)));
+        for raw in (0..100_000).filter(|raw| raw % 10_000 != 77) {
+            pool.remove(Slot::new(raw));
+        }
         let (table, mut stream) = (vec![0_u64; 100_000], Streams::new(1).stream("pool"));
         let mut sample = Vec::new();
         for _ in 0..1000 {

@@ -198,7 +198,9 @@ mod tests {
 
     fn stored(objects: u32) -> Random {
         let mut random = Random::new(Streams::new(1).stream("random"));
-        (0..objects).for_each(|slot| random.on_insert(Slot::new(slot), &request(u64::from(slot))));
+        for slot in 0..objects {
+            random.on_insert(Slot::new(slot), &request(u64::from(slot)));
+        }
         random
     }
 
@@ -232,7 +234,9 @@ mod tests {
     fn some_slots_leave_more_often() {
         for empty_after in [100, 50, 1] {
             let mut random = stored(100);
-            (empty_after..100).for_each(|slot| random.on_remove(Slot::new(slot)));
+            for slot in empty_after..100 {
+                random.on_remove(Slot::new(slot));
+            }
             let mut left = vec![0_u32; empty_after as usize];
             for seq in 0..2000 * u64::from(empty_after) {
                 let victim = random.victim(None).expect("something is stored");

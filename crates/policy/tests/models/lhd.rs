@@ -80,9 +80,9 @@ impl Lhd {
         }
         self.densities = Some(densities);
         for counts in [&mut self.hits, &mut self.evictions] {
-            counts
-                .values_mut()
-                .for_each(|count| *count = if *count > 1e-5 { *count * 0.9 } else { 0.0 });
+            for count in counts.values_mut() {
+                *count = if *count > 1e-5 { *count * 0.9 } else { 0.0 };
+            }
         }
         let stored = self.items.len().max(1) as u64;
         self.protected = 16 * stored;

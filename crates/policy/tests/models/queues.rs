@@ -201,9 +201,9 @@ impl Model for Slru {
     }
 
     fn remove(&mut self, id: u64) {
-        self.segments
-            .iter_mut()
-            .for_each(|queue| _ = take(queue, id));
+        for queue in self.segments.iter_mut() {
+            _ = take(queue, id);
+        }
     }
 
     fn cached(&self) -> Vec<u64> {

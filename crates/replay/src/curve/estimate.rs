@@ -129,16 +129,15 @@ impl<S: Simulated> Curve<S> {
         self.sorted.iter_mut().for_each(Vec::clear);
         self.sorted[0].extend(sampled.iter().map(|sampled| sampled.access));
         if !self.sets.is_empty() {
-            sampled
-                .iter()
-                .for_each(|sampled| self.sorted[1 + usize::from(sampled.set)].push(sampled.access));
+            for sampled in sampled.iter() {
+                self.sorted[1 + usize::from(sampled.set)].push(sampled.access);
+            }
         }
         let [all, of_sets @ ..] = &self.sorted;
         self.whole.requests(all);
-        self.sets
-            .iter_mut()
-            .zip(of_sets)
-            .for_each(|(set, accesses)| set.requests(accesses));
+        for (set, accesses) in self.sets.iter_mut().zip(of_sets) {
+            set.requests(accesses);
+        }
     }
 
     /// The share of the objects that it looks at by now.

@@ -71,9 +71,9 @@ impl KeptSample {
 
     /// Adds bytes to the size of every object, which a cache needs beside its body.
     pub fn add_overhead(&mut self, bytes: u64) {
-        self.kept
-            .iter_mut()
-            .for_each(|sampled| sampled.access.size = sampled.access.size.saturating_add(bytes));
+        for sampled in self.kept.iter_mut() {
+            sampled.access.size = sampled.access.size.saturating_add(bytes);
+        }
         self.sample
             .add_bytes(self.sample.requests() as f64 * bytes as f64);
     }
@@ -92,9 +92,9 @@ impl KeptSample {
     /// but for chance; numbers of objects and bytes are to be divided by the rate.
     pub fn survey(&self) -> Survey {
         let mut survey = Survey::default();
-        self.kept
-            .iter()
-            .for_each(|sampled| survey.count(&sampled.access));
+        for sampled in self.kept.iter() {
+            survey.count(&sampled.access);
+        }
         survey
     }
 
@@ -102,9 +102,9 @@ impl KeptSample {
     /// confidence, from the parts of the sample; the error is 0 if every object is kept.
     pub fn unique_bytes(&self) -> (f64, f64) {
         let mut sets: [Survey; CURVE_SETS] = Default::default();
-        self.kept
-            .iter()
-            .for_each(|sampled| sets[usize::from(sampled.set)].count(&sampled.access));
+        for sampled in self.kept.iter() {
+            sets[usize::from(sampled.set)].count(&sampled.access);
+        }
         super::estimate::total(
             &sets.map(|set| set.unique_bytes() as f64),
             self.sample.rate(),
@@ -181,7 +181,9 @@ mod tests {
     fn the_footprint_is_beyond_its_error() {
         let accesses = web(300_000);
         let mut exact = Survey::default();
-        accesses.iter().for_each(|access| exact.count(access));
+        for access in accesses.iter() {
+            exact.count(access);
+        }
         let mut missed = 0;
         for seed in 1..=20 {
             let mut kept = KeptSample::new(40_000, seed);

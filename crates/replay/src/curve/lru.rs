@@ -115,9 +115,9 @@ impl LruCurve {
 
     fn set_budgets(&mut self) {
         let rate = self.sample.rate();
-        self.caches
-            .iter_mut()
-            .for_each(|cache| cache.budget = (cache.capacity as f64 * rate) as u64);
+        for cache in self.caches.iter_mut() {
+            cache.budget = (cache.capacity as f64 * rate) as u64;
+        }
     }
 
     /// Whether a cache holds an object of `size` that stands at `place`.
@@ -153,9 +153,9 @@ impl LruCurve {
                 }
             }
         }
-        self.caches
-            .iter_mut()
-            .for_each(|cache| cache.from = kept[cache.from as usize] & !NOWHERE);
+        for cache in self.caches.iter_mut() {
+            cache.from = kept[cache.from as usize] & !NOWHERE;
+        }
         self.sizes.truncate(places as usize);
         self.room = CURVE_MIN_SLOTS.max(places as usize * CURVE_SLOTS_AN_OBJECT);
         self.sizes.reserve_exact(self.room - self.sizes.len());
@@ -171,19 +171,18 @@ impl LruCurve {
                 if place != NOWHERE && !self.sample.has(id) {
                     let size = std::mem::take(&mut self.sizes[place as usize]);
                     let holds = |cache: &&mut Cache| cache.capacity >= size && cache.from <= place;
-                    self.caches
-                        .iter_mut()
-                        .filter(holds)
-                        .for_each(|cache| cache.used -= size);
+                    for cache in self.caches.iter_mut().filter(holds) {
+                        cache.used -= size;
+                    }
                     self.forget(Slot::new(slot as u32));
                 }
             }
         }
         self.set_budgets();
         let (scale, sizes) = (1.0 / self.sample.rate(), &self.sizes);
-        self.caches
-            .iter_mut()
-            .for_each(|cache| cache.fit(sizes, scale));
+        for cache in self.caches.iter_mut() {
+            cache.fit(sizes, scale);
+        }
     }
 
     fn remember(&mut self, id: u64, place: u32) {
@@ -234,13 +233,15 @@ impl LruCurve {
             // Marks below its place have passed it over, as too large.
             _ => (asked, 0),
         };
-        place
-            .into_iter()
-            .for_each(|place| self.sizes[place as usize] = 0);
+        for place in place.into_iter() {
+            self.sizes[place as usize] = 0;
+        }
         // The first cache that it fits into.
         let first = self.caches.partition_point(|cache| cache.capacity < size);
         if first == self.caches.len() {
-            known.into_iter().for_each(|slot| self.forget(slot));
+            for slot in known.into_iter() {
+                self.forget(slot);
+            }
             return;
         }
         let new = self.sizes.len() as u32;
@@ -297,9 +298,9 @@ impl Simulated for LruCurve {
             if let Some(access) = due(1) {
                 let guess = self.index.guess(access.id);
                 guesses[next % (2 * STEP)] = guess;
-                guess
-                    .into_iter()
-                    .for_each(|slot| prefetch(&self.objects, slot.index()));
+                for slot in guess.into_iter() {
+                    prefetch(&self.objects, slot.index());
+                }
             }
             if let Some(access) = due(0) {
                 self.index.prefetch(access.id);

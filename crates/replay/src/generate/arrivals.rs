@@ -13,11 +13,12 @@ pub(super) fn pause(per_second: f64, stream: &mut Stream) -> Duration {
 
 /// Whether `per_second` is a rate.
 pub(super) fn check(parameter: &'static str, per_second: f64) -> Result<(), ParameterError> {
-    match per_second.is_finite() && per_second > 0.0 {
-        true => Ok(()),
-        false => Err(ParameterError {
+    if per_second.is_finite() && per_second > 0.0 {
+        Ok(())
+    } else {
+        Err(ParameterError {
             parameter,
             needed: "a positive number is needed",
-        }),
+        })
     }
 }

@@ -79,9 +79,9 @@ impl Cdn {
 
     /// Returns the same catalogue with `factor` times larger objects, up to 1.6 GB each.
     pub fn magnified(mut self, factor: u32) -> Cdn {
-        self.sizes
-            .iter_mut()
-            .for_each(|size| *size = size.saturating_mul(factor).min(SIZES[1] as u32));
+        for size in self.sizes.iter_mut() {
+            *size = size.saturating_mul(factor).min(SIZES[1] as u32);
+        }
         self
     }
 

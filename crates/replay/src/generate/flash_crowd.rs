@@ -194,10 +194,9 @@ mod tests {
 
         // Evenly: the most popular of the crowd has few more than its share.
         let mut counts = std::collections::HashMap::new();
-        accesses[200_000..]
-            .iter()
-            .filter(|a| ids.contains(&a.id))
-            .for_each(|a| *counts.entry(a.id).or_insert(0) += 1);
+        for a in accesses[200_000..].iter().filter(|a| ids.contains(&a.id)) {
+            *counts.entry(a.id).or_insert(0) += 1;
+        }
         let mean = 400_000.0 * 0.5 / ids.len() as f64;
         let mut counts: Vec<f64> = counts
             .values()

@@ -105,9 +105,9 @@ impl Popularity {
 
     /// The same with `size` bytes each.
     pub fn with_size(mut self, size: u64) -> Popularity {
-        self.groups
-            .iter_mut()
-            .for_each(|group| group.size = size.max(1) as f64);
+        for group in self.groups.iter_mut() {
+            group.size = size.max(1) as f64;
+        }
         self
     }
 
@@ -153,9 +153,10 @@ fn sum_of_powers(low: f64, high: f64, s: f64) -> f64 {
 
 /// `value` itself up to `exact`, above it the sixteenth of an octave that it is in.
 fn class(value: u64, exact: u64) -> u64 {
-    match value <= exact {
-        true => value,
-        false => exact + ((value as f64).log2() * MODEL_GROUPS_AN_OCTAVE) as u64,
+    if value <= exact {
+        value
+    } else {
+        exact + ((value as f64).log2() * MODEL_GROUPS_AN_OCTAVE) as u64
     }
 }
 

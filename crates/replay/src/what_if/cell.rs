@@ -38,8 +38,12 @@ impl Cell {
                 .iter()
                 .filter(|(observed, _)| observed.place <= last)
         };
-        sampled().for_each(|(observed, id)| self.whole.request(observed, *id, weight));
-        sampled().for_each(|(observed, id)| self.sets[set(*id)].request(observed, *id, weight));
+        for (observed, id) in sampled() {
+            self.whole.request(observed, *id, weight);
+        }
+        for (observed, id) in sampled() {
+            self.sets[set(*id)].request(observed, *id, weight);
+        }
     }
 
     pub(super) fn remove(&mut self, id: u64, soft: bool, now: Time) {
@@ -48,7 +52,9 @@ impl Cell {
     }
 
     pub(super) fn remove_all(&mut self, soft: bool, now: Time) {
-        self.caches().for_each(|cache| cache.remove_all(soft, now));
+        for cache in self.caches() {
+            cache.remove_all(soft, now);
+        }
     }
 
     /// Leaves the objects out whose place is after `last`; the sample has this rate now.
@@ -56,7 +62,9 @@ impl Cell {
         let keeps = |id: u64| id <= last | VARIANT_BITS;
         self.whole.shrink(scaled(self.capacity, rate), keeps);
         let part = scaled(self.capacity, rate / CURVE_SETS as f64);
-        self.sets.iter_mut().for_each(|set| set.shrink(part, keeps));
+        for set in self.sets.iter_mut() {
+            set.shrink(part, keeps);
+        }
     }
 
     fn caches(&mut self) -> impl Iterator<Item = &mut MiniCache> {

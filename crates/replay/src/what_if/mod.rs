@@ -102,9 +102,9 @@ impl Row {
         }
         self.last = (places - 1) << 32 | VARIANT_BITS;
         let (last, rate) = (self.last, self.rate());
-        self.cells
-            .iter_mut()
-            .for_each(|cell| cell.shrink(last, rate));
+        for cell in self.cells.iter_mut() {
+            cell.shrink(last, rate);
+        }
     }
 }
 
@@ -190,10 +190,9 @@ impl WhatIf {
     /// Halves the largest samples, because there is no time for so many requests.
     pub fn thin_out(&mut self) {
         let largest = self.sample();
-        self.rows
-            .iter_mut()
-            .filter(|row| Some(row.last) == largest)
-            .for_each(|row| row.shrink((1, 2)));
+        for row in self.rows.iter_mut().filter(|row| Some(row.last) == largest) {
+            row.shrink((1, 2));
+        }
     }
 
     fn request(&mut self, mut observed: Observed) {
@@ -205,10 +204,9 @@ impl WhatIf {
             self.since_check = 0;
             self.pass_batch();
             let is_large = |row: &&mut Row| row.cells.iter().any(|cell| cell.objects() > row.most);
-            self.rows
-                .iter_mut()
-                .filter(is_large)
-                .for_each(|row| row.shrink(WHAT_IF_STEP));
+            for row in self.rows.iter_mut().filter(is_large) {
+                row.shrink(WHAT_IF_STEP);
+            }
         }
     }
 
@@ -219,9 +217,9 @@ impl WhatIf {
     fn pass_batch(&mut self) {
         for row in &mut self.rows {
             let (weight, last) = (1.0 / row.rate(), row.last);
-            row.cells
-                .iter_mut()
-                .for_each(|cell| cell.requests(&self.batch, last, weight));
+            for cell in row.cells.iter_mut() {
+                cell.requests(&self.batch, last, weight);
+            }
         }
         self.batch.clear();
     }
@@ -237,8 +235,9 @@ impl WhatIf {
         match ids {
             None => cells.for_each(|cell| cell.remove_all(removal.soft, removal.now)),
             Some(ids) => cells.for_each(|cell| {
-                ids.iter()
-                    .for_each(|id| cell.remove(*id, removal.soft, removal.now))
+                for id in ids.iter() {
+                    cell.remove(*id, removal.soft, removal.now);
+                }
             }),
         }
     }

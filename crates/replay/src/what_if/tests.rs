@@ -108,9 +108,9 @@ fn replayed(accesses: &[Access], spec: &Spec, capacity: u64) -> (f64, f64) {
 fn run(accesses: &[Access], capacity: u64) -> Host {
     let mut host = Host::new(&specs(), capacity);
     for accesses in accesses.chunks(512) {
-        accesses
-            .iter()
-            .for_each(|access| host.fetched(access.id, of_access(access)));
+        for access in accesses.iter() {
+            host.fetched(access.id, of_access(access));
+        }
         host.pass(accesses[0].now);
     }
     host
@@ -262,7 +262,7 @@ fn a_stale_object_answers_no_request_for_any_age() {
 #[test]
 fn an_object_without_a_lifetime_answers() {
     let mut host = Host::new(&["lru".parse().unwrap()], 100_000);
-    (0..4).for_each(|second| {
+    for second in 0..4 {
         host.fetched(
             1,
             Observed {
@@ -270,14 +270,16 @@ fn an_object_without_a_lifetime_answers() {
                 ..request(second)
             },
         )
-    });
+    }
     assert_eq!(host.hits(), (0, 4));
 }
 
 #[test]
 fn responses_that_may_not_be_stored_are_no_misses() {
     let mut host = Host::new(&["lru".parse().unwrap()], 100_000);
-    (0..2).for_each(|second| host.fetched(1, request(second)));
+    for second in 0..2 {
+        host.fetched(1, request(second));
+    }
     host.observer.unstorable(Some(100));
     host.observer.unstorable(None);
     assert_eq!(host.hits(), (1, 4));
@@ -288,7 +290,7 @@ fn responses_that_may_not_be_stored_are_no_misses() {
 #[test]
 fn variants_of_a_key_are_one_object() {
     let mut host = Host::new(&["lru".parse().unwrap()], 100_000);
-    (0..4).for_each(|second| {
+    for second in 0..4 {
         host.fetched(
             1,
             Observed {
@@ -296,11 +298,11 @@ fn variants_of_a_key_are_one_object() {
                 ..request(second)
             },
         )
-    });
+    }
     assert_eq!(host.hits(), (2, 4));
     // A purge of the key removes both.
     host.observer.removed(1, false, Time::from_secs(5));
-    (6..8).for_each(|second| {
+    for second in 6..8 {
         host.fetched(
             1,
             Observed {
@@ -308,7 +310,7 @@ fn variants_of_a_key_are_one_object() {
                 ..request(second)
             },
         )
-    });
+    }
     assert_eq!(host.hits(), (2, 6));
 }
 
@@ -385,7 +387,9 @@ fn the_figures_go_back_more_than_an_hour() {
 #[test]
 fn the_figures_include_lost_observations() {
     let mut host = Host::new(&["lru".parse().unwrap()], 1_000_000);
-    (0..5_000).for_each(|key| host.fetched(key, request(0)));
+    for key in 0..5_000 {
+        host.fetched(key, request(0));
+    }
     host.pass(Time::from_secs(1));
     let report = host.what_if.report();
     assert!(
@@ -393,7 +397,9 @@ fn the_figures_include_lost_observations() {
         "{report:?}"
     );
     // Those from then on are counted, with the objects that the caches have.
-    (0..100).for_each(|key| host.fetched(key, request(1)));
+    for key in 0..100 {
+        host.fetched(key, request(1));
+    }
     host.pass(Time::from_secs(2));
     let report = host.what_if.report();
     let largest = report.cells.last().unwrap();

@@ -367,13 +367,14 @@ fn measure(
         .iter()
         .flat_map(|found| [found.gains, found.variation, found.c])
         .flatten();
-    match values.all(f64::is_finite) {
-        true => Ok(found),
-        false => Err(Error(format!(
+    if values.all(f64::is_finite) {
+        Ok(found)
+    } else {
+        Err(Error(format!(
             "experiments/{}: {}: a value is not a number",
             FILE.0,
             mix.name()
-        ))),
+        )))
     }
 }
 

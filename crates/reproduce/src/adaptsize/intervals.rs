@@ -89,9 +89,9 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
             lines.push(line(name, form, &sweep.adaptsize, &ratios));
         }
         let ratios = replayed("hillclimb", climbs.clone())?;
-        sums.iter_mut()
-            .zip(&ratios)
-            .for_each(|(sum, ratio)| *sum += ratio);
+        for (sum, ratio) in sums.iter_mut().zip(&ratios) {
+            *sum += ratio;
+        }
         climbed.push((name, ratios));
     }
     let (doubling, in_bytes) = sums.split_at(sweep.hillclimb.len());

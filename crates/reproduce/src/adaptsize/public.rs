@@ -55,10 +55,9 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
             Err(error) => return Err(error),
         };
         let mut survey = Survey::default();
-        traffic
-            .accesses
-            .iter()
-            .for_each(|access| survey.count(access));
+        for access in traffic.accesses.iter() {
+            survey.count(access);
+        }
         let capacity = (survey.unique_bytes() as f64 * sweep.capacity) as u64;
         section.condition(
             &traffic.name,

@@ -180,9 +180,9 @@ impl Traffic {
         let (ids, mut sizes): (Vec<u64>, Vec<u64>) = sizes.into_iter().unzip();
         let name = format!("{}, sizes exchanged ({exchange})", self.name);
         let mut stream = Streams::new(seed).stream(&name);
-        (1..sizes.len())
-            .rev()
-            .for_each(|last| sizes.swap(last, stream.below(last as u64 + 1) as usize));
+        for last in (1..sizes.len()).rev() {
+            sizes.swap(last, stream.below(last as u64 + 1) as usize);
+        }
         let size = |id: u64| sizes[ids.partition_point(|other| *other < id)];
         let accesses = self.accesses.iter().map(|access| Access {
             size: size(access.id),
@@ -330,9 +330,10 @@ impl Cell for Run<'_> {
         } = *self;
         let spec: Spec = self.spec.parse().map_err(Error::from_cause)?;
         let capacity = ByteSize::from_bytes(capacity);
-        let replay = match spec.is_offline() {
-            true => Replay::foreseeing(&spec, capacity, seed, traffic.future()?),
-            false => Replay::new(&spec, capacity, seed),
+        let replay = if spec.is_offline() {
+            Replay::foreseeing(&spec, capacity, seed, traffic.future()?)
+        } else {
+            Replay::new(&spec, capacity, seed)
         };
         let replay = replay.map_err(Error::from_cause)?;
         let mut replay = if traffic.fills {

@@ -178,10 +178,9 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
                 &traffic.with_exchanged_sizes(exchange, request.seed),
                 &mut rows,
             )?;
-            exchanged
-                .iter_mut()
-                .zip(loads)
-                .for_each(|(all, load)| all.push(load));
+            for (all, load) in exchanged.iter_mut().zip(loads) {
+                all.push(load);
+            }
         }
         record(&mut section, &format!("{name}-exchanged"), &exchanged);
     }

@@ -514,10 +514,9 @@ mod tests {
             );
         }
         let mut incomplete = found();
-        incomplete
-            .means
-            .iter_mut()
-            .for_each(|run| run.hit_ratio = f64::NAN);
+        for run in incomplete.means.iter_mut() {
+            run.hit_ratio = f64::NAN;
+        }
         assert!(
             judged(&incomplete)
                 .unwrap_err()

@@ -24,7 +24,9 @@ impl ExactCounts {
     }
 
     pub(super) fn halve(&mut self) {
-        self.0.iter_mut().for_each(|count| *count /= 2);
+        for count in self.0.iter_mut() {
+            *count /= 2;
+        }
     }
 }
 
@@ -68,9 +70,13 @@ mod tests {
     #[test]
     fn a_request_outlives_the_window() {
         let mut last = LastRequests::new(3);
-        [1, 1, 2].into_iter().for_each(|id| last.push(id));
+        for id in [1, 1, 2].into_iter() {
+            last.push(id);
+        }
         assert_eq!([1, 2, 3].map(|id| last.count(id)), [2, 1, 0]);
-        [3, 3].into_iter().for_each(|id| last.push(id));
+        for id in [3, 3].into_iter() {
+            last.push(id);
+        }
         assert_eq!([1, 2, 3].map(|id| last.count(id)), [0, 1, 2]);
     }
 }

@@ -74,12 +74,13 @@ fn names(request: &Request<'_>) -> Result<[Vec<&'static str>; 2], Error> {
         std::iter::once(LARDER).chain(others).collect()
     };
     let names = [of("-producer"), of("-consumer")];
-    match names.iter().all(|names| names.len() > 1) {
-        true => Ok(names),
-        false => Err(Error(format!(
+    if names.iter().all(|names| names.len() > 1) {
+        Ok(names)
+    } else {
+        Err(Error(format!(
             "{}: no program NAME-producer, or none NAME-consumer",
             directory.display()
-        ))),
+        )))
     }
 }
 

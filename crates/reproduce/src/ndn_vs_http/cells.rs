@@ -74,7 +74,9 @@ impl Drop for MachineLock {
     /// The next run reports what cannot be removed now. A program that is starting has a copy of
     /// the lock's descriptor until it executes.
     fn drop(&mut self) {
-        (0..MOST_AT_ONCE).for_each(|number| drop(programs::remove_left(&testbed(number))));
+        for number in 0..MOST_AT_ONCE {
+            drop(programs::remove_left(&testbed(number)));
+        }
         _ = self.file.unlock();
     }
 }

@@ -129,10 +129,9 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
             .rows
             .get_or(&key, || measure(&cells, &batch, seed, watch))?;
         latest = latest.max(late);
-        batch
-            .iter()
-            .zip(times)
-            .for_each(|(job, time)| measured[job.cell].push(time));
+        for (job, time) in batch.iter().zip(times) {
+            measured[job.cell].push(time);
+        }
         watch.advance(batch.len() as u64);
     }
     let mut section = Section::new(&experiment, request.scale);

@@ -14,7 +14,9 @@ pub(super) fn write(page: &mut String, claims: &[Judged]) {
          </p>\n<div class=\"scroll\"><table class=\"claims\">\n<thead><tr><th>claim, and why its band<th>kind<th>published\
          <th>expected<th>measured<th>band<th>strip<th>verdict</tr></thead>\n<tbody>\n",
     );
-    claims.iter().for_each(|claim| write_claim(page, claim));
+    for claim in claims.iter() {
+        write_claim(page, claim);
+    }
     page.push_str("</tbody></table></div>\n");
 }
 

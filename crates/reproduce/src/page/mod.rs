@@ -226,15 +226,13 @@ fn write_section(page: &mut String, section: &Section, detail: Detail) {
     }
     claims::write(page, &section.claims);
     if detail == Detail::All {
-        section
-            .figures
-            .iter()
-            .for_each(|drawing| write_figure(page, drawing));
+        for drawing in section.figures.iter() {
+            write_figure(page, drawing);
+        }
     }
-    section
-        .tables
-        .iter()
-        .for_each(|table| write_table(page, table));
+    for table in section.tables.iter() {
+        write_table(page, table);
+    }
     page.push_str("</section>\n");
 }
 

@@ -166,8 +166,9 @@ impl Network {
         if self.conditions.tick > 0 {
             self.at(0, Event::Tick);
         }
-        (0..self.conditions.pairs)
-            .for_each(|pair| self.at(self.conditions.begin, Event::Due(pair)));
+        for pair in 0..self.conditions.pairs {
+            self.at(self.conditions.begin, Event::Due(pair));
+        }
         let end = self.conditions.seconds * 1_000_000_000;
         while let Some(Reverse((time, _, event))) = self.events.pop()
             && time < end
@@ -175,7 +176,9 @@ impl Network {
             self.now = time;
             match event {
                 Event::Tick => {
-                    (0..self.conditions.pairs).for_each(|pair| self.flush(pair));
+                    for pair in 0..self.conditions.pairs {
+                        self.flush(pair);
+                    }
                     self.at(self.conditions.tick, Event::Tick);
                 }
                 Event::Due(pair) => self.due(pair),

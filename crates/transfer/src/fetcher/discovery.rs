@@ -29,9 +29,10 @@ impl Discovery {
     /// `is_segment`.
     pub(super) fn new(object: Name, is_segment: bool) -> Self {
         let mut metadata = object.clone();
-        match is_segment {
-            true => metadata.push_segment(0),
-            false => metadata.push_keyword(METADATA_KEYWORD),
+        if is_segment {
+            metadata.push_segment(0)
+        } else {
+            metadata.push_keyword(METADATA_KEYWORD)
         };
         Discovery {
             object,

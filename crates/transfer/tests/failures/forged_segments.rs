@@ -309,9 +309,12 @@ fn an_object_of_too_many_segments_is_refused_before_it_is_read() {
 #[test]
 fn a_version_is_told_by_any_segment_or_by_none() {
     let without_metadata = |mut producer: Box<dyn FnMut(&Interest<'_>) -> Reply>| {
-        move |interest: &Interest<'_>| match interest.name.to_string().contains("/32=metadata") {
-            true => Reply::Silence,
-            false => producer(interest),
+        move |interest: &Interest<'_>| {
+            if interest.name.to_string().contains("/32=metadata") {
+                Reply::Silence
+            } else {
+                producer(interest)
+            }
         }
     };
     let options = FetchOptions {

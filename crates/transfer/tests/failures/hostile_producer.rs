@@ -385,9 +385,10 @@ fn stale_data_that_is_no_use_is_not_requested_from_the_cache_again() {
     let stored: [&dyn Fn(&Interest<'_>) -> Reply; 2] = [&nack, &forgery];
     for stored in stored {
         let outcome = fetch(few_retries(), |interest| {
-            match number(interest) == 1 && !interest.must_be_fresh {
-                true => stored(interest),
-                false => genuine(interest),
+            if number(interest) == 1 && !interest.must_be_fresh {
+                stored(interest)
+            } else {
+                genuine(interest)
             }
         });
         assert_eq!(outcome.result.unwrap(), b"xxx");
@@ -407,9 +408,12 @@ fn a_stale_word_that_comes_twice_is_believed() {
         let builder = DataBuilder::new(interest.name).content_type(types::CONTENT_NACK);
         Reply::Data(builder.build(&DigestSigner).unwrap())
     };
-    let producer = |interest: &Interest<'_>| match interest.must_be_fresh {
-        true => segment(interest, b"x", Some(2)),
-        false => nack(interest),
+    let producer = |interest: &Interest<'_>| {
+        if interest.must_be_fresh {
+            segment(interest, b"x", Some(2))
+        } else {
+            nack(interest)
+        }
     };
     let outcome = run(
         fetcher("/file/v=7", FetchOptions::default()),

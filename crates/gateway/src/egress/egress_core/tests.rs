@@ -150,7 +150,9 @@ impl AtOrigin {
 
     fn take(&mut self, out: &Outcome) {
         self.0.extend(out.orders.iter().map(|request| request.id));
-        out.stops.iter().for_each(|id| _ = self.0.remove(id));
+        for id in out.stops.iter() {
+            _ = self.0.remove(id);
+        }
         assert!(
             self.0.len() <= limits::ORIGIN_REQUESTS,
             "more than there are places"

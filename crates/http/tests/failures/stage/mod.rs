@@ -239,9 +239,9 @@ impl Stage {
             } => {
                 let completion = fill.map(|mut fill| {
                     // In uneven pieces, as from a socket.
-                    body.as_bytes()
-                        .chunks(7)
-                        .for_each(|piece| self.push(&mut fill, piece));
+                    for piece in body.as_bytes().chunks(7) {
+                        self.push(&mut fill, piece);
+                    }
                     self.complete(fill)
                 });
                 Seen {

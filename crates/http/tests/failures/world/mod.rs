@@ -284,8 +284,9 @@ impl World {
     }
 
     pub fn collect(&mut self, mut fill: Box<Fill>, body: &[u8]) {
-        body.chunks(1000)
-            .for_each(|piece| self.stage.push(&mut fill, piece));
+        for piece in body.chunks(1000) {
+            self.stage.push(&mut fill, piece);
+        }
         let completion = self.stage.complete(fill);
         self.completions.push(completion);
     }

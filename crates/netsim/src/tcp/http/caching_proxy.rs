@@ -680,9 +680,10 @@ impl CachingProxy {
         let Some(Fetch { phase, client, .. }) = self.fetches.remove(&upstream.number) else {
             return;
         };
-        match self.config.keep_alive {
-            true => self.idle.push(upstream),
-            false => net.close(upstream),
+        if self.config.keep_alive {
+            self.idle.push(upstream)
+        } else {
+            net.close(upstream)
         }
         if let Phase::Filling(filling) = phase {
             let Filling { fill, mut shared } = *filling;

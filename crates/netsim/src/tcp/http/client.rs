@@ -247,9 +247,10 @@ impl Client {
                 if bytes.end == head.0 + response.body {
                     net.counters.responses += 1;
                     net.counters.seconds += net.now().since(self.busy[place].at).as_secs_f64();
-                    match self.config.keep_alive {
-                        true => self.idle.push(end),
-                        false => net.close(end),
+                    if self.config.keep_alive {
+                        self.idle.push(end)
+                    } else {
+                        net.close(end)
                     }
                     self.end(net, place, Some(&response));
                 }

@@ -280,9 +280,10 @@ impl Sender {
         );
         let mut summary = AckSummary::default();
         for block in segment.blocks.as_slice() {
-            match block.1 <= ack {
-                true => summary.twice = true,
-                false => self.mark_sacked(*block, &mut summary),
+            if block.1 <= ack {
+                summary.twice = true
+            } else {
+                self.mark_sacked(*block, &mut summary)
             }
         }
         let advanced = ack > self.una;
@@ -343,15 +344,14 @@ impl Sender {
         }
         while let Some(sent) = self.sent.front().filter(|sent| sent.end() <= ack).copied() {
             self.sent.pop_front();
-            match sent.is_sacked {
-                true => self.sacked_count -= 1,
-                false => {
-                    if sent.is_lost {
-                        self.lost.remove(&sent.seq);
-                    }
-                    summary.add(&sent, false);
-                    self.delivery.delivered += 1;
+            if sent.is_sacked {
+                self.sacked_count -= 1
+            } else {
+                if sent.is_lost {
+                    self.lost.remove(&sent.seq);
                 }
+                summary.add(&sent, false);
+                self.delivery.delivered += 1;
             }
         }
         self.una = ack;

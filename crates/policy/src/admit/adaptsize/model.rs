@@ -285,9 +285,9 @@ mod tests {
                 let size = objects[id].size as u64;
                 if engine.admit(id as u64, size, Time::ZERO) {
                     slots[id] = engine.insert(id as u64, size, Time::ZERO, &mut victims);
-                    victims
-                        .drain(..)
-                        .for_each(|victim| slots[ids[victim.index()]] = None);
+                    for victim in victims.drain(..) {
+                        slots[ids[victim.index()]] = None;
+                    }
                     let slot: Slot = slots[id].unwrap();
                     ids.resize(ids.len().max(slot.index() + 1), 0);
                     ids[slot.index()] = id;

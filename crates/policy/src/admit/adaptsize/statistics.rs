@@ -221,7 +221,9 @@ mod tests {
 
     fn interval(requests: &[u64]) -> Counts {
         let mut counts = Counts::default();
-        requests.iter().for_each(|id| counts.count(*id, 100));
+        for id in requests.iter() {
+            counts.count(*id, 100);
+        }
         counts
     }
 

@@ -102,10 +102,9 @@ impl Ranking {
 
     /// Multiplies all counts.
     pub fn scale_counts(&mut self, by: f32) {
-        self.store
-            .places
-            .iter_mut()
-            .for_each(|place| place.count *= by);
+        for place in self.store.places.iter_mut() {
+            place.count *= by;
+        }
     }
 
     /// A request for what is probably in `slot` will come soon.
@@ -234,8 +233,8 @@ impl Places for Store {
     }
 
     fn change_since(&mut self, change: impl Fn(f64, u8) -> f64) {
-        self.places
-            .iter_mut()
-            .for_each(|place| place.since = change(place.since, place.class));
+        for place in self.places.iter_mut() {
+            place.since = change(place.since, place.class);
+        }
     }
 }

@@ -99,9 +99,9 @@ impl Shadows {
         self.threads.clear();
         self.free.clear();
         self.lru = List::default();
-        self.orders
-            .iter_mut()
-            .for_each(|order| *order = Order::new(order.power()));
+        for order in self.orders.iter_mut() {
+            *order = Order::new(order.power());
+        }
         self.capacity = capacity;
         self.used = [0; POWER_INDEXES];
     }
@@ -133,7 +133,9 @@ impl Shadows {
             self.index.remove(id, slot);
             self.free.push(slot);
         }
-        (0..POWER_INDEXES).for_each(|power_index| self.shrink(power_index, capacity));
+        for power_index in 0..POWER_INDEXES {
+            self.shrink(power_index, capacity);
+        }
     }
 
     pub fn bytes(&self) -> usize {
@@ -197,7 +199,9 @@ impl Shadows {
         // Its size as stored: the books of those who have it need that.
         let size = self.threads[slot.index()].size;
         if holders != ALL {
-            bits(ALL & !holders).for_each(|power_index| self.offer(power_index, slot, size, class));
+            for power_index in bits(ALL & !holders) {
+                self.offer(power_index, slot, size, class);
+            }
         }
     }
 
@@ -242,7 +246,9 @@ impl Shadows {
             ..Object::default()
         };
         self.threads[slot.index()].size = size;
-        bits(ALL).for_each(|power_index| self.offer(power_index, slot, size, class));
+        for power_index in bits(ALL) {
+            self.offer(power_index, slot, size, class);
+        }
         match self.objects[slot.index()].holders {
             0 => self.free.push(slot),
             _ => self.index.insert(id, slot),
@@ -348,9 +354,9 @@ impl Places for View<'_> {
 
     fn change_since(&mut self, change: impl Fn(f64, u8) -> f64) {
         let clock = self.power_index - 1;
-        self.objects
-            .iter_mut()
-            .for_each(|object| object.since[clock] = change(object.since[clock], object.class));
+        for object in self.objects.iter_mut() {
+            object.since[clock] = change(object.since[clock], object.class);
+        }
     }
 }
 

@@ -251,7 +251,9 @@ mod tests {
     fn few_large_objects_are_sampled_as_many_small_ones_were() {
         let mut tuner = Tuner::new(0, 1.0, 1 << 30);
         let mut shift_beside = |objects: usize| {
-            (0..200_000).for_each(|id| _ = tuner.request(id, 1000, 140, false, objects));
+            for id in 0..200_000 {
+                _ = tuner.request(id, 1000, 140, false, objects);
+            }
             tuner.shift
         };
         assert_eq!(shift_beside(1_000_000), 8, "3,906 objects a shadow");
@@ -294,7 +296,9 @@ mod tests {
         // 512 at the next.
         let mut decide = |hit: bool| {
             let requests = few.iter().cycle().take(DECISION);
-            requests.for_each(|id| _ = tuner.request(*id, 1, 160, hit, 0));
+            for id in requests {
+                _ = tuner.request(*id, 1, 160, hit, 0);
+            }
             tuner.asked
         };
         assert_eq!([false, false].map(&mut decide), [LEAD, CAUTION * LEAD]);
@@ -308,7 +312,9 @@ mod tests {
             "{}",
             trusted[399]
         );
-        (0..100).for_each(|_| _ = decide(false));
+        for _ in 0..100 {
+            _ = decide(false);
+        }
         assert!(decide(false) <= MOST_LEAD);
     }
 }

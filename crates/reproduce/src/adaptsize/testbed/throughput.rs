@@ -208,13 +208,14 @@ impl<'a> Bench<'a> {
         // The object may have been evicted in the meantime.
         repeat(port, bytes, 2, 1)?;
         let (spent, load) = self.spent(at, || repeat(port, bytes, requests, connections))?;
-        match load.hits == requests {
-            true => Ok(spent),
-            false => Err(Error(format!(
+        if load.hits == requests {
+            Ok(spent)
+        } else {
+            Err(Error(format!(
                 "{}: of {requests} hits {} are misses",
                 system(at).name(),
                 requests - load.hits
-            ))),
+            )))
         }
     }
 

@@ -48,9 +48,15 @@ impl PolicyAlone {
         let found: Vec<Option<Slot>> = objects.iter().map(|id| self.find(*id)).collect();
         let requests = || objects.iter().copied().zip(found.iter().copied());
         // As the forwarder does for a batch.
-        requests().for_each(|(id, _)| self.engine.prefetch(id));
-        requests().for_each(|(id, slot)| self.engine.prefetch_slot(id, slot));
-        requests().for_each(|(id, slot)| self.engine.prefetch_further(id, slot));
+        for (id, _) in requests() {
+            self.engine.prefetch(id);
+        }
+        for (id, slot) in requests() {
+            self.engine.prefetch_slot(id, slot);
+        }
+        for (id, slot) in requests() {
+            self.engine.prefetch_further(id, slot);
+        }
         let begun = counter::now();
         for (id, slot) in requests() {
             match slot {
