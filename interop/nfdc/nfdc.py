@@ -5,22 +5,24 @@ nfdc is in no registry, so its messages stand here instead: commands as Interest
 key (SignatureNonce and SignatureTime, empty ApplicationParameters), datasets asked for with CanBePrefix and MustBeFresh and
 fetched segment by segment. Nothing of a library that another client uses takes part in the encoding.
 
-    nfdc.py SOCKET         runs every command of nfdc against the forwarder there; ends with 0 or says what is wrong
+    nfdc.py SOCKET         runs a session with every command of nfdc against the forwarder there, then the calls of calls.py;
+                           ends with 0 or says what is wrong
+    nfdc.py --table        prints the calls as Markdown: what NFD answers, by its source, and what Larder answers
     nfdc.py --record       prints its messages, one a line: what, a tab, the packet in hexadecimal; signed at a fixed time, of a
                            face that has the number 257 (crates/forwarder/tests/fixtures/nfdc.tsv)
 
 Sources: the NDN packet specification 0.3, NDNLPv2, the NFD management protocol, and nfdc's manual pages for what each command asks.
 """
 
+import contextlib
 import hashlib
 import os
 import socket
 import sys
 import time
 
-from Cryptodome.Hash import SHA256
-from Cryptodome.PublicKey import ECC
-from Cryptodome.Signature import DSS
+import calls
+from calls import CALLS, DATASET, GROUPS, NACK, NO_ANSWER, Answer, Call, answer
 
 RECORDED_AT_MS = 1_795_000_000_000
 PREFIX = "/localhost/nfd/"
@@ -30,7 +32,30 @@ PARAMETERS = {
     "cost": (106, "number"), "capacity": (131, "number"), "count": (132, "number"), "flags": (108, "number"), "mask": (112, "number"),
     "strategy": (107, "strategy"), "expires": (109, "number"), "persistency": (133, "number"), "marking_interval": (135, "number"), "marking_threshold": (136, "number"), "mtu": (137, "number"),
 }
-FILTER = {"face": (105, "number"), "scheme": (131, "text"), "uri": (114, "text"), "local_uri": (129, "text"), "scope": (132, "number")}
+FILTER = {
+    "face": (105, "number"), "scheme": (131, "text"), "uri": (114, "text"), "local_uri": (129, "text"), "scope": (132, "number"),
+    "persistency": (133, "number"), "link": (134, "number"),
+}
+# The protocol's names of what an answer holds: of ControlParameters, and of a dataset's entries.
+NAMES = {
+    7: "Name", 105: "FaceId", 106: "Cost", 107: "Strategy", 108: "Flags", 109: "ExpirationPeriod", 111: "Origin", 112: "Mask",
+    114: "Uri", 129: "LocalUri", 131: "Capacity", 132: "Count", 133: "FacePersistency", 135: "BaseCongestionMarkingInterval",
+    136: "DefaultCongestionThreshold", 137: "Mtu",
+}
+COUNTED = {
+    144: "NInInterests", 145: "NInData", 146: "NOutInterests", 147: "NOutData", 148: "NInBytes", 149: "NOutBytes",
+    151: "NInNacks", 152: "NOutNacks",
+}
+ENTRIES = {
+    "faces": {**NAMES, **COUNTED, 132: "FaceScope", 134: "LinkType"},
+    "fib": {7: "Name", 129: "NextHopRecord"}, "rib": {7: "Name", 129: "Route"},
+    "cs": {131: "Capacity", 108: "Flags", 135: "NCsEntries", 129: "NHits", 130: "NMisses"},
+    "strategy-choice": {7: "Name", 107: "Strategy"},
+    "status": {
+        **COUNTED, 128: "NfdVersion", 129: "StartTimestamp", 130: "CurrentTimestamp", 131: "NNameTreeEntries", 132: "NFibEntries",
+        133: "NPitEntries", 134: "NMeasurementsEntries", 135: "NCsEntries", 153: "NSatisfiedInterests", 154: "NUnsatisfiedInterests",
+    },
+}
 # What the answer to a command must hold for ndn-cxx to take it, and for nfdc to print all that it prints of NFD's.
 FACE = {"face", "persistency", "flags", "marking_interval", "marking_threshold", "mtu"}
 ANSWERED = {
@@ -88,21 +113,30 @@ def elements(wire: bytes) -> list[tuple[int, bytes]]:
     return found
 
 
+def operator():
+    """What signs: the operator's key of a fresh installation; nobody but this test trusts it."""
+    from Cryptodome.Hash import SHA256
+    from Cryptodome.PublicKey import ECC
+    from Cryptodome.Signature import DSS
+
+    key = ECC.construct(curve="P-256", d=int.from_bytes(hashlib.sha256(b"nfdc's key").digest(), "big"))
+    return lambda message: DSS.new(key, "deterministic-rfc6979", "der").sign(SHA256.new(message))
+
+
 class Nfdc:
     def __init__(self, now_ms, nonce, send):
-        # The operator's key of a fresh installation; nobody but this test trusts it.
-        self.key = ECC.construct(curve="P-256", d=int.from_bytes(hashlib.sha256(b"nfdc's key").digest(), "big"))
-        self.now_ms, self.nonce, self.send = now_ms, nonce, send
+        self.sign, self.now_ms, self.nonce, self.send = operator(), now_ms, nonce, send
 
     def command(self, verb: str, **parameters) -> bytes:
+        return self.signed(components(PREFIX + verb) + [tlv(8, tlv(104, fields(PARAMETERS, parameters)))])
+
+    def signed(self, name: list[bytes]) -> bytes:
         """A signed command: packet specification 0.3, "Signed Interest"."""
-        name = components(PREFIX + verb) + [tlv(8, tlv(104, fields(PARAMETERS, parameters)))]
         key_name = tlv(7, *components("/operator/KEY/%01"))
         info = tlv(44, tlv(27, number(3)), tlv(28, key_name), tlv(38, self.nonce(8)), tlv(40, number(self.now_ms())))
         covered = tlv(36) + info
-        signature = DSS.new(self.key, "deterministic-rfc6979", "der").sign(SHA256.new(b"".join(name) + covered))
-        signed = covered + tlv(46, signature)
-        name.append(tlv(2, hashlib.sha256(signed).digest()))
+        signed = covered + tlv(46, self.sign(b"".join(name) + covered))
+        name = [*name, tlv(2, hashlib.sha256(signed).digest())]
         return tlv(5, tlv(7, *name), tlv(10, self.nonce(4)), tlv(12, number(10_000)), signed)
 
     def interest(self, name: list[bytes], discover: bool) -> bytes:
@@ -229,6 +263,94 @@ def session(nfdc: Nfdc):
     assert nfdc.fetch("faces/query", uri=peer) == [], "the face is still there"
 
 
+def named(found: list[tuple[int, bytes]], names: dict[int, str]) -> set[str]:
+    """The names of these elements; those of Larder's own, which ndn-cxx skips, have none."""
+    for kind, _ in found:
+        assert kind in names or kind >= 32 and kind % 2 == 0, f"{kind} is critical, and in no definition"
+    return {names[kind] for kind, _ in found if kind in names}
+
+
+def outcome(nfdc: Nfdc, call: Call, given: dict) -> tuple[Answer, dict]:
+    """What the forwarder answers to a call, and the parameters of its answer."""
+    name = components(PREFIX + call.verb)
+    if call.kind == "dataset":
+        name += [tlv(8, tlv(150, fields(FILTER, given)))] if given else []
+        packet = nfdc.interest(name, discover=True)
+    else:
+        body = {"command": [tlv(104, fields(PARAMETERS, given))], "bare": [], "raw": [b"what?"]}[call.kind]
+        packet = nfdc.signed(name + [tlv(8, part) for part in body])
+    try:
+        wire = nfdc.send(packet)
+    except TimeoutError:
+        return answer(NO_ANSWER), {}
+    ((kind, body),) = elements(wire)
+    if kind == 100 and 800 in dict(elements(body)):
+        return answer(NACK), {}
+    content = elements(nfdc.data(wire)[2])
+    if [kind for kind, _ in content] == [101]:
+        (_, status), _, *body = elements(content[0][1])
+        got = elements(body[0][1]) if body else []
+        return answer(int.from_bytes(status, "big"), *named(got, NAMES)), dict(got)
+    module = call.verb.split("/")[0]
+    entries = [content] if module == "status" else [elements(entry) for _, entry in nfdc.fetch(call.verb, **given)]
+    return answer(DATASET, *(name for entry in entries for name in named(entry, ENTRIES[module]))), {}
+
+
+def run_calls(nfdc: Nfdc):
+    """Runs the calls of the table; ends if an answer is not that of its column "Larder"."""
+    numbers, made, wrong = {}, [], []
+    with contextlib.ExitStack() as ports:
+        # A port where connections are accepted, and one that is taken, and where they are not.
+        there = {}
+        for kind in ("open", "closed"):
+            taken = ports.enter_context(socket.socket())
+            taken.bind(("127.0.0.1", 0))
+            there[kind] = taken.getsockname()[1]
+            taken.listen() if kind == "open" else None
+        for call in CALLS:
+            given = {
+                key: numbers[value[1:]] if key == "face" and isinstance(value, str)
+                else value.format(**there) if key == "uri" else value
+                for key, value in call.parameters.items()
+            }
+            got, parameters = outcome(nfdc, call, given)
+            if call.verb == "faces/create" and got.status == 200:
+                made.append(parameters[105])
+                numbers[call.makes] = int.from_bytes(parameters[105], "big")
+            if got != call.larder:
+                wrong.append(f"{call.verb}, {call.what}: {shown(got)}, and not {shown(call.larder)}")
+        for face in made:
+            nfdc.start("faces/destroy", face=int.from_bytes(face, "big"))
+    assert not wrong, "\n".join(["Larder's column of calls.py is not what Larder answers:", *wrong])
+
+
+def shown(one: Answer | None) -> str:
+    if one is None:
+        return "?"
+    group = max((group for group in GROUPS if group <= one.fields), key=len, default=frozenset())
+    what = ", ".join(([GROUPS[group]] if group else []) + sorted(one.fields - group))
+    return f"{one.status}: {what}" if what else str(one.status)
+
+
+def table():
+    """Prints the table of calls as Markdown, with what it is of and how many answers agree."""
+    for call in CALLS:
+        assert bool(call.why) == (call.nfd != call.larder), f"{call.verb}, {call.what}: a difference has a reason"
+    told = [call for call in CALLS if call.nfd is not None]
+    alike = sum(call.nfd == call.larder for call in told)
+    print(calls.__doc__)
+    print(
+        f"{len(CALLS)} calls. NFD's source tells the answer to {len(told)}: Larder answers {alike} alike, and "
+        f"{len(told) - alike} otherwise, for the reason in the last column.\n"
+    )
+    for fields_of, what in GROUPS.items():
+        print(f"*{what}*: {', '.join(sorted(fields_of))}.\n")
+    print("| call | NFD | Larder | reason |", "| --- | --- | --- | --- |", sep="\n")
+    for call in CALLS:
+        what = f"`{call.verb}`, {call.what}" if call.what else f"`{call.verb}`"
+        print(f"| {what} | {shown(call.nfd)} | {shown(call.larder)} | {call.why} |")
+
+
 def live(path: str):
     with socket.socket(socket.AF_UNIX) as stream:
         stream.connect(path)
@@ -249,7 +371,10 @@ def live(path: str):
                 assert read, "the forwarder closed the connection"
                 waiting += read
 
-        session(Nfdc(lambda: time.time_ns() // 1_000_000, os.urandom, send))
+        nfdc = Nfdc(lambda: time.time_ns() // 1_000_000, os.urandom, send)
+        session(nfdc)
+        run_calls(nfdc)
+    print(f"a session, and {len(CALLS)} calls")
 
 
 def record():
@@ -282,4 +407,10 @@ def record():
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    record() if sys.argv[1] == "--record" else live(sys.argv[1])
+    match sys.argv[1]:
+        case "--record":
+            record()
+        case "--table":
+            table()
+        case path:
+            live(path)

@@ -146,6 +146,10 @@ pub const CONGESTION_MARKING_INTERVAL: Duration = Duration::from_millis(100);
 /// bytes needs 44 (`larder_packet::limits::MAX_FRAGMENTS`).
 pub const LEAST_MTU: u64 = 64;
 
+/// The largest origin of a route: ndn-cxx reads it as a number of 16 bits, and refuses a whole
+/// `rib/list` with a larger one.
+pub const LARGEST_ORIGIN: u64 = 65_535;
+
 /// The bytes of one status dataset: a million routes. A larger one is refused, because it is
 /// created in one step while packets wait.
 pub const DATASET_BYTES: usize = 64 << 20;

@@ -6,6 +6,7 @@
 use super::control_plane::ControlPlane;
 use super::{Content, Refusal, Reply, Request, require};
 use crate::face::FaceId;
+use crate::limits::LARGEST_ORIGIN;
 use crate::outbox::Outbox;
 use crate::tables::rib::{CHILD_INHERIT, ORIGIN_FIB, Route, RouteError};
 use larder_packet::mgmt::{PrefixAnnouncement, RibEntry, RouteRecord};
@@ -145,9 +146,10 @@ fn check_prefix(request: &Request<'_>, prefix: &Name) -> Result<(), Refusal> {
 }
 
 fn origin_of(origin: Option<u64>) -> Result<u64, Refusal> {
-    match origin.unwrap_or(0) {
-        ORIGIN_FIB => Err((400, format!("{ORIGIN_FIB} is no origin of a route"))),
-        origin => Ok(origin),
+    let origin = origin.unwrap_or(0);
+    match origin > LARGEST_ORIGIN {
+        true => Err((400, format!("{origin} is no origin of a route"))),
+        false => Ok(origin),
     }
 }
 

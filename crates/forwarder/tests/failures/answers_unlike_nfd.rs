@@ -154,6 +154,25 @@ fn a_strategy_that_nfd_sets_is_refused_or_one_that_it_refuses_is_set() {
     }
 }
 
+/// ndn-cxx reads the origin of a route as a number of 16 bits, and refuses the list of a node that
+/// has a route with a larger one.
+#[test]
+fn one_route_with_a_large_origin_makes_the_list_of_all_unreadable_to_nfdc() {
+    let mut world = World::new();
+    let application = world.local();
+    for (origin, code) in [(65_535, 200), (65_536, 400), (u64::MAX, 400)] {
+        let parameters = ControlParameters {
+            name: Some("/a".parse().unwrap()),
+            origin: Some(origin),
+            ..ControlParameters::default()
+        };
+        for verb in ["register", "unregister"] {
+            let answer = world.command(application, "rib", verb, &parameters);
+            assert_eq!(answer.status_code, code, "{verb} with the origin {origin}");
+        }
+    }
+}
+
 #[test]
 fn an_interest_loses_its_non_discovery_field_in_transit() {
     for strategy in ["best-route", "multicast", "hobhis"] {
