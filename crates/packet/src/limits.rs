@@ -1,4 +1,4 @@
-//! Every limit of this crate, with its reason.
+//! The limits of this crate that peers or operators meet, each with its reason.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ pub const LARGEST_PACKET_BYTES: usize = 64 << 10;
 /// that it ignores (prefix announcements).
 pub const MAX_LP_PACKET_BYTES: usize = MAX_PACKET_BYTES + 1200;
 
-/// Fragments of one packet: what NFD sends and accepts at most. 8800 bytes then need an MTU of 44
-/// bytes, below any real link's.
+/// Fragments of one packet: the most that NFD sends and accepts. A packet of 8800 bytes then needs
+/// an MTU of at least 44 bytes, which every real link has.
 pub const MAX_FRAGMENTS: u64 = 400;
 
 /// Packets of which a reassembler holds some fragments but not all. A sender's fragments arrive
