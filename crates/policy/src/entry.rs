@@ -22,8 +22,8 @@ pub struct PolicyEntry {
     pub parameters: &'static [Parameter],
     /// The time that one request takes.
     pub complexity: &'static str,
-    /// Bytes of policy state for one stored object, ghosts included, where the number of objects is
-    /// a power of two. Between powers of two, tables that double hold up to twice as much. The
+    /// Bytes of policy state for one stored object, ghosts included, if the number of objects is a
+    /// power of two. Between powers of two, tables that double hold up to twice as much. The
     /// engine's own 16 bytes are not included.
     pub bytes_an_object: u32,
     /// True for an admission that depends on the cache's place on the path of an answer. Such an
@@ -91,7 +91,7 @@ pub enum Build {
     ),
 }
 
-/// The surroundings of a policy that is being built.
+/// The context in which a policy is built.
 #[derive(Clone, Copy)]
 pub struct BuildContext<'a> {
     /// The engine's capacity in bytes. [`crate::Policy::on_resize`] reports later changes.

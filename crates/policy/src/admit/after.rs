@@ -7,12 +7,12 @@
 //! again from zero. An object that is admitted leaves the table: once evicted, it needs n requests
 //! again.
 //!
-//! Where this differs: nginx's zone counts in megabytes, of about 8,000 keys each; here the default
-//! follows the cache, ten keys for each stored object and never fewer than nginx's one megabyte.
-//! Where another stage refuses what this one admits, its count starts again. Sizes do not matter to
-//! it.
+//! Differences: nginx's zone counts in megabytes, of about 8,000 keys each. Here the default
+//! follows the cache, ten keys for each stored object and at least as many as in one megabyte of
+//! nginx's zone. If another stage refuses an object that this one admits, its count starts again.
+//! Sizes do not matter.
 //!
-//! O(1) a request; 33 to 45 bytes a key, so some 400 an object stored.
+//! O(1) a request; 33 to 45 bytes a key, so about 400 bytes for each stored object.
 
 use crate::entry::{Build, PolicyEntry};
 use crate::hash::mix;
@@ -64,11 +64,11 @@ struct After {
     keys: usize,
     keys_are_derived: bool,
     counted: HashTable<Slot>,
-    /// By the slots of this table, which are not the engine's.
+    /// By the slots of this table, which differ from the engine's.
     keeps: Vec<Counted>,
     free: Vec<Slot>,
     links: Links,
-    /// The key requested last at its head.
+    /// The head is the key requested last.
     recency: List,
 }
 
@@ -114,7 +114,7 @@ impl After {
             self.recency.move_to_head(&mut self.links, slot);
             return;
         }
-        // Two at most, also where the table has shrunk by much: O(1) a request.
+        // At most two per request, so that it is O(1) even after the table has shrunk by much.
         for _ in 0..2 {
             if self.counted.len() >= self.keys
                 && let Some(oldest) = self.recency.tail()

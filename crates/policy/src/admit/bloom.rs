@@ -2,17 +2,16 @@
 //! Sitaraman, Algorithmic nuggets in content delivery, ACM SIGCOMM Computer Communication Review
 //! 45, 2015: cache on second hit).
 //!
-//! Three quarters of the objects that a content delivery network is asked for are asked for once:
-//! they stay out, at ten bits an object. A Bloom filter cannot forget one object, so there are two:
-//! a request is entered into the young one, and asked for in both; when the young one holds
-//! `window` objects, the old one is dropped. So the last `window` to 2·`window` objects are
-//! remembered.
+//! Three quarters of the objects in a content delivery network are requested once: they are not
+//! stored, and take ten bits each. A Bloom filter cannot forget one object, so there are two. A
+//! request enters the new filter, and is looked up in both. When the new filter holds `window`
+//! objects, the old one is dropped. So the last `window` to 2·`window` objects are remembered.
 //!
-//! Where the paper is silent: the window follows the cache, four objects for each one stored. About
-//! 1 to 2 % of the objects requested once come in all the same, by false positives. Sizes do not
-//! matter to it.
+//! Choices where the paper says nothing: the window follows the cache, four objects for each stored
+//! one. By false positives, about 1 to 2 % of the objects requested once are admitted. Sizes do not
+//! matter.
 //!
-//! O(1) a request (dropping is amortised); 80 to 160 bits for each object stored, so some 15 bytes.
+//! O(1) a request (dropping is amortised); 80 to 160 bits for each stored object, about 15 bytes.
 
 use crate::Request;
 use crate::bloom::Bloom;
@@ -43,7 +42,7 @@ struct SecondRequest {
     window_is_derived: bool,
     young: Bloom,
     old: Bloom,
-    /// Objects in the young filter, and how many it was made for.
+    /// Objects in the new filter, and the number that it was made for.
     entered: u64,
     room: u64,
 }
@@ -87,8 +86,8 @@ impl Policy for SecondRequest {
 }
 
 impl Admit for SecondRequest {
-    /// A hit is a request too, and keeps the object's mark young. A miss is entered by `admit`,
-    /// which must see whether it was there before.
+    /// A hit is a request too, and renews the object's mark. `admit` enters a miss, because it must
+    /// first see whether the mark was there.
     fn on_request(&mut self, request: &Request, hit: bool) {
         if hit {
             self.enter(request.id);

@@ -1,19 +1,20 @@
-//! WLFU: evicts what was requested least often among the last W requests, and of these what was
-//! requested longest ago (Karakostas and Serpanos, Exploitation of different types of locality for
+//! WLFU: evicts the object with the fewest of the last W requests; of equals, the one whose last
+//! request is longest ago (Karakostas and Serpanos, Exploitation of different types of locality for
 //! web caches, IEEE ISCC 2002).
 //!
-//! A queue holds the ids of the last W requests, a table how often each id is in it, also of
-//! objects that are not stored. The stored objects stand in one list for each count, most recently
-//! moved at the head; a request moves its object one list up, and the request that leaves the queue
-//! moves its object one list down. A bitmap of two levels finds the lowest list that is not empty.
+//! A queue holds the ids of the last W requests, and a table counts each id in it, also those of
+//! objects that are not stored. The stored objects are in one list for each count, the most
+//! recently moved at the head. A request moves its object one list up, and the request that leaves
+//! the queue moves its object one list down. A bitmap of two levels finds the lowest list that is
+//! not empty.
 //!
-//! Where this differs: the counts are exact, but [`WLFU_LEVELS`] and more count alike. The paper's
-//! objects are of one size; here objects leave until the newcomer fits. The newcomer always enters;
-//! `tinylfu+wlfu` lets it duel. By default W follows the cache, ten requests for each stored
-//! object.
+//! Differences: the counts are exact, but counts of [`WLFU_LEVELS`] and more are equal. The paper's
+//! objects have one size; here objects leave until the newcomer fits. The newcomer always enters;
+//! `tinylfu+wlfu` compares it with its victims. By default W follows the cache, ten requests for
+//! each stored object.
 //!
 //! O(1) a request; 18 bytes a stored object, and 8 for each request of the window with 29 to 57 for
-//! each object in it: some 200 to 600 an object stored. TinyLFU's sketch exists to spare that.
+//! each object in it: about 200 to 600 per stored object. TinyLFU's sketch avoids this cost.
 
 use crate::entry::{Build, PolicyEntry};
 use crate::hash::mix;
@@ -83,7 +84,7 @@ impl Wlfu {
         }
     }
 
-    /// A request enters the window, and older ones leave it.
+    /// Adds a request to the window, and removes the oldest ones.
     fn count(&mut self, id: u64) {
         let known = self
             .known
@@ -97,7 +98,7 @@ impl Wlfu {
         let &Known { count, slot, .. } = known.get();
         self.place(slot, count);
         self.history.push_back(id);
-        // Two at most, also where the window has shrunk by much: O(1) a request.
+        // At most two per request, so that it is O(1) even after the window has shrunk by much.
         for _ in 0..2 {
             if self.history.len() > self.window
                 && let Some(oldest) = self.history.pop_front()
@@ -133,7 +134,7 @@ impl Wlfu {
         }
     }
 
-    /// Nobody is in `slot` any more.
+    /// Records that `slot` is free.
     fn release(&mut self, slot: Slot) {
         let Stored { id, level } = self.stored[slot.index()];
         self.levels.unlink(&mut self.links, slot, level);
@@ -234,10 +235,10 @@ impl Evict for Wlfu {
     }
 }
 
-/// A list for each count, and which of them hold something.
+/// A list for each count, and a bitmap of the lists that are not empty.
 struct Levels {
     lists: Vec<List>,
-    /// A bit for each list, and a bit for each word of these.
+    /// A bit for each list, and a bit for each word of these bits.
     filled: [u64; WLFU_LEVELS / 64],
     words: u64,
 }
@@ -274,7 +275,7 @@ impl Levels {
         }
     }
 
-    /// The lowest list from `level` on that holds something.
+    /// Returns the lowest list from `level` on that is not empty.
     fn lowest(&self, level: usize) -> Option<&List> {
         let (word, bit) = (level / 64, level % 64);
         let here = self.filled.get(word)? & (u64::MAX << bit);
