@@ -60,7 +60,7 @@ pub(super) fn first_foreign(start: &[u8]) -> Option<usize> {
         let next = record
             .last_chunk()
             .map_or(0, |next| i64::from_le_bytes(*next));
-        // 2^40 requests are more than any trace has; some files write the largest number for none.
+        // No trace has 2^40 requests. Some files write the largest number for none.
         next != -1 && next != i64::MAX && !(1..1 << 40).contains(&next)
     };
     start
@@ -126,12 +126,12 @@ impl Requests for Numbers {
     }
 }
 
-/// Records of N bytes, from a buffer of its own: a call through the source's layers for each would
-/// cost more than the record.
+/// Records of N bytes, from a buffer of its own. A call through the source's layers for each record
+/// would cost more than the record.
 struct Records<const N: usize> {
     source: Box<dyn BufRead + Send>,
     buffer: Vec<u8>,
-    /// The part of the buffer that is not returned yet.
+    /// The part of the buffer that was not returned yet.
     unread: Range<usize>,
     /// The byte offset of the next record.
     at: u64,

@@ -5,8 +5,8 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use larder_policy::observe::{Label, Observed};
 
-/// The keys that were requested lately. When there are too many, those that have not been requested
-/// for the longest time are forgotten: a purge by prefix or tag then misses them.
+/// The keys with recent requests. When there are too many, those whose last request is longest ago
+/// are forgotten: a purge by prefix or tag then misses them.
 #[derive(Default)]
 pub(super) struct Keys {
     recent: HashMap<u64, Known, FixedState>,
@@ -76,7 +76,7 @@ impl Keys {
     }
 }
 
-/// Returns the id of a variant. Its upper half is that of the key's place.
+/// Returns the id of a variant. Its upper half is that of the key's position.
 fn id(place: u64, variant: u32) -> u64 {
     place ^ u64::from(variant)
 }

@@ -7,17 +7,17 @@
 //!                                                                              └─► WhatIfCell
 //! ```
 //!
-//! The miniature caches see what the cache sees: responses that may not be stored are misses in
+//! The miniature caches get the events of the cache: responses that may not be stored are misses in
 //! every cache, objects become stale after their lifetime, variants are objects of their own, and
-//! purges remove. Each size has a sample of its own rate, so that its caches hold at most
+//! purges remove objects. Each size has a sample of its own rate, so that its caches hold at most
 //! [`WHAT_IF_OBJECTS`]. The rate falls in small steps when they hold more.
 //!
 //! The estimate and its error are those of a sampled [`Curve`](crate::Curve): the misses of a
-//! sample, divided by its rate and by all requests; and the spread of eight parts of the sample.
-//! When the rate falls on the way, each miss counts with the rate of its time.
+//! sample, divided by its rate and by all requests; and the spread of eight parts of the sample. If
+//! the rate falls meanwhile, each miss counts with the rate of its time.
 //!
-//! It begins with empty caches, as the cache does at its start. So a size that has not been filled
-//! yet hits less than it will.
+//! The caches are empty at first, as the cache is at its start. So a size that is not full yet hits
+//! less than it will.
 
 mod cell;
 mod keys;
@@ -36,7 +36,7 @@ use larder_units::{ByteSize, Time};
 pub use report::{Measured, WhatIfCell, WhatIfReport};
 use window::Window;
 
-/// The policies that are compared, beside the present one.
+/// The policies that are compared with the present one.
 pub const WHAT_IF_POLICIES: [&str; 6] = ["agd", "s3fifo", "w-tinylfu", "gdsf", "sieve", "lru"];
 
 /// The sizes that are compared, as multiples of the present one.
@@ -73,7 +73,7 @@ pub struct WhatIf {
     rows: Vec<Row>,
     keys: Keys,
     window: Window,
-    /// Requests with the ids of their objects that the miniature caches have not seen.
+    /// Requests with the ids of their objects that the miniature caches have not processed.
     batch: Vec<(Observed, u64)>,
     since_check: u64,
 }
@@ -81,20 +81,20 @@ pub struct WhatIf {
 /// All policies at one size.
 struct Row {
     capacity: ByteSize,
-    /// Objects that each of its caches may have.
+    /// The maximum number of objects in each of its caches.
     most: usize,
-    /// The last place of its sample. Its lower half is [`VARIANT_BITS`].
+    /// The last position of its sample. Its lower half is [`VARIANT_BITS`].
     last: u64,
     cells: Vec<Cell>,
 }
 
 impl Row {
     fn rate(&self) -> f64 {
-        // Exact: the upper half alone counts.
+        // Exact, because only the upper half counts.
         ((self.last >> 32) + 1) as f64 / (1u64 << 32) as f64
     }
 
-    /// Makes the sample smaller, to this part of it.
+    /// Shrinks the sample to this part of it.
     fn shrink(&mut self, (part, whole): (u64, u64)) {
         let places = ((self.last >> 32) + 1) * part / whole;
         if places < 1 << (32 - WHAT_IF_LEAST_RATE_BITS) {
@@ -112,11 +112,11 @@ impl WhatIf {
     /// Returns empty caches with these policies, for a cache of `capacity`.
     ///
     /// # Errors
-    /// [`SpecError`] if arguments of a policy contradict each other.
+    /// [`SpecError`] if the arguments of a policy contradict each other.
     pub fn new(policies: &[Spec], capacity: ByteSize, seed: u64) -> Result<WhatIf, SpecError> {
         let row = |(multiple, most): (f64, usize)| {
             let capacity = ByteSize::from_bytes((capacity.bytes() as f64 * multiple) as u64);
-            // One policy more shares the memory of the others.
+            // A further policy shares the memory of the others.
             let most = most * WHAT_IF_POLICIES.len() / policies.len().max(WHAT_IF_POLICIES.len());
             let cells = policies
                 .iter()
@@ -149,10 +149,10 @@ impl WhatIf {
         self.rows.iter().map(|row| row.last).max()
     }
 
-    /// Takes the observations of all shards since the last call, which it sorts by time, and the
-    /// counts of all requests since the start of the cache. The first call only notes the counts:
-    /// the sample begins with it. Returns true if observations were lost: then the figures begin
-    /// again.
+    /// Takes the observations of all shards since the last call, sorted here by time, and the
+    /// counts of all requests since the start of the cache. The first call only records the counts,
+    /// because the sample begins with it. Returns true if observations were lost; the statistics
+    /// then restart.
     pub fn observe(&mut self, taken: &mut Vec<Observation>, totals: Totals, now: Time) -> bool {
         if self.window.is_new() {
             taken.clear();
@@ -187,7 +187,7 @@ impl WhatIf {
         has_lost
     }
 
-    /// Halves the largest samples, because there is no time for so many requests.
+    /// Halves the largest samples, because the host cannot process so many requests.
     pub fn thin_out(&mut self) {
         let largest = self.sample();
         self.rows
@@ -212,9 +212,9 @@ impl WhatIf {
         }
     }
 
-    /// Passes the requests of the batch to one miniature cache after the other. Where all requests
-    /// are in the sample, as at the start of a node, this takes 12 to 17 % less time than to pass
-    /// one request after the other; where few are, the same (`benches/what_if.rs`, NASA's day and
+    /// Passes the requests of the batch to one miniature cache after the other. If all requests are
+    /// in the sample, as at the start of a node, this takes 12 to 17 % less time than passing one
+    /// request after the other; if few are, the same (`benches/what_if.rs`, NASA's day and
     /// Twitter).
     fn pass_batch(&mut self) {
         for row in &mut self.rows {
@@ -263,7 +263,7 @@ impl WhatIf {
             }
         }
         let policies = self.rows.first().map_or(0, |row| row.cells.len());
-        // By policy.
+        // In the order of the policies.
         let order = (0..policies).flat_map(|policy| (policy..cells.len()).step_by(policies));
         let cells = order.map(|place| cells[place].clone()).collect();
         let (requests, bytes) = (
