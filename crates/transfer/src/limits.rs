@@ -1,4 +1,4 @@
-//! The limits of this crate, with their reasons.
+//! The limits of this crate that several files share or an operator meets, each with its reason.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub const DEFAULT_SEGMENT_BYTES: usize = MAX_PACKET_BYTES - SEGMENT_OVERHEAD_BYT
 /// Default of the most segments between the next one to deliver and the furthest one requested. It
 /// limits the Interests in flight and the memory for segments that wait for a missing one: 4096 ×
 /// 8.8 kB = 36 MB, the product of 1 Gb/s and 260 ms; 268 MB with the largest packets, if every node
-/// accepts these.
+/// accepts them.
 pub const MAX_WINDOW: usize = 4096;
 
 /// The first congestion window in segments: RFC 6928's ten. A burst of 88 kB fits a socket's
@@ -33,9 +33,9 @@ pub const BURST_SHARE: usize = 4;
 /// a whole RTO.
 pub const MIN_WINDOW: usize = 2;
 
-/// Interests that became due by a rate while the host slept are made up for this time: longer than
-/// the delays of a busy machine's scheduler, and too short for a burst that overflows token
-/// buckets.
+/// The longest sleep of the host after which the Interests that became due by a rate are still
+/// sent: longer than the delays of a busy machine's scheduler, and too short for a burst that
+/// overflows token buckets.
 pub const LONGEST_DELAY: Duration = Duration::from_millis(20);
 
 /// The RTO before the first RTT sample: RFC 6298 section 2.1.
@@ -50,8 +50,8 @@ pub const MIN_RTO_MARGIN: Duration = Duration::from_millis(200);
 /// time the Interest has left every PIT.
 pub const MAX_RTO: Duration = Duration::from_secs(4);
 
-/// The Interests in flight from which on a silence counts as a stall and not as the loss of all.
-/// With one loss in ten, a loss of all has a probability of 1 in 10,000.
+/// The least number of Interests in flight for which a silence counts as a stall and not as the
+/// loss of all. With one loss in ten, a loss of all has a probability of 1 in 10,000.
 pub const STALLED_INTERESTS: usize = 4;
 
 /// The default InterestLifetime: that of the NDN packet format.
@@ -88,10 +88,10 @@ pub const MAX_MANIFEST_SEGMENTS: u64 = 1 << 20;
 pub const LARGEST_FAN_OUT: u64 = 250;
 
 /// The Interests for the metadata after which a transfer ends if only Data of a longer name
-/// answers. The user learns what exists without a wait for all tries.
+/// answers. The user then learns which names exist before all retries have failed.
 pub const METADATA_SENDS_WHERE_OTHERS_ANSWER: u32 = 3;
 
-/// The retransmissions of the first Interests if their Data fails its check: the first one passes
-/// the caches by, which may hold something else under the name; the second allows for one that
-/// cannot be passed by.
+/// The retransmissions of the first Interests if their Data fails its check. The first one bypasses
+/// the caches, which may hold other Data with the name; the second allows for a cache that cannot
+/// be bypassed.
 pub const RETRIES_OF_INVALID: u32 = 2;

@@ -1,4 +1,4 @@
-//! The pacer: when Interests leave, by a rate and by a clock that may be coarse.
+//! The pacer: lets Interests leave by a rate and by a clock that may be coarse.
 //!
 //! Source: Kato, Osada, Yamamoto, Ohzahata, "Impacts of system clock granularity on performance of
 //! NDN rate-based congestion control", Int. J. Advances in Telecommunications 11(3&4), 2018,
@@ -23,12 +23,12 @@ use std::time::Duration;
 pub struct Clock {
     /// Interests leave at multiples of this; zero is a fine clock.
     pub tick: Duration,
-    /// Whether due Interests also leave when a Data or a Nack arrives.
+    /// True if due Interests also leave when a Data or a Nack arrives.
     pub smoothing: bool,
 }
 
 impl Default for Clock {
-    /// A clock as fine as the host's.
+    /// Returns a clock as fine as the host's.
     fn default() -> Self {
         Clock {
             tick: Duration::ZERO,
@@ -48,10 +48,10 @@ pub(crate) struct Pacer {
     next_tick: Time,
     /// The last time at which a tick or an arrival let Interests leave.
     open_at: Option<Time>,
-    /// Whether the pacer has opened since the last request. A host's clock advances between a
+    /// True if the pacer has opened since the last request. A host's clock advances between a
     /// packet and the Interests that follow it.
     opened: bool,
-    /// Whether an Interest waits for its time.
+    /// True if an Interest waits for its time.
     waiting: bool,
 }
 
@@ -80,8 +80,8 @@ impl Pacer {
             return;
         };
         let due = *self.next_due.get_or_insert(now);
-        // An Interest that becomes due exactly at a tick waits for the next one, since the paper's
-        // clock acts first.
+        // An Interest that becomes due exactly at a tick waits for the next one, because the
+        // paper's clock acts first.
         let coarse = u64::from(!self.clock.tick.is_zero());
         let Some(now) = now
             .nanos()
@@ -133,8 +133,8 @@ impl Pacer {
         self.next_due = self.next_due.map(|due| due.max(now));
     }
 
-    /// The time at which the waiting Interest may leave; `None` if none waits, or the time is
-    /// unknown.
+    /// Returns the time at which the waiting Interest may leave; `None` if none waits, or the time
+    /// is unknown.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         let next = if self.clock.tick.is_zero() {
             self.next_due
@@ -149,7 +149,8 @@ impl Pacer {
 mod tests {
     use super::*;
 
-    /// The Interests that leave at each of the pacer's times until `millis`, at a constant rate.
+    /// Returns the Interests that leave at each of the pacer's times until `millis`, at a constant
+    /// rate.
     fn departures(clock: Clock, rate: f64, millis: u64) -> Vec<(u64, u32)> {
         let mut pacer = Pacer::new(clock);
         let (mut now, mut all) = (Time::ZERO, Vec::new());
@@ -260,8 +261,7 @@ mod tests {
         let count = |pacer: &mut Pacer, now| {
             std::iter::from_fn(|| pacer.take(now, Some(1000.0)).then_some(())).count()
         };
-        // After an hour of sleep, as much leaves as became due in the longest delay that is made
-        // up.
+        // After an hour of sleep, the Interests that became due in the longest delay leave.
         let most = LONGEST_DELAY.as_millis() as usize + 1;
         assert_eq!(count(&mut pacer, Time::from_secs(3600)), most);
         for second in 3601..3700 {

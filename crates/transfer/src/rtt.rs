@@ -66,7 +66,7 @@ impl RttEstimator {
         }
     }
 
-    /// The present retransmission timeout.
+    /// Returns the present retransmission timeout.
     pub fn rto(&self) -> Duration {
         let base = match self.smoothed {
             None => INITIAL_RTO,
@@ -77,17 +77,17 @@ impl RttEstimator {
         (base * (1 << self.backoff)).min(MAX_RTO)
     }
 
-    /// The smoothed round-trip time; `None` before the first sample.
+    /// Returns the smoothed round-trip time; `None` before the first sample.
     pub fn smoothed(&self) -> Option<Duration> {
         self.smoothed
     }
 
-    /// The smallest round trip seen; `None` before the first sample.
+    /// Returns the smallest round trip so far; `None` before the first sample.
     pub fn min(&self) -> Option<Duration> {
         (self.samples > 0).then_some(self.min)
     }
 
-    /// The mean of all samples; `None` before the first.
+    /// Returns the mean of all samples; `None` before the first.
     pub fn mean(&self) -> Option<Duration> {
         // Computed as floats, because a Duration divides by a u32 only.
         (self.samples > 0)

@@ -56,7 +56,7 @@ pub struct Cubic {
     /// W_max of RFC 9438.
     window_before_reduction: f64,
     event: OncePerRoundTrip,
-    /// Whether anything arrived since the last reduction. If not, a further timeout falls to the
+    /// True if a segment arrived since the last reduction. If not, a further timeout falls to the
     /// smallest window.
     answered_since: bool,
 }
@@ -131,7 +131,7 @@ impl Epoch {
         }
     }
 
-    /// W_cubic at `elapsed` seconds after the start of the epoch (RFC 9438, figure 1).
+    /// Returns W_cubic at `elapsed` seconds after the start of the epoch (RFC 9438, figure 1).
     fn cubic(&self, elapsed: f64) -> f64 {
         C * (elapsed - self.to_plateau).powi(3) + self.plateau
     }

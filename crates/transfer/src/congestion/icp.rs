@@ -78,7 +78,7 @@ impl Icp {
         }
     }
 
-    /// τ, once there is a history.
+    /// Returns τ, once there is a history.
     fn tau(&self) -> Option<Duration> {
         let least = self.rounds.iter().map(|(least, _)| *least).min()?;
         let greatest = self.rounds.iter().map(|(_, greatest)| *greatest).max()?;

@@ -47,7 +47,7 @@ impl CongestionSpec {
 }
 
 impl Default for CongestionSpec {
-    /// CUBIC.
+    /// Returns CUBIC.
     fn default() -> Self {
         let entry = &ALGORITHMS[0];
         let values = entry.parameters.iter().map(Parameter::default).collect();
@@ -136,7 +136,8 @@ impl FromStr for CongestionSpec {
     }
 }
 
-/// Every congestion control: its name, and its description with its parameters, in one line.
+/// Returns every congestion control: its name, and its description with its parameters, in one
+/// line.
 pub fn congestion_controls() -> impl Iterator<Item = (&'static str, String)> {
     ALGORITHMS.iter().map(|entry| {
         let parameters = entry
