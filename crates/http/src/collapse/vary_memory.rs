@@ -1,13 +1,13 @@
-//! The fields by which the responses of a URL vary, between its responses: requests that get other
-//! variants do not wait for each other. The store forgets them with the responses, and never has
-//! those of responses that may not be stored.
+//! The fields by which the responses of a URL vary, remembered between its responses, so that
+//! requests for different variants do not wait for each other. The store forgets these fields with
+//! the responses, and never has those of responses that may not be stored.
 
 use crate::limits;
 use crate::rfc::vary;
 use http::{HeaderMap, HeaderName};
 use larder_units::Time;
 
-/// The fields of the URLs whose responses came last.
+/// The fields of the URLs with recent responses.
 pub(crate) struct VaryMemory {
     /// By the hash of a key.
     places: Box<[Place]>,
@@ -16,8 +16,8 @@ pub(crate) struct VaryMemory {
 #[derive(Clone, Default)]
 struct Place {
     hash: u64,
-    /// The names that responses have nominated, and the time until which each counts. A URL may
-    /// have responses with other lists: they count together, so that no request waits for another
+    /// The names in recent `Vary` fields, and the time until which each counts. A URL may have
+    /// responses with different lists. All of them count, so that no request waits for another
     /// variant.
     names: Vec<(HeaderName, Time)>,
 }
@@ -29,12 +29,12 @@ impl VaryMemory {
         }
     }
 
-    /// Takes the list of a response.
+    /// Records the list of a response.
     pub(crate) fn learn(&mut self, hash: u64, response: &HeaderMap, now: Time) {
         self.learn_names(hash, vary::names(response), now);
     }
 
-    /// Takes the names of a list.
+    /// Records the names of a list.
     pub(crate) fn learn_names(
         &mut self,
         hash: u64,
@@ -100,7 +100,8 @@ mod tests {
         memory.learn(hash, &headers, Time::from_secs(seconds));
     }
 
-    /// Failure: the names of one URL are those of another, are kept for ever, or fill the memory.
+    /// Failure: a URL gets the names of another one, or names are kept for ever, or fill the
+    /// memory.
     #[test]
     fn names_count_together_for_a_while() {
         let mut memory = VaryMemory::new(4);

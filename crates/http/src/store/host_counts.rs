@@ -1,5 +1,5 @@
-//! How many stored responses of a shard each host has: a purge by prefix does not walk over a store
-//! that has nothing of the prefix's host.
+//! The number of stored responses of each host in a shard. With it, a purge by prefix does not walk
+//! over a store that has no response of the prefix's host.
 
 use hashbrown::HashMap;
 use siphasher::sip::SipHasher13;
@@ -49,7 +49,7 @@ impl HostCounts {
     }
 }
 
-/// Scheme and authority of a key, with the space behind them.
+/// Returns scope and authority of a key, with the space after them.
 pub(crate) fn host(key: &[u8]) -> &[u8] {
     let spaces = key.iter().enumerate().filter(|(_, byte)| **byte == b' ');
     let end = spaces.map(|(at, _)| at + 1).nth(1).unwrap_or(key.len());

@@ -1,4 +1,4 @@
-//! The index over the engine: keys to slots, variants of a key in a chain, and tags.
+//! The index over the engine: keys to slots, the variants of a key in a chain, and tags.
 
 use crate::body::budget::Budget;
 use crate::limits;
@@ -28,10 +28,10 @@ pub(crate) struct Store {
     /// Reports a sample of the requests.
     pub observer: Observer,
     shard: u16,
-    /// The memory of a stored response beside its entry.
+    /// The memory of a stored response besides its entry.
     overhead: u64,
-    /// The budget of bodies that are not in the engine. Every body that is put here has a
-    /// reservation of it.
+    /// The budget of bodies that are not in the engine. Every body that is stored here has a
+    /// reservation in it.
     budget: Budget,
     /// The newest variant of each key, by the key's hash.
     table: HashTable<EntryId>,
@@ -42,17 +42,17 @@ pub(crate) struct Store {
     lines: LineTable,
     evictions: Vec<Eviction>,
     variants: VariantIndex,
-    /// Most variants of one key.
+    /// The maximum number of variants of one key.
     most_variants: usize,
-    /// Most bytes of them.
+    /// The maximum bytes of these variants.
     variants_bytes: u64,
     tags: TagIndex,
     hosts: HostCounts,
     /// The purges, which all shards share.
     pub purges: Purges,
-    /// Objects that left for others to come.
+    /// Responses that were evicted to make room.
     pub evicted: u64,
-    /// Variants that left for others of their key.
+    /// Variants that made room for others of their key.
     pub variants_dropped: u64,
 }
 
@@ -66,7 +66,7 @@ struct Indexed {
     slot: Slot,
 }
 
-/// The number of no entry: [`Owner::new`] refuses it.
+/// Marks the absence of an entry; [`Owner::new`] refuses this number.
 const NO_ENTRY: EntryId = EntryId(u32::MAX);
 
 impl Indexed {
@@ -75,8 +75,9 @@ impl Indexed {
     }
 }
 
-/// The memory of the structures around a stored response: its place here, the place in the table (a
-/// number and a byte, and the table is at least 7/16 full), and its object and owner in the engine.
+/// The memory of the structures around a stored response: its element here, its element in the
+/// table (a number and a byte, and the table is at least 7/16 full), and its object and owner in
+/// the engine.
 const STRUCTURES: u64 =
     (size_of::<Option<Indexed>>() + (size_of::<EntryId>() + 1) * 16 / 7 + 16 + size_of::<Owner>())
         as u64;
@@ -183,7 +184,7 @@ impl Store {
         });
     }
 
-    /// Reports to the observer what came: see [`observed::fetched`].
+    /// Reports a fetched response to the observer: see [`observed::fetched`].
     pub(crate) fn observe_fetched(
         &mut self,
         stored: &Stored,
@@ -203,7 +204,7 @@ impl Store {
         self.engine.with(|engine| engine.miss(hash, now));
     }
 
-    /// Returns true if the policy wants a response of this size, or there is unused room for it.
+    /// Returns true if the policy admits a response of this size, or there is unused room for it.
     pub(crate) fn admit_or_fill(&mut self, hash: u64, size: u64, now: Time) -> bool {
         self.engine
             .with(|engine| engine.admit_or_fill(hash, size, now))
@@ -217,8 +218,8 @@ impl Store {
         })
     }
 
-    /// The newest variant that the request's fields select (RFC 9111 §4.1: of several, the most
-    /// recent).
+    /// Returns the newest variant that the request's fields select (RFC 9111 §4.1: of several, the
+    /// most recent).
     pub(crate) fn find(&self, key: &Key<'_>, hash: u64, request: &HeaderMap) -> Found {
         let Some(mut id) = self.newest_variant(key, hash) else {
             return Found::Nothing;
@@ -258,12 +259,12 @@ impl Store {
         Found::OtherVariants
     }
 
-    /// Whatever selects it.
+    /// Returns the newest variant, independent of its selecting fields.
     pub(crate) fn newest_variant(&self, key: &Key<'_>, hash: u64) -> Option<EntryId> {
         self.newest(hash, |entry| key.is(entry.key()))
     }
 
-    /// All variants of a key, the newest first.
+    /// Returns all variants of a key, the newest first.
     pub(crate) fn variants_of(&self, key: &Key<'_>, hash: u64) -> impl Iterator<Item = EntryId> {
         std::iter::successors(self.newest_variant(key, hash), |id| {
             self.indexed(*id).older()
@@ -284,12 +285,13 @@ impl Store {
         self.view(id).to_stored(self.indexed(id).hash)
     }
 
-    /// Returns the bytes of header lines that stored responses share, beside those of the engine.
+    /// Returns the bytes of header lines that stored responses share. They add to those of the
+    /// engine.
     pub(crate) fn shared_line_bytes(&self) -> u64 {
         self.lines.bytes()
     }
 
-    /// The id of the variant with the same key and selecting values.
+    /// Returns the id of the variant with the same key and selecting values.
     pub(crate) fn position(&self, stored: &Stored) -> Option<EntryId> {
         let (key, selector) = (&*stored.key, stored.selector.as_bytes());
         if !selector.is_empty() {
@@ -352,8 +354,8 @@ impl Store {
         true
     }
 
-    /// Inserts an object into the engine, and unlinks what leaves for it. Victims of other shards
-    /// stay in `evictions`.
+    /// Inserts an object into the engine, and unlinks the victims. Victims of other shards stay in
+    /// `evictions`.
     fn insert(&mut self, hash: u64, size: u64, id: EntryId, now: Time) -> Option<Slot> {
         let Store {
             engine,
@@ -373,8 +375,8 @@ impl Store {
         at.map(|at| at.slot)
     }
 
-    /// Removes the entry that an eviction of another shard names, unless it has left already: then
-    /// its number is free, or is that of a response that the engine has.
+    /// Removes the entry that an eviction of another shard names, unless it has left already. Its
+    /// number is then free, or belongs to a response in the engine.
     pub(crate) fn evict(&mut self, eviction: Eviction) {
         let Eviction(at) = eviction;
         let indexed = self
@@ -389,7 +391,7 @@ impl Store {
         }
     }
 
-    /// Takes the evictions of other shards.
+    /// Moves the evictions of other shards to `evictions`.
     pub(crate) fn take_evictions(&mut self, evictions: &mut Vec<Eviction>) {
         evictions.append(&mut self.evictions);
     }
@@ -397,14 +399,14 @@ impl Store {
     fn free_id(&mut self) -> EntryId {
         self.free.pop().unwrap_or_else(|| {
             self.entries.push(None);
-            // The engine has as many objects at most.
+            // The engine has at most as many objects.
             EntryId(
                 u32::try_from(self.entries.len() - 1).expect("a shard has fewer than 2^32 entries"),
             )
         })
     }
 
-    /// Writes a renewed response back. If it has grown, the engine takes it for a new object.
+    /// Writes a renewed response back. If it has grown, it is a new object for the engine.
     pub(crate) fn renew(&mut self, stored: &Stored, now: Time) {
         let Some(id) = self.position(stored).filter(|_| stored.fits_an_entry()) else {
             self.put(stored, now);
@@ -456,7 +458,7 @@ impl Store {
         removed
     }
 
-    /// Does the same as [`Store::invalidate`], but all variants stay, stale.
+    /// Does the same as [`Store::invalidate`], but makes all variants stale instead.
     pub(crate) fn expire(&mut self, key: &Key<'_>, hash: u64, now: Time) -> u64 {
         self.purges.note_key(&key.to_bytes(), true);
         self.observer.removed(hash, true, now);
@@ -469,8 +471,8 @@ impl Store {
         expired
     }
 
-    /// Removes entries with a tag, or makes them stale: those from the number `from` on,
-    /// [`limits::PURGE_STEP`] of them. Returns how many there were, and where to go on.
+    /// Removes entries with a tag, or makes them stale: [`limits::PURGE_STEP`] of them from the
+    /// number `from` on. Returns their number, and the next `from`.
     pub(crate) fn purge_tag(&mut self, tag: &str, from: usize, soft: bool, now: Time) -> Purged {
         let ids = self.tags.of_tag(tag.as_bytes(), from, limits::PURGE_STEP);
         let mut objects = 0;
@@ -516,8 +518,8 @@ impl Store {
         }
     }
 
-    /// Removes, or makes stale, what `takes` says of the entries from `from` on,
-    /// [`limits::PURGE_STEP`] of them. Returns how many it took, and where to go on.
+    /// Removes the entries for which `takes` returns true, or makes them stale:
+    /// [`limits::PURGE_STEP`] of them from `from` on. Returns their number, and the next `from`.
     pub(crate) fn purge(
         &mut self,
         from: usize,
@@ -582,14 +584,14 @@ impl Store {
             .copied()
     }
 
-    /// Sets the bounds of the variants of one key, for a store of this capacity. They count for the
-    /// next one that is stored.
+    /// Sets the bounds of the variants of one key, for a store of this capacity. They apply to the
+    /// next stored variant.
     pub(crate) fn bound_variants_to(&mut self, most: usize, capacity: u64) {
         (self.most_variants, self.variants_bytes) =
             (most.max(1), capacity / limits::VARIANTS_SHARE);
     }
 
-    /// Makes room for one more variant of the key, of so many bytes: the oldest go.
+    /// Makes room for one more variant of the key, of this many bytes, by removing the oldest.
     fn bound_variants(&mut self, stored: &Stored, size: u64) {
         let newest = self.newest(stored.hash, |entry| *entry.key() == *stored.key);
         let (mut count, mut bytes, mut dropped) = (1, size, Vec::new());
@@ -606,8 +608,8 @@ impl Store {
         }
     }
 
-    /// Takes a id that the engine has given up out of the index and drops its response; the body
-    /// stays for as long as clients read it.
+    /// Removes an id that the engine has evicted from the index, and drops its response. Clients
+    /// keep the body while they read it.
     fn unlink(&mut self, id: EntryId) {
         let Some(Indexed {
             entry, hash, older, ..
@@ -647,8 +649,8 @@ impl Store {
         }
     }
 
-    /// Panics if index and engine disagree: see [`crate::Cache::check_invariants`]. Returns the
-    /// bytes of bodies in the store that readers may share.
+    /// Panics if index and engine are inconsistent: see [`crate::Cache::check_invariants`]. Returns
+    /// the bytes of bodies in the store that readers may share.
     pub(crate) fn check_invariants(&self) -> u64 {
         let (mut seen, mut bodies, mut tags, mut variants) = (0, 0, HashSet::new(), 0);
         for head in &self.table {

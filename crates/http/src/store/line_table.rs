@@ -1,4 +1,4 @@
-//! Header lines that several stored responses have: each is in memory once.
+//! Header lines that several stored responses have. Each is in memory once.
 
 use crate::limits;
 use bytes::Bytes;
@@ -8,25 +8,25 @@ use http::{HeaderName, HeaderValue};
 use larder_units::allocated;
 use siphasher::sip::SipHasher13;
 
-/// Fields of one response. If their lines are equal, it is by chance (the same second), and they
-/// would take places of lines that stay.
+/// Fields of one response. Equal lines of them are a coincidence (the same second), and would
+/// displace lines that are reused.
 const NEVER_SHARED: [HeaderName; 5] = [DATE, ETAG, EXPIRES, LAST_MODIFIED, SET_COOKIE];
 
 /// The number of a shared line. It is valid until its last reference is released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LineId(pub u16);
 
-/// Header lines with the number of references to each. A line gets a place when it comes for the
-/// second time, and loses it with its last reference.
+/// Header lines with the number of references to each. A line is stored when it occurs for the
+/// second time, and removed with its last reference.
 pub(crate) struct LineTable {
     /// By number.
     lines: Vec<Option<SharedLine>>,
     free: Vec<LineId>,
     ids: HashTable<LineId>,
-    /// The fingerprints of lines that came before; the hash determines the place. Two lines may
-    /// take one place; then both wait for longer.
+    /// The fingerprints of earlier lines; the hash determines the position. If two lines have one
+    /// position, both are stored later.
     seen: Box<[u32]>,
-    /// The secret of the hash: an origin cannot choose lines that collide.
+    /// The secret of the hash, so that an origin cannot choose lines that collide.
     secret: [u8; 16],
     bytes: u64,
     limit: u64,
@@ -37,7 +37,7 @@ struct SharedLine {
     references: u32,
     name: HeaderName,
     value: HeaderValue,
-    /// `name: value\r\n`; `value` is a part of it.
+    /// The line `name: value\r\n`; `value` is a part of it.
     text: Bytes,
 }
 
@@ -56,8 +56,8 @@ impl LineTable {
     }
 
     /// Returns the number of a line, with one more reference to it. `text` is the line as HTTP/1.1
-    /// sends it. `None` if the line comes for the first time, is not worth a place, or if there is
-    /// no place left.
+    /// sends it. `None` if the line occurs for the first time, is not worth storing, or if the
+    /// table is full.
     pub(crate) fn acquire(
         &mut self,
         name: &HeaderName,
@@ -113,7 +113,7 @@ impl LineTable {
         Some(id)
     }
 
-    /// Gives back one reference.
+    /// Releases one reference.
     pub(crate) fn release(&mut self, id: LineId) {
         let line = self.line_mut(id);
         line.references -= 1;
@@ -178,12 +178,12 @@ impl LineTable {
         assert!(bytes <= self.limit);
     }
 
-    /// Returns true if a line with this hash came before, as far as it is remembered.
+    /// Returns true if a line with this hash is remembered from before.
     fn is_repeated(&mut self, hash: u64) -> bool {
         if self.seen.is_empty() {
             self.seen = vec![0; limits::SEEN_LINES].into();
         }
-        // 0 is an empty place.
+        // 0 marks a free position.
         let fingerprint = (hash >> 32) as u32 | 1;
         let place = &mut self.seen[hash as usize % limits::SEEN_LINES];
         std::mem::replace(place, fingerprint) == fingerprint
@@ -237,7 +237,7 @@ mod tests {
         HeaderValue::from_str(text).expect("a value")
     }
 
-    /// Failure: a line of one response takes a place, or a line of many does not.
+    /// Failure: a line of one response is stored, or a line of many is not.
     #[test]
     fn a_line_is_shared_from_its_second_time_to_its_last_reference() {
         let mut table = table();
@@ -261,7 +261,8 @@ mod tests {
         assert_eq!(table.bytes(), 0);
     }
 
-    /// Failure: HPACK indexes a secret (RFC 7541 §7.1.3), or lines of one second fill the table.
+    /// Failure: HPACK indexes a secret (RFC 7541 §7.1.3), or lines with the same second fill the
+    /// table.
     #[test]
     fn some_lines_are_never_shared() {
         let mut table = table();

@@ -1,4 +1,4 @@
-//! What the store reports to another thread, which runs other policies and sizes on a sample of the
+//! The store's reports to another thread, which runs other policies and sizes on a sample of the
 //! requests: see [`larder_policy::observe`].
 
 use crate::limits;
@@ -71,7 +71,7 @@ fn label(stored: &Stored) -> Option<Box<Label>> {
     })
 }
 
-/// Numbers the variants of a key: 0 is that of a response without `Vary`.
+/// Returns a number for the variants of a key: 0 for a response without `Vary`.
 fn variant(selector: &[u8]) -> u32 {
     // FNV-1a. A collision makes two variants one object of the sample.
     let hash = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
