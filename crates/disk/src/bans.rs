@@ -31,7 +31,7 @@ pub enum BanVerdict {
     /// It may only be used with care, such as a response that must be validated. Reclaiming drops
     /// it.
     Expired,
-    /// It is removed.
+    /// The record is removed.
     Gone,
 }
 

@@ -16,7 +16,7 @@ pub struct PolicyEntry {
     pub name: &'static str,
     /// The publication that describes the policy.
     pub citation: &'static str,
-    /// What the policy does, in one line.
+    /// The effect of the policy, in one line.
     pub summary: &'static str,
     /// The parameters that a spec can set in parentheses.
     pub parameters: &'static [Parameter],
@@ -33,12 +33,12 @@ pub struct PolicyEntry {
     pub build: Build,
 }
 
-/// What a policy decides.
+/// The kind of a policy's decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Whether an object is stored.
+    /// Selects the objects that are stored.
     Admission,
-    /// Which objects leave.
+    /// Selects the objects that leave.
     Eviction,
 }
 

@@ -220,7 +220,7 @@ impl<I: Ids> SlotIndex<I> {
                 self.buckets[gap].push(tag, slot);
                 gap = at;
             }
-            // So is the gap itself not, where all others are.
+            // The loop ends at the gap itself at the latest, because the gap is not full.
             if !was_full {
                 return;
             }

@@ -28,7 +28,7 @@ pub struct Breakdown {
 /// The counts of a part of the requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Part {
-    /// Where the part begins: a request's number from 0, nanoseconds of the trace's time, or the
+    /// The start of the part: a request's number from 0, nanoseconds of the trace's time, or the
     /// least size in bytes.
     pub start: u64,
     /// Requests.

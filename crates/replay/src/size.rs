@@ -36,7 +36,7 @@ impl Size {
     /// Returns the bytes if all objects have `unique_bytes` in total.
     ///
     /// # Errors
-    /// As [`Size::capacity`].
+    /// See [`Size::capacity`].
     pub fn of(&self, unique_bytes: u64) -> Result<ByteSize, SizeError> {
         match self {
             Size::Bytes(size) => Ok(*size),

@@ -1,5 +1,5 @@
 //! The model as it was published and deployed, with its errors (AdaptSize, NSDI 2017, section
-//! 3.3.2; the authors' prototype where the paper is silent).
+//! 3.3.2; the authors' prototype where the paper says nothing).
 //!
 //! It replaces the exponential of the theorem by its Padé approximant of order [4/3], e^x ≈ (840 +
 //! 480x + 120x² + 16x³ + x⁴) / (840 − 360x + 60x² − 4x³). Substituted in P = p(e^x − 1) / (1 +
