@@ -13,15 +13,18 @@
 //! ([`Fragmenter::for_packets_of`], [`Reassembler::for_packets_of`]).
 
 use crate::limits::{
-    LEAST_PARTIAL_PACKETS, MAX_FRAGMENTS, MAX_PACKET_BYTES, MAX_PARTIAL_PACKETS, PARTIAL_BYTES,
-    REASSEMBLY_TIMEOUT, RELIABLE_PARTIAL_BYTES, RELIABLE_PARTIAL_PACKETS,
-    RELIABLE_REASSEMBLY_TIMEOUT,
+    MAX_FRAGMENTS, MAX_PACKET_BYTES, MAX_PARTIAL_PACKETS, PARTIAL_BYTES, REASSEMBLY_TIMEOUT,
+    RELIABLE_PARTIAL_BYTES, RELIABLE_PARTIAL_PACKETS, RELIABLE_REASSEMBLY_TIMEOUT,
 };
 use crate::lp::{LpHeader, encode_lp, lp_overhead};
 use larder_units::Time;
 use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
+
+/// The least number of incomplete packets, of any size: two senders' packets, or a few out of
+/// order.
+const LEAST_PARTIAL_PACKETS: usize = 8;
 
 /// Cuts packets into fragments that fit an MTU.
 #[derive(Clone, Debug)]

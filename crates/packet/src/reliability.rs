@@ -30,10 +30,7 @@
 //! takes its own bytes and 64 more.
 
 use crate::fragment::{FragmentError, Fragmenter};
-use crate::limits::{
-    ACK_DELAY, ACKS_WAITING, FIRST_LINK_TIMEOUT, LEAST_LINK_TIMEOUT, MOST_LINK_TIMEOUT,
-    SEQUENCES_REMEMBERED, UNACKNOWLEDGED_BYTES, UNACKNOWLEDGED_FRAMES,
-};
+use crate::limits::{MOST_LINK_TIMEOUT, UNACKNOWLEDGED_BYTES, UNACKNOWLEDGED_FRAMES};
 use crate::lp::LpHeader;
 use crate::tlv::{self, Tlv};
 use crate::types;
@@ -41,6 +38,26 @@ use larder_units::Time;
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::time::Duration;
+
+/// Frames received and not yet acknowledged. Acks are sent after [`ACK_DELAY`] at the latest: this
+/// allows a million frames per second. A frame without an Ack is sent again.
+const MAX_WAITING_ACKS: usize = 4096;
+
+/// The number of Sequences that are remembered to find duplicates: as many as the sender may have
+/// in flight. 512 bytes.
+const SEQUENCES_REMEMBERED: usize = UNACKNOWLEDGED_FRAMES;
+
+/// The time that Acks wait for a frame to carry them (NFD's `idleAckTimerPeriod`).
+const ACK_DELAY: Duration = Duration::from_millis(5);
+
+/// The timeout of a reliable link before the first Ack, doubled each time. RFC 6298 (section 2.1)
+/// has 1 s for paths around the world. A link is one hop; if it is a tunnel of half a second, two
+/// of its first frames are sent two or three times.
+const FIRST_LINK_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// The shortest timeout of a reliable link. With a shorter one, the Acks' own delay and a busy
+/// moment of the neighbour would look like loss.
+const LEAST_LINK_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// The number of retransmissions of a frame before its packet is given up (NFD, `maxRetx`).
 const TRIES_AGAIN: u32 = 3;
@@ -475,7 +492,7 @@ struct AckQueue {
 
 impl AckQueue {
     fn push(&mut self, now: Time, tx_sequence: u64) {
-        if self.waiting.len() < ACKS_WAITING {
+        if self.waiting.len() < MAX_WAITING_ACKS {
             self.waiting.push_back(tx_sequence);
             self.due.get_or_insert(now + ACK_DELAY);
         }
