@@ -15,10 +15,15 @@
 //! O(1) a request; halving is amortised, 64 bytes for every 80 requests.
 
 use crate::hash::mix;
-use crate::limits::{
-    SKETCH_MAX_WINDOW, SKETCH_MIN_BLOCKS, SKETCH_MIN_WINDOW, SKETCH_WINDOW_AN_OBJECT,
-};
+use crate::limits::{SKETCH_MAX_WINDOW, SKETCH_MIN_WINDOW};
 use crate::prefetch::prefetch;
+
+/// Requests after which a frequency sketch halves its counts, for each stored object: Caffeine's
+/// W/C. Counts end at 15, so a longer window would not distinguish popular objects.
+const WINDOW_PER_OBJECT: u64 = 10;
+
+/// Smallest table of a frequency sketch, in cache lines: 4 KB, so that the header is negligible.
+const MIN_BLOCKS: usize = 64;
 
 /// The largest estimate.
 pub(crate) const MAX_COUNT: u32 = 15;
@@ -42,7 +47,7 @@ impl Sketch {
     /// Creates a sketch for a window of this many requests.
     pub fn new(window: u64) -> Sketch {
         let mut sketch = Sketch {
-            blocks: vec![Block::default(); SKETCH_MIN_BLOCKS],
+            blocks: vec![Block::default(); MIN_BLOCKS],
             requests: 0,
             window: 1,
         };
@@ -53,7 +58,7 @@ impl Sketch {
     /// Returns the window for a cache of this many objects.
     pub fn window_for(objects: usize) -> u64 {
         (objects as u64)
-            .saturating_mul(SKETCH_WINDOW_AN_OBJECT)
+            .saturating_mul(WINDOW_PER_OBJECT)
             .clamp(SKETCH_MIN_WINDOW, SKETCH_MAX_WINDOW)
     }
 

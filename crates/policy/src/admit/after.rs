@@ -16,7 +16,6 @@
 
 use crate::entry::{Build, PolicyEntry};
 use crate::hash::mix;
-use crate::limits::{AFTER_KEYS_AN_OBJECT, AFTER_MAX_KEYS, AFTER_MIN_KEYS};
 use crate::list::{Links, List};
 use crate::parameters::{Arguments, Parameter, Preset, Values};
 use crate::traits::{Admit, Cache, Gauge, Policy};
@@ -24,6 +23,16 @@ use crate::{Request, Slot};
 use hashbrown::HashTable;
 use larder_units::Time;
 use std::time::Duration;
+
+/// Keys that After counts for each stored object: as many requests as TinyLFU's window.
+const KEYS_PER_OBJECT: u64 = 10;
+
+/// Fewest keys of After's derived table: those in one megabyte of nginx's zone, according to its
+/// documentation.
+const MIN_DERIVED_KEYS: u64 = 8_000;
+
+/// Most keys that After counts: about 700 MB, as many as in two gigabytes of nginx's zone.
+const MAX_KEYS: u64 = 1 << 24;
 
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "after",
@@ -40,7 +49,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
         Parameter {
             name: "keys",
             unit: "objects",
-            values: Values::Integer(1, AFTER_MAX_KEYS),
+            values: Values::Integer(1, MAX_KEYS),
             default: Preset::Derived("ten for each stored object, at least 8000"),
             doc: "objects not stored whose requests are counted",
         },
@@ -85,7 +94,7 @@ impl After {
         After {
             n: arguments.get("n").unwrap_or(2) as u32,
             inactive: Duration::from_secs(arguments.get("inactive").unwrap_or(600)),
-            keys: keys.unwrap_or(AFTER_MIN_KEYS) as usize,
+            keys: keys.unwrap_or(MIN_DERIVED_KEYS) as usize,
             keys_are_derived: keys.is_none(),
             counted: HashTable::new(),
             keeps: Vec::new(),
@@ -180,8 +189,8 @@ impl Admit for After {
 
     fn admit(&mut self, request: &Request, cache: &mut Cache<'_>) -> bool {
         if self.keys_are_derived {
-            let wanted = (cache.len() as u64).saturating_mul(AFTER_KEYS_AN_OBJECT);
-            self.keys = wanted.clamp(AFTER_MIN_KEYS, AFTER_MAX_KEYS) as usize;
+            let wanted = (cache.len() as u64).saturating_mul(KEYS_PER_OBJECT);
+            self.keys = wanted.clamp(MIN_DERIVED_KEYS, MAX_KEYS) as usize;
         }
         let found = self.find(request.id);
         let count = found.map_or(0, |slot| self.keeps[slot.index()].count);

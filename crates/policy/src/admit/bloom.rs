@@ -16,9 +16,17 @@
 use crate::Request;
 use crate::bloom::Bloom;
 use crate::entry::{Build, PolicyEntry};
-use crate::limits::{BLOOM_MAX_WINDOW, BLOOM_MIN_WINDOW, BLOOM_WINDOW_AN_OBJECT};
 use crate::parameters::{Arguments, Parameter, Preset, Values};
 use crate::traits::{Admit, Cache, Gauge, Policy};
+
+/// Objects that one of Bloom's filters holds, for each stored object.
+const WINDOW_PER_OBJECT: u64 = 4;
+
+/// Fewest objects of Bloom's derived window: 2 KB a filter.
+const MIN_DERIVED_WINDOW: u64 = 1 << 10;
+
+/// Most objects that one of Bloom's filters holds: two filters of 512 MB.
+const MAX_WINDOW: u64 = 1 << 28;
 
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "bloom",
@@ -27,7 +35,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     parameters: &[Parameter {
         name: "window",
         unit: "objects",
-        values: Values::Integer(1, BLOOM_MAX_WINDOW),
+        values: Values::Integer(1, MAX_WINDOW),
         default: Preset::Derived("four for each stored object, at least 1024"),
         doc: "objects that one filter holds before the older one is dropped",
     }],
@@ -50,7 +58,7 @@ struct SecondRequest {
 impl SecondRequest {
     fn new(arguments: &Arguments<'_>) -> SecondRequest {
         let given = arguments.get("window");
-        let window = given.unwrap_or(BLOOM_MIN_WINDOW);
+        let window = given.unwrap_or(MIN_DERIVED_WINDOW);
         SecondRequest {
             window,
             window_is_derived: given.is_none(),
@@ -96,8 +104,8 @@ impl Admit for SecondRequest {
 
     fn admit(&mut self, request: &Request, cache: &mut Cache<'_>) -> bool {
         if self.window_is_derived {
-            let wanted = (cache.len() as u64).saturating_mul(BLOOM_WINDOW_AN_OBJECT);
-            self.window = wanted.clamp(BLOOM_MIN_WINDOW, BLOOM_MAX_WINDOW);
+            let wanted = (cache.len() as u64).saturating_mul(WINDOW_PER_OBJECT);
+            self.window = wanted.clamp(MIN_DERIVED_WINDOW, MAX_WINDOW);
         }
         let known = self.young.contains(request.id) || self.old.contains(request.id);
         self.enter(request.id);

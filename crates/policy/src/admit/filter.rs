@@ -32,15 +32,49 @@
 use crate::Request;
 use crate::entry::{Build, BuildContext, PolicyEntry};
 use crate::hash::mix;
-use crate::limits::{
-    FILTER_ALWAYS_AFFORDABLE_TABLE, FILTER_ARRIVALS, FILTER_CAPACITY_SHARE, FILTER_FIRST_TABLE,
-    FILTER_MAX_TABLE, FILTER_MAX_WINDOW, FILTER_MIN_TABLE, FILTER_MIN_WINDOW,
-    FILTER_PRIOR_ARRIVALS, FILTER_SLOTS_A_REQUEST, FILTER_TYPICAL_OBJECT_BYTES,
-};
+use crate::limits::FILTER_MAX_WINDOW;
 use crate::parameters::{Arguments, Parameter, Preset, Values};
 use crate::prefetch::{prefetch, use_large_pages};
 use crate::traits::{Admit, Cache, Gauge, Policy};
 use std::collections::VecDeque;
+
+/// Shortest derived history of Filter. A cache of a few large objects must see a second request,
+/// too.
+const MIN_DERIVED_WINDOW: u64 = 64;
+
+/// Largest counter table of Filter, the paper's own: 2^24 slots of 16 bits, 32 MB.
+const MAX_TABLE_SLOTS: u64 = 1 << 24;
+
+/// Smallest counter table of Filter: 2 KB.
+const MIN_TABLE_SLOTS: u64 = 1 << 10;
+
+/// Slots of Filter's derived table at first: 128 KB, 512 requests of history. Fewer would save no
+/// memory to speak of.
+const FIRST_TABLE_SLOTS: usize = 1 << 16;
+
+/// Slots of Filter's table a request of its window: at most 1/128 false positives. The paper has
+/// 168 at C = 1e5. They add to an insertion ratio of about .03, so 1/32 would double it.
+const SLOTS_PER_REQUEST: u64 = 128;
+
+/// Filter's derived table takes at most one part in this many of the capacity's bytes, or
+/// [`AFFORDABLE_TABLE_SLOTS`].
+const TABLE_CAPACITY_SHARE: u64 = 16;
+
+/// Slots that Filter's derived table may have with any capacity: 8 MB. A 64 MiB cache of full NDN
+/// packets takes 2 MB, of 1 KB packets 8 MB. Traces without sizes give capacities in objects, for
+/// which a share of the bytes would be meaningless.
+const AFFORDABLE_TABLE_SLOTS: u64 = 1 << 22;
+
+/// Arrivals in Filter's mean size of arriving objects, before both sums are halved: enough for a
+/// mean within a few per cent, few enough to follow a change of traffic.
+const COUNTED_ARRIVALS: u64 = 8192;
+
+/// Objects of [`PRIOR_OBJECT_BYTES`] that Filter assumes to have arrived before the first: a few
+/// unusual sizes must not set the window.
+const PRIOR_ARRIVALS: u64 = 16;
+
+/// Assumed bytes of an object for Filter's first window: a full NDN packet.
+const PRIOR_OBJECT_BYTES: u64 = 8 << 10;
 
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "filter",
@@ -64,7 +98,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
         Parameter {
             name: "table",
             unit: "slots of 16 bits",
-            values: Values::PowerOfTwo(FILTER_MIN_TABLE, FILTER_MAX_TABLE),
+            values: Values::PowerOfTwo(MIN_TABLE_SLOTS, MAX_TABLE_SLOTS),
             default: Preset::Derived(
                 "128 a request of the window, at most 8 MB or 1/16 of the capacity",
             ),
@@ -89,7 +123,7 @@ struct Filter {
     table_is_derived: bool,
     /// The bytes of the cache.
     capacity: u64,
-    /// The recent arrivals: bytes and objects. Both are halved at [`FILTER_ARRIVALS`].
+    /// The recent arrivals: bytes and objects. Both are halved at [`COUNTED_ARRIVALS`].
     arrived_bytes: u64,
     arrived: u64,
     /// The last requests, oldest first: 32 bits of hash, or [`UNCOUNTED`].
@@ -126,20 +160,20 @@ impl Filter {
         let mut filter = Filter {
             theta: theta as u16,
             window: window
-                .unwrap_or_else(|| derived_window(context.capacity, FILTER_TYPICAL_OBJECT_BYTES, 1))
+                .unwrap_or_else(|| derived_window(context.capacity, PRIOR_OBJECT_BYTES, 1))
                 as usize,
             window_is_derived: window.is_none(),
             table: 0,
             table_is_derived: table.is_none(),
             capacity: context.capacity,
-            arrived_bytes: FILTER_PRIOR_ARRIVALS * FILTER_TYPICAL_OBJECT_BYTES,
-            arrived: FILTER_PRIOR_ARRIVALS,
+            arrived_bytes: PRIOR_ARRIVALS * PRIOR_OBJECT_BYTES,
+            arrived: PRIOR_ARRIVALS,
             history: VecDeque::new(),
             counters: Vec::new(),
         };
         filter.table = table.unwrap_or_else(|| filter.wanted_slots()) as usize;
         let first = if filter.table_is_derived {
-            filter.table.min(FILTER_FIRST_TABLE)
+            filter.table.min(FIRST_TABLE_SLOTS)
         } else {
             filter.table
         };
@@ -149,17 +183,17 @@ impl Filter {
 
     /// Returns the table's size for the present window.
     fn wanted_slots(&self) -> u64 {
-        let wanted = (self.window as u64 * FILTER_SLOTS_A_REQUEST).next_power_of_two();
+        let wanted = (self.window as u64 * SLOTS_PER_REQUEST).next_power_of_two();
         let affordable = match self.window_is_derived {
             true => previous_power_of_two(
-                self.capacity / FILTER_CAPACITY_SHARE / size_of::<u16>() as u64,
+                self.capacity / TABLE_CAPACITY_SHARE / size_of::<u16>() as u64,
             )
-            .max(FILTER_ALWAYS_AFFORDABLE_TABLE),
-            false => FILTER_MAX_TABLE,
+            .max(AFFORDABLE_TABLE_SLOTS),
+            false => MAX_TABLE_SLOTS,
         };
         wanted
             .min(affordable)
-            .clamp(FILTER_MIN_TABLE, FILTER_MAX_TABLE)
+            .clamp(MIN_TABLE_SLOTS, MAX_TABLE_SLOTS)
     }
 
     /// Sets the window to the number of objects that fit. A table that is too small for it grows
@@ -173,7 +207,7 @@ impl Filter {
 
     /// Replaces a table that is too small for the history, and counts the history again.
     fn grow(&mut self) {
-        let wanted = (self.history.len() * FILTER_SLOTS_A_REQUEST as usize).next_power_of_two();
+        let wanted = (self.history.len() * SLOTS_PER_REQUEST as usize).next_power_of_two();
         let slots = wanted.min(self.table);
         let mut counters = empty_counters(slots);
         for entry in self.history.iter_mut().filter(|entry| **entry != UNCOUNTED) {
@@ -216,7 +250,7 @@ fn derived_window(capacity: u64, bytes: u64, objects: u64) -> u64 {
     let fit = u128::from(capacity) * u128::from(objects) / u128::from(bytes.max(1));
     u64::try_from(fit)
         .unwrap_or(u64::MAX)
-        .clamp(FILTER_MIN_WINDOW, FILTER_MAX_WINDOW)
+        .clamp(MIN_DERIVED_WINDOW, FILTER_MAX_WINDOW)
 }
 
 fn previous_power_of_two(n: u64) -> u64 {
@@ -264,7 +298,7 @@ impl Admit for Filter {
             }
         }
         let slots = self.counters.len();
-        if slots < self.table && slots < self.history.len() * FILTER_SLOTS_A_REQUEST as usize {
+        if slots < self.table && slots < self.history.len() * SLOTS_PER_REQUEST as usize {
             self.grow();
         }
         // The next departures are known, and a large table is in no processor cache.
@@ -283,7 +317,7 @@ impl Admit for Filter {
                 .arrived_bytes
                 .saturating_add(request.size.min(self.capacity));
             self.arrived += 1;
-            if self.arrived >= FILTER_ARRIVALS {
+            if self.arrived >= COUNTED_ARRIVALS {
                 self.arrived_bytes /= 2;
                 self.arrived /= 2;
             }

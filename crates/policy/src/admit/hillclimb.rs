@@ -23,10 +23,12 @@ use super::expsize::chance;
 use super::shadow::Shadow;
 use crate::Request;
 use crate::entry::{Build, BuildContext, PolicyEntry};
-use crate::limits::HILLCLIMB_MAX_INTERVAL;
 use crate::parameters::{Arguments, Parameter, Preset, Values};
 use crate::traits::{Admit, Cache, Gauge, Policy};
 use larder_units::Stream;
+
+/// Longest interval of HillClimb, in requests: a capacity of 2^63 bytes would make it 1.4 million.
+const MAX_INTERVAL: u64 = 1 << 24;
 
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "hillclimb",
@@ -36,7 +38,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
         Parameter {
             name: "interval",
             unit: "requests",
-            values: Values::Integer(1, HILLCLIMB_MAX_INTERVAL),
+            values: Values::Integer(1, MAX_INTERVAL),
             default: Preset::Derived(
                 "10000 below 256 MiB, else 20000 + 40000 (log2 capacity - 28)",
             ),

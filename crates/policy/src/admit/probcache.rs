@@ -17,10 +17,12 @@
 
 use crate::Request;
 use crate::entry::{Build, PolicyEntry};
-use crate::limits::PROBCACHE_MAX_WINDOW;
 use crate::parameters::{Parameter, Preset, Values};
 use crate::traits::{Admit, Cache, Policy};
 use larder_units::Stream;
+
+/// Longest window of ProbCache: a day of traffic. Beyond that its chances are close to 0.
+const MAX_WINDOW_SECONDS: u64 = 86_400;
 
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "probcache",
@@ -30,7 +32,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
         Parameter {
             name: "window",
             unit: "seconds",
-            values: Values::Integer(1, PROBCACHE_MAX_WINDOW),
+            values: Values::Integer(1, MAX_WINDOW_SECONDS),
             default: Preset::Value("10"),
             doc: "T: seconds of traffic that a cache should hold",
         },

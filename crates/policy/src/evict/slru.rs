@@ -14,11 +14,16 @@
 //! move for one that rises, amortised by their own rise); 24 bytes an object.
 
 use crate::entry::{Build, PolicyEntry};
-use crate::limits::{SLRU_MAX_PARTS, SLRU_MAX_SEGMENTS};
 use crate::list::{Links, List};
 use crate::parameters::{Parameter, Preset, Values};
 use crate::traits::{Evict, Policy};
 use crate::{Request, Slot};
+
+/// Segments of SLRU. The published ones have two to eight, and a request may visit all.
+const MAX_SEGMENTS: u64 = 16;
+
+/// Parts of a segment of S4LRU: a hundredth is finer than any published partition.
+const MAX_PARTS: u64 = 100;
 
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "slru",
@@ -27,7 +32,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     parameters: &[Parameter {
         name: "segments",
         unit: "",
-        values: Values::Integer(1, SLRU_MAX_SEGMENTS),
+        values: Values::Integer(1, MAX_SEGMENTS),
         default: Preset::Value("2"),
         doc: "how many segments share the capacity",
     }],
@@ -68,7 +73,7 @@ const fn parts(name: &'static str, doc: &'static str) -> Parameter {
     Parameter {
         name,
         unit: "parts",
-        values: Values::Integer(1, SLRU_MAX_PARTS),
+        values: Values::Integer(1, MAX_PARTS),
         default: Preset::Value("1"),
         doc,
     }

@@ -29,13 +29,17 @@
 //! O(1) a request; 32 bytes an object and 8 to 16 of the sketch.
 
 use crate::entry::{Build, BuildContext, PolicyEntry};
-use crate::limits::{SKETCH_MIN_WINDOW, WTINYLFU_PROTECTED};
+use crate::limits::SKETCH_MIN_WINDOW;
 use crate::list::{Links, List};
 use crate::parameters::{Arguments, Parameter, Preset, Values};
 use crate::prefetch::prefetch;
 use crate::sketch::Sketch;
 use crate::traits::{Evict, Gauge, Policy};
 use crate::{Request, Slot};
+
+/// The share of the protected segment in W-TinyLFU's main part, as in Caffeine and in the paper's
+/// section 4.
+const PROTECTED_SHARE: f64 = 0.8;
 
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "w-tinylfu",
@@ -208,8 +212,7 @@ impl WTinyLfu {
 
     /// Moves objects beyond the protected segment's share to probation.
     fn demote(&mut self) {
-        let protected =
-            ((self.capacity - self.window_capacity()) as f64 * WTINYLFU_PROTECTED) as u64;
+        let protected = ((self.capacity - self.window_capacity()) as f64 * PROTECTED_SHARE) as u64;
         while self.segments[PROTECTED as usize].bytes > protected
             && let Some(oldest) = self.tail(PROTECTED)
         {

@@ -8,7 +8,7 @@
 //! the queue moves its object one list down. A bitmap of two levels finds the lowest list that is
 //! not empty.
 //!
-//! Differences: the counts are exact, but counts of [`WLFU_LEVELS`] and more are equal. The paper's
+//! Differences: the counts are exact, but counts of [`LEVELS`] and more are equal. The paper's
 //! objects have one size; here objects leave until the newcomer fits. The newcomer always enters;
 //! `tinylfu+wlfu` compares it with its victims. By default W follows the cache, ten requests for
 //! each stored object.
@@ -18,7 +18,7 @@
 
 use crate::entry::{Build, PolicyEntry};
 use crate::hash::mix;
-use crate::limits::{WLFU_LEVELS, WLFU_MAX_WINDOW, WLFU_MIN_WINDOW, WLFU_WINDOW_AN_OBJECT};
+use crate::limits::WLFU_MAX_WINDOW;
 use crate::list::{Links, List};
 use crate::parameters::{Arguments, Parameter, Preset, Values};
 use crate::traits::{Evict, Gauge, Policy};
@@ -26,6 +26,16 @@ use crate::{Request, Slot};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use std::collections::VecDeque;
+
+/// Requests in WLFU's window for each stored object: as many as in TinyLFU's sketch, so that both
+/// can be compared.
+const WINDOW_PER_OBJECT: u64 = 10;
+
+/// Shortest derived window of WLFU. A cache of a few large objects must see a second request, too.
+const MIN_DERIVED_WINDOW: u64 = 640;
+
+/// Counts that WLFU distinguishes. Objects with more requests are ordered by recency only.
+const LEVELS: usize = 4096;
 
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "wlfu",
@@ -73,7 +83,7 @@ impl Wlfu {
     fn new(arguments: &Arguments<'_>) -> Wlfu {
         let window = arguments.get("window");
         Wlfu {
-            window: window.unwrap_or(WLFU_MIN_WINDOW) as usize,
+            window: window.unwrap_or(MIN_DERIVED_WINDOW) as usize,
             window_is_derived: window.is_none(),
             history: VecDeque::new(),
             known: HashTable::new(),
@@ -152,7 +162,7 @@ impl Wlfu {
 }
 
 fn level_of(count: u32) -> u16 {
-    count.min(WLFU_LEVELS as u32 - 1) as u16
+    count.min(LEVELS as u32 - 1) as u16
 }
 
 impl Policy for Wlfu {
@@ -200,8 +210,8 @@ impl Evict for Wlfu {
         self.levels.push(&mut self.links, slot, level);
         self.len += 1;
         if self.window_is_derived {
-            let wanted = (self.len as u64).saturating_mul(WLFU_WINDOW_AN_OBJECT);
-            self.window = wanted.clamp(WLFU_MIN_WINDOW, WLFU_MAX_WINDOW) as usize;
+            let wanted = (self.len as u64).saturating_mul(WINDOW_PER_OBJECT);
+            self.window = wanted.clamp(MIN_DERIVED_WINDOW, WLFU_MAX_WINDOW) as usize;
         }
     }
 
@@ -239,18 +249,18 @@ impl Evict for Wlfu {
 struct Levels {
     lists: Vec<List>,
     /// A bit for each list, and a bit for each word of these bits.
-    filled: [u64; WLFU_LEVELS / 64],
+    filled: [u64; LEVELS / 64],
     words: u64,
 }
 
 // One word has a bit for each of the others.
-const _: () = assert!(WLFU_LEVELS == 64 * 64);
+const _: () = assert!(LEVELS == 64 * 64);
 
 impl Default for Levels {
     fn default() -> Self {
         Levels {
-            lists: vec![List::default(); WLFU_LEVELS],
-            filled: [0; WLFU_LEVELS / 64],
+            lists: vec![List::default(); LEVELS],
+            filled: [0; LEVELS / 64],
             words: 0,
         }
     }

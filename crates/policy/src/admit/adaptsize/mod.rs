@@ -50,10 +50,6 @@ mod statistics;
 
 use crate::Request;
 use crate::entry::{Build, BuildContext, PolicyEntry};
-use crate::limits::{
-    ADAPTSIZE_DERIVED_INTERVAL, ADAPTSIZE_MAX_INTERVAL, ADAPTSIZE_MIN_INTERVAL, ADAPTSIZE_REPEATS,
-    ADAPTSIZE_REQUESTS_AN_OBJECT,
-};
 use crate::parameters::{Arguments, Parameter, Preset, Values};
 use crate::traits::{Admit, Cache, Gauge, Policy, Work};
 use bins::Shape;
@@ -62,6 +58,27 @@ use larder_units::Stream;
 use model::Form;
 use statistics::{Counts, History};
 use std::any::Any;
+
+/// Longest interval of AdaptSize, in requests. It bounds the statistics, as `MAX_COUNTED_OBJECTS`
+/// does.
+const MAX_INTERVAL: u64 = 1_000_000;
+
+/// Shortest interval of AdaptSize. Below a thousand requests every object seems to be requested
+/// once.
+const MIN_INTERVAL: u64 = 1_000;
+
+/// Least and most requests of AdaptSize's derived interval, if enough of them are repeats. The
+/// maximum is the paper's interval; with fewer than the minimum, the rates of most objects are 0 or
+/// 1.
+const DERIVED_INTERVALS: [u64; 2] = [25_000, 250_000];
+
+/// Requests of AdaptSize's derived interval for each stored object: two to four requests for an
+/// object that is just worth storing.
+const REQUESTS_PER_OBJECT: u64 = 4;
+
+/// AdaptSize's derived interval continues until this many requests are repeats. The model learns
+/// only from repeats, and each of some thousand bins should have a few.
+const LEAST_REPEATS: u64 = 12_500;
 
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "adaptsize",
@@ -85,7 +102,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
         Parameter {
             name: "interval",
             unit: "requests",
-            values: Values::Integer(ADAPTSIZE_MIN_INTERVAL, ADAPTSIZE_MAX_INTERVAL),
+            values: Values::Integer(MIN_INTERVAL, MAX_INTERVAL),
             default: Preset::Derived(
                 "four times the objects stored, 25000 to 250000, longer where few repeat; the paper: 250000",
             ),
@@ -169,10 +186,9 @@ impl AdaptSize {
         match self.interval {
             Some(interval) => requests >= interval,
             None => {
-                let [least, most] = ADAPTSIZE_DERIVED_INTERVAL;
-                requests >= (ADAPTSIZE_REQUESTS_AN_OBJECT * self.stored).clamp(least, most)
-                    && (self.counts.repeats() >= ADAPTSIZE_REPEATS
-                        || requests >= ADAPTSIZE_MAX_INTERVAL)
+                let [least, most] = DERIVED_INTERVALS;
+                requests >= (REQUESTS_PER_OBJECT * self.stored).clamp(least, most)
+                    && (self.counts.repeats() >= LEAST_REPEATS || requests >= MAX_INTERVAL)
             }
         }
     }

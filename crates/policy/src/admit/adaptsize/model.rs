@@ -14,7 +14,10 @@
 
 use super::bins::{Admissible, Admission, Bin, Shape};
 use super::{published, search};
-use crate::limits::ADAPTSIZE_SOLVER_ROUNDS;
+
+/// Rounds of the solution of AdaptSize's Lemma 1. Newton needs 4 to 8. A step that leaves more than
+/// half of the bracket is replaced by a bisection.
+const SOLVER_ROUNDS: usize = 100;
 
 /// The error that Lemma 1 may have, as a share of the capacity: a hundredth of the error of the
 /// bins.
@@ -34,10 +37,12 @@ pub enum Form {
 ///
 /// ```
 /// use larder_policy::adaptsize_model::{Bin, Model, Shape};
-/// // A thousand small objects with many requests, a thousand large ones with few, and room for the
-/// small ones. let small = Bin { objects: 1000.0, size: 1e3, rate: 5.0 }; let large = Bin {
-/// objects: 1000.0, size: 1e5, rate: 1.0 }; let model = Model::new(vec![small, large], 1e6,
-/// Shape::Threshold); assert!((model.hit_ratio(2e3) - 5.0 / 6.0).abs() < 1e-9);
+/// // A thousand small objects with many requests, a thousand large ones with few, and room for
+/// // the small ones.
+/// let small = Bin { objects: 1000.0, size: 1e3, rate: 5.0 };
+/// let large = Bin { objects: 1000.0, size: 1e5, rate: 1.0 };
+/// let model = Model::new(vec![small, large], 1e6, Shape::Threshold);
+/// assert!((model.hit_ratio(2e3) - 5.0 / 6.0).abs() < 1e-9);
 /// assert!(model.hit_ratio(2e5) < 0.2);
 /// ```
 #[derive(Clone, Debug)]
@@ -132,7 +137,7 @@ impl Model {
         let mut ln_mu = (self.capacity / flow.max(self.capacity * 1e-9)).ln();
         let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
         let mut stride = 1.0;
-        for _ in 0..ADAPTSIZE_SOLVER_ROUNDS {
+        for _ in 0..SOLVER_ROUNDS {
             let (bytes, slope) = expected_bytes(admissible, ln_mu.exp());
             let excess = bytes - self.capacity;
             if excess.abs() <= TOLERANCE * self.capacity {

@@ -1,7 +1,10 @@
 //! The search for AdaptSize's c: every power of two from both ends, then golden section around the
 //! best (section 3.2.2).
 
-use crate::limits::ADAPTSIZE_SEARCH_ROUNDS;
+/// Rounds of AdaptSize's golden-section search. The bracket of two octaves shrinks by 0.618^10, to
+/// a sixtieth of an octave, 1 % of c. The authors' programs take 15, to a thousandth, from a whole
+/// range.
+const SEARCH_ROUNDS: usize = 10;
 
 /// Returns the c in bytes, between 1 and the capacity, with the highest `hit_ratio`, and that
 /// ratio. Of equal ones it returns the largest, because admitting more is the smaller intervention.
@@ -48,7 +51,7 @@ fn golden_section(at: impl Fn(f64) -> Point, mut low: f64, mut high: f64) -> Poi
     let mut left = at(high - golden * (high - low));
     let mut right = at(low + golden * (high - low));
     let mut best = left;
-    for _ in 0..ADAPTSIZE_SEARCH_ROUNDS {
+    for _ in 0..SEARCH_ROUNDS {
         let leftwards = left.hit_ratio > right.hit_ratio;
         let better = if leftwards { left } else { right };
         if better.hit_ratio > best.hit_ratio {

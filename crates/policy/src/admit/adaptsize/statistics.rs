@@ -4,13 +4,16 @@
 //! r ← 0.7·(count of this interval) + 0.3·r. Objects with r below 0.1 are forgotten, so an object
 //! with one request is kept for two intervals. Memory: 20 to 40 bytes per counted object (16 bytes
 //! divided by the load of the table), and 24 bytes per object of the history. Both are bounded: an
-//! interval counts at most [`ADAPTSIZE_MAX_OBJECTS`], and the history keeps at most twice as many,
+//! interval counts at most [`MAX_COUNTED_OBJECTS`], and the history keeps at most twice as many,
 //! and a few per cent of popular ones.
 
 use super::foresight::{Observed, smoothed};
 use crate::hash::mix;
-use crate::limits::ADAPTSIZE_MAX_OBJECTS;
 use crate::prefetch::prefetch;
+
+/// Objects that AdaptSize counts in one interval, for a host that does not run its jobs. Further
+/// new objects are not counted. 16 bytes each.
+const MAX_COUNTED_OBJECTS: usize = 1 << 20;
 
 /// Slots of the first table: one page.
 const LEAST_PLACES: usize = 256;
@@ -50,7 +53,7 @@ impl Counts {
         if object.count > 0 {
             object.count = object.count.saturating_add(1);
             object.size = size;
-        } else if self.objects < ADAPTSIZE_MAX_OBJECTS {
+        } else if self.objects < MAX_COUNTED_OBJECTS {
             *object = Counted { id, size, count: 1 };
             self.objects += 1;
         }
@@ -243,12 +246,12 @@ mod tests {
     #[test]
     fn a_host_that_never_runs_the_job_fills_memory() {
         let mut counts = Counts::default();
-        for id in 0..(ADAPTSIZE_MAX_OBJECTS as u64 + 10) {
+        for id in 0..(MAX_COUNTED_OBJECTS as u64 + 10) {
             counts.count(id, 1);
         }
-        assert_eq!(counts.len(), ADAPTSIZE_MAX_OBJECTS);
+        assert_eq!(counts.len(), MAX_COUNTED_OBJECTS);
         assert!(
-            counts.bytes() <= 40 * ADAPTSIZE_MAX_OBJECTS,
+            counts.bytes() <= 40 * MAX_COUNTED_OBJECTS,
             "{}",
             counts.bytes()
         );

@@ -4,7 +4,14 @@
 use super::history::History;
 use super::ranking::{Ranking, Stored};
 use crate::Slot;
-use crate::limits::{AGD_HALF_LIFE_TURNS, AGD_MIN_TURN};
+
+/// agd halves its counts after this many requests for each stored object. With 8, Twitter 5 MiB
+/// loses half a point.
+const HALF_LIFE_TURNS: usize = 128;
+
+/// The least number of stored objects that agd assumes when it counts turns of the cache: counts
+/// mean nothing before some thousand requests.
+const MIN_TURN_OBJECTS: usize = 64;
 
 /// The bits of a float's mantissa.
 const MANTISSA: u32 = 23;
@@ -176,11 +183,11 @@ impl Frequency {
         f32::from(known) * self.one
     }
 
-    /// Halves all counts after [`AGD_HALF_LIFE_TURNS`] requests for each stored object.
+    /// Halves all counts after [`HALF_LIFE_TURNS`] requests for each stored object.
     #[inline]
     fn fade(&mut self) {
         self.requests += 1;
-        if self.requests >= AGD_HALF_LIFE_TURNS * self.ranking.len().max(AGD_MIN_TURN) {
+        if self.requests >= HALF_LIFE_TURNS * self.ranking.len().max(MIN_TURN_OBJECTS) {
             self.halve();
         }
     }

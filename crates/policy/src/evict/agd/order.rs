@@ -11,8 +11,11 @@
 
 use super::deadlines::{CLASSES, Deadlines};
 use crate::Slot;
-use crate::limits::AGD_VICTIMS_COUNTED;
 use crate::list::{Linked, List};
+
+/// Objects due before a newcomer that agd counts. A newcomer that outlasts this many is admitted,
+/// so that the decision about a large object is bounded.
+const MAX_COUNTED_VICTIMS: usize = 256;
 
 /// The class of the value 1, of half octaves from 2^−80 (one request of 2^64 bytes, with room to
 /// fade) to 2^47.5.
@@ -223,7 +226,7 @@ impl Order {
                 }
                 freed = freed.saturating_add(places.size(slot));
                 counted += 1;
-                if freed >= short || counted == AGD_VICTIMS_COUNTED {
+                if freed >= short || counted == MAX_COUNTED_VICTIMS {
                     return true;
                 }
                 next = self.lists[class].newer(places, slot);

@@ -17,7 +17,21 @@
 
 use super::shadows::{POWER_INDEXES, POWERS, Sampled, Shadows};
 use crate::hash::mix;
-use crate::limits::{AGD_LEAST_SAMPLE_SHIFT, AGD_SHADOW_OBJECTS, AGD_SHADOWED_OBJECTS};
+
+/// agd samples at most one object in 2^this for its shadows. With 4, CloudPhysics, whose trace is
+/// short, has 3 points less, and Twitter 512 KiB .2.
+const LEAST_SAMPLE_SHIFT: u32 = 3;
+
+/// Objects that a shadow of agd should have; a quarter to twice as many are allowed. The sample
+/// shrinks as the cache grows, and grows if the cache shrinks. With half as many, mix 1 GiB and
+/// Twitter 5 MiB end on a power beside the best, .003 and .002 below; with twice as many the
+/// shadows leave the second-level cache.
+const SHADOW_OBJECTS: usize = 2048;
+
+/// Objects that agd's shadows store together, at most: 34 MB, and 4 MB of index. In a cache whose
+/// power keeps few large objects, the shadows of other powers keep many small ones in the same
+/// room. With fewer of the large ones in the sample, chance would decide about them.
+const MAX_SHADOWED_OBJECTS: usize = 1 << 18;
 
 /// Sampled requests between two decisions. They are collected, and then pass through the shadows in
 /// a row, so that the processor loads these once.
@@ -70,13 +84,13 @@ pub(super) struct Tuner {
 impl Tuner {
     pub fn new(start: usize, size_exponent: f64, capacity: u64) -> Self {
         Tuner {
-            shadows: Shadows::new(capacity >> AGD_LEAST_SAMPLE_SHIFT),
+            shadows: Shadows::new(capacity >> LEAST_SAMPLE_SHIFT),
             waiting: Vec::with_capacity(DECISION),
             size_exponent,
             current: start,
             capacity,
-            shift: AGD_LEAST_SAMPLE_SHIFT,
-            least_shift: AGD_LEAST_SAMPLE_SHIFT,
+            shift: LEAST_SAMPLE_SHIFT,
+            least_shift: LEAST_SAMPLE_SHIFT,
             weight: 0.0,
             score: 0.0,
             leads: [0.0; POWER_INDEXES],
@@ -92,7 +106,7 @@ impl Tuner {
 
     pub fn on_resize(&mut self, capacity: u64) {
         self.capacity = capacity;
-        self.least_shift = AGD_LEAST_SAMPLE_SHIFT;
+        self.least_shift = LEAST_SAMPLE_SHIFT;
         self.restart();
     }
 
@@ -116,8 +130,8 @@ impl Tuner {
     /// A function of its own, so that other objects only pay for a hash.
     #[inline(never)]
     fn sample(&mut self, id: u64, size: u64, class: u8, hit: bool, stored: usize) -> Option<f64> {
-        let crowded = self.shadows.len() + DECISION > AGD_SHADOWED_OBJECTS;
-        if crowded || stored >> self.shift > 2 * AGD_SHADOW_OBJECTS {
+        let crowded = self.shadows.len() + DECISION > MAX_SHADOWED_OBJECTS;
+        if crowded || stored >> self.shift > 2 * SHADOW_OBJECTS {
             self.shift += 1;
             self.least_shift = if crowded {
                 self.shift
@@ -128,7 +142,7 @@ impl Tuner {
             return None;
         }
         // The objects have become larger. With a handful of them in a shadow, chance would decide.
-        if stored >> self.shift < AGD_SHADOW_OBJECTS / 4 && self.shift > self.least_shift {
+        if stored >> self.shift < SHADOW_OBJECTS / 4 && self.shift > self.least_shift {
             self.shift -= 1;
             self.restart();
             return None;
@@ -260,7 +274,7 @@ mod tests {
             "781 are enough, and a restart is dear"
         );
         assert_eq!(shift_beside(100_000), 7);
-        assert_eq!(shift_beside(100), AGD_LEAST_SAMPLE_SHIFT);
+        assert_eq!(shift_beside(100), LEAST_SAMPLE_SHIFT);
     }
 
     /// Failure: a cache with a thousand large objects has shadows that keep every small object of
@@ -269,25 +283,25 @@ mod tests {
     fn shadows_take_more_memory_than_stated() {
         let mut tuner = Tuner::new(0, 1.0, 1 << 40);
         let mut most = 0;
-        for id in (0..10 * AGD_SHADOWED_OBJECTS as u64).chain(0..100) {
+        for id in (0..10 * MAX_SHADOWED_OBJECTS as u64).chain(0..100) {
             tuner.request(id, 1, 160, false, 1000);
             most = most.max(tuner.shadows.len());
         }
         assert!(
-            most <= AGD_SHADOWED_OBJECTS && most > AGD_SHADOWED_OBJECTS / 2,
+            most <= MAX_SHADOWED_OBJECTS && most > MAX_SHADOWED_OBJECTS / 2,
             "{most}"
         );
         assert_eq!(
             tuner.shift,
-            AGD_LEAST_SAMPLE_SHIFT + 1,
+            LEAST_SAMPLE_SHIFT + 1,
             "and does not come and go"
         );
     }
 
     #[test]
     fn whoever_loses_by_following_follows_on() {
-        let mut tuner = Tuner::new(4, 1.0, 8 << AGD_LEAST_SAMPLE_SHIFT);
-        let sampled = (0..).filter(|id| mix(*id).is_multiple_of(1 << AGD_LEAST_SAMPLE_SHIFT));
+        let mut tuner = Tuner::new(4, 1.0, 8 << LEAST_SAMPLE_SHIFT);
+        let sampled = (0..).filter(|id| mix(*id).is_multiple_of(1 << LEAST_SAMPLE_SHIFT));
         let few: Vec<u64> = sampled.take(4).collect();
         // The shadows have all of them, the cache none: 508 hits are lost at the first decision,
         // 512 at the next.

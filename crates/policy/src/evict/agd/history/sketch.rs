@@ -6,8 +6,17 @@
 //! both halves then have the old counters, so estimates do not change.
 
 use crate::hash::mix;
-use crate::limits::{AGD_COUNTERS_AN_OBJECT, AGD_MAX_COUNTERS, AGD_MIN_COUNTERS};
 use crate::prefetch::{lengthen, prefetch};
+
+/// Counters of agd's sketch for each stored object, a byte each. With 8, mix 1 GiB loses a point of
+/// hit ratio.
+const COUNTERS_PER_OBJECT: usize = 16;
+
+/// Smallest sketch of agd: 4 KB.
+const MIN_COUNTERS: usize = 1 << 12;
+
+/// Largest sketch of agd: 1 GiB, for 64 million objects.
+const MAX_COUNTERS: usize = 1 << 30;
 
 const ROWS: usize = 4;
 const QUARTER: usize = 16;
@@ -32,7 +41,7 @@ pub struct Sketch {
 impl Sketch {
     pub fn new() -> Self {
         Sketch {
-            lines: vec![Line::EMPTY; AGD_MIN_COUNTERS / LINE],
+            lines: vec![Line::EMPTY; MIN_COUNTERS / LINE],
             counted: 0,
         }
     }
@@ -49,7 +58,7 @@ impl Sketch {
     /// Makes room for a cache of `objects`.
     #[inline]
     pub fn grow(&mut self, objects: usize) {
-        while self.lines.len() * LINE < (objects * AGD_COUNTERS_AN_OBJECT).min(AGD_MAX_COUNTERS) {
+        while self.lines.len() * LINE < (objects * COUNTERS_PER_OBJECT).min(MAX_COUNTERS) {
             let lines = self.lines.len();
             lengthen(&mut self.lines, 2 * lines, Line::EMPTY);
             self.lines.copy_within(..lines, lines);
