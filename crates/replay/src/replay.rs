@@ -1,6 +1,6 @@
 //! The replay loop: runs a trace through an engine, on one thread, with inline jobs.
 
-use crate::limits::JOB_INTERVAL;
+use crate::limits::JOB_INTERVAL_REQUESTS;
 use crate::{Access, Row, Unit};
 use larder_policy::{Engine, Future, Slot, SlotIndex, Spec, SpecError};
 use larder_units::{ByteSize, Streams};
@@ -167,7 +167,7 @@ impl Replay {
         self.counts.requests += 1;
         self.counts.bytes = self.counts.bytes.saturating_add(size);
         self.largest = self.largest.max(size);
-        if self.counts.requests.is_multiple_of(JOB_INTERVAL)
+        if self.counts.requests.is_multiple_of(JOB_INTERVAL_REQUESTS)
             && let Some(job) = self.engine.job()
         {
             self.engine.complete(job.run());

@@ -30,8 +30,15 @@
 use super::misses::{Misses, Simulated};
 use super::sample::Sample;
 use crate::Access;
-use crate::limits::{CURVE_MAX_BYTES, CURVE_MIN_SLOTS, CURVE_SLOTS_AN_OBJECT};
+use crate::limits::CURVE_MAX_BYTES;
 use larder_policy::{Slot, SlotIndex, prefetch};
+
+/// Least slots in the order of recency, so that small caches rarely rebuild it, too.
+const MIN_SLOTS: usize = 1 << 12;
+
+/// Slots per object when the order is rebuilt. It lasts for twice as many requests as there are
+/// objects, so that rebuilding costs less than a request.
+const SLOTS_PER_OBJECT: usize = 3;
 
 /// LRU caches of given capacities.
 pub struct LruCurve {
@@ -105,8 +112,8 @@ impl LruCurve {
             index: SlotIndex::default(),
             objects: Vec::new(),
             free: Vec::new(),
-            sizes: Vec::with_capacity(CURVE_MIN_SLOTS),
-            room: CURVE_MIN_SLOTS,
+            sizes: Vec::with_capacity(MIN_SLOTS),
+            room: MIN_SLOTS,
             size_changes: 0,
             all: Misses::default(),
         };
@@ -158,7 +165,7 @@ impl LruCurve {
             .iter_mut()
             .for_each(|cache| cache.from = kept[cache.from as usize] & !NOWHERE);
         self.sizes.truncate(places as usize);
-        self.room = CURVE_MIN_SLOTS.max(places as usize * CURVE_SLOTS_AN_OBJECT);
+        self.room = MIN_SLOTS.max(places as usize * SLOTS_PER_OBJECT);
         self.sizes.reserve_exact(self.room - self.sizes.len());
     }
 
@@ -370,9 +377,9 @@ mod tests {
             let curve = shown(&[10, 1000, 10_000], usize::MAX, size);
             // The caches hold at most 10,000 objects of one byte.
             let bound = if pattern == 1 {
-                10_000 * CURVE_SLOTS_AN_OBJECT
+                10_000 * SLOTS_PER_OBJECT
             } else {
-                3 * CURVE_MIN_SLOTS
+                3 * MIN_SLOTS
             };
             let found = [curve.index.len(), curve.sizes.capacity()];
             assert!(

@@ -16,11 +16,14 @@
 //! published web class, 1 GiB, 5 million requests), so policies are compared on one seed.
 
 use crate::Access;
-use crate::limits::{JOINT_MAX_BINS, JOINT_MAX_REQUESTS};
+use crate::limits::JOINT_MAX_REQUESTS;
 use larder_units::{Stream, Streams, Time};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io::BufRead;
+
+/// Bins of a joint table of popularity and size: two hundred times as many as in published tables.
+const MAX_BINS: usize = 1 << 20;
 
 /// The start of the lowest bin in bytes.
 const MIN_SIZE: f64 = 100.0;
@@ -119,8 +122,8 @@ impl Joint {
                     return Err(fail(format!("a bin ends above {} KB", MIN_SIZE / KB)));
                 }
                 ([size, share], Some(popularity)) => {
-                    if bins.len() == JOINT_MAX_BINS {
-                        return Err(fail(format!("more than {JOINT_MAX_BINS} bins")));
+                    if bins.len() == MAX_BINS {
+                        return Err(fail(format!("more than {MAX_BINS} bins")));
                     }
                     cumulative += share;
                     bins.push(Bin {

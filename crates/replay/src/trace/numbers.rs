@@ -4,10 +4,13 @@ use super::entry::{FormatEntry, Open, is_text};
 use super::error::{Place, ReadError, TraceProblem};
 use super::requests::Requests;
 use crate::Access;
-use crate::limits::RECORDS_BUFFER_BYTES;
 use larder_units::Time;
 use std::io::{BufRead, ErrorKind};
 use std::ops::Range;
+
+/// Bytes of a binary trace read at once: large against a system call, small against the
+/// second-level cache.
+const BUFFER_BYTES: usize = 128 << 10;
 
 /// See [`Format::ORACLE_GENERAL`](super::Format::ORACLE_GENERAL).
 pub(super) const ORACLE_GENERAL: FormatEntry = FormatEntry {
@@ -141,7 +144,7 @@ impl<const N: usize> Records<N> {
     fn new(source: Box<dyn BufRead + Send>) -> Self {
         Records {
             source,
-            buffer: vec![0; RECORDS_BUFFER_BYTES],
+            buffer: vec![0; BUFFER_BYTES],
             unread: 0..0,
             at: 0,
         }

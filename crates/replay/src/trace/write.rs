@@ -5,12 +5,15 @@
 //! unchanged, except for fractions of seconds in oracleGeneral.
 
 use crate::Access;
-use crate::limits::LINK_CHUNK_RECORDS;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::str::FromStr;
+
+/// Records of an oracleGeneral file that get their next accesses at once: 1.5 MiB, large against a
+/// seek.
+const LINK_CHUNK_RECORDS: usize = 1 << 16;
 
 /// The bytes of an oracleGeneral record.
 const RECORD: usize = 24;

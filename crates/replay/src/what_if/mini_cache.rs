@@ -1,7 +1,7 @@
 //! One miniature cache, in which objects become stale.
 
 use crate::curve::Misses;
-use crate::limits::JOB_INTERVAL;
+use crate::limits::JOB_INTERVAL_REQUESTS;
 use larder_policy::observe::{Observed, Outcome};
 use larder_policy::{Engine, Slot, SlotIndex, Spec, SpecError};
 use larder_units::{ByteSize, Streams, Time};
@@ -40,7 +40,7 @@ impl MiniCache {
             return;
         }
         self.requests += 1;
-        if self.requests.is_multiple_of(JOB_INTERVAL)
+        if self.requests.is_multiple_of(JOB_INTERVAL_REQUESTS)
             && let Some(job) = self.engine.job()
         {
             self.engine.complete(job.run());

@@ -1,10 +1,16 @@
 //! The last hour of the statistics.
 
 use crate::curve::Misses;
-use crate::limits::{WHAT_IF_MARK, WHAT_IF_MARKS};
 use larder_policy::observe::Totals;
 use larder_units::Time;
 use std::collections::VecDeque;
+use std::time::Duration;
+
+/// The time between two marks, from which the statistics of a running node count.
+const MARK_INTERVAL: Duration = Duration::from_secs(300);
+
+/// The number of marks: an hour.
+const MARKS: usize = 12;
 
 /// The counts now, and at the marks of the last hour.
 #[derive(Default)]
@@ -55,12 +61,12 @@ impl Window {
         self.now = now;
         self.marks
             .back()
-            .is_none_or(|mark| now.since(mark.at) >= WHAT_IF_MARK)
+            .is_none_or(|mark| now.since(mark.at) >= MARK_INTERVAL)
     }
 
     /// Records the misses of all caches.
     pub(super) fn mark(&mut self, at: Time, misses: Vec<Misses>) {
-        if self.marks.len() == WHAT_IF_MARKS {
+        if self.marks.len() == MARKS {
             self.marks.pop_front();
         }
         self.marks.push_back(Mark {
