@@ -31,6 +31,15 @@ use std::fmt;
 use std::hash::Hasher;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
+/// Objects take three quarters of a log's space. The rest is for records that are dead but not yet
+/// reclaimed. If all of it were in use, reclaiming a region would find only live records and free
+/// no space.
+const LIVE_SHARE: [u64; 2] = [3, 4];
+
+/// Records of a region. A restart holds their entries, 32 bytes each, in memory until the region is
+/// read. Only a large region that consists mostly of removals has so many, and it is then sealed.
+const MAX_REGION_RECORDS: usize = 1 << 20;
+
 pub(crate) const SUPERBLOCK: usize = 4096;
 pub(crate) const HEADER: u32 = 32;
 pub(crate) const RECORD: u32 = 40;
@@ -113,7 +122,7 @@ impl Geometry {
     /// Returns the bytes that objects may take, with their headers.
     pub fn live_bytes(&self) -> u64 {
         let usable = u64::from(self.regions) - limits::FREE_REGIONS as u64 - 1;
-        u64::from(self.region_bytes) * usable * limits::LIVE_SHARE[0] / limits::LIVE_SHARE[1]
+        u64::from(self.region_bytes) * usable * LIVE_SHARE[0] / LIVE_SHARE[1]
     }
 
     /// Returns the length of the longest record, with its header and key.
@@ -162,7 +171,7 @@ impl Geometry {
         let records = u64::from(records) + u64::from(count);
         let footer = records * u64::from(ENTRY) + u64::from(TRAILER + self.gap());
         let needed = u64::from(end) + u64::from(length) + footer;
-        needed <= u64::from(self.region_bytes) && records <= limits::REGION_RECORDS as u64
+        needed <= u64::from(self.region_bytes) && records <= MAX_REGION_RECORDS as u64
     }
 }
 

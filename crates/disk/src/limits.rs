@@ -18,21 +18,8 @@ pub const MIN_REGION_BYTES: u32 = 1 << 10;
 /// memory.
 pub const MAX_REGION_BYTES: u32 = 1 << 30;
 
-/// Objects take three quarters of a log's space. The rest is for records that are dead but not yet
-/// reclaimed. If all of it were in use, reclaiming a region would find only live records and free
-/// no space.
-pub const LIVE_SHARE: [u64; 2] = [3, 4];
-
-/// The reclaiming of a region rewrites at most half of it; further live records are dropped. So
-/// each reclaiming frees at least half a region, and a stored byte costs at most two written ones.
-pub const REWRITE_SHARE: u32 = 2;
-
 /// Reclaiming begins when fewer regions are free: one for rewriting, one for new records meanwhile.
 pub const FREE_REGIONS: usize = 2;
-
-/// Records of a region. A restart holds their entries, 32 bytes each, in memory until the region is
-/// read. Only a large region that consists mostly of removals has so many, and it is then sealed.
-pub const REGION_RECORDS: usize = 1 << 20;
 
 /// An appended record is on the disk after this time, plus the time that the disk takes. This is
 /// half of the promised second; the other half is for the disk.
@@ -48,7 +35,7 @@ pub const TOMBSTONES: usize = 1 << 14;
 
 /// Records of one key: the variants of an HTTP response. A new one replaces the oldest. Each lookup
 /// and each put of the key compares its tag with all of them, which takes a few microseconds.
-pub const VARIANTS: usize = 256;
+pub const VARIANTS_PER_KEY: usize = 256;
 
 /// Longest key in bytes: above the HTTP cache's and above any NDN name.
 pub const KEY_BYTES: usize = 32 << 10;

@@ -601,7 +601,7 @@ impl<M: Bans> Log<M> {
     }
 
     fn bound_variants(&mut self, hash: u64) {
-        if self.index.of_key(hash).count() >= limits::VARIANTS
+        if self.index.of_key(hash).count() >= limits::VARIANTS_PER_KEY
             && let Some(oldest) = self
                 .index
                 .of_key(hash)

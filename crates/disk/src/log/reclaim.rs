@@ -19,6 +19,10 @@ use bytes::Bytes;
 use larder_policy::Slot;
 use larder_units::Time;
 
+/// The reclaiming of a region rewrites at most half of it; further live records are dropped. So
+/// each reclaiming frees at least half a region, and a stored byte costs at most two written ones.
+const REWRITE_SHARE: u32 = 2;
+
 impl<M: Bans> Log<M> {
     /// Returns the next record to read, of the region that is being reclaimed or of the next one.
     pub(crate) fn next_to_rewrite(&mut self) -> Option<Lookup> {
@@ -29,7 +33,7 @@ impl<M: Bans> Log<M> {
                 }
                 let region = self.sealed.pop_front()?;
                 let slots = std::mem::take(&mut self.regions[region as usize].slots).into_iter();
-                let budget = self.geometry.region_bytes() / limits::REWRITE_SHARE;
+                let budget = self.geometry.region_bytes() / REWRITE_SHARE;
                 self.reclaim = Some(Reclaim {
                     region,
                     slots,
