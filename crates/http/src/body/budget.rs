@@ -6,6 +6,16 @@ use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+/// The inverse of the share of the memory for bodies in progress that is kept for small ones.
+/// Otherwise a few clients that read large ones slowly would prevent all storing. An eighth still
+/// holds eight of the largest that count as small.
+const SMALL_BODIES_SHARE: u64 = 8;
+
+/// The inverse of the share of the memory for bodies in progress up to which a body is small: with a
+/// capacity of 64 MiB and 16 MiB for bodies in progress, this is 256 KiB, above most pages and
+/// scripts.
+const SMALL_BODY_SHARE: u64 = 64;
+
 /// The memory of all bodies that are not in the store: bodies that are received for it, bodies that
 /// were read from a second tier, and bodies that clients still read although the store did not take
 /// them or has evicted them.
@@ -78,11 +88,11 @@ impl Budget {
     /// Returns the limit for bodies that are not small. The rest is kept for small ones, so that a
     /// few clients that read large bodies slowly do not prevent the storing of every small one.
     pub(crate) fn limit_for_large(&self) -> u64 {
-        self.limit() - self.limit() / limits::SMALL_FILLS_SHARE
+        self.limit() - self.limit() / SMALL_BODIES_SHARE
     }
 
     fn limit_for(&self, bytes: u64) -> u64 {
-        if bytes <= self.limit() / limits::SMALL_FILL {
+        if bytes <= self.limit() / SMALL_BODY_SHARE {
             self.limit()
         } else {
             self.limit_for_large()
@@ -121,8 +131,8 @@ impl Budget {
     /// has to be streamed. Responses that are not small leave half of it for received bodies,
     /// unless nearly all of it is free.
     pub fn reserve_for_tier_hit(&self, bytes: u64) -> Option<Reservation> {
-        let is_small = bytes <= self.limit() / limits::SMALL_FILL;
-        let is_idle = self.used() <= self.limit() / limits::SMALL_FILLS_SHARE;
+        let is_small = bytes <= self.limit() / SMALL_BODY_SHARE;
+        let is_idle = self.used() <= self.limit() / SMALL_BODIES_SHARE;
         let limit = if is_small || is_idle {
             self.limit_for_large()
         } else {

@@ -36,7 +36,7 @@ pub enum Completion {
 }
 
 impl Cache {
-    /// Decides whether the body is collected. `Err(None)` if the response can never be stored.
+    /// Decides whether the body is collected. `Err(None)` if the method allows no storing.
     pub(crate) fn consider(
         &mut self,
         exchange: &mut Exchange,

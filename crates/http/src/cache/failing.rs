@@ -5,6 +5,10 @@
 
 use crate::limits;
 use larder_units::Time;
+use std::time::Duration;
+
+/// The time for which a failure is remembered. Tries renew it, so it ends if nothing is requested.
+const FAILURE_REMEMBERED: Duration = Duration::from_secs(60);
 
 /// The keys with recent failures of their origin, by hash.
 pub(crate) struct FailingKeys {
@@ -62,8 +66,7 @@ impl FailingKeys {
     /// it.
     pub(crate) fn look_up(&mut self, hash: u64, now: Time) -> Option<Failing> {
         let place = self.place(hash);
-        if !place.is_used || place.hash != hash || place.failed + limits::FAILURE_REMEMBERED <= now
-        {
+        if !place.is_used || place.hash != hash || place.failed + FAILURE_REMEMBERED <= now {
             return None;
         }
         let is_try_due = place.next_try <= now;

@@ -4,13 +4,16 @@ use crate::body::budget::{Budget, Reservation};
 use crate::body::shared_body::{BodyEnd, BodyId, BodyPart, BodyWakes, End, SharedBody};
 use crate::cache::slicer::Slicer;
 use crate::collapse::in_flight::{Head, Lead};
-use crate::limits;
 use crate::rfc::storability::Refusal;
 use crate::store::stored::Stored;
 use bytes::Bytes;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use larder_units::Time;
+
+/// First buffer of a body of unknown length. It doubles from there: small bodies cost one page or
+/// four, not the object limit.
+const FIRST_BUFFER_BYTES: usize = 16 * 1024;
 
 const EVENTS: &[u8] = b"text/event-stream";
 
@@ -240,7 +243,7 @@ impl Fill {
         if needed > reserved {
             let wanted = needed
                 .max(reserved * 2)
-                .max(limits::FILL_START_BYTES as u64)
+                .max(FIRST_BUFFER_BYTES as u64)
                 .min(self.limit);
             self.room.grow(wanted - reserved)?;
         }

@@ -9,7 +9,6 @@ use crate::cache::slices::Served;
 use crate::cache::source::Source;
 use crate::cache::steps::Reply;
 use crate::collapse::in_flight::Outcome;
-use crate::limits;
 use crate::now::Now;
 use crate::outbox::{ClockBehind, Outbox};
 use crate::rfc::cache_status::CacheStatus;
@@ -22,6 +21,10 @@ use crate::store::stored::Stored;
 use http::header::{CONTENT_LENGTH, DATE, ETAG, IF_RANGE, LAST_MODIFIED, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, StatusCode};
 use std::time::Duration;
+
+/// An origin's clock is behind if its `Date` is at least this much older than the receipt. A
+/// smaller difference is rounding to seconds, or a slow application.
+const CLOCK_BEHIND: Duration = Duration::from_secs(5);
 
 impl Cache {
     /// Handles the head of the origin's final response (interim responses do not concern the
@@ -157,7 +160,7 @@ impl Cache {
         let date = date::field(headers, &DATE).unwrap_or(now.unix_seconds);
         let behind = Duration::from_secs(now.unix_seconds.saturating_sub(date));
         // A response that took long is older.
-        if !exchange.is_direct || behind < now.time.since(exchange.asked) + limits::CLOCK_BEHIND {
+        if !exchange.is_direct || behind < now.time.since(exchange.asked) + CLOCK_BEHIND {
             return;
         }
         self.counters.clocks_behind += 1;

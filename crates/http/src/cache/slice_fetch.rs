@@ -36,6 +36,10 @@ use larder_units::Time;
 use std::ops::Range;
 use std::sync::Arc;
 
+/// The inverse of the share of the second tier that one object may take if it is stored in slices
+/// while it passes: a few such objects must not displace all others.
+const OBJECT_SHARE_OF_TIER: u64 = 8;
+
 /// A response that is complete after all, or that was not requested as a slice.
 pub(crate) struct Whole {
     pub exchange: Box<Exchange>,
@@ -376,7 +380,7 @@ impl Cache {
         let tier = self.tier.as_ref().filter(|_| self.slice_bytes > 0)?;
         let is_whole =
             status == StatusCode::OK && matches!(exchange.ask, Ask::Whole | Ask::AsClient);
-        let is_too_long = length > tier.capacity() / limits::OBJECT_SHARE_OF_TIER;
+        let is_too_long = length > tier.capacity() / OBJECT_SHARE_OF_TIER;
         let has_ranges =
             fields::list(headers, &ACCEPT_RANGES).any(|unit| unit.eq_ignore_ascii_case(b"bytes"));
         if exchange.method != Method::GET || !is_whole || is_too_long || !has_ranges {

@@ -19,8 +19,8 @@
 //! before the origin is asked.
 //!
 //! A part that is the whole body is stored as a whole. If an origin does not send the requested
-//! slice, it is asked again with the client's own request, and for [`limits::ALONE`] not for
-//! slices.
+//! slice, it is asked again with the client's own request, and for
+//! [`HIT_FOR_MISS_DURATION`](crate::limits::HIT_FOR_MISS_DURATION) not for slices.
 
 use crate::body::segments::Segment;
 use crate::body::streamed::Streamed;
@@ -32,7 +32,6 @@ use crate::cache::steps::{Piece, Step};
 use crate::collapse::follower::SliceFollower;
 use crate::collapse::in_flight::JoinRequest;
 use crate::collapse::table::{Join, Sharers};
-use crate::limits;
 use crate::now::Now;
 use crate::outbox::Outbox;
 use crate::rfc::cache_status::{CACHE_STATUS, CacheStatus, ForwardReason};
@@ -52,6 +51,11 @@ use http::header::{IF_MODIFIED_SINCE, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderValue, Method};
 use std::ops::Range;
 use std::sync::Arc;
+
+/// Slices of each range that are looked up before the head of the answer is sent, to distinguish a
+/// hit from a miss: about 100 microseconds under the cache's lock. For later slices, the head may
+/// state a hit although the origin is asked.
+const LOOKED_UP_SLICES: usize = 256;
 
 /// A request that slices answer.
 pub(crate) struct Requester<'a> {
@@ -391,7 +395,7 @@ pub(crate) fn most_looked_at(only_if_cached: bool) -> usize {
     if only_if_cached {
         usize::MAX
     } else {
-        limits::SLICES_LOOKED_AT
+        LOOKED_UP_SLICES
     }
 }
 

@@ -14,8 +14,8 @@
 //! another variant ask the cache again, at once, and the first of each variant goes to the origin.
 //!
 //! A response that cannot be shared is remembered by key and variant for a while
-//! ([`ALONE`](crate::limits::ALONE); "hit for miss"): requests for the key do not wait for each
-//! other, and each response may change this.
+//! ([`HIT_FOR_MISS_DURATION`](crate::limits::HIT_FOR_MISS_DURATION); "hit for miss"): requests for
+//! the key do not wait for each other, and each response may change this.
 //! A 502, 503 or 504, and an origin that does not answer, answer all followers: a hundred more
 //! requests would not help. Followers get the cache's own text, because an error page may be for
 //! one client.

@@ -358,7 +358,7 @@ impl InFlightTable {
         let place = hash as usize % self.alone.len();
         let place = &mut self.alone[place];
         if alone {
-            *place = (hash, now + limits::ALONE);
+            *place = (hash, now + limits::HIT_FOR_MISS_DURATION);
         } else if place.0 == hash {
             *place = (0, Time::ZERO);
         }

@@ -6,6 +6,14 @@ use crate::limits;
 use crate::rfc::vary;
 use http::{HeaderMap, HeaderName};
 use larder_units::Time;
+use std::time::Duration;
+
+/// The time for which the fields of a `Vary` count for a URL, after the last response with them. A
+/// superfluous name only costs a request that could have been collapsed.
+const NAME_LIFETIME: Duration = Duration::from_secs(600);
+
+/// Bytes of the names for one URL. A list has about fifty.
+const MAX_NAMES_BYTES: usize = 512;
 
 /// The fields of the URLs with recent responses.
 pub(crate) struct VaryMemory {
@@ -50,7 +58,7 @@ impl VaryMemory {
                     names: Vec::new(),
                 };
             }
-            let until = now + limits::VARY_REMEMBERED;
+            let until = now + NAME_LIFETIME;
             place
                 .names
                 .retain(|(other, until)| now < *until && *other != name);
@@ -60,7 +68,7 @@ impl VaryMemory {
                 .map(|(other, _)| other.as_str().len())
                 .sum();
             if place.names.len() < limits::VARY_NAMES
-                && bytes + name.as_str().len() <= limits::VARY_REMEMBERED_BYTES
+                && bytes + name.as_str().len() <= MAX_NAMES_BYTES
             {
                 place.names.push((name, until));
             }
@@ -109,7 +117,7 @@ mod tests {
         learn(&mut memory, 1, "accept, *, origin", 300);
         assert_eq!(names(&memory, 1, 301), ["cookie", "accept", "origin"]);
         assert_eq!(names(&memory, 5, 301), [""; 0]);
-        let end = limits::VARY_REMEMBERED.as_secs();
+        let end = NAME_LIFETIME.as_secs();
         assert_eq!(names(&memory, 1, end), ["accept", "origin"]);
         learn(&mut memory, 5, "x", 300);
         assert_eq!(
@@ -125,6 +133,6 @@ mod tests {
             );
         }
         let bytes: usize = names(&memory, 2, 1).iter().map(|name| name.len()).sum();
-        assert!(bytes > 0 && bytes <= limits::VARY_REMEMBERED_BYTES);
+        assert!(bytes > 0 && bytes <= MAX_NAMES_BYTES);
     }
 }

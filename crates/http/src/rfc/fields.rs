@@ -9,6 +9,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, Version};
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
 
+/// A request with this many own entries in Via or CDN-Loop is treated as a loop. Nobody builds a
+/// chain of so many caches. Each round costs a connection on both sides.
+const MAX_OWN_ENTRIES: usize = 8;
+
 /// Larder's name in `Via` and `Cache-Status`.
 pub const NAME: &str = "larder";
 
@@ -157,7 +161,7 @@ impl CdnLoop {
     /// identifier. One occurrence of the name is no loop: caches may be chained.
     pub fn goes_round(&self, headers: &HeaderMap) -> bool {
         let passed = cdn_loop_count(headers);
-        passed >= limits::OWN_VIA || passed > 0 && self.is_in(headers)
+        passed >= MAX_OWN_ENTRIES || passed > 0 && self.is_in(headers)
     }
 
     fn is_in(&self, headers: &HeaderMap) -> bool {

@@ -10,6 +10,9 @@ use http::HeaderMap;
 use http::header::{CONTENT_RANGE, RANGE};
 use std::ops::Range;
 
+/// Ranges at most this far apart are merged, because the lines between two parts are as long.
+const MERGED_GAP_BYTES: u64 = 80;
+
 /// The meaning of a request's `Range` for a body of known length. Ranges of bytes are half-open and
 /// not empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +34,7 @@ pub(crate) fn select(request: &HeaderMap, length: u64) -> Selection {
     parts.retain(|part| !part.is_empty());
     parts.sort_unstable_by_key(|part| part.start);
     parts.dedup_by(|next, kept| {
-        let joins = next.start <= kept.end.saturating_add(limits::RANGE_GAP_BYTES);
+        let joins = next.start <= kept.end.saturating_add(MERGED_GAP_BYTES);
         if joins {
             kept.end = kept.end.max(next.end);
         }

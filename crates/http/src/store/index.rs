@@ -22,6 +22,19 @@ use larder_policy::Slot;
 use larder_policy::observe::{Observer, Outcome};
 use larder_units::Time;
 
+/// The number of variants of a key that may exceed [`limits::VARIANTS_SHARE`]: some encodings or
+/// formats of a large object.
+const UNBOUNDED_VARIANTS: usize = 8;
+
+/// Variants of a key, the newest first, that are compared with a request. If none matches, a hash
+/// of the request's values finds the others. So a key with few variants needs no hash, and one with
+/// many no long search.
+const COMPARED_VARIANTS: usize = 8;
+
+/// Stored responses that one step of a purge visits: a millisecond or two, in which no request is
+/// answered.
+const PURGE_STEP_ENTRIES: usize = 4096;
+
 /// The stored responses of one shard.
 pub(crate) struct Store {
     pub engine: EngineHandle,
@@ -224,7 +237,7 @@ impl Store {
         let Some(mut id) = self.newest_variant(key, hash) else {
             return Found::Nothing;
         };
-        for _ in 0..limits::VARIANTS_WALKED {
+        for _ in 0..COMPARED_VARIANTS {
             let indexed = self.indexed(id);
             if vary::matches(indexed.entry.selector(), request) {
                 return Found::Match(id);
@@ -242,7 +255,7 @@ impl Store {
     #[cold]
     fn find_by_hash(&self, key: &Key<'_>, hash: u64, request: &HeaderMap) -> Found {
         let mut lists: Vec<Vec<HeaderName>> = Vec::new();
-        for id in self.variants_of(key, hash).take(limits::VARIANTS_WALKED) {
+        for id in self.variants_of(key, hash).take(COMPARED_VARIANTS) {
             let names: Vec<HeaderName> = vary::names_of(self.entry(id).selector()).collect();
             if lists.contains(&names) {
                 continue;
@@ -471,10 +484,10 @@ impl Store {
         expired
     }
 
-    /// Removes entries with a tag, or makes them stale: [`limits::PURGE_STEP`] of them from the
+    /// Removes entries with a tag, or makes them stale: [`PURGE_STEP_ENTRIES`] of them from the
     /// number `from` on. Returns their number, and the next `from`.
     pub(crate) fn purge_tag(&mut self, tag: &str, from: usize, soft: bool, now: Time) -> Purged {
-        let ids = self.tags.of_tag(tag.as_bytes(), from, limits::PURGE_STEP);
+        let ids = self.tags.of_tag(tag.as_bytes(), from, PURGE_STEP_ENTRIES);
         let mut objects = 0;
         for id in &ids {
             // Two tags may have one hash.
@@ -486,7 +499,7 @@ impl Store {
                 objects += 1;
             }
         }
-        let last = ids.last().filter(|_| ids.len() == limits::PURGE_STEP);
+        let last = ids.last().filter(|_| ids.len() == PURGE_STEP_ENTRIES);
         Purged {
             objects,
             next: last.map(|id| id.index() + 1),
@@ -519,7 +532,7 @@ impl Store {
     }
 
     /// Removes the entries for which `takes` returns true, or makes them stale:
-    /// [`limits::PURGE_STEP`] of them from `from` on. Returns their number, and the next `from`.
+    /// [`PURGE_STEP_ENTRIES`] of them from `from` on. Returns their number, and the next `from`.
     pub(crate) fn purge(
         &mut self,
         from: usize,
@@ -530,7 +543,7 @@ impl Store {
         let end = self
             .entries
             .len()
-            .min(from.saturating_add(limits::PURGE_STEP));
+            .min(from.saturating_add(PURGE_STEP_ENTRIES));
         let ids = (from..end).filter_map(|index| u32::try_from(index).ok().map(EntryId));
         let is_taken = |id: &EntryId| {
             let indexed = self.entries[id.index()].as_ref();
@@ -597,7 +610,7 @@ impl Store {
         let (mut count, mut bytes, mut dropped) = (1, size, Vec::new());
         for id in std::iter::successors(newest, |id| self.indexed(*id).older()) {
             (count, bytes) = (count + 1, bytes + self.overhead + self.entry(id).size());
-            let is_many = count > limits::VARIANTS_FREE && bytes > self.variants_bytes;
+            let is_many = count > UNBOUNDED_VARIANTS && bytes > self.variants_bytes;
             if count > self.most_variants || is_many {
                 dropped.push(id);
             }

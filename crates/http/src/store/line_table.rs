@@ -1,12 +1,19 @@
 //! Header lines that several stored responses have. Each is in memory once.
 
-use crate::limits;
 use bytes::Bytes;
 use hashbrown::HashTable;
 use http::header::{DATE, ETAG, EXPIRES, LAST_MODIFIED, SET_COOKIE};
 use http::{HeaderName, HeaderValue};
 use larder_units::allocated;
 use siphasher::sip::SipHasher13;
+
+/// Longest line that is shared. Content-Security-Policy takes up to some KiB.
+const MAX_LINE_BYTES: usize = 8 * 1024;
+
+/// Header lines that the table remembers to have seen once (4 bytes each). A response has about
+/// three lines of its own. So a line is recognised if it comes again within some thousand
+/// responses.
+const SEEN_LINES: usize = 8192;
 
 /// Fields of one response. Equal lines of them are a coincidence (the same second), and would
 /// displace lines that are reused.
@@ -64,10 +71,7 @@ impl LineTable {
         value: &HeaderValue,
         text: &[u8],
     ) -> Option<LineId> {
-        if value.is_sensitive()
-            || value.len() > limits::SHARED_LINE_BYTES
-            || NEVER_SHARED.contains(name)
-        {
+        if value.is_sensitive() || value.len() > MAX_LINE_BYTES || NEVER_SHARED.contains(name) {
             return None;
         }
         let hash = SipHasher13::new_with_key(&self.secret).hash(text);
@@ -181,11 +185,11 @@ impl LineTable {
     /// Returns true if a line with this hash is remembered from before.
     fn is_repeated(&mut self, hash: u64) -> bool {
         if self.seen.is_empty() {
-            self.seen = vec![0; limits::SEEN_LINES].into();
+            self.seen = vec![0; SEEN_LINES].into();
         }
         // 0 marks a free position.
         let fingerprint = (hash >> 32) as u32 | 1;
-        let place = &mut self.seen[hash as usize % limits::SEEN_LINES];
+        let place = &mut self.seen[hash as usize % SEEN_LINES];
         std::mem::replace(place, fingerprint) == fingerprint
     }
 
@@ -268,7 +272,7 @@ mod tests {
         let mut table = table();
         let mut secret = value("secret");
         secret.set_sensitive(true);
-        let long = value(&"x".repeat(limits::SHARED_LINE_BYTES + 1));
+        let long = value(&"x".repeat(MAX_LINE_BYTES + 1));
         for _ in 0..3 {
             assert_eq!(
                 acquire(&mut table, &HeaderName::from_static("x-secret"), &secret),

@@ -5,7 +5,7 @@
 //! So a purge costs one entry, independent of the stored responses, and a response is compared only
 //! with the purges of its own key and its own tags. The table has a fixed size and never forgets a
 //! purge. The last [`limits::PURGED_NAMES`] URLs and tags are exact. If there are more, the older
-//! half moves to an array by hash ([`limits::FORGOTTEN_PURGES`] entries, each with the latest
+//! half moves to an array by hash ([`FORGOTTEN_PURGES`] entries, each with the latest
 //! positions of all names with this index). A collision there costs a response one unnecessary
 //! fetch. The older half of the prefixes is shortened to their hosts: an unnecessary fetch of each
 //! older response of the host.
@@ -18,6 +18,12 @@ use siphasher::sip::SipHasher13;
 use std::collections::BTreeMap;
 use std::hash::Hasher;
 use std::ops::Bound;
+
+/// Table entries for purges that are no longer exact, by hash, 16 bytes each. The table is
+/// allocated, with 16 MiB, when the first purge moves there. After 100,000 purges that were all
+/// later than a response, it is fetched once unnecessarily with a chance of one in eleven for each
+/// of its tags.
+const FORGOTTEN_PURGES: usize = 1 << 20;
 
 /// The effect of the purges on a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,7 +158,7 @@ impl PurgeTable {
 
     fn forget_older_names(&mut self) {
         if self.forgotten.is_empty() {
-            self.forgotten = vec![Latest::default(); limits::FORGOTTEN_PURGES].into_boxed_slice();
+            self.forgotten = vec![Latest::default(); FORGOTTEN_PURGES].into_boxed_slice();
         }
         let middle = middle(self.names.values());
         for (name, latest) in self.names.extract_if(|_, latest| latest.last() <= middle) {
@@ -238,7 +244,7 @@ fn name(kind: u8, text: &[u8]) -> u64 {
 }
 
 fn place_of(name: u64) -> usize {
-    name as usize % limits::FORGOTTEN_PURGES
+    name as usize % FORGOTTEN_PURGES
 }
 
 #[cfg(test)]

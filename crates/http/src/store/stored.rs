@@ -22,6 +22,14 @@ use larder_units::{Time, allocated};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Longest stored `Cache-Status` of other caches, in bytes. Each cache on the path adds about
+/// fifty.
+const EARLIER_BYTES: usize = u16::MAX as usize;
+
+/// Longest selecting fields of a stored response (RFC 9111 §4.1), in bytes: as long as the longest
+/// header block that servers commonly accept.
+const SELECTOR_BYTES: usize = u16::MAX as usize;
+
 /// Fields that each answer adds.
 const WRITTEN_ANEW: [HeaderName; 3] = [AGE, CACHE_STATUS, CONTENT_LENGTH];
 
@@ -106,8 +114,7 @@ impl Stored {
 
     /// Returns true if the parts that a 304 does not bound fit into an entry of the store.
     pub(crate) fn fits_an_entry(&self) -> bool {
-        self.selector.as_bytes().len() <= limits::SELECTOR_BYTES
-            && self.earlier.len() <= limits::EARLIER_BYTES
+        self.selector.as_bytes().len() <= SELECTOR_BYTES && self.earlier.len() <= EARLIER_BYTES
     }
 
     /// Returns the `Cache-Status` of other caches.
