@@ -17,9 +17,12 @@
 //! not NDN's FLIC, whose manifests are larger and have groups, sizes and encryption, which are not
 //! needed here.
 
-use crate::limits::{LARGEST_FAN_OUT, MAX_MANIFEST_SEGMENTS};
+use crate::limits::MAX_MANIFEST_SEGMENTS;
 use larder_packet::Data;
 use std::ops::Range;
+
+/// The most digests in a packet of a manifest: 8000 bytes, the default segment.
+const LARGEST_FAN_OUT: u64 = 250;
 
 /// The keyword component of a manifest's names.
 pub(crate) const MANIFEST_KEYWORD: &[u8] = b"manifest";

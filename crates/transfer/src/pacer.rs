@@ -12,11 +12,15 @@
 //! for the next tick or, with smoothing, leaves with the Data that made the room. Due Interests
 //! that cannot be sent (the window is full, or nothing is left to request) are dropped and not
 //! saved up. The same holds for Interests that became due while the host slept longer than a tick
-//! plus [`LONGEST_DELAY`]. O(1) per Interest, without allocation.
+//! plus [`MAX_CATCH_UP`]. O(1) per Interest, without allocation.
 
-use crate::limits::LONGEST_DELAY;
 use larder_units::Time;
 use std::time::Duration;
+
+/// The longest sleep of the host after which the Interests that became due by a rate are still
+/// sent: longer than the delays of a busy machine's scheduler, and too short for a burst that
+/// overflows token buckets.
+const MAX_CATCH_UP: Duration = Duration::from_millis(20);
 
 /// The clock by which Interests leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +98,7 @@ impl Pacer {
         let interval = Duration::from_secs_f64(1.0 / rate.max(1e-9))
             .as_nanos()
             .clamp(1, u64::MAX.into()) as u64;
-        let late = (now.since(due)).min(self.clock.tick.max(LONGEST_DELAY));
+        let late = (now.since(due)).min(self.clock.tick.max(MAX_CATCH_UP));
         let further = late.as_nanos() as u64 / interval;
         self.due += 1 + further;
         let began = Time::from_nanos(now.nanos() - late.as_nanos() as u64);
@@ -262,7 +266,7 @@ mod tests {
             std::iter::from_fn(|| pacer.take(now, Some(1000.0)).then_some(())).count()
         };
         // After an hour of sleep, the Interests that became due in the longest delay leave.
-        let most = LONGEST_DELAY.as_millis() as usize + 1;
+        let most = MAX_CATCH_UP.as_millis() as usize + 1;
         assert_eq!(count(&mut pacer, Time::from_secs(3600)), most);
         for second in 3601..3700 {
             pacer.idle(Time::from_secs(second));

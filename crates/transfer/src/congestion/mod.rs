@@ -39,10 +39,18 @@ pub use pcon::Pcon;
 pub use rate::{NackReaction, RateControl};
 pub use spec::{CongestionSpec, CongestionSpecError, congestion_controls};
 
-use crate::limits;
 use larder_packet::LpHeader;
 use larder_units::Time;
 use std::time::Duration;
+
+/// The most Interests that wait for each other to leave together. Their Data then arrive together,
+/// for a fraction of the wake-ups and system calls at every node. TCP's receivers acknowledge every
+/// second segment for the same reason (RFC 9293, 3.8.6.3).
+const BURST_INTERESTS: usize = 4;
+
+/// The inverse of the share of the window that a burst may leave open: with a quarter, three
+/// quarters are always in flight.
+const BURST_SHARE: usize = 4;
 
 /// A copy of an algorithm with its state, for a return to it when a sign of congestion proves
 /// wrong.
@@ -74,7 +82,7 @@ pub trait CongestionControl: Snapshot + Send {
         match self.rate() {
             // A rate spreads them.
             Some(_) => 1,
-            None => (self.window() / limits::BURST_SHARE).clamp(1, limits::BURST),
+            None => (self.window() / BURST_SHARE).clamp(1, BURST_INTERESTS),
         }
     }
 

@@ -60,6 +60,19 @@ use larder_packet::{Data, DigestVerifier, NackReason, Name, NameRef, Verifier, t
 use larder_units::{Stream, Time};
 use std::time::Duration;
 
+/// The least number of Interests in flight for which a silence counts as a stall and not as the
+/// loss of all. With one loss in ten, a loss of all has a probability of 1 in 10,000.
+const STALLED_INTERESTS: usize = 4;
+
+/// The Interests for the metadata after which a transfer ends if only Data of a longer name
+/// answers. The user then learns which names exist before all retries have failed.
+const METADATA_SENDS_WITH_LONGER_NAME: u32 = 3;
+
+/// The retransmissions of the first Interests if their Data fails its check. The first one bypasses
+/// the caches, which may hold other Data with the name; the second allows for a cache that cannot
+/// be bypassed.
+const RETRIES_OF_INVALID: u32 = 2;
+
 /// Fetches one object. See the module's documentation.
 pub struct Fetcher {
     options: FetchOptions,
@@ -348,7 +361,7 @@ impl Fetcher {
             let overtaken = self.last_answered >= Some((sent.sent_at, sent.segment));
             let stalls = self.suspect_timeout.is_none()
                 && !overtaken
-                && self.window.in_flight() >= limits::STALLED_INTERESTS;
+                && self.window.in_flight() >= STALLED_INTERESTS;
             if self.suspect_timeout.is_none() {
                 self.suspect_timeout = Some(SuspectTimeout {
                     at: now,
@@ -479,7 +492,7 @@ impl Fetcher {
     fn reject(&mut self, sent: Sent, error: FetchError) {
         self.stats.rejected += 1;
         let retries = match self.stats.segments {
-            0 => self.options.retries.min(limits::RETRIES_OF_INVALID),
+            0 => self.options.retries.min(RETRIES_OF_INVALID),
             _ => self.options.retries,
         };
         if sent.sends > retries {
@@ -669,7 +682,7 @@ impl Fetcher {
             },
             (None, Ok(())) => FetchError::OnlyLonger { name, found },
         };
-        let sent_often = |sent: Sent| sent.sends >= limits::METADATA_SENDS_WHERE_OTHERS_ANSWER;
+        let sent_often = |sent: Sent| sent.sends >= METADATA_SENDS_WITH_LONGER_NAME;
         let is_metadata_late = self.window.pending(METADATA).is_some_and(sent_often);
         let Target::Metadata(discovery) = &mut self.target else {
             return;
