@@ -40,6 +40,7 @@ const LEAST_ROUND: Duration = Duration::from_millis(1);
 pub(super) const ENTRY: Entry = Entry {
     name: "bbr",
     description: "paces at the measured rate of the bottleneck (Cardwell et al. 2016)",
+    experimental: None,
     parameters: &[],
     build: |_| Box::new(Bbr::new()),
 };

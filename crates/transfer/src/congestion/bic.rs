@@ -24,6 +24,7 @@ const LOW_WINDOW: f64 = 14.0;
 pub(super) const ENTRY: Entry = Entry {
     name: "bic",
     description: "binary search for the window (Xu et al. 2004)",
+    experimental: None,
     parameters: &[Parameter::number(
         "beta",
         0.125,

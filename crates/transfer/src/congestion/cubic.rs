@@ -42,6 +42,7 @@ const CONSERVATIVE_ROUNDS: u32 = 5;
 pub(super) const ENTRY: Entry = Entry {
     name: "cubic",
     description: "CUBIC with HyStart++ (RFC 9438, RFC 9406)",
+    experimental: None,
     parameters: &[],
     build: |_| Box::new(Cubic::new()),
 };
