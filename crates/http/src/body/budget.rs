@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 /// holds eight of the largest that count as small.
 const SMALL_BODIES_SHARE: u64 = 8;
 
-/// The inverse of the share of the memory for bodies in progress up to which a body is small: with a
-/// capacity of 64 MiB and 16 MiB for bodies in progress, this is 256 KiB, above most pages and
+/// The inverse of the share of the memory for bodies in progress up to which a body is small: with
+/// a capacity of 64 MiB and 16 MiB for bodies in progress, this is 256 KiB, above most pages and
 /// scripts.
 const SMALL_BODY_SHARE: u64 = 64;
 

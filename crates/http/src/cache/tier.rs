@@ -38,8 +38,9 @@ impl Cache {
 
     /// Writes a renewed response to the tier, with the body that the store has. The body keeps its
     /// reservation until it is written, even if the store evicts it meanwhile. Bodies in progress
-    /// must have half of the memory in any case. So if others wait and all together would exceed the
-    /// other half, the response is removed from the tier instead. A full queue has the same effect.
+    /// must have half of the memory in any case. So if others wait and all together would exceed
+    /// the other half, the response is removed from the tier instead. A full queue has the same
+    /// effect.
     pub(crate) fn renew_in_tier(&mut self, stored: &Stored, now: Now) {
         let waiting = self.tier.as_ref().map_or(0, |tier| tier.waiting());
         if waiting == 0 || waiting + stored.body.len() as u64 <= self.budget.limit() / 2 {

@@ -4,8 +4,8 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use larder_policy::observe::{Label, Observed};
 
-/// Keys of the sample whose names are known, for purges by prefix and tag; with the earlier ones, at
-/// most twice as many. With names of 100 bytes they take 3 MB, with the longest 8 MB.
+/// Keys of the sample whose names are known, for purges by prefix and tag; with the earlier ones,
+/// at most twice as many. With names of 100 bytes they take 3 MB, with the longest 8 MB.
 const NAMED_KEYS: usize = 1 << 13;
 
 /// Variants of a key that are remembered: as many as in the HTTP cache.

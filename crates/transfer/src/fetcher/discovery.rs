@@ -65,8 +65,8 @@ impl Discovery {
     }
 
     /// Returns the selectors of the Interest for the object's own name. The first transmission
-    /// requests this Data only. Retransmissions also accept Data of a longer name: alternately fresh
-    /// Data, which has the current version (as in ndn-cxx's SegmentFetcher), and any Data.
+    /// requests this Data only. Retransmissions also accept Data of a longer name: alternately
+    /// fresh Data, which has the current version (as in ndn-cxx's SegmentFetcher), and any Data.
     pub(super) fn plain_selectors(sends: u32) -> &'static [u8] {
         const CAN_BE_PREFIX: u8 = types::CAN_BE_PREFIX as u8;
         const MUST_BE_FRESH: u8 = types::MUST_BE_FRESH as u8;
