@@ -368,6 +368,7 @@ impl<M: Bans> Log<M> {
                 instead_of,
             }) = self.tombstones.pop_front()
             else {
+                debug_assert!(false, "make_room does not remove tombstones");
                 return;
             };
             self.schedule.appended += instead_of;

@@ -26,6 +26,7 @@ impl HostCounts {
     pub(crate) fn remove(&mut self, key: &[u8]) {
         let hash = self.hash(key);
         let Some(entries) = self.entries.get_mut(&hash) else {
+            debug_assert!(false, "an entry is removed that was not added");
             return;
         };
         *entries -= 1;

@@ -628,6 +628,7 @@ impl Store {
             entry, hash, older, ..
         }) = self.entries[id.index()].take()
         else {
+            debug_assert!(false, "{id:?} is not stored");
             return;
         };
         self.free.push(id);
@@ -642,7 +643,10 @@ impl Store {
         let found = self.table.find_entry(hash, |head| {
             *head == id || is_key(entries, *head, entry.key())
         });
-        let Ok(mut head) = found else { return };
+        let Ok(mut head) = found else {
+            debug_assert!(false, "the key of {id:?} has no variants");
+            return;
+        };
         if *head.get() == id {
             if older == NO_ENTRY {
                 head.remove();
@@ -657,7 +661,10 @@ impl Store {
                 indexed.older = older;
                 return;
             }
-            let Some(next) = indexed.older() else { return };
+            let Some(next) = indexed.older() else {
+                debug_assert!(false, "{id:?} is not among the variants of its key");
+                return;
+            };
             at = next;
         }
     }

@@ -69,6 +69,7 @@ impl Shadow {
 
     fn evict(&mut self) {
         let Some(slot) = self.stack.pop_tail(&mut self.links) else {
+            debug_assert!(false, "{} bytes without an object", self.used);
             return;
         };
         let Held { id, size } = self.held[slot.index()];

@@ -123,6 +123,7 @@ impl Wlfu {
             self.known
                 .entry(mix(id), |known| known.id == id, |known| mix(known.id))
         else {
+            debug_assert!(false, "{id} is in the history and not counted");
             return;
         };
         entry.get_mut().count -= 1;

@@ -62,6 +62,7 @@ impl KeptSample {
         }
         for Sampled { access, .. } in &mut self.kept {
             let size = largest.get(&access.id).copied().unwrap_or_default();
+            debug_assert!(size >= access.size, "{size} is the largest size");
             self.more_bytes += (size - access.size) as f64;
             access.size = size;
         }

@@ -258,6 +258,7 @@ pub fn link_next_accesses(
         let mut number = (end / RECORD as u64) as i64;
         for record in records.chunks_exact_mut(RECORD).rev() {
             let [_, _, _, _, id @ .., _, _, _, _, _, _, _, _, _, _, _, _] = record else {
+                debug_assert!(false, "a record has {RECORD} bytes");
                 continue;
             };
             let id = id.try_into().map(u64::from_le_bytes).unwrap_or_default();

@@ -685,6 +685,7 @@ impl Fetcher {
         let sent_often = |sent: Sent| sent.sends >= METADATA_SENDS_WITH_LONGER_NAME;
         let is_metadata_late = self.window.pending(METADATA).is_some_and(sent_often);
         let Target::Metadata(discovery) = &mut self.target else {
+            debug_assert!(false, "the target has not changed");
             return;
         };
         discovery.longer = Some(error);
