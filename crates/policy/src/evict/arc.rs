@@ -6,8 +6,8 @@
 //! too short and raises p, one for a ghost of B2 lowers it. The rarer these ghosts are, the larger
 //! the step. T1 evicts while it is longer than p, otherwise T2.
 //!
-//! Sizes: all lengths and p are in bytes, and p changes by the size of the ghost; in the paper by
-//! 1. p adapts at the request, whether or not admission then stores the object; the ghost stays
+//! Sizes: all lengths and p are in bytes, and p changes by the size of the ghost (in the paper by
+//! one). p adapts at the request, whether or not admission then stores the object; the ghost stays
 //! until the object is stored. T1 with B1 is at most the capacity, all four at most twice the
 //! capacity. The ghosts are trimmed after the insertion, in the paper before it, with the same
 //! result for equal sizes.

@@ -5,8 +5,8 @@
 //! moves nothing. T1's hand moves objects with a bit to T2; T2's hand gives them another round.
 //! T1's target p adapts as in ARC, when an object with a ghost is stored again.
 //!
-//! Sizes: all lengths and p are in bytes, and p changes by the size of the ghost; in the paper by
-//! 1. T1 with B1 is at most the capacity, all four at most twice the capacity; the ghosts are
+//! Sizes: all lengths and p are in bytes, and p changes by the size of the ghost (in the paper by
+//! one). T1 with B1 is at most the capacity, all four at most twice the capacity; the ghosts are
 //! trimmed after the insertion. A look ahead moves the hands. An object that is hit after it was
 //! chosen goes back to the position of the hand.
 //!
