@@ -124,3 +124,7 @@ pub const STALE_WHILE_DISCONNECTED: Duration = Duration::from_secs(3600);
 /// While an origin fails, it is tried again for a key at this interval, in the background. A second
 /// is short enough for clients and long enough for an origin that starts.
 pub const FAILURE_RETRY: Duration = Duration::from_secs(1);
+
+/// Observations that a shard keeps until its host takes them: those of a tenth of a second at ten
+/// thousand requests per second in the sample. With 64 shards and 100 bytes each they take 6 MB.
+pub const OBSERVATIONS: usize = 1 << 10;

@@ -58,10 +58,6 @@ const LEAST_ENTRIES_PER_SHARD: usize = 256;
 /// is forgotten, and one of its clients waits for the origin again.
 const FAILURE_ENTRIES: usize = 4096;
 
-/// Observations that a shard keeps until its host takes them: those of a tenth of a second at ten
-/// thousand requests per second in the sample. With 64 shards and 100 bytes each they take 6 MB.
-const MAX_OBSERVATIONS: usize = 1 << 10;
-
 /// The configuration of a [`Cache`].
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -194,7 +190,7 @@ impl Cache {
         (shard, shards): (u16, u16),
     ) -> Cache {
         let (max_object, slice_bytes) = sizes(config, budget);
-        let observer = Observer::new(streams.stream("observer").bits(), MAX_OBSERVATIONS);
+        let observer = Observer::new(streams.stream("observer").bits(), limits::OBSERVATIONS);
         let part = |all: usize| (all / usize::from(shards)).max(LEAST_ENTRIES_PER_SHARD);
         let mut cache = Cache {
             shard,
