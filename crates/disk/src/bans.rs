@@ -1,37 +1,37 @@
 //! Bans: removals by rule. The log keeps them in order among its records, and its owner interprets
 //! them.
 //!
-//! A removal by key needs the index alone. The removal of "everything with this tag" would have to
-//! read the whole disk. Instead the rule is appended as a ban, and each older record is judged by
+//! A removal by key only needs the index. The removal of "everything with this tag" would have to
+//! read the whole disk. Instead the rule is appended as a ban. Each older record is checked against
 //! it when it is read, or when its region is reclaimed (Varnish's bans are the same idea). A
-//! rewritten record has been judged and is younger than every ban, so a ban's own region can be
+//! rewritten record has been checked and is newer than every ban, so a ban's own region can be
 //! reclaimed like any other.
 
-/// The owner's view of its marks. Positions are the log's order: a record is subject to the marks
-/// with higher positions than its own.
+/// The owner's table of its marks. Positions are the log's order: a mark applies to the records
+/// with lower positions than its own.
 pub trait Bans {
-    /// A mark was appended, or found at a restart, where they come in order.
+    /// Adds a mark that was appended, or found at a restart, where they come in order.
     fn add(&mut self, position: u64, ban: &[u8]);
 
     /// Returns the effect of the bans on a record.
     fn verdict(&self, position: u64, key: &[u8], value: &[u8]) -> BanVerdict;
 
-    /// No record is older than this any more.
+    /// Reports that no record is older than this position any more.
     fn retire(&mut self, before: u64);
 
-    /// There is no record any more: all may be forgotten.
+    /// Reports that there is no record any more, so all marks may be forgotten.
     fn clear(&mut self);
 }
 
 /// The effect of its owner's bans on a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BanVerdict {
-    /// None concerns it.
+    /// No ban applies to it.
     Untouched,
-    /// It may be used with care only, such as a response that has to be validated. Reclaiming drops
+    /// It may only be used with care, such as a response that must be validated. Reclaiming drops
     /// it.
     Expired,
-    /// It is removed.
+    /// The record is removed.
     Gone,
 }
 

@@ -1,4 +1,5 @@
-//! The places of records: keyed hashes to slots, and the engine that decides which slots are kept.
+//! The positions of records: a table of keyed hashes to slots, and the engine that selects the kept
+//! slots.
 
 use hashbrown::HashTable;
 use larder_policy::{Engine, Slot};
@@ -7,14 +8,14 @@ use larder_units::Time;
 pub(crate) struct Index {
     pub engine: Engine,
     table: HashTable<Slot>,
-    /// By slot; the engine says which are in use.
+    /// By slot; the engine knows which are in use.
     entries: Vec<Entry>,
     victims: Vec<Slot>,
     /// The evicted entries since this list was last emptied.
     pub left: Vec<Entry>,
 }
 
-/// One record; 24 bytes, beside 8 in the table and what the policy needs.
+/// One record. It takes 24 bytes, and 8 in the table and the policy's own memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     pub hash: u64,
@@ -35,7 +36,7 @@ impl Index {
         }
     }
 
-    /// All records whose key has this hash, in no order.
+    /// Returns all records whose key has this hash, in no order.
     pub(crate) fn of_key(&self, hash: u64) -> impl Iterator<Item = Slot> {
         self.table
             .iter_hash(hash)
@@ -52,13 +53,13 @@ impl Index {
         &self.entries[slot.index()]
     }
 
-    /// The entry of a slot that may have been given up meanwhile.
+    /// Returns the entry of a slot that may have been freed meanwhile.
     pub(crate) fn get_if_used(&self, slot: Slot) -> Option<&Entry> {
         self.engine.object(slot)?;
         self.entries.get(slot.index())
     }
 
-    /// The record has been written elsewhere.
+    /// Records that the record was written to another position.
     pub(crate) fn relocate(&mut self, slot: Slot, region: u32, offset: u32) {
         let entry = &mut self.entries[slot.index()];
         (entry.region, entry.offset) = (region, offset);
@@ -72,7 +73,7 @@ impl Index {
             .insert(entry.hash, u64::from(entry.length), now, &mut self.victims);
         let evicted = self.victims.len() as u64;
         while let Some(victim) = self.victims.pop() {
-            // The newcomer may have taken the slot of one of them; entries still hold the old ones.
+            // The new record may have the slot of a victim; the entries still hold the old records.
             self.left.push(self.entries[victim.index()]);
             self.unlink(victim);
         }
@@ -116,14 +117,14 @@ impl Index {
         }
     }
 
-    /// All slots in use, with their entries, in no order.
+    /// Returns all slots in use, with their entries, in no order.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (Slot, &Entry)> {
         self.table
             .iter()
             .map(|slot| (*slot, &self.entries[slot.index()]))
     }
 
-    /// Panics if table, entries and engine disagree: see [`crate::Log::check_invariants`].
+    /// Panics if table, entries and engine are inconsistent: see [`crate::Log::check_invariants`].
     pub(crate) fn check_invariants(&self) {
         self.engine.check_invariants();
         assert_eq!(

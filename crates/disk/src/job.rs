@@ -1,4 +1,4 @@
-//! Work on the disk that the log wants done: the host runs it without holding the log.
+//! Work on the disk that the log requests. The host runs it without holding the log.
 
 use crate::layout::{Geometry, Identity};
 use crate::lookup::{Lookup, ReadError};
@@ -8,8 +8,8 @@ use bytes::Bytes;
 use std::io;
 use std::sync::Arc;
 
-/// One step; there is never more than one under way. Run it, then give what came of it to
-/// [`crate::Log::complete`].
+/// One step of work. There is never more than one in progress. The host runs it, and passes the
+/// result to [`crate::Log::complete`].
 pub struct Job(pub(crate) Work);
 
 pub(crate) enum Work {
@@ -19,7 +19,7 @@ pub(crate) enum Work {
         identity: Identity,
     },
     Sync,
-    /// For reclaiming.
+    /// A read for reclaiming.
     Read(Lookup),
 }
 
@@ -27,7 +27,7 @@ pub(crate) enum Work {
 pub struct Done(pub(crate) Outcome);
 
 pub(crate) enum Outcome {
-    /// Up to the piece with number `last`.
+    /// Pieces up to the number `last` are written.
     Written {
         pieces: usize,
         last: u64,
@@ -39,7 +39,7 @@ pub(crate) enum Outcome {
 }
 
 impl Job {
-    /// Does it, which takes as long as the disk does.
+    /// Runs the job, which blocks for the time of the disk access.
     pub fn run(self, storage: &impl Storage) -> Done {
         Done(match self.0 {
             Work::Write {

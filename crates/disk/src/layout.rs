@@ -17,11 +17,11 @@
 //! trailer, the next below that one, and so on. The value of a ban is in no entry, so a second
 //! record has it, too.
 //!
-//! Checksums are XXH3 (Collet, 64 bits), seeded with the log's id and the region's sequence number:
-//! bytes of an earlier life of the region, or of an earlier log in the file, are never taken for
-//! this one's. A record's checksum also covers its offset, against a write in the wrong place. It
-//! covers key and value only if the kind has any ([`Kind::has_content`]): the value of other
-//! records only occupies space.
+//! Checksums are XXH3 (Collet, 64 bits), seeded with the log's id and the region's sequence number.
+//! So bytes of an earlier life of the region, or of an earlier log in the file, never pass the
+//! check. A record's checksum also covers its offset, against a write in the wrong place. It covers
+//! key and value only if the kind has any ([`Kind::has_content`]): the value of other records only
+//! occupies space.
 
 use crate::limits;
 use bytes::Bytes;
@@ -30,6 +30,15 @@ use siphasher::sip::SipHasher13;
 use std::fmt;
 use std::hash::Hasher;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
+
+/// Objects take three quarters of a log's space. The rest is for records that are dead but not yet
+/// reclaimed. If all of it were in use, reclaiming a region would find only live records and free
+/// no space.
+const LIVE_SHARE: [u64; 2] = [3, 4];
+
+/// Records of a region. A restart holds their entries, 32 bytes each, in memory until the region is
+/// read. Only a large region that consists mostly of removals has so many, and it is then sealed.
+const MAX_REGION_RECORDS: usize = 1 << 20;
 
 pub(crate) const SUPERBLOCK: usize = 4096;
 pub(crate) const HEADER: u32 = 32;
@@ -44,14 +53,14 @@ const HEADER_MAGIC: &[u8; 4] = b"LDRG";
 const RECORD_MAGIC: &[u8; 4] = b"LDRC";
 const TRAILER_MAGIC: &[u8; 4] = b"LDFT";
 
-/// The size of the log.
+/// The size of a log: its regions and their size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     region_bytes: u32,
     regions: u32,
 }
 
-/// A size that no log can have.
+/// The error for a size that no log can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GeometryError;
 
@@ -72,11 +81,11 @@ impl Geometry {
     const MOST_REGION: u64 = 256 << 20;
     const MOST_BYTES: u64 = Self::MOST_REGION * limits::MAX_REGIONS as u64;
 
-    /// For a file of `capacity`: 64 regions, of at least 1 MiB and at most 256 MiB. An object is
-    /// smaller than a region.
+    /// Returns the geometry for a file of `capacity`: 64 regions, of at least 1 MiB and at most 256
+    /// MiB. An object must be smaller than a region.
     ///
     /// # Errors
-    /// Below 8 MiB, and above 256 TiB.
+    /// [`GeometryError`] below 8 MiB, and above 256 TiB.
     pub fn of(capacity: ByteSize) -> Result<Geometry, GeometryError> {
         let region =
             (capacity.bytes() / 64).clamp(Self::LEAST_REGION, Self::MOST_REGION) / 4096 * 4096;
@@ -87,7 +96,7 @@ impl Geometry {
     /// Returns the geometry of regions of `region_bytes`.
     ///
     /// # Errors
-    /// A size outside of [`limits`].
+    /// [`GeometryError`] if the size is outside of [`limits`].
     pub fn new(region_bytes: u32, regions: u32) -> Result<Geometry, GeometryError> {
         let bytes = limits::MIN_REGION_BYTES..=limits::MAX_REGION_BYTES;
         let sound = bytes.contains(&region_bytes)
@@ -100,34 +109,34 @@ impl Geometry {
             .ok_or(GeometryError)
     }
 
-    /// Bytes of the whole file.
+    /// Returns the bytes of the whole file.
     pub fn file_bytes(&self) -> u64 {
         self.copy_at() + SUPERBLOCK as u64
     }
 
-    /// Returns the position of the superblock's copy, behind the last region.
+    /// Returns the position of the superblock's copy, after the last region.
     pub(crate) fn copy_at(&self) -> u64 {
         self.region_at(self.regions)
     }
 
-    /// Bytes that objects may take, with their headers.
+    /// Returns the bytes that objects may take, with their headers.
     pub fn live_bytes(&self) -> u64 {
         let usable = u64::from(self.regions) - limits::FREE_REGIONS as u64 - 1;
-        u64::from(self.region_bytes) * usable * limits::LIVE_SHARE[0] / limits::LIVE_SHARE[1]
+        u64::from(self.region_bytes) * usable * LIVE_SHARE[0] / LIVE_SHARE[1]
     }
 
-    /// The longest record, with its header and key.
+    /// Returns the length of the longest record, with its header and key.
     pub fn record_bytes(&self) -> u32 {
         self.region_bytes - HEADER - ENTRY - TRAILER - self.gap()
     }
 
-    /// The longest value of a mark, which is written twice.
+    /// Returns the length of the longest value of a mark, which is written twice.
     pub(crate) fn ban_bytes(&self) -> u32 {
         (self.region_bytes - HEADER - 3 * ENTRY - TRAILER - 2 * self.gap()) / 2 - RECORD
     }
 
-    /// Bytes that keep two copies out of one block. Only tests have regions that are too small for
-    /// it.
+    /// Returns the bytes between two copies that keep them in different blocks. Only tests have
+    /// regions that are too small for it.
     pub(crate) fn gap(&self) -> u32 {
         if self.region_bytes >= 4 * BLOCK {
             BLOCK
@@ -150,19 +159,19 @@ impl Geometry {
         SUPERBLOCK as u64 + u64::from(region) * u64::from(self.region_bytes)
     }
 
-    /// Returns the start of the entries in a region with so many of them. The trailer is at
+    /// Returns the start of the entries in a region with this number of them. The trailer is at
     /// `footer_at(0)`.
     pub(crate) fn footer_at(&self, entries: u32) -> u32 {
         self.region_bytes - TRAILER - entries * ENTRY
     }
 
-    /// Returns true if a region that is written up to `end`, with so many records, has room for
-    /// `count` more of `length` bytes together.
+    /// Returns true if a region that is written up to `end`, with this number of records, has room
+    /// for `count` more of `length` bytes together.
     pub(crate) fn fits(&self, end: u32, records: u32, length: u32, count: u32) -> bool {
         let records = u64::from(records) + u64::from(count);
         let footer = records * u64::from(ENTRY) + u64::from(TRAILER + self.gap());
         let needed = u64::from(end) + u64::from(length) + footer;
-        needed <= u64::from(self.region_bytes) && records <= limits::REGION_RECORDS as u64
+        needed <= u64::from(self.region_bytes) && records <= MAX_REGION_RECORDS as u64
     }
 }
 
@@ -170,14 +179,14 @@ impl Geometry {
 /// keeps its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// Tells this log's bytes from an earlier one's in the same file.
+    /// Distinguishes this log's bytes from those of an earlier log in the same file.
     pub id: u64,
     /// The secret of the keys' hash. Without it, no client can make keys collide.
     pub hash_key: [u8; 16],
 }
 
 impl Identity {
-    /// Keyed: keys come from the network.
+    /// Returns the keyed hash of a key, because keys come from the network.
     pub(crate) fn hash(&self, key: &[u8]) -> u64 {
         let mut hasher = SipHasher13::new_with_key(&self.hash_key);
         hasher.write(key);
@@ -193,22 +202,22 @@ impl Identity {
 /// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A key's value. It takes the place of the one with the same tag.
+    /// A key's value. It replaces the value with the same tag.
     Put = 1,
-    /// All of a key's values are removed.
+    /// A removal of all of a key's values.
     RemoveKey = 2,
-    /// The value with this tag is removed.
+    /// A removal of the value with this tag.
     RemoveVariant = 3,
-    /// The owner's mark is the value.
+    /// A mark of the owner. The value is the mark.
     Ban = 4,
-    /// Everything before is removed.
+    /// A removal of all records before it.
     Clear = 5,
-    /// A put that reclaiming has written again: until this is synced, the former one is still
+    /// A put that reclaiming has written again. Until this is synced, the former record is still
     /// there.
     Moved = 6,
-    /// The value of the mark before it once more.
+    /// A second copy of the mark before it.
     BanCopy = 7,
-    /// Says nothing.
+    /// No meaning.
     Padding = 8,
 }
 
@@ -235,7 +244,7 @@ impl Kind {
     }
 }
 
-/// All of a record but its key and value.
+/// All fields of a record except its key and value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FooterEntry {
     pub hash: u64,
@@ -266,8 +275,9 @@ fn is_of_another_version(bytes: &[u8]) -> bool {
         && u64_at(bytes, 48) == xxh3_64_with_seed(&bytes[..48], 0)
 }
 
-/// Selects one of two superblocks. The second counts if the first has rotted; but a file that
-/// another program has written since is not this log's, although its end still is.
+/// Selects one of two superblocks. The second counts if the first is damaged. But if another
+/// program has written the file's beginning since, the file does not belong to this log, although
+/// its end is intact.
 pub(crate) fn choose_superblock(first: &[u8], second: &[u8]) -> Superblock {
     let found = Superblock::read(first);
     let may_have_rotted = match found {
@@ -288,12 +298,12 @@ pub fn is_superblock(block: &[u8]) -> bool {
     matches!(Superblock::read(block), Superblock::Ours(..))
 }
 
-/// The meaning of a file's first bytes.
+/// The content of a file's first bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Superblock {
     Blank,
     Ours(Geometry, Identity),
-    /// A log's, of another version or damaged.
+    /// A log's superblock, of another version or damaged.
     Unusable,
     Foreign,
 }
@@ -352,7 +362,7 @@ impl RegionEnd {
         bytes
     }
 
-    /// `None` where there is none of this log.
+    /// Returns `None` if the bytes are not those of a region of this log.
     pub(crate) fn read(bytes: &[u8], identity: &Identity) -> Option<RegionEnd> {
         let bytes = bytes.get(..HEADER as usize)?;
         let entries = bytes.starts_with(TRAILER_MAGIC).then(|| u32_at(bytes, 4));
@@ -360,13 +370,13 @@ impl RegionEnd {
             sequence: u64_at(bytes, 16),
             entries,
         };
-        // The index has 32 bits of it, which last for longer than any disk.
+        // The index has 32 bits of the sequence number, which suffice for the life of any disk.
         let is_whole = end.encode(identity) == bytes && (1..1 << 32).contains(&end.sequence);
         is_whole.then_some(end)
     }
 }
 
-/// A record's header, its checksum included.
+/// A record's header, with its checksum.
 pub(crate) struct RecordHead<'a> {
     pub kind: Kind,
     pub tag: u32,
@@ -374,7 +384,7 @@ pub(crate) struct RecordHead<'a> {
     pub hash: u64,
     pub key: &'a [u8],
     pub value: &'a [Bytes],
-    /// Bytes without a meaning behind these.
+    /// Bytes without a meaning after key and value.
     pub filler: u32,
 }
 
@@ -402,7 +412,7 @@ impl RecordHead<'_> {
     }
 }
 
-/// A record as it was read.
+/// A record that was read.
 pub(crate) struct Record {
     pub kind: Kind,
     pub tag: u32,
@@ -412,7 +422,7 @@ pub(crate) struct Record {
     pub value: Bytes,
 }
 
-/// The length of the record that begins here, if one may.
+/// Returns the length of the record that begins with these bytes, if they may begin one.
 pub(crate) fn record_length(head: &[u8]) -> Option<u64> {
     let head = head
         .get(..RECORD as usize)
@@ -420,15 +430,15 @@ pub(crate) fn record_length(head: &[u8]) -> Option<u64> {
     Some(u64::from(RECORD) + u64::from(u32_at(head, 12)) + u64::from(u32_at(head, 16)))
 }
 
-/// A record whose bytes come in pieces.
+/// The check of a record whose bytes arrive in pieces.
 pub(crate) struct RecordCheck {
     sum: u64,
     checksum: Xxh3,
 }
 
 impl RecordCheck {
-    /// Begins the check of a record with this header at `offset`, which has so many bytes of key
-    /// and value. Returns the value's length too.
+    /// Begins the check of a record with this header at `offset`, with this number of bytes of key
+    /// and value. Also returns the value's length.
     pub(crate) fn begin(
         head: &[u8],
         offset: u32,
@@ -453,19 +463,19 @@ impl RecordCheck {
         })
     }
 
-    /// The next bytes behind the header.
+    /// Adds the next bytes after the header.
     pub(crate) fn update(&mut self, bytes: &[u8]) {
         self.checksum.update(bytes);
     }
 
-    /// Returns true if all bytes are the written ones.
+    /// Returns true if all bytes match the checksum.
     pub(crate) fn is_whole(&self) -> bool {
         self.checksum.digest() == self.sum
     }
 }
 
-/// Returns the record at the start of `bytes`, if it is whole and is in the place where it was
-/// written, in this life of the region.
+/// Returns the record at the start of `bytes`, if it is intact and was written to this position in
+/// this life of the region.
 pub(crate) fn read_record(bytes: &Bytes, offset: u32, seed: u64) -> Option<Record> {
     let whole = u32::try_from(record_length(bytes)?).ok()?;
     let length = Some(whole as usize).filter(|length| *length <= bytes.len())?;
@@ -495,7 +505,7 @@ impl FooterEntry {
         self.offset + self.length
     }
 
-    /// As entry `number` of a region with this seed.
+    /// Encodes the entry with this `number` of a region with this seed.
     pub(crate) fn encode(&self, number: u32, seed: u64) -> [u8; ENTRY as usize] {
         let mut bytes = [0; ENTRY as usize];
         bytes[..8].copy_from_slice(&self.hash.to_le_bytes());
@@ -510,7 +520,7 @@ impl FooterEntry {
         bytes
     }
 
-    /// Entry `number`, if it is whole.
+    /// Returns the entry with this `number`, if it is intact.
     pub(crate) fn read(bytes: &[u8], number: u32, seed: u64) -> Option<FooterEntry> {
         let bytes = bytes.get(..ENTRY as usize)?;
         if u64_at(bytes, 24) != entry_checksum(bytes, number, seed) {
@@ -535,7 +545,7 @@ fn entry_checksum(bytes: &[u8], number: u32, seed: u64) -> u64 {
     xxh3_64_with_seed(&checked, seed)
 }
 
-/// Reads arbitrary bytes as every structure of a disk. For the fuzz target: nothing panics.
+/// Decodes arbitrary bytes as every structure of a disk. For the fuzz target: no input may panic.
 pub fn parse_anything(bytes: &[u8]) -> bool {
     let identity = Identity {
         id: 1,
@@ -550,15 +560,15 @@ pub fn parse_anything(bytes: &[u8]) -> bool {
         || FooterEntry::read(bytes, 0, identity.seed(1)).is_some()
 }
 
-/// Returns a length or a number of records in a region as the disk has it, in 32 bits.
+/// Returns a length or a number of records in a region as its 32 bits on disk.
 ///
 /// # Panics
-/// If it exceeds every region ([`limits::MAX_REGION_BYTES`]). Longer records have been refused.
+/// If it exceeds every region ([`limits::MAX_REGION_BYTES`]). Longer records are refused before.
 pub(crate) fn within_region(number: usize) -> u32 {
     u32::try_from(number).expect("it lies in a region")
 }
 
-/// The callers have checked the length.
+/// Reads a number. The callers have checked the length.
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]))
 }
@@ -595,7 +605,7 @@ mod tests {
         assert!(Geometry::of(ByteSize::from_bytes(u64::MAX)).is_err());
     }
 
-    /// Failure: a changed byte on the disk, or a record from another place or time, is accepted.
+    /// Failure: a changed byte on the disk, or a record of another position or time, is accepted.
     #[test]
     fn every_changed_bit_is_seen() {
         let value = [Bytes::from_static(b"head"), Bytes::from_static(b"body")];

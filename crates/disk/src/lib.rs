@@ -1,10 +1,10 @@
-//! A cache's second tier on a disk: a log of regions, reclaimed first in, first out, under the
+//! The second tier of a cache, on a disk: a log of regions, reclaimed first in, first out, with the
 //! policy engine.
 //!
-//! It is the log's state machine. It places records, keeps the index, decides what is written,
-//! synced and read next, and rebuilds itself from the disk. It is not a host: it opens no file,
-//! starts no thread and reads no clock. `larder-proxy` does that, and a test drives it over a disk
-//! that tears, reorders and forgets writes. Read [`Log`] first, then [`Job`].
+//! The crate is the log's state machine. It positions records, keeps the index, selects the next
+//! write, sync and read, and rebuilds itself from the disk. It is not a host: it opens no file,
+//! starts no thread and reads no clock. `larder-proxy` does that, and a test runs it on a disk that
+//! tears, reorders and forgets writes. Read [`Log`] first, then [`Job`].
 //!
 //! ```text
 //!  owner ── put, remove, ban ───► Log ── job ──► Job::run(&Storage) ── complete ──► Log       (one thread, one job at a time)
@@ -15,24 +15,23 @@
 //! ```
 //!
 //! # Guarantees
-//! * No torn value is served: a record has a checksum over itself, its place and the life of its
+//! * No torn value is served: a record has a checksum over itself, its position and the life of its
 //!   region, and its whole key is compared.
-//! * No removed value comes back: removals are records too. Everything that was synced before a
-//!   crash is there after it. Later records may be lost: at most those of the last
+//! * No removed value comes back: removals are records too. All records that were synced before a
+//!   crash are there after it. Later records may be lost: at most those of the last
 //!   [`limits::SYNC_AFTER`] and of the time that the disk took for them. [`Log::settle`] shortens
 //!   this.
-//! * One fault of the disk, a block that rots or cannot be read, costs the values in that place and
-//!   nothing else: every fact except a value is written twice, in different blocks. No removed
-//!   value comes back because of it. After a crash, a value that was about to be replaced may be
-//!   lost, too.
+//! * One fault of the disk, a damaged or unreadable block, only loses the values in this block:
+//!   every fact except a value is written twice, in different blocks. No removed value comes back
+//!   because of it. After a crash, a value that was about to be replaced may be lost, too.
 //! * A write or sync that fails ends the log, because after a failed sync the content of the disk
 //!   is unknown. The cache above continues without it.
 //!
 //! # What is missing
-//! A log of another size than the file has begins empty. Two faults that concern the same fact cost
-//! more: a region whose records or headers are lost is dropped with all older ones, because it may
-//! have had removals. Of the *newest* region, both headers look like headers that were never
-//! written: values that the region removed would come back.
+//! A log of another size than the file starts empty. Two faults that affect the same fact cost
+//! more: if the records or headers of a region are lost, it is dropped with all older ones, because
+//! it may have had removals. If both headers of the *newest* region are lost, they look like
+//! headers that were never written, and values that the region removed come back.
 //!
 //! ```
 //! use larder_disk::{Config, Geometry, Identity, Log, MemoryStorage};

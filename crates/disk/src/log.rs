@@ -1,5 +1,5 @@
-//! The log: what its owner asks of it. `schedule.rs` says what the disk does when, `reclaim.rs` how
-//! regions are used again, `open.rs` how a restart finds everything.
+//! The log: the methods that its owner calls. `schedule.rs` decides when the disk does what,
+//! `reclaim.rs` reuses regions, `open.rs` restores the log after a restart.
 
 mod invariants;
 mod jobs;
@@ -26,14 +26,14 @@ use std::sync::Arc;
 pub struct Config {
     /// The size.
     pub geometry: Geometry,
-    /// Which records are stored, and which leave for others.
+    /// The policy that selects the stored records and the victims.
     pub policy: Spec,
-    /// Appended bytes that wait for the disk; past it, new records are dropped and counted: a disk
-    /// that is too slow must not fill the memory.
+    /// Appended bytes that wait for the disk. Beyond this, new records are dropped and counted,
+    /// because a slow disk must not fill the memory.
     pub queue_bytes: usize,
 }
 
-/// Records on a disk, by key, and the index over them; see the crate's documentation.
+/// Records on a disk, by key, and the index of them; see the crate's documentation.
 ///
 /// A key may have several values with different tags, which the owner chooses. A value replaces the
 /// one with the same tag.
@@ -44,15 +44,15 @@ pub struct Log<M> {
     pub(crate) superseded: Superseded,
     pub(crate) bans: M,
     pub(crate) regions: Vec<Region>,
-    /// May be written, the one that was free first in front.
+    /// Regions that may be written, the one that was free first in front.
     pub(crate) free: VecDeque<u32>,
-    /// The oldest in front.
+    /// Sealed regions, the oldest in front.
     pub(crate) sealed: VecDeque<u32>,
     pub(crate) open: Option<OpenRegion>,
     pub(crate) next_sequence: u64,
     pub(crate) queue: Queue,
     pub(crate) queue_bytes: usize,
-    /// Removals and marks that wait for room. Nothing else is appended before them.
+    /// Removals and marks that wait for room. No record is appended before them.
     tombstones: VecDeque<Tombstone>,
     reclaim: Option<Reclaim>,
     pub(crate) schedule: Schedule,
@@ -62,9 +62,9 @@ pub struct Log<M> {
 
 #[derive(Clone, Default)]
 pub(crate) struct Region {
-    /// 0 while it has none.
+    /// 0 if it has none.
     pub sequence: u64,
-    /// Those of its records, and others that have come to use the same slots.
+    /// The slots of its records, and other records that have reused these slots.
     pub slots: Vec<Slot>,
 }
 
@@ -79,14 +79,14 @@ struct Tombstone {
     hash: u64,
     tag: u32,
     value: Bytes,
-    /// Pieces that would have stood before it, had it not removed all that they did.
+    /// The number of pieces that this removal replaces, because it removes all that they removed.
     instead_of: u64,
 }
 
 static ZEROS: [u8; BLOCK as usize] = [0; BLOCK as usize];
 
 impl Tombstone {
-    /// Bytes that it takes in a region, and in how many records.
+    /// Returns the bytes that it takes in a region, and the number of its records.
     fn room(&self, geometry: Geometry) -> (u32, u32) {
         let length = RECORD + within_region(self.value.len());
         let gap = geometry.gap();
@@ -100,11 +100,11 @@ impl Tombstone {
 /// The result of a put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Put {
-    /// It can be looked up, and will be on the disk.
+    /// The value can be looked up, and will be on the disk.
     Stored,
-    /// The policy does not want it.
+    /// The policy refused the value.
     Refused,
-    /// It is larger than a region.
+    /// The value is larger than a region.
     TooLarge,
     /// The disk is too slow, or has failed.
     Dropped,
@@ -114,7 +114,7 @@ pub enum Put {
 struct Reclaim {
     region: u32,
     slots: std::vec::IntoIter<Slot>,
-    /// Bytes that may still be rewritten.
+    /// The bytes that may still be rewritten.
     budget: u32,
 }
 
@@ -142,8 +142,8 @@ impl<M: Bans> Log<M> {
         }
     }
 
-    /// A request for `key`: whether there is any value of it. The policy counts it either way;
-    /// look-ups count nothing.
+    /// Counts a request for `key` in the policy. Returns true if the key has a value. Lookups are
+    /// not counted.
     pub fn request(&mut self, key: &[u8], now: Time) -> bool {
         let hash = self.identity.hash(key);
         let slot = self.newest(hash);
@@ -154,7 +154,7 @@ impl<M: Bans> Log<M> {
         slot.is_some()
     }
 
-    /// Returns the place of the value with this tag, otherwise of the newest one.
+    /// Returns the position of the value with this tag, or of the newest one without a tag.
     pub fn look_up(&self, key: &[u8], tag: Option<u32>) -> Option<Lookup> {
         let hash = self.identity.hash(key);
         let slot = match tag {
@@ -164,7 +164,7 @@ impl<M: Bans> Log<M> {
         Some(self.lookup(slot?, key.into()))
     }
 
-    /// Returns the tags of the values of a key, at most so many, in no order.
+    /// Returns the tags of the values of a key, at most `most`, in no order.
     pub fn tags(&self, key: &[u8], most: usize) -> Vec<u32> {
         let slots = self.index.of_key(self.identity.hash(key));
         slots
@@ -202,7 +202,7 @@ impl<M: Bans> Log<M> {
             .any(|slot| self.position_of(slot) == position)
     }
 
-    /// Stores a value, in two parts to avoid a copy. In any case, the former value is gone, from
+    /// Stores a value, in two parts to avoid a copy. In any case, the former value is removed, from
     /// the disk too.
     pub fn put(&mut self, key: &[u8], tag: u32, value: [Bytes; 2], now: Time) -> Put {
         let hash = self.identity.hash(key);
@@ -241,7 +241,7 @@ impl<M: Bans> Log<M> {
             return Put::Refused;
         }
         let queued = self.queue.bytes() + length as usize;
-        // One that is larger than all room goes alone.
+        // A record that is larger than the whole queue is queued alone.
         if queued > self.queue_bytes.max(length as usize) || !self.make_room(length, 1) {
             return Put::Dropped;
         }
@@ -270,16 +270,16 @@ impl<M: Bans> Log<M> {
         Put::Stored
     }
 
-    /// Removes all values of a key, also those that the policy has evicted and that a restart might
-    /// find.
+    /// Removes all values of a key, including those that the policy has evicted and that a restart
+    /// could find.
     pub fn remove(&mut self, key: &[u8], now: Time) {
         let hash = self.identity.hash(key);
         self.counters.removed += self.index.remove_key(hash);
         self.tombstone(Kind::RemoveKey, hash, 0, Bytes::new(), now);
     }
 
-    /// Removes the value with this tag, also where the policy has let it go and a restart might
-    /// find it.
+    /// Removes the value with this tag, even if the policy has evicted it and a restart could find
+    /// it.
     pub fn remove_variant(&mut self, key: &[u8], tag: u32, now: Time) {
         let hash = self.identity.hash(key);
         if let Some(slot) = self.index.find(hash, tag) {
@@ -289,7 +289,7 @@ impl<M: Bans> Log<M> {
         self.tombstone(Kind::RemoveVariant, hash, tag, Bytes::new(), now);
     }
 
-    /// Appends a mark: it concerns every record so far. One that is longer than
+    /// Appends a mark, which applies to all records so far. A mark longer than
     /// [`limits::MARK_BYTES`] removes everything.
     pub fn ban(&mut self, ban: Bytes, now: Time) {
         if self.has_failed() {
@@ -312,7 +312,7 @@ impl<M: Bans> Log<M> {
         self.index.clear();
         self.superseded.clear();
         self.bans.clear();
-        // What waits for room removes less than this.
+        // The removals that wait for room remove less than this one.
         let instead_of = self.waiting_pieces();
         self.tombstones.clear();
         self.push_tombstone(
@@ -352,7 +352,7 @@ impl<M: Bans> Log<M> {
         }
     }
 
-    /// Appends what waits for room.
+    /// Appends the removals and marks that wait for room.
     pub(crate) fn place_tombstones(&mut self, now: Time) {
         while let Some(tombstone) = self.tombstones.front() {
             let (length, records) = tombstone.room(self.geometry);
@@ -367,6 +367,7 @@ impl<M: Bans> Log<M> {
                 instead_of,
             }) = self.tombstones.pop_front()
             else {
+                debug_assert!(false, "make_room does not remove tombstones");
                 return;
             };
             self.schedule.appended += instead_of;
@@ -384,7 +385,7 @@ impl<M: Bans> Log<M> {
         }
     }
 
-    /// The mark's value again, in other blocks than the first.
+    /// Appends the mark's value again, in other blocks than the first copy.
     fn append_copy(&mut self, value: Bytes, now: Time) {
         if let Some(zeros) = self.geometry.gap().checked_sub(RECORD) {
             let zeros = Bytes::from_static(&ZEROS).slice(..zeros as usize);
@@ -472,7 +473,7 @@ impl<M: Bans> Log<M> {
         self.sealed.push_back(region);
     }
 
-    /// Behind all records of the region.
+    /// Appends a piece after all records of the region.
     pub(crate) fn push_at_end(&mut self, region: u32, sequence: u64, content: Content) {
         self.push(region, sequence, self.geometry.footer_at(0), content);
     }
@@ -488,7 +489,7 @@ impl<M: Bans> Log<M> {
         });
     }
 
-    /// Appends a record after [`Log::make_room`]. Returns its place.
+    /// Appends a record after [`Log::make_room`]. Returns its position.
     pub(crate) fn append(
         &mut self,
         kind: Kind,
@@ -516,7 +517,7 @@ impl<M: Bans> Log<M> {
         (region, offset)
     }
 
-    /// Returns the value of a lookup, if its record is still in its place.
+    /// Returns the value of a lookup, if its record is still in this position.
     pub(crate) fn check(
         &mut self,
         lookup: &Lookup,
@@ -539,17 +540,17 @@ impl<M: Bans> Log<M> {
         }
     }
 
-    /// The record is not wanted any more, or cannot be read; it stays on the disk until its region
-    /// is used again.
+    /// Removes a record from the index, because it is no longer needed or cannot be read. It stays
+    /// on the disk until its region is reused.
     pub(crate) fn let_go(&mut self, slot: Slot) {
         self.index.left.push(*self.index.get(slot));
         self.index.remove(slot);
         self.note_superseded();
     }
 
-    /// Remembers evicted records, which may come back at a restart.
+    /// Remembers evicted records, which could come back at a restart.
     pub(crate) fn note_superseded(&mut self) {
-        // A region is begun in the place of the oldest.
+        // A new region overwrites the oldest.
         let oldest = self
             .next_sequence
             .saturating_sub(u64::from(self.geometry.regions()));
@@ -600,7 +601,7 @@ impl<M: Bans> Log<M> {
     }
 
     fn bound_variants(&mut self, hash: u64) {
-        if self.index.of_key(hash).count() >= limits::VARIANTS
+        if self.index.of_key(hash).count() >= limits::VARIANTS_PER_KEY
             && let Some(oldest) = self
                 .index
                 .of_key(hash)
@@ -611,8 +612,8 @@ impl<M: Bans> Log<M> {
         }
     }
 
-    /// Stops the use of the disk and forgets the stored values: a write has failed, or the host
-    /// knows an equally bad fault.
+    /// Stops using the disk and forgets the stored values, because a write has failed or the host
+    /// knows of an equally bad fault.
     pub fn fail(&mut self, error: io::Error) {
         self.failure = Some(error);
         self.index.clear();
@@ -623,13 +624,13 @@ impl<M: Bans> Log<M> {
         self.reclaim = None;
     }
 
-    /// A write or a sync has failed: nothing is stored any more. What the file holds is out of
-    /// date: it must not be used again.
+    /// Returns true if a write or a sync has failed. The log then stores nothing. The content of
+    /// the file is outdated and must not be used again.
     pub fn has_failed(&self) -> bool {
         self.failure.is_some()
     }
 
-    /// Why it has failed.
+    /// Returns the error of that failure.
     pub fn failure(&self) -> Option<&io::Error> {
         self.failure.as_ref()
     }
@@ -639,27 +640,28 @@ impl<M: Bans> Log<M> {
         self.counters
     }
 
-    /// The policy engine: bytes used, objects, the policies' figures.
+    /// Returns the policy engine with its bytes, objects and gauges.
     pub fn engine(&self) -> &Engine {
         &self.index.engine
     }
 
-    /// The owner's marks.
+    /// Returns the owner's marks.
     pub fn bans(&self) -> &M {
         &self.bans
     }
 
-    /// Bytes that wait for the disk.
+    /// Returns the bytes that wait for the disk.
     pub fn queued_bytes(&self) -> usize {
         self.queue.bytes()
     }
 
-    /// The secret of the keys' hash; it lasts as long as the log.
+    /// Returns the secret of the keys' hash. It stays the same for the life of the log.
     pub fn hash_key(&self) -> [u8; 16] {
         self.identity.hash_key
     }
 
-    /// Bytes of heap of the index and the policies, beside what waits for the disk.
+    /// Returns the heap bytes of the index and the policies, without the pieces that wait for the
+    /// disk.
     pub fn state_bytes(&self) -> usize {
         let slots = self
             .regions
@@ -673,7 +675,7 @@ impl<M: Bans> Log<M> {
     }
 }
 
-/// A place in the order of the log.
+/// Returns a position in the order of the log.
 pub(crate) fn position(sequence: u64, offset: u32) -> u64 {
     sequence << 32 | u64::from(offset)
 }

@@ -1,4 +1,4 @@
-//! The place of a value, and the read of it.
+//! The position of a value, and its read.
 
 use crate::layout::read_record;
 use crate::queue::{Content, Piece};
@@ -9,7 +9,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-/// The place of a value; [`Lookup::run`] reads it.
+/// The position of a value. [`Lookup::run`] reads the value.
 #[derive(Clone)]
 pub struct Lookup {
     pub(crate) key: Box<[u8]>,
@@ -17,11 +17,11 @@ pub struct Lookup {
     pub(crate) slot: Slot,
     pub(crate) position: u64,
     pub(crate) place: Place,
-    /// It, as long as it waits to be written.
+    /// The piece of the value, while it waits to be written.
     pub(crate) queued: Option<Arc<Piece>>,
 }
 
-/// The present or future place of a record on the disk.
+/// The present or future position of a record on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     /// The position in the file.
@@ -38,18 +38,18 @@ pub(crate) struct Place {
 pub struct FoundRecord {
     /// The two parts that were put, one after the other.
     pub value: Bytes,
-    /// A mark says that it may be used with care only.
+    /// True if a mark allows only a use with care.
     pub expired: bool,
-    /// Its place in the order of the log; see [`crate::Log::is_current`].
+    /// The position in the order of the log; see [`crate::Log::is_current`].
     pub position: u64,
 }
 
-/// Why nothing was read.
+/// The reason why no value was read.
 #[derive(Debug)]
 pub enum ReadError {
-    /// The system's.
+    /// The error of the system.
     Io(io::Error),
-    /// The bytes are not the written ones, or another key's.
+    /// The bytes differ from the written ones, or belong to another key.
     Corrupt,
 }
 
@@ -65,18 +65,19 @@ impl fmt::Display for ReadError {
 impl std::error::Error for ReadError {}
 
 impl Lookup {
-    /// Returns true if [`Lookup::run`] reads no disk, because the value has not been written yet.
+    /// Returns true if [`Lookup::run`] does not access the disk, because the value has not been
+    /// written yet.
     pub fn is_in_memory(&self) -> bool {
         self.queued.is_some()
     }
 
-    /// Memory that reading it takes.
+    /// Returns the bytes of memory for the read.
     pub fn bytes(&self) -> u64 {
         u64::from(self.place.length)
     }
 
-    /// Returns the buffer for [`Lookup::run`]. If it is allocated on the thread that uses the
-    /// value, the allocator keeps no share of memory for each reading thread.
+    /// Returns the buffer for [`Lookup::run`]. Allocate it on the thread that uses the value, so
+    /// that the allocator does not keep memory for each reading thread.
     pub fn room(&self) -> Vec<u8> {
         match &self.queued {
             Some(_) => Vec::new(),
@@ -84,8 +85,8 @@ impl Lookup {
         }
     }
 
-    /// Reads the value, which takes as long as the disk does, into what [`Lookup::room`] gave. Give
-    /// what comes to [`crate::Log::finish`].
+    /// Reads the value into `room`, the buffer of [`Lookup::room`]. It blocks for the time of the
+    /// disk access. Pass the result to [`crate::Log::finish`].
     ///
     /// # Errors
     /// [`ReadError`].
@@ -98,7 +99,7 @@ impl Lookup {
         }
     }
 
-    /// The record's key and value.
+    /// Reads the record's key and value.
     pub(crate) fn read(
         &self,
         storage: &impl Storage,

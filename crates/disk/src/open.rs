@@ -1,9 +1,9 @@
 //! Opens a log from a disk.
 //!
 //! Regions are found by the headers at their ends, and read by `recovery.rs`. Sequence numbers have
-//! no gaps, and a region with a trailer has as many records as the trailer states. If this is not
-//! so, two copies of a fact have rotted that may have been removals, and all older regions are
-//! dropped.
+//! no gaps, and a region with a trailer has the number of records that the trailer states. If this
+//! is not true, two copies of a fact are damaged, and the fact may have been a removal. All older
+//! regions are then dropped.
 
 use crate::Counters;
 use crate::bans::Bans;
@@ -24,21 +24,21 @@ use std::io;
 /// The former content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opened {
-    /// Nothing.
+    /// The storage was empty.
     New,
-    /// A log, which goes on.
+    /// A log, which continues.
     Found,
-    /// A log of another size or version, a damaged one, or one that the disk does not give back: it
-    /// begins empty.
+    /// A log of another size or version, a damaged one, or one that the disk cannot return. The new
+    /// log is empty.
     Replaced,
-    /// Unknown: the disk refused a read, and the log has failed before it began ([`Log::failure`]).
+    /// Unknown: a read failed, and the log has failed before it started ([`Log::failure`]).
     Failed,
 }
 
-/// Why there is no log.
+/// The reason why there is no log.
 #[derive(Debug)]
 pub enum OpenError {
-    /// The content is no log: it is left alone.
+    /// The content is not a log. It is not changed.
     Foreign,
     /// Arguments of a policy contradict each other.
     Policy(SpecError),
@@ -56,11 +56,11 @@ impl fmt::Display for OpenError {
 impl std::error::Error for OpenError {}
 
 impl<M: Bans> Log<M> {
-    /// The log in `storage`, or a new one with `fresh` for its identity where there is none.
+    /// Opens the log in `storage`, or creates a new one with the identity `fresh` if there is none.
     ///
     /// # Errors
-    /// [`OpenError`]. A disk that refuses is none: the log has failed, and its owner does without
-    /// it.
+    /// [`OpenError`]. A disk error is not an error here: the returned log has failed, and its owner
+    /// continues without it.
     pub fn open(
         storage: &impl Storage,
         config: &Config,
@@ -85,8 +85,7 @@ impl<M: Bans> Log<M> {
                     .restore(storage, now)
                     .map(|()| Opened::Found)
                     .or_else(|_| {
-                        // Which region it is that cannot be read is not known, and it may hold
-                        // removals.
+                        // It is not known which region cannot be read, and it may hold removals.
                         log.identity = fresh;
                         log.begin(storage).map(|()| Opened::Replaced)
                     });
@@ -108,8 +107,8 @@ impl<M: Bans> Log<M> {
     fn begin(&mut self, storage: &impl Storage) -> io::Result<()> {
         let bytes = superblock(self.geometry, self.identity);
         self.free = (0..self.geometry.regions()).collect();
-        // The first one is synced before the file is extended: a long file that begins with zeros
-        // belongs to another program, as far as the host knows.
+        // The first superblock is synced before the file is extended. The host would take a long
+        // file that begins with zeros for a file of another program.
         for at in [0, self.geometry.copy_at()] {
             storage.write(at, &bytes)?;
             storage.sync()?;
@@ -117,7 +116,7 @@ impl<M: Bans> Log<M> {
         Ok(())
     }
 
-    /// Writes the superblock again if a copy of it has rotted.
+    /// Writes the superblock again if one of its copies is damaged.
     fn mend_superblocks(
         &self,
         storage: &impl Storage,
@@ -125,7 +124,7 @@ impl<M: Bans> Log<M> {
     ) -> io::Result<()> {
         let bytes = superblock(self.geometry, self.identity);
         for (at, copy) in [0, self.geometry.copy_at()].into_iter().zip(copies) {
-            // A block that cannot be written costs nothing as long as the other one can be read.
+            // A block that cannot be written does no harm while the other one can be read.
             if copy.as_ref().ok() != Some(&bytes) && storage.write(at, &bytes).is_ok() {
                 storage.sync()?;
             }
@@ -133,7 +132,8 @@ impl<M: Bans> Log<M> {
         Ok(())
     }
 
-    /// An error is that of both headers of a region; nothing has been restored then.
+    /// Restores the log. An error means that both headers of a region are unreadable; no region has
+    /// been restored then.
     fn restore(&mut self, storage: &impl Storage, now: Time) -> io::Result<()> {
         let reader = Reader {
             storage,
@@ -232,8 +232,7 @@ impl<M: Bans> Log<M> {
         }
     }
 
-    /// Turns the rest of a crash into a region like the others: each step is synced before the next
-    /// one.
+    /// Seals a region that a crash has left open. Each step is synced before the next one.
     fn seal_found(&mut self, region: u32, sequence: u64, repair: Repair, records: u32) {
         if !repair.records.is_empty() {
             self.push_at_end(region, sequence, queue::Content::Repairs(repair.records));
@@ -244,7 +243,7 @@ impl<M: Bans> Log<M> {
         self.push_at_end(region, sequence, queue::Content::Trailer(records));
     }
 
-    /// Frees a region that is needed now, without time to rewrite its records.
+    /// Frees a region that is needed now, when there is no time to rewrite its records.
     fn give_up(&mut self, region: u32) {
         for slot in std::mem::take(&mut self.regions[region as usize].slots) {
             if self
@@ -260,7 +259,7 @@ impl<M: Bans> Log<M> {
     }
 }
 
-/// The superblock, from either end of the file.
+/// Returns the superblock, from either end of the file.
 fn find_superblock(copies: &[io::Result<Vec<u8>>; 2]) -> Result<Superblock, &io::Error> {
     match copies {
         [Ok(first), Ok(second)] => Ok(choose_superblock(first, second)),

@@ -1,10 +1,9 @@
-//! A value that is read in parts, at the pace of its reader, in the memory of one part.
+//! A value that is read in parts, at the pace of its reader, with the memory of one part.
 //!
-//! Its opening reads the whole record once, checks it, and keeps a checksum of each part. So a part
-//! that is read later is known to be the written one, wherever it is read from, and the log
-//! reserves nothing for it: [`Log::follow`] finds a record that reclaiming has moved, and a record
-//! that has left the index stays readable until its region is overwritten. [`Log::holds`] reports
-//! when that is near.
+//! Opening it reads the whole record once, checks it, and keeps a checksum of each part. So every
+//! later read of a part is checked, whatever its position, and the log reserves no space for it.
+//! [`Log::follow`] finds a record that reclaiming has moved, and a record that has left the index
+//! stays readable until its region is overwritten. [`Log::holds`] reports when that is near.
 
 use crate::bans::Bans;
 use crate::layout::{RECORD, RecordCheck, within_region};
@@ -24,15 +23,15 @@ pub struct Parts {
     /// Without the queued piece: a slow reader must not keep it in memory.
     lookup: Lookup,
     queued: Weak<Piece>,
-    /// Bytes of the value.
+    /// The length of the value in bytes.
     length: u32,
-    /// XXH3 of each part; they never leave the memory.
+    /// XXH3 of each part; they are only in memory.
     sums: Arc<[u64]>,
 }
 
 impl Lookup {
-    /// Reads the value once, a part at a time, and checks it: its parts, and its first bytes, at
-    /// most `first` of them. Takes as long as the disk does.
+    /// Reads the value once, part by part, and checks it. Returns its parts, and at most `first` of
+    /// its first bytes. It blocks for the time of the disk access.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -97,7 +96,7 @@ impl Lookup {
         check.is_whole().then_some(length).ok_or(ReadError::Corrupt)
     }
 
-    /// Bytes of the record before its value.
+    /// Returns the bytes of the record before its value.
     fn before_value(&self) -> usize {
         RECORD as usize + self.key.len()
     }
@@ -107,7 +106,7 @@ impl Lookup {
     }
 }
 
-/// The state of a value's check.
+/// The progress of a value's check.
 struct Reading {
     sums: Vec<u64>,
     first: usize,
@@ -123,17 +122,18 @@ impl Reading {
 }
 
 impl Parts {
-    /// Bytes of the value.
+    /// Returns the length of the value in bytes.
     pub fn length(&self) -> u64 {
         u64::from(self.length)
     }
 
-    /// Reads the part with the byte `at` of the value, from there on. It takes as long as the disk
-    /// does.
+    /// Reads the part that contains byte `at` of the value, from this byte on. It blocks for the
+    /// time of the disk access.
     ///
     /// # Errors
-    /// [`ReadError`] if another record is there now and [`Log::follow`](crate::Log::follow) does
-    /// not find this one elsewhere. [`ReadError::Corrupt`] also past the end.
+    /// [`ReadError`] if another record is at this position now and
+    /// [`Log::follow`](crate::Log::follow) does not find this one at another.
+    /// [`ReadError::Corrupt`] also past the end.
     pub fn read(&self, storage: &impl Storage, at: u64) -> Result<Bytes, ReadError> {
         let at = u32::try_from(at)
             .ok()
@@ -165,8 +165,8 @@ impl Parts {
 }
 
 impl<M: Bans> Log<M> {
-    /// Finishes the opening of a value as [`Log::finish`] does: `first` is the beginning that the
-    /// bans judge. Returns `None` if the value is gone or could not be read.
+    /// Finishes the opening of a value as [`Log::finish`] does: the bans check `first`, the
+    /// beginning. Returns `None` if the value is gone or could not be read.
     pub fn finish_open(
         &mut self,
         lookup: &Lookup,
@@ -180,8 +180,8 @@ impl<M: Bans> Log<M> {
         parts.zip(recalled)
     }
 
-    /// Returns true if the value is still in its place. If not, its region may be overwritten when
-    /// the next but one is begun.
+    /// Returns true if the value is still in its position. If not, its region may be overwritten
+    /// when the next region but one begins.
     pub fn holds(&self, parts: &Parts) -> bool {
         let Lookup {
             slot,
@@ -195,8 +195,8 @@ impl<M: Bans> Log<M> {
             && self.position_of(slot) == position
     }
 
-    /// The value elsewhere, if reclaiming has moved it. It may be another of the same length: then
-    /// its parts cannot be read.
+    /// Returns the value at its new position, if reclaiming has moved it. It may be another value
+    /// of the same length; its parts then cannot be read.
     pub fn follow(&self, parts: &Parts) -> Option<Parts> {
         let Lookup {
             slot,
@@ -239,7 +239,7 @@ fn value_of<'a>(piece: &'a Piece, wanted: &[u8]) -> Option<&'a [Bytes; 2]> {
     }
 }
 
-/// Puts a range of a value of two pieces into `into`, alone.
+/// Copies a range of a value of two pieces to `into`, which it clears before.
 fn copy(value: &[Bytes; 2], range: &Range<u32>, into: &mut Vec<u8>) {
     into.clear();
     let (start, end) = (range.start as usize, range.end as usize);

@@ -1,4 +1,4 @@
-//! Appended pieces that are not on the disk yet. They can be read from here meanwhile.
+//! Appended pieces that are not on the disk yet. Lookups read them from here.
 
 use crate::layout::{
     ENTRY, FooterEntry, Geometry, HEADER, Identity, Kind, RECORD, RecordHead, RegionEnd, TRAILER,
@@ -27,9 +27,9 @@ pub(crate) struct Piece {
 }
 
 pub(crate) enum Content {
-    /// At both ends of the region.
+    /// The header, at both ends of the region.
     Header,
-    /// A record with its entry. `number` is among the region's records.
+    /// A record with its entry. `number` is its index among the region's records.
     Record {
         number: u32,
         kind: Kind,
@@ -38,11 +38,11 @@ pub(crate) enum Content {
         key: Box<[u8]>,
         value: [Bytes; 2],
     },
-    /// The records that a restart writes in the places of damaged ones. Only a ban has a value.
+    /// The records that a restart writes at the positions of damaged ones. Only a ban has a value.
     Repairs(Vec<(FooterEntry, Bytes)>),
-    /// Entries that a restart has found damaged or that have changed, with their numbers.
+    /// Entries that a restart has found damaged, or has changed, with their numbers.
     Entries(Vec<(u32, FooterEntry)>),
-    /// The region has so many records, and no more.
+    /// The trailer: the region has this number of records.
     Trailer(u32),
 }
 
@@ -62,7 +62,7 @@ impl Piece {
         }
     }
 
-    /// It is synced before anything else is written.
+    /// Returns true if it must be synced before any other write.
     pub(crate) fn is_boundary(&self) -> bool {
         !matches!(self.content, Content::Record { .. })
     }
@@ -86,16 +86,16 @@ impl Queue {
         *self = Queue::default();
     }
 
-    /// Returns true if a trailer comes next: all of its records are synced first, so a readable
-    /// trailer is true.
+    /// Returns true if a trailer is next. All of its region's records are synced first, so a
+    /// readable trailer is correct.
     pub(crate) fn begins_with_trailer(&self) -> bool {
         self.pieces
             .front()
             .is_some_and(|piece| matches!(piece.content, Content::Trailer(_)))
     }
 
-    /// The first pieces: so many bytes, or up to a boundary of a region, since a sync has to come
-    /// before anything else is written.
+    /// Returns the first pieces, up to this number of bytes or up to a boundary of a region,
+    /// because a sync must come before any other write.
     pub(crate) fn batch(&self, bytes: usize) -> Vec<Arc<Piece>> {
         let mut taken = 0;
         let mut batch = Vec::new();
@@ -112,14 +112,14 @@ impl Queue {
         batch
     }
 
-    /// The first `count` are on their way to the disk, and need not be kept.
+    /// Drops the first `count` pieces, because the disk has them.
     pub(crate) fn drop_front(&mut self, count: usize) {
         for piece in self.pieces.drain(..count.min(self.pieces.len())) {
             self.bytes -= piece.bytes();
         }
     }
 
-    /// The place of the first piece, as sequence number and offset.
+    /// Returns the position of the first piece, as sequence number and offset.
     pub(crate) fn first(&self) -> Option<(u64, u32)> {
         self.pieces
             .front()
@@ -156,7 +156,7 @@ impl Queue {
         );
     }
 
-    /// Returns the piece at this place, if it has not been written yet.
+    /// Returns the piece at this position, if it has not been written yet.
     pub(crate) fn find(&self, sequence: u64, offset: u32) -> Option<&Arc<Piece>> {
         let at = self
             .pieces
@@ -167,10 +167,10 @@ impl Queue {
     }
 }
 
-/// Bytes that are gathered into one write. Longer values are written from where they are.
+/// Bytes that are collected for one write. Longer values are written without a copy.
 const GATHERED_BYTES: usize = 1 << 20;
 
-/// Writes pieces where they belong, neighbours in one go; entries behind the records.
+/// Writes pieces to their positions: adjacent ones in one write, entries after the records.
 pub(crate) fn write(
     pieces: &[Arc<Piece>],
     geometry: Geometry,
@@ -266,7 +266,7 @@ pub(crate) fn write(
             }
         }
     }
-    // Each is below the one before it.
+    // Each entry is below the one before it.
     for (at, bytes) in entries.into_iter().rev() {
         run.push(at, &bytes)?;
     }
@@ -276,7 +276,7 @@ pub(crate) fn write(
 
 struct Run<'a, S> {
     storage: &'a S,
-    /// The position of `bytes`.
+    /// The position of `bytes` in the file.
     at: u64,
     bytes: Vec<u8>,
     written: u64,

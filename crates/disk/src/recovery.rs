@@ -1,11 +1,10 @@
 //! The content of a region, from the readable bytes of the disk.
 //!
-//! A block that cannot be read counts as a rotten one. The walk through a region takes each fact
-//! from its entry or from its record, whichever is whole, and ends before the first fact of which
-//! neither is. Sealed regions are walked by their entries; a record is read only if its entry is
-//! not whole. Of the newest region, unless it has a trailer, every record is read: a crash may have
-//! left entries whose records never reached the disk. These are repaired, so that both copies agree
-//! from then on.
+//! A block that cannot be read counts as a damaged one. The walk through a region uses the entry or
+//! the record, whichever is intact, and stops at the first fact with neither. Sealed regions are
+//! walked by their entries; a record is read only if its entry is damaged. In the newest region,
+//! unless it has a trailer, every record is read: a crash may have left entries whose records never
+//! reached the disk. These are repaired, so that both copies agree from then on.
 
 use crate::layout::{
     BLOCK, ENTRY, FooterEntry, Geometry, HEADER, Identity, Kind, RECORD, Record, RegionEnd,
@@ -20,13 +19,13 @@ pub(crate) struct Content {
     pub region: u32,
     pub sequence: u64,
     pub entries: Vec<FooterEntry>,
-    /// The values of its bans, in order.
+    /// The values of the region's bans, in order.
     pub bans: Vec<Bytes>,
     /// The repair of a region that has not been sealed.
     pub repair: Option<Repair>,
 }
 
-/// The writes before a region is sealed that a restart has found open.
+/// The writes before a restart seals a region that it has found open.
 #[derive(Default)]
 pub(crate) struct Repair {
     pub records: Vec<(FooterEntry, Bytes)>,
@@ -39,10 +38,10 @@ pub(crate) struct Reader<'a, S> {
     pub identity: Identity,
 }
 
-/// Bytes of records that are read at once.
+/// Bytes of records that are read in one call.
 const RECORD_WINDOW: u32 = 1 << 20;
 
-/// Entries that are read at once: 256 KiB.
+/// Entries that are read in one call: 256 KiB.
 const ENTRY_WINDOW: u32 = 1 << 13;
 
 impl<S: Storage> Reader<'_, S> {
@@ -67,11 +66,11 @@ impl<S: Storage> Reader<'_, S> {
         contents
     }
 
-    /// The region's sequence number, from either end. The higher one counts: a crash may have left
-    /// the other in an earlier life.
+    /// Returns the region's sequence number, from either end. The higher one counts, because a
+    /// crash may have left the other in an earlier life.
     ///
     /// # Errors
-    /// The disk gives back neither.
+    /// The error of the disk if neither end can be read.
     pub(crate) fn sequence(&self, region: u32) -> io::Result<Option<u64>> {
         let ends = [(0, HEADER), (self.geometry.footer_at(0), TRAILER)]
             .map(|(offset, length)| self.try_read(region, offset, length));
@@ -84,7 +83,7 @@ impl<S: Storage> Reader<'_, S> {
         }
     }
 
-    /// Returns `None` if it cannot be read and should be readable.
+    /// Returns `None` if the region cannot be read although it was sealed.
     fn content(&self, region: u32, sequence: u64, is_newest: bool) -> Option<Content> {
         let mut walk = Walk::new(self, region, sequence);
         match self.trailer(region, sequence) {
@@ -96,7 +95,7 @@ impl<S: Storage> Reader<'_, S> {
                 }
             }
             None if is_newest => walk.by_records(),
-            // It was sealed before the next one began: only its trailer has rotted.
+            // It was sealed before the next one began, so only its trailer is damaged.
             None => walk.by_entries(),
         }
         let Walk {
@@ -152,15 +151,15 @@ impl<S: Storage> Reader<'_, S> {
     }
 }
 
-/// A way through a region, record by record.
+/// A walk through a region, record by record.
 struct Walk<'a, S> {
     reader: &'a Reader<'a, S>,
     region: u32,
-    /// The seed of the checksums.
+    /// The seed of the region's checksums.
     seed: u64,
-    /// There are no more entries than this.
+    /// The maximum number of entries.
     most: u32,
-    /// The entries in `entry_window` begin with this number.
+    /// The number of the first entry in `entry_window`.
     first: u32,
     entry_window: Bytes,
     /// The start of `record_window`.
@@ -191,7 +190,7 @@ impl<'a, S: Storage> Walk<'a, S> {
         }
     }
 
-    /// Takes what the entries say, and records only where they do not.
+    /// Walks by the entries, and uses records only if an entry is damaged.
     fn by_entries(&mut self) {
         while let Some((number, limit)) = self.next() {
             let entry = self.written(number, limit).or_else(|| {
@@ -202,7 +201,7 @@ impl<'a, S: Storage> Walk<'a, S> {
             if entry.kind == Kind::Ban {
                 match self.ban(&entry).or_else(|| self.copy_of(&entry)) {
                     Some(value) => self.bans.push(value),
-                    // It may have concerned anything.
+                    // The record may have removed any value.
                     None => entry.kind = Kind::Clear,
                 }
             }
@@ -210,7 +209,7 @@ impl<'a, S: Storage> Walk<'a, S> {
         }
     }
 
-    /// Takes what the records say, and entries only where they do not.
+    /// Walks by the records, and uses entries only if a record is damaged.
     fn by_records(&mut self) {
         let mut repair = Repair::default();
         while let Some((number, limit)) = self.next() {
@@ -240,20 +239,20 @@ impl<'a, S: Storage> Walk<'a, S> {
         self.repair = Some(repair);
     }
 
-    /// Returns the entry and value that replace a record that has rotted, or has never reached the
-    /// disk.
+    /// Returns the entry and value that replace a record that is damaged, or that has never reached
+    /// the disk.
     fn instead_of(&self, written: FooterEntry) -> (FooterEntry, Bytes) {
         let of_kind = |kind| (FooterEntry { kind, ..written }, Bytes::new());
         let value = match written.kind {
             // The value that it replaced is outdated.
             Kind::Put => return of_kind(Kind::RemoveVariant),
-            // Its former place is overwritten only after this region is sealed.
+            // The former record is overwritten only after this region is sealed.
             Kind::Moved => None,
             Kind::Ban => self.copy_of(&written),
             Kind::BanCopy => self.ban_before(&written),
             _ => return of_kind(written.kind),
         };
-        // Of a mark neither copy was synced.
+        // Neither copy of the mark was synced.
         value.map_or_else(|| of_kind(Kind::Padding), |value| (written, value))
     }
 
@@ -285,7 +284,8 @@ impl<'a, S: Storage> Walk<'a, S> {
         }
     }
 
-    /// The entry with this number, if it is whole and that of a record that begins here.
+    /// Returns the entry with this number, if it is intact and its record begins at the present
+    /// position.
     fn written(&mut self, number: u32, limit: u32) -> Option<FooterEntry> {
         let geometry = self.reader.geometry;
         if number >= self.first + within_region(self.entry_window.len()) / ENTRY {
@@ -308,7 +308,7 @@ impl<'a, S: Storage> Walk<'a, S> {
             .then_some(entry)
     }
 
-    /// The record that begins here, if it is whole.
+    /// Returns the record at the present position, if it is intact.
     fn record(&mut self, limit: u32) -> Option<Record> {
         let mut wanted = u64::from(RECORD);
         loop {
@@ -338,13 +338,13 @@ impl<'a, S: Storage> Walk<'a, S> {
         self.value_at(Kind::Ban, Some(entry.offset), entry.length)
     }
 
-    /// The second copy of a mark, by its place.
+    /// Returns the second copy of a mark, by its position.
     fn copy_of(&self, ban: &FooterEntry) -> Option<Bytes> {
         let offset = ban.end().checked_add(self.reader.geometry.gap());
         self.value_at(Kind::BanCopy, offset, ban.length)
     }
 
-    /// The first copy of a mark, by its place.
+    /// Returns the first copy of a mark, by its position.
     fn ban_before(&self, copy: &FooterEntry) -> Option<Bytes> {
         let offset = copy
             .offset

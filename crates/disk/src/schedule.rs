@@ -1,17 +1,17 @@
 //! The schedule of the disk: appended pieces are written together, and synced together, within
 //! [`limits::SYNC_AFTER`].
 //!
-//! Pieces are numbered as they are appended; three numbers state how far the disk has come. Between
-//! two regions there is always a sync: when a region begins, everything before it is on the disk. A
-//! region's header is synced before its first record: otherwise a crash could leave records without
-//! it, and the next start would use the region and its sequence number again, in front of records
-//! that it never wrote. The records of a region are synced before its trailer: a sealed region is
-//! whole, or it has rotted.
+//! Pieces are numbered as they are appended; three numbers state the progress of the disk. There is
+//! always a sync between two regions: when a region begins, everything before it is on the disk. A
+//! region's header is synced before its first record. Otherwise a crash could leave records without
+//! it, and the next start would reuse the region and its sequence number, with records of another
+//! life after its own. The records of a region are synced before its trailer, so a sealed region is
+//! intact, unless the disk has damaged it.
 
 use crate::limits;
 use larder_units::Time;
 
-/// The progress of the disk, as numbers of pieces. Unused numbers stand for removals that another
+/// The progress of the disk, as numbers of pieces. Unused numbers belong to removals that another
 /// one replaced while they waited.
 #[derive(Default)]
 pub(crate) struct Schedule {
@@ -20,14 +20,14 @@ pub(crate) struct Schedule {
     pub synced: u64,
     /// The last piece of the sync in progress.
     pub syncing: u64,
-    /// The last piece to sync as soon as possible, and the time of that demand.
+    /// The last piece to sync as soon as possible, and the time of that request.
     pub target: u64,
     pub target_at: Time,
-    /// No later than the oldest piece that is not synced.
+    /// The append time of the oldest piece that is not synced, or an earlier time.
     pub unsynced_since: Option<Time>,
-    /// A trailer, a header or a repair has been written: nothing else before a sync.
+    /// True if a trailer, a header or a repair has been written. A sync must come next.
     pub must_sync: bool,
-    /// A job is under way.
+    /// True if a job is in progress.
     pub busy: bool,
 }
 
@@ -50,7 +50,7 @@ impl Schedule {
         queued_bytes >= limits::WRITE_BYTES || self.written < self.target
     }
 
-    /// Panics if the numbers of pieces contradict each other: see [`crate::Log::check_invariants`].
+    /// Panics if the numbers of pieces are inconsistent: see [`crate::Log::check_invariants`].
     /// `waiting` is the number of pieces that wait for room.
     pub(crate) fn check_invariants(&self, waiting: u64) {
         let Schedule {

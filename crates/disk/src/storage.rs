@@ -3,29 +3,29 @@
 use std::io;
 use std::sync::{Mutex, PoisonError};
 
-/// A file, or what a test takes for one. Between two syncs, writes may reach the disk in any order
+/// A file, or its replacement in a test. Between two syncs, writes may reach the disk in any order
 /// and in part.
 pub trait Storage {
     /// Reads exactly `into.len()` bytes at `at`; bytes that were never written read as zeros.
     ///
     /// # Errors
-    /// The system's.
+    /// The error of the system.
     fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()>;
 
     /// Writes all of `bytes` at `at`.
     ///
     /// # Errors
-    /// The system's; any part may have been written.
+    /// The error of the system. Any part of the bytes may have been written.
     fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Returns when everything written before is durable.
+    /// Returns when all earlier writes are durable.
     ///
     /// # Errors
-    /// The system's; then it is unknown what is durable.
+    /// The error of the system. It is then unknown which writes are durable.
     fn sync(&self) -> io::Result<()>;
 }
 
-/// A disk in memory without faults: for examples and tests.
+/// A disk in memory without faults, for examples and tests.
 #[derive(Debug, Default)]
 pub struct MemoryStorage(Mutex<Vec<u8>>);
 

@@ -1,16 +1,16 @@
-//! Records that have left the index and are still on the disk: a restart would find them.
+//! Records that have left the index and are still on the disk, where a restart would find them.
 //!
-//! If a key's new value is stored, it is behind the old one, and a restart uses the new one. If it
+//! If a key's new value is stored, it is after the old one, and a restart uses the new one. If it
 //! is not stored (the disk is too slow, the policy refuses it), a tombstone must remove the old
-//! one, or a restart serves a value that was replaced long ago. A tombstone for every value that is
-//! not stored would fill the log; so it is written only for the keys in this table. Overwritten
-//! records are removed from the table when it would grow.
+//! one. Otherwise a restart would serve a value that was replaced long ago. A tombstone for every
+//! value that is not stored would fill the log; so it is written only for the keys in this table.
+//! Overwritten records are removed from the table when it would grow.
 //!
 //! The caller holds the log's lock, and others wait for it. So the table is in [`PARTS`] by hash,
-//! each of which is swept, and grows, by itself: an insertion passes a thousandth of the table,
+//! each of which is swept, and grows, by itself: an insertion visits a thousandth of the table,
 //! 10,000 records of ten million.
 //!
-//! 16 bytes a record, and a byte of the table's own; fewer than the records on the disk.
+//! It takes 16 bytes a record, and one byte of the hash table. It has fewer records than the disk.
 
 use hashbrown::HashTable;
 
@@ -80,7 +80,7 @@ impl Superseded {
             .is_some()
     }
 
-    /// Panics if a record is not where it is looked for: see [`crate::Log::check_invariants`].
+    /// Panics if a record is not where a lookup expects it: see [`crate::Log::check_invariants`].
     pub(crate) fn check_invariants(&self) {
         for (at, part) in self
             .parts
@@ -113,7 +113,7 @@ impl Superseded {
     }
 }
 
-/// The number of a hash's part, from bits that no place in a part depends on.
+/// Returns the index of a hash's part, from bits that do not affect the position in a part.
 fn part_of(hash: u64) -> usize {
     (hash >> 40) as usize % PARTS
 }
@@ -128,7 +128,7 @@ mod tests {
         let mut superseded = Superseded::default();
         for at in 0..100_000u64 {
             superseded.tombstone(hash(at), 0, at / 100, (at / 100).saturating_sub(8));
-            // Of most nobody hears again.
+            // Most keys have no further put.
             assert!(
                 at < 500 || at % 10 > 0 || superseded.take(hash(at - 500), 0),
                 "still on the disk"
@@ -153,7 +153,7 @@ mod tests {
         let mut superseded = Superseded::default();
         let mut most = 0;
         for at in 0..1_000_000u64 {
-            // What it may pass: a sweep or a larger table passes those of its part.
+            // The allowed work: a sweep or a larger table visits the records of its part.
             most = most.max(superseded.part(hash(at)).table.len());
             superseded.tombstone(hash(at), 0, at / 100_000, (at / 100_000).saturating_sub(5));
         }
@@ -165,7 +165,7 @@ mod tests {
         );
     }
 
-    /// As keyed hashes are spread.
+    /// Returns a number that is spread as a keyed hash is.
     fn hash(at: u64) -> u64 {
         at.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }

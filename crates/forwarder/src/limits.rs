@@ -1,14 +1,14 @@
 //! Every bound of the forwarder, with its reason. A host may lower the ones in [`crate::Config`];
-//! none can be switched off.
+//! no bound can be switched off.
 
 use std::time::Duration;
 
 /// The largest network-layer packet, bytes (NDN packet specification 0.3, section 1.4: practical
-/// limit of 8800). [`crate::Config`] may say otherwise, for networks in which every node does.
+/// limit of 8800). [`crate::Config`] may set another one, for networks in which every node does.
 pub const MAX_PACKET_BYTES: usize = 8800;
 
-/// Interests pending at once. An entry with an ordinary name takes about 400 bytes with its
-/// records: near 100 MB at the limit.
+/// Pending Interests. An entry with an ordinary name takes about 400 bytes with its records: nearly
+/// 100 MB at the limit.
 pub const PIT_ENTRIES: usize = 1 << 18;
 
 /// Bytes of names and forwarding hints of pending Interests: 2^18 long ones would take 4.6 GB.
@@ -19,7 +19,7 @@ pub const PIT_BYTES: usize = 128 << 20;
 pub const SHARED_ENTRIES_TO_MAKE_ROOM: usize = 16;
 
 /// Pending Interests of one name that differ in CanBePrefix, MustBeFresh, ForwardingHint or
-/// implicit digest: they share one hash, so each look-up passes them all.
+/// implicit digest. They share one hash, so each lookup compares all of them.
 pub const ENTRIES_PER_NAME: usize = 64;
 
 /// The number of copies of a Data among which a duplicate for the same face is searched. Thousands
@@ -27,59 +27,58 @@ pub const ENTRIES_PER_NAME: usize = 64;
 /// two different Interests gets two copies.
 pub const REPEATS_LOOKED_FOR: usize = 256;
 
-/// Downstreams, or upstreams, that one pending Interest remembers. More than this many consumers of
-/// one name within one round trip retransmit, and are answered from the Content Store.
+/// Downstreams, or upstreams, of one pending Interest. If more consumers request one name within a
+/// round trip, the others retransmit, and the Content Store answers them.
 pub const RECORDS_PER_ENTRY: usize = 1024;
 
-/// The longest time that an Interest may stay pending. Longer lifetimes are cut to it: state must
-/// end.
+/// The longest time that an Interest may stay pending. Longer lifetimes are cut to it, because
+/// state must end.
 pub const INTEREST_LIFETIME: Duration = Duration::from_secs(600);
 
-/// Prefixes from which on a table has a filter: the index of fewer stays in the processor's second
-/// cache.
+/// The number of prefixes from which on a table has a filter. The index of fewer prefixes stays in
+/// the processor's second-level cache.
 pub const FILTERED_PREFIXES: usize = 1 << 16;
 
 /// The number of prefixes that each insertion adds to a new filter while it is built. This takes
-/// some 5 us, and the filter is complete when the table has grown by 1/32.
+/// about 5 us, and the filter is complete when the table has grown by 1/32.
 pub const PREFIXES_FILTERED_AT_ONCE: usize = 32;
 
-/// Lines of it, a page, that are made before that with each insertion.
+/// Filter lines allocated per insertion before filling starts (one page).
 pub const FILTER_LINES_AT_ONCE: usize = 64;
 
 /// Components of the longest prefix in the FIB and in the strategy choice table (NFD's name tree
 /// has the same bound).
 pub const PREFIX_COMPONENTS: usize = 32;
 
-/// Components of the longest Interest name with CanBePrefix: Data is matched against one hash a
-/// prefix, which this bounds.
+/// Components of the longest Interest name with CanBePrefix. Data is matched against one hash per
+/// prefix, so this bounds the work.
 pub const CAN_BE_PREFIX_COMPONENTS: usize = 64;
 
-/// Bytes of the longest prefix in the FIB: with [`ROUTES`] of them memory must end somewhere.
+/// Bytes of the longest prefix in the FIB. With [`ROUTES`] of them, memory must be bounded.
 pub const PREFIX_BYTES: usize = 2048;
 
-/// Bytes of incomplete packets in reassembly, over all faces. One face holds about 890 kB at the
-/// worst, so 70 hostile faces fill it; then the face that holds the most loses its own.
+/// Bytes of incomplete packets in reassembly, over all faces. One face holds at most about 890 kB,
+/// so 70 hostile faces fill it; then the face that holds the most loses its own.
 pub const REASSEMBLY_BYTES: usize = 64 << 20;
 
-/// Nonces remembered after their Interests are gone: the table takes 8 bytes each, 1 MB. A flood
-/// shortens the memory, and fills no more.
+/// Nonces remembered after their Interests are gone, 8 bytes each: a table of 1 MB. A flood of
+/// Interests shortens the time that they are remembered, and takes no more memory.
 pub const DEAD_NONCES: usize = 1 << 17;
 
-/// The age at which a dead nonce is forgotten: loops longer than this are cut by HopLimit and the
-/// PIT instead.
+/// The age at which a dead nonce is forgotten. HopLimit and the PIT stop longer loops.
 pub const DEAD_NONCE_AGE: Duration = Duration::from_secs(3);
 
 /// Routes in the RIB, over all prefixes.
 pub const ROUTES: usize = 1 << 20;
 
-/// Routes of one prefix: every change of it rebuilds its next hops.
+/// Routes of one prefix. Every change of one rebuilds the next hops of the prefix.
 pub const ROUTES_PER_PREFIX: usize = 4096;
 
-/// Management commands remembered of each face, with their responses: one that comes again is
-/// answered again, and not carried out again.
+/// Management commands remembered of each face, with their responses. A repeated command gets its
+/// response again, and is not carried out again.
 pub const REPLAY_COMMANDS: usize = 256;
 
-/// Bytes of those responses. An ordinary one has 200, but a command's name, which they repeat, may
+/// Bytes of those responses. An ordinary one has 200, but it repeats the command's name, which may
 /// fill a packet.
 pub const REPLAY_BYTES: usize = 128 << 10;
 
@@ -91,51 +90,52 @@ pub const STRATEGY_CHOICES: usize = 1024;
 /// number).
 pub const SIGNATURE_TIME_GRACE: Duration = Duration::from_secs(120);
 
-/// Commands remembered of each certificate within twice that time, 16 bytes each; with more, the
-/// oldest times are refused.
+/// Commands remembered of each certificate within twice [`SIGNATURE_TIME_GRACE`], 16 bytes each. If
+/// there are more, the oldest times are refused.
 pub const SIGNED_COMMANDS: usize = 1 << 16;
 
-/// Bytes that one cached Data takes besides its packet: the entry (64), its places in the two
-/// indexes (about 16 and 64), the policy's share (24), and of the buffer its head (16), its
-/// rounding up (32 on average) and the allocator's (8).
+/// Bytes that one cached Data takes besides its packet: the entry (64), its entries in the two
+/// indexes (about 16 and 64), the policy's share (24), and for the buffer its head (16), its
+/// rounding up (32 on average) and the allocator's overhead (8).
 pub const CONTENT_STORE_ENTRY_BYTES: u64 = 224;
 
-/// Names that one CanBePrefix Interest enters into the Content Store's tree, where so many came
-/// since the last: some 50 microseconds. With more, it finds only those that came last.
+/// Names that one CanBePrefix Interest enters into the Content Store's tree, if that many have
+/// arrived since the last one: about 50 microseconds. If there are more, the Interest finds only
+/// the newest ones.
 pub const NAMES_ENTERED_AT_ONCE: usize = 256;
 
 /// The number of names that each lookup enters while prefixes are requested. It is one more than a
 /// lookup can have stored, so the list of waiting names becomes empty.
 pub const NAMES_ENTERED_A_LOOK_UP: usize = 2;
 
-/// Look-ups, after an Interest with CanBePrefix, that enter names: a store of 2^20 packets is whole
-/// after a few such Interests, and a single one costs a router without others at most some 60 ms of
-/// its time.
+/// Lookups after a CanBePrefix Interest that also index waiting names. A store of 2^20 packets is
+/// completely indexed after a few such Interests, and a single one costs a router without others at
+/// most about 60 ms of its time.
 pub const LOOK_UPS_THAT_ENTER: u32 = 1 << 16;
 
-/// Names that one `cs/erase` enters, some 30 milliseconds; where more wait, it says that it has not
-/// seen all.
+/// Names that one `cs/erase` enters, about 30 milliseconds. If more wait, the response states that
+/// it has not examined all.
 pub const NAMES_ENTERED_TO_ERASE: usize = 1 << 16;
 
-/// Names that one `cs/erase` looks at under the first twelve components of a deeper prefix, some 10
-/// milliseconds; where there are more, it says so, and the next one goes on behind them.
+/// Names that one `cs/erase` examines under the first twelve components of a deeper prefix, about
+/// 10 milliseconds. If there are more, the response states this, and the next command continues
+/// after them.
 pub const NAMES_PASSED_TO_ERASE: usize = 1 << 16;
 
-/// The time within which the next command continues an erasure. Clients send it at once, and on a
+/// The time within which the next command continues an erasure. Clients send it at once, or on a
 /// busy machine within a command's 4 s.
 pub const ERASURE_GOES_ON: Duration = Duration::from_secs(5);
 
 /// The number of unfinished erasures, of all clients, whose position is remembered. Beyond it the
-/// oldest one starts again from the beginning. More operators rarely erase deep prefixes of a full
+/// oldest one restarts from the beginning. More operators rarely erase deep prefixes of a full
 /// store at the same time.
 pub const ERASURES_GOING_ON: usize = 16;
 
-/// Buffers of Data that left the Content Store are used again for the next: so many bytes of them
-/// wait, which a burst of evictions would exceed.
+/// Bytes of buffers of evicted Data that are kept for reuse. A burst of evictions would exceed it.
 pub const SPARE_BUFFER_BYTES: usize = 1 << 20;
 
-/// Packets that come to a send queue longer than this carry a congestion mark (NDNLPv2), unless the
-/// face says otherwise: NFD's default, and five milliseconds' worth at 100 Mb/s.
+/// Packets that enter a send queue longer than this get a congestion mark (NDNLPv2), unless the
+/// face has another threshold: NFD's default, and five milliseconds at 100 Mb/s.
 pub const CONGESTION_THRESHOLD_BYTES: u64 = 64 << 10;
 
 /// The interval of congestion marking of a face for which management states none: NFD's default,
@@ -157,7 +157,7 @@ pub const DATASET_BYTES: usize = 64 << 20;
 /// Datasets that are remembered while their segments are fetched; the oldest goes first.
 pub const DATASETS: usize = 64;
 
-/// Bytes of them all. The newest is kept whatever its size.
+/// Bytes of all these datasets. The newest is kept even if it is larger.
 pub const DATASETS_BYTES: usize = 128 << 20;
 
 /// Bytes of a dataset's segment: with name and signature it stays below [`MAX_PACKET_BYTES`].
@@ -166,78 +166,79 @@ pub const DATASET_SEGMENT_BYTES: usize = 8000;
 /// The number of face events that are kept for late subscribers, about 200 bytes each.
 pub const FACE_EVENTS: usize = 1024;
 
-/// Faces that the host is asked to make at once, by commands that wait for it.
+/// Faces that the host creates at the same time, for commands that wait for them.
 pub const FACES_BEING_CREATED: usize = 256;
 
-/// Data that one `cs/erase` erases; clients ask again for the rest (NFD's number).
+/// Data that one `cs/erase` erases; clients send further commands for the rest (NFD's number).
 pub const ERASE_AT_ONCE: u64 = 256;
 
-/// Bytes that count as one packet where the management protocol states a capacity in packets: an
+/// Bytes that count as one packet if the management protocol states a capacity in packets: an
 /// ordinary segment of 8 KB.
 pub const NOMINAL_PACKET_BYTES: u64 = 8192;
 
-/// Next hops of a FIB entry of which a measuring strategy remembers something, 40 bytes each: faces
-/// come and go under a prefix, and their numbers never come again.
+/// Next hops of a FIB entry for which a measuring strategy keeps measurements, 40 bytes each. Faces
+/// under a prefix change, and their numbers are not reused.
 pub const MEASURED_NEXT_HOPS: usize = 16;
 
-/// The number of FIB entries that a measuring strategy remembers: some 130 bytes each with two next
-/// hops. Interests of other entries are forwarded by cost.
+/// The number of FIB entries for which a measuring strategy keeps measurements: about 130 bytes
+/// each with two next hops. Interests of other entries are forwarded by cost.
 pub const MEASURED_NAMESPACES: usize = 1 << 16;
 
 /// The age at which unused measurements may be replaced when the table is full.
 pub const MEASUREMENT_AGE: Duration = Duration::from_secs(60);
 
-/// Prefixes whose hits and misses are counted: some 150 bytes each.
+/// Prefixes whose hits and misses are counted: about 150 bytes each.
 pub const COUNTED_PREFIXES: usize = 1024;
 
-/// Data verified before they are stored within [`VERIFICATION_INTERVAL`]: at 60 to 120 us for
-/// Ed25519 and ECDSA, a fifth of a core.
+/// Data that are verified before they are stored, within [`VERIFICATION_INTERVAL`]: at 60 to 120 us
+/// for Ed25519 and ECDSA, a fifth of a core.
 pub const VERIFICATIONS: u32 = 200;
 
-/// See [`VERIFICATIONS`].
+/// The interval of [`VERIFICATIONS`].
 pub const VERIFICATION_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Interests that one strategy holds back, over all faces: a second at 65,000 a second. More are
-/// refused.
+/// Interests that one strategy holds back, over all faces: a second at 65,000 a second. Further
+/// ones are refused.
 pub const HELD_INTERESTS: usize = 1 << 16;
 
-/// Bytes of them: an ordinary Interest has some 60, but one with parameters may fill a packet.
+/// Bytes of the held Interests. An ordinary Interest has about 60, but one with parameters may fill
+/// a packet.
 pub const HELD_BYTES: usize = 32 << 20;
 
-/// The greatest rate, Interests a second, and the deepest bucket that rate limits may have: 2^32 a
-/// second is a nanosecond's quarter each.
+/// The greatest rate in Interests per second, and the deepest bucket of a rate limit: at 2^32 a
+/// second an Interest takes a quarter of a nanosecond.
 pub const POLICED_INTERESTS: u64 = 1 << 32;
 
-/// Forwarders that are one to the world: a bit each in a word. Machines with more cores than that
-/// run several nodes.
+/// Maximum number of shards; a shard set is one 64-bit mask. Machines with more cores run several
+/// nodes.
 pub const SHARDS: usize = 64;
 
-/// Interests whose answers are read from the second tier at once. With four reads at a time of 100
-/// us each they take [`TIER_PATIENCE`]'s half.
+/// Interests whose answers are being read from the second tier. With four simultaneous reads of 100
+/// us each, they take half of [`TIER_PATIENCE`].
 pub const TIER_LOOKUPS: usize = 2048;
 
-/// Bytes of Data that are read at once, as many as [`TIER_LOOKUPS`] ordinary packets have: with
-/// larger ones, fewer are read.
+/// Bytes of Data that are being read, as many as in [`TIER_LOOKUPS`] ordinary packets. With larger
+/// packets, fewer are read at the same time.
 pub const RECALLED_BYTES: usize = 16 << 20;
 
-/// How long an Interest waits for the second tier before it goes upstream. An SSD takes 0.1 ms per
-/// read and a hard disk 10 ms, and consumers send an Interest again after a second or so.
+/// The time that an Interest waits for the second tier before it goes upstream. An SSD takes 0.1 ms
+/// per read and a hard disk 10 ms, and consumers retransmit an Interest after about a second.
 pub const TIER_PATIENCE: Duration = Duration::from_millis(100);
 
-/// Prefixes whose erasure the second tier remembers; past it, the next one erases everything there.
-/// A record that is read is compared with all of them: a few microseconds.
+/// Prefixes whose erasure the second tier remembers. Beyond it, the next one erases everything
+/// there. A record that is read is compared with all of them, which takes a few microseconds.
 pub const ERASE_MARKS: usize = 1 << 10;
 
-/// Management commands and datasets that wait at once for what the other shards say, or for the
-/// second tier.
+/// Management commands and datasets that wait for the replies of other shards, or for the second
+/// tier.
 pub const SHARD_QUERIES: usize = 64;
 
 /// Observations that a Content Store keeps until its host takes them: those of a tenth of a second
 /// at 160,000 requests in the sample per second. With 100 bytes each they take 1.6 MB.
 pub const OBSERVATIONS: usize = 1 << 14;
 
-/// Commands to the routing daemon without an answer at once. A node with 100,000 prefixes sends
-/// them in such portions, so neither the daemon's queue nor the PIT fills.
+/// Commands to the routing daemon that are sent and not yet answered. A node with 100,000 prefixes
+/// sends them in such portions, so neither the daemon's queue nor the PIT fills.
 pub const READVERTISE_UNANSWERED: usize = 64;
 
 /// The InterestLifetime of a command to the routing daemon, which answers on this machine.
@@ -247,15 +248,15 @@ pub const READVERTISE_LIFETIME: Duration = Duration::from_secs(1);
 /// with each repetition, up to [`READVERTISE_RETRY_MOST`].
 pub const READVERTISE_RETRY: Duration = Duration::from_secs(1);
 
-/// See [`READVERTISE_RETRY`]. A daemon that has stopped answering and answers again learns all
-/// prefixes after this time.
+/// The longest such time ([`READVERTISE_RETRY`]). A daemon that has stopped answering and answers
+/// again learns all prefixes after this time.
 pub const READVERTISE_RETRY_MOST: Duration = Duration::from_secs(60);
 
 /// The time after which an accepted prefix is advertised again, as in NFD: a daemon may lose it
 /// without losing its connection.
 pub const READVERTISE_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// Prefixes without a route that the routing daemon has not confirmed to have withdrawn, 200 bytes
-/// each with an ordinary name. More are forgotten, and the daemon advertises them until it
-/// restarts: it has not answered for long then.
+/// Prefixes without a route whose withdrawal the routing daemon has not confirmed, 200 bytes each
+/// with an ordinary name. Further ones are forgotten, and the daemon advertises them until it
+/// restarts; it has then not answered for a long time.
 pub const READVERTISE_WITHDRAWN: usize = 1 << 14;

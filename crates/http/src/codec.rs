@@ -1,4 +1,4 @@
-//! Numbers and texts as bytes that outlast the process; all numbers little-endian.
+//! Numbers and texts as bytes that outlive the process; all numbers little-endian.
 //!
 //! A name has its length before it as u16, a value as u32.
 
@@ -46,7 +46,7 @@ impl Writer {
     }
 }
 
-/// Reads what a [`Writer`] has written; `None` where the bytes end or are something else.
+/// Reads the output of a [`Writer`]; `None` if the bytes end or are malformed.
 pub(crate) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {

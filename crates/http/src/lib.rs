@@ -48,31 +48,33 @@
 //! `Cache-Status`. RFC 9213: `CDN-Cache-Control`. RFC 8586: `CDN-Loop`. RFC 8246: `immutable`.
 //!
 //! # Choices that the RFCs leave open
-//! * A response with `Set-Cookie` is never stored, whatever its `Cache-Control` says: origins set
-//!   lifetimes and cookies in different places (§7.3 leaves it to the origin's `Cache-Control`, and
-//!   so does [`Config::share_cookies`]). A host may remove the field before the cache sees it.
+//! * A response with `Set-Cookie` is never stored, even if its `Cache-Control` allows it: origins
+//!   set lifetimes and cookies in different places (§7.3 leaves it to the origin's
+//!   `Cache-Control`, and so does [`Config::share_cookies`]). A host may remove the field before it
+//!   passes the response.
 //! * Statuses about one request's fields, body or time (412, 416, 429, 431 and others) are never
-//!   stored: the key does not have these.
+//!   stored, because the key does not contain these.
 //! * A response that varies by `X-Forwarded-For` is not stored: the host writes that field, and it
 //!   differs with every client.
 //! * A body that ends with its connection is stored if the connection reports no error (RFC 9112
 //!   §8).
-//! * `stale-while-revalidate` and `stale-if-error` beside `s-maxage` count, although `s-maxage`
-//!   implies `proxy-revalidate` (RFC 9111 §5.2.2.10): they speak to the same caches, are more
-//!   specific (RFC 5861), and would mean nothing otherwise. [`Config::strict_s_maxage`] is the
-//!   other reading.
+//! * `stale-while-revalidate` and `stale-if-error` with `s-maxage` count, although `s-maxage`
+//!   implies `proxy-revalidate` (RFC 9111 §5.2.2.10): they address the same caches, are more
+//!   specific (RFC 5861), and would have no effect otherwise. [`Config::strict_s_maxage`] selects
+//!   the other reading.
 //! * While an origin fails for a key, a response that may be served because of it is served at
 //!   once, and the origin is tried in the background ([`limits::FAILURE_RETRY`]).
-//! * `Date` in the past does not make a response older, if no field of a cache (`Age`, `Via`,
-//!   `Cache-Status`, `X-Cache` and others) is beside it: it is the origin's clock, and the response
-//!   has just been made (RFC 9111 §4.2.3 guards against caches that send no `Age`).
+//! * `Date` in the past does not make a response older, if the response has no field of a cache
+//!   (`Age`, `Via`, `Cache-Status`, `X-Cache` and others). It then shows an error of the origin's
+//!   clock, and the response has just been made (RFC 9111 §4.2.3 guards against caches without
+//!   `Age`).
 //! * Reload and `max-age` of clients are obeyed; `max-stale` too, unless the origin forbids it.
 //! * A client's own conditions go to the origin if nothing is stored, and a 304 is relayed. If a
 //!   response is stored, its validators replace them, and the client's conditions are evaluated
 //!   against the confirmed response.
-//! * Requests whose `Accept-Encoding` have the same meaning have the same variant, whatever the
-//!   spelling and the order (`rfc/accept_encoding.rs`). A host may reduce the field to the codings
-//!   that its origins use ([`Codings::reduce`]), before it passes a request.
+//! * Requests whose `Accept-Encoding` have the same meaning have the same variant, independent of
+//!   spelling and order (`rfc/accept_encoding.rs`). A host may reduce the field to the codings that
+//!   its origins use ([`Codings::reduce`]), before it passes a request.
 //! * All variants of a key share one id in the engine: popularity is counted by key.
 //!
 //! # The public survey of HTTP caches
@@ -91,18 +93,18 @@
 //! memory is streamed from there ([`Streamed`]). The count of a purge is that of the store.
 //!
 //! # What is missing
-//! * A body that broke off is not kept as a part (§3.3 allows it); nor is a part that is no slice,
-//!   or has no strong validator.
-//! * Slices are requested one after another, each when the client has got the one before: a long
-//!   answer costs a round trip for each.
+//! * A body that broke off is not kept as a part (§3.3 allows it); nor is a part that is not a
+//!   slice, or has no strong validator.
+//! * A slice is fetched ahead only if the host calls [`Cache::next_ahead`]. `larder-proxy` fetches
+//!   up to four slices ahead of the client.
 //! * Several ranges of a body that is in flight, and not stored yet, are answered with the whole
 //!   body (RFC 9110 §14.2 allows it).
 //! * A sliced response is validated before it is served stale (RFC 5861 §3 would allow to serve it
 //!   first).
 //! * Informational responses belong to the host (RFC 9110 §15.2; [`interim_fields`] selects the
-//!   fields that a proxy forwards); they are not stored. `larder-proxy` sends none
-//!   (`103 Early Hints`) to clients of HTTP/2: h2 0.4.20 can (`SendResponse::send_informational`),
-//!   but hyper 1.12, the newest, does not expose it.
+//!   fields that a proxy forwards); they are not stored. `larder-proxy` sends none (`103 Early
+//!   Hints`) to clients of HTTP/2: h2 0.4.20 can (`SendResponse::send_informational`), but hyper
+//!   1.12, the newest, does not expose it.
 //! * Trailers are discarded (§6.5.1 allows it).
 //!
 //! ```

@@ -1,10 +1,10 @@
-//! What a call leaves for its host to do.
+//! The effects of a call that its host must carry out.
 
 use crate::rfc::route::Route;
 use crate::store::policy_engine::Eviction;
 use std::time::Duration;
 
-/// The number of a waiting request among those of its shard; free numbers are used again.
+/// The number of a waiting request among those of its shard; free numbers are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FollowerId(pub(crate) usize);
 
@@ -26,19 +26,19 @@ impl Invalidation {
     }
 }
 
-/// The effects of a call beside its result. The host owns it, carries it out after the call, and
+/// The effects of a call besides its result. The host owns it, carries it out after the call, and
 /// empties it.
 #[derive(Debug, Default)]
 pub struct Outbox {
-    /// Followers that have something to join now: call [`Cache::join`](crate::Cache::join).
+    /// Followers that can continue now: call [`Cache::join`](crate::Cache::join).
     pub woken: Vec<FollowerId>,
-    /// Responses of other shards that have to leave. Empty if there is one shard.
+    /// Responses of other shards that must be removed. Empty if there is one shard.
     pub evictions: Vec<Eviction>,
     /// Keys of other shards that an unsafe request invalidates: call
     /// [`Cache::on_invalidation`](crate::Cache::on_invalidation) before the client gets its answer.
     /// Empty if there is one shard.
     pub invalidations: Vec<Invalidation>,
-    /// The first origin of a shard whose clock is behind: for a warning.
+    /// The first origin of a shard whose clock is behind, for a warning.
     pub clock_behind: Option<ClockBehind>,
 }
 

@@ -32,8 +32,8 @@ pub(crate) fn seconds(text: &[u8]) -> Option<u64> {
 /// Returns a time as `YYYYMMDDThhmmss` (ISO 8601, UTC).
 pub(crate) fn time_of(unix_seconds: u64) -> String {
     let (days, second) = (unix_seconds / 86_400, unix_seconds % 86_400);
-    // Years are counted from March, so that the leap day is the last; 719,468 days are from March
-    // of the year 0 to 1970. (The calendar repeats after 146,097 days, which are 400 years.)
+    // Years are counted from March, so that the leap day is the last. There are 719,468 days from
+    // March of the year 0 to 1970. The calendar repeats after 146,097 days (400 years).
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
     let year_of_era =

@@ -16,7 +16,7 @@ use crate::tlv::{DecodeError, Tlv, TlvReader};
 use crate::types;
 use std::fmt;
 
-/// Components of a certificate's name behind those of its key's: issuer and version.
+/// The components of a certificate's name after the key's name: issuer and version.
 const BEHIND_KEY: usize = 2;
 
 /// A decoded certificate: a key, its name, and its validity.
@@ -24,30 +24,30 @@ const BEHIND_KEY: usize = 2;
 pub struct Certificate {
     name: Name,
     verifier: PublicKeyVerifier,
-    /// Seconds since 1970, both included.
+    /// The first and the last valid second since 1970.
     validity: (u64, u64),
 }
 
 /// The reason why bytes are not a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CertificateError {
-    /// The text is no base64.
+    /// The text is not base64.
     NotBase64,
     /// Not a Data packet.
     Packet(DecodeError),
-    /// The Data has not the name or the content type of a certificate.
+    /// The Data does not have the name or the content type of a certificate.
     NotACertificate,
-    /// It has no ValidityPeriod, or one that is not a time.
+    /// The Data has no ValidityPeriod, or one that does not contain times.
     Validity,
-    /// It is not valid at the present time. All times are in seconds since 1970.
+    /// The certificate is not valid at the present time. All times are in seconds since 1970.
     NotValid {
         /// The certificate's name.
         name: Name,
         /// The first valid second.
         from: u64,
-        /// The last one.
+        /// The last valid second.
         to: u64,
-        /// The present one.
+        /// The present second.
         now: u64,
     },
     /// The text is neither a certificate nor a key.
@@ -80,7 +80,7 @@ impl Certificate {
     /// Reads the certificate in a file: a Data packet in base64, or ndnd's block "NDN CERT".
     ///
     /// # Errors
-    /// [`CertificateError`] if it is not one.
+    /// [`CertificateError`] if the text holds no certificate.
     pub fn from_base64(text: &str) -> Result<Self, CertificateError> {
         let wire = der::from_ndnd(text).or_else(|| der::from_base64(text));
         Certificate::decode(&wire.ok_or(CertificateError::NotBase64)?)
@@ -89,7 +89,7 @@ impl Certificate {
     /// Reads the certificate in a Data packet.
     ///
     /// # Errors
-    /// [`CertificateError`] if it is not one.
+    /// [`CertificateError`] if the Data is not a certificate.
     pub fn decode(wire: &[u8]) -> Result<Self, CertificateError> {
         let data = Data::decode(wire).map_err(CertificateError::Packet)?;
         let components = data.name.component_count();
@@ -110,8 +110,8 @@ impl Certificate {
         })
     }
 
-    /// Returns the certificates in a file as bytes: any number of them in base64, with an empty
-    /// line between two.
+    /// Returns the certificates in a file as bytes. The file holds any number of them in base64,
+    /// separated by empty lines.
     ///
     /// # Errors
     /// [`CertificateError::NotBase64`].
@@ -130,9 +130,10 @@ impl Certificate {
         Ok(wires)
     }
 
-    /// Returns this certificate and those of a bundle that it has signed, directly or through
-    /// others of them. Each is signed by an identity above its own, and is valid no longer than the
-    /// certificate of that identity. The others have no chain, and are left out.
+    /// Returns this certificate and the certificates of a bundle that it has signed, directly or
+    /// through others of the bundle. Each is signed by an identity above its own, and its validity
+    /// ends no later than that of the signing certificate. Certificates without such a chain are
+    /// left out.
     ///
     /// # Errors
     /// [`CertificateError`] if something in the bundle is not a certificate.
@@ -173,7 +174,7 @@ impl Certificate {
         name.prefix(name.component_count() - BEHIND_KEY - 2)
     }
 
-    /// Its name.
+    /// Returns the certificate's name.
     pub fn name(&self) -> &Name {
         &self.name
     }
@@ -196,7 +197,7 @@ impl Certificate {
             .is_ok()
     }
 
-    /// Checks that it is valid at this time, in seconds since 1970.
+    /// Checks that the certificate is valid at this time, in seconds since 1970.
     ///
     /// # Errors
     /// [`CertificateError::NotValid`].
@@ -214,17 +215,17 @@ impl Certificate {
         }
     }
 
-    /// Returns true if it is valid at this time, in seconds since 1970.
+    /// Returns true if the certificate is valid at this time, in seconds since 1970.
     pub fn holds_at(&self, unix_seconds: u64) -> bool {
         (self.validity.0..=self.validity.1).contains(&unix_seconds)
     }
 }
 
-/// Returns the verifier of the key in a file: PEM as [`verifier_from_pem`] reads it, or a
-/// certificate, in base64 or as a packet, that is valid at this time.
+/// Returns the verifier of the key in a file. The file holds PEM as [`verifier_from_pem`] reads it,
+/// or a certificate that is valid at this time, in base64 or as a packet.
 ///
 /// # Errors
-/// [`CertificateError`] if it is neither, or the certificate is not valid.
+/// [`CertificateError`] if the file holds neither, or the certificate is not valid.
 pub fn verifier_from_file(
     bytes: &[u8],
     unix_seconds: u64,
@@ -260,7 +261,7 @@ impl Verifier for Certificate {
     }
 }
 
-/// The ValidityPeriod in a SignatureInfo.
+/// Returns the ValidityPeriod in a SignatureInfo.
 fn validity(signature_info: &[u8]) -> Option<(u64, u64)> {
     let info = TlvReader::new(signature_info).next()?.ok()?;
     let period = child(&info, types::VALIDITY_PERIOD)?;

@@ -5,7 +5,7 @@ use crate::data::Data;
 use crate::interest::Interest;
 use crate::name::{Name, NameRef};
 
-/// Certificates as packets, each under its own name and that of its key.
+/// Certificates as packets, each found by its own name and by the name of its key.
 #[derive(Default)]
 pub struct CertificateServer {
     served: Vec<Served>,
@@ -21,7 +21,7 @@ impl CertificateServer {
     /// Serves the certificates in these Data packets.
     ///
     /// # Errors
-    /// [`CertificateError`] if one is no certificate.
+    /// [`CertificateError`] if one of them is not a certificate.
     pub fn new(wires: Vec<Vec<u8>>) -> Result<Self, CertificateError> {
         let mut served = Vec::new();
         for wire in wires {
@@ -34,13 +34,14 @@ impl CertificateServer {
         Ok(CertificateServer { served })
     }
 
-    /// Returns the names of the keys: Interests for them have to arrive.
+    /// Returns the names of the keys. The host must register them, so that Interests for them
+    /// arrive.
     pub fn key_names(&self) -> impl Iterator<Item = NameRef<'_>> {
         self.served.iter().map(Served::key_name)
     }
 
-    /// Returns the certificate that answers an Interest: by its own name, or by the name of its key
-    /// and CanBePrefix, as validators ask for it.
+    /// Returns the certificate that answers an Interest. The Interest has the name of the
+    /// certificate, or the name of its key with CanBePrefix, as validators send it.
     pub fn answer(&self, interest: &Interest<'_>) -> Option<&[u8]> {
         let (name, digest) = interest.name.strip_implicit_digest();
         let answers = |served: &&Served| match digest {
@@ -59,7 +60,7 @@ impl CertificateServer {
 }
 
 impl Served {
-    /// The certificate's name without issuer and version.
+    /// Returns the certificate's name without issuer and version.
     fn key_name(&self) -> NameRef<'_> {
         self.name.as_name().without_last().without_last()
     }

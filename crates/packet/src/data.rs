@@ -15,36 +15,36 @@ use sha2::{Digest, Sha256};
 use std::ops::Range;
 use std::time::Duration;
 
-/// A decoded Data. Its bytes are borrowed.
+/// A decoded Data that borrows its bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Data<'a> {
     /// The whole packet.
     pub wire: &'a [u8],
-    /// Its name.
+    /// The name.
     pub name: NameRef<'a>,
-    /// What the content is; `None` counts as [`types::CONTENT_BLOB`].
+    /// The content type; `None` counts as [`types::CONTENT_BLOB`].
     pub content_type: Option<u64>,
-    /// How long it counts as fresh after its arrival, in whole milliseconds on the wire; `None`
-    /// counts as not at all.
+    /// The time for which the Data counts as fresh after its arrival, in whole milliseconds on the
+    /// wire; `None` counts as zero.
     pub freshness: Option<Duration>,
-    /// The last component of the name of the last of the segments that this one belongs to.
+    /// The last name component of the last segment of the object that this Data belongs to.
     pub final_block_id: Option<Component<'a>>,
-    /// The content; empty where there is none.
+    /// The content; empty if the field is absent.
     pub content: &'a [u8],
     /// The signature.
     pub signature_value: &'a [u8],
-    /// Validated; see [`signature_info`](Self::signature_info).
+    /// The validated element; see [`signature_info`](Self::signature_info).
     signature_info: &'a [u8],
     name_offset: usize,
     signature_value_offset: usize,
 }
 
 impl<'a> Data<'a> {
-    /// Reads `wire` as exactly one Data.
+    /// Decodes `wire` as exactly one Data.
     ///
     /// # Errors
-    /// Where it is none, with the offset in `wire`.
-    // Inlined, these two write what they find where it stays.
+    /// [`DecodeError`] with the offset in `wire` if it is not a Data.
+    // Inlined, so that both decoders write the result at its final address.
     #[inline(always)]
     pub fn decode(wire: &'a [u8]) -> Result<Self, DecodeError> {
         match Data::decode_plain(wire) {
@@ -53,8 +53,9 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// Reads a Data as most are: ordinary components, all elements in their places and no others.
-    /// `None` where it is another, or none: [`Data::decode_any`] judges.
+    /// Decodes a Data of the common form: ordinary name components, all elements in order and no
+    /// other elements. Returns `None` if the bytes are not of this form; [`Data::decode_any`] then
+    /// decides.
     #[inline(always)]
     fn decode_plain(wire: &'a [u8]) -> Option<Self> {
         const META_INFO: u8 = types::short(types::META_INFO);
@@ -63,7 +64,7 @@ impl<'a> Data<'a> {
         const SIGNATURE_VALUE: u8 = types::short(types::SIGNATURE_VALUE);
         const SIGNATURE_TYPE: u8 = types::short(types::SIGNATURE_TYPE);
         const _: () = assert!(types::DIGEST_SHA256 == 0);
-        /// The SignatureInfo of a digest, which needs nothing further.
+        /// The SignatureInfo of a digest. It needs no decoding.
         const DIGEST_INFO: [u8; 5] = [SIGNATURE_INFO, 3, SIGNATURE_TYPE, 1, 0];
         let value = plain::only(wire, types::short(types::DATA))?;
         let (name, mut rest) = plain::name(value)?;
@@ -95,7 +96,7 @@ impl<'a> Data<'a> {
         })
     }
 
-    /// Reads any Data, and says what is wrong with what is none.
+    /// Decodes any valid Data, or returns the first error.
     #[inline(never)]
     fn decode_any(wire: &'a [u8]) -> Result<Self, DecodeError> {
         let mut elements = Tlv::only(wire, types::DATA)?.children();
@@ -140,23 +141,23 @@ impl<'a> Data<'a> {
         })
     }
 
-    /// Where in `wire` the TLV-VALUE of the name stands: a store that keeps the packet needs no
-    /// copy of the name.
+    /// Returns the position of the name's TLV-VALUE in `wire`. A store that keeps the packet needs
+    /// no copy of the name.
     pub fn name_range(&self) -> Range<usize> {
         self.name_offset..self.name_offset + self.name.as_bytes().len()
     }
 
-    /// How it is signed.
+    /// Returns the signature fields.
     pub fn signature_info(&self) -> SignatureInfo<'a> {
         SignatureInfo::decode(self.signature_info).expect("it was read when the packet was")
     }
 
-    /// The SHA-256 digest of the whole packet, which as a component completes its full name.
+    /// Returns the SHA-256 digest of the whole packet. As a component it completes the full name.
     pub fn implicit_digest(&self) -> [u8; 32] {
         Sha256::digest(self.wire).into()
     }
 
-    /// What the signature covers: from the name up to the signature.
+    /// Returns the bytes that the signature covers: from the name up to the signature.
     pub fn signed_portion(&self) -> &'a [u8] {
         let name_header =
             tlv::tlv_len(types::NAME, self.name.as_bytes().len()) - self.name.as_bytes().len();
@@ -166,7 +167,7 @@ impl<'a> Data<'a> {
     /// Checks the signature.
     ///
     /// # Errors
-    /// [`VerifyError`] where it is not that key's.
+    /// [`VerifyError`] if the signature does not match this key.
     pub fn verify(&self, verifier: &dyn Verifier) -> Result<(), VerifyError> {
         verifier.verify(
             self.signature_info().signature_type,
@@ -176,7 +177,7 @@ impl<'a> Data<'a> {
     }
 }
 
-/// The place of each element in a Data; 0 for unknown ones.
+/// Returns the position of an element type in the order of a Data; 0 for unknown types.
 #[inline]
 fn rank(typ: u32) -> u8 {
     match typ {
@@ -203,7 +204,7 @@ impl<'a> MetaInfo<'a> {
         let mut last = 0;
         for element in elements {
             let element = element?;
-            // These three are numbered in their order.
+            // These three types have consecutive numbers in their order on the wire.
             let known = (types::CONTENT_TYPE..=types::FINAL_BLOCK_ID).contains(&element.typ);
             if !known || element.typ <= last {
                 element.skip(known)?;
@@ -229,7 +230,7 @@ impl<'a> MetaInfo<'a> {
     }
 }
 
-/// Builds a Data.
+/// Builds a Data packet.
 ///
 /// ```
 /// use larder_packet::{Data, DataBuilder, DigestSigner, DigestVerifier, Name};
@@ -251,7 +252,7 @@ pub struct DataBuilder<'a> {
 }
 
 impl<'a> DataBuilder<'a> {
-    /// A Data called `name`, without content.
+    /// Starts a Data with this name and no content.
     pub fn new(name: impl Into<NameRef<'a>>) -> Self {
         DataBuilder {
             name: name.into(),
@@ -262,51 +263,51 @@ impl<'a> DataBuilder<'a> {
         }
     }
 
-    /// What the content is: see [`types::CONTENT_BLOB`] and its neighbours.
+    /// Sets the content type: see [`types::CONTENT_BLOB`] and its neighbours.
     #[must_use]
     pub fn content_type(mut self, content_type: u64) -> Self {
         self.content_type = Some(content_type);
         self
     }
 
-    /// How long it counts as fresh, cut to whole milliseconds.
+    /// Sets the time for which the Data counts as fresh. It is cut to whole milliseconds.
     #[must_use]
     pub fn freshness(mut self, freshness: Duration) -> Self {
         self.freshness = Some(freshness);
         self
     }
 
-    /// The last component of the last segment's name.
+    /// Sets the last component of the last segment's name.
     #[must_use]
     pub fn final_block_id(mut self, component: Component<'a>) -> Self {
         self.final_block_id = Some(component);
         self
     }
 
-    /// The content.
+    /// Sets the content.
     #[must_use]
     pub fn content(mut self, content: &'a [u8]) -> Self {
         self.content = content;
         self
     }
 
-    /// The packet.
+    /// Returns the signed packet.
     ///
     /// # Errors
-    /// What the signer reports.
+    /// [`SignError`] if the signer fails.
     pub fn build(self, signer: &dyn Signer) -> Result<Vec<u8>, SignError> {
         let mut out = Vec::new();
         self.build_into(signer, &mut out)?;
         Ok(out)
     }
 
-    /// Appends the packet to `out`, which is as before where it fails.
+    /// Appends the signed packet to `out`. If signing fails, `out` is unchanged.
     ///
     /// # Errors
-    /// What the signer reports.
+    /// [`SignError`] if the signer fails.
     pub fn build_into(self, signer: &dyn Signer, out: &mut Vec<u8>) -> Result<(), SignError> {
         let start = out.len();
-        // Name, content and a signature of 64 bytes or so with its key's name.
+        // Name, content, and about 64 bytes of signature with the name of its key.
         let expected = self.name.as_bytes().len() + self.content.len() + 128;
         out.reserve(expected + 64);
         let signed = tlv::write_nested(out, types::DATA, expected, |out| {
@@ -366,7 +367,7 @@ mod tests {
         let value = prop_oneof![
             prop::collection::vec(any::<u8>(), 0..40),
             prop::collection::vec(any::<u8>(), 240..260),
-            // Elements of MetaInfo and SignatureInfo, some of them right.
+            // Elements of MetaInfo and SignatureInfo; some of them are valid.
             prop_oneof![Just(24u8), Just(25), Just(26), Just(27), Just(28)]
                 .prop_map(|typ| vec![typ, 1, 0]),
             Just(vec![24, 1, 0, 25, 2, 1, 0]),
@@ -418,8 +419,8 @@ mod tests {
     }
 
     proptest! {
-        /// Of what is plain nearly all is read: here it is, and then what a few wrong bytes make of
-        /// it.
+        /// Random packets rarely have the common form. This test starts from a packet of that form
+        /// and changes a few bytes.
         #[test]
         fn a_plain_data_with_wrong_bytes_is_read_otherwise(
             name in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..6),

@@ -1,7 +1,7 @@
-//! As much of PEM and DER as it takes to find the algorithm and the public part of a key file.
+//! The part of PEM and DER that is needed to find the algorithm and the public part of a key file.
 //!
 //! RFC 7468 (PEM), RFC 5280 section 4.1 (SubjectPublicKeyInfo), RFC 5958 (PKCS#8), RFC 5915 (EC
-//! private keys). The private numbers themselves are read by `ring`.
+//! private keys). `ring` reads the private numbers themselves.
 
 use crate::key_error::KeyError;
 
@@ -12,7 +12,7 @@ pub(crate) enum Algorithm {
     Rsa,
 }
 
-/// The label and the bytes of the first PEM block in `text`.
+/// Returns the label and the bytes of the first PEM block in `text`.
 pub(crate) fn from_pem(text: &str) -> Result<(String, Vec<u8>), KeyError> {
     let (_, rest) = text.split_once("-----BEGIN ").ok_or(KeyError::NotPem)?;
     let (label, rest) = rest.split_once("-----").ok_or(KeyError::NotPem)?;
@@ -25,8 +25,8 @@ pub(crate) fn from_pem(text: &str) -> Result<(String, Vec<u8>), KeyError> {
     ))
 }
 
-/// The bytes of a block "NDN CERT", as ndnd writes it: lines with names and values, an empty line,
-/// and base64. `None` if the text has no such block.
+/// Returns the bytes of a block "NDN CERT", as ndnd writes it: lines with names and values, an
+/// empty line, and base64. `None` if the text has no such block.
 pub(crate) fn from_ndnd(text: &str) -> Option<Vec<u8>> {
     let (_, rest) = text.split_once("-----BEGIN NDN CERT-----")?;
     let (body, _) = rest.split_once("-----END NDN CERT-----")?;
@@ -34,8 +34,8 @@ pub(crate) fn from_ndnd(text: &str) -> Option<Vec<u8>> {
     from_base64(&base64)
 }
 
-/// RFC 4648, white space skipped. Bits left over after the last byte do not matter: DER says its
-/// own length.
+/// Decodes base64 (RFC 4648) and skips white space. Bits that are left over after the last byte are
+/// ignored, because DER states its own length.
 pub(crate) fn from_base64(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
     let (mut bits, mut held) = (0u32, 0);
@@ -63,7 +63,7 @@ pub(crate) fn from_base64(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Algorithm and key of a SubjectPublicKeyInfo.
+/// Returns algorithm and key of a SubjectPublicKeyInfo.
 pub(crate) fn public_key(spki: &[u8]) -> Result<(Algorithm, &[u8]), KeyError> {
     let mut whole = spki;
     let mut info = expect(&mut whole, SEQUENCE)?;
@@ -75,7 +75,7 @@ pub(crate) fn public_key(spki: &[u8]) -> Result<(Algorithm, &[u8]), KeyError> {
     Ok((algorithm, key))
 }
 
-/// Returns the SubjectPublicKeyInfo of a key, for the algorithms that sign here.
+/// Returns the SubjectPublicKeyInfo of a key, for the algorithms that this crate signs with.
 pub(crate) fn subject_public_key_info(
     algorithm: Algorithm,
     key: &[u8],
@@ -97,7 +97,7 @@ pub(crate) fn subject_public_key_info(
     Ok(whole)
 }
 
-/// Appends an element of at most 127 bytes, which those of these algorithms have.
+/// Appends an element of at most 127 bytes. No element of these algorithms is longer.
 fn write_element(out: &mut Vec<u8>, tag: u8, value: &[u8]) -> Result<(), KeyError> {
     let length = u8::try_from(value.len())
         .ok()
@@ -110,11 +110,11 @@ fn write_element(out: &mut Vec<u8>, tag: u8, value: &[u8]) -> Result<(), KeyErro
 
 pub(crate) struct PrivateKey<'a> {
     pub algorithm: Algorithm,
-    /// EC only: the public point, where the document has it.
+    /// The public point of an EC key, if the document has it.
     pub public: Option<&'a [u8]>,
 }
 
-/// Algorithm and public part of a PKCS#8 document.
+/// Returns the algorithm and the public part of a PKCS#8 document.
 pub(crate) fn private_key(mut pkcs8: &[u8]) -> Result<PrivateKey<'_>, KeyError> {
     let mut info = expect(&mut pkcs8, SEQUENCE)?;
     expect(&mut info, INTEGER)?;
@@ -175,7 +175,7 @@ fn expect<'a>(input: &mut &'a [u8], tag: u8) -> Result<&'a [u8], KeyError> {
     }
 }
 
-/// Tag and value of the first element; `input` then starts after it. Keys are below 64 KiB.
+/// Returns tag and value of the first element, and advances `input` past it. Keys are below 64 KiB.
 fn element<'a>(input: &mut &'a [u8]) -> Result<(u8, &'a [u8]), KeyError> {
     let (tag, length, rest) = match input {
         [tag, length @ 0..=0x7F, rest @ ..] => (*tag, usize::from(*length), rest),

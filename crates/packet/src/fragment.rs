@@ -1,20 +1,20 @@
-//! Packets larger than the link's MTU: cut by the sender, put together by the next hop.
+//! Packets larger than the link's MTU: the sender cuts them, and the next hop reassembles them.
 //!
 //! NDNLPv2, "Fragmentation and Reassembly": the fragments of a packet carry consecutive Sequences,
 //! their FragIndex and the FragCount; the first one carries the other header fields too. Sequence
-//! minus FragIndex therefore names the packet. What is lost stays lost: after a while the fragments
-//! that did arrive are forgotten, and the consumer asks again.
+//! minus FragIndex therefore identifies the packet. Lost fragments are not repaired here: after a
+//! timeout the reassembler forgets the fragments that did arrive, and the consumer sends its
+//! Interest again.
 //!
-//! One [`Reassembler`] serves one sender, as Sequences are the sender's own. Its memory is bounded
-//! by [`limits`](crate::limits), whatever it is fed: at most [`MAX_PARTIAL_PACKETS`] packets and
-//! [`PARTIAL_BYTES`], more on a reliable link, the oldest forgotten first. Networks that agree on
-//! larger packets tell both ends so ([`Fragmenter::for_packets_of`],
-//! [`Reassembler::for_packets_of`]).
+//! One [`Reassembler`] serves one sender, because each sender numbers its own Sequences.
+//! [`limits`](crate::limits) bounds its memory for any input: at most [`MAX_PARTIAL_PACKETS`]
+//! packets and [`PARTIAL_BYTES`], and more on a reliable link. The oldest packet is forgotten
+//! first. If the nodes of a network agree on larger packets, both ends are configured for them
+//! ([`Fragmenter::for_packets_of`], [`Reassembler::for_packets_of`]).
 
 use crate::limits::{
-    LEAST_PARTIAL_PACKETS, MAX_FRAGMENTS, MAX_PACKET_BYTES, MAX_PARTIAL_PACKETS, PARTIAL_BYTES,
-    REASSEMBLY_TIMEOUT, RELIABLE_PARTIAL_BYTES, RELIABLE_PARTIAL_PACKETS,
-    RELIABLE_REASSEMBLY_TIMEOUT,
+    MAX_FRAGMENTS, MAX_PACKET_BYTES, MAX_PARTIAL_PACKETS, PARTIAL_BYTES, REASSEMBLY_TIMEOUT,
+    RELIABLE_PARTIAL_BYTES, RELIABLE_PARTIAL_PACKETS, RELIABLE_REASSEMBLY_TIMEOUT,
 };
 use crate::lp::{LpHeader, encode_lp, lp_overhead};
 use larder_units::Time;
@@ -22,7 +22,11 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
-/// Cuts packets to an MTU.
+/// The least number of incomplete packets, of any size: two senders' packets, or a few out of
+/// order.
+const LEAST_PARTIAL_PACKETS: usize = 8;
+
+/// Cuts packets into fragments that fit an MTU.
 #[derive(Clone, Debug)]
 pub struct Fragmenter {
     next_sequence: u64,
@@ -37,12 +41,12 @@ impl Default for Fragmenter {
     }
 }
 
-/// A packet cannot be cut to this MTU.
+/// The reason why a packet cannot be cut to this MTU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FragmentError {
     /// The header fields alone fill the MTU.
     MtuTooSmall,
-    /// It would take more than [`MAX_FRAGMENTS`].
+    /// The packet would need more than [`MAX_FRAGMENTS`].
     TooManyFragments,
 }
 
@@ -63,8 +67,7 @@ impl fmt::Display for FragmentError {
 impl std::error::Error for FragmentError {}
 
 impl Fragmenter {
-    /// The first fragment will be numbered `first_sequence`; the specification asks for a random
-    /// one.
+    /// Numbers fragments from `first_sequence`. The specification asks for a random number.
     pub fn new(first_sequence: u64) -> Self {
         Fragmenter {
             next_sequence: first_sequence,
@@ -74,8 +77,8 @@ impl Fragmenter {
         }
     }
 
-    /// The same with a Sequence in packets that need one frame only too: where a frame may come
-    /// twice, it tells that it does.
+    /// Gives a Sequence also to packets that need only one frame. The receiver can then recognise a
+    /// frame that arrives twice.
     #[must_use]
     pub fn numbering_all(self) -> Self {
         Fragmenter {
@@ -84,7 +87,7 @@ impl Fragmenter {
         }
     }
 
-    /// The same for packets of up to `largest` bytes: see [`Reassembler::for_packets_of`].
+    /// Allows packets of up to `largest` bytes: see [`Reassembler::for_packets_of`].
     #[must_use]
     pub fn for_packets_of(self, largest: usize) -> Self {
         Fragmenter {
@@ -93,12 +96,12 @@ impl Fragmenter {
         }
     }
 
-    /// Hands `packet` with `header` to `emit`, in link packets of at most `mtu` bytes. Where one is
-    /// enough, it has no number, and where the header is empty too, it is `packet` itself. Returns
-    /// how many there were.
+    /// Passes `packet` with `header` to `emit`, in link packets of at most `mtu` bytes. A packet
+    /// that fits one link packet gets no Sequence; if its header is empty too, `emit` gets `packet`
+    /// itself. Returns the number of link packets.
     ///
     /// # Errors
-    /// Where the MTU is absurdly small; `emit` has seen nothing then.
+    /// [`FragmentError`] if the MTU is too small; `emit` has not been called then.
     pub fn fragment(
         &mut self,
         header: &LpHeader,
@@ -133,7 +136,7 @@ impl Fragmenter {
             }
             return Ok(1);
         }
-        // Room beside the largest header that a fragment may come to have.
+        // The bytes that remain beside the largest header that a fragment may have.
         let numbered = |header: &LpHeader| LpHeader {
             sequence: Some(0),
             frag_index: self.most_fragments,
@@ -177,63 +180,63 @@ impl Fragmenter {
     }
 }
 
-/// The fragments of the largest packet: as many for its bytes as [`MAX_FRAGMENTS`] for
-/// [`MAX_PACKET_BYTES`], as far as a piece's number goes.
+/// Returns the maximum number of fragments of a packet of `largest` bytes. It grows in proportion
+/// to [`MAX_FRAGMENTS`] for [`MAX_PACKET_BYTES`], up to the largest number of a piece.
 fn most_fragments(largest: usize) -> u64 {
     let times = largest.div_ceil(MAX_PACKET_BYTES).max(1) as u64;
     MAX_FRAGMENTS.saturating_mul(times).min(u64::from(u16::MAX))
 }
 
-/// Puts the fragments of one sender together.
+/// Reassembles the fragments of one sender.
 #[derive(Clone, Debug)]
 pub struct Reassembler {
-    /// Bytes of the largest packet, and its fragments.
+    /// The largest packet in bytes, and its maximum number of fragments.
     largest: usize,
     most_fragments: u64,
-    /// Incomplete packets at once, and the bytes that they take; these may be exceeded by one
-    /// packet.
+    /// The maximum number of incomplete packets, and the bytes that they may take. One packet may
+    /// exceed these bytes.
     most_partial: usize,
     most_held: usize,
-    /// How long the rest of a packet is waited for.
+    /// The time to wait for the rest of a packet.
     patience: Duration,
-    /// In the order of their first fragment's arrival.
+    /// In the order in which their first fragments arrived.
     partial: VecDeque<Partial>,
-    /// Bytes that they take: the sum of [`Partial::held_bytes`].
+    /// The bytes of the incomplete packets: the sum of [`Partial::held_bytes`].
     held: usize,
     counters: ReassemblyCounters,
 }
 
-/// What became of a fragment.
+/// The result of accepting a fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reassembled<'a> {
-    /// It is a whole packet, with the header that it came with.
+    /// The fragment is a whole packet with this header.
     Whole(&'a [u8]),
-    /// It was the last piece missing: the packet, and the header of its first fragment without the
-    /// numbers.
+    /// The fragment was the last missing one. Holds the packet, and the header of its first
+    /// fragment without the fragment numbers.
     Done(Vec<u8>, LpHeader),
-    /// More are missing.
+    /// More fragments are missing.
     Partial,
-    /// It is of no use.
+    /// The fragment is dropped.
     Dropped(FragmentDrop),
 }
 
-/// Why a fragment is of no use.
+/// The reason why a fragment is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FragmentDrop {
-    /// It has no Sequence, or an index beyond its count, or no bytes.
+    /// The fragment has no Sequence, or an index beyond its count, or no bytes.
     Malformed,
-    /// Its packet has more than [`MAX_FRAGMENTS`].
+    /// The packet has more than [`MAX_FRAGMENTS`].
     TooManyFragments,
-    /// Its packet would have more than [`MAX_PACKET_BYTES`]; the other fragments are forgotten too.
+    /// The packet would have more than [`MAX_PACKET_BYTES`]. Its other fragments are forgotten too.
     TooLarge,
-    /// This piece is here already.
+    /// This fragment has arrived before.
     Duplicate,
-    /// It states another FragCount than the packet's other fragments.
+    /// The fragment states another FragCount than the packet's other fragments.
     CountMismatch,
 }
 
 impl FragmentDrop {
-    /// A stable label, for counters.
+    /// Returns a stable label for counters.
     pub const fn reason(self) -> &'static str {
         match self {
             FragmentDrop::Malformed => "fragment_malformed",
@@ -245,19 +248,19 @@ impl FragmentDrop {
     }
 }
 
-/// What a reassembler gave up, since its start.
+/// The number of fragments and packets that a reassembler has given up since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReassemblyCounters {
-    /// Fragments dropped: see [`FragmentDrop`].
+    /// Dropped fragments: see [`FragmentDrop`].
     pub dropped_fragments: u64,
-    /// Packets forgotten as the rest did not come in [`REASSEMBLY_TIMEOUT`].
+    /// Packets that were forgotten because the rest did not arrive within [`REASSEMBLY_TIMEOUT`].
     pub timed_out_packets: u64,
-    /// Packets forgotten in favour of younger ones.
+    /// Packets that were forgotten to make room for newer ones.
     pub evicted_packets: u64,
 }
 
 impl ReassemblyCounters {
-    /// Packets of which something came, and never all.
+    /// Returns the number of packets of which some fragments arrived, but not all.
     pub fn incomplete_packets(&self) -> u64 {
         self.timed_out_packets + self.evicted_packets
     }
@@ -270,14 +273,14 @@ impl Default for Reassembler {
 }
 
 impl Reassembler {
-    /// A reassembler that holds nothing.
+    /// Creates an empty reassembler.
     pub fn new() -> Self {
         Reassembler::default()
     }
 
-    /// A reassembler for packets of up to `largest` bytes: fragments grow in proportion, and memory
-    /// beyond packets of 110 kB. For networks whose nodes all agree on it; elsewhere larger packets
-    /// than [`MAX_PACKET_BYTES`] get nowhere.
+    /// Creates a reassembler for packets of up to `largest` bytes. The number of fragments grows in
+    /// proportion; the memory grows for packets of more than 110 kB. Use it only if all nodes of a
+    /// network agree on this size. Other nodes drop packets of more than [`MAX_PACKET_BYTES`].
     pub fn for_packets_of(largest: usize) -> Self {
         let largest = largest.min(u32::MAX as usize);
         let (partial, counters) = (VecDeque::new(), ReassemblyCounters::default());
@@ -298,7 +301,7 @@ impl Reassembler {
         }
     }
 
-    /// The same for a link whose neighbour sends again what is lost.
+    /// Raises the limits for a link whose neighbour retransmits lost frames.
     #[must_use]
     pub fn of_reliable_link(self) -> Self {
         let most_held = self.most_held.max(RELIABLE_PARTIAL_BYTES);
@@ -310,7 +313,7 @@ impl Reassembler {
         }
     }
 
-    /// Takes in the fragment that came with this header.
+    /// Accepts the fragment that arrived with this header.
     pub fn accept<'a>(
         &mut self,
         now: Time,
@@ -331,22 +334,22 @@ impl Reassembler {
         }
     }
 
-    /// What was given up so far.
+    /// Returns what was given up so far.
     pub fn counters(&self) -> ReassemblyCounters {
         self.counters
     }
 
-    /// Bytes that the incomplete packets take.
+    /// Returns the bytes of the incomplete packets.
     pub fn held_bytes(&self) -> usize {
         self.held
     }
 
-    /// When the first fragment of the oldest incomplete packet came.
+    /// Returns the time at which the first fragment of the oldest incomplete packet arrived.
     pub fn waits_since(&self) -> Option<Time> {
         self.partial.front().map(|oldest| oldest.started)
     }
 
-    /// Forgets every incomplete packet; returns how many there were.
+    /// Forgets all incomplete packets, and returns their number.
     pub fn give_up(&mut self) -> u64 {
         let packets = self.partial.len() as u64;
         self.partial = VecDeque::new();
@@ -355,8 +358,9 @@ impl Reassembler {
         packets
     }
 
-    /// Forgets the packets whose rest has not come in [`REASSEMBLY_TIMEOUT`], or a reliable link's.
-    /// [`Reassembler::accept`] does so too; a host calls it where nothing more may come.
+    /// Forgets the packets whose rest has not arrived within the timeout: [`REASSEMBLY_TIMEOUT`],
+    /// or the longer one of a reliable link. [`Reassembler::accept`] does this too. A host calls it
+    /// when no further fragment may arrive.
     pub fn forget_old(&mut self, now: Time) {
         while self
             .partial
@@ -385,7 +389,7 @@ impl Reassembler {
             return Err(FragmentDrop::TooLarge);
         }
         let first_sequence = sequence.wrapping_sub(header.frag_index);
-        // Mostly the youngest one.
+        // The packet is mostly the newest one.
         let found = self
             .partial
             .iter()
@@ -431,20 +435,21 @@ impl Reassembler {
     }
 }
 
-/// A packet of which some fragments are here.
+/// A packet of which some fragments have arrived.
 #[derive(Clone, Debug)]
 struct Partial {
     first_sequence: u64,
     started: Time,
     count: u64,
-    /// Of the first fragment, once it is here.
+    /// The header of the first fragment, once that has arrived.
     header: LpHeader,
     pieces: Vec<Piece>,
-    /// The pieces' bytes in the order of their arrival.
+    /// The bytes of the fragments in the order of their arrival.
     bytes: Vec<u8>,
 }
 
-/// The numbers are below `most_fragments` and `largest` of the reassembler.
+/// One fragment: its bytes in [`Partial::bytes`] and its index. The numbers are below `largest` and
+/// `most_fragments` of the reassembler.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     start: u32,
@@ -454,7 +459,7 @@ struct Piece {
 
 impl Partial {
     fn new(now: Time, first_sequence: u64, count: u64, piece_len: usize, largest: usize) -> Self {
-        // Pieces mostly have the same length, but for the last one.
+        // All fragments but the last mostly have the same length.
         let pieces = usize::try_from(count).unwrap_or(usize::MAX);
         let expected = pieces.saturating_mul(piece_len).min(largest);
         Partial {
@@ -467,7 +472,7 @@ impl Partial {
         }
     }
 
-    /// Returns true if the packet is whole now.
+    /// Adds a fragment. Returns true if the packet is complete now.
     #[allow(
         clippy::cast_possible_truncation,
         reason = "the caller has checked the index, and `largest` fits 32 bits"
@@ -490,8 +495,8 @@ impl Partial {
             return Err(FragmentDrop::TooLarge);
         }
         if end > self.bytes.capacity() {
-            // The short last piece came first, or the sender is odd: grow once, and never beyond
-            // the limit.
+            // The short last fragment came first, or the sender cuts unevenly. Grow once, up to the
+            // limit.
             self.bytes.reserve_exact(largest - start);
         }
         self.bytes.extend_from_slice(piece);

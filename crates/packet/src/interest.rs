@@ -1,8 +1,8 @@
 //! Interest: a view over borrowed bytes, and its builder.
 //!
 //! NDN Packet Format Specification 0.3, section "Interest Packet". Decoding checks the structure,
-//! allocates nothing and hashes nothing; whether the parameters match their digest is a question of
-//! its own ([`Interest::check_parameters_digest`]), as only Interests with parameters need it.
+//! allocates nothing and hashes nothing. [`Interest::check_parameters_digest`] is a separate check,
+//! because only Interests with parameters need it.
 
 use crate::name::{Name, NameRef};
 use crate::plain;
@@ -16,36 +16,36 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 use std::time::Duration;
 
-/// How long an Interest lives that does not say so.
+/// The lifetime of an Interest without InterestLifetime.
 pub const DEFAULT_INTEREST_LIFETIME: Duration = Duration::from_millis(4000);
 
-/// A decoded Interest. Its bytes are borrowed.
+/// A decoded Interest that borrows its bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Interest<'a> {
     /// The whole packet.
     pub wire: &'a [u8],
-    /// Its name, of one component at least.
+    /// The name. It has at least one component.
     pub name: NameRef<'a>,
-    /// Whether Data with a longer name will do.
+    /// True if Data with a longer name may answer.
     pub can_be_prefix: bool,
-    /// Whether stale Data will not do.
+    /// True if stale Data may not answer.
     pub must_be_fresh: bool,
-    /// A validated list of Name elements: see [`forwarding_hints`](Self::forwarding_hints).
+    /// The validated list of Name elements: see [`forwarding_hints`](Self::forwarding_hints).
     pub forwarding_hint: Option<&'a [u8]>,
-    /// What tells this Interest from another of its name.
+    /// A random number that identifies this Interest among those with the same name.
     pub nonce: Option<u32>,
-    /// How long it lives, in whole milliseconds on the wire; see
+    /// The lifetime, in whole milliseconds on the wire; see
     /// [`lifetime_or_default`](Self::lifetime_or_default).
     pub lifetime: Option<Duration>,
-    /// How many more hops it may take.
+    /// The number of hops that remain.
     pub hop_limit: Option<u8>,
-    /// Where in `wire` the byte of the hop limit is: a forwarder decrements it in place.
+    /// The position of the hop limit in `wire`. A forwarder decrements it in place.
     pub hop_limit_offset: Option<usize>,
     /// Opaque bytes for the producer.
     pub application_parameters: Option<&'a [u8]>,
-    /// The signature, where it is signed.
+    /// The signature, if the Interest is signed.
     pub signature_value: Option<&'a [u8]>,
-    /// Validated; see [`signature_info`](Self::signature_info).
+    /// The validated element; see [`signature_info`](Self::signature_info).
     signature_info: Option<&'a [u8]>,
     name_offset: usize,
     parameters_offset: usize,
@@ -54,11 +54,11 @@ pub struct Interest<'a> {
 }
 
 impl<'a> Interest<'a> {
-    /// Reads `wire` as exactly one Interest.
+    /// Decodes `wire` as exactly one Interest.
     ///
     /// # Errors
-    /// Where it is none, with the offset in `wire`.
-    // Inlined, these two write what they find where it stays.
+    /// [`DecodeError`] with the offset in `wire` if it is not an Interest.
+    // Inlined, so that both decoders write the result at its final address.
     #[inline(always)]
     pub fn decode(wire: &'a [u8]) -> Result<Self, DecodeError> {
         match Interest::decode_plain(wire) {
@@ -67,9 +67,9 @@ impl<'a> Interest<'a> {
         }
     }
 
-    /// Reads an Interest as most are: ordinary components, no element but those that forwarders
-    /// know, no forwarding hint or parameters. `None` where it is another, or none:
-    /// [`Interest::decode_any`] judges.
+    /// Decodes an Interest of the common form: ordinary name components, only elements that
+    /// forwarders use, no forwarding hint and no parameters. Returns `None` if the bytes are not of
+    /// this form; [`Interest::decode_any`] then decides.
     #[inline(always)]
     fn decode_plain(wire: &'a [u8]) -> Option<Self> {
         const CAN_BE_PREFIX: u8 = types::short(types::CAN_BE_PREFIX);
@@ -114,7 +114,7 @@ impl<'a> Interest<'a> {
         rest.is_empty().then_some(interest)
     }
 
-    /// Reads any Interest, and says what is wrong with what is none.
+    /// Decodes any valid Interest, or returns the first error.
     #[inline(never)]
     fn decode_any(wire: &'a [u8]) -> Result<Self, DecodeError> {
         let mut elements = Tlv::only(wire, types::INTEREST)?.children();
@@ -124,7 +124,7 @@ impl<'a> Interest<'a> {
             let element = element?;
             let rank = rank(element.typ);
             let follows = match element.typ {
-                // A signature without what it signs means nothing.
+                // A signature whose preceding element is missing signs nothing, so it is ignored.
                 types::INTEREST_SIGNATURE_INFO | types::INTEREST_SIGNATURE_VALUE => {
                     last == rank - 1
                 }
@@ -156,7 +156,7 @@ impl<'a> Interest<'a> {
         })
     }
 
-    /// An Interest of which nothing but the name is known.
+    /// Returns an Interest with this name and no other fields.
     #[inline(always)]
     fn named(wire: &'a [u8], name: NameRef<'a>, name_offset: usize) -> Self {
         Interest {
@@ -212,24 +212,24 @@ impl<'a> Interest<'a> {
         Ok(())
     }
 
-    /// How it is signed, where it is.
+    /// Returns the signature fields, if the Interest is signed.
     pub fn signature_info(&self) -> Option<SignatureInfo<'a>> {
-        // It was read when the packet was.
+        // The element was validated when the packet was decoded.
         self.signature_info
             .and_then(|wire| SignatureInfo::decode(wire).ok())
     }
 
-    /// The lifetime, or the four seconds that hold where there is none.
+    /// Returns the InterestLifetime, or 4 s if the field is absent.
     pub fn lifetime_or_default(&self) -> Duration {
         self.lifetime.unwrap_or(DEFAULT_INTEREST_LIFETIME)
     }
 
-    /// Where in `wire` the TLV-VALUE of the name stands.
+    /// Returns the position of the name's TLV-VALUE in `wire`.
     pub fn name_range(&self) -> std::ops::Range<usize> {
         self.name_offset..self.name_offset + self.name.as_bytes().len()
     }
 
-    /// The names of the forwarding hint, in order.
+    /// Returns the names of the forwarding hint, in order.
     pub fn forwarding_hints(&self) -> impl Iterator<Item = NameRef<'a>> + use<'a> {
         let names = TlvReader::new(self.forwarding_hint.unwrap_or_default());
         names
@@ -238,10 +238,10 @@ impl<'a> Interest<'a> {
             .flat_map(|name| NameRef::from_value(name.value))
     }
 
-    /// Checks that the name holds the digest of the parameters, or neither is there.
+    /// Checks that the name holds the digest of the parameters, or that both are absent.
     ///
     /// # Errors
-    /// Which of the two is missing, or that they differ.
+    /// [`ParametersDigestError`] if one of them is missing, or the digest differs.
     #[inline]
     pub fn check_parameters_digest(&self) -> Result<(), ParametersDigestError> {
         match (self.application_parameters, self.has_parameters_digest) {
@@ -270,9 +270,9 @@ impl<'a> Interest<'a> {
         }
     }
 
-    /// What the signature covers: the name without its digest, and everything from the parameters
-    /// to the signature. `None` where the Interest is not signed, or its digest is not the last
-    /// component: whatever followed would be covered by nothing.
+    /// Returns the bytes that the signature covers: the name without its digest, and everything
+    /// from the parameters to the signature. `None` if the Interest is not signed, or if the digest
+    /// is not the last component, because the signature would not cover the components after it.
     pub fn signed_portion(&self) -> Option<[&'a [u8]; 2]> {
         self.signature_value?;
         if self.name.last()?.typ != types::PARAMETERS_SHA256_DIGEST {
@@ -287,11 +287,11 @@ impl<'a> Interest<'a> {
         ])
     }
 
-    /// Checks the signature; not the digest of the parameters, nor whether the Interest is a
-    /// replay.
+    /// Checks the signature. Does not check the digest of the parameters, nor whether the Interest
+    /// is a replay.
     ///
     /// # Errors
-    /// [`VerifyError`] where it is not signed, or not by that key.
+    /// [`VerifyError`] if the Interest is not signed, or not by this key.
     pub fn verify(&self, verifier: &dyn Verifier) -> Result<(), VerifyError> {
         let (Some(portions), Some(info), Some(value)) = (
             self.signed_portion(),
@@ -304,7 +304,7 @@ impl<'a> Interest<'a> {
     }
 }
 
-/// The place of each element in an Interest; 0 for unknown ones.
+/// Returns the position of an element type in the order of an Interest; 0 for unknown types.
 #[inline]
 fn rank(typ: u32) -> u8 {
     match typ {
@@ -334,14 +334,14 @@ fn validate_forwarding_hint<'a>(element: &Tlv<'a>) -> Result<&'a [u8], DecodeErr
     Ok(element.value)
 }
 
-/// How an Interest's parameters and the digest in its name disagree.
+/// The reason why an Interest's parameters do not match the digest in its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParametersDigestError {
-    /// There are parameters, but no ParametersSha256DigestComponent.
+    /// The Interest has parameters, but no ParametersSha256DigestComponent.
     NoDigest,
-    /// There is a ParametersSha256DigestComponent, but no parameters.
+    /// The Interest has a ParametersSha256DigestComponent, but no parameters.
     NoParameters,
-    /// The digest is another one.
+    /// The digest in the name is not that of the parameters.
     Mismatch,
 }
 
@@ -363,8 +363,8 @@ impl fmt::Display for ParametersDigestError {
 
 impl std::error::Error for ParametersDigestError {}
 
-/// The Interest `wire` with a Nonce in its place; bytes that are no Interest, and Interests that
-/// have one, come back as they are. A forwarder adds the Nonce that an application left out.
+/// Returns the Interest `wire` with a Nonce. Bytes that are not an Interest, and Interests that
+/// have a Nonce, are returned unchanged. A forwarder adds the Nonce that an application left out.
 pub fn with_nonce(wire: &[u8], nonce: u32) -> Vec<u8> {
     let outer = match Interest::decode(wire) {
         Ok(Interest { nonce: None, .. }) => Tlv::only(wire, types::INTEREST),
@@ -373,8 +373,8 @@ pub fn with_nonce(wire: &[u8], nonce: u32) -> Vec<u8> {
     let Ok(outer) = outer else {
         return wire.to_vec();
     };
-    // Behind all that must stand before it: ignored elements, which may stand anywhere, mark no
-    // place.
+    // The Nonce goes after the last element that must precede it. Ignored elements may be anywhere,
+    // so they do not determine the position.
     let before = |element: &Tlv<'_>| (1..rank(types::NONCE)).contains(&rank(element.typ));
     let last = outer.children().flatten().filter(before).last();
     let at = last.map_or(wire.len(), |element| element.offset + element.wire.len());
@@ -386,8 +386,8 @@ pub fn with_nonce(wire: &[u8], nonce: u32) -> Vec<u8> {
     out
 }
 
-/// Returns the Interest `wire` without its forwarding hint. Bytes that are no Interest come back as
-/// they are. A forwarder in the producer's region removes the hint.
+/// Returns the Interest `wire` without its forwarding hint. Bytes that are not an Interest are
+/// returned unchanged. A forwarder in the producer's region removes the hint.
 pub fn without_forwarding_hint(wire: &[u8]) -> Vec<u8> {
     let Ok(outer) = Tlv::only(wire, types::INTEREST) else {
         return wire.to_vec();
@@ -398,7 +398,7 @@ pub fn without_forwarding_hint(wire: &[u8]) -> Vec<u8> {
         let Ok(element) = element else {
             return wire.to_vec();
         };
-        // A later element of this type is one that decoders ignore.
+        // Only the first element of this type counts; decoders ignore later ones.
         if element.typ == types::FORWARDING_HINT && !is_removed {
             is_removed = true;
         } else {
@@ -410,7 +410,7 @@ pub fn without_forwarding_hint(wire: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Builds an Interest.
+/// Builds an Interest packet.
 ///
 /// ```
 /// use larder_packet::{Interest, InterestBuilder, Name};
@@ -434,7 +434,8 @@ pub struct InterestBuilder {
 }
 
 impl InterestBuilder {
-    /// An Interest for `name`, which must have a component: no Interest has the empty name.
+    /// Starts an Interest for `name`, which must have a component. The empty name is not allowed in
+    /// an Interest.
     pub fn new(name: impl Into<Name>) -> Self {
         InterestBuilder {
             name: name.into(),
@@ -448,57 +449,57 @@ impl InterestBuilder {
         }
     }
 
-    /// Whether Data with a longer name will do.
+    /// Sets whether Data with a longer name may answer.
     #[must_use]
     pub fn can_be_prefix(mut self, yes: bool) -> Self {
         self.can_be_prefix = yes;
         self
     }
 
-    /// Whether stale Data will not do.
+    /// Sets whether stale Data may not answer.
     #[must_use]
     pub fn must_be_fresh(mut self, yes: bool) -> Self {
         self.must_be_fresh = yes;
         self
     }
 
-    /// What tells this Interest from another of its name.
+    /// Sets the random number that identifies this Interest among those with the same name.
     #[must_use]
     pub fn nonce(mut self, nonce: u32) -> Self {
         self.nonce = Some(nonce);
         self
     }
 
-    /// How long it lives, cut to whole milliseconds.
+    /// Sets the lifetime. It is cut to whole milliseconds.
     #[must_use]
     pub fn lifetime(mut self, lifetime: Duration) -> Self {
         self.lifetime = Some(lifetime);
         self
     }
 
-    /// How many hops it may take.
+    /// Sets the number of hops that the Interest may take.
     #[must_use]
     pub fn hop_limit(mut self, hops: u8) -> Self {
         self.hop_limit = Some(hops);
         self
     }
 
-    /// Names toward which it may be forwarded.
+    /// Sets the names toward which the Interest may be forwarded.
     #[must_use]
     pub fn forwarding_hint(mut self, names: &[Name]) -> Self {
         self.forwarding_hint = names.to_vec();
         self
     }
 
-    /// Bytes for the producer. The packet's name gets their digest as its last component, in place
-    /// of one that the name may have.
+    /// Sets the bytes for the producer. The packet's name gets their digest as its last component.
+    /// It replaces a digest that the name has.
     #[must_use]
     pub fn application_parameters(mut self, bytes: &[u8]) -> Self {
         self.application_parameters = Some(bytes.to_vec());
         self
     }
 
-    /// The packet, unsigned.
+    /// Returns the unsigned packet.
     pub fn build(self) -> Vec<u8> {
         let mut parameters = Vec::new();
         if let Some(bytes) = &self.application_parameters {
@@ -507,10 +508,10 @@ impl InterestBuilder {
         self.finish(&parameters)
     }
 
-    /// The packet, signed; it has empty parameters where none were given.
+    /// Returns the signed packet. It has empty parameters if none were set.
     ///
     /// # Errors
-    /// What the signer reports.
+    /// [`SignError`] if the signer fails.
     pub fn sign(
         self,
         signer: &dyn Signer,
@@ -531,7 +532,7 @@ impl InterestBuilder {
         Ok(self.finish(&parameters))
     }
 
-    /// `parameters` are the elements from ApplicationParameters on, or nothing.
+    /// Writes the packet. `parameters` are the elements from ApplicationParameters on, or nothing.
     fn finish(self, parameters: &[u8]) -> Vec<u8> {
         let mut name = self.name;
         if !parameters.is_empty() {
@@ -595,8 +596,8 @@ mod tests {
             prop::collection::vec(any::<u8>(), 0..5),
             prop::collection::vec(any::<u8>(), 8)
         ];
-        // Elements in any order, of the types of an Interest mostly, with values of right and wrong
-        // lengths.
+        // Elements in any order, mostly of the types of an Interest, with values of valid and
+        // invalid lengths.
         let element = (
             prop_oneof![
                 Just(7),
@@ -653,8 +654,8 @@ mod tests {
     }
 
     proptest! {
-        /// Of what is plain nearly all is read: here it is, and then what a few wrong bytes make of
-        /// it.
+        /// Random packets rarely have the common form. This test starts from a packet of that form
+        /// and changes a few bytes.
         #[test]
         fn a_plain_interest_with_wrong_bytes_is_read_otherwise(
             name in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..30), 1..6),

@@ -1,21 +1,21 @@
-//! The error of keys.
+//! The errors of keys.
 
 use std::fmt;
 
-/// Bytes that are no key of a kind that is used here.
+/// The reason why bytes are not a key that this crate can use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyError {
-    /// No `-----BEGIN PRIVATE KEY-----` or the like.
+    /// The text has no `-----BEGIN PRIVATE KEY-----` or similar line.
     NotPem,
-    /// The block has this label, and another is needed.
+    /// The PEM block has this label, and another is needed.
     WrongLabel(String),
     /// The text or the structure is damaged.
     Malformed,
-    /// The key is of another algorithm than Ed25519, ECDSA on P-256 and RSA.
+    /// The key's algorithm is not Ed25519, ECDSA on P-256 or RSA.
     UnknownAlgorithm,
-    /// The key is not that of the certificate with this name.
+    /// The key does not belong to the certificate with this name.
     OtherKey(String),
-    /// The key's numbers are not a key.
+    /// `ring` rejects the numbers of the key.
     Rejected(String),
 }
 

@@ -1,8 +1,8 @@
-//! Keys: Ed25519, ECDSA on P-256, HMAC, and RSA for verification only, by `ring`.
+//! Keys for Ed25519, ECDSA on P-256 and HMAC, and RSA keys for verification only, based on `ring`.
 //!
-//! NDN Packet Format Specification 0.3, section "Signature Types". Keys are read from what
-//! `openssl genpkey` and `openssl pkey -pubout` write: PEM around PKCS#8 and SubjectPublicKeyInfo.
-//! The content of an NDN certificate is a SubjectPublicKeyInfo too.
+//! NDN Packet Format Specification 0.3, section "Signature Types". The functions read the output of
+//! `openssl genpkey` and `openssl pkey -pubout`: PEM around PKCS#8 and SubjectPublicKeyInfo. The
+//! content of an NDN certificate is a SubjectPublicKeyInfo too.
 
 use crate::der;
 use crate::key_error::KeyError;
@@ -13,11 +13,11 @@ use ring::signature::{self, EcdsaKeyPair, Ed25519KeyPair, KeyPair, UnparsedPubli
 use ring::{hmac, rand::SystemRandom};
 use std::borrow::Cow;
 
-/// The signer whose key is in `text`, a PEM "PRIVATE KEY". `key_locator` goes into the packets;
-/// `random` is the host's source of entropy, which ECDSA draws on.
+/// Returns the signer with the key in `text`, a PEM "PRIVATE KEY". `key_locator` goes into the
+/// packets. `random` is the host's source of entropy for ECDSA.
 ///
 /// # Errors
-/// [`KeyError`] where it is no Ed25519 or P-256 key.
+/// [`KeyError`] if the text holds no Ed25519 or P-256 key.
 pub fn signer_from_pem(
     text: &str,
     key_locator: impl Into<Name>,
@@ -38,11 +38,11 @@ pub fn signer_from_pem(
     }
 }
 
-/// The verifier of the key in `text`: a PEM "PUBLIC KEY", or a "PRIVATE KEY", whose public part is
-/// taken.
+/// Returns the verifier of the key in `text`: a PEM "PUBLIC KEY", or the public part of a PEM
+/// "PRIVATE KEY".
 ///
 /// # Errors
-/// [`KeyError`] where it is neither, or its algorithm is unknown.
+/// [`KeyError`] if the text holds neither, or the algorithm is unknown.
 pub fn verifier_from_pem(text: &str) -> Result<PublicKeyVerifier, KeyError> {
     let (algorithm, key) = public_key_of(text)?;
     Ok(PublicKeyVerifier::new(algorithm, &key))
@@ -78,10 +78,10 @@ pub struct Ed25519Signer {
 }
 
 impl Ed25519Signer {
-    /// The key in this PKCS#8 document, with or without its public part.
+    /// Reads the key of a PKCS#8 document, with or without its public part.
     ///
     /// # Errors
-    /// [`KeyError::Rejected`] where it is none.
+    /// [`KeyError::Rejected`] if the document holds no such key.
     pub fn from_pkcs8(pkcs8: &[u8], key_locator: impl Into<Name>) -> Result<Self, KeyError> {
         let pair = Ed25519KeyPair::from_pkcs8_maybe_unchecked(pkcs8)?;
         Ok(Ed25519Signer {
@@ -90,7 +90,7 @@ impl Ed25519Signer {
         })
     }
 
-    /// The 32 bytes of the public key.
+    /// Returns the 32 bytes of the public key.
     pub fn public_key(&self) -> &[u8] {
         self.pair.public_key().as_ref()
     }
@@ -118,10 +118,10 @@ pub struct EcdsaSigner {
 }
 
 impl EcdsaSigner {
-    /// The key in this PKCS#8 document, which must have its public part (openssl writes it).
+    /// Reads the key of a PKCS#8 document. It must contain the public part; openssl writes it.
     ///
     /// # Errors
-    /// [`KeyError::Rejected`] where it is none.
+    /// [`KeyError::Rejected`] if the document holds no such key.
     pub fn from_pkcs8(
         pkcs8: &[u8],
         key_locator: impl Into<Name>,
@@ -162,7 +162,7 @@ pub struct HmacSigner {
 }
 
 impl HmacSigner {
-    /// A signer with this shared secret, of 32 bytes or more (RFC 2104, section 3).
+    /// Creates a signer with this shared secret of 32 bytes or more (RFC 2104, section 3).
     pub fn new(secret: &[u8], key_locator: impl Into<Name>) -> Self {
         HmacSigner {
             key: hmac::Key::new(hmac::HMAC_SHA256, secret),
@@ -195,7 +195,7 @@ pub struct HmacVerifier {
 }
 
 impl HmacVerifier {
-    /// A verifier with this shared secret.
+    /// Creates a verifier with this shared secret.
     pub fn new(secret: &[u8]) -> Self {
         HmacVerifier {
             key: hmac::Key::new(hmac::HMAC_SHA256, secret),
@@ -211,7 +211,7 @@ impl Verifier for HmacVerifier {
         signature: &[u8],
     ) -> Result<(), VerifyError> {
         VerifyError::check_type(types::HMAC_WITH_SHA256, signature_type)?;
-        // In constant time.
+        // `ring` compares in constant time.
         hmac::verify(&self.key, &joined(portions), signature).map_err(|_| VerifyError::Mismatch)
     }
 }
@@ -225,16 +225,16 @@ pub struct PublicKeyVerifier {
 }
 
 impl PublicKeyVerifier {
-    /// The key in this SubjectPublicKeyInfo (DER), such as a certificate's content.
+    /// Reads the key of a SubjectPublicKeyInfo (DER), such as the content of a certificate.
     ///
     /// # Errors
-    /// [`KeyError`] where it is none, or its algorithm is unknown.
+    /// [`KeyError`] if the bytes hold no key, or its algorithm is unknown.
     pub fn from_spki(spki: &[u8]) -> Result<Self, KeyError> {
         let (algorithm, key) = der::public_key(spki)?;
         Ok(PublicKeyVerifier::new(algorithm, key))
     }
 
-    /// The Ed25519 key of these bytes.
+    /// Creates a verifier with this Ed25519 key.
     pub fn ed25519(public_key: &[u8; 32]) -> Self {
         PublicKeyVerifier::new(der::Algorithm::Ed25519, public_key)
     }
@@ -272,7 +272,8 @@ impl Verifier for PublicKeyVerifier {
     }
 }
 
-/// `ring` signs contiguous bytes; a Data's portion is, an Interest's two are not.
+/// Joins the portions, because `ring` signs contiguous bytes. A Data has one portion, an Interest
+/// two.
 fn joined<'a>(portions: &[&'a [u8]]) -> Cow<'a, [u8]> {
     match portions {
         [one] => Cow::Borrowed(one),

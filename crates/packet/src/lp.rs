@@ -1,4 +1,5 @@
-//! NDNLPv2: link packets, with the fields that neighbours exchange beside an Interest or a Data.
+//! NDNLPv2: link packets, with the fields that neighbours exchange together with an Interest or a
+//! Data.
 //!
 //! NDNLPv2 (NFD wiki, "NDNLPv2"). A bare Interest or Data is a link packet too, without header.
 //! Header fields are read in any order, because senders differ. They are written in ascending
@@ -11,10 +12,10 @@ use crate::types;
 use std::fmt;
 use std::ops::Range;
 
-/// Why an Interest was refused.
+/// The reason why an Interest was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NackReason {
-    /// None was given.
+    /// No reason was given.
     None,
     /// The link is full.
     Congestion,
@@ -27,7 +28,7 @@ pub enum NackReason {
 }
 
 impl NackReason {
-    /// Returns the reason of this number.
+    /// Returns the reason with this number.
     pub const fn from_code(code: u64) -> Self {
         match code {
             0 => NackReason::None,
@@ -87,7 +88,7 @@ impl PitToken {
         })
     }
 
-    /// Its bytes.
+    /// Returns the bytes of the token.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
@@ -172,7 +173,7 @@ pub struct LpHeader {
     pub sequence: Option<u64>,
     /// Position of this fragment in its packet, below `frag_count`.
     pub frag_index: u64,
-    /// Number of fragments of the packet, 1 where it is whole.
+    /// Number of fragments of the packet; 1 if it is not fragmented.
     pub frag_count: u64,
 }
 
@@ -187,7 +188,8 @@ impl LpHeader {
     /// The header of a bare packet.
     pub const EMPTY: LpHeader = LpHeader::empty();
 
-    /// The same, written one field at a time, because a constant of this size is copied by a call.
+    /// Returns the empty header. It writes one field at a time, because a constant of this size is
+    /// copied by a call.
     #[inline(always)]
     const fn empty() -> LpHeader {
         LpHeader {
@@ -206,10 +208,10 @@ impl LpHeader {
         }
     }
 
-    /// Returns true if there is no field, so that the packet can be sent bare.
+    /// Returns true if the header has no field. The packet can then be sent bare.
     pub fn is_empty(&self) -> bool {
-        // This runs for every packet that is sent, so it has no branch per field. A field that is
-        // missing here would not be sent.
+        // This runs for every packet that is sent, so it has no branch per field. The destructuring
+        // names every field, because a field that is missing here would not be sent.
         let LpHeader {
             pit_token,
             nack,
@@ -384,16 +386,16 @@ impl<'a> LpPacket<'a> {
 /// 5. The application has read [`Switch`], and reads the shared memory from now on.
 ///
 /// In each direction the bytes of the stream are those on the socket up to the end of [`Switch`],
-/// and then those in the ring. So none is lost, repeated or overtaken, whenever the packets of
-/// the two directions arrive. A side sends [`Switch`] only if the other side can read the memory:
-/// the application, because the node has made it; the node, because the application has sent
-/// [`Switch`].
+/// followed by those in the ring. So no byte is lost, repeated or reordered, whenever the packets
+/// of the two directions arrive. A side sends [`Switch`] only if the other side can read the
+/// memory: the application, because the node has made it; the node, because the application has
+/// sent [`Switch`].
 ///
-/// Any step may fail to happen, and both go on over the socket: the node has no memory or no place;
-/// its message cannot carry descriptors; a relay between them (`ssh -L`, socat) drops the
+/// Any step may fail, and both sides then go on over the socket: the node has no memory or no
+/// permit; its message cannot carry descriptors; a relay between them (`ssh -L`, socat) drops the
 /// descriptors and passes the bytes; the application may open no more descriptors, and gets none or
 /// some of them (MSG_CTRUNC); or it cannot map the memory. An application that cannot use the
-/// memory stays silent: it does not send [`Switch`].
+/// memory does not send [`Switch`].
 ///
 /// The socket stays open. Its end is the end of the face.
 ///

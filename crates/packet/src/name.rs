@@ -1,10 +1,10 @@
 //! Names: [`NameRef`] borrows the bytes of a packet, [`Name`] owns them, [`Component`] is one
 //! element.
 //!
-//! Both kinds of name hold the TLV-VALUE of the Name element, validated once. As every type and
-//! length is in its shortest encoding, the specification's canonical order (component by component:
-//! type, then length, then bytes; a prefix before what it begins) is the bytewise order of these
-//! values, and equality is equality of bytes: `memcmp` serves for both. (NDN Packet Format
+//! Both kinds of name hold the TLV-VALUE of the Name element, validated once. Every type and length
+//! is in its shortest encoding. The specification's canonical order (component by component: type,
+//! then length, then bytes; a prefix before longer names) is therefore the bytewise order of these
+//! values, and equal names have equal bytes. `memcmp` does both comparisons. (NDN Packet Format
 //! Specification 0.3, sections "Name" and "Canonical Order".)
 
 use crate::tlv::{self, DecodeError, DecodeErrorKind, TlvReader};
@@ -15,14 +15,14 @@ use std::fmt;
 /// One component of a name. Displays as in a URI: `video`, `v=7`, `32=metadata`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Component<'a> {
-    /// Its type, 1 to 65535: see [`types`].
+    /// The type, 1 to 65535: see [`types`].
     pub typ: u16,
-    /// Its bytes.
+    /// The TLV-VALUE.
     pub value: &'a [u8],
 }
 
 impl<'a> Component<'a> {
-    /// A component of type 8.
+    /// Creates a generic component (type 8).
     pub const fn generic(value: &'a [u8]) -> Self {
         Component {
             typ: types::GENERIC_NAME_COMPONENT,
@@ -30,23 +30,23 @@ impl<'a> Component<'a> {
         }
     }
 
-    /// The value as a NonNegativeInteger, whatever the type; `None` where it is not 1, 2, 4 or 8
+    /// Returns the value as a NonNegativeInteger, for any type; `None` if it is not 1, 2, 4 or 8
     /// bytes long.
     pub fn as_number(&self) -> Option<u64> {
         tlv::read_nni(self.value)
     }
 
-    /// The number of a segment component; `None` for others.
+    /// Returns the number of a segment component; `None` for other types.
     pub fn as_segment(&self) -> Option<u64> {
         self.number_of(types::SEGMENT)
     }
 
-    /// The number of a version component; `None` for others.
+    /// Returns the number of a version component; `None` for other types.
     pub fn as_version(&self) -> Option<u64> {
         self.number_of(types::VERSION)
     }
 
-    /// Returns true for the keyword `word`.
+    /// Returns true if this is the keyword `word`.
     pub fn is_keyword(&self, word: &[u8]) -> bool {
         self.typ == types::KEYWORD && self.value == word
     }
@@ -80,17 +80,17 @@ pub struct NameRef<'a> {
 }
 
 impl<'a> NameRef<'a> {
-    /// Reads the TLV-VALUE of a Name.
+    /// Validates the TLV-VALUE of a Name.
     ///
     /// # Errors
-    /// Where it is not a sequence of name components, or a digest component has not 32 bytes;
-    /// offsets count from the start of `value`.
+    /// [`DecodeError`] if `value` is not a sequence of name components, or a digest component does
+    /// not have 32 bytes. Offsets count from the start of `value`.
     pub fn from_value(value: &'a [u8]) -> Result<Self, DecodeError> {
         NameRef::validate(value, 0).map(|(name, _)| name)
     }
 
-    /// The same with offsets counted from `offset`; tells how many ParametersSha256DigestComponents
-    /// there are.
+    /// Does the same as [`from_value`](Self::from_value) with offsets counted from `offset`. Also
+    /// returns the number of ParametersSha256DigestComponents.
     #[inline]
     pub(crate) fn validate(value: &'a [u8], offset: usize) -> Result<(Self, usize), DecodeError> {
         let rest = skip_ordinary(value);
@@ -100,7 +100,7 @@ impl<'a> NameRef<'a> {
         }
     }
 
-    /// The same from the first component on that is none of the ordinary ones.
+    /// Validates the components from the first one that is not ordinary.
     fn validate_rest(
         value: &'a [u8],
         rest: &'a [u8],
@@ -124,25 +124,25 @@ impl<'a> NameRef<'a> {
         Ok((NameRef { value }, parameters_digests))
     }
 
-    /// Of components that [`skip_ordinary`] passes, all of them.
+    /// Returns a name of which [`skip_ordinary`] has passed all components.
     #[inline]
     pub(crate) const fn ordinary(value: &'a [u8]) -> Self {
         NameRef { value }
     }
 
-    /// The TLV-VALUE of the Name.
+    /// Returns the TLV-VALUE of the Name.
     #[inline]
     pub const fn as_bytes(&self) -> &'a [u8] {
         self.value
     }
 
-    /// Returns true if there is no component.
+    /// Returns true if the name has no component.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.value.is_empty()
     }
 
-    /// The components from the left.
+    /// Iterates over the components from the left.
     #[inline]
     pub fn components(&self) -> Components<'a> {
         Components { rest: self.value }
@@ -153,12 +153,12 @@ impl<'a> NameRef<'a> {
         self.prefix_ends().count()
     }
 
-    /// Returns the component with `index` others before it.
+    /// Returns the component at `index`, counted from 0.
     pub fn component(&self, index: usize) -> Option<Component<'a>> {
         self.components().nth(index)
     }
 
-    /// The rightmost component.
+    /// Returns the rightmost component.
     pub fn last(&self) -> Option<Component<'a>> {
         self.components().last()
     }
@@ -225,7 +225,7 @@ impl<'a> NameRef<'a> {
         )
     }
 
-    /// An owned copy.
+    /// Returns an owned copy.
     pub fn to_name(&self) -> Name {
         Name {
             value: self.value.to_vec(),
@@ -233,9 +233,9 @@ impl<'a> NameRef<'a> {
     }
 }
 
-/// Returns the bytes behind the ordinary components at the start of `rest`. Nearly all components
-/// are ordinary: one byte of type, above those of the digests, and one of length. All names are
-/// walked in this way; the decoder of the other components must find the same ones.
+/// Returns the bytes after the ordinary components at the start of `rest`. Nearly all components
+/// are ordinary: one byte of type, above those of the digests, and one byte of length. All names
+/// are walked in this way. The decoder of the other components must find the same boundaries.
 #[inline]
 pub(crate) fn skip_ordinary(mut rest: &[u8]) -> &[u8] {
     while let [3..=252, length @ 0..=252, after @ ..] = rest
@@ -246,7 +246,7 @@ pub(crate) fn skip_ordinary(mut rest: &[u8]) -> &[u8] {
     rest
 }
 
-/// Returns the bytes behind the first component of the rest of a name.
+/// Returns the bytes after the first component of the rest of a name.
 #[inline(always)]
 fn after_first(rest: &[u8]) -> Option<&[u8]> {
     match rest {
@@ -279,7 +279,7 @@ impl<'a> Iterator for Components<'a> {
         reason = "a validated component's type fits 16 bits"
     )]
     fn next(&mut self) -> Option<Component<'a>> {
-        // The bytes are validated: no error is met.
+        // The bytes are validated, so this meets no error.
         let element = TlvReader::new(self.rest).next()?.ok()?;
         self.rest = &self.rest[element.wire.len()..];
         Some(Component {
@@ -296,18 +296,18 @@ pub struct Name {
 }
 
 impl Name {
-    /// The empty name, `/`.
+    /// Returns the empty name, `/`.
     pub const fn root() -> Self {
         Name { value: Vec::new() }
     }
 
-    /// The name, borrowed.
+    /// Returns the borrowed name.
     #[inline]
     pub fn as_name(&self) -> NameRef<'_> {
         NameRef { value: &self.value }
     }
 
-    /// The name, borrowed.
+    /// Returns the borrowed name.
     // Not the `AsRef` trait: a borrowed name is a value with a lifetime, not a reference.
     #[allow(clippy::should_implement_trait)]
     #[inline]
@@ -315,7 +315,7 @@ impl Name {
         self.as_name()
     }
 
-    /// The TLV-VALUE of the Name.
+    /// Returns the TLV-VALUE of the Name.
     pub fn as_bytes(&self) -> &[u8] {
         &self.value
     }
@@ -323,8 +323,8 @@ impl Name {
     /// Appends a component of type `typ`.
     ///
     /// # Panics
-    /// If `typ` is 0, or a digest's type and `value` has not 32 bytes: no name has such a
-    /// component.
+    /// If `typ` is 0, or the type of a digest and `value` does not have 32 bytes. No name has such
+    /// a component.
     pub fn push(&mut self, typ: u16, value: &[u8]) -> &mut Self {
         let digest = matches!(
             typ,
@@ -344,7 +344,7 @@ impl Name {
         self.push(component.typ, component.value)
     }
 
-    /// Appends a component of type 8.
+    /// Appends a generic component (type 8).
     pub fn push_generic(&mut self, value: &[u8]) -> &mut Self {
         self.push(types::GENERIC_NAME_COMPONENT, value)
     }

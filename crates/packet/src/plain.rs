@@ -1,21 +1,22 @@
-//! The short way of the decoders, for packets as most are: types of one byte, lengths of one or
-//! three, ordinary names.
+//! Fast path of the decoders, for packets of the common form: types of one byte, lengths of one or
+//! three bytes, ordinary name components.
 //!
-//! A forwarder decodes every packet, so this pays: a look at fixed places takes a quarter of the
-//! instructions of reading any elements in any order. It refuses what is not surely well-formed,
-//! and says nothing of why; the decoders then read again, by [`crate::tlv`].
+//! A forwarder decodes every packet. Reading elements at fixed positions takes a quarter of the
+//! instructions of reading any elements in any order. The fast path refuses every packet that is
+//! not certainly well-formed, without a reason. The decoders then decode it again with
+//! [`crate::tlv`].
 
 use crate::name::{NameRef, skip_ordinary};
 use crate::types;
 
-/// The value of the only element in `wire`, of this type.
+/// Returns the value of the only element in `wire`, which must have this type.
 #[inline]
 pub(crate) fn only(wire: &[u8], typ: u8) -> Option<&[u8]> {
     let (value, after) = element(wire, typ)?;
     after.is_empty().then_some(value)
 }
 
-/// The value of the element of this type that stands first, and what is behind it.
+/// Returns the value of the first element, which must have this type, and the bytes after it.
 #[inline]
 pub(crate) fn element(bytes: &[u8], typ: u8) -> Option<(&[u8], &[u8])> {
     match bytes {
@@ -34,7 +35,7 @@ pub(crate) fn element(bytes: &[u8], typ: u8) -> Option<(&[u8], &[u8])> {
     }
 }
 
-/// The name that stands first, of ordinary components, and what is behind it.
+/// Returns the name at the start, if its components are ordinary, and the bytes after it.
 #[inline]
 pub(crate) fn name(bytes: &[u8]) -> Option<(NameRef<'_>, &[u8])> {
     let (value, rest) = element(bytes, types::short(types::NAME))?;
@@ -43,14 +44,14 @@ pub(crate) fn name(bytes: &[u8]) -> Option<(NameRef<'_>, &[u8])> {
         .then(|| (NameRef::ordinary(value), rest))
 }
 
-/// Where `rest`, the end of `wire`, begins.
+/// Returns the position in `wire` at which `rest`, the end of `wire`, begins.
 #[inline]
 pub(crate) fn offset(wire: &[u8], rest: &[u8]) -> usize {
     wire.len() - rest.len()
 }
 
-/// For tests: a byte to be another, one more or less, or to change places with one before it; near
-/// the front, where elements are.
+/// A change for tests: one byte is replaced, inserted, removed, or swapped with an earlier one. The
+/// position is near the front, where the elements begin.
 #[cfg(test)]
 pub(crate) type Change = (proptest::sample::Index, u8, u8);
 

@@ -25,16 +25,12 @@
 //! once. A [stranger](Reliability::with_stranger) is probed once, and not five times, before its
 //! first Ack, because its address may be forged.
 //!
-//! An Ack takes constant time: "three after it" means "before the third highest that was
+//! An Ack takes constant time. "Three after it" means "before the third highest that was
 //! acknowledged", so the lost frames are always at the front of the window. Each frame in flight
-//! takes its own bytes and 64.
-//! and 64.
+//! takes its own bytes and 64 more.
 
 use crate::fragment::{FragmentError, Fragmenter};
-use crate::limits::{
-    ACK_DELAY, ACKS_WAITING, FIRST_LINK_TIMEOUT, LEAST_LINK_TIMEOUT, MOST_LINK_TIMEOUT,
-    SEQUENCES_REMEMBERED, UNACKNOWLEDGED_BYTES, UNACKNOWLEDGED_FRAMES,
-};
+use crate::limits::{MOST_LINK_TIMEOUT, UNACKNOWLEDGED_BYTES, UNACKNOWLEDGED_FRAMES};
 use crate::lp::LpHeader;
 use crate::tlv::{self, Tlv};
 use crate::types;
@@ -42,6 +38,26 @@ use larder_units::Time;
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::time::Duration;
+
+/// Frames received and not yet acknowledged. Acks are sent after [`ACK_DELAY`] at the latest: this
+/// allows a million frames per second. A frame without an Ack is sent again.
+const MAX_WAITING_ACKS: usize = 4096;
+
+/// The number of Sequences that are remembered to find duplicates: as many as the sender may have
+/// in flight. 512 bytes.
+const SEQUENCES_REMEMBERED: usize = UNACKNOWLEDGED_FRAMES;
+
+/// The time that Acks wait for a frame to carry them (NFD's `idleAckTimerPeriod`).
+const ACK_DELAY: Duration = Duration::from_millis(5);
+
+/// The timeout of a reliable link before the first Ack, doubled each time. RFC 6298 (section 2.1)
+/// has 1 s for paths around the world. A link is one hop; if it is a tunnel of half a second, two
+/// of its first frames are sent two or three times.
+const FIRST_LINK_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// The shortest timeout of a reliable link. With a shorter one, the Acks' own delay and a busy
+/// moment of the neighbour would look like loss.
+const LEAST_LINK_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// The number of retransmissions of a frame before its packet is given up (NFD, `maxRetx`).
 const TRIES_AGAIN: u32 = 3;
@@ -53,14 +69,14 @@ const TRIES_IN_SILENCE: u32 = 5;
 /// Frames that are sent as probes in a silence.
 const PROBES: usize = 2;
 
-/// The value of both for a stranger that has acknowledged nothing.
+/// The value of both limits for a stranger that has acknowledged nothing.
 const TRIES_WITH_STRANGER: u32 = 1;
 
 /// Bytes of an Ack or a TxSequence: type, length and a fixed 8 bytes.
 const FIELD_BYTES: usize = 3 + 1 + 8;
 
-/// Bytes that a TxSequence adds to a frame: its own, and two if the frame's length then needs more
-/// digits.
+/// Bytes that a TxSequence adds to a frame: its own, and two if the frame's length then needs a
+/// longer VAR-NUMBER.
 const TX_SEQUENCE_BYTES: usize = FIELD_BYTES + 2;
 
 /// One end of a reliable link. The host passes every frame of both directions through it, and calls
@@ -75,19 +91,19 @@ pub struct Reliability {
     packets: u64,
 }
 
-/// The counters of frames since the start.
+/// Counters of frames since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReliabilityCounters {
-    /// Frames acknowledged.
+    /// Frames that were acknowledged.
     pub acknowledged: u64,
-    /// Retransmissions.
+    /// Frames that were sent again.
     pub retransmissions: u64,
     /// Packets with a frame that was never acknowledged.
     pub given_up: u64,
 }
 
 impl Reliability {
-    /// The same for packets of up to `largest` bytes: see [`Fragmenter::for_packets_of`].
+    /// Allows packets of up to `largest` bytes: see [`Fragmenter::for_packets_of`].
     #[must_use]
     pub fn for_packets_of(self, largest: usize) -> Self {
         Reliability {
@@ -101,7 +117,7 @@ impl Reliability {
     pub fn new(first_sequence: u64) -> Self {
         Reliability {
             fragmenter: Fragmenter::new(first_sequence).numbering_all(),
-            // No link reaches the end from this far below it.
+            // The Sequences stay far below the largest 64-bit number.
             window: Window::new(first_sequence >> 2),
             acks: AckQueue::default(),
             heard: Heard::default(),
@@ -109,7 +125,7 @@ impl Reliability {
         }
     }
 
-    /// The same for a peer that has sent the first frame and of which nothing else is known.
+    /// Creates an end for a peer that has sent its first frame and of which nothing else is known.
     pub fn with_stranger(first_sequence: u64) -> Self {
         let mut link = Reliability::new(first_sequence);
         link.window.tries_again = TRIES_WITH_STRANGER;
@@ -199,8 +215,8 @@ impl Reliability {
             .min()
     }
 
-    /// Passes retransmissions to `emit`, and the Acks that found no frame. Returns the number of
-    /// packets that were given up.
+    /// Passes retransmissions to `emit`, and the Acks that no frame has carried. Returns the number
+    /// of packets that were given up.
     pub fn on_timeout(&mut self, now: Time, mtu: usize, mut emit: impl FnMut(&[u8])) -> u64 {
         let before = self.window.counters.given_up;
         self.window.send_again(now, &mut emit);
@@ -224,13 +240,13 @@ impl Reliability {
     }
 }
 
-/// A frame that was sent.
+/// A frame in flight.
 #[derive(Debug)]
 struct Sent {
     at: Time,
     /// The number of its packet.
     packet: u64,
-    /// Retransmissions so far.
+    /// The number of retransmissions so far.
     again: u32,
     /// The bytes with the TxSequence; empty once it is acknowledged or given up.
     frame: Vec<u8>,
@@ -240,11 +256,11 @@ struct Sent {
 #[derive(Debug)]
 struct Window {
     sent: VecDeque<Sent>,
-    /// The TxSequence of the first one.
+    /// The TxSequence of the first frame.
     first: u64,
     bytes: usize,
     most_bytes: usize,
-    /// The three highest that were acknowledged, the third highest first.
+    /// The three highest TxSequences that were acknowledged, the third highest first.
     highest: [Option<u64>; 3],
     smoothed: Option<Duration>,
     variation: Duration,
@@ -256,14 +272,14 @@ struct Window {
     counters: ReliabilityCounters,
 }
 
-/// Time-outs without an Ack.
+/// A run of timeouts without an Ack.
 #[derive(Clone, Copy, Debug)]
 struct Silence {
-    /// How often the timeout has doubled since the last Ack.
+    /// The number of times that the timeout has doubled since the last Ack.
     doublings: u32,
-    /// Timeouts since frames were last given up.
+    /// The number of timeouts since frames were last given up.
     tries: u32,
-    /// The last packet that was sent before these.
+    /// The last packet that was sent before these timeouts.
     last_packet: u64,
 }
 
@@ -326,7 +342,7 @@ impl Window {
         }
     }
 
-    /// RFC 6298, sections 2.2 and 2.3.
+    /// Updates the timeout (RFC 6298, sections 2.2 and 2.3).
     fn measure(&mut self, round_trip: Duration) {
         match self.smoothed {
             None => (self.smoothed, self.variation) = (Some(round_trip), round_trip / 2),
@@ -346,7 +362,8 @@ impl Window {
         (timeout.max(LEAST_LINK_TIMEOUT) * (1 << doublings)).min(MOST_LINK_TIMEOUT)
     }
 
-    /// The front was sent first, so it is lost if any frame is.
+    /// Returns the time at which the front counts as lost. The front was sent first, so no other
+    /// frame is lost before it.
     fn next_timeout(&self) -> Option<Time> {
         let front = self.sent.front()?;
         Some(match (self.is_overtaken(), self.is_passed()) {
@@ -411,7 +428,7 @@ impl Window {
             silence.tries += 1;
             for _ in 0..PROBES {
                 self.forget_finished();
-                // Unless it is in flight again already. The loss is not the frame's own, so it does
+                // The front may be in flight again already. Its loss has another cause, so it does
                 // not count as one of its tries.
                 if self.sent.front().is_some_and(|front| front.at < now) {
                     self.send_front_again(now, 0, emit);
@@ -467,23 +484,23 @@ impl Window {
     }
 }
 
-/// TxSequences to be acknowledged.
+/// TxSequences that are not acknowledged yet.
 #[derive(Debug, Default)]
 struct AckQueue {
     waiting: VecDeque<u64>,
-    /// The time at which they are sent alone; `None` if there are none.
+    /// The time at which a frame of Acks only is sent; `None` if no Ack waits.
     due: Option<Time>,
 }
 
 impl AckQueue {
     fn push(&mut self, now: Time, tx_sequence: u64) {
-        if self.waiting.len() < ACKS_WAITING {
+        if self.waiting.len() < MAX_WAITING_ACKS {
             self.waiting.push_back(tx_sequence);
             self.due.get_or_insert(now + ACK_DELAY);
         }
     }
 
-    /// Takes out up to `most` of them.
+    /// Removes and returns up to `most` of them.
     fn take(&mut self, most: usize) -> std::vec::IntoIter<u64> {
         let taken: Vec<u64> = self.waiting.drain(..most.min(self.waiting.len())).collect();
         if self.waiting.is_empty() {
@@ -497,7 +514,7 @@ impl AckQueue {
 #[derive(Debug)]
 struct Heard {
     highest: Option<u64>,
-    /// One bit a Sequence, at its remainder.
+    /// One bit per Sequence, at its remainder modulo the number of bits.
     bits: Box<[u64; SEQUENCES_REMEMBERED / 64]>,
 }
 
@@ -519,7 +536,8 @@ impl Heard {
             highest.wrapping_sub(sequence),
         );
         if behind >= WINDOW {
-            // It is ahead, and the ones between may still arrive; or the sender started again.
+            // The Sequence is ahead, and those between may still arrive; or the sender has started
+            // again.
             if ahead < WINDOW {
                 for step in 1..=ahead {
                     let (word, bit) = place(highest.wrapping_add(step));
@@ -542,8 +560,8 @@ fn place(sequence: u64) -> (usize, u64) {
     ((at / 64) as usize, 1 << (at % 64))
 }
 
-/// The link packet `frame` with these Acks and this TxSequence, in ascending order of the fields,
-/// which ndn-cxx requires.
+/// Returns the link packet `frame` with these Acks and this TxSequence, in ascending order of the
+/// fields, which ndn-cxx requires.
 fn with_fields(
     frame: &[u8],
     acks: impl ExactSizeIterator<Item = u64>,
@@ -569,7 +587,7 @@ fn with_fields(
     out
 }
 
-/// Writes another TxSequence over the one that [`with_fields`] wrote.
+/// Overwrites the TxSequence that [`with_fields`] wrote.
 fn set_tx_sequence(frame: &mut [u8], tx_sequence: u64) {
     let element = Tlv::only(frame, types::LP_PACKET).ok();
     let mut fields = element
@@ -583,7 +601,7 @@ fn set_tx_sequence(frame: &mut [u8], tx_sequence: u64) {
     }
 }
 
-/// An IDLE packet: fields, and no fragment.
+/// Returns an IDLE packet with these Acks and no fragment.
 fn alone(acks: impl ExactSizeIterator<Item = u64>) -> Vec<u8> {
     let inside = acks.len() * FIELD_BYTES;
     let mut out = Vec::with_capacity(inside + 4);

@@ -1,4 +1,4 @@
-//! Certificates that a key signs for itself: the file that names a key to others.
+//! Certificates that a key signs for itself. Such a file makes a key known to others.
 //!
 //! NDN Certificate Format 2.0, with the issuer `self`. The content is the key's
 //! SubjectPublicKeyInfo (RFC 5280, section 4.1; RFC 8410 for Ed25519, RFC 5480 for P-256).
@@ -14,17 +14,17 @@ use crate::{tlv, types};
 use ring::rand::SystemRandom;
 use std::time::Duration;
 
-/// The usual FreshnessPeriod of a certificate, that of `ndnsec`.
+/// The usual FreshnessPeriod of a certificate; `ndnsec` uses the same.
 pub const CERTIFICATE_FRESHNESS: Duration = Duration::from_secs(3600);
 
-/// The validity of a self-signed certificate: that of `ndnsec`, 20 years.
+/// The validity of a self-signed certificate: 20 years, as in `ndnsec`.
 const VALIDITY_SECONDS: u64 = 20 * 365 * 86_400;
 
 /// Returns a self-signed certificate as a Data packet. `pem` is the private key, `key` the name of
 /// the key, which ends in `KEY` and an identifier.
 ///
 /// # Errors
-/// [`CertificateError`] if `pem` is no key that signs, or `key` no name of a key.
+/// [`CertificateError`] if `pem` is not a key that signs, or `key` is not the name of a key.
 pub fn self_signed(
     pem: &str,
     key: &Name,
@@ -79,10 +79,10 @@ pub fn self_signed(
     Ok(wire)
 }
 
-/// Returns the signer with a certificate's private key, whose packets name the certificate.
+/// Returns a signer with a certificate's private key. Its packets name the certificate.
 ///
 /// # Errors
-/// [`KeyError`] if `pem` is no key that signs, or is the key of another certificate.
+/// [`KeyError`] if `pem` is not a key that signs, or is the key of another certificate.
 pub fn certified_signer(
     pem: &str,
     certificate: &Certificate,

@@ -1,7 +1,7 @@
 //! Signatures: the traits of signers and verifiers, and the signature fields of a packet.
 //!
-//! NDN Packet Format Specification 0.3, section "Signature". The traits stand here with the one
-//! algorithm that has no key; keys are in the `keys` module.
+//! NDN Packet Format Specification 0.3, section "Signature". This module has the traits and the one
+//! algorithm without a key; the `keys` module has the algorithms with keys.
 
 use crate::name::NameRef;
 use crate::tlv::{self, DecodeError, DecodeErrorKind, Tlv, TlvReader};
@@ -24,8 +24,8 @@ pub trait Signer: Send + Sync {
 
 /// Checks signatures of one key.
 pub trait Verifier: Send + Sync {
-    /// Checks that `signature`, of this SignatureType, is the key's over the portions, one after
-    /// the other.
+    /// Checks that `signature`, of this SignatureType, is this key's signature over the portions,
+    /// one after the other.
     ///
     /// # Errors
     /// [`VerifyError`] if it is not.
@@ -54,11 +54,11 @@ impl std::error::Error for SignError {}
 pub enum VerifyError {
     /// The packet has no signature, or one that does not cover its whole name.
     NotSigned,
-    /// The packet is signed with an algorithm of another SignatureType than the key's.
+    /// The packet is signed with another SignatureType than the key's.
     WrongType {
-        /// The key's.
+        /// The SignatureType of the key.
         expected: u64,
-        /// The packet's.
+        /// The SignatureType of the packet.
         found: u64,
     },
     /// The signature is not this key's over these bytes.
@@ -98,7 +98,7 @@ impl fmt::Display for VerifyError {
 
 impl std::error::Error for VerifyError {}
 
-/// "Signs" with a SHA-256 digest, which proves integrity and no origin.
+/// "Signs" with a SHA-256 digest, which proves integrity but not origin.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DigestSigner;
 
@@ -175,7 +175,7 @@ impl<'a> SignatureInfo<'a> {
     /// Interests carry one as a name component.
     ///
     /// # Errors
-    /// If it is not one, with the offset in `wire`.
+    /// [`DecodeError`] with the offset in `wire` if it is not one of them.
     pub fn decode(wire: &'a [u8]) -> Result<Self, DecodeError> {
         let typ = if wire.first() == Some(&(types::short(types::INTEREST_SIGNATURE_INFO))) {
             types::INTEREST_SIGNATURE_INFO
@@ -189,7 +189,7 @@ impl<'a> SignatureInfo<'a> {
         SignatureInfo::read(element.children(), element.wire)
     }
 
-    /// Of these elements; `wire` is the whole of them.
+    /// Decodes the fields from these elements; `wire` is all of their bytes.
     pub(crate) fn read(mut elements: TlvReader<'a>, wire: &'a [u8]) -> Result<Self, DecodeError> {
         let signature_type = elements
             .require(types::SIGNATURE_TYPE, "SignatureType")?
@@ -227,7 +227,7 @@ impl<'a> SignatureInfo<'a> {
                 types::SIGNATURE_NONCE => info.nonce = Some(element.value),
                 types::SIGNATURE_TIME => info.time = Some(element.number()?),
                 types::SIGNATURE_SEQ_NUM => info.seq_num = Some(element.number()?),
-                // A field of certificates; the code that checks certificates reads it from `wire`.
+                // A field of certificates. The code that checks certificates reads it from `wire`.
                 _ => {}
             }
         }
@@ -235,7 +235,8 @@ impl<'a> SignatureInfo<'a> {
     }
 }
 
-/// Some libraries write an empty KeyLocator for a digest, which means none.
+/// Reads a KeyLocator. Some libraries write an empty one for a digest; this counts as no
+/// KeyLocator.
 fn read_key_locator<'a>(element: &Tlv<'a>) -> Result<Option<KeyLocator<'a>>, DecodeError> {
     let mut found = None;
     for element in element.children() {
@@ -256,11 +257,11 @@ fn read_key_locator<'a>(element: &Tlv<'a>) -> Result<Option<KeyLocator<'a>>, Dec
     Ok(found)
 }
 
-/// The elements of an Interest's signature that prevent replay. The specification leaves the
-/// choice; NFD requires a time.
+/// The elements of an Interest's signature that prevent replay. The specification leaves the choice
+/// to the application; NFD requires a time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SignatureFreshness<'a> {
-    /// Random bytes, one at least.
+    /// Random bytes, at least one.
     pub nonce: Option<&'a [u8]>,
     /// Milliseconds since 1970.
     pub time: Option<u64>,

@@ -1,29 +1,29 @@
-//! Type-Length-Value: reading with offsets for every error, framing of streams, writing into a
-//! vector.
+//! Type-Length-Value (TLV): decoding with an offset for every error, framing of streams, and
+//! encoding into a vector.
 //!
 //! NDN Packet Format Specification 0.3, section "Type-Length-Value (TLV) Encoding": type and length
 //! are VAR-NUMBERs of 1, 3, 5 or 9 bytes, the shortest that fits; a NonNegativeInteger takes 1, 2,
-//! 4 or 8 bytes. A type that is at most 31, or odd, is critical: who does not know it, or meets it
-//! out of order, must refuse the packet; others are skipped.
+//! 4 or 8 bytes. A type that is at most 31, or odd, is critical: a decoder that does not know it,
+//! or meets it out of order, must reject the packet. Other types are skipped.
 
 use crate::types;
 use std::fmt;
 use std::num::NonZeroU32;
 
-/// Why bytes are not the packet that was asked for, and where.
+/// The reason why bytes are not the expected packet, and the position of the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecodeError {
-    /// Bytes from the start of what was decoded; at most its length.
+    /// Bytes from the start of the input; at most its length.
     pub offset: usize,
-    /// What is wrong there.
+    /// The error at this offset.
     pub kind: DecodeErrorKind,
 }
 
-/// What is wrong with the bytes.
+/// The kind of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DecodeErrorKind {
-    /// The element that starts here, or its header, reaches past the end.
+    /// The element that starts at this offset, or its header, exceeds the input.
     Truncated,
     /// A type or a length is not in its shortest encoding.
     NotShortest,
@@ -33,9 +33,9 @@ pub enum DecodeErrorKind {
     UnknownCritical(u32),
     /// An element of a critical type that comes too late, or twice.
     OutOfOrder(u32),
-    /// Another element than the one of this type stands here.
+    /// An element of this type is at the place of another.
     Unexpected(u32),
-    /// An element that must be there is not.
+    /// A required element is missing.
     Missing(&'static str),
     /// An element of this type cannot have a value of this many bytes.
     BadLength {
@@ -46,12 +46,12 @@ pub enum DecodeErrorKind {
     },
     /// An element of this type cannot have this value.
     BadValue(u32),
-    /// Bytes follow where the packet has ended.
+    /// Bytes follow after the end of the packet.
     TrailingBytes,
 }
 
 impl DecodeErrorKind {
-    /// A stable label, for counters.
+    /// Returns a stable label for counters.
     pub fn reason(&self) -> &'static str {
         match self {
             DecodeErrorKind::Truncated => "truncated",
@@ -67,7 +67,7 @@ impl DecodeErrorKind {
         }
     }
 
-    /// This error at `offset`.
+    /// Returns this error at `offset`.
     pub const fn at(self, offset: usize) -> DecodeError {
         DecodeError { offset, kind: self }
     }
@@ -102,24 +102,24 @@ impl fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// One element. Its bytes are borrowed.
+/// One element that borrows its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tlv<'a> {
-    /// TLV-TYPE, 1 to 2^32 - 1.
+    /// The TLV-TYPE, 1 to 2^32 - 1.
     pub typ: u32,
-    /// TLV-VALUE.
+    /// The TLV-VALUE.
     pub value: &'a [u8],
     /// The whole element.
     pub wire: &'a [u8],
-    /// Where the element starts, counted from the start of what is being decoded.
+    /// The offset of the element from the start of the input.
     pub offset: usize,
 }
 
 impl<'a> Tlv<'a> {
-    /// Reads `wire` as exactly one element, of type `typ`.
+    /// Decodes `wire` as exactly one element of type `typ`.
     ///
     /// # Errors
-    /// Where it is not one, is of another type, or bytes follow.
+    /// [`DecodeError`] if the bytes are not an element, it has another type, or bytes follow it.
     #[inline]
     pub fn only(wire: &'a [u8], typ: u32) -> Result<Tlv<'a>, DecodeError> {
         let mut reader = TlvReader::new(wire);
@@ -133,41 +133,41 @@ impl<'a> Tlv<'a> {
         Ok(element)
     }
 
-    /// Where the value starts, counted as [`Tlv::offset`] is.
+    /// Returns the offset of the value, from the same start as [`Tlv::offset`].
     #[inline]
     pub const fn value_offset(&self) -> usize {
         self.offset + self.wire.len() - self.value.len()
     }
 
-    /// The elements inside the value.
+    /// Returns a reader of the elements inside the value.
     #[inline]
     pub const fn children(&self) -> TlvReader<'a> {
         TlvReader::at(self.value, self.value_offset())
     }
 
-    /// The value as a NonNegativeInteger.
+    /// Returns the value as a NonNegativeInteger.
     ///
     /// # Errors
-    /// [`DecodeErrorKind::BadLength`] where it is not 1, 2, 4 or 8 bytes long.
+    /// [`DecodeErrorKind::BadLength`] if it is not 1, 2, 4 or 8 bytes long.
     #[inline]
     pub fn number(&self) -> Result<u64, DecodeError> {
         read_nni(self.value).ok_or_else(|| self.bad_length())
     }
 
-    /// The value, which must have `N` bytes.
+    /// Returns the value, which must have `N` bytes.
     ///
     /// # Errors
-    /// [`DecodeErrorKind::BadLength`] where it has not.
+    /// [`DecodeErrorKind::BadLength`] if it does not have `N` bytes.
     #[inline]
     pub fn array<const N: usize>(&self) -> Result<[u8; N], DecodeError> {
         self.value.try_into().map_err(|_| self.bad_length())
     }
 
-    /// The error that this element must be refused with, being unknown here (`known` false) or out
-    /// of order; none where it is to be skipped.
+    /// Skips this element if its type allows it. `known` is false if the type is unknown here, and
+    /// true if the element is out of order.
     ///
     /// # Errors
-    /// Where the type is critical.
+    /// [`DecodeError`] if the type is critical.
     #[inline]
     pub fn skip(&self, known: bool) -> Result<(), DecodeError> {
         match (is_critical(self.typ), known) {
@@ -177,7 +177,7 @@ impl<'a> Tlv<'a> {
         }
     }
 
-    /// This element cannot have a value of this length.
+    /// Returns the error that this element cannot have a value of this length.
     #[cold]
     pub fn bad_length(&self) -> DecodeError {
         DecodeErrorKind::BadLength {
@@ -188,13 +188,13 @@ impl<'a> Tlv<'a> {
     }
 }
 
-/// Whether who does not know this type must refuse the packet.
+/// Returns true if a decoder that does not know this type must reject the packet.
 #[inline]
 pub const fn is_critical(typ: u32) -> bool {
     typ <= 31 || typ & 1 == 1
 }
 
-/// Iterates over elements that stand one after the other. After an error it ends.
+/// Iterates over consecutive elements. The iteration ends after an error.
 #[derive(Clone, Copy, Debug)]
 pub struct TlvReader<'a> {
     rest: &'a [u8],
@@ -202,13 +202,13 @@ pub struct TlvReader<'a> {
 }
 
 impl<'a> TlvReader<'a> {
-    /// Reads `bytes`, offsets counted from their start.
+    /// Reads `bytes`, with offsets counted from their start.
     #[inline]
     pub const fn new(bytes: &'a [u8]) -> Self {
         TlvReader::at(bytes, 0)
     }
 
-    /// Reads `bytes`, which start at `offset` of what is being decoded.
+    /// Reads `bytes`, which start at `offset` of the input.
     #[inline]
     pub const fn at(bytes: &'a [u8], offset: usize) -> Self {
         TlvReader {
@@ -217,16 +217,16 @@ impl<'a> TlvReader<'a> {
         }
     }
 
-    /// Where the next element would start.
+    /// Returns the offset of the next element.
     #[inline]
     pub const fn offset(&self) -> usize {
         self.offset
     }
 
-    /// The next element, which must be of type `typ` (called `what` in the error).
+    /// Returns the next element, which must be of type `typ`. The error names it `what`.
     ///
     /// # Errors
-    /// [`DecodeErrorKind::Missing`] where it is not, or what is wrong with the bytes.
+    /// [`DecodeErrorKind::Missing`] if it has another type, or the error in the bytes.
     #[inline]
     pub fn require(&mut self, typ: u32, what: &'static str) -> Result<Tlv<'a>, DecodeError> {
         let offset = self.offset;
@@ -241,7 +241,8 @@ impl<'a> TlvReader<'a> {
 impl<'a> Iterator for TlvReader<'a> {
     type Item = Result<Tlv<'a>, DecodeError>;
 
-    // Out of line, its result goes through memory, and every decoder takes twice as long.
+    // Inlined, because a call returns the result through memory, and every decoder then takes twice
+    // as long.
     #[inline(always)]
     #[allow(
         clippy::cast_possible_truncation,
@@ -275,9 +276,9 @@ impl<'a> Iterator for TlvReader<'a> {
     }
 }
 
-/// Type and length of an element, and how many bytes they take. Small enough that it stays in
-/// registers, which the speed of all decoding hangs on: why there is none is asked a second time,
-/// by who needs it.
+/// Type and length of an element, and the bytes that they take. The struct is small enough to stay
+/// in registers, on which the speed of all decoders depends. The reason for a failure does not fit;
+/// the caller gets it from [`header_error`].
 #[derive(Clone, Copy)]
 struct Header {
     typ: u32,
@@ -285,11 +286,11 @@ struct Header {
     length: u64,
 }
 
-/// `None` where the bytes start no element.
+/// Returns `None` if the bytes do not start an element.
 #[inline]
 fn read_header(bytes: &[u8]) -> Option<Header> {
-    // Nearly every element has a type below 253, and a length below 253 or, around and in Data,
-    // below 65,536.
+    // Nearly every element has a type below 253. Its length is below 253, or below 65,536 for Data
+    // and its content.
     match bytes {
         [typ @ 1..=252, length @ 0..=252, ..] => Some(Header {
             typ: u32::from(*typ),
@@ -317,7 +318,7 @@ fn read_long_header(bytes: &[u8]) -> Option<Header> {
     })
 }
 
-/// Why the bytes do not start an element that is whole.
+/// Returns the reason why the bytes do not start a whole element.
 #[cold]
 fn header_error(bytes: &[u8]) -> DecodeErrorKind {
     match read_var_number(bytes) {
@@ -329,7 +330,7 @@ fn header_error(bytes: &[u8]) -> DecodeErrorKind {
     }
 }
 
-/// The VAR-NUMBER at the start of `bytes`, and how many bytes it takes.
+/// Returns the VAR-NUMBER at the start of `bytes`, and the number of its bytes.
 #[inline]
 pub(crate) fn read_var_number(bytes: &[u8]) -> Result<(u64, usize), DecodeErrorKind> {
     let (number, size, smallest) = match bytes {
@@ -349,7 +350,7 @@ pub(crate) fn read_var_number(bytes: &[u8]) -> Result<(u64, usize), DecodeErrorK
     Ok((number, size))
 }
 
-/// `value` as a NonNegativeInteger; none where it is not 1, 2, 4 or 8 bytes long.
+/// Returns `value` as a NonNegativeInteger; `None` if it is not 1, 2, 4 or 8 bytes long.
 #[inline]
 pub fn read_nni(value: &[u8]) -> Option<u64> {
     match value {
@@ -360,20 +361,20 @@ pub fn read_nni(value: &[u8]) -> Option<u64> {
     }
 }
 
-/// The reason why a stream does not go on with a packet.
+/// The reason why a stream does not continue with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameError {
-    /// The next byte begins no Interest, Data or LpPacket.
+    /// The next byte does not start an Interest, Data or LpPacket.
     NotAPacket {
-        /// That byte.
+        /// The next byte.
         first: u8,
     },
     /// The next element is larger than the reader accepts.
     TooLarge {
-        /// Its type.
+        /// The type of the element.
         typ: u32,
-        /// Bytes of the whole element as stated, header included: so many are to be skipped to go
-        /// on behind it.
+        /// The stated size of the whole element in bytes, with its header: the number of bytes to
+        /// skip.
         total: u64,
     },
     /// The length of the next packet is not in its shortest form.
@@ -399,15 +400,15 @@ impl fmt::Display for FrameError {
 
 impl std::error::Error for FrameError {}
 
-/// Returns the bytes of the packet at the start of a stream, header included; `None` if more bytes
-/// are needed to have it whole.
+/// Returns the number of bytes of the packet at the start of a stream, with its header; `None` if
+/// the packet is not complete yet.
 ///
-/// Only an Interest, Data or LpPacket may stand there, which the first byte tells. A reader that
-/// skips other elements finds packets in what is no NDN: a web page can send an HTTP request to any
-/// port, and its body contains what the page likes. So the reader closes such a stream.
+/// Only an Interest, Data or LpPacket may be there; the first byte identifies it. A reader that
+/// skips other elements would find packets in a stream of another protocol: a web page can send an
+/// HTTP request to any port, with a body of its choice. So the caller closes such a stream.
 ///
 /// # Errors
-/// [`FrameError`] if the packet has more than `max` bytes, or if there is none.
+/// [`FrameError`] if the packet has more than `max` bytes, or if the stream has no packet there.
 pub fn frame(buf: &[u8], max: usize) -> Result<Option<usize>, FrameError> {
     match buf.first() {
         None => return Ok(None),
@@ -431,7 +432,7 @@ pub fn frame(buf: &[u8], max: usize) -> Result<Option<usize>, FrameError> {
     }
 }
 
-/// Returns true for the type of an Interest, Data or LpPacket. Each is one byte.
+/// Returns true if this byte is the type of an Interest, Data or LpPacket. Each type is one byte.
 const fn starts_packet(first: u8) -> bool {
     matches!(
         first as u32,
@@ -470,7 +471,7 @@ fn var_number(number: u64) -> ([u8; 9], usize) {
     (bytes, size)
 }
 
-/// Bytes that `number` takes as a VAR-NUMBER.
+/// Returns the number of bytes of `number` as a VAR-NUMBER.
 pub const fn var_number_len(number: u64) -> usize {
     match number {
         0..=252 => 1,
@@ -480,7 +481,7 @@ pub const fn var_number_len(number: u64) -> usize {
     }
 }
 
-/// Bytes that an element of type `typ` with `length` bytes of value takes.
+/// Returns the number of bytes of an element of type `typ` with `length` bytes of value.
 pub const fn tlv_len(typ: u32, length: usize) -> usize {
     var_number_len(typ as u64) + var_number_len(length as u64) + length
 }
@@ -497,7 +498,7 @@ pub fn write_tlv(out: &mut Vec<u8>, typ: u32, value: &[u8]) {
     out.extend_from_slice(value);
 }
 
-/// Bytes that `number` takes as a NonNegativeInteger.
+/// Returns the number of bytes of `number` as a NonNegativeInteger.
 pub const fn nni_len(number: u64) -> usize {
     match number {
         0..=0xFF => 1,
@@ -514,8 +515,8 @@ pub fn write_nni(out: &mut Vec<u8>, typ: u32, number: u64) {
     out.extend_from_slice(&number.to_be_bytes()[8 - size..]);
 }
 
-/// Appends an element whose value `write` appends. `expected` is a guess of the value's length:
-/// where it needs as many bytes to write down as the true length does, nothing is moved afterwards.
+/// Appends an element whose value `write` appends. `expected` is a guess of the value's length. If
+/// the true length takes as many bytes to encode, the value is not moved afterwards.
 pub fn write_nested<R>(
     out: &mut Vec<u8>,
     typ: u32,

@@ -3,7 +3,7 @@
 //! Sources: NDN Packet Format Specification 0.3 ("TLV-TYPE number assignments", "Name",
 //! "Signature"), NDN Naming Conventions revision 3, NDNLPv2 (NFD wiki), NFD Management Protocol
 //! (NFD wiki). Numbers of the management protocol mean different things in different elements;
-//! those that are common to commands stand in [`nfd`].
+//! [`nfd`] has those that commands share.
 
 /// Interest packet.
 pub const INTEREST: u32 = 5;
@@ -33,7 +33,7 @@ pub const SEQUENCE_NUM: u16 = 58;
 
 /// Interest: the name may be a prefix of the Data's.
 pub const CAN_BE_PREFIX: u32 = 33;
-/// Interest: stale Data will not do.
+/// Interest: stale Data may not answer.
 pub const MUST_BE_FRESH: u32 = 18;
 /// Interest: a list of names toward which it may be forwarded.
 pub const FORWARDING_HINT: u32 = 30;
@@ -45,7 +45,7 @@ pub const INTEREST_LIFETIME: u32 = 12;
 pub const HOP_LIMIT: u32 = 34;
 /// Interest: opaque bytes for the producer.
 pub const APPLICATION_PARAMETERS: u32 = 36;
-/// Interest: how it is signed.
+/// Interest: the signature fields.
 pub const INTEREST_SIGNATURE_INFO: u32 = 44;
 /// Interest: the signature.
 pub const INTEREST_SIGNATURE_VALUE: u32 = 46;
@@ -54,11 +54,11 @@ pub const INTEREST_SIGNATURE_VALUE: u32 = 46;
 pub const META_INFO: u32 = 20;
 /// Data: the content.
 pub const CONTENT: u32 = 21;
-/// Data: how it is signed.
+/// Data: the signature fields.
 pub const SIGNATURE_INFO: u32 = 22;
 /// Data: the signature.
 pub const SIGNATURE_VALUE: u32 = 23;
-/// MetaInfo: what the content is.
+/// MetaInfo: the content type.
 pub const CONTENT_TYPE: u32 = 24;
 /// MetaInfo: milliseconds for which the Data counts as fresh.
 pub const FRESHNESS_PERIOD: u32 = 25;
@@ -67,7 +67,7 @@ pub const FINAL_BLOCK_ID: u32 = 26;
 
 /// SignatureInfo: the algorithm.
 pub const SIGNATURE_TYPE: u32 = 27;
-/// SignatureInfo: whose key.
+/// SignatureInfo: the key.
 pub const KEY_LOCATOR: u32 = 28;
 /// KeyLocator: digest of the key.
 pub const KEY_DIGEST: u32 = 29;
@@ -77,7 +77,7 @@ pub const SIGNATURE_NONCE: u32 = 38;
 pub const SIGNATURE_TIME: u32 = 40;
 /// SignatureInfo of an Interest: a counter.
 pub const SIGNATURE_SEQ_NUM: u32 = 42;
-/// SignatureInfo of a certificate: from when until when it holds.
+/// SignatureInfo of a certificate: its period of validity.
 pub const VALIDITY_PERIOD: u32 = 253;
 /// ValidityPeriod: the first moment, as `YYYYMMDDThhmmss`.
 pub const NOT_BEFORE: u32 = 254;
@@ -88,7 +88,7 @@ pub const NOT_AFTER: u32 = 255;
 pub const CONTENT_BLOB: u64 = 0;
 /// ContentType: a public key (certificate).
 pub const CONTENT_KEY: u64 = 2;
-/// ContentType: the application says that there is no such Data.
+/// ContentType: the application reports that no such Data exists.
 pub const CONTENT_NACK: u64 = 3;
 
 /// ContentType: a prefix announcement.
@@ -119,31 +119,31 @@ pub const LP_FRAG_COUNT: u32 = 83;
 pub const LP_PIT_TOKEN: u32 = 98;
 /// NDNLPv2: the Interest in the fragment was refused.
 pub const LP_NACK: u32 = 800;
-/// NDNLPv2: why.
+/// NDNLPv2: the reason of the refusal.
 pub const LP_NACK_REASON: u32 = 801;
 /// NDNLPv2: the face on which the packet arrived, for local applications.
 pub const LP_INCOMING_FACE_ID: u32 = 812;
 /// NDNLPv2: the face to which a local application wants the Interest sent.
 pub const LP_NEXT_HOP_FACE_ID: u32 = 816;
-/// NDNLPv2: whether to cache.
+/// NDNLPv2: whether the Data may be cached.
 pub const LP_CACHE_POLICY: u32 = 820;
 /// NDNLPv2: 1 is NoCache.
 pub const LP_CACHE_POLICY_TYPE: u32 = 821;
 /// NDNLPv2: a queue on the path is long.
 pub const LP_CONGESTION_MARK: u32 = 832;
-/// The neighbour's TxSequence that was heard.
+/// NDNLPv2: a TxSequence that was received from the neighbour.
 pub const LP_ACK: u32 = 836;
-/// The number of this transmission of a frame.
+/// NDNLPv2: the number of this transmission of a frame.
 pub const LP_TX_SEQUENCE: u32 = 840;
 /// NDNLPv2: the Interest must not be broadcast for self-learning.
 pub const LP_NON_DISCOVERY: u32 = 844;
-/// Larder's own: how many Interests a second the path of this Data can take.
+/// Larder's own: the Interests per second that the path of this Data can carry.
 ///
-/// The fields of Larder's own have numbers that a receiver ignores if it does not know them: from
-/// 800 to 959, and multiples of four. NDNLPv2 has no range for experiments, and NFD drops a packet
-/// with a field of any other number, also of those for applications (above 32767). They are near
-/// the end of the range, because NDNLPv2 assigns its own from the beginning, up to 848 so far. A
-/// value of another form than Larder's is somebody else's, and is ignored.
+/// Larder's own fields have numbers that a receiver ignores if it does not know them: multiples of
+/// four from 800 to 959. NDNLPv2 has no range for experiments, and NFD drops a packet with a field
+/// of any other number, also of those for applications (above 32767). The numbers are near the end
+/// of the range, because NDNLPv2 assigns its own from the beginning, up to 848 so far. A value of
+/// another form than Larder's belongs to another program, and is ignored.
 pub const LP_INTEREST_RATE: u32 = 928;
 /// Larder's own: the caches of a path.
 pub const LP_PATH_RECORD: u32 = 932;
@@ -155,11 +155,11 @@ pub const LP_SHARED_MEMORY: u32 = 936;
 pub mod nfd {
     /// Reply to a command.
     pub const CONTROL_RESPONSE: u32 = 101;
-    /// ControlResponse: a number in the manner of HTTP.
+    /// ControlResponse: a status code with HTTP's numbers.
     pub const STATUS_CODE: u32 = 102;
-    /// ControlResponse: the number in words.
+    /// ControlResponse: the status in words.
     pub const STATUS_TEXT: u32 = 103;
-    /// Arguments of a command, and what came of them.
+    /// Arguments of a command; in its reply, the values that are in effect.
     pub const CONTROL_PARAMETERS: u32 = 104;
     /// A face.
     pub const FACE_ID: u32 = 105;
@@ -173,7 +173,7 @@ pub mod nfd {
     pub const EXPIRATION_PERIOD: u32 = 109;
     /// The origin of the route.
     pub const ORIGIN: u32 = 111;
-    /// Which of the flag bits are meant.
+    /// The flag bits that a command sets.
     pub const MASK: u32 = 112;
     /// Face URI of the other end.
     pub const URI: u32 = 114;
@@ -222,9 +222,9 @@ pub mod nfd {
     pub const FACE_SCOPE: u32 = 132;
     /// 0 point-to-point, 1 multi-access, 2 ad hoc.
     pub const LINK_TYPE: u32 = 134;
-    /// Which faces are asked for.
+    /// The filter of a query for faces.
     pub const FACE_QUERY_FILTER: u32 = 150;
-    /// What happened to a face.
+    /// An event of a face.
     pub const FACE_EVENT_NOTIFICATION: u32 = 192;
     /// FaceEventNotification: 1 created, 2 destroyed, 3 up, 4 down.
     pub const FACE_EVENT_KIND: u32 = 193;
@@ -254,16 +254,16 @@ pub mod nfd {
     pub const CS_INFO: u32 = 128;
     /// Counter: Interests answered by the Content Store.
     pub const N_HITS: u32 = 129;
-    /// Counter: Interests not answered by it.
+    /// Counter: Interests not answered by the Content Store.
     pub const N_MISSES: u32 = 130;
 
     /// An entry of the FIB.
     pub const FIB_ENTRY: u32 = 128;
-    /// A next hop of it.
+    /// A next hop of a FIB entry.
     pub const NEXT_HOP_RECORD: u32 = 129;
     /// An entry of the RIB.
     pub const RIB_ENTRY: u32 = 128;
-    /// A route of it.
+    /// A route of a RIB entry.
     pub const ROUTE: u32 = 129;
     /// An entry of the strategy choice table.
     pub const STRATEGY_CHOICE: u32 = 128;
@@ -280,14 +280,14 @@ pub mod nfd {
     /// Content Store flag: Data is served.
     pub const FLAG_CS_SERVE: u64 = 2;
 
-    // Larder's own, in elements of which NFD's clients skip what they do not know: even and far
-    // from what is assigned.
+    // Larder's own numbers, in elements of which NFD's clients skip unknown fields: even, and far
+    // from the assigned ones.
 
     /// A cached Data of `cs/query`.
     pub const LARDER_CS_OBJECT: u32 = 64_000;
     /// A prefix of `cs/prefixes`.
     pub const LARDER_CS_PREFIX: u32 = 64_012;
-    /// Requests beside those counted that there may have been before.
+    /// The maximum number of further requests that were not counted.
     pub const LARDER_OVERCOUNT: u32 = 64_014;
     /// A policy spec.
     pub const LARDER_POLICY: u32 = 64_002;
@@ -295,15 +295,15 @@ pub mod nfd {
     pub const LARDER_BYTES: u32 = 64_004;
     /// A capacity in bytes.
     pub const LARDER_CAPACITY_BYTES: u32 = 64_010;
-    /// Of the second tier on disk: bytes that may be stored.
+    /// Second tier on disk: bytes that may be stored.
     pub const LARDER_DISK_CAPACITY_BYTES: u32 = 64_016;
-    /// Bytes stored there.
+    /// Second tier on disk: bytes stored.
     pub const LARDER_DISK_BYTES: u32 = 64_018;
-    /// Data stored there.
+    /// Second tier on disk: Data stored.
     pub const LARDER_DISK_ENTRIES: u32 = 64_020;
-    /// Interests that it answered.
+    /// Second tier on disk: Interests that it answered.
     pub const LARDER_DISK_HITS: u32 = 64_022;
-    /// Interests for names that it did not have.
+    /// Second tier on disk: Interests for names that it did not have.
     pub const LARDER_DISK_MISSES: u32 = 64_024;
     /// Milliseconds since something was stored.
     pub const LARDER_AGE: u32 = 64_006;

@@ -1,16 +1,16 @@
 //! Names as text: `/video/32=metadata/v=7/seg=0`.
 //!
 //! NDN Packet Format Specification 0.3, section "NDN URI Scheme", with the short forms of the
-//! Naming Conventions, revision 3. Bytes outside `A-Z a-z 0-9 - . _ ~` print as `%XX`; a component
-//! of periods only, or of nothing, prints with three more periods; a type other than 8 prints as
-//! `32=…`. Every name prints to a text that reads back to it.
+//! Naming Conventions, revision 3. Bytes outside `A-Z a-z 0-9 - . _ ~` print as `%XX`. A component
+//! that is empty or has only periods prints with three more periods. A type other than 8 prints as
+//! `32=…`. Every name prints to a text that parses to the same name.
 
 use crate::name::{Component, Name, NameRef};
 use crate::{tlv, types};
 use std::fmt::{self, Write};
 use std::str::FromStr;
 
-/// Component types that stand for a number, and their short form.
+/// Component types whose value is a number, with their short form.
 const NUMBERS: [(&str, u16); 5] = [
     ("seg", types::SEGMENT),
     ("off", types::BYTE_OFFSET),
@@ -19,7 +19,7 @@ const NUMBERS: [(&str, u16); 5] = [
     ("seq", types::SEQUENCE_NUM),
 ];
 
-/// Component types that stand for a digest, and their short form.
+/// Component types whose value is a digest, with their short form.
 const DIGESTS: [(&str, u16); 2] = [
     ("sha256digest", types::IMPLICIT_SHA256_DIGEST),
     ("params-sha256", types::PARAMETERS_SHA256_DIGEST),
@@ -66,7 +66,7 @@ impl fmt::Display for Component<'_> {
                 .try_for_each(|byte| write!(f, "{byte:02x}"));
         }
         let short = NUMBERS.iter().find(|(_, typ)| *typ == self.typ);
-        // A number in more bytes than it needs would read back in fewer: it prints as bytes.
+        // A number in more bytes than it needs would parse to fewer bytes, so it prints as bytes.
         let number = self
             .as_number()
             .filter(|number| tlv::nni_len(*number) == self.value.len());
@@ -95,8 +95,8 @@ fn write_escaped(f: &mut fmt::Formatter<'_>, value: &[u8]) -> fmt::Result {
 impl FromStr for Name {
     type Err = NameParseError;
 
-    /// Reads `/a/b`, `ndn:/a/b` and `ndn://authority/a/b` (the authority is ignored); one slash at
-    /// the end does not matter.
+    /// Parses `/a/b`, `ndn:/a/b` and `ndn://authority/a/b` (the authority is ignored). One slash at
+    /// the end is ignored.
     fn from_str(text: &str) -> Result<Self, NameParseError> {
         let path = match text.strip_prefix("ndn:") {
             Some(rest) => rest
@@ -130,7 +130,7 @@ fn push_parsed(name: &mut Name, text: &str) -> Result<(), &'static str> {
         return Ok(());
     };
     if let Some((_, typ)) = NUMBERS.iter().find(|(short, _)| *short == prefix) {
-        // `parse` alone would take "+7".
+        // `parse` alone would accept "+7".
         let digits = Some(value).filter(|value| value.bytes().all(|byte| byte.is_ascii_digit()));
         let number = digits
             .and_then(|digits| digits.parse().ok())

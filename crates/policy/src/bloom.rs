@@ -1,9 +1,9 @@
 //! A Bloom filter in blocks of a cache line (Putze, Sanders and Singler, Cache-, hash- and
 //! space-efficient Bloom filters, WEA 2007).
 //!
-//! An id sets six bits of one block of 512. With ten bits a key about 1.3 % of the others are taken
-//! for known: a little worse than bits spread over the whole table, at one miss of the processor's
-//! cache instead of six.
+//! An id sets six bits of one block of 512. With ten bits a key, about 1.3 % of the other keys seem
+//! to be present. This is a little worse than bits spread over the whole table, and costs one cache
+//! miss instead of six.
 
 use crate::hash::mix;
 
@@ -14,7 +14,7 @@ const BITS_SET: u32 = 6;
 
 #[derive(Clone, Default)]
 pub(crate) struct Bloom {
-    /// A power of two of them, or none.
+    /// Their number is a power of two, or 0.
     blocks: Vec<Block>,
 }
 
@@ -23,14 +23,14 @@ pub(crate) struct Bloom {
 struct Block([u64; 8]);
 
 impl Bloom {
-    /// Empty, for `keys`.
+    /// Creates an empty filter for `keys`.
     pub fn new(keys: u64) -> Bloom {
         Bloom {
             blocks: vec![Block::default(); blocks_for(keys)],
         }
     }
 
-    /// Empties it, and makes it as large as `keys` need.
+    /// Removes all keys, and adapts the size to `keys`.
     pub fn clear_for(&mut self, keys: u64) {
         let blocks = blocks_for(keys);
         if blocks == self.blocks.len() {
@@ -40,7 +40,7 @@ impl Bloom {
         }
     }
 
-    /// Adds `id`; false if it seems to be there already.
+    /// Adds `id`. Returns false if it seems to be present already.
     pub fn insert(&mut self, id: u64) -> bool {
         let (block, mask) = self.place(id);
         let Some(Block(words)) = self.blocks.get_mut(block) else {
@@ -54,7 +54,7 @@ impl Bloom {
         new
     }
 
-    /// Never false for an id that was added.
+    /// Returns true if `id` was added, and sometimes for other ids.
     pub fn contains(&self, id: u64) -> bool {
         let (block, mask) = self.place(id);
         self.blocks.get(block).is_some_and(|Block(words)| {
@@ -71,7 +71,7 @@ impl Bloom {
 
     fn place(&self, id: u64) -> (usize, [u64; 8]) {
         let hash = mix(id);
-        // Six times nine bits that are independent of the block's number.
+        // Six times nine bits, which are independent of the block's number.
         let mut bits = mix(hash ^ 0x9e37_79b9_7f4a_7c15);
         let mut mask = [0; 8];
         for _ in 0..BITS_SET {

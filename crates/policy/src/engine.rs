@@ -221,7 +221,7 @@ impl Engine {
                 last: None,
                 path,
             };
-            // Every stage is asked, so that the statistics of each one include the size.
+            // Every stage decides, so that the statistics of each one include the size.
             admitted &= stage.admit(&request, &mut cache);
         }
         let short = (self.used.saturating_add(request.size)).saturating_sub(self.capacity);
@@ -236,8 +236,8 @@ impl Engine {
     /// used. Admission protects the stored objects, and empty memory needs no protection.
     ///
     /// This exception ends with the first eviction and begins again below half of the capacity. The
-    /// bytes that an eviction leaves over are not unused room: else small objects would be stored
-    /// after the eviction of each large one.
+    /// bytes that an eviction leaves over do not count as unused room. Otherwise small objects
+    /// would be stored after the eviction of each large one.
     ///
     /// The node's caches call it. The papers, and the replayer without `--fill`, call
     /// [`Engine::admit`] for every object.
@@ -332,14 +332,14 @@ impl Engine {
         self.eviction.prefetch(id, slot);
     }
 
-    /// Begins to load the data to which the data refers that [`Engine::prefetch_slot`] has loaded.
+    /// Begins to load the data that the entries loaded by [`Engine::prefetch_slot`] point to.
     #[inline]
     pub fn prefetch_further(&self, id: u64, slot: Option<Slot>) {
         self.eviction.prefetch_further(id, slot);
     }
 
-    /// Returns the objects that will probably leave next, as far as the policy knows them at no
-    /// cost: for owners that prefetch. It changes nothing.
+    /// Returns the objects that will probably leave next, if the policy knows them at no cost.
+    /// Owners that prefetch use it. It changes nothing.
     pub fn expected_victims(&self) -> impl Iterator<Item = Slot> + '_ {
         let after = |slot: &Slot| self.eviction.expected_victim_after(*slot);
         std::iter::successors(self.eviction.expected_victim(), after)
@@ -487,12 +487,12 @@ impl Engine {
         Some(self.objects.get(slot.index())?.id)
     }
 
-    /// Returns the spec that it was built from.
+    /// Returns the spec that the engine was built from.
     pub fn spec(&self) -> &Spec {
         &self.spec
     }
 
-    /// Returns the figures of all policies, each with the policy's name.
+    /// Returns the gauges of all policies, each with the policy's name.
     pub fn gauges(&self) -> Vec<(&'static str, Gauge)> {
         let mut all = Vec::new();
         let mut figures = Vec::new();
@@ -519,7 +519,7 @@ impl Engine {
             + self.eviction.state_bytes()
     }
 
-    /// Panics if the engine's state contradicts itself. It is for tests and takes O(n).
+    /// Panics if the engine's state is inconsistent. It is for tests and takes O(n).
     ///
     /// # Panics
     /// If the used bytes are not the sum of the sizes of the slots in use, or exceed the capacity;

@@ -16,14 +16,14 @@ pub struct PolicyEntry {
     pub name: &'static str,
     /// The publication that describes the policy.
     pub citation: &'static str,
-    /// What the policy does, in one line.
+    /// The effect of the policy, in one line.
     pub summary: &'static str,
     /// The parameters that a spec can set in parentheses.
     pub parameters: &'static [Parameter],
     /// The time that one request takes.
     pub complexity: &'static str,
-    /// Bytes of policy state for one stored object, ghosts included, where the number of objects is
-    /// a power of two. Between powers of two, tables that double hold up to twice as much. The
+    /// Bytes of policy state for one stored object, ghosts included, if the number of objects is a
+    /// power of two. Between powers of two, tables that double hold up to twice as much. The
     /// engine's own 16 bytes are not included.
     pub bytes_an_object: u32,
     /// True for an admission that depends on the cache's place on the path of an answer. Such an
@@ -33,12 +33,12 @@ pub struct PolicyEntry {
     pub build: Build,
 }
 
-/// What a policy decides.
+/// The kind of a policy's decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Whether an object is stored.
+    /// Selects the objects that are stored.
     Admission,
-    /// Which objects leave.
+    /// Selects the objects that leave.
     Eviction,
 }
 
@@ -91,7 +91,7 @@ pub enum Build {
     ),
 }
 
-/// The surroundings of a policy that is being built.
+/// The context in which a policy is built.
 #[derive(Clone, Copy)]
 pub struct BuildContext<'a> {
     /// The engine's capacity in bytes. [`crate::Policy::on_resize`] reports later changes.

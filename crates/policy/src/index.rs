@@ -1,15 +1,16 @@
-//! An index from ids to slots for those who have the ids beside the slots already: 8 bytes a place,
-//! one cache line a look, and a look that can be announced ([`SlotIndex::prefetch`]).
+//! An index from ids to slots, for owners that store the ids beside the slots: 8 bytes a position,
+//! one cache line per lookup, and a prefetch for lookups ([`SlotIndex::prefetch`]).
 //!
-//! Buckets of eight places, each a line of the processor's cache; what finds its bucket full goes
-//! to the next one that is not (Knuth, TAOCP vol. 3, 6.4, open addressing with buckets). A removal
-//! takes back what had to go on, so there are no tombstones, and it never slows down. A place holds
-//! a slot and 32 bits of its id's hash, whose high bits are its home: so neither a search nor
-//! growth reads an id, and the owner compares the whole id once, in memory that a hit reads anyway.
-//! The eight are compared at once: a search place by place ends where the processor cannot
-//! foretell. At most three quarters full: 11 to 21 bytes an entry.
+//! Buckets of eight positions, each a line of the processor's cache. An entry that finds its bucket
+//! full goes to the next one that is not (Knuth, TAOCP vol. 3, 6.4, open addressing with buckets).
+//! A removal moves such entries back, so there are no tombstones, and lookups never become slower.
+//! A position holds a slot and 32 bits of its id's hash, whose high bits select the home bucket. So
+//! neither a search nor growth reads an id; the owner compares the whole id once, in memory that a
+//! hit reads anyway. The eight positions are compared at once, because the processor cannot predict
+//! at which position a search would end. Buckets are at most three quarters full: 11 to 21 bytes an
+//! entry.
 //!
-//! No defence against chosen ids, see [`mix`], unless they are hashes under a key
+//! It is no defence against chosen ids, see [`mix`], unless they are keyed hashes
 //! ([`KeyedHashes`]).
 
 use crate::Slot;
@@ -17,22 +18,22 @@ use crate::hash::mix;
 use crate::prefetch::{grow, prefetch};
 use std::marker::PhantomData;
 
-/// Which slot an id has. The owner knows the id of each slot.
+/// Maps ids to slots. The owner knows the id of each slot.
 #[derive(Clone, Debug)]
 pub struct SlotIndex<I: Ids = AnyIds> {
-    /// A power of two of them.
+    /// Their number is a power of two.
     buckets: Vec<Bucket>,
     len: usize,
     ids: PhantomData<I>,
 }
 
-/// What the ids of an index are.
+/// The kind of ids in an index.
 pub trait Ids {
-    /// A hash of the id, whose high bits are uniform.
+    /// Returns a hash of the id whose high bits are uniform.
     fn hash(id: u64) -> u64;
 }
 
-/// Ids that may be in any order: the numbers of a trace's objects.
+/// Ids with any distribution: the numbers of a trace's objects.
 #[derive(Clone, Copy, Debug)]
 pub struct AnyIds;
 
@@ -43,7 +44,7 @@ impl Ids for AnyIds {
     }
 }
 
-/// Ids that are uniform hashes already, under a key that nobody outside knows.
+/// Ids that are uniform hashes already, with a secret key.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyedHashes;
 
@@ -54,7 +55,7 @@ impl Ids for KeyedHashes {
     }
 }
 
-/// Places whose entries stand at the beginning.
+/// Entries fill the positions from the beginning.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 struct Bucket {
@@ -64,7 +65,7 @@ struct Bucket {
 
 const PLACES: usize = 8;
 
-/// No slot has this number.
+/// Marks an empty position. No slot has this number.
 const EMPTY: u32 = u32::MAX;
 
 const MIN_BUCKETS: usize = 2;
@@ -85,7 +86,7 @@ impl Bucket {
         self.slots[PLACES - 1] != EMPTY
     }
 
-    /// Adds an entry, if there is a place.
+    /// Adds an entry. Returns false if the bucket is full.
     #[inline]
     fn push(&mut self, tag: u32, slot: u32) -> bool {
         let place = self.len();
@@ -96,7 +97,7 @@ impl Bucket {
         place < PLACES
     }
 
-    /// Takes the entry at `place` out; the last one takes its place.
+    /// Removes the entry at `place`. The last one takes its position.
     #[inline]
     fn take(&mut self, place: usize) -> (u32, u32) {
         let last = self.len() - 1;
@@ -119,30 +120,30 @@ impl<I: Ids> Default for SlotIndex<I> {
 }
 
 impl<I: Ids> SlotIndex<I> {
-    /// Entries.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// No entry.
+    /// Returns true if there is no entry.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Begins to load what a look for `id` will read.
+    /// Begins to load the memory that a lookup of `id` reads.
     #[inline]
     pub fn prefetch(&self, id: u64) {
-        // Of no buckets the home is 0, and nothing is there to be loaded.
+        // Without buckets the home is 0, and nothing is loaded.
         prefetch(&self.buckets, self.home(Self::tag(id)));
     }
 
-    /// A slot that is probably that of `id`: to be told what will be needed, not to be believed.
+    /// Returns the probable slot of `id`, as a hint for prefetches.
     #[inline]
     pub fn guess(&self, id: u64) -> Option<Slot> {
         self.find(id, |_| true)
     }
 
-    /// The slot of `id`, which `is` recognises.
+    /// Returns the slot of `id` for which `is` returns true.
     #[inline]
     pub fn find(&self, id: u64, mut is: impl FnMut(Slot) -> bool) -> Option<Slot> {
         let tag = Self::tag(id);
@@ -162,8 +163,8 @@ impl<I: Ids> SlotIndex<I> {
         }
     }
 
-    /// Adds `id` with a slot that it does not have yet. It may have others: [`SlotIndex::find`]
-    /// offers them all.
+    /// Adds `id` with a slot that it does not have yet. An id may have several slots;
+    /// [`SlotIndex::find`] tries them all.
     #[inline]
     pub fn insert(&mut self, id: u64, slot: Slot) {
         if (self.len + 1) * 4 > self.buckets.len() * (3 * PLACES) {
@@ -173,7 +174,7 @@ impl<I: Ids> SlotIndex<I> {
         self.len += 1;
     }
 
-    /// Removes the entry of `id` with `slot`; false where there is none.
+    /// Removes the entry of `id` with `slot`. Returns false if there is none.
     #[inline]
     pub fn remove(&mut self, id: u64, slot: Slot) -> bool {
         let tag = Self::tag(id);
@@ -199,8 +200,8 @@ impl<I: Ids> SlotIndex<I> {
         }
     }
 
-    /// The bucket `gap` was full and is not any more: an entry that had to pass it comes back, if
-    /// there is one, and leaves a gap itself.
+    /// Fills the gap in the bucket `gap`, which was full: an entry that had to pass this bucket
+    /// moves back, if there is one, and leaves a gap itself.
     #[cold]
     fn take_back(&mut self, mut gap: usize) {
         let mut at = gap;
@@ -219,25 +220,26 @@ impl<I: Ids> SlotIndex<I> {
                 self.buckets[gap].push(tag, slot);
                 gap = at;
             }
-            // So is the gap itself not, where all others are.
+            // The loop ends at the gap itself at the latest, because the gap is not full.
             if !was_full {
                 return;
             }
         }
     }
 
-    /// Removes all entries; their memory is kept for others.
+    /// Removes all entries. The memory is kept.
     pub fn clear(&mut self) {
         self.buckets.fill(Bucket::NEW);
         self.len = 0;
     }
 
-    /// Bytes of heap.
+    /// Returns the bytes of heap.
     pub fn bytes(&self) -> usize {
         self.buckets.capacity() * size_of::<Bucket>()
     }
 
-    /// Tags in order have homes in order, so that growth passes both tables from end to end.
+    /// Entries in the order of their tags are in the order of their home buckets, so growth reads
+    /// and writes both tables from end to end.
     #[cold]
     fn grow(&mut self) {
         let length = (self.buckets.len() * 2).max(MIN_BUCKETS);
@@ -267,7 +269,7 @@ impl<I: Ids> SlotIndex<I> {
 
     #[inline]
     fn home(&self, tag: u32) -> usize {
-        // Up to 2^32 buckets the product fits.
+        // The product fits for up to 2^32 buckets.
         ((u64::from(tag) * self.buckets.len() as u64) >> 32) as usize
     }
 
@@ -277,7 +279,7 @@ impl<I: Ids> SlotIndex<I> {
     }
 }
 
-/// A bit for each place that has `value`.
+/// Returns a bit for each position that has `value`.
 #[inline]
 #[allow(unsafe_code)] // measured: FIFO's replay of Zipf 0.8 over 1e7 objects takes a fifth to a third less time than with a search place by place
 fn equal(places: &[u32; PLACES], value: u32) -> u32 {
@@ -285,7 +287,7 @@ fn equal(places: &[u32; PLACES], value: u32) -> u32 {
     {
         use std::arch::x86_64::*;
         let [a, b, c, d, e, f, g, h] = places.map(u32::cast_signed);
-        // SAFETY: no address is touched, and SSE2 is part of x86-64.
+        // SAFETY: the code accesses no memory by address, and SSE2 is part of x86-64.
         unsafe {
             let value = _mm_set1_epi32(value.cast_signed());
             let low = _mm_cmpeq_epi32(_mm_set_epi32(d, c, b, a), value);
@@ -300,7 +302,7 @@ fn equal(places: &[u32; PLACES], value: u32) -> u32 {
     })
 }
 
-/// The numbers of the bits that are set, from the lowest.
+/// Returns the indexes of the bits that are set, from the lowest.
 #[inline]
 fn bits(mut word: u32) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
@@ -316,7 +318,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashMap;
 
-    /// Beside a map: operations 0 and 1 insert and remove the n-th of `ids`.
+    /// Compares with a map. Operations 0 and 1 insert and remove the n-th of `ids`.
     fn compare<I: Ids>(ids: &[u64], steps: &[(u8, usize)]) -> Result<(), TestCaseError> {
         let (mut index, mut model) = (SlotIndex::<I>::default(), HashMap::<u64, u32>::new());
         let mut stored = Vec::new();
@@ -351,8 +353,8 @@ mod tests {
             compare::<AnyIds>(&(0..60).collect::<Vec<_>>(), &steps)?;
         }
 
-        /// Many have one home, or the one beside it, so that buckets fill and what finds them full
-        /// goes on, from the last to the first too.
+        /// Many ids have one home bucket, or the one beside it. So buckets fill up, and further
+        /// entries go to the next bucket, also from the last to the first.
         #[test]
         fn an_entry_is_lost_that_had_to_go_on(steps in proptest::collection::vec((0u8..2, 0usize..60), 0..500)) {
             let homes = [0, u64::MAX << 32, 0xefff_ffff << 32, 0x8000_0000 << 32, 1 << 32];

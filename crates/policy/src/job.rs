@@ -11,7 +11,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// Runs it.
+    /// Runs the job.
     pub fn run(self) -> JobDone {
         JobDone {
             generation: self.generation,
@@ -23,7 +23,7 @@ impl Job {
 
 /// The result of a [`Job`], for [`crate::Engine::complete`].
 pub struct JobDone {
-    /// The number of the policies that began it.
+    /// The generation of the policies that created the job.
     pub(crate) generation: u64,
     pub(crate) stage: usize,
     pub(crate) result: Box<dyn Any + Send>,

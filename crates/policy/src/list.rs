@@ -9,11 +9,11 @@ use crate::prefetch::{lengthen, prefetch};
 
 const END: u32 = u32::MAX;
 
-/// Where a list finds the links of its slots.
+/// The owner of the links of a list's slots.
 pub(crate) trait Linked {
     fn link(&self, slot: u32) -> &Link;
     fn link_mut(&mut self, slot: u32) -> &mut Link;
-    /// Makes a place for `slot`, where there is none.
+    /// Adds links for `slot`, if it has none.
     fn reach(&mut self, slot: Slot);
 }
 
@@ -24,9 +24,9 @@ pub(crate) struct Links(Vec<Link>);
 /// The neighbours of a slot in its list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Link {
-    /// Towards the head.
+    /// The neighbour towards the head.
     newer: u32,
-    /// Towards the tail.
+    /// The neighbour towards the tail.
     older: u32,
 }
 
@@ -63,19 +63,19 @@ impl Links {
         self.0.capacity() * size_of::<Link>()
     }
 
-    /// Makes a place for `slot`.
+    /// Adds links for `slot`.
     #[cold]
     fn grow(&mut self, slot: Slot) {
         lengthen(&mut self.0, slot.index() + 1, Link::default());
     }
 
-    /// `slot` will be moved or unlinked soon.
+    /// Begins to load the links of `slot`, which will be moved or unlinked soon.
     #[inline]
     pub fn prefetch(&self, slot: Slot) {
         prefetch(&self.0, slot.index());
     }
 
-    /// As `prefetch`, once that has loaded the slot's links: loads those of its neighbours.
+    /// Begins to load the links of its neighbours, once `prefetch` has loaded those of the slot.
     #[inline]
     pub fn prefetch_neighbours(&self, slot: Slot) {
         if let Some(link) = self.0.get(slot.index()) {
@@ -155,7 +155,7 @@ impl List {
         }
     }
 
-    /// Unlinks the oldest.
+    /// Unlinks and returns the oldest slot.
     pub fn pop_tail(&mut self, links: &mut Links) -> Option<Slot> {
         let tail = self.tail()?;
         self.unlink(links, tail);
@@ -165,13 +165,13 @@ impl List {
         Some(tail)
     }
 
-    /// The oldest.
+    /// Returns the oldest slot.
     pub fn tail(&self) -> Option<Slot> {
         (self.tail != END).then(|| Slot::new(self.tail))
     }
 
-    /// The oldest, about to leave; what `table` has of the one after it is being loaded, as that of
-    /// the oldest was the last time.
+    /// Returns the oldest slot, which is about to leave. Prefetches the entry in `table` of the
+    /// slot after it, so that the next call finds it loaded.
     #[inline]
     pub fn approach<T>(&self, links: &Links, table: &[T]) -> Option<Slot> {
         let tail = self.tail()?;
@@ -187,7 +187,7 @@ impl List {
         std::iter::successors(self.tail(), |slot| self.newer(links, *slot)).count()
     }
 
-    /// The next newer than `slot`, which is in this list.
+    /// Returns the next newer slot after `slot`, which is in this list.
     pub fn newer<L: Linked>(&self, links: &L, slot: Slot) -> Option<Slot> {
         let newer = links.link(slot.raw()).newer;
         (newer != END).then(|| Slot::new(newer))

@@ -1,25 +1,24 @@
-//! What a running cache reports of its requests, so that another thread can run other policies and
-//! sizes on a sample of them.
+//! The report of a running cache about its requests. Another thread uses it to run other policies
+//! and sizes on a sample of the requests.
 //!
 //! A cache has an [`Observer`], or one for each of its shards. It counts every request and keeps an
 //! [`Observation`] of those whose key is in the sample, until the host takes them with
-//! [`Observer::take`]. The sample is one by key: either all requests for a key are in it, or none
-//! (SHARDS, Waldspurger et al., FAST 2015).
+//! [`Observer::take`]. The sample is by key: either all requests for a key are in it, or none
 
 use larder_units::Time;
 use std::time::Duration;
 
-/// A request for something that may be stored, or the end of stored responses.
+/// A request for a storable response, or a removal of stored responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Observation {
     /// A request.
     Request(Observed),
-    /// An operator, or an unsafe request, has removed this.
+    /// A removal by an operator or by an unsafe request.
     Removed(Removal),
 }
 
 impl Observation {
-    /// Returns its time.
+    /// Returns the time of the observation.
     pub fn now(&self) -> Time {
         match self {
             Observation::Request(observed) => observed.now,
@@ -28,103 +27,104 @@ impl Observation {
     }
 }
 
-/// A request for something that may be stored.
+/// A request for a storable response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observed {
-    /// When.
+    /// The time of the request.
     pub now: Time,
-    /// Which key: see [`Observer::place`].
+    /// The key's position in the order of sampling: see [`Observer::place`].
     pub place: u64,
-    /// Which variant of the key: 0 if it has only one.
+    /// The variant of the key: 0 if it has only one.
     pub variant: u32,
-    /// Bytes that it takes in the cache.
+    /// The bytes that the object takes in the cache.
     pub size: u64,
-    /// Bytes of its body.
+    /// The bytes of its body.
     pub bytes: u64,
-    /// What the cache did.
+    /// The cache's result for this request.
     pub outcome: Outcome,
-    /// How long after its arrival the object answers requests without being validated.
+    /// The time after its arrival for which the object answers requests without validation.
     pub lifetime: Duration,
-    /// True if a stale copy answers this request, too.
+    /// True if a stale copy also answers this request.
     pub any_age: bool,
     /// True if a stale copy of it can be validated.
     pub validates: bool,
-    /// Its name, if it was fetched.
+    /// The names of the object, if it was fetched.
     pub label: Option<Box<Label>>,
 }
 
-/// What the cache did with a request.
+/// The cache's result for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was stored, and answered the request, perhaps after it was validated.
+    /// A stored response answered the request, perhaps after a validation.
     Hit,
-    /// It came from the origin.
+    /// The response came from the origin.
     Fetched,
-    /// The cache itself has validated or fetched it, in the background. No client has asked.
+    /// The cache itself has validated or fetched the object in the background, without a request.
     Refreshed,
-    /// It came from the origin because the client insisted: a stored copy would not have answered.
+    /// The response came from the origin because the client required it. A stored copy would not
+    /// have
     Reloaded,
 }
 
 /// The names by which an object may be removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// Its key.
+    /// The key.
     pub key: Box<[u8]>,
-    /// Its tags.
+    /// The tags.
     pub tags: Box<[Box<[u8]>]>,
 }
 
-/// What was removed, or became stale.
+/// A removal of objects, or the end of their freshness.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removal {
-    /// When.
+    /// The time of the removal.
     pub now: Time,
-    /// Which objects.
+    /// The removed objects.
     pub scope: Scope,
-    /// True if they became stale, and may be validated.
+    /// True if the objects became stale, and may be validated.
     pub soft: bool,
 }
 
-/// Which objects are removed.
+/// The objects that a removal affects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// All variants of a key.
     Place(u64),
-    /// All whose key begins so.
+    /// All objects whose key has this prefix.
     Prefix(Box<[u8]>),
-    /// All with this tag.
+    /// All objects with this tag.
     Tag(Box<[u8]>),
-    /// All.
+    /// All objects.
     Everything,
 }
 
 /// Counts of all requests, in the sample or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Requests that a stored response answered, perhaps after it was validated.
+    /// Requests that a stored response answered, perhaps after a validation.
     pub hits: u64,
     /// Bytes of their bodies.
     pub hit_bytes: u64,
-    /// Requests whose response came from the origin, and may be stored.
+    /// Requests whose response came from the origin and may be stored.
     pub fetched: u64,
     /// Bytes of their bodies.
     pub fetched_bytes: u64,
     /// Requests whose response may not be stored: they miss in every cache.
     pub unstorable: u64,
-    /// Bytes of their bodies, as far as their length was declared.
+    /// Bytes of their bodies, if their length was declared.
     pub unstorable_bytes: u64,
-    /// Observations that were dropped, because nobody took the earlier ones.
+    /// Observations that were dropped because the host did not take the earlier ones.
     pub lost: u64,
 }
 
 impl Totals {
-    /// Returns the requests for what may be stored.
+    /// Returns the requests for storable responses.
     pub fn storable(&self) -> u64 {
         self.hits + self.fetched
     }
 
-    /// Returns the bytes of these.
+    /// Returns the bytes of their bodies.
     pub fn storable_bytes(&self) -> u64 {
         self.hit_bytes + self.fetched_bytes
     }
@@ -158,18 +158,17 @@ impl Totals {
 #[derive(Debug)]
 pub struct Observer {
     seed: u64,
-    /// Places up to this are in the sample.
+    /// Keys with a position up to this are in the sample.
     last: Option<u64>,
     totals: Totals,
     kept: Vec<Observation>,
-    /// Observations that are kept at most.
+    /// The maximum number of observations that are kept.
     most: usize,
 }
 
 impl Observer {
-    /// Returns an observer that keeps nothing, until [`Observer::take`] gives it a sample.
-    /// Until then it counts nothing either. Observers of the same cache have the same `seed`.
-    /// `most` observations are kept at most.
+    /// Creates an observer that keeps and counts nothing until [`Observer::take`] sets its sample.
+    /// Observers of the same cache have the same `seed`. It keeps at most `most` observations.
     pub fn new(seed: u64, most: usize) -> Observer {
         Observer {
             seed,
@@ -180,14 +179,14 @@ impl Observer {
         }
     }
 
-    /// Returns the place of a key in the order by which samples are drawn. Different keys have
-    /// different places, which are spread evenly.
+    /// Returns the position of a key in the order of sampling. Different keys have different
+    /// positions, which are uniformly distributed.
     #[inline]
     pub fn place(&self, key: u64) -> u64 {
         spread(key ^ self.seed)
     }
 
-    /// Counts a request that a stored response of so many bytes answered.
+    /// Counts a request that a stored response with this many bytes answered.
     #[inline]
     pub fn hit(&mut self, key: u64, bytes: u64, observed: impl FnOnce(u64) -> Observed) {
         if let Some(last) = self.last {
@@ -197,7 +196,7 @@ impl Observer {
         }
     }
 
-    /// Counts a request of which a response of so many bytes came that may be stored.
+    /// Counts a request that the origin answered with a storable response of this many bytes.
     #[inline]
     pub fn fetched(&mut self, key: u64, bytes: u64, observed: impl FnOnce(u64) -> Observed) {
         if let Some(last) = self.last {
@@ -215,7 +214,7 @@ impl Observer {
         }
     }
 
-    /// Notes that the cache has validated or fetched something in the background.
+    /// Records that the cache has validated or fetched an object in the background.
     pub fn refreshed(&mut self, key: u64, observed: impl FnOnce(u64) -> Observed) {
         if let Some(last) = self.last {
             self.request(key, last, observed);
@@ -230,7 +229,7 @@ impl Observer {
         }
     }
 
-    /// Notes that all variants of a key are removed, or stale.
+    /// Records that all variants of a key are removed, or stale.
     pub fn removed(&mut self, key: u64, soft: bool, now: Time) {
         let place = self.place(key);
         if self.last.is_some_and(|last| place <= last) {
@@ -242,7 +241,7 @@ impl Observer {
         }
     }
 
-    /// Notes that several keys are removed, or stale.
+    /// Records that several keys are removed, or stale.
     pub fn removed_all(&mut self, scope: Scope, soft: bool, now: Time) {
         if self.last.is_some() {
             self.keep(Observation::Removed(Removal { now, scope, soft }));
@@ -259,7 +258,8 @@ impl Observer {
     }
 
     /// Appends the observations since the last call to `taken`, and returns the counts since the
-    /// start. From now on, places up to `last` are in the sample; `None`: none.
+    /// start. From now on, keys with a position up to `last` are in the sample; no keys if it is
+    /// `None`.
     pub fn take(&mut self, last: Option<u64>, taken: &mut Vec<Observation>) -> Totals {
         self.last = last;
         taken.append(&mut self.kept);

@@ -1,5 +1,5 @@
-//! What a policy may take in its parentheses: declared as data, so that errors and pages can speak
-//! about it.
+//! The parameters of a policy, declared as data, so that error messages and documentation can list
+//! them.
 
 use larder_units::{ByteSize, Ratio};
 use std::fmt;
@@ -7,19 +7,19 @@ use std::fmt;
 /// One parameter of a policy.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter {
-    /// Its name in a spec.
+    /// The name in a spec.
     pub name: &'static str,
-    /// The unit of its value; empty for a choice.
+    /// The unit of the value; empty for a choice.
     pub unit: &'static str,
-    /// What it may be.
+    /// The permitted values.
     pub values: Values,
-    /// What it is where a spec is silent.
+    /// The value if a spec does not give one.
     pub default: Preset,
-    /// What it does.
+    /// The effect of the parameter.
     pub doc: &'static str,
 }
 
-/// What a parameter may be.
+/// The permitted values of a parameter.
 #[derive(Clone, Copy, Debug)]
 pub enum Values {
     /// A whole number from the first to the second.
@@ -28,20 +28,21 @@ pub enum Values {
     PowerOfTwo(u64, u64),
     /// A size such as `64KiB`, from the first to the second number of bytes.
     Bytes(u64, u64),
-    /// A share from 0 to 1, such as `0.1` or `10%`; its value is the float's bits.
+    /// A share from 0 to 1, such as `0.1` or `10%`; its value is the bits of the float.
     Share,
-    /// One of these words; it may also stand alone, as in `adaptsize(chance)`.
+    /// One of these words, which may also be given without the parameter's name, as in
+    /// `adaptsize(chance)`.
     Choice(&'static [&'static str]),
 }
 
-/// What a parameter is where a spec is silent.
+/// The value of a parameter that a spec does not give.
 #[derive(Clone, Copy, Debug)]
 pub enum Preset {
     /// This value, in the spec's notation.
     Value(&'static str),
-    /// Found by the policy itself, as this text says.
+    /// A value that the policy derives, as this text says.
     Derived(&'static str),
-    /// Nothing: the parameter must be given.
+    /// No value: the spec must give the parameter.
     Required,
 }
 
@@ -65,8 +66,8 @@ impl fmt::Display for Preset {
 }
 
 impl Values {
-    /// The value of `text`: the number, the bytes, or the choice's index. `None` where it is none
-    /// or out of range.
+    /// Returns the value of `text`: the number, the bytes, or the index of the choice. `None` if it
+    /// is not a value, or out of range.
     pub(crate) fn read(&self, text: &str) -> Option<u64> {
         match *self {
             Values::Integer(min, max) => text.parse().ok().filter(|n| (min..=max).contains(n)),

@@ -1,37 +1,37 @@
-//! Asks the processor for memory before it is needed: large caches wait for it, hundreds of cycles
-//! a line, and little else.
+//! Prefetches memory into the processor's cache: large caches mostly wait for memory, hundreds of
+//! cycles a line.
 //!
 //! Measured with the replay of Zipf 0.8 over 1e7 objects, a tenth stored: two to three times as
-//! many requests a second. On processors other than x86-64 nothing is asked.
+//! many requests a second. On processors other than x86-64 it does nothing.
 //!
-//! And asks the system for large pages under large tables ([`grow`]): else the processor looks for
-//! the page first, through memory that is in no cache either. Measured with the forwarder's
+//! It also requests large pages for large tables ([`grow`]). Without them the processor must first
+//! look up the page, in memory that is in no cache either. Measured with the forwarder's
 //! `in_memory` bench, 13.5 million prefixes: a third less time an exchange. On systems other than
-//! Linux nothing is asked.
+//! Linux it does nothing.
 //!
-//! Beside a comparison in `index`, these are the only unsafe lines of this crate.
+//! With a comparison in `index`, these are the only unsafe lines of this crate.
 #![allow(unsafe_code)]
 
 #[cfg(target_os = "linux")]
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Begins to load the cache line of `table[index]`, if there is such a place. It changes nothing.
+/// Begins to load the cache line of `table[index]`, if the index is valid. It changes nothing.
 #[inline(always)]
 pub fn prefetch<T>(table: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         let place = table.as_ptr().wrapping_add(index).cast();
-        // SAFETY: a hint that reads and writes nothing the program can see, and faults at no
-        // address. SSE is part of x86-64.
+        // SAFETY: a hint that has no effect that the program can see, and faults at no address. SSE
+        // is part of x86-64.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(place) }
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (table, index);
 }
 
-/// Makes room for `length` elements in all, on large pages where they fill some: so they are asked
-/// for before the old elements move in, since memory that was written to keeps its pages.
+/// Makes room for `length` elements in all, on large pages if they fill at least one. It requests
+/// these before the old elements move in, because memory that was written to keeps its pages.
 pub fn grow<T>(table: &mut Vec<T>, length: usize) {
     let mut larger = Vec::with_capacity(length.max(table.len()));
     use_large_pages(&mut larger);
@@ -39,9 +39,9 @@ pub fn grow<T>(table: &mut Vec<T>, length: usize) {
     *table = larger;
 }
 
-/// Makes `table` as long as `length`, of `fill` where it was shorter. Where it does not fit any
-/// more it moves to twice the room, all of it on large pages where it fills some; a vector's own
-/// growth would leave what it copies on small ones.
+/// Extends `table` to `length` with `fill`. If it does not fit, it moves to twice the room, on
+/// large pages if it fills at least one. The growth of `Vec` would leave the copied elements on
+/// small pages.
 pub(crate) fn lengthen<T: Copy>(table: &mut Vec<T>, length: usize, fill: T) {
     if length > table.capacity() {
         grow(table, length.max(2 * table.capacity()).max(4));
@@ -49,7 +49,7 @@ pub(crate) fn lengthen<T: Copy>(table: &mut Vec<T>, length: usize, fill: T) {
     table.resize(length, fill);
 }
 
-/// Asks for large pages under a large table: for its memory that nothing was written to yet.
+/// Requests large pages for the part of a large table that was not written to yet.
 pub(crate) fn use_large_pages<T>(table: &mut Vec<T>) {
     #[cfg(target_os = "linux")]
     {
@@ -60,7 +60,7 @@ pub(crate) fn use_large_pages<T>(table: &mut Vec<T>) {
         if end.saturating_sub(first) >= LARGE_TABLE_BYTES {
             let place = table.as_mut_ptr().wrapping_byte_add(first - start).cast();
             note_advice(start);
-            // SAFETY: the range lies within the vector's allocation, and the advice changes nothing
+            // SAFETY: the range is within the vector's allocation, and the advice has no effect
             // that the program can see.
             let _ = unsafe { madvise(place, end - first, Advice::LinuxHugepage) };
         }
@@ -69,7 +69,7 @@ pub(crate) fn use_large_pages<T>(table: &mut Vec<T>) {
     let _ = table;
 }
 
-/// The starts of tables on large pages, as far as they are known; 0 is none. A node has dozens.
+/// The start addresses of known tables on large pages; 0 is none. A node has dozens.
 #[cfg(target_os = "linux")]
 static ADVISED: [AtomicUsize; 256] = [const { AtomicUsize::new(0) }; 256];
 
@@ -82,8 +82,8 @@ fn note_advice(start: usize) {
     ADVISED.iter().any(is_noted);
 }
 
-/// Returns true, once, if large pages were asked for under a table that starts here. An allocator
-/// takes the advice back when the memory of the table is freed: what comes there may be small.
+/// Returns true, once, if large pages were requested for a table that starts here. An allocator
+/// withdraws the advice when the memory of the table is freed, because later contents may be small.
 pub fn take_advice(start: usize) -> bool {
     #[cfg(target_os = "linux")]
     return ADVISED.iter().any(|place| {
@@ -98,13 +98,12 @@ pub fn take_advice(start: usize) -> bool {
     }
 }
 
-/// Pages of 4 KiB: where they are larger, the system refuses addresses in between, and nothing is
-/// lost.
+/// Pages of 4 KiB. If they are larger, the system refuses addresses in between, without harm.
 #[cfg(target_os = "linux")]
 const PAGE_BYTES: usize = 4096;
 
-/// Below, a processor's second cache of page addresses reaches, also where there are several such
-/// tables. At 8 MB agd's replay of mix 1 GiB was a twentieth slower.
+/// Below this size the processor's second-level cache of page addresses suffices, also for several
+/// such tables. With 8 MB, agd's replay of mix 1 GiB was a twentieth slower.
 #[cfg(target_os = "linux")]
 const LARGE_TABLE_BYTES: usize = 2 << 20;
 

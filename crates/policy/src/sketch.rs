@@ -1,49 +1,53 @@
-//! How often an id was requested lately: a count–min sketch of four-bit counters with ageing
-//! (Einziger, Friedman and Manes, TinyLFU: a highly efficient cache admission policy, ACM
-//! Transactions on Storage 13, 2017, section 3).
+//! Recent request counts: a count–min sketch of four-bit counters with ageing (Einziger, Friedman
+//! and Manes, TinyLFU: a highly efficient cache admission policy, ACM Transactions on Storage 13,
+//! 2017, section 3).
 //!
-//! * An id has one counter in each of four rows; only its smallest ones are raised (conservative
-//!   update), and the smallest is the estimate: never too low, and too high only where others share
-//!   all four.
-//! * After `window` requests every counter is halved (the paper's reset), and the number of
-//!   requests with it: what was popular fades.
-//! * The rows of an id lie in one block of a cache line, as in Caffeine, so a request touches one
-//!   line. Sixteen counters are provided for every ten requests of the window: 0.8 bytes a request,
-//!   8 bytes for an object where the window is ten requests an object.
-//! * The table grows by doubling, both halves with the old contents: no estimate falls.
+//! * An id has one counter in each of four rows; only the smallest ones are raised (conservative
+//!   update), and the smallest is the estimate. It is never too low, and is too high only if other
+//!   ids share all four counters.
+//! * After `window` requests every counter is halved (the paper's reset), and so is the number of
+//!   requests. So old counts fade.
+//! * The counters of an id are in one block of a cache line, as in Caffeine, so a request reads one
+//!   line. There are sixteen counters for every ten requests of the window: 0.8 bytes a request,
+//!   and 8 bytes an object if the window is ten requests an object.
+//! * The table grows by doubling. Both halves have the old contents, so no estimate falls.
 //!
 //! O(1) a request; halving is amortised, 64 bytes for every 80 requests.
 
 use crate::hash::mix;
-use crate::limits::{
-    SKETCH_MAX_WINDOW, SKETCH_MIN_BLOCKS, SKETCH_MIN_WINDOW, SKETCH_WINDOW_AN_OBJECT,
-};
+use crate::limits::{SKETCH_MAX_WINDOW, SKETCH_MIN_WINDOW};
 use crate::prefetch::prefetch;
+
+/// Requests after which a frequency sketch halves its counts, for each stored object: Caffeine's
+/// W/C. Counts end at 15, so a longer window would not distinguish popular objects.
+const WINDOW_PER_OBJECT: u64 = 10;
+
+/// Smallest table of a frequency sketch, in cache lines: 4 KB, so that the header is negligible.
+const MIN_BLOCKS: usize = 64;
 
 /// The largest estimate.
 pub(crate) const MAX_COUNT: u32 = 15;
 
-/// Requests of the window for which a block is provided: 128 counters, of which sixteen serve ten
-/// requests.
+/// Requests of the window for each block: a block has 128 counters, and ten requests need sixteen.
 const REQUESTS_A_BLOCK: u64 = 80;
 
 pub(crate) struct Sketch {
-    /// A power of two of them.
+    /// Their number is a power of two.
     blocks: Vec<Block>,
     requests: u64,
     window: u64,
 }
 
-/// Four rows of two words, of sixteen counters each.
+/// Four rows of two words, with sixteen counters in each word.
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))]
 struct Block([u64; 8]);
 
 impl Sketch {
-    /// For a window of this many requests.
+    /// Creates a sketch for a window of this many requests.
     pub fn new(window: u64) -> Sketch {
         let mut sketch = Sketch {
-            blocks: vec![Block::default(); SKETCH_MIN_BLOCKS],
+            blocks: vec![Block::default(); MIN_BLOCKS],
             requests: 0,
             window: 1,
         };
@@ -51,15 +55,15 @@ impl Sketch {
         sketch
     }
 
-    /// The window for a cache of this many objects.
+    /// Returns the window for a cache of this many objects.
     pub fn window_for(objects: usize) -> u64 {
         (objects as u64)
-            .saturating_mul(SKETCH_WINDOW_AN_OBJECT)
+            .saturating_mul(WINDOW_PER_OBJECT)
             .clamp(SKETCH_MIN_WINDOW, SKETCH_MAX_WINDOW)
     }
 
-    /// Counters are halved after this many requests from now on; the table grows with it and does
-    /// not shrink.
+    /// Changes the window: counters are halved after this many requests from now on. The table
+    /// grows with it and does not shrink.
     pub fn set_window(&mut self, window: u64) {
         self.window = window;
         while (self.blocks.len() as u64) * REQUESTS_A_BLOCK < window {
@@ -71,7 +75,7 @@ impl Sketch {
         self.window
     }
 
-    /// Counts a request. True where that ended the window, and everything was halved.
+    /// Counts a request. Returns true if this request ended the window and halved all counters.
     pub fn count(&mut self, id: u64) -> bool {
         let (block, counters) = self.place(id);
         let Block(words) = &mut self.blocks[block];
@@ -89,8 +93,7 @@ impl Sketch {
         self.pass()
     }
 
-    /// A request that is not counted, but brings the end of the window nearer. True where it has
-    /// come.
+    /// Advances the window without counting a request for an id. Returns true if the window ended.
     pub fn pass(&mut self) -> bool {
         self.requests += 1;
         let ended = self.requests >= self.window;
@@ -100,7 +103,7 @@ impl Sketch {
         ended
     }
 
-    /// How often `id` was requested, at most [`MAX_COUNT`].
+    /// Returns the estimated number of requests for `id`, at most [`MAX_COUNT`].
     pub fn estimate(&self, id: u64) -> u32 {
         let (block, counters) = self.place(id);
         let Block(words) = &self.blocks[block];
@@ -110,7 +113,7 @@ impl Sketch {
             .fold(MAX_COUNT, u32::min)
     }
 
-    /// `id` will be counted or estimated soon.
+    /// Begins to load the counters of `id`, which will be used soon.
     #[inline]
     pub fn prefetch(&self, id: u64) {
         prefetch(&self.blocks, mix(id) as usize & (self.blocks.len() - 1));
@@ -129,7 +132,7 @@ impl Sketch {
         self.requests /= 2;
     }
 
-    /// The block, and in each row the word and the shift of the id's counter.
+    /// Returns the block, and in each row the word and the shift of the id's counter.
     fn place(&self, id: u64) -> (usize, [(usize, u32); 4]) {
         let hash = mix(id);
         let counter = |row: usize| {
@@ -160,8 +163,8 @@ mod tests {
     }
 
     proptest! {
-        /// Thirty ids do not share all rows in 64 blocks or more (the hash is fixed), so the naive
-        /// counts are exact.
+        /// Thirty ids do not share all rows in 64 blocks or more (the hash is fixed), so exact
+        /// counts are expected.
         #[test]
         fn an_estimate_differs_from_the_count(steps in proptest::collection::vec(step(), 0..600), window in 1..300_u64) {
             let mut sketch = Sketch::new(window);
@@ -193,7 +196,7 @@ mod tests {
 
     #[test]
     fn strangers_look_popular() {
-        // 10,000 objects and as many requests of others as the window allows before it ends.
+        // 10,000 objects, and as many requests for others as the window allows before it ends.
         let mut sketch = Sketch::new(Sketch::window_for(10_000));
         for id in 0..50_000 {
             sketch.count(id);

@@ -130,8 +130,8 @@ impl Spec {
         &self.stages
     }
 
-    /// Returns the memory that its policies take for each stored object, in bytes: the sum of what
-    /// their registry entries state.
+    /// Returns the memory that the policies take for each stored object, in bytes: the sum of the
+    /// values in their registry entries.
     pub fn bytes_an_object(&self) -> u64 {
         self.stages()
             .iter()
@@ -151,7 +151,7 @@ impl Spec {
     }
 }
 
-/// Stands for an admission policy that [`crate::Engine::with`] got as an object.
+/// The entry of an admission policy that [`crate::Engine::with`] got as an object.
 const CUSTOM_ADMISSION: PolicyEntry = PolicyEntry {
     name: "custom",
     citation: "",
@@ -163,7 +163,7 @@ const CUSTOM_ADMISSION: PolicyEntry = PolicyEntry {
     build: Build::Admission(|_, _| Err(NOT_REGISTERED.to_owned())),
 };
 
-/// Stands for an eviction policy that [`crate::Engine::with`] got as an object.
+/// The entry of an eviction policy that [`crate::Engine::with`] got as an object.
 const CUSTOM_EVICTION: PolicyEntry = PolicyEntry {
     build: Build::Eviction(|_, _| Err(NOT_REGISTERED.to_owned())),
     ..CUSTOM_ADMISSION

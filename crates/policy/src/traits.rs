@@ -13,8 +13,8 @@ use crate::path::Path;
 use crate::request::{Request, Slot};
 use std::any::Any;
 
-/// What admission and eviction share: resizing, long work and figures for a status page. Every
-/// method has a default.
+/// The common part of admission and eviction: resizing, long work and gauges for a status page.
+/// Every method has a default.
 pub trait Policy: Send {
     /// Reports that the capacity is now `capacity` bytes.
     fn on_resize(&mut self, capacity: u64) {
@@ -32,7 +32,7 @@ pub trait Policy: Send {
         drop(result);
     }
 
-    /// Appends this policy's figures, such as AdaptSize's current c.
+    /// Appends this policy's gauges, such as AdaptSize's current c.
     fn gauges(&self, out: &mut Vec<Gauge>) {
         let _ = out;
     }
@@ -46,12 +46,12 @@ pub trait Policy: Send {
 /// Long work of a policy; see [`Policy::work`].
 pub type Work = Box<dyn FnOnce() -> Box<dyn Any + Send> + Send>;
 
-/// A policy's figure for a status page.
+/// A policy's value for a status page.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gauge {
-    /// The figure's name, unit last (`c_bytes`).
+    /// The name, with its unit last (`c_bytes`).
     pub name: &'static str,
-    /// Its value now.
+    /// The present value.
     pub value: f64,
 }
 
@@ -84,8 +84,8 @@ pub trait Evict: Policy {
     }
 
     /// Returns false if the newcomer is worth less than the objects that it would displace. The
-    /// engine asks after all admissions admitted it. `short_bytes` must be freed for it; 0 if it
-    /// fits. Evicts nothing.
+    /// engine calls it after all admissions admitted the newcomer. `short_bytes` must be freed for
+    /// it; 0 if it fits. Evicts nothing.
     fn accept(&mut self, request: &Request, short_bytes: u64) -> bool {
         let _ = (request, short_bytes);
         true
@@ -117,8 +117,8 @@ pub trait Evict: Policy {
         let _ = (id, slot);
     }
 
-    /// Begins to load the data to which the data refers that [`Evict::prefetch`] has loaded. The
-    /// engine calls it some requests later.
+    /// Begins to load the data that the entries loaded by [`Evict::prefetch`] point to. The engine
+    /// calls it some requests later.
     fn prefetch_further(&self, id: u64, slot: Option<Slot>) {
         let _ = (id, slot);
     }

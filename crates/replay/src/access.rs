@@ -3,14 +3,14 @@
 use larder_units::Time;
 use std::num::NonZeroU64;
 
-/// One request of a trace: who is asked for, how large it is, and when.
+/// One request of a trace: its object, the object's size, and the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
     /// The object's number in the trace, or a hash of its name.
     pub id: u64,
-    /// Bytes; 1 in traces without sizes.
+    /// The size in bytes; 1 in traces without sizes.
     pub size: u64,
-    /// Since the trace's own start of time; zero in traces without times.
+    /// The time since the start of the trace; zero in traces without times.
     pub now: Time,
 }
 
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// Failure: segments of two objects, or of one, are taken for each other; or bytes are lost.
+    /// Failure: segments are mistaken for other segments, or bytes are lost.
     #[test]
     fn segments_are_the_object() {
         let size = NonZeroU64::new(8000).unwrap();

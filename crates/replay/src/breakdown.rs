@@ -1,11 +1,11 @@
-//! Figures beyond those of a row: over time, by size, and the ages of what was evicted.
+//! Statistics beyond those of a row: over time, by size, and the ages of evicted objects.
 
 use crate::limits::BREAKDOWN_MAX_WINDOWS;
 use crate::{Access, Events};
 use larder_policy::Slot;
 use serde::Serialize;
 
-/// What a window of the trace is measured in.
+/// The unit and length of a window of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
     /// This many requests, from 1.
@@ -14,7 +14,7 @@ pub enum Window {
     Nanos(u64),
 }
 
-/// Which figures are collected.
+/// The statistics to collect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Breakdown {
     /// The counts of each window of this length.
@@ -28,7 +28,7 @@ pub struct Breakdown {
 /// The counts of a part of the requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Part {
-    /// Where the part begins: a request's number from 0, nanoseconds of the trace's time, or the
+    /// The start of the part: a request's number from 0, nanoseconds of the trace's time, or the
     /// least size in bytes.
     pub start: u64,
     /// Requests.
@@ -67,7 +67,7 @@ impl Part {
 pub struct Evictions {
     /// Objects evicted.
     pub evictions: u64,
-    /// Of these, objects that were not requested while they were stored.
+    /// Evicted objects that were not requested while they were stored.
     pub without_hit: u64,
     /// The mean age; 0 if nothing was evicted.
     pub mean_age: f64,
@@ -75,24 +75,25 @@ pub struct Evictions {
     pub ages: Vec<u64>,
 }
 
-/// The figures, which [`crate::Replay::requests_with`] collects.
+/// The statistics that [`crate::Replay::requests_with`] collects.
 ///
-/// A trace with more windows than [`BREAKDOWN_MAX_WINDOWS`] gets windows of twice the length, as
-/// often as needed.
+/// If a trace has more windows than [`BREAKDOWN_MAX_WINDOWS`], their length doubles as often as
+/// needed.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Figures {
     #[serde(skip)]
     wanted: Breakdown,
-    /// The windows in order, those without a request too.
+    /// The windows in order, including those without a request.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<Part>,
     /// The size classes that have requests: sizes from a power of ten up to the next one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub size_classes: Vec<Part>,
-    /// The evictions, if they are wanted.
+    /// The evictions, if they are collected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evictions: Option<Evictions>,
-    /// The number of the request, and for each slot that of its insertion, and whether it was hit.
+    /// The number of the request; and for each slot, the number of its insertion, and whether it
+    /// was hit.
     #[serde(skip)]
     request: u64,
     #[serde(skip)]
@@ -102,7 +103,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Returns the figures of no request.
+    /// Returns statistics without a request.
     pub fn new(wanted: Breakdown) -> Figures {
         Figures {
             wanted,
@@ -111,7 +112,7 @@ impl Figures {
         }
     }
 
-    /// Forgets what was counted so far, at the end of a warm-up. Windows begin there.
+    /// Resets all counts at the end of a warm-up. The first window begins there.
     pub fn reset(&mut self) {
         self.windows.clear();
         self.size_classes.clear();
@@ -324,7 +325,7 @@ mod tests {
         assert!(evictions.without_hit > 0 && evictions.without_hit < evictions.evictions);
     }
 
-    /// Failure: a window of time begins elsewhere, or a pause in the trace has none.
+    /// Failure: a window of time begins at a wrong time, or a pause in the trace has no windows.
     #[test]
     fn a_pause_has_no_window() {
         let wanted = Breakdown {

@@ -1,9 +1,9 @@
-//! Traces through the policy engine: what would this cache have hit?
+//! Runs traces through the policy engine, to measure the hits of a cache.
 //!
-//! What it is: readers of trace files ([`Trace`]), the replay loop ([`Replay`]) over the very
-//! engine that the node runs, and its figures ([`Row`]); several caches over one reading
-//! ([`Sweep`]), for hosts, which own the threads. What it is not: a network. It reads no
-//! clock: the host measures the speed.
+//! The crate has readers of trace files ([`Trace`]), the replay loop ([`Replay`]) over the same
+//! engine that the node runs, and its results ([`Row`]). [`Sweep`] replays several caches over one
+//! reading; the host owns the threads. The crate does not simulate a network, and reads no clock:
+//! the host measures the speed.
 //!
 //! ```text
 //!   file ──► decompress ──► Format's reader ──► Access{id, size, now} ──► Replay: index u64→Slot over Engine ──► Row

@@ -1,59 +1,59 @@
-//! The replay loop: a trace through an engine, one thread, jobs inline.
+//! The replay loop: runs a trace through an engine, on one thread, with inline jobs.
 
-use crate::limits::JOB_INTERVAL;
+use crate::limits::JOB_INTERVAL_REQUESTS;
 use crate::{Access, Row, Unit};
 use larder_policy::{Engine, Future, Slot, SlotIndex, Spec, SpecError};
 use larder_units::{ByteSize, Streams};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// A cache without values that requests are replayed through.
+/// A cache without values, through which requests are replayed.
 ///
-/// An object whose size changes in the trace keeps, while it is cached, the size with which it was
-/// stored (the engine's books need it); a request for it is a hit, and counts in the byte hit ratio
-/// with the request's own size. Stored again, it gets its new size.
+/// If the size of an object changes in the trace while it is cached, the cache keeps the stored
+/// size (the engine's byte counts need it). A request for it is a hit, and counts in the byte hit
+/// ratio with the request's own size. When it is stored again, it gets the new size.
 ///
-/// An object of 0 bytes takes one byte of the capacity, which so bounds the number of objects too,
-/// and counts as 0 in the byte hit ratio, which is 0 where nobody asked for a byte. What is larger
-/// than the capacity is never stored, and evicts nothing.
+/// An object of 0 bytes takes one byte of the capacity, so that the capacity also bounds the number
+/// of objects. It counts as 0 in the byte hit ratio, which is 0 if no byte was requested. An object
+/// larger than the capacity is never stored, and evicts nothing.
 pub struct Replay {
     engine: Engine,
     seed: u64,
-    /// Entries of the objects stored, and of those in `leaving`.
+    /// The entries of the stored objects, and of those in `leaving`.
     index: SlotIndex,
     victims: Vec<Slot>,
-    /// Victims whose entries are still in the index, while it loads the memory where they stand.
+    /// Victims whose entries are still in the index, while their memory is prefetched.
     leaving: VecDeque<(u64, Slot)>,
     fills: bool,
     counts: Counts,
-    /// Bytes that a request asked for at most.
+    /// The largest size of a request.
     largest: u64,
-    /// What was counted up to the last [`Replay::reset_counts`]: the rows leave it out.
+    /// The counts at the last [`Replay::reset_counts`], which the rows leave out.
     warm_up: Counts,
 }
 
-/// What happens in a cache, one event after another, for figures beyond those of a row: see
+/// The events of a cache, one after another, for statistics beyond those of a row: see
 /// [`Replay::requests_with`]. Every method does nothing by default.
 pub trait Events {
-    /// A request was answered, after the evictions and the insertion that it caused.
+    /// Reports an answered request, after the evictions and the insertion that it caused.
     #[inline]
     fn on_request(&mut self, access: &Access, is_hit: bool) {
         let _ = (access, is_hit);
     }
 
-    /// The object in `slot` was requested.
+    /// Reports a request for the object in `slot`.
     #[inline]
     fn on_hit(&mut self, slot: Slot) {
         let _ = slot;
     }
 
-    /// The object of this request was stored in `slot`.
+    /// Reports that the object of this request was stored in `slot`.
     #[inline]
     fn on_insert(&mut self, access: &Access, slot: Slot) {
         let _ = (access, slot);
     }
 
-    /// The object in `slot` was evicted to make room.
+    /// Reports that the object in `slot` was evicted.
     #[inline]
     fn on_evict(&mut self, slot: Slot) {
         let _ = slot;
@@ -62,11 +62,11 @@ pub trait Events {
 
 impl Events for () {}
 
-/// Requests between two steps of preparing one: look where the index has it, read what is stored
-/// there, follow what that refers to. Of 4 to 16 all are about as good.
+/// Requests between two steps of prefetching for one request: its index entry, the object's data,
+/// and the data that this points to. Values from 4 to 16 are about equally good.
 const STEP: usize = 8;
 
-/// What a replay counted.
+/// The counts of a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Requests.
@@ -94,10 +94,10 @@ impl Counts {
 }
 
 impl Replay {
-    /// An empty cache. The same arguments and requests give the same figures.
+    /// Creates an empty cache. The same arguments and requests give the same results.
     ///
     /// # Errors
-    /// [`SpecError`] where the spec's arguments contradict each other.
+    /// [`SpecError`] if the spec's arguments contradict each other.
     pub fn new(spec: &Spec, capacity: ByteSize, seed: u64) -> Result<Replay, SpecError> {
         Ok(Replay::over(
             Engine::new(spec, capacity, &Streams::new(seed))?,
@@ -105,11 +105,11 @@ impl Replay {
         ))
     }
 
-    /// As [`Replay::new`], also for the policies that know the trace ahead ([`Spec::is_offline`]):
-    /// `future` holds the requests that will be made.
+    /// Does what [`Replay::new`] does, also for policies that know the trace ahead
+    /// ([`Spec::is_offline`]). `future` holds the requests that follow.
     ///
     /// # Errors
-    /// [`SpecError`] where the spec's arguments contradict each other.
+    /// [`SpecError`] if the spec's arguments contradict each other.
     pub fn foreseeing(
         spec: &Spec,
         capacity: ByteSize,
@@ -122,8 +122,8 @@ impl Replay {
         ))
     }
 
-    /// An empty cache over an empty engine, whose policies may come from no registry
-    /// ([`Engine::with`]). The row has `seed`, which changes nothing here.
+    /// Creates an empty cache with an empty engine, whose policies need not be in a registry
+    /// ([`Engine::with`]). The row has `seed`, which has no effect here.
     pub fn over(engine: Engine, seed: u64) -> Replay {
         Replay {
             engine,
@@ -138,9 +138,9 @@ impl Replay {
         }
     }
 
-    /// The same cache, but storing without asking the policies while there is free room, as the
-    /// node's caches do ([`Engine::admit_or_fill`]). The papers ask for every object. `larder
-    /// replay` fills unless `--no-fill` is given.
+    /// Makes the cache store objects without an admission while it has free room, as the node's
+    /// caches do ([`Engine::admit_or_fill`]). The papers use the admission for every object.
+    /// `larder replay` fills unless `--no-fill` is given.
     pub fn filling(self) -> Replay {
         Replay {
             fills: true,
@@ -148,13 +148,14 @@ impl Replay {
         }
     }
 
-    /// One request; true at a hit.
+    /// Replays one request. Returns true for a hit.
     #[inline]
     pub fn request(&mut self, access: &Access) -> bool {
         self.request_in(access, None, &mut ())
     }
 
-    /// As [`Replay::request`], of an object that is probably in the slot `guess`, or not stored.
+    /// Does what [`Replay::request`] does, for an object that is probably in the slot `guess`, or
+    /// not stored.
     #[inline]
     fn request_in(
         &mut self,
@@ -166,7 +167,7 @@ impl Replay {
         self.counts.requests += 1;
         self.counts.bytes = self.counts.bytes.saturating_add(size);
         self.largest = self.largest.max(size);
-        if self.counts.requests.is_multiple_of(JOB_INTERVAL)
+        if self.counts.requests.is_multiple_of(JOB_INTERVAL_REQUESTS)
             && let Some(job) = self.engine.job()
         {
             self.engine.complete(job.run());
@@ -204,16 +205,16 @@ impl Replay {
         false
     }
 
-    /// Requests in a row, as [`Replay::request`] one after another, but faster: what the next ones
-    /// will read is loaded meanwhile. The number of hits.
+    /// Replays several requests, with the same result as [`Replay::request`], but faster, because
+    /// it prefetches the data of the next ones. Returns the number of hits.
     pub fn requests(&mut self, accesses: &[Access]) -> u64 {
         self.requests_with(accesses, &mut ())
     }
 
-    /// As [`Replay::requests`], and reports what happens to `events`.
+    /// Does what [`Replay::requests`] does, and reports all events to `events`.
     pub fn requests_with(&mut self, accesses: &[Access], events: &mut impl Events) -> u64 {
         let before = self.counts.hits;
-        // The place of a guess is taken over once its request is made.
+        // A guess's position is reused once its request is replayed.
         let mut guesses = [None; 2 * STEP];
         for next in 0..accesses.len() + 3 * STEP {
             let due = |steps: usize| accesses.get(next.wrapping_sub(steps * STEP));
@@ -237,7 +238,7 @@ impl Replay {
         self.counts.hits - before
     }
 
-    /// Takes the victims out of the index, but not at once: their places in it are not in the
+    /// Removes the victims from the index, but with a delay: their entries are not in the
     /// processor's cache yet.
     fn forget_victims(&mut self) {
         for victim in self.victims.drain(..) {
@@ -253,13 +254,13 @@ impl Replay {
         }
     }
 
-    /// The warm-up is over: the figures are those of the requests from here on. The cache and its
-    /// policies stay as they are.
+    /// Ends the warm-up: the results count the requests from here on. The cache and its policies do
+    /// not change.
     pub fn reset_counts(&mut self) {
         self.warm_up = self.counts;
     }
 
-    /// Requests that missed so far, and their bytes, since the last [`Replay::reset_counts`].
+    /// Returns the missed requests, and their bytes, since the last [`Replay::reset_counts`].
     pub fn misses(&self) -> (u64, u64) {
         let counts = self.counts.since(self.warm_up);
         (
@@ -268,13 +269,13 @@ impl Replay {
         )
     }
 
-    /// What was counted so far, since the last [`Replay::reset_counts`].
+    /// Returns the counts since the last [`Replay::reset_counts`].
     pub fn counts(&self) -> Counts {
         self.counts.since(self.warm_up)
     }
 
-    /// The figures so far, since the last [`Replay::reset_counts`]. The host fills in
-    /// [`Row::requests_per_second`], since it has the clock.
+    /// Returns the results since the last [`Replay::reset_counts`]. The host sets
+    /// [`Row::requests_per_second`], because it has the clock.
     pub fn row(&self, trace: &str) -> Row {
         let Counts {
             requests,
@@ -306,7 +307,7 @@ impl Replay {
         }
     }
 
-    /// The engine, for its gauges.
+    /// Returns the engine, for its gauges.
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
@@ -315,7 +316,7 @@ impl Replay {
 /// Replays all `accesses` through a cache of `capacity` with the policies of `spec`.
 ///
 /// # Errors
-/// [`SpecError`] where the spec's arguments contradict each other.
+/// [`SpecError`] if the spec's arguments contradict each other.
 pub fn replay(
     trace: &str,
     accesses: impl IntoIterator<Item = Access>,

@@ -1,24 +1,24 @@
-//! The result of one replay, as printed and as JSON.
+//! The result of one replay, for a table and as JSON.
 
 use crate::Unit;
 use serde::{Deserialize, Serialize};
 
-/// The figures of one trace under one policy at one capacity, from an empty cache, or the end of
-/// the warm-up, to the trace's end.
+/// The results of one trace with one policy at one capacity, from the start or the end of the
+/// warm-up to the trace's end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// The trace's file name.
     pub trace: String,
     /// The policy spec, as given.
     pub policy: String,
-    /// In `unit`s.
+    /// The capacity in `unit`s.
     pub capacity: u64,
-    /// What the capacity counts: objects where no request asked for more than one byte.
+    /// The unit of the capacity: objects if no request is for more than one byte.
     pub unit: Unit,
-    /// Of every random choice.
+    /// The seed of every random choice.
     pub seed: u64,
-    /// True if objects were stored without asking the admission policy until the first one had to
-    /// leave ([`crate::Replay::filling`]).
+    /// True if the cache stored objects without the admission policy until the first eviction
+    /// ([`crate::Replay::filling`]).
     pub fill: bool,
     /// Requests replayed.
     pub requests: u64,
@@ -32,6 +32,6 @@ pub struct Row {
     /// `filter` paper, section 3.2.2).
     pub insertion_ratio: f64,
     /// Requests ÷ seconds of processor time in the replay loop, without reading the trace; 0 until
-    /// the host fills it.
+    /// the host sets it.
     pub requests_per_second: f64,
 }

@@ -7,9 +7,9 @@ use std::fmt;
 /// A capacity as typed: `64MiB`, `1000`, `10%`, `0.1`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Size {
-    /// With a unit.
+    /// A number with a unit.
     Bytes(ByteSize),
-    /// Without a unit: bytes, or objects if they have no sizes.
+    /// A number without a unit: bytes, or objects if they have no sizes.
     Number(u64),
     /// A share of the bytes of all objects.
     Share(Ratio),
@@ -28,7 +28,7 @@ impl Size {
     /// Returns the bytes for the trace of `survey`, which a share needs.
     ///
     /// # Errors
-    /// If a share is less than a byte. An empty cache never hits, so this is a mistake.
+    /// If a share is less than a byte. An empty cache never hits, so this is an error of the user.
     pub fn capacity(&self, survey: Option<&Survey>) -> Result<ByteSize, SizeError> {
         self.of(survey.map_or(0, Survey::unique_bytes))
     }
@@ -36,7 +36,7 @@ impl Size {
     /// Returns the bytes if all objects have `unique_bytes` in total.
     ///
     /// # Errors
-    /// As [`Size::capacity`].
+    /// See [`Size::capacity`].
     pub fn of(&self, unique_bytes: u64) -> Result<ByteSize, SizeError> {
         match self {
             Size::Bytes(size) => Ok(*size),
@@ -104,7 +104,7 @@ fn of_number(text: &str, number: f64) -> Result<Size, SizeError> {
     if let Some(share) = Ratio::new(number).filter(|_| number < 1.0) {
         return Ok(Size::Share(share));
     }
-    // A point says that a share may be meant.
+    // A point indicates that a share may be meant.
     if text.contains('.') {
         return Err(SizeError::Ambiguous(text.to_owned()));
     }
@@ -125,7 +125,7 @@ fn of_number(text: &str, number: f64) -> Result<Size, SizeError> {
 pub enum SizeError {
     /// A size of 0.
     Nothing,
-    /// A text with `%` that is no share.
+    /// A text with `%` that is not a share.
     NoShare(UnitError),
     /// A text that is neither a size nor a share.
     NoSize(UnitError),

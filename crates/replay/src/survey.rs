@@ -1,4 +1,4 @@
-//! What a trace holds: how many objects of which sizes, and how popular they are.
+//! Statistics of a trace: the number of objects, their sizes and their popularity.
 
 use crate::Access;
 use foldhash::fast::FixedState;
@@ -6,12 +6,12 @@ use hashbrown::HashMap;
 use larder_units::Time;
 use serde::Serialize;
 
-/// Least requests of an object whose popularity counts in the fit: below, counts are so small that
-/// whole numbers make steps of them.
+/// Least requests of an object in the fit. Below, counts are so small that whole numbers form
+/// steps.
 const FITTED_REQUESTS: u64 = 10;
-/// Ranks an octave in the fit: the same weight for every scale.
+/// Ranks per octave in the fit: every scale has the same weight.
 const FITTED_RANKS_AN_OCTAVE: f64 = 8.0;
-/// Fewest ranks that make a fit.
+/// Least ranks for a fit.
 const LEAST_RANKS: usize = 8;
 
 /// Counts the requests, the objects and their bytes. Memory grows with the objects: 24 bytes each,
@@ -27,7 +27,7 @@ pub struct Survey {
 
 #[derive(Clone, Copy, Default)]
 struct Object {
-    /// The largest that was seen.
+    /// The largest size so far.
     size: u64,
     requests: u64,
 }
@@ -47,29 +47,29 @@ impl Survey {
         object.size = object.size.max(access.size);
     }
 
-    /// Requests counted.
+    /// Returns the requests counted.
     pub fn requests(&self) -> u64 {
         self.requests
     }
 
-    /// Different objects requested.
+    /// Returns the different objects.
     pub fn objects(&self) -> u64 {
         self.objects.len() as u64
     }
 
-    /// Bytes of all objects, each with the largest size that it had; at most 2^64 − 1.
+    /// Returns the bytes of all objects, each with its largest size; at most 2^64 − 1.
     pub fn unique_bytes(&self) -> u64 {
         self.unique_bytes
     }
 
-    /// Each object's requests, and its largest size in bytes.
+    /// Returns each object's requests, and its largest size in bytes.
     pub(crate) fn counted(&self) -> impl Iterator<Item = (u64, u64)> {
         self.objects
             .values()
             .map(|object| (object.requests, object.size))
     }
 
-    /// The whole account. Sorts the objects: 16 bytes of memory more for each.
+    /// Returns all statistics. It sorts the objects, with 16 more bytes of memory for each.
     pub fn report(&self) -> Report {
         let mut objects: Vec<Object> = self.objects.values().copied().collect();
         objects.sort_unstable_by_key(|object| std::cmp::Reverse(object.requests));
@@ -100,7 +100,7 @@ impl Survey {
     }
 }
 
-/// What a trace holds. A size is the object's largest in the trace.
+/// The statistics of a trace. A size is the object's largest in the trace.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     /// Requests.
@@ -111,24 +111,25 @@ pub struct Report {
     pub requested_bytes: u64,
     /// Bytes of all objects: the capacity at which a cache never evicts (footprint).
     pub unique_bytes: u64,
-    /// From the earliest to the latest request; 0 in traces without times.
+    /// The time from the earliest to the latest request; 0 in traces without times.
     pub seconds: f64,
-    /// How large the objects are.
+    /// The sizes of the objects.
     pub sizes: Sizes,
-    /// How often they are requested.
+    /// The popularity of the objects.
     pub popularity: Popularity,
 }
 
 /// The distribution of sizes in bytes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sizes {
-    /// Mean over objects.
+    /// The mean over objects.
     pub mean: f64,
-    /// Mean over requests.
+    /// The mean over requests.
     pub mean_requested: f64,
-    /// Of the objects, smallest first: the least size that this share of them does not pass.
+    /// The percentiles, the smallest first: the least size that this share of the objects, or of
+    /// the requests, does not exceed.
     pub percentiles: [Percentile; 7],
-    /// By the power of ten; none is left out between the smallest and the largest.
+    /// By the power of ten, with all powers between the smallest and the largest.
     pub decades: Vec<Decade>,
 }
 
@@ -137,16 +138,16 @@ pub struct Sizes {
 pub struct Percentile {
     /// 0 to 100.
     pub percent: u8,
-    /// Of all objects, in bytes.
+    /// The percentile over all objects, in bytes.
     pub objects: u64,
-    /// Of all requests, in bytes.
+    /// The percentile over all requests, in bytes.
     pub requests: u64,
 }
 
-/// Sizes of one power of ten.
+/// The sizes of one power of ten.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Decade {
-    /// The least size in it, in bytes: a power of ten, or 0 for objects without bytes.
+    /// The least size in bytes: a power of ten, or 0 for objects without bytes.
     pub from: u64,
     /// Share of the objects.
     pub objects: f64,
@@ -159,33 +160,33 @@ pub struct Decade {
 /// The distribution of popularity.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Popularity {
-    /// A Zipf law fitted to it; none where too few objects are requested often enough.
+    /// A fitted Zipf law; `None` if too few objects have enough requests.
     pub zipf: Option<Zipf>,
-    /// Share of the requests that the most popular hundredth of the objects has, rounded up to
-    /// whole objects.
+    /// The share of the requests for the most popular hundredth of the objects, rounded up to whole
+    /// objects.
     pub top_1_percent: f64,
-    /// The same of a tenth.
+    /// The share of the requests for the most popular tenth.
     pub top_10_percent: f64,
     /// Requests of the most popular object.
     pub most_requests: u64,
-    /// Share of the objects that are requested once.
+    /// The share of the objects with one request.
     pub one_hit_wonders: f64,
 }
 
-/// A straight line through ln requests over ln rank, by least squares, at eight ranks an octave as
-/// far as an object has ten requests.
+/// A straight line through ln requests over ln rank, by least squares, at eight ranks per octave,
+/// for objects with at least ten requests.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Zipf {
-    /// Its slope, turned positive.
+    /// The slope, as a positive number.
     pub exponent: f64,
-    /// Share of the variance that the line explains.
+    /// The share of the variance that the line explains.
     pub r_squared: f64,
     /// The last rank in the fit.
     pub ranks: u64,
 }
 
 impl Zipf {
-    /// `objects` come with the most requests first.
+    /// Fits a law to `objects`, which are sorted by their requests, the most first.
     fn fit(objects: &[Object]) -> Option<Zipf> {
         let ranks = objects.partition_point(|object| object.requests >= FITTED_REQUESTS);
         let mut points: Vec<(f64, f64)> = Vec::new();
@@ -226,7 +227,7 @@ impl Zipf {
 impl Sizes {
     const PERCENTS: [u8; 7] = [0, 10, 25, 50, 75, 90, 100];
 
-    /// `objects` come with the smallest first.
+    /// Returns the distribution for `objects`, which are sorted by size, the smallest first.
     fn of(objects: &[Object], requests: u64, unique_bytes: u64) -> Sizes {
         let mut decades: Vec<(u64, u64, u64, u128)> = Vec::new();
         let mut requested = 0_u128;

@@ -1,22 +1,22 @@
-//! What the sizes of a trace count.
+//! The unit of a trace's sizes.
 
 use larder_units::ByteSize;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What sizes and capacities count. A trace without sizes gives each object one byte; the option to
-/// count objects does the same. Capacities are numbers of objects then.
+/// The unit of sizes and capacities. A trace without sizes gives each object one byte; the option
+/// to count objects does the same. Capacities are then numbers of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
-    /// Of objects of several sizes.
+    /// For objects of several sizes.
     Bytes,
-    /// Of one byte each; one of 0 weighs as much.
+    /// For objects of one byte each; an object of 0 bytes counts as one byte.
     Objects,
 }
 
 impl Unit {
-    /// Of requests of which the largest asks for so many bytes.
+    /// Returns the unit for requests of which the largest has this many bytes.
     pub fn of_largest(bytes: u64) -> Unit {
         if bytes > 1 {
             Unit::Bytes
@@ -25,7 +25,7 @@ impl Unit {
         }
     }
 
-    /// `amount` for people: "64MiB", "2048 objects".
+    /// Returns `amount` as text: "64MiB", "2048 objects".
     pub fn show(self, amount: u64) -> String {
         match self {
             Unit::Bytes => ByteSize::from_bytes(amount).to_string(),
@@ -34,7 +34,7 @@ impl Unit {
         }
     }
 
-    /// The name of the axis over which several capacities stand.
+    /// Returns the name of an axis of several capacities.
     pub fn axis(units: impl IntoIterator<Item = Unit>) -> String {
         let all_objects = units.into_iter().all(|unit| unit == Unit::Objects);
         format!(

@@ -1,10 +1,10 @@
-//! Zipf popularity: rank k of n with a probability proportional to k^−s; and Zipf–Mandelbrot's, to
-//! (k + q)^−s.
+//! Zipf popularity: rank k of n with a probability proportional to k^−s; and Zipf–Mandelbrot
+//! popularity, proportional to (k + q)^−s.
 //!
 //! Rejection-inversion (Hörmann and Derflinger, Rejection-inversion to generate variates from
 //! monotone discrete distributions, ACM TOMACS 1996): invert the integral of x^−s, round, and
-//! reject what the rounding favoured. O(1) a draw, no table, any s > 0 including 1. The shift q
-//! moves the ranks: the method holds for any points a step of 1 apart, so k + q stands for k
+//! reject values that the rounding favours. O(1) a draw, no table, any s > 0 including 1. The shift
+//! q moves the ranks: the method works for any points a step of 1 apart, so k + q replaces k
 //! everywhere, and h(x) = (x/(1 + q))^−s is 1 at the first rank, so that no shift makes it too
 //! small for a float.
 
@@ -19,22 +19,23 @@ pub struct Zipf {
     n: u64,
     s: f64,
     q: f64,
-    /// H(3/2 + q) − h(1 + q): the left end of what is inverted; h(1 + q) is 1.
+    /// H(3/2 + q) − h(1 + q), the lower end of the inverted range; h(1 + q) is 1.
     low: f64,
-    /// H(n + 1/2 + q): the right end.
+    /// H(n + 1/2 + q), the upper end.
     high: f64,
-    /// Ranks this close above the inverted point need no test.
+    /// Ranks this close above the inverted point are accepted without a test.
     sure: f64,
 }
 
 impl Zipf {
-    /// Ranks 1 to `n` with the exponent `s`; `None` unless n ≥ 1 and s is finite and positive.
+    /// Creates a distribution over the ranks 1 to `n` with the exponent `s`; `None` unless n ≥ 1
+    /// and s is finite and positive.
     pub fn new(n: u64, s: f64) -> Option<Zipf> {
         Zipf::mandelbrot(n, s, 0.0)
     }
 
-    /// The same with ranks shifted by `q`, which evens out the most popular; `None` also unless 0 ≤
-    /// q ≤ 10¹² (beyond, floats are too coarse).
+    /// Does the same with ranks shifted by `q`, which evens out the most popular ones; `None` also
+    /// unless 0 ≤ q ≤ 10¹² (beyond, floats are too coarse).
     pub fn mandelbrot(n: u64, s: f64, q: f64) -> Option<Zipf> {
         if n == 0 || !(s.is_finite() && s > 0.0) || !(0.0..=MAX_SHIFT).contains(&q) {
             return None;
@@ -53,7 +54,7 @@ impl Zipf {
         Some(zipf)
     }
 
-    /// One rank.
+    /// Draws one rank.
     pub fn draw(&self, stream: &mut Stream) -> u64 {
         loop {
             let u = self.high + stream.unit() * (self.low - self.high);
@@ -71,7 +72,7 @@ impl Zipf {
         (x / (1.0 + self.q)).powf(-self.s)
     }
 
-    /// H(x) = ∫ h(t) dt from 1 + q to x, written so that s = 1 is no special case.
+    /// H(x) = ∫ h(t) dt from 1 + q to x, in a form without a special case for s = 1.
     fn integral(&self, x: f64) -> f64 {
         let ln = (x / (1.0 + self.q)).ln();
         exp_m1_over((1.0 - self.s) * ln) * ln * (1.0 + self.q)
@@ -108,7 +109,7 @@ mod tests {
     use super::*;
     use larder_units::Streams;
 
-    /// χ² of `draws` of the ranks 1 to n against their probabilities.
+    /// Returns χ² of `draws` of the ranks 1 to n, compared with their probabilities.
     fn chi_square(n: u64, s: f64, q: f64, draws: impl Iterator<Item = u64>) -> f64 {
         let weights: Vec<f64> = (1..=n)
             .map(|k| ((k as f64 + q) / (1.0 + q)).powf(-s))
@@ -161,7 +162,7 @@ mod tests {
     #[test]
     fn it_disagrees_with_rand_distr() {
         use rand_distr::Distribution;
-        // The same mean rank and share of rank 1 on a catalogue too large for χ².
+        // Compares the mean rank and the share of rank 1, on a catalogue too large for χ².
         let (n, s, draws) = (10_000_000, 0.8, 200_000);
         let mut stream = Streams::new(3).stream("zipf test");
         let ours = Zipf::new(n, s).unwrap();

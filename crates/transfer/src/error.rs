@@ -91,7 +91,7 @@ pub enum Invalid {
     Manifest,
     /// Its SHA-256 digest is not that of its bytes.
     Digest,
-    /// It has no signature by the trusted key.
+    /// The Data has no signature by the trusted key.
     Signature {
         /// The reason.
         error: VerifyError,

@@ -7,7 +7,7 @@
 //! forwarder.
 //!
 //! Read [`Fetcher`] and [`Publisher`] first. Further algorithms implement [`CongestionControl`]; a
-//! [`CongestionSpec`] selects one by name. [`limits`] contains every limit.
+//! [`CongestionSpec`] selects one by name. [`limits`] contains the limits that hosts meet.
 //!
 //! ```text
 //!            Interests                                Interests

@@ -1,4 +1,4 @@
-//! The limits of this crate, with their reasons.
+//! The limits of this crate that several files share or an operator meets, each with its reason.
 
 use std::time::Duration;
 
@@ -13,46 +13,19 @@ pub const DEFAULT_SEGMENT_BYTES: usize = MAX_PACKET_BYTES - SEGMENT_OVERHEAD_BYT
 /// Default of the most segments between the next one to deliver and the furthest one requested. It
 /// limits the Interests in flight and the memory for segments that wait for a missing one: 4096 ×
 /// 8.8 kB = 36 MB, the product of 1 Gb/s and 260 ms; 268 MB with the largest packets, if every node
-/// accepts these.
+/// accepts them.
 pub const MAX_WINDOW: usize = 4096;
 
 /// The first congestion window in segments: RFC 6928's ten. A burst of 88 kB fits a socket's
 /// default receive buffer (212 kB on Linux).
 pub const INITIAL_WINDOW: usize = 10;
 
-/// The most Interests that wait for each other to leave together. Their Data then arrive together,
-/// for a fraction of the wake-ups and system calls at every node. TCP's receivers acknowledge every
-/// second segment for the same reason (RFC 9293, 3.8.6.3).
-pub const BURST: usize = 4;
-
-/// The inverse of the share of the window that a burst may leave open: with a quarter, three
-/// quarters are always in flight.
-pub const BURST_SHARE: usize = 4;
-
 /// The smallest congestion window in segments. One lost Interest of two does not stop the flow for
 /// a whole RTO.
 pub const MIN_WINDOW: usize = 2;
 
-/// Interests that became due by a rate while the host slept are made up for this time: longer than
-/// the delays of a busy machine's scheduler, and too short for a burst that overflows token
-/// buckets.
-pub const LONGEST_DELAY: Duration = Duration::from_millis(20);
-
 /// The RTO before the first RTT sample: RFC 6298 section 2.1.
 pub const INITIAL_RTO: Duration = Duration::from_secs(1);
-
-/// The smallest margin of the RTO over the smoothed round trip. RFC 6298 has an RTO of at least 1 s
-/// for TCP's delayed acknowledgements, which NDN does not have. Linux TCP and `ndncatchunks` use
-/// 200 ms, which a busy machine's scheduler does not exceed.
-pub const MIN_RTO_MARGIN: Duration = Duration::from_millis(200);
-
-/// The largest RTO, with its backoff: `ndncatchunks`' 4 s, the default InterestLifetime. After this
-/// time the Interest has left every PIT.
-pub const MAX_RTO: Duration = Duration::from_secs(4);
-
-/// The Interests in flight from which on a silence counts as a stall and not as the loss of all.
-/// With one loss in ten, a loss of all has a probability of 1 in 10,000.
-pub const STALLED_INTERESTS: usize = 4;
 
 /// The default InterestLifetime: that of the NDN packet format.
 pub const DEFAULT_LIFETIME: Duration = Duration::from_secs(4);
@@ -83,15 +56,3 @@ pub const MAX_METADATA_BYTES: usize = 4096;
 /// The most segments under one manifest: 8 GB in segments of 8000 bytes. Both ends hold its
 /// digests: 32 MB.
 pub const MAX_MANIFEST_SEGMENTS: u64 = 1 << 20;
-
-/// The most digests in a packet of a manifest: 8000 bytes, the default segment.
-pub const LARGEST_FAN_OUT: u64 = 250;
-
-/// The Interests for the metadata after which a transfer ends if only Data of a longer name
-/// answers. The user learns what exists without a wait for all tries.
-pub const METADATA_SENDS_WHERE_OTHERS_ANSWER: u32 = 3;
-
-/// The retransmissions of the first Interests if their Data fails its check: the first one passes
-/// the caches by, which may hold something else under the name; the second allows for one that
-/// cannot be passed by.
-pub const RETRIES_OF_INVALID: u32 = 2;

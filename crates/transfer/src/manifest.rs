@@ -17,9 +17,12 @@
 //! not NDN's FLIC, whose manifests are larger and have groups, sizes and encryption, which are not
 //! needed here.
 
-use crate::limits::{LARGEST_FAN_OUT, MAX_MANIFEST_SEGMENTS};
+use crate::limits::MAX_MANIFEST_SEGMENTS;
 use larder_packet::Data;
 use std::ops::Range;
+
+/// The most digests in a packet of a manifest: 8000 bytes, the default segment.
+const LARGEST_FAN_OUT: u64 = 250;
 
 /// The keyword component of a manifest's names.
 pub(crate) const MANIFEST_KEYWORD: &[u8] = b"manifest";
@@ -55,15 +58,15 @@ impl Tree {
         fits.then_some(Tree { segments, fan_out })
     }
 
-    /// The fan-out at which a manifest's packet is no larger than a segment; 32 bytes are reserved
-    /// for its longer name.
+    /// Returns the fan-out at which a manifest's packet is no larger than a segment. 32 bytes are
+    /// reserved for its longer name.
     pub(crate) fn fan_out(segment_bytes: usize) -> u64 {
         ((segment_bytes / DIGEST_BYTES) as u64)
             .saturating_sub(1)
             .clamp(2, LARGEST_FAN_OUT)
     }
 
-    /// The number of packets of the manifest.
+    /// Returns the number of packets of the manifest.
     pub(crate) fn packets(&self) -> u64 {
         (self.segments - 1).div_ceil(self.fan_out - 1).max(1)
     }
@@ -72,7 +75,7 @@ impl Tree {
         self.packets() + self.segments
     }
 
-    /// The nodes whose digests this packet contains.
+    /// Returns the nodes whose digests this packet contains.
     fn children(&self, packet: u64) -> Range<u64> {
         let first = packet * self.fan_out + 1;
         first..(first + self.fan_out).min(self.nodes())
@@ -94,12 +97,12 @@ impl Manifest {
         }
     }
 
-    /// The shape.
+    /// Returns the shape.
     pub(crate) fn tree(&self) -> Tree {
         self.tree
     }
 
-    /// The root for the metadata, once all digests are recorded.
+    /// Returns the root for the metadata, once all digests are recorded.
     pub(crate) fn root(&self) -> ManifestRoot {
         ManifestRoot {
             digest: self.digests[0],
@@ -121,7 +124,7 @@ impl Manifest {
         self.digests[node as usize] = packet.implicit_digest();
     }
 
-    /// The content of a packet of the manifest.
+    /// Returns the content of a packet of the manifest.
     pub(crate) fn content(&self, packet: u64) -> &[u8] {
         let Range { start, end } = self.tree.children(packet);
         self.digests[start as usize..end as usize].as_flattened()
@@ -144,7 +147,7 @@ impl KnownDigests {
         }
     }
 
-    /// The last packet of the manifest whose digest is known.
+    /// Returns the last packet of the manifest whose digest is known.
     pub(crate) fn last_known_packet(&self) -> u64 {
         (self.digests.len() as u64).min(self.tree.packets()) - 1
     }
@@ -154,14 +157,14 @@ impl KnownDigests {
         self.digests.len() as u64 == self.tree.nodes()
     }
 
-    /// The digest of a packet of the manifest.
+    /// Returns the digest of a packet of the manifest.
     pub(crate) fn of_packet(&self, packet: u64) -> Option<&Digest> {
         self.digests
             .get(usize::try_from(packet).ok()?)
             .filter(|_| packet < self.tree.packets())
     }
 
-    /// The digest of a segment.
+    /// Returns the digest of a segment.
     pub(crate) fn of_segment(&self, segment: u64) -> Option<&Digest> {
         self.digests
             .get(usize::try_from(self.tree.packets().checked_add(segment)?).ok()?)

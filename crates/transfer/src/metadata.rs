@@ -1,4 +1,4 @@
-//! The Content of an RDR metadata packet: which version of an object is the current one.
+//! The Content of an RDR metadata packet: the current version of an object.
 //!
 //! Source: Realtime Data Retrieval (RDR) as in `ndnputchunks`, `ndncatchunks` and ndn6-file-server.
 //! `<name>/32=metadata/v=<n>/seg=0` contains the Name of the versioned object. ndn6-file-server
@@ -43,7 +43,7 @@ impl Metadata {
     /// Decodes the Content of a metadata packet. Unknown elements are skipped as their types allow.
     ///
     /// # Errors
-    /// If the Name is missing or an element is malformed.
+    /// [`DecodeError`] if the Name is missing or an element is malformed.
     pub fn decode(content: &[u8]) -> Result<Metadata, DecodeError> {
         let mut reader = TlvReader::new(content);
         let name = reader.require(types::NAME, "Name")?;

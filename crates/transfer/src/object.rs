@@ -1,5 +1,5 @@
 //! A consumer's knowledge of a versioned object: the names of its segments, its end, and its
-//! digests if a manifest names them.
+//! digests if a manifest contains them.
 
 use crate::error::{EndProblem, FetchError, MetadataProblem};
 use crate::manifest::{Digest, KnownDigests, MANIFEST_KEYWORD, ManifestRoot, Tree};
@@ -15,7 +15,7 @@ pub(crate) struct Object {
     pub first_segment_bytes: Option<u64>,
     pub announced_bytes: Option<u64>,
     manifest: Option<Manifest>,
-    /// Whether everything was delivered.
+    /// True if all content was delivered.
     pub done: bool,
 }
 
@@ -29,7 +29,7 @@ struct Manifest {
 #[derive(Clone, Copy)]
 pub(crate) struct End {
     pub last: u64,
-    /// Whether the last segment itself or a signed manifest named it.
+    /// True if the last segment itself or a signed manifest named it.
     pub firm: bool,
 }
 
@@ -68,7 +68,7 @@ impl Object {
             .is_some_and(|manifest| !manifest.digests.is_whole())
     }
 
-    /// The prefix of the packets that are being fetched.
+    /// Returns the prefix of the packets that are being fetched.
     pub fn request_prefix(&self) -> &Name {
         match &self.manifest {
             Some(manifest) if !manifest.digests.is_whole() => &manifest.name,
@@ -76,7 +76,7 @@ impl Object {
         }
     }
 
-    /// The last packet under that prefix that may be requested now, if known.
+    /// Returns the last packet under that prefix that may be requested now, if known.
     pub fn last_to_request(&self) -> Option<u64> {
         match &self.manifest {
             Some(manifest) if !manifest.digests.is_whole() => {
@@ -86,7 +86,7 @@ impl Object {
         }
     }
 
-    /// The digest of that packet.
+    /// Returns the digest of that packet.
     pub fn digest_of(&self, number: u64) -> Option<&Digest> {
         let digests = &self.manifest.as_ref()?.digests;
         if digests.is_whole() {

@@ -1,4 +1,4 @@
-//! The pacer: when Interests leave, by a rate and by a clock that may be coarse.
+//! The pacer: lets Interests leave by a rate and by a clock that may be coarse.
 //!
 //! Source: Kato, Osada, Yamamoto, Ohzahata, "Impacts of system clock granularity on performance of
 //! NDN rate-based congestion control", Int. J. Advances in Telecommunications 11(3&4), 2018,
@@ -12,23 +12,27 @@
 //! for the next tick or, with smoothing, leaves with the Data that made the room. Due Interests
 //! that cannot be sent (the window is full, or nothing is left to request) are dropped and not
 //! saved up. The same holds for Interests that became due while the host slept longer than a tick
-//! plus [`LONGEST_DELAY`]. O(1) per Interest, without allocation.
+//! plus [`MAX_CATCH_UP`]. O(1) per Interest, without allocation.
 
-use crate::limits::LONGEST_DELAY;
 use larder_units::Time;
 use std::time::Duration;
+
+/// The longest sleep of the host after which the Interests that became due by a rate are still
+/// sent: longer than the delays of a busy machine's scheduler, and too short for a burst that
+/// overflows token buckets.
+const MAX_CATCH_UP: Duration = Duration::from_millis(20);
 
 /// The clock by which Interests leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     /// Interests leave at multiples of this; zero is a fine clock.
     pub tick: Duration,
-    /// Whether due Interests also leave when a Data or a Nack arrives.
+    /// True if due Interests also leave when a Data or a Nack arrives.
     pub smoothing: bool,
 }
 
 impl Default for Clock {
-    /// A clock as fine as the host's.
+    /// Returns a clock as fine as the host's.
     fn default() -> Self {
         Clock {
             tick: Duration::ZERO,
@@ -48,10 +52,10 @@ pub(crate) struct Pacer {
     next_tick: Time,
     /// The last time at which a tick or an arrival let Interests leave.
     open_at: Option<Time>,
-    /// Whether the pacer has opened since the last request. A host's clock advances between a
+    /// True if the pacer has opened since the last request. A host's clock advances between a
     /// packet and the Interests that follow it.
     opened: bool,
-    /// Whether an Interest waits for its time.
+    /// True if an Interest waits for its time.
     waiting: bool,
 }
 
@@ -80,8 +84,8 @@ impl Pacer {
             return;
         };
         let due = *self.next_due.get_or_insert(now);
-        // An Interest that becomes due exactly at a tick waits for the next one, since the paper's
-        // clock acts first.
+        // An Interest that becomes due exactly at a tick waits for the next one, because the
+        // paper's clock acts first.
         let coarse = u64::from(!self.clock.tick.is_zero());
         let Some(now) = now
             .nanos()
@@ -94,7 +98,7 @@ impl Pacer {
         let interval = Duration::from_secs_f64(1.0 / rate.max(1e-9))
             .as_nanos()
             .clamp(1, u64::MAX.into()) as u64;
-        let late = (now.since(due)).min(self.clock.tick.max(LONGEST_DELAY));
+        let late = (now.since(due)).min(self.clock.tick.max(MAX_CATCH_UP));
         let further = late.as_nanos() as u64 / interval;
         self.due += 1 + further;
         let began = Time::from_nanos(now.nanos() - late.as_nanos() as u64);
@@ -133,8 +137,8 @@ impl Pacer {
         self.next_due = self.next_due.map(|due| due.max(now));
     }
 
-    /// The time at which the waiting Interest may leave; `None` if none waits, or the time is
-    /// unknown.
+    /// Returns the time at which the waiting Interest may leave; `None` if none waits, or the time
+    /// is unknown.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         let next = if self.clock.tick.is_zero() {
             self.next_due
@@ -149,7 +153,8 @@ impl Pacer {
 mod tests {
     use super::*;
 
-    /// The Interests that leave at each of the pacer's times until `millis`, at a constant rate.
+    /// Returns the Interests that leave at each of the pacer's times until `millis`, at a constant
+    /// rate.
     fn departures(clock: Clock, rate: f64, millis: u64) -> Vec<(u64, u32)> {
         let mut pacer = Pacer::new(clock);
         let (mut now, mut all) = (Time::ZERO, Vec::new());
@@ -260,9 +265,8 @@ mod tests {
         let count = |pacer: &mut Pacer, now| {
             std::iter::from_fn(|| pacer.take(now, Some(1000.0)).then_some(())).count()
         };
-        // After an hour of sleep, as much leaves as became due in the longest delay that is made
-        // up.
-        let most = LONGEST_DELAY.as_millis() as usize + 1;
+        // After an hour of sleep, the Interests that became due in the longest delay leave.
+        let most = MAX_CATCH_UP.as_millis() as usize + 1;
         assert_eq!(count(&mut pacer, Time::from_secs(3600)), most);
         for second in 3601..3700 {
             pacer.idle(Time::from_secs(second));

@@ -1,4 +1,4 @@
-//! The producer: serves one version of one object as segments, which are made on request, and its
+//! The producer: serves one version of one object as segments, which it makes on request, and its
 //! RDR metadata.
 //!
 //! It answers these names:
@@ -12,12 +12,12 @@
 //!   the version.
 //!
 //! It does not answer other names or segments past the end, and counts them (as ndn6-file-server
-//! does: a Nack would be cached). Only segments that were read ahead are in memory. A manifest is
-//! made at the beginning, by reading the whole source once. After every read the publisher compares
-//! the source's stamp (size and time of modification) with the first one. After a difference it
-//! answers nothing more, so that no consumer gets a mixture of two files under one version. It
-//! cannot detect a write of the same length within the tick of the file system's clock (4 ms on
-//! Linux) in which the file was last modified before.
+//! does: a Nack would be cached). Only segments that were read ahead are in memory. It makes a
+//! manifest at the beginning, by reading the whole source once. After every read the publisher
+//! compares the source's stamp (size and time of modification) with the first one. After a
+//! difference it stops answering, so that no consumer gets a mixture of two files under one
+//! version. It cannot detect a write of the same length within the tick of the file system's clock
+//! (4 ms on Linux) in which the file was last modified before.
 
 use crate::error::PublishError;
 use crate::limits::{
@@ -41,7 +41,7 @@ const MAX_ECDSA_BYTES: usize = 72;
 
 /// The source of an object's bytes.
 pub trait Source {
-    /// Returns its present size and time of modification.
+    /// Returns the source's present size and time of modification.
     ///
     /// # Errors
     /// If the source cannot be inspected.
@@ -88,7 +88,7 @@ pub struct PublishOptions {
     pub segment_bytes: usize,
     /// FreshnessPeriod of segments.
     pub freshness: Duration,
-    /// Whether only the metadata is signed, for the whole object.
+    /// True if only the metadata is signed, for the whole object.
     pub manifest: bool,
 }
 
@@ -158,7 +158,7 @@ pub struct Publisher<S> {
 struct Held {
     bytes: Vec<u8>,
     offset: u64,
-    /// The segment that would be the next in order.
+    /// The segment that is next in order.
     next: Option<u64>,
 }
 
@@ -177,9 +177,9 @@ impl<S: Source> Publisher<S> {
     /// Creates a publisher of `source` as `name` in version `version`.
     ///
     /// # Errors
-    /// If the source cannot be inspected, or segments of this size do not fit into a packet (the
-    /// error names the size that does). With a manifest also if the source cannot be read, or has
-    /// too many segments.
+    /// [`PublishError`] if the source cannot be inspected, or segments of this size do not fit into
+    /// a packet (the error states the size that does). With a manifest also if the source cannot be
+    /// read, or has too many segments.
     pub fn new(
         name: Name,
         version: u64,
@@ -267,31 +267,31 @@ impl<S: Source> Publisher<S> {
         Ok(())
     }
 
-    /// The name with its version, which the metadata names as the current one.
+    /// Returns the name with its version, which the metadata names as the current one.
     pub fn versioned_name(&self) -> &Name {
         &self.versioned
     }
 
-    /// The number of the last segment.
+    /// Returns the number of the last segment.
     pub fn last_segment(&self) -> u64 {
         self.last_segment
     }
 
-    /// The size of the object in bytes.
+    /// Returns the size of the object in bytes.
     pub fn size_bytes(&self) -> u64 {
         self.stamp.size_bytes
     }
 
-    /// The counters.
+    /// Returns the counters.
     pub fn stats(&self) -> &PublishStats {
         &self.stats
     }
 
-    /// Answers an Interest: appends the Data to `out`, or nothing.
+    /// Answers an Interest: appends the Data to `out`, or leaves it unchanged.
     ///
     /// # Errors
-    /// If the source changed or cannot be read, or the packet cannot be signed. Then nothing is
-    /// appended.
+    /// [`PublishError`] if the source changed or cannot be read, or the packet cannot be signed.
+    /// `out` is then unchanged.
     pub fn on_interest(
         &mut self,
         interest: &Interest<'_>,
@@ -384,7 +384,7 @@ impl<S: Source> Publisher<S> {
         self.encode_segment(segment, &self.held.bytes[content], out)
     }
 
-    /// A segment's offset and length in the source, in bytes.
+    /// Returns a segment's offset and length in the source, in bytes.
     fn extent(&self, segment: u64) -> (u64, usize) {
         let segment_bytes = self.options.segment_bytes as u64;
         let offset = segment * segment_bytes;
@@ -474,7 +474,7 @@ impl<S: Source> Publisher<S> {
             .map_err(PublishError::Sign)
     }
 
-    /// Returns the signer of segments. Below a manifest it makes digests, for consumers that do not
+    /// Returns the signer of segments. With a manifest it makes digests, for consumers that do not
     /// read the manifest.
     fn segment_signer(&self) -> &dyn Signer {
         if self.options.manifest {

@@ -1,11 +1,20 @@
-//! Round-trip time and retransmission timeout: RFC 6298, with the deviations explained in
-//! [`crate::limits`].
+//! Round-trip time and retransmission timeout: RFC 6298, with the deviations at the constants
+//! below.
 //!
 //! The caller passes only segments whose Interest was sent once (Karn's algorithm, RFC 6298 section
 //! 3).
 
-use crate::limits::{INITIAL_RTO, MAX_RTO, MIN_RTO_MARGIN};
+use crate::limits::INITIAL_RTO;
 use std::time::Duration;
+
+/// The smallest margin of the RTO over the smoothed round trip. RFC 6298 has an RTO of at least 1 s
+/// for TCP's delayed acknowledgements, which NDN does not have. Linux TCP and `ndncatchunks` use
+/// 200 ms, which a busy machine's scheduler does not exceed.
+const MIN_RTO_MARGIN: Duration = Duration::from_millis(200);
+
+/// The largest RTO, with its backoff: `ndncatchunks`' 4 s, the default InterestLifetime. After this
+/// time the Interest has left every PIT.
+const MAX_RTO: Duration = Duration::from_secs(4);
 
 /// Smoothed round-trip time, its variation, and the timeout that follows from both.
 #[derive(Clone, Debug)]
@@ -66,7 +75,7 @@ impl RttEstimator {
         }
     }
 
-    /// The present retransmission timeout.
+    /// Returns the present retransmission timeout.
     pub fn rto(&self) -> Duration {
         let base = match self.smoothed {
             None => INITIAL_RTO,
@@ -77,17 +86,17 @@ impl RttEstimator {
         (base * (1 << self.backoff)).min(MAX_RTO)
     }
 
-    /// The smoothed round-trip time; `None` before the first sample.
+    /// Returns the smoothed round-trip time; `None` before the first sample.
     pub fn smoothed(&self) -> Option<Duration> {
         self.smoothed
     }
 
-    /// The smallest round trip seen; `None` before the first sample.
+    /// Returns the smallest round trip so far; `None` before the first sample.
     pub fn min(&self) -> Option<Duration> {
         (self.samples > 0).then_some(self.min)
     }
 
-    /// The mean of all samples; `None` before the first.
+    /// Returns the mean of all samples; `None` before the first.
     pub fn mean(&self) -> Option<Duration> {
         // Computed as floats, because a Duration divides by a u32 only.
         (self.samples > 0)

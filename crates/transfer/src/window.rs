@@ -19,9 +19,9 @@ struct Slot {
     state: State,
     /// See [`Window::bypass_caches`].
     must_be_fresh: bool,
-    /// Interests without that demand which may still be answered.
+    /// Interests without MustBeFresh that may still be answered.
     stale: u32,
-    /// A refusal by the network. The timeout then says nothing about congestion.
+    /// A refusal by the network. The timeout is then no sign of congestion.
     refused: Option<Refusal>,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Sent {
     pub segment: u64,
     /// The number of its Interests.
     pub sends: u32,
-    /// The time of the last one.
+    /// The time of the last Interest.
     pub sent_at: Time,
     /// See [`Window::bypass_caches`].
     pub must_be_fresh: bool,
@@ -60,23 +60,23 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// The next segment to deliver.
+    /// Returns the next segment to deliver.
     pub fn base(&self) -> u64 {
         self.base
     }
 
-    /// The number of Interests in flight.
+    /// Returns the number of Interests in flight.
     pub fn in_flight(&self) -> usize {
         self.in_flight
     }
 
-    /// Bytes of segments that arrived before a missing one.
+    /// Returns the bytes of segments that arrived before a missing one.
     pub fn buffered_bytes(&self) -> usize {
         self.buffered_bytes
     }
 
-    /// The segment to request next: a lost one first, else a new one up to `last`, at most `limit`
-    /// segments from the next one to deliver.
+    /// Returns the segment to request next: a lost one first, otherwise a new one up to `last`, at
+    /// most `limit` segments from the next one to deliver.
     pub fn next_to_send(&mut self, last: Option<u64>, limit: usize) -> Option<u64> {
         while let Some(&segment) = self.lost.front() {
             if self
@@ -180,16 +180,16 @@ impl Window {
         }
     }
 
-    /// Records a refusal. The segment stays in flight until its timeout, which then says nothing
-    /// about congestion.
+    /// Records a refusal. The segment stays in flight until its timeout, which is then no sign of
+    /// congestion.
     pub fn refuse(&mut self, segment: u64, refusal: Refusal) {
         if let Some(slot) = self.slot_mut(segment) {
             slot.refused = Some(refusal);
         }
     }
 
-    /// Makes the segment's next Interests demand fresh Data, so that no cache answers with stale
-    /// Data that was no use.
+    /// Makes the segment's next Interests require fresh Data, so that no cache answers with useless
+    /// stale Data.
     pub fn bypass_caches(&mut self, segment: u64) {
         if let Some(slot) = self.slot_mut(segment).filter(|slot| !slot.must_be_fresh) {
             slot.must_be_fresh = true;
@@ -197,8 +197,8 @@ impl Window {
         }
     }
 
-    /// Returns true if an answer may be stale although fresh Data is demanded: an earlier Interest
-    /// has got it. Each of those is answered once at most.
+    /// Returns true if an answer may be stale although fresh Data is required, because it may
+    /// answer an earlier Interest. Each of those is answered at most once.
     pub fn may_be_stale(&mut self, segment: u64) -> bool {
         let Some(slot) = self.slot_mut(segment).filter(|slot| slot.must_be_fresh) else {
             return false;
@@ -208,12 +208,12 @@ impl Window {
         may_be
     }
 
-    /// The oldest Interest in flight.
+    /// Returns the oldest Interest in flight.
     pub fn oldest(&self) -> Option<Sent> {
         self.pending(self.by_time.front()?.0)
     }
 
-    /// Drops everything after `last`, where the object ends.
+    /// Drops all segments after `last`, the end of the object.
     pub fn truncate(&mut self, last: u64) {
         let keep =
             usize::try_from(last.saturating_add(1).saturating_sub(self.base)).unwrap_or(usize::MAX);

@@ -12,19 +12,19 @@ use larder_policy::Slot;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
     Free,
-    /// It is sealed, or being reclaimed.
+    /// The region is sealed, or being reclaimed.
     Sealed,
     Open,
 }
 
 impl<M: Bans> Log<M> {
-    /// Checks that the parts of the log agree: index and policy engine, the places of records and
-    /// the regions, the sequence numbers of the regions, the records that have left the index, and
-    /// the pieces that wait for the disk. For tests, simulations and fuzz targets: O(n log n) in
-    /// the number of records, regions and queued pieces.
+    /// Checks that the parts of the log are consistent: index and policy engine, the positions of
+    /// records and the regions, the sequence numbers of the regions, the records that have left the
+    /// index, and the pieces that wait for the disk. For tests, simulations and fuzz targets: O(n
+    /// log n) in the number of records, regions and queued pieces.
     ///
     /// # Panics
-    /// If they do not agree, with a text that names the broken invariant:
+    /// If they are not consistent, with a text that names the broken invariant:
     /// * Each record of the index is in the engine, with its hash and length, and the only one of
     ///   its hash and tag. It is not among the records that have left the index.
     /// * Each region is free, open, sealed or being reclaimed, and only one of these. Free regions
@@ -32,8 +32,8 @@ impl<M: Bans> Log<M> {
     /// * The sequence numbers of the other regions have no gaps, and the last one is the newest.
     /// * The records of a region do not overlap, they are in the part of the region that is in use,
     ///   and reclaiming will find each of them.
-    /// * Each piece that was appended and not written is queued, in the order of the log. A record
-    ///   that is queued is the one of the index.
+    /// * Each piece that was appended and not written is queued, in the order of the log. A queued
+    ///   record is the one in the index.
     /// * A log that has failed has no records and queues nothing.
     pub fn check_invariants(&self) {
         self.index.check_invariants();
@@ -63,7 +63,8 @@ impl<M: Bans> Log<M> {
         self.check_reclaiming();
     }
 
-    /// Each region has one use, and the sequence numbers of those in use have no gaps.
+    /// Checks that each region has one use, and that the sequence numbers of those in use have no
+    /// gaps.
     fn check_regions(&self) -> Vec<Use> {
         let open = self.open.as_ref().map(|open| open.region);
         let reclaimed = self.reclaim.as_ref().map(|reclaim| reclaim.region);
@@ -124,8 +125,8 @@ impl<M: Bans> Log<M> {
         uses
     }
 
-    /// Each record is in a region in use, is what the queue has in its place, and has not left the
-    /// index. Returns the records by place: region, offset, length.
+    /// Checks that each record is in a region in use, equals the queued one at its position, and
+    /// has not left the index. Returns the records by position: region, offset, length.
     fn check_records(&self, uses: &[Use]) -> Vec<(u32, u32, u32)> {
         let mut records = Vec::with_capacity(self.index.engine.len());
         for (
@@ -165,7 +166,7 @@ impl<M: Bans> Log<M> {
         records
     }
 
-    /// The records of a region lie one behind the other, before the entries.
+    /// Checks that the records of a region do not overlap, and end before the entries.
     fn check_places(&self, mut records: Vec<(u32, u32, u32)>) {
         records.sort_unstable();
         for of_region in records.chunk_by(|one, other| one.0 == other.0) {
@@ -195,8 +196,8 @@ impl<M: Bans> Log<M> {
         }
     }
 
-    /// Reclaiming finds each record in the list of its region. The one that it reads now is in no
-    /// list.
+    /// Checks that reclaiming finds each record in the list of its region. The one that it reads
+    /// now is in no list.
     fn check_reclaiming(&self) {
         let mut missing = self.index.engine.len();
         let mut is_found = Vec::new();
@@ -276,12 +277,12 @@ mod tests {
         log
     }
 
-    /// The slot of a key.
+    /// Returns the slot of a key.
     fn slot(log: &Log<()>, key: u8) -> Slot {
         log.index.find(log.identity.hash(&[key]), 0).unwrap()
     }
 
-    /// Failure: a state that contradicts itself passes for a sound one.
+    /// Failure: an inconsistent state passes the checks.
     #[test]
     fn a_broken_invariant_is_not_found() {
         type Break = fn(&mut Log<()>);

@@ -56,7 +56,7 @@ impl<M: Bans> Log<M> {
         }
     }
 
-    /// Takes the result of a job.
+    /// Accepts the result of a job.
     pub fn complete(&mut self, done: Done, now: Time) {
         self.schedule.busy = false;
         if self.has_failed() {
@@ -94,7 +94,7 @@ impl<M: Bans> Log<M> {
             .map(|since| since + limits::SYNC_AFTER)
     }
 
-    /// Asks for what has been appended so far to be synced at once. Returns a ticket for
+    /// Requests a sync of everything that was appended so far. Returns a ticket for
     /// [`Log::is_settled`].
     pub fn settle(&mut self, now: Time) -> u64 {
         let ticket = self.schedule.appended + self.waiting_pieces();

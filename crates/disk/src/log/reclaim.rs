@@ -1,13 +1,13 @@
 //! Reclaims regions, first in, first out.
 //!
-//! It walks the records of the oldest region. Those that the engine still has are read, judged by
-//! the bans and appended again, up to half a region; the others are dropped. So the engine's policy
-//! decides which records stay, and the log only pays for it: under `fifo` the oldest region has
-//! almost no live record, and little is written twice.
+//! It walks through the records of the oldest region. Records that the engine still has are read,
+//! checked against the bans and appended again, up to half a region; the others are dropped. So the
+//! engine's policy decides which records stay, and the log only does the work: with `fifo` the
+//! oldest region has almost no live record, and little is written twice.
 //!
-//! A crash loses nothing: a freed region is overwritten only after the region that was being
+//! A crash loses no record: a freed region is overwritten only after the region that was being
 //! written, with all rewritten records, has been sealed and synced. And no removed value comes
-//! back: a removal is younger than the value, so its region is reclaimed later, and regions are
+//! back: a removal is newer than the value, so its region is reclaimed later, and regions are
 //! overwritten in the order in which they were freed.
 
 use super::{Log, Reclaim, position};
@@ -19,8 +19,12 @@ use bytes::Bytes;
 use larder_policy::Slot;
 use larder_units::Time;
 
+/// The reclaiming of a region rewrites at most half of it; further live records are dropped. So
+/// each reclaiming frees at least half a region, and a stored byte costs at most two written ones.
+const REWRITE_SHARE: u32 = 2;
+
 impl<M: Bans> Log<M> {
-    /// The next record to read, of the region that is being reclaimed or of the next one.
+    /// Returns the next record to read, of the region that is being reclaimed or of the next one.
     pub(crate) fn next_to_rewrite(&mut self) -> Option<Lookup> {
         loop {
             if self.reclaim.is_none() {
@@ -29,7 +33,7 @@ impl<M: Bans> Log<M> {
                 }
                 let region = self.sealed.pop_front()?;
                 let slots = std::mem::take(&mut self.regions[region as usize].slots).into_iter();
-                let budget = self.geometry.region_bytes() / limits::REWRITE_SHARE;
+                let budget = self.geometry.region_bytes() / REWRITE_SHARE;
                 self.reclaim = Some(Reclaim {
                     region,
                     slots,

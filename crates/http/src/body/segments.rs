@@ -1,5 +1,5 @@
-//! The pieces that a body is put together from (and, for several ranges, the lines between them),
-//! and how many are still to come.
+//! The pieces of a body (and, for several ranges, the lines between them), and the number of bytes
+//! that remain.
 
 use crate::rfc::selection::Response;
 use bytes::Bytes;
@@ -21,7 +21,7 @@ pub(crate) enum Segment {
 }
 
 impl Segments {
-    /// The body that `response` tells of, of a representation with `length` bytes.
+    /// Returns the segments of the body of `response`, from a representation with `length` bytes.
     pub(crate) fn new(response: &mut Response, length: u64) -> Segments {
         let whole = response.first..response.end.unwrap_or(length);
         let queue = match response.parts.take() {
@@ -43,7 +43,7 @@ impl Segments {
         Segments { queue, left }
     }
 
-    /// A part of the body.
+    /// Returns the segments of a part of the body.
     pub(crate) fn of(part: Range<u64>) -> Segments {
         let left = part.end - part.start;
         Segments {
@@ -52,7 +52,7 @@ impl Segments {
         }
     }
 
-    /// Bytes still to come.
+    /// Returns the bytes that remain.
     pub(crate) fn left(&self) -> u64 {
         self.left
     }
@@ -61,7 +61,7 @@ impl Segments {
         self.queue.front()
     }
 
-    /// Reports that so many bytes of the first segment were sent.
+    /// Reports that this many bytes of the first segment were sent.
     pub(crate) fn took(&mut self, bytes: u64) {
         self.left = self.left.saturating_sub(bytes);
         match self.queue.front_mut() {
@@ -74,7 +74,7 @@ impl Segments {
         }
     }
 
-    /// The bytes of the whole body that are still needed.
+    /// Returns the ranges of the whole body that are still needed.
     pub(crate) fn content(&self) -> impl Iterator<Item = &Range<u64>> {
         self.queue.iter().filter_map(|segment| match segment {
             Segment::Content(range) => Some(range),

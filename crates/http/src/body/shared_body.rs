@@ -1,14 +1,14 @@
 //! A body in progress: one writer, and any number of readers, which get each byte as soon as it
 //! arrives.
 //!
-//! While it is collected, all of it is kept, and a reader may start anywhere. If it outgrows its
+//! While it is collected, all of it is kept, and a reader may start anywhere. If it exceeds its
 //! limits, it becomes a window: the part that every reader has passed is freed, the writer waits
 //! for the slowest reader, and no reader may join any more. The window is as wide as memory allows;
-//! without memory, the next piece is taken when all have read the one before.
+//! without memory, the next piece is accepted when all readers have read the one before.
 //!
 //! It belongs to the host, which keeps one for each [`Fill`](crate::Fill), behind a lock if its
-//! threads share it. A call returns at once: a reader or a writer that has to wait is named in
-//! [`BodyWakes`] when it may go on.
+//! threads share it. A call returns at once: [`BodyWakes`] names a waiting reader or writer when it
+//! may continue.
 
 use crate::body::budget::Reservation;
 use crate::limits;
@@ -67,16 +67,17 @@ pub struct SharedBody {
     writer_waits: bool,
 }
 
-/// The readers and the writer of a body that may go on. A host empties it after each call.
+/// The waiting readers and the waiting writer of a body that may continue. A host empties it after
+/// each call.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct BodyWakes {
-    /// Readers that [`SharedBody::read`] let wait.
+    /// Readers that got [`Read::Wait`] from [`SharedBody::read`].
     pub readers: Vec<ReaderId>,
-    /// True if [`SharedBody::room`] let the writer wait.
+    /// True if the writer got [`Room::Wait`] from [`SharedBody::room`].
     pub writer: bool,
 }
 
-/// The number of a reader among those of its body; free numbers are used again.
+/// The number of a reader among those of its body; free numbers are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReaderId(usize);
 
@@ -87,21 +88,21 @@ impl ReaderId {
     }
 }
 
-/// The end of a body: what [`Cache::on_complete`](crate::Cache::on_complete) and
+/// The end of a body. [`Cache::on_complete`](crate::Cache::on_complete) and
 /// [`Cache::on_abort`](crate::Cache::on_abort) return for [`SharedBody::finish`].
 #[derive(Debug)]
 pub struct BodyEnd(pub(crate) End);
 
 #[derive(Debug)]
 pub(crate) enum End {
-    /// All of it, in one piece.
+    /// The whole body, in one piece.
     Whole(Bytes),
-    /// The window has seen its last byte. Its unread part holds the reservation.
+    /// The last byte has passed the window. The unread part holds the reservation.
     Passed(Reservation),
-    /// It broke off. Its unread part holds the reservation.
+    /// The body broke off. The unread part holds the reservation.
     Broken(Reservation),
-    /// It is shorter than its head declared. The collected bytes go back to the readers, for whom
-    /// it has broken off.
+    /// The body is shorter than its head declared. The collected bytes return to the readers, for
+    /// which it has broken off.
     Short(Bytes, Reservation),
 }
 
@@ -111,23 +112,23 @@ enum Place {
     Taken { at: u64, waits: bool },
 }
 
-/// A reader of a body in progress. Give it back with [`SharedBody::leave`].
+/// A reader of a body in progress. Return it with [`SharedBody::leave`].
 #[derive(Debug)]
 pub struct BodyReader {
     id: ReaderId,
     /// The end of this reader's part, if it is not the end of the body.
     end: Option<u64>,
-    /// Bytes still to come, if their number is known.
+    /// Bytes that remain, if their number is known.
     left: Option<u64>,
 }
 
 impl BodyReader {
-    /// Returns its number, by which [`BodyWakes`] names it.
+    /// Returns the number by which [`BodyWakes`] names this reader.
     pub fn id(&self) -> ReaderId {
         self.id
     }
 
-    /// Returns the number of bytes still to come, if it is known.
+    /// Returns the number of bytes that remain, if it is known.
     pub fn left(&self) -> Option<u64> {
         self.left
     }
@@ -138,7 +139,7 @@ impl BodyReader {
 pub enum Read {
     /// The next piece, at most [`limits::PIECE_BYTES`] of a body that is in progress.
     Bytes(Bytes),
-    /// Nothing yet: read again when [`BodyWakes`] names the reader.
+    /// No bytes yet: read again when [`BodyWakes`] names the reader.
     Wait,
     /// The part is complete.
     End,
@@ -151,9 +152,9 @@ pub enum Read {
 pub enum Room {
     /// The next piece may be pushed.
     Ready,
-    /// The slowest reader has to read first: ask again when [`BodyWakes`] names the writer.
+    /// The slowest reader must read first: try again when [`BodyWakes`] names the writer.
     Wait,
-    /// No reader is left, and the rest is not stored: nobody needs it.
+    /// No reader is left, and the rest is not stored, so it is not needed.
     NoReader,
 }
 
@@ -165,7 +166,7 @@ impl SharedBody {
         self.wake_readers(wakes);
     }
 
-    /// Makes room for exactly so many bytes in all.
+    /// Makes room for exactly this many bytes in all.
     pub(crate) fn reserve(&mut self, capacity: usize) {
         let more = capacity.saturating_sub(self.bytes.len());
         self.bytes.reserve_exact(more);
@@ -176,14 +177,14 @@ impl SharedBody {
         (self.bytes.len(), self.bytes.capacity())
     }
 
-    /// Makes it a window: the part that every reader has passed is freed, and at most so many
-    /// bytes, or one piece, are ahead of the slowest reader.
+    /// Turns it into a window: the part that every reader has passed is freed, and at most this
+    /// many bytes, or one piece, are ahead of the slowest reader.
     pub(crate) fn become_window(&mut self, bytes: usize, wakes: &mut BodyWakes) {
         self.window = Some(bytes);
         self.trim(wakes);
     }
 
-    /// Returns whether the next piece may be pushed: always while the body is collected.
+    /// Returns [`Room::Ready`] if the next piece may be pushed: always while the body is collected.
     pub fn room(&mut self) -> Room {
         let Some(window) = self.window else {
             return Room::Ready;
@@ -199,8 +200,8 @@ impl SharedBody {
     }
 
     /// Takes the collected bytes of a body that has ended, for
-    /// [`Cache::on_complete`](crate::Cache::on_complete); `None` if it only passes. Readers wait
-    /// until [`SharedBody::finish`]. The caller may shrink them, which may copy them.
+    /// [`Cache::on_complete`](crate::Cache::on_complete); `None` if the body was not collected.
+    /// Readers wait until [`SharedBody::finish`]. The caller may shrink them, which may copy them.
     pub fn take_collected(&mut self) -> Option<Vec<u8>> {
         self.window
             .is_none()
@@ -258,7 +259,7 @@ impl SharedBody {
         if piece.is_empty() {
             return match self.end.as_ref().map(|end| &end.0) {
                 Some(End::Broken(_)) => Read::Broken,
-                // The part to read does not exist.
+                // The requested part does not exist.
                 Some(_) if reader.end.is_some() => Read::Broken,
                 Some(_) => Read::End,
                 None => {
@@ -282,7 +283,7 @@ impl SharedBody {
         self.readers[reader.id.0] = Place::Free;
         self.trim(wakes);
         self.release();
-        // It may have been the last one, so the writer is woken.
+        // This may have been the last reader, so the writer is woken.
         wakes.writer |= std::mem::take(&mut self.writer_waits);
     }
 
@@ -294,7 +295,7 @@ impl SharedBody {
         }
         let held_to = (self.base + self.bytes.len() as u64).min(limit);
         let end = held_to.min(at + limits::PIECE_BYTES as u64).max(self.base);
-        // A reader further ahead than the writer waits.
+        // A reader ahead of the writer waits.
         let from = at.clamp(self.base, end);
         Bytes::copy_from_slice(&self.bytes[(from - self.base) as usize..(end - self.base) as usize])
     }
@@ -322,7 +323,7 @@ impl SharedBody {
         self.bytes.drain(..(slowest - self.base) as usize);
         self.base = slowest;
         if self.has_room(window) {
-            // The part that was collected before may have been much larger.
+            // The previously collected part may have been much larger.
             self.bytes.shrink_to(window);
             wakes.writer |= std::mem::take(&mut self.writer_waits);
         }
@@ -375,7 +376,7 @@ mod tests {
         Read::Bytes(Bytes::from_static(text.as_bytes()))
     }
 
-    /// Failure: a follower gets a byte twice, or not at all, or waits for the end of the body.
+    /// Failure: a follower gets a byte twice or never, or waits for the end of the body.
     #[test]
     fn readers_get_each_byte_once_as_it_comes() {
         let (mut body, mut wakes) = (SharedBody::default(), BodyWakes::default());
@@ -442,7 +443,7 @@ mod tests {
     }
 
     /// Failure: a body without end fills the memory, or its writer waits without end for a reader
-    /// that has gone.
+    /// that has left.
     #[test]
     fn a_window_holds_no_more_than_its_slowest_reader_needs() {
         let (mut body, mut wakes) = (SharedBody::default(), BodyWakes::default());

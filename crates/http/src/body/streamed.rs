@@ -1,6 +1,6 @@
 //! A body that stays in the second tier: the host reads it there, a part at a time, as fast as its
-//! client takes it. So the memory that a response takes does not depend on its length, nor on how
-//! slow its client is.
+//! client accepts it. So the memory for a response does not depend on its length, nor on the speed
+//! of its client.
 
 use crate::body::segments::{Segment, Segments};
 use crate::rfc::selection::Response;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// The handle with which the host finds a record of its second tier.
 pub type RecordHandle = Arc<dyn Any + Send + Sync>;
 
-/// The place of a stored body that has not been read.
+/// The position of a stored body that has not been read.
 #[derive(Clone, Debug)]
 pub(crate) struct InTier {
     pub record: RecordHandle,
@@ -32,10 +32,10 @@ pub struct Streamed {
 /// The next step of a [`Streamed`] body.
 #[derive(Debug)]
 pub enum StreamedPiece {
-    /// These bytes. Tell [`Streamed::took`] of them.
+    /// Send these bytes, then call [`Streamed::took`].
     Lines(Bytes),
-    /// The record's bytes from `at` on, `most` of them or fewer. Tell [`Streamed::took`] how many
-    /// it was.
+    /// Send at most `most` of the record's bytes from `at` on, then call [`Streamed::took`] with
+    /// their number.
     Record {
         /// The position in the record.
         at: u64,
@@ -52,7 +52,7 @@ impl Streamed {
         Streamed { body, segments }
     }
 
-    /// A part of a body.
+    /// Returns a part of a body.
     pub(crate) fn part(body: InTier, part: Range<u64>) -> Streamed {
         Streamed {
             body,
@@ -60,12 +60,12 @@ impl Streamed {
         }
     }
 
-    /// The record that it is read from.
+    /// Returns the record with the body.
     pub fn record(&self) -> &RecordHandle {
         &self.body.record
     }
 
-    /// Bytes still to come.
+    /// Returns the bytes that remain.
     pub fn left(&self) -> u64 {
         self.segments.left()
     }
@@ -82,7 +82,7 @@ impl Streamed {
         }
     }
 
-    /// Reports that so many bytes were sent.
+    /// Reports that this many bytes were sent.
     pub fn took(&mut self, bytes: usize) {
         self.segments.took(bytes as u64);
     }

@@ -1,4 +1,4 @@
-//! A body that is assembled from slices: its segments, and how far it has come.
+//! A body that is assembled from slices: its segments, and its progress.
 
 use crate::body::segments::{Segment, Segments};
 use crate::body::shared_body::BodyPart;
@@ -10,7 +10,7 @@ use http::{HeaderMap, StatusCode};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A response whose body is put together piece by piece.
+/// A response whose body is assembled piece by piece.
 #[derive(Debug)]
 pub struct Assembled {
     /// The status.
@@ -21,8 +21,8 @@ pub struct Assembled {
     pub body: Assembly,
 }
 
-/// A body on its way to one client. All of its parts have one strong validator. If the origin no
-/// longer has that representation, the body breaks off.
+/// A body that is being sent to one client. All of its parts have one strong validator. If the
+/// origin no longer has that representation, the body breaks off.
 #[derive(Debug)]
 pub struct Assembly {
     pub(crate) source: Arc<Source>,
@@ -33,13 +33,12 @@ pub struct Assembly {
     pub(crate) looked_up: Option<u64>,
 }
 
-/// A slice that was recalled, or the part of it that is needed.
+/// A slice from the second tier, or the needed part of it.
 #[derive(Debug)]
 pub enum TierSlice {
-    /// Send this.
+    /// Send these bytes.
     Bytes(Bytes),
-    /// Send this from the second tier, and tell [`Assembly::took`] how long it was when it has been
-    /// sent.
+    /// Send this from the second tier, then call [`Assembly::took`] with its length.
     Streamed(Box<Streamed>),
 }
 
@@ -55,19 +54,20 @@ impl Assembly {
         }
     }
 
-    /// Takes the part that a body in progress has, the fill of
-    /// [`Reply::Assemble`](crate::Reply::Assemble). Read it first, and tell [`Assembly::took`] of
+    /// Takes the part in a body in progress, the fill of
+    /// [`Reply::Assemble`](crate::Reply::Assemble). Read it first, and call [`Assembly::took`] for
     /// each piece.
     pub fn take_in_progress(&mut self) -> Option<BodyPart> {
         self.in_progress.take()
     }
 
-    /// Bytes still to come.
+    /// Returns the bytes that remain.
     pub fn left(&self) -> u64 {
         self.segments.left()
     }
 
-    /// Returns the start of the next bytes in the whole body; `None` if others come before.
+    /// Returns the start of the next bytes in the whole body; `None` if generated lines come
+    /// before.
     pub fn at(&self) -> Option<u64> {
         match self.segments.front()? {
             Segment::Content(range) => Some(range.start),
@@ -75,12 +75,12 @@ impl Assembly {
         }
     }
 
-    /// Reports that so many bytes were sent that [`crate::Cache::next_piece`] did not return.
+    /// Reports that this many bytes were sent that [`crate::Cache::next_piece`] did not return.
     pub fn took(&mut self, bytes: usize) {
         self.segments.took(bytes as u64);
     }
 
-    /// The bytes of the whole body that are still needed.
+    /// Returns the ranges of the whole body that are still needed.
     pub(crate) fn content(&self) -> impl Iterator<Item = &Range<u64>> {
         self.segments.content()
     }

@@ -1,5 +1,5 @@
-//! Storing: whether the body of a response is collected, what becomes of it at its end, and what
-//! leaves the store for it.
+//! Storing: decides whether the body of a response is collected, stores it at its end, and removes
+//! what it replaces.
 
 use crate::body::shared_body::BodyEnd;
 use crate::cache::Cache;
@@ -29,14 +29,14 @@ use std::time::Duration;
 pub enum Completion {
     /// It is stored.
     Stored,
-    /// It was not what its head declared, or ended early. Not stored.
+    /// The body was not as its head declared, or ended early. It is not stored.
     Truncated,
-    /// It is not stored for this reason.
+    /// The body is not stored for this reason.
     Refused(Refusal),
 }
 
 impl Cache {
-    /// Decides whether the body is collected. `Err(None)`: it was never a question.
+    /// Decides whether the body is collected. `Err(None)` if the method allows no storing.
     pub(crate) fn consider(
         &mut self,
         exchange: &mut Exchange,
@@ -78,8 +78,8 @@ impl Cache {
         fill.map_err(Some)
     }
 
-    /// RFC 9110 §9.3.3: a response to POST answers later GETs if it states its lifetime, and that
-    /// it is the representation of its target.
+    /// Returns true if a response to POST answers later GETs: it states its lifetime, and that it
+    /// is the representation of its target (RFC 9110 §9.3.3).
     fn is_page_of_target(
         &self,
         exchange: &Exchange,
@@ -94,7 +94,7 @@ impl Cache {
         status == StatusCode::OK && named.is_some_and(|key| key == exchange.key) && explicit()
     }
 
-    /// Returns the directives of a response, as the host's rules leave them.
+    /// Returns the directives of a response, with the changes of the host's rules.
     pub(crate) fn says(
         &self,
         exchange: &Exchange,
@@ -131,9 +131,9 @@ impl Cache {
         )
     }
 
-    /// The origin has something else now, and it will not take the old one's place: the old one
-    /// goes, whether or not it had validators. Else a reload shows the new one, and the request
-    /// after it the old one again.
+    /// Discards the old response, because the origin has a new one that will not replace it,
+    /// whether or not the old one had validators. Otherwise a reload would show the new one, and
+    /// the next request the old one again.
     fn discard_outdated(
         &mut self,
         exchange: &Exchange,
@@ -143,8 +143,8 @@ impl Cache {
         if let Some(old) = validated {
             return self.discard(old);
         }
-        // About a response that was not validated, a 304 to the client's own condition says
-        // nothing, and a part not enough.
+        // A 304 to the client's own condition does not concern a response that was not validated,
+        // and a part is not enough.
         if !exchange.may_store
             || matches!(
                 status,
@@ -174,7 +174,7 @@ impl Cache {
         now: Now,
     ) -> Result<Fill, Refusal> {
         let (hash, asked) = (exchange.hash, exchange.asked);
-        // The request that led here counts where its answer may be stored by HTTP's rules.
+        // The policy counts the request only if HTTP allows storing the response.
         let says = self.says(exchange, status, headers);
         let freshness = Freshness::of(status, headers, &says, asked, now);
         self.judge(status, headers, &says, exchange.is_authorized(), &freshness)?;
@@ -216,9 +216,9 @@ impl Cache {
             self.store
                 .observe_fetched(&stored, sizes, outcome, now.time);
         }
-        // What the policy does not want is collected where others wait for it: better than a
-        // request of each of them. And of what came whole for a slice, the client's part is to be
-        // cut out.
+        // A body that the policy refuses is collected if other requests wait for it, because each
+        // of them would send a request otherwise. And if the whole body arrives instead of a slice,
+        // the client's part must be cut out of it.
         let is_slice = || match &exchange.ask {
             Ask::Slice(asked) => declared.is_some_and(|length| length <= asked.end - asked.start),
             _ => false,
@@ -230,7 +230,7 @@ impl Cache {
                 .is_some_and(|lead| self.in_flight_table.waiting(lead) > 0)
                 || is_slice()
         };
-        // What the store does not want, the second tier may.
+        // If the store refuses the response, the second tier may store it.
         if !admitted && !awaited() && self.tier.is_none() {
             return Err(Refusal::NotAdmitted);
         }
@@ -240,16 +240,16 @@ impl Cache {
         Ok(fill)
     }
 
-    /// The body is no longer collected ([`Pushed::Passing`](crate::Pushed::Passing)): no request
-    /// follows any more, because the start of the body may be gone.
+    /// Reports that the body is no longer collected ([`Pushed::Passing`](crate::Pushed::Passing)).
+    /// No further request may follow, because the start of the body may be gone.
     pub fn on_passing(&mut self, fill: &Fill) {
         if let Some(lead) = &fill.lead {
             self.in_flight_table.close(lead);
         }
     }
 
-    /// A body has ended, without an error of the connection. Stores it, if it is whole and still
-    /// wanted. `collected` are the bytes of [`SharedBody::take_collected`]. The end goes to
+    /// Ends a body that ended without an error of the connection. Stores it if it is complete and
+    /// still admitted. `collected` are the bytes of [`SharedBody::take_collected`]. The end goes to
     /// [`SharedBody::finish`].
     ///
     /// [`SharedBody::take_collected`]: crate::SharedBody::take_collected
@@ -277,8 +277,8 @@ impl Cache {
         (completion, end)
     }
 
-    /// A body has ended with an error, or the host gives it up: RFC 9111 §3.3 forbids to store it
-    /// as complete, and partial ones are not stored. The end goes to
+    /// Ends a body that ended with an error, or that the host gives up. RFC 9111 §3.3 forbids to
+    /// store it as complete, and partial ones are not stored. The end goes to
     /// [`SharedBody::finish`](crate::SharedBody::finish).
     pub fn on_abort(&mut self, mut fill: Box<Fill>, outbox: &mut Outbox) -> BodyEnd {
         if let Some(lead) = fill.lead.take() {
@@ -309,7 +309,7 @@ impl Cache {
             return (Completion::Truncated, fill.cut_short(collected));
         }
         if let Some(refusal) = fill.abandoned {
-            // The new one came whole, if not into the store: the old one goes.
+            // The new response is complete, even if it is not stored, so the old one is removed.
             let (stored, _, end) = fill.into_stored(collected);
             self.discard(&stored);
             return (Completion::Refused(refusal), end);
@@ -321,7 +321,7 @@ impl Cache {
                 fill.into_stored(collected).2,
             );
         }
-        // Of what had no length, the policy is asked now.
+        // The body had no declared length, so the policy decides now.
         let size = self.store.size_of(&fill.stored, fill.len());
         if fill.declared.is_none() {
             self.store.observe_fetched(
@@ -353,7 +353,7 @@ impl Cache {
     }
 
     /// Gives `stored`, a copy of the confirmed response, the fields of the confirmation, and
-    /// replaces the original by it. If the result may not be stored, removes the original.
+    /// replaces the original with it. If the result may not be stored, removes the original.
     pub(crate) fn renew(
         &mut self,
         exchange: &Exchange,
@@ -362,7 +362,7 @@ impl Cache {
         now: Now,
     ) -> Result<(), Refusal> {
         let had_lifetime = stored.freshness.has_lifetime();
-        // A purge that names the response by its former tags, or whose walk has not come to it.
+        // A purge may name the response by its former tags, or may not have reached it yet.
         let was_purged = self.store.purges.verdict(stored) == PurgeVerdict::Purged;
         stored.asked_at = exchange.asked_at;
         let says = stored.freshen(
@@ -387,8 +387,8 @@ impl Cache {
         }
         verdict?;
         if was_purged {
-            // What the purges remember of names is rough after many of them. A response that was
-            // not named is fetched once, not validated for ever.
+            // After many purges the table of names is inexact. A response that may not have been
+            // named is fetched once, and not validated for ever.
             self.discard(stored);
             return Err(Refusal::Invalidated);
         }
@@ -396,10 +396,11 @@ impl Cache {
             return Err(Refusal::Invalidated);
         }
         if stored.in_tier().is_some() {
-            // Its body would have to be read. So it is validated again, until it is recalled whole.
+            // Its body would have to be read. So it is validated again, until the whole response is
+            // read.
             return Ok(());
         }
-        // If each request is validated again, as before, the copy in the tier is good enough.
+        // If each request validates it again, as before, the copy in the tier suffices.
         if had_lifetime || stored.freshness.has_lifetime() {
             self.renew_in_tier(stored, now);
         }
@@ -407,7 +408,7 @@ impl Cache {
         Ok(())
     }
 
-    /// The origin is asked again: what it says now is later than the purges so far.
+    /// Records that the origin is asked again: its next response is later than the purges so far.
     pub(crate) fn ask_again(&self, exchange: &mut Exchange, now: Now) {
         (exchange.asked, exchange.asked_at) = (now.time, self.store.purges.now());
     }

@@ -6,26 +6,26 @@ use crate::rfc::storability::Refusal;
 /// Totals since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Requests.
+    /// Client requests.
     pub requests: u64,
-    /// Answered from the store without the origin.
+    /// Requests answered from the store without the origin.
     pub hits: u64,
     /// Hits from the second tier, which `hits` includes.
     pub tier_hits: u64,
-    /// Answered from the store after the origin's 304.
+    /// Requests answered from the store after the origin's 304.
     pub validated: u64,
-    /// Body bytes of these two.
+    /// Body bytes of `hits` and `validated`.
     pub hit_bytes: u64,
     /// Body bytes of hits from the second tier, which `hit_bytes` includes.
     pub tier_hit_bytes: u64,
-    /// Stale responses among the hits: served while they were validated in the background, or
-    /// because the origin failed.
+    /// Stale responses among the hits, served during a validation in the background, or because the
+    /// origin failed.
     pub stale: u64,
     /// Requests that waited for the response to another one.
     pub collapsed: u64,
-    /// `only-if-cached` and nothing to answer with.
+    /// Requests with `only-if-cached` that nothing stored could answer.
     pub unsatisfied: u64,
-    /// Sent to the origin, by [`ForwardReason::ALL`].
+    /// Requests sent to the origin, by [`ForwardReason::ALL`].
     pub forwarded: [u64; ForwardReason::ALL.len()],
     /// Responses stored.
     pub stored: u64,
@@ -33,11 +33,12 @@ pub struct Counters {
     pub refused: [u64; Refusal::ALL.len()],
     /// Bodies that ended before their declared length or by an error.
     pub truncated: u64,
-    /// Stored responses that left for others to come.
+    /// Stored responses that were evicted to make room.
     pub evicted: u64,
-    /// Stored variants that left for others of their URL: see [`Config::variants`](crate::Config).
+    /// Stored variants that made room for others of their URL: see
+    /// [`Config::variants`](crate::Config).
     pub variants_dropped: u64,
-    /// Hits that the policy did not count, because it was busy with those of other shards.
+    /// Hits that the policy did not count, because other shards were using it.
     pub uncounted_hits: u64,
     /// Stored responses removed by unsafe methods or because the origin has something newer.
     pub invalidated: u64,
@@ -85,7 +86,7 @@ impl Counters {
         }
     }
 
-    /// Counts the second tier's hit, with the bytes of a body or a part of it.
+    /// Counts a hit of the second tier, with the bytes of a body or a part of it.
     pub(crate) fn tier_hit(&mut self, bytes: u64) {
         self.tier_hits += 1;
         self.hit_bytes += bytes;

@@ -50,11 +50,11 @@ pub struct ResponseHead {
 pub enum UpstreamFailure {
     /// No connection, or it broke before the head of the response: 502.
     Unreachable,
-    /// Too slow: 504.
+    /// The origin was too slow: 504.
     TimedOut,
     /// The answer is not HTTP: 502.
     Malformed,
-    /// The request has come back on its way to the origin: 508.
+    /// The request has returned to this cache on its way to the origin: 508.
     Circle,
     /// The client's own body broke off: 400.
     Upload,
@@ -64,22 +64,23 @@ pub enum UpstreamFailure {
     UploadTooLarge,
     /// The response has more or larger header fields than the limit: 502.
     HeadTooLarge,
-    /// The request was not sent, because no server can get it now: 503, with the seconds until one
-    /// may.
+    /// The request was not sent, because no server is available: 503, with the seconds until one
+    /// may be.
     Unavailable {
         /// For `Retry-After`.
         retry_after: u32,
     },
 }
 
-/// A request on its way to the origin. It goes back to the cache, with the response, the failure,
-/// or to [`Cache::on_abandoned`](crate::Cache::on_abandoned): other requests may wait for it.
+/// A request on its way to the origin. The host returns it to the cache with the response or the
+/// failure, or to [`Cache::on_abandoned`](crate::Cache::on_abandoned), because other requests may
+/// wait for it.
 #[derive(Debug)]
 #[must_use = "it goes back to the cache"]
 pub struct Exchange {
     pub(crate) key: Key<'static>,
     pub(crate) hash: u64,
-    /// The hash of its key and variant, when the response has come.
+    /// The hash of its key and variant, once the response has arrived.
     pub(crate) variant_hash: u64,
     shard: u16,
     pub(crate) method: Method,
@@ -94,7 +95,7 @@ pub struct Exchange {
     pub(crate) may_store: bool,
     /// True if the request has no-store.
     pub(crate) forbids_storing: bool,
-    /// True if no client waits: it has got the stale response.
+    /// True if no client waits, because it got the stale response.
     pub(crate) in_background: bool,
     /// The stored response that would answer this request, except for its age or for a directive of
     /// the client.
@@ -111,35 +112,35 @@ pub struct Exchange {
     pub(crate) takes_trailers: bool,
     /// The part of the requested slice that is read first.
     pub(crate) part: (u64, Option<u64>),
-    /// How far the lookup in the second tier has come.
+    /// The progress of the lookup in the second tier.
     pub(crate) tier_lookup: TierLookup,
     /// True if the response comes from its origin without a cache in between.
     pub(crate) is_direct: bool,
-    /// The host's rules about the response.
+    /// The host's rules for the response.
     pub(crate) rules: Option<Arc<dyn ResponseRules>>,
 }
 
-/// The part of the body that a request to the origin asks for.
+/// The part of the body that is requested from the origin.
 #[derive(Clone, Debug)]
 pub(crate) enum Ask {
-    /// The whole body for a validation; otherwise what the client asks for.
+    /// The whole body for a validation, otherwise the part that the client requests.
     Whole,
     /// This slice of a representation that is unknown, or being validated.
     Slice(Range<u64>),
     /// This slice of a known representation.
     Next(Range<u64>, Arc<Source>),
-    /// Exactly what the client asks for, because a slice could not be fetched.
+    /// Exactly the client's request, because a slice could not be fetched.
     AsClient,
 }
 
 /// The progress of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TierLookup {
-    /// There is nothing to recall, or nothing more.
+    /// There is nothing to read from the second tier, or nothing more.
     No,
-    /// Any variant may be the one.
+    /// Any variant may match.
     Any,
-    /// This is the one, if there is one.
+    /// This variant matches, if any.
     Variant,
 }
 
@@ -210,18 +211,18 @@ impl Exchange {
         fields::strip_hop_by_hop_but_trailer(&mut self.headers, self.takes_trailers);
     }
 
-    /// Lets the host's rules decide about the response. Call it before the response comes.
+    /// Sets the host's rules for the response. Call it before the response arrives.
     pub fn set_rules(&mut self, rules: Arc<dyn ResponseRules>) {
         self.rules = Some(rules);
     }
 
-    /// Returns the header fields for the origin, each time that the request is sent: the client's
-    /// without the connection's own, with `Via`, and with validators if a stored response has to be
-    /// validated.
+    /// Returns the header fields for the origin, for each time that the request is sent: the
+    /// client's without the connection's own, with `Via`, and with validators if a stored response
+    /// must be validated.
     pub fn upstream_headers(&self) -> HeaderMap {
         let mut headers = self.headers.clone();
-        // A clone has no room for more. `Via`, `CDN-Loop`, validators or a range come here, and
-        // `Forwarded` fields from the host.
+        // A clone has no spare capacity. `Via`, `CDN-Loop`, validators or a range are added here,
+        // and `Forwarded` fields by the host.
         headers.reserve(8);
         if let Some(stored) = &self.held {
             conditional::set_validators(&mut headers, &stored.headers());
@@ -235,7 +236,7 @@ impl Exchange {
         headers
     }
 
-    /// Returns true if other requests wait, or may come to wait, for the response: then it has to
+    /// Returns true if other requests wait, or may wait later, for the response. It must then
     /// continue without the client of this request.
     pub fn is_shared(&self) -> bool {
         self.lead.is_some()
@@ -257,22 +258,22 @@ impl Exchange {
         headers
     }
 
-    /// Returns the authority as it is keyed: in lower case and without the scheme's default port.
+    /// Returns the authority as in the key: in lower case and without the scheme's default port.
     pub fn authority(&self) -> &str {
         self.key.authority()
     }
 
-    /// Returns the number of its shard.
+    /// Returns the number of the shard.
     pub fn shard(&self) -> usize {
         usize::from(self.shard)
     }
 
-    /// Returns why the request is forwarded.
+    /// Returns the reason why the request is forwarded.
     pub fn reason(&self) -> ForwardReason {
         self.reason
     }
 
-    /// The key to recall from the second tier, before the origin is asked.
+    /// Returns the key to look up in the second tier, before the origin is asked.
     pub fn tier_key(&self) -> Option<Box<[u8]>> {
         (self.tier_lookup != TierLookup::No).then(|| self.key.to_bytes())
     }

@@ -1,12 +1,16 @@
-//! The keys whose origin fails. Without it, each client of a stale response would wait for the
-//! origin again, for as long as a time limit, before it gets that response (RFC 5861 §4). With it,
-//! the first one waits; then the response is served at once, and the origin is tried in the
+//! The keys whose origin fails. Without this table, each client of a stale response would wait for
+//! the origin again, up to a time limit, before it gets that response (RFC 5861 §4). With it, only
+//! the first one waits. Then the response is served at once, and the origin is tried in the
 //! background.
 
 use crate::limits;
 use larder_units::Time;
+use std::time::Duration;
 
-/// The keys whose origin failed last, by hash.
+/// The time for which a failure is remembered. Tries renew it, so it ends if nothing is requested.
+const FAILURE_REMEMBERED: Duration = Duration::from_secs(60);
+
+/// The keys with recent failures of their origin, by hash.
 pub(crate) struct FailingKeys {
     places: Box<[Place]>,
 }
@@ -18,12 +22,12 @@ struct Place {
     failed: Time,
     /// The time from which the origin is tried again.
     next_try: Time,
-    /// True if there was no answer; false if it was an error.
+    /// True if there was no response; false if it was an error status.
     is_disconnected: bool,
     is_used: bool,
 }
 
-/// A key whose origin fails.
+/// The state of a key whose origin fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Failing {
     pub is_disconnected: bool,
@@ -38,7 +42,7 @@ impl FailingKeys {
         }
     }
 
-    /// The origin has failed for a key.
+    /// Records that the origin has failed for a key.
     pub(crate) fn note(&mut self, hash: u64, is_disconnected: bool, now: Time) {
         let next_try = now + limits::FAILURE_RETRY;
         *self.place(hash) = Place {
@@ -50,7 +54,7 @@ impl FailingKeys {
         };
     }
 
-    /// The origin has answered for a key.
+    /// Records that the origin has answered for a key.
     pub(crate) fn clear(&mut self, hash: u64) {
         let place = self.place(hash);
         if place.hash == hash {
@@ -58,11 +62,11 @@ impl FailingKeys {
         }
     }
 
-    /// Returns how the origin fails for a key, if it does. A try that is due is that of the caller.
+    /// Returns the failure of a key's origin, if there is one. If a try is due, the caller makes
+    /// it.
     pub(crate) fn look_up(&mut self, hash: u64, now: Time) -> Option<Failing> {
         let place = self.place(hash);
-        if !place.is_used || place.hash != hash || place.failed + limits::FAILURE_REMEMBERED <= now
-        {
+        if !place.is_used || place.hash != hash || place.failed + FAILURE_REMEMBERED <= now {
             return None;
         }
         let is_try_due = place.next_try <= now;

@@ -1,5 +1,5 @@
-//! The origin fails: with something stale where that may be served (RFC 5861 §4, RFC 9111 §4.2.4),
-//! else with an error that says why.
+//! The origin fails: a stale response answers if it may be served (RFC 5861 §4, RFC 9111 §4.2.4),
+//! otherwise an error with the reason.
 
 use crate::cache::Cache;
 use crate::cache::exchange::{Exchange, UpstreamFailure};
@@ -24,7 +24,7 @@ impl Cache {
         now: Now,
         outbox: &mut Outbox,
     ) -> Option<Answer> {
-        // A client that insists on validation gets the error, whether the stored response is fresh
+        // If a client requires validation, it gets the error, whether the stored response is fresh
         // or stale.
         let insists = exchange.insists || exchange.reason != ForwardReason::Stale;
         let stored = exchange.held.as_ref().filter(|_| !insists)?;
@@ -81,8 +81,8 @@ impl Cache {
         Some(answer)
     }
 
-    /// The host gives an exchange up, because its client has left or there is no place for it.
-    /// Followers ask again.
+    /// Ends an exchange that the host gives up, because its client has left or no permit is free.
+    /// Followers ask the cache again.
     pub fn on_abandoned(&mut self, mut exchange: Box<Exchange>, outbox: &mut Outbox) {
         self.release_followers(&mut exchange, outbox);
     }
@@ -94,7 +94,7 @@ impl Cache {
         }
     }
 
-    /// The origin did not answer.
+    /// Handles a missing response of the origin.
     pub fn on_failure(
         &mut self,
         mut exchange: Box<Exchange>,
@@ -118,7 +118,7 @@ impl Cache {
                 | UpstreamFailure::Unavailable { .. }
         );
         if disconnected && let Some(answer) = self.stale_answer(&mut exchange, None, now, outbox) {
-            // Those that the stale answer does not suit.
+            // These followers cannot use the stale answer.
             self.release_followers(&mut exchange, outbox);
             return answer;
         }

@@ -1,16 +1,19 @@
-//! A body on its way into the store, beside its way to the clients.
+//! A body on its way into the store, while it is sent to the clients.
 
 use crate::body::budget::{Budget, Reservation};
 use crate::body::shared_body::{BodyEnd, BodyId, BodyPart, BodyWakes, End, SharedBody};
 use crate::cache::slicer::Slicer;
 use crate::collapse::in_flight::{Head, Lead};
-use crate::limits;
 use crate::rfc::storability::Refusal;
 use crate::store::stored::Stored;
 use bytes::Bytes;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use larder_units::Time;
+
+/// First buffer of a body of unknown length. It doubles from there: small bodies cost one page or
+/// four, not the object limit.
+const FIRST_BUFFER_BYTES: usize = 16 * 1024;
 
 const EVENTS: &[u8] = b"text/event-stream";
 
@@ -22,40 +25,40 @@ const EVENTS: &[u8] = b"text/event-stream";
 #[must_use = "it goes back to Cache::on_complete or Cache::on_abort"]
 pub struct Fill {
     pub(crate) stored: Stored,
-    /// The time when the request was sent, for invalidations in between.
+    /// The time when the request was sent, for comparison with later invalidations.
     pub(crate) asked: Time,
     /// Content-Length.
     pub(crate) declared: Option<u64>,
     /// True if the policy did not admit it; it is collected for its present readers.
     pub(crate) unwanted: bool,
-    /// HTTP lets it be stored.
+    /// True if HTTP allows storing it.
     pub(crate) is_storable: bool,
-    /// The flight that it ends.
+    /// The fetch that this body ends.
     pub(crate) lead: Option<Lead>,
     body: BodyId,
     /// Its part of the budget.
     room: Reservation,
-    /// Bytes that have come.
+    /// Bytes received so far.
     received: u64,
     /// Cuts the body, which is too large to be stored whole.
     pub(crate) slicer: Option<Box<Slicer>>,
     /// The part of the body for its first reader, the client.
     pub(crate) part: (u64, Option<u64>),
-    /// Most bytes of body that may be stored.
+    /// The maximum number of body bytes that may be stored.
     limit: u64,
     /// True after the collected part of an abandoned body has been read; from then on the writer's
     /// memory is its window.
     is_passing: bool,
-    /// The body outgrew its limit or its declared length, or the budget is spent.
+    /// The body exceeded its limit or its declared length, or the budget is used up.
     pub(crate) abandoned: Option<Refusal>,
 }
 
 impl Fill {
-    /// Returns the fill of a response whose body has a declared length, or may have up to so many
+    /// Returns the fill of a response whose body has a declared length, or may have up to this many
     /// bytes.
     ///
     /// # Errors
-    /// [`Refusal::Busy`] if the budget of bodies in progress is spent.
+    /// [`Refusal::Busy`] if the budget of bodies in progress is used up.
     pub(crate) fn new(
         stored: Stored,
         asked: Time,
@@ -71,7 +74,7 @@ impl Fill {
         Ok(fill)
     }
 
-    /// Returns a fill that only passes the body to readers that read it from the start.
+    /// Returns a fill that is not collected, for readers that read it from the start.
     pub(crate) fn passing(stored: Stored, asked: Time, body: BodyId, budget: &Budget) -> Fill {
         Fill {
             stored,
@@ -96,7 +99,7 @@ impl Fill {
         self.body
     }
 
-    /// Returns what the followers of its request get before the body.
+    /// Returns the head that the followers of its request get before the body.
     pub(crate) fn head(&self) -> Head {
         let stored = &self.stored;
         Head {
@@ -126,7 +129,7 @@ impl Fill {
             pushed = Pushed::Passing;
         }
         if self.abandoned.is_some() && !self.is_passing && body.held().1 == 0 {
-            // An endless body must not hold the room of its collected part for ever.
+            // A body without end must not hold the memory of its collected part for ever.
             self.is_passing = true;
             self.room.become_window();
             body.become_window(self.room.bytes as usize, wakes);
@@ -163,8 +166,8 @@ impl Fill {
     }
 
     /// Returns the response with its body, and the end for the readers. The store and the readers
-    /// hold the body with its room, which is given back when the last of them drops it; a slow
-    /// reader may take hours.
+    /// hold the body with its reservation, which ends when the last of them drops it; a slow reader
+    /// may take hours.
     pub(crate) fn into_stored(self, collected: Option<Bytes>) -> (Stored, Bytes, BodyEnd) {
         let Fill {
             mut stored,
@@ -176,7 +179,7 @@ impl Fill {
         };
         room.shrink_to(body.len() as u64);
         let lent = room.lend(body.clone());
-        // Bytes that wait to be written to a second tier have a reservation of their own.
+        // Bytes that wait for a write to a second tier have a reservation of their own.
         stored.set_body(body);
         (stored, lent.clone(), BodyEnd(End::Whole(lent)))
     }
@@ -186,8 +189,8 @@ impl Fill {
         BodyEnd(End::Broken(self.room))
     }
 
-    /// Returns the end of a body that is not what its head declared. Its readers get the part that
-    /// has come.
+    /// Returns the end of a body that is not as its head declared. Its readers get the part that
+    /// has arrived.
     pub(crate) fn cut_short(self, collected: Option<Bytes>) -> BodyEnd {
         match collected {
             Some(collected) => BodyEnd(End::Short(collected, self.room)),
@@ -195,7 +198,7 @@ impl Fill {
         }
     }
 
-    /// Returns true if silence within the body disturbs no other request: its length is unknown, so
+    /// Returns true if a pause within the body affects no other request: its length is unknown, so
     /// that little memory is reserved, and either no other request waits for it, or it is a stream
     /// of events (server-sent events).
     pub fn may_be_silent(&self) -> bool {
@@ -211,7 +214,7 @@ impl Fill {
         self.declared.is_none() && (self.lead.is_none() || is_of_events())
     }
 
-    /// Returns the bytes that have come.
+    /// Returns the bytes received so far.
     pub(crate) fn len(&self) -> u64 {
         self.received
     }
@@ -229,7 +232,7 @@ impl Fill {
         let (held, capacity) = body.held();
         let needed = (held as u64).saturating_add(more as u64);
         if needed > self.limit {
-            // One that only passes does so for want of room.
+            // It is not collected because there was no room.
             return Err(if self.limit == 0 {
                 Refusal::Busy
             } else {
@@ -240,7 +243,7 @@ impl Fill {
         if needed > reserved {
             let wanted = needed
                 .max(reserved * 2)
-                .max(limits::FILL_START_BYTES as u64)
+                .max(FIRST_BUFFER_BYTES as u64)
                 .min(self.limit);
             self.room.grow(wanted - reserved)?;
         }
@@ -255,9 +258,9 @@ impl Fill {
 /// The effect of [`Fill::push`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pushed {
-    /// Go on.
+    /// Continue.
     Kept,
-    /// From now on, the body is not collected any more: call
+    /// From now on, the body is no longer collected: call
     /// [`Cache::on_passing`](crate::Cache::on_passing).
     Passing,
 }

@@ -1,5 +1,5 @@
-//! Invalidations: responses leave the store, or become stale, because of unsafe requests (RFC 9111
-//! §4.4) and purges.
+//! Invalidations: unsafe requests (RFC 9111 §4.4) and purges remove responses from the store, or
+//! make them stale.
 
 use crate::cache::Cache;
 use crate::cache::exchange::Exchange;
@@ -17,9 +17,8 @@ use http::{HeaderMap, Method, StatusCode};
 use larder_policy::observe;
 
 impl Cache {
-    /// One step of a purge of a cache with one shard, from `from` on, which is 0 at first; to be
-    /// called again with [`Purged::next`] until there is none, each time with the time of that
-    /// moment.
+    /// Does one step of a purge of a cache with one shard, from `from` on, which is 0 at first.
+    /// Call it again with [`Purged::next`] until that is `None`, each time with the present time.
     ///
     /// A host of several shards calls it for a purge of one URL, of the shard in
     /// [`Purge::shards`]. For other purges, it calls [`Cache::note_purge`] of one shard, then
@@ -37,24 +36,26 @@ impl Cache {
         self.continue_purge(purge, from, now)
     }
 
-    /// Notes a purge of more than one key: a response that it names and that was requested before
-    /// is not stored from now on. The position goes to [`Cache::purge_tier`].
+    /// Records a purge of more than one key. From now on, a response that it names is not stored if
+    /// it was requested before. The position goes to [`Cache::purge_tier`].
     pub fn note_purge(&mut self, purge: &Purge) -> Position {
         purge
             .scope
             .with_purged(|what| self.store.purges.open(what, purge.soft))
     }
 
-    /// Begins a purge in this shard: no request follows an earlier one for what the purge names.
-    /// The requests whose response has not begun are compared with the purge when it begins.
+    /// Begins a purge in this shard: no request follows an earlier one for a response that the
+    /// purge names. The requests whose response has not begun are compared with the purge when it
+    /// begins.
     pub fn begin_purge(&mut self, purge: &Purge) {
         purge
             .scope
             .with_purged(|what| self.in_flight_table.forget_purged(what));
     }
 
-    /// Carries out a purge of more than one key in the second tier, which all shards share. Each
-    /// shard has begun it: what a shard puts into the tier from now on is not subject to the purge.
+    /// Carries out a purge of more than one key in the second tier, which all shards share. Call it
+    /// after each shard has begun the purge: it does not apply to responses that a shard stores in
+    /// the tier later.
     pub fn purge_tier(&mut self, purge: &Purge, position: Position) {
         if let Some(tier) = &mut self.tier {
             tier.purge(purge);
@@ -62,7 +63,7 @@ impl Cache {
         self.store.purges.close(position);
     }
 
-    /// One step of a purge of more than one key in this shard: see [`Cache::purge`].
+    /// Does one step of a purge of more than one key in this shard: see [`Cache::purge`].
     pub fn continue_purge(&mut self, purge: &Purge, from: usize, now: Now) -> Purged {
         if from == 0 && self.shard == 0 {
             self.store
@@ -82,8 +83,8 @@ impl Cache {
         purged
     }
 
-    /// Memory and second tier in one call: else a response that was requested before could be
-    /// stored in between.
+    /// Purges memory and second tier in one call. Otherwise a response that was requested before
+    /// could be stored in between.
     fn purge_url(&mut self, url: &Url, purge: &Purge, now: Now) -> Purged {
         let Route { key, hash, .. } = self.router.of_key(url.key());
         self.in_flight_table.forget(&key);
@@ -119,8 +120,8 @@ impl Cache {
         if safe || !(status.is_success() || status.is_redirection()) {
             return;
         }
-        // A response to POST is stored as later than its own invalidation. So it is not stored
-        // where a purge that names it came during the request.
+        // A response to POST is stored as later than its own invalidation. So it is not stored if a
+        // purge that names it came during the request.
         exchange.forbids_storing |= self.was_purged_meanwhile(exchange, status, headers, now);
         self.invalidate(&exchange.key, exchange.hash, now);
         for name in [LOCATION, CONTENT_LOCATION] {
@@ -176,12 +177,12 @@ impl Cache {
     fn invalidate(&mut self, key: &Key<'_>, hash: u64, now: Now) {
         self.remove_from_tier(key);
         self.counters.invalidated += self.store.invalidate(key, hash, now.time);
-        // Later requests must not get a response that was requested before.
+        // Later requests must not get a response to an earlier request.
         self.in_flight_table.forget(key);
     }
 }
 
-/// Returns what a purge of more than one key names, for observers.
+/// Returns the scope of a purge of more than one key, for observers.
 fn observed_scope(scope: &Scope) -> observe::Scope {
     match scope {
         Scope::Exact(url) => observe::Scope::Prefix(url.prefix()),

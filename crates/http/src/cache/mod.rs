@@ -1,4 +1,4 @@
-//! The cache: takes requests and responses, returns what to do. No socket, no clock.
+//! The cache: accepts requests and responses, and returns the next steps. No socket, no clock.
 
 pub(crate) mod assembly;
 pub(crate) mod completion;
@@ -42,6 +42,22 @@ use larder_policy::{Engine, Job, JobDone, Spec, SpecError};
 use larder_units::{ByteSize, Streams};
 use std::cell::RefCell;
 
+/// Keys whose requests do not wait for each other (16 bytes each). If two have the same position,
+/// the older is forgotten, and one burst of its requests waits.
+const HIT_FOR_MISS_ENTRIES: usize = 4096;
+
+/// URLs whose `Vary` is remembered. If two have the same position, the older is forgotten, and its
+/// next burst waits for one response.
+const VARY_ENTRIES: usize = 4096;
+
+/// The least number of entries that a shard has as its share of [`HIT_FOR_MISS_ENTRIES`],
+/// [`VARY_ENTRIES`] and [`FAILURE_ENTRIES`]: with few entries, collisions would make it forget.
+const LEAST_ENTRIES_PER_SHARD: usize = 256;
+
+/// Keys whose failing origin is remembered, 32 bytes each. If two have the same position, the older
+/// is forgotten, and one of its clients waits for the origin again.
+const FAILURE_ENTRIES: usize = 4096;
+
 /// The configuration of a [`Cache`].
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -54,28 +70,28 @@ pub struct Config {
     /// ([`limits::filling`]) count: a fifth of a small capacity, a tenth of a large one.
     pub max_object: ByteSize,
     /// The size of slices: bodies that are requested in ranges are fetched and stored in such
-    /// parts; 0: only whole. From [`limits::SLICE_BYTES_LEAST`] to the effective `max_object`.
+    /// parts; 0 stores only whole bodies. From [`limits::SLICE_BYTES_LEAST`] to the effective
+    /// `max_object`.
     pub slice: ByteSize,
     /// True: a response with `Set-Cookie` is stored with it if its `Cache-Control` allows it (RFC
     /// 9111 §7.3). False: never.
     pub share_cookies: bool,
     /// True: `s-maxage` forbids to serve a response stale, as `proxy-revalidate` does (RFC 9111
-    /// §5.2.2.10), also beside `stale-while-revalidate` and `stale-if-error`. False: these two
-    /// count (RFC 5861), because the origin states them for the caches that obey `s-maxage`.
+    /// §5.2.2.10), even together with `stale-while-revalidate` and `stale-if-error`. False: these
+    /// two count (RFC 5861), because the origin states them for the caches that obey `s-maxage`.
     pub strict_s_maxage: bool,
-    /// Most stored variants of one URL (RFC 9111 §4.1); at least 1. The oldest make room. If
-    /// they are more than eight, they take up to a sixteenth of the capacity together
+    /// The maximum number of stored variants of one URL (RFC 9111 §4.1); at least 1. The oldest
+    /// make room. If they are more than eight, they take up to a sixteenth of the capacity together
     /// ([`limits::VARIANTS_SHARE`]).
     pub variants: usize,
     /// Targeted response fields for this cache (RFC 9213), the one with the highest priority first:
     /// `CDN-Cache-Control`, or the operator's own.
     pub targets: Vec<HeaderName>,
-    /// True if a client's `no-cache` and `max-age=0` are ignored: a fresh stored response answers a
-    /// reload too.
+    /// True if a client's `no-cache` and `max-age=0` are ignored: a fresh stored response also
+    /// answers a reload.
     pub ignore_reloads: bool,
-    /// True if a request for what is being fetched waits for that response (RFC 9111 §4). False:
-    /// each is sent to the origin, as caches do that do not collapse requests; only slices are
-    /// shared.
+    /// True if a request for a response that is being fetched waits for it (RFC 9111 §4). False:
+    /// each request is sent to the origin, as in caches without collapsing; only slices are shared.
     pub collapse: bool,
     /// The secret of the keys' hash, from the host's entropy. Without it, no client can make keys
     /// collide.
@@ -89,9 +105,8 @@ pub struct Config {
 /// when a body that it has to collect has ended. Then it carries out the [`Outbox`].
 ///
 /// A host with one thread has one shard ([`Cache::new`]). A host with several has many
-/// ([`Cache::shards`]), each behind a lock of its own. A [`Router`] finds the shard of a request;
-/// what belongs to the request (an exchange, a fill, an assembly, a follower) stays with that
-/// shard.
+/// ([`Cache::shards`]), each behind a lock of its own. A [`Router`] finds the shard of a request.
+/// The parts of the request (an exchange, a fill, an assembly, a follower) stay with that shard.
 pub struct Cache {
     /// The number of this shard.
     pub(crate) shard: u16,
@@ -104,8 +119,8 @@ pub struct Cache {
     pub(crate) max_object: u64,
     /// 0 without slices.
     pub(crate) slice_bytes: u64,
-    /// Numbers sliced responses from a random start: slices of one, also of an earlier process, are
-    /// never taken for those of another.
+    /// Numbers sliced responses from a random start, so that slices of one, also of an earlier
+    /// process, never pass for those of another.
     pub(crate) generations: u64,
     /// The number of bodies so far.
     bodies: u64,
@@ -141,8 +156,8 @@ impl Cache {
     }
 
     /// Creates the shards of an empty cache, `count` of them (from 1 to [`limits::SHARDS`]). They
-    /// share the capacity, the policy engine, and the room for bodies in progress. `share` puts the
-    /// engine behind a lock.
+    /// share the capacity, the policy engine, and the memory for bodies in progress. `share` puts
+    /// the engine behind a lock.
     ///
     /// # Errors
     /// [`SpecError`] if arguments of a policy contradict each other.
@@ -176,7 +191,7 @@ impl Cache {
     ) -> Cache {
         let (max_object, slice_bytes) = sizes(config, budget);
         let observer = Observer::new(streams.stream("observer").bits(), limits::OBSERVATIONS);
-        let part = |all: usize| (all / usize::from(shards)).max(limits::SHARD_PLACES_LEAST);
+        let part = |all: usize| (all / usize::from(shards)).max(LEAST_ENTRIES_PER_SHARD);
         let mut cache = Cache {
             shard,
             router: Router::new(config.hash_key, shards),
@@ -189,11 +204,11 @@ impl Cache {
                 (shard, shards),
             ),
             in_flight_table: InFlightTable::new(
-                part(limits::ALONE_PLACES),
-                part(limits::VARY_PLACES),
+                part(HIT_FOR_MISS_ENTRIES),
+                part(VARY_ENTRIES),
                 &config.hash_key,
             ),
-            failing: FailingKeys::new(part(limits::FAILURE_PLACES)),
+            failing: FailingKeys::new(part(FAILURE_ENTRIES)),
             hash_key: config.hash_key,
             cdn_loop: CdnLoop::of(&config.hash_key),
             max_object,
@@ -250,9 +265,9 @@ impl Cache {
         Ok(())
     }
 
-    /// Changes what a shard has for itself: `max_object`, `slice`, `share_cookies`,
-    /// `strict_s_maxage`, `targets`, `ignore_reloads` and `collapse`. Stored responses and requests
-    /// in progress continue with what they began with. The hash key does not change.
+    /// Changes the settings of a shard: `max_object`, `slice`, `share_cookies`, `strict_s_maxage`,
+    /// `targets`, `ignore_reloads` and `collapse`. Stored responses and requests in progress keep
+    /// their settings. The hash key does not change.
     pub fn reconfigure(&mut self, config: &Config) {
         (self.max_object, self.slice_bytes) = sizes(config, &self.budget);
         self.share_cookies = config.share_cookies;
@@ -264,18 +279,17 @@ impl Cache {
         self.targets = config.targets.clone().into_boxed_slice();
     }
 
-    /// Returns what finds the shard of a request.
+    /// Returns the router, which finds the shard of a request.
     pub fn router(&self) -> Router {
         self.router.clone()
     }
 
-    /// Removes a response to which another shard's response was preferred
-    /// ([`Outbox::evictions`]).
+    /// Removes a response that was evicted for another shard's response ([`Outbox::evictions`]).
     pub fn on_eviction(&mut self, eviction: Eviction) {
         self.store.evict(eviction);
     }
 
-    /// Moves what concerns other shards to the outbox.
+    /// Moves the effects on other shards to the outbox.
     pub(crate) fn report(&mut self, outbox: &mut Outbox) {
         self.store.take_evictions(&mut outbox.evictions);
     }
@@ -336,25 +350,25 @@ impl Cache {
         }
     }
 
-    /// Returns the figures of the policy engine, which all shards share.
+    /// Returns the statistics of the policy engine, which all shards share.
     pub fn engine(&self) -> EngineFigures {
         self.store.engine.read(PolicyEngine::figures)
     }
 
     /// Returns the bytes of bodies that are received for the store, or that are not in the store
-    /// and that clients still read; beside [`EngineFigures::used`].
+    /// and that clients still read. They add to [`EngineFigures::used`].
     pub fn filling(&self) -> ByteSize {
         ByteSize::from_bytes(self.budget.used())
     }
 
-    /// Returns the bytes of header lines that stored responses of this shard share; beside
+    /// Returns the bytes of header lines that stored responses of this shard share. They add to
     /// [`EngineFigures::used`].
     pub fn shared_lines(&self) -> ByteSize {
         ByteSize::from_bytes(self.store.shared_line_bytes())
     }
 
-    /// Returns the member that it adds to `CDN-Loop`. The host refuses a request that brings it
-    /// back, unless the store answers it ([`crate::UpstreamFailure::Circle`]).
+    /// Returns the member that the cache adds to `CDN-Loop`. The host refuses a request that
+    /// returns with it, unless the store answers it ([`crate::UpstreamFailure::Circle`]).
     pub fn cdn_loop(&self) -> CdnLoop {
         self.cdn_loop.clone()
     }
@@ -364,7 +378,7 @@ impl Cache {
         self.max_object
     }
 
-    /// Returns the room for bodies in progress, to reserve a part of it for a tier hit.
+    /// Returns the memory for bodies in progress, to reserve a part of it for a tier hit.
     pub fn budget(&self) -> Budget {
         self.budget.clone()
     }
@@ -376,7 +390,7 @@ impl Cache {
     }
 }
 
-/// What all shards share, beside the policy engine.
+/// The parts that all shards share, besides the policy engine.
 struct SharedParts {
     budget: Budget,
     purges: Purges,

@@ -1,6 +1,6 @@
 //! Plain hits: most requests to a cache only name a target, and a stored response answers them. The
-//! answer is the bytes of the head and the stored body. No map of the stored fields is built. A
-//! condition or one range is plain, too: it selects less of the stored response.
+//! answer is the bytes of the head and the stored body, without a map of the stored fields. A
+//! request with a condition or one range is plain, too: it selects less of the stored response.
 
 use crate::cache::Cache;
 use crate::now::Now;
@@ -28,19 +28,19 @@ const PREVENT: [&str; 5] = [
 /// Request fields that may turn the stored response into a 304 or a part.
 const ASK_FOR_LESS: [&str; 3] = ["if-modified-since", "if-none-match", "range"];
 
-/// What a request field means for a plain hit.
+/// The effect of a request field on a plain hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlainField {
-    /// Nothing, unless a stored `Vary` names it.
+    /// No effect, unless a stored `Vary` names it.
     Neutral,
     /// The answer may be a 304 or a part: [`PlainRequest::asks_for_less`].
     AsksForLess,
-    /// There is none.
+    /// There is no plain hit.
     Prevents,
 }
 
 impl PlainField {
-    /// Returns the meaning of the field with this name, in any case of letters.
+    /// Returns the effect of the field with this name, in upper or lower case.
     pub fn of(name: &str) -> PlainField {
         let is_one = |names: &[&str]| names.iter().any(|other| other.eq_ignore_ascii_case(name));
         match name.len() {
@@ -55,7 +55,7 @@ impl PlainField {
 /// A GET without a body and without fields that prevent a plain hit ([`PlainField`]).
 #[derive(Clone, Copy, Debug)]
 pub struct PlainRequest<'a> {
-    /// `http` or `https`: how the client came.
+    /// The scheme of the client's request: `http` or `https`.
     pub scheme: &'a str,
     /// Host and port.
     pub authority: &'a str,
@@ -72,7 +72,7 @@ pub struct PlainHit {
     pub status: StatusCode,
     /// The length of the whole body.
     pub body_bytes: u64,
-    /// The rest of the body, after what stands behind the head.
+    /// The rest of the body, after the part that follows the head.
     pub rest: Bytes,
 }
 
@@ -144,7 +144,7 @@ impl Cache {
             Some(request) => match range::select(&request, entry.length()) {
                 Selection::Whole => HitHead::Whole,
                 Selection::Part(part) => HitHead::Part(part),
-                // Answers that are rare, and not plain.
+                // These answers are rare, and not plain.
                 Selection::Parts(_) | Selection::Unsatisfiable => return None,
             },
         };
@@ -156,7 +156,7 @@ impl Cache {
             HitHead::NotModified => (StatusCode::NOT_MODIFIED, 0..0),
         };
         let part_length = part.end - part.start;
-        // Below the length of the body.
+        // Both are below the length of the body.
         let part = part.start as usize..part.end as usize;
         let rest = match entry.inline_body() {
             Some(body) => {

@@ -45,7 +45,7 @@ impl Cache {
         self.step(route, request, None, self.collapses, now)
     }
 
-    /// Does what [`Cache::on_request_at`] does, for a request that by the host's decision neither
+    /// Does what [`Cache::on_request_at`] does, for a request that, by the host's decision, neither
     /// waits for another one nor lets others wait for it.
     pub fn on_uncollapsed_request_at(
         &mut self,
@@ -57,8 +57,8 @@ impl Cache {
         self.step(route, request, None, false, now)
     }
 
-    /// Processes a client's request that bypasses the store by the host's decision: nothing stored
-    /// answers it, and its response is not stored.
+    /// Processes a client's request that bypasses the store by the host's decision: no stored
+    /// response answers it, and its response is not stored.
     pub fn on_pass(&mut self, request: &RequestHead<'_>, now: Now) -> Step {
         self.counters.requests += 1;
         let directives = self.directives(request.headers);
@@ -98,17 +98,17 @@ impl Cache {
         self.in_flight_table.resolve_slice(follower)
     }
 
-    /// The client of a waiting request has left.
+    /// Reports that the client of a waiting request has left.
     pub fn on_follower_left(&mut self, follower: Follower) {
         self.in_flight_table.leave(follower);
     }
 
-    /// The client of a body that waits for a slice has left.
+    /// Reports that the client of a body that waits for a slice has left.
     pub fn on_slice_follower_left(&mut self, follower: SliceFollower) {
         self.in_flight_table.leave(follower.follower);
     }
 
-    /// Returns the directives of a client, as far as they are obeyed.
+    /// Returns the directives of a client that the cache obeys.
     pub(crate) fn directives(&self, headers: &HeaderMap) -> RequestDirectives {
         let directives = RequestDirectives::of(headers);
         if self.ignores_reloads {
@@ -118,7 +118,8 @@ impl Cache {
         }
     }
 
-    /// `joined` is set if the request waited for another one's response, which did not answer it.
+    /// Returns the next step. `joined` is set if the request waited for another one's response,
+    /// which did not answer it.
     fn step(
         &mut self,
         route: &Route<'_>,
@@ -130,7 +131,7 @@ impl Cache {
         let Route { key, hash, .. } = route.clone();
         let directives = self.directives(request.headers);
         match passes_by(request, &key) {
-            // Nothing stored answers it, and the origin must not be asked.
+            // No stored response answers it, and the origin must not be asked.
             Some(ForwardReason::Bypass) if directives.only_if_cached => {
                 return Step::Answer(self.unsatisfied(request, now));
             }
@@ -166,8 +167,8 @@ impl Cache {
             && may_share(&directives, reason, joined)
             && !self.cdn_loop.goes_round(request.headers)
         {
-            // A client's own condition or range may bring a 304 or a part, which is useless to
-            // others.
+            // A client's own condition or range may lead to a 304 or a part, which other requests
+            // cannot use.
             let may_lead =
                 held.is_some() || opening.is_some() || !conditional::asks_for_less(request.headers);
             let passed = fields::cdn_loop_count(request.headers);
@@ -188,7 +189,7 @@ impl Cache {
             }
         }
         let mut exchange = if in_tier {
-            // It is counted if it is forwarded after all.
+            // It counts if it is forwarded after all.
             self.exchange(request, key, hash, reason, now)
         } else {
             self.forward(request, key, hash, reason, now)
@@ -207,8 +208,7 @@ impl Cache {
         Step::Forward(exchange)
     }
 
-    /// Returns the variant that a request gets, as far as it is known by which fields the responses
-    /// vary.
+    /// Returns the variant that a request gets, if it is known by which fields the responses vary.
     pub(crate) fn variant_of_request(
         &self,
         key: &Key<'_>,
@@ -240,8 +240,8 @@ impl Cache {
         self.in_flight_table.join(sharers, asking, may_lead)
     }
 
-    /// Returns the step of a hit; otherwise why it is none, and the stored response that has to be
-    /// validated.
+    /// Returns the step of a hit; otherwise the reason why it is none, and the stored response that
+    /// must be validated.
     fn answer_from_store(
         &mut self,
         request: &RequestHead<'_>,
@@ -298,8 +298,8 @@ impl Cache {
         Err((reason, Some(slot)))
     }
 
-    /// RFC 5861: one request per variant validates in the background, if `refreshes` is set; others
-    /// get the stale response meanwhile.
+    /// Serves a stale response (RFC 5861). One request per variant validates it in the background,
+    /// if `refreshes` is set; others get the stale response meanwhile.
     fn hit_stale(
         &mut self,
         slot: EntryId,
@@ -325,7 +325,7 @@ impl Cache {
             self.in_flight_table
                 .lead(sharers, fields::cdn_loop_count(request.headers), now.time);
         let mut exchange = self.forward(request, key, hash, ForwardReason::Stale, now);
-        // Also if the client used HEAD: the renewed response answers GET.
+        // Even if the client used HEAD, because the renewed response answers GET.
         exchange.method = Method::GET;
         exchange.may_store = true;
         exchange.in_background = true;
@@ -342,11 +342,11 @@ impl Cache {
         answer
     }
 
-    /// Returns what the stored response in `slot` answers to the request.
+    /// Returns the answer of the stored response in `slot` to the request.
     fn answer(&self, slot: EntryId, hash: u64, request: &RequestHead<'_>, now: Now) -> Answer {
         let (entry, view) = (self.store.entry(slot), self.store.view(slot));
         if entry.status == StatusCode::OK && conditional::has_condition(request.headers) {
-            // Most conditions are met. Such an answer has few of the fields.
+            // Most conditions lead to a 304. Such an answer has few of the fields.
             let headers = view.not_modified_headers(now.time);
             if conditional::is_not_modified(request.headers, &headers) {
                 return Answer::of(StatusCode::NOT_MODIFIED, headers, Bytes::new());
@@ -364,7 +364,7 @@ impl Cache {
             .with_body(|| entry.body())
     }
 
-    /// RFC 9111 §5.2.1.7.
+    /// Returns the answer to `only-if-cached` without a stored response (RFC 9111 §5.2.1.7).
     pub(crate) fn unsatisfied(&mut self, request: &RequestHead<'_>, now: Now) -> Answer {
         self.counters.unsatisfied += 1;
         let line = "larder: nothing stored answers this request, and it said only-if-cached\n";
@@ -420,12 +420,12 @@ fn may_share(
     }
 }
 
-/// Returns why a request bypasses the cache, if it does.
+/// Returns the reason why a request bypasses the cache, if it does.
 fn passes_by(request: &RequestHead<'_>, key: &Key<'_>) -> Option<ForwardReason> {
     if request.method != Method::GET && request.method != Method::HEAD {
         return Some(ForwardReason::Method);
     }
-    // A body in a GET ("fat GET") is not part of the key, and an origin might answer by it.
+    // A body in a GET ("fat GET") is not part of the key, and an origin might use it.
     let odd = request.has_body
         || key.len() > limits::KEY_BYTES
         || conditional::asks_the_origin(request.headers);

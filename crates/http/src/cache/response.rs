@@ -1,4 +1,4 @@
-//! The origin's responses: the answer to the client and to the followers, and the effect on stored
+//! Responses of the origin: the answer to the client and to the followers, and the effect on stored
 //! responses.
 
 use crate::cache::Cache;
@@ -9,7 +9,6 @@ use crate::cache::slices::Served;
 use crate::cache::source::Source;
 use crate::cache::steps::Reply;
 use crate::collapse::in_flight::Outcome;
-use crate::limits;
 use crate::now::Now;
 use crate::outbox::{ClockBehind, Outbox};
 use crate::rfc::cache_status::CacheStatus;
@@ -23,8 +22,13 @@ use http::header::{CONTENT_LENGTH, DATE, ETAG, IF_RANGE, LAST_MODIFIED, RETRY_AF
 use http::{HeaderMap, HeaderName, StatusCode};
 use std::time::Duration;
 
+/// An origin's clock is behind if its `Date` is at least this much older than the receipt. A
+/// smaller difference is rounding to seconds, or a slow application.
+const CLOCK_BEHIND: Duration = Duration::from_secs(5);
+
 impl Cache {
-    /// The head of the origin's final response has come (interim ones are not for the cache).
+    /// Handles the head of the origin's final response (interim responses do not concern the
+    /// cache).
     pub fn on_response(
         &mut self,
         exchange: Box<Exchange>,
@@ -36,7 +40,7 @@ impl Cache {
         if let Reply::Retry(exchange) = &reply
             && let Some(lead) = &exchange.lead
         {
-            // Those that get another variant do not wait for it.
+            // Followers that get another variant do not wait for it.
             self.in_flight_table.wake_waiting(lead, outbox);
         }
         self.report(outbox);
@@ -68,7 +72,7 @@ impl Cache {
         if !is_error(status) {
             self.failing.clear(exchange.hash);
         } else if let Some(answer) = self.stale_answer(&mut exchange, Some(status), now, outbox) {
-            // Those that the stale answer does not suit.
+            // These followers cannot use the stale answer.
             self.release_followers(&mut exchange, outbox);
             return Reply::Answer(answer);
         }
@@ -88,7 +92,7 @@ impl Cache {
                 self.learn(&exchange, &headers, now);
             }
         }
-        // The requested part or representation is not there; the client's may be.
+        // The requested part or representation does not exist; the client's may.
         let astray = exchange.is_validating() || exchange.headers.contains_key(IF_RANGE);
         if status == StatusCode::RANGE_NOT_SATISFIABLE
             && matches!(exchange.ask, Ask::Slice(_))
@@ -103,7 +107,7 @@ impl Cache {
             Err(refusal) => (None, refusal),
         };
         if was_part && fill.is_none() {
-            // It may not be kept, so the client's part cannot be cut out of it.
+            // It may not be stored, so the client's part cannot be cut out of it.
             return self.ask_as_client(exchange, now, outbox);
         }
         let is_observed =
@@ -114,7 +118,7 @@ impl Cache {
         if let Some(refusal) = refusal {
             self.counters.refuse(refusal);
         }
-        // Of unknown length: whether the policy admits it shows at its end.
+        // With an unknown length, the policy decides at the end of the body.
         let is_sliced = fill.as_ref().is_some_and(|fill| fill.slicer.is_some());
         let stored = is_sliced
             || fill
@@ -143,8 +147,8 @@ impl Cache {
         }
     }
 
-    /// Notes whether the response comes straight from its origin, and reports an origin whose clock
-    /// is behind.
+    /// Records whether the response comes directly from its origin, and reports an origin whose
+    /// clock is behind.
     pub(crate) fn look_at_date(
         &mut self,
         exchange: &mut Exchange,
@@ -155,8 +159,8 @@ impl Cache {
         exchange.is_direct = fields::is_direct(headers);
         let date = date::field(headers, &DATE).unwrap_or(now.unix_seconds);
         let behind = Duration::from_secs(now.unix_seconds.saturating_sub(date));
-        // What came slowly is old.
-        if !exchange.is_direct || behind < now.time.since(exchange.asked) + limits::CLOCK_BEHIND {
+        // A response that took long is older.
+        if !exchange.is_direct || behind < now.time.since(exchange.asked) + CLOCK_BEHIND {
             return;
         }
         self.counters.clocks_behind += 1;
@@ -178,8 +182,8 @@ impl Cache {
         }
     }
 
-    /// The head of a response has arrived. The followers of a leader get the body as it arrives, or
-    /// have to ask the cache again.
+    /// Handles the arrival of a response's head. The followers of a leader get the body while it
+    /// arrives, or must ask the cache again.
     fn share(
         &mut self,
         exchange: &mut Exchange,
@@ -222,7 +226,7 @@ impl Cache {
         self.in_flight_table.finish(lead, Outcome::Again, outbox);
     }
 
-    /// RFC 9111 §4.3.4: a 304 makes the stored response usable again.
+    /// Makes the stored response usable again after a 304 (RFC 9111 §4.3.4).
     fn on_not_modified(
         &mut self,
         mut exchange: Box<Exchange>,
@@ -248,8 +252,8 @@ impl Cache {
             }
         }
         if exchange.forbids_storing {
-            // RFC 9111 §5.2.1.5: nothing of the response to a no-store request is stored, fields of
-            // a 304 included.
+            // RFC 9111 §5.2.1.5: no part of the response to a no-store request is stored, not even
+            // the fields of a 304.
             stored.freshen(
                 headers,
                 |status, headers| self.says(&exchange, status, headers),
@@ -270,12 +274,12 @@ impl Cache {
             .ready(headers)
             .reply(&exchange.method, &exchange.headers);
         if let Some(lead) = exchange.lead.take() {
-            // Followers find the renewed response. If it has to be validated for each request, they
-            // need not wait for each other.
+            // Followers find the renewed response. If each request validates it, they need not wait
+            // for each other.
             let is_reusable = stored.freshness.is_reusable(now.time);
             self.in_flight_table
                 .set_alone(exchange.variant_hash, !is_reusable, now.time);
-            // Left in the second tier, it is renewed nowhere but here.
+            // It stays in the second tier, so only this copy is renewed.
             let is_current = || self.store.purges.verdict(&stored) == PurgeVerdict::Kept;
             let outcome = if stored.in_tier().is_some() && is_reusable && is_current() {
                 Outcome::TierHit(Box::new(stored.clone()))
@@ -313,8 +317,8 @@ impl Cache {
         }
     }
 
-    /// RFC 9111 §4.3.5: a 200 to HEAD that differs from the stored GET in a validator or in length
-    /// shows that it is outdated; one that agrees renews it.
+    /// Compares a 200 to HEAD with the stored GET (RFC 9111 §4.3.5). If they differ in a validator
+    /// or in length, the stored response is outdated; otherwise it is renewed.
     pub(crate) fn compare_head(
         &mut self,
         exchange: &Exchange,
@@ -334,9 +338,9 @@ impl Cache {
                 .is_none_or(|new| stored.get(name) == Some(new))
         };
         if [ETAG, LAST_MODIFIED, CONTENT_LENGTH].iter().all(agrees) {
-            // RFC 9111 §5.2.1.5: nor are the fields of a response to a no-store HEAD kept.
+            // RFC 9111 §5.2.1.5: the fields of a response to a no-store HEAD are not stored either.
             if !exchange.forbids_storing {
-                // If it may no longer be stored, this has removed it.
+                // If it may no longer be stored, the call has removed it.
                 let _ = self.renew(exchange, &mut old.clone(), headers, now);
             }
             return;
@@ -345,18 +349,18 @@ impl Cache {
     }
 }
 
-/// RFC 5861 §4: something stale may answer in the place of these.
+/// Returns true if a stale response may replace a response with this status (RFC 5861 §4).
 fn is_error(status: StatusCode) -> bool {
     status == StatusCode::INTERNAL_SERVER_ERROR || is_trouble(status)
 }
 
-/// Returns true for statuses of the origin's health, which answer all followers. 500 is not among
-/// them: it may concern one request.
+/// Returns true if the status concerns the origin's health. Such a response answers all followers.
+/// 500 does not count, because it may concern one request.
 fn is_trouble(status: StatusCode) -> bool {
     matches!(status.as_u16(), 502..=504)
 }
 
-/// Returns the client's answer when it requested a part and the whole body comes: its part.
+/// Returns the client's part if the client requested a part and the whole body arrives.
 fn cut(
     fill: &mut Fill,
     exchange: &Exchange,

@@ -1,5 +1,5 @@
-//! Slices from the origin, or of a body that passes: what is stored of them, and what becomes of an
-//! answer that is no slice.
+//! Slices from the origin, or of a body that passes: stores them, and handles responses that are
+//! not slices.
 
 use crate::body::segments::Segment;
 use crate::body::shared_body::BodyPart;
@@ -36,15 +36,19 @@ use larder_units::Time;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A response that is whole after all, or that was not requested as a slice.
+/// The inverse of the share of the second tier that one object may take if it is stored in slices
+/// while it passes: a few such objects must not displace all others.
+const OBJECT_SHARE_OF_TIER: u64 = 8;
+
+/// A response that is complete after all, or that was not requested as a slice.
 pub(crate) struct Whole {
     pub exchange: Box<Exchange>,
     pub headers: HeaderMap,
 }
 
 impl Cache {
-    /// Takes the origin's answer to a [`Piece::Ask`](crate::Piece::Ask). Returns `None` if that is
-    /// not the slice: the body breaks off here.
+    /// Handles the origin's response to a [`Piece::Ask`](crate::Piece::Ask). Returns `None` if it
+    /// is not the requested slice: the body then breaks off.
     pub fn on_slice(
         &mut self,
         mut exchange: Box<Exchange>,
@@ -71,7 +75,7 @@ impl Cache {
         if !fits {
             if says_it_changed(status) || matches!(status.as_u16(), 412 | 416) {
                 self.discard(&source.stored);
-                // If it has not changed, the origin does not send the ranges that it is asked for.
+                // If it has not changed, the origin does not send the requested ranges.
                 self.in_flight_table
                     .set_alone(unsliced(source.stored.hash), true, now.time);
             }
@@ -98,15 +102,15 @@ impl Cache {
         Some(fill)
     }
 
-    /// The origin did not answer a [`Piece::Ask`](crate::Piece::Ask): the body breaks off here.
+    /// Handles a missing response to a [`Piece::Ask`](crate::Piece::Ask): the body breaks off.
     pub fn on_slice_failure(&mut self, mut exchange: Box<Exchange>, outbox: &mut Outbox) {
         self.counters.upstream_failures += 1;
         self.fail_followers(&mut exchange, outbox);
     }
 
-    /// Takes an origin's answer with a part. It is the requested slice and the whole body, which is
-    /// stored as any other; or one slice of several; or the origin is asked again as the client
-    /// asked.
+    /// Handles a response with a part. It is the requested slice and the whole body, which is
+    /// stored as any other; or one slice of several; or the origin is asked again with the client's
+    /// own request.
     pub(crate) fn on_part(
         &mut self,
         mut exchange: Box<Exchange>,
@@ -192,8 +196,8 @@ impl Cache {
         ))
     }
 
-    /// The origin has answered a request for a last part, whose position was unknown, with that
-    /// part. The next request is for slices.
+    /// Handles the origin's response to a request for a last part, whose position was unknown. The
+    /// next request is for slices.
     pub(crate) fn learn(&mut self, exchange: &Exchange, headers: &HeaderMap, now: Now) {
         if self.slice_bytes == 0 || !matches!(exchange.ask, Ask::Whole) || exchange.held.is_some() {
             return;
@@ -217,7 +221,7 @@ impl Cache {
         }
     }
 
-    /// The origin is asked again, as the client asked.
+    /// Asks the origin again, with the client's own request.
     pub(crate) fn ask_as_client(
         &mut self,
         mut exchange: Box<Exchange>,
@@ -226,10 +230,10 @@ impl Cache {
     ) -> Reply {
         self.in_flight_table
             .set_alone(unsliced(exchange.hash), true, now.time);
-        // What comes may be a part, of which others have nothing.
+        // The response may be a part, which other requests cannot use.
         self.release_followers(&mut exchange, outbox);
         if let Some(held) = exchange.held.take() {
-            // The answer was not a confirmation.
+            // The response was no confirmation.
             self.discard(&held);
         }
         exchange.ask = Ask::AsClient;
@@ -357,7 +361,7 @@ impl Cache {
         let tier = self.tier.as_ref().filter(|_| self.slice_bytes > 0)?;
         let is_whole =
             status == StatusCode::OK && matches!(exchange.ask, Ask::Whole | Ask::AsClient);
-        let is_too_long = length > tier.capacity() / limits::OBJECT_SHARE_OF_TIER;
+        let is_too_long = length > tier.capacity() / OBJECT_SHARE_OF_TIER;
         let has_ranges =
             fields::list(headers, &ACCEPT_RANGES).any(|unit| unit.eq_ignore_ascii_case(b"bytes"));
         if exchange.method != Method::GET || !is_whole || is_too_long || !has_ranges {
@@ -382,8 +386,8 @@ impl Cache {
         Some(fill)
     }
 
-    /// A [`Fill::has_slices`]: puts them into the second tier. False where half of its queue is
-    /// full; call it again in a moment, or [`Fill::stop_slicing`].
+    /// Stores the cut slices ([`Fill::has_slices`]) in the second tier. Returns false if half of
+    /// its queue is full; call it again later, or call [`Fill::stop_slicing`].
     pub fn on_slices_cut(&mut self, fill: &mut Fill, now: Now) -> bool {
         let Some(slicer) = &mut fill.slicer else {
             return true;
@@ -427,8 +431,8 @@ impl Cache {
     }
 }
 
-/// Returns true if the fields describe exactly this part: with another length the body would be
-/// torn.
+/// Returns true if the fields describe exactly this part. With another length the body would be
+/// corrupted.
 fn is_part(headers: &HeaderMap, expected: &Place) -> bool {
     let length = expected.part.end.saturating_sub(expected.part.start);
     let framed = !headers.contains_key(CONTENT_LENGTH) || content_length(headers) == Some(length);

@@ -7,19 +7,19 @@ use crate::store::stored::Stored;
 use bytes::Bytes;
 use std::collections::VecDeque;
 
-/// The slice that is being collected, and those that are whole.
+/// The slice that is being collected, and the complete ones.
 #[derive(Debug)]
 pub(crate) struct Slicer {
     pub key: Key<'static>,
-    /// The stored head of the whole. It is sliced.
+    /// The stored head of the whole object. It is sliced.
     pub head: Stored,
     /// The start of the slice that is being collected.
     start: u64,
     collected: Vec<u8>,
     whole: VecDeque<(u64, Bytes)>,
-    /// The second tier did not take a slice.
+    /// True if the second tier refused a slice.
     is_stopped: bool,
-    /// For one slice.
+    /// The memory of one slice.
     _room: Reservation,
 }
 
@@ -36,13 +36,13 @@ impl Slicer {
         }
     }
 
-    /// The next piece of the body.
+    /// Adds the next piece of the body.
     pub(crate) fn push(&mut self, mut piece: &[u8]) {
         while !piece.is_empty() && !self.is_stopped {
             let length = self.slice_length();
             let missing = length - self.collected.len();
             if missing == 0 {
-                // More than was declared.
+                // The body is longer than declared.
                 return;
             }
             if self.collected.is_empty() {
@@ -68,12 +68,12 @@ impl Slicer {
         self.whole.pop_front()
     }
 
-    /// It could not be stored yet.
+    /// Returns a slice that could not be stored yet.
     pub(crate) fn put_back(&mut self, start: u64, bytes: Bytes) {
         self.whole.push_front((start, bytes));
     }
 
-    /// The rest only passes.
+    /// Stops cutting; the rest is only sent to the client.
     pub(crate) fn stop(&mut self) {
         self.is_stopped = true;
         self.collected = Vec::new();

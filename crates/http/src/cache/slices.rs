@@ -9,17 +9,18 @@
 //! ```
 //!
 //! The head has the length and the *pin*: the strong validator that all slices share. RFC 9111 §3.4
-//! allows the combination of parts only with it; a response without one is not sliced. The slices
-//! of one head have its generation in their keys. If the head is purged or replaced, or is gone
-//! from both tiers, no slice of it is ever found again, and the policies evict them. A missing
-//! slice is requested with `If-Range`. If the answer is not exactly that part of that
-//! representation, the answer in progress ends, and the head is removed.
+//! allows to combine parts only with it; a response without one is not sliced. The slices of one
+//! head have its generation in their keys. If the head is purged or replaced, or is gone from both
+//! tiers, no slice of it is ever found again, and the policies evict them. A missing slice is
+//! requested with `If-Range`. If the response is not exactly that part of that representation, the
+//! answer in progress ends, and the head is removed.
 //!
-//! Heads and slices go to the second tier too. Those that memory has evicted are looked up there
+//! Heads and slices go to the second tier, too. Those that memory has evicted are looked up there
 //! before the origin is asked.
 //!
-//! A part that is the whole is stored as a whole. If an origin does not send the requested slice,
-//! it is asked again as the client asked, and for [`limits::ALONE`] not for slices.
+//! A part that is the whole body is stored as a whole. If an origin does not send the requested
+//! slice, it is asked again with the client's own request, and for
+//! [`HIT_FOR_MISS_DURATION`](crate::limits::HIT_FOR_MISS_DURATION) not for slices.
 
 use crate::body::segments::Segment;
 use crate::body::streamed::Streamed;
@@ -31,7 +32,6 @@ use crate::cache::steps::{Piece, Step};
 use crate::collapse::follower::SliceFollower;
 use crate::collapse::in_flight::JoinRequest;
 use crate::collapse::table::{Join, Sharers};
-use crate::limits;
 use crate::now::Now;
 use crate::outbox::Outbox;
 use crate::rfc::cache_status::{CACHE_STATUS, CacheStatus, ForwardReason};
@@ -51,6 +51,11 @@ use http::header::{IF_MODIFIED_SINCE, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderValue, Method};
 use std::ops::Range;
 use std::sync::Arc;
+
+/// Slices of each range that are looked up before the head of the answer is sent, to distinguish a
+/// hit from a miss: about 100 microseconds under the cache's lock. For later slices, the head may
+/// state a hit although the origin is asked.
+const LOOKED_UP_SLICES: usize = 256;
 
 /// A request that slices answer.
 pub(crate) struct Requester<'a> {
@@ -89,7 +94,7 @@ impl Cache {
                     .parts
                     .map_or(reply.first, |parts| parts.parts[0].1.start)
             }
-            // With a condition of the client's own, a 304 may be all that it needs.
+            // With a condition of the client's own, a 304 may suffice.
             None if slice_bytes == 0 => return None,
             None if [IF_NONE_MATCH, IF_MODIFIED_SINCE]
                 .iter()
@@ -104,7 +109,7 @@ impl Cache {
         Some(start..start.checked_add(slice_bytes)?)
     }
 
-    /// A fresh sliced response is stored.
+    /// Answers from a fresh sliced response in the store.
     pub(crate) fn hit_slices(&mut self, slot: EntryId, requester: Requester<'_>, now: Now) -> Step {
         self.store.hit(slot, now.time);
         let stored = self.store.stored(slot);
@@ -146,7 +151,7 @@ impl Cache {
         }
     }
 
-    /// The body of `response` from slices: at once where one that is stored holds all of it.
+    /// Returns the body of `response` from slices, at once if one stored slice holds all of it.
     pub(crate) fn serve(&mut self, source: Source, mut response: Response, now: Now) -> Served {
         if !response.has_body {
             return Served::AtOnce(response.without_body());
@@ -196,10 +201,11 @@ impl Cache {
         self.fetch_slice(&assembly.source, slice, part, now)
     }
 
-    /// Returns the next slice to fetch ahead: of the `ahead` slices after the next one, the first
-    /// that is neither stored nor in the second tier, and that `is_known` does not name. The piece
-    /// is [`Piece::Ask`] or [`Piece::Wait`]; the number is the start of its bytes in the whole
-    /// body. `None` if there is none, or if bodies in progress take more than half of their memory.
+    /// Returns the next slice to fetch ahead. Of the `ahead` slices after the next one, it is the
+    /// first that is neither stored nor in the second tier, and for which `is_known` returns false.
+    /// The piece is [`Piece::Ask`] or [`Piece::Wait`]; the number is the start of its bytes in the
+    /// whole body. `None` if there is none, or if bodies in progress take more than half of their
+    /// memory.
     pub fn next_ahead(
         &mut self,
         assembly: &Assembly,
@@ -232,7 +238,7 @@ impl Cache {
         Some((at, self.fetch_slice(source, slice, part, now)))
     }
 
-    /// Fetches a slice, or waits for another request that does.
+    /// Fetches a slice, or waits for another request that fetches it.
     fn fetch_slice(
         &mut self,
         source: &Arc<Source>,
@@ -279,8 +285,8 @@ impl Cache {
         Piece::Ask(Box::new(exchange))
     }
 
-    /// Takes the answer of the second tier to a [`Piece::TierLookup`]. Returns `None` if that is
-    /// not the slice: [`Cache::next_piece`] returns the next step.
+    /// Handles the second tier's result of a [`Piece::TierLookup`]. Returns `None` if it is not the
+    /// slice: [`Cache::next_piece`] then returns the next step.
     pub fn on_tier_slice(
         &mut self,
         assembly: &mut Assembly,
@@ -313,7 +319,7 @@ impl Cache {
         Some(TierSlice::Bytes(bytes))
     }
 
-    /// The next bytes, where they are stored.
+    /// Returns the next bytes if the store has them.
     fn stored_piece(&mut self, assembly: &mut Assembly, now: Now) -> Option<Bytes> {
         let Some(Segment::Content(range)) = assembly.segments.front() else {
             return None;
@@ -383,13 +389,13 @@ pub(crate) fn partial(stored: &Stored) -> HeaderValue {
     })
 }
 
-/// Returns the number of slices that are searched before an answer begins: all, if none may be
+/// Returns the number of slices that are looked up before an answer begins: all, if none may be
 /// fetched.
 pub(crate) fn most_looked_at(only_if_cached: bool) -> usize {
     if only_if_cached {
         usize::MAX
     } else {
-        limits::SLICES_LOOKED_AT
+        LOOKED_UP_SLICES
     }
 }
 

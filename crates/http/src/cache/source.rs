@@ -1,4 +1,4 @@
-//! The object that an answer from slices is taken from.
+//! The object from whose slices an answer is assembled.
 
 use crate::rfc::key::Key;
 use crate::store::sliced::Sliced;
@@ -14,7 +14,7 @@ pub(crate) struct Source {
     pub stored: Stored,
     /// The client's fields without those of its connection.
     pub request: HeaderMap,
-    /// Caches of our name that the request has passed.
+    /// The number of caches with our name that the request has passed.
     pub passed: usize,
 }
 

@@ -12,14 +12,14 @@ use http::{HeaderMap, StatusCode};
 /// The next step for a request.
 #[derive(Debug)]
 pub enum Step {
-    /// Send this.
+    /// Send this answer.
     Answer(Answer),
-    /// Send this; its body is put together from slices.
+    /// Send this answer; its body is assembled from slices.
     Assemble(Assembled),
-    /// Send this stale response, and ask the origin as well (RFC 5861 §3): no client waits for its
-    /// answer.
+    /// Send this stale response, and ask the origin as well (RFC 5861 §3). No client waits for the
+    /// origin's response.
     Refresh(Answer, Box<Exchange>),
-    /// Another request already asks the origin for the same: call
+    /// Another request already asks the origin for the same response: call
     /// [`Cache::join`](crate::Cache::join).
     Follow(Follower),
     /// Ask the origin, then call [`crate::Cache::on_response`] or [`crate::Cache::on_failure`], or
@@ -31,7 +31,7 @@ pub enum Step {
 /// The next step after the origin's response.
 #[derive(Debug)]
 pub enum Reply {
-    /// Send this; the origin's response had no body.
+    /// Send this answer; the origin's response had no body.
     Answer(Answer),
     /// Send this head and the origin's body.
     Relay {
@@ -39,11 +39,11 @@ pub enum Reply {
         status: StatusCode,
         /// All fields, ready to be sent.
         headers: HeaderMap,
-        /// Present if the body may be stored: pass it every piece, with a
-        /// [`SharedBody`](crate::SharedBody) for it.
+        /// Present if the body may be stored. Pass it every piece, with a
+        /// [`SharedBody`](crate::SharedBody).
         fill: Option<Box<Fill>>,
     },
-    /// Send this. Its body is put together from slices, one of which is the origin's response:
+    /// Send this answer. Its body is assembled from slices, one of which is the origin's response:
     /// collect that as well, and read it first
     /// ([`Assembly::take_in_progress`](crate::Assembly::take_in_progress)).
     Assemble(Assembled, Option<Box<Fill>>),
@@ -55,15 +55,15 @@ pub enum Reply {
 /// The next step of an [`Assembly`](crate::Assembly).
 #[derive(Debug)]
 pub enum Piece {
-    /// Send this.
+    /// Send these bytes.
     Bytes(Bytes),
     /// Another request fetches the slice: call [`Cache::join_slice`](crate::Cache::join_slice).
     Wait(SliceFollower),
-    /// Recall this key from the second tier; then [`crate::Cache::on_tier_slice`] if something was
-    /// there, and ask for the next piece if not.
+    /// Look up this key in the second tier. If it has a record, call
+    /// [`crate::Cache::on_tier_slice`], otherwise request the next piece.
     TierLookup(Box<[u8]>),
-    /// Ask the origin, with [`Exchange::retry_headers`]; then [`crate::Cache::on_slice`], whose
-    /// fill's reader is to be read, or [`crate::Cache::on_slice_failure`].
+    /// Ask the origin, with [`Exchange::retry_headers`]. Then call [`crate::Cache::on_slice`], and
+    /// read from the reader of its fill, or call [`crate::Cache::on_slice_failure`].
     Ask(Box<Exchange>),
     /// The body is complete.
     End,
@@ -72,11 +72,11 @@ pub enum Piece {
 /// The next step after a lookup.
 #[derive(Debug)]
 pub enum TierStep {
-    /// Send this.
+    /// Send this answer.
     Answer(Answer),
-    /// Send this; its body is put together from slices.
+    /// Send this answer; its body is assembled from slices.
     Assemble(Assembled),
-    /// It was another variant: recall this one, and call
+    /// The record was another variant: look up this one, and call
     /// [`Cache::on_tier_lookup`](crate::Cache::on_tier_lookup) again.
     Variant(Box<Exchange>, u32),
     /// Go to the origin, as with [`Step::Forward`].

@@ -1,4 +1,4 @@
-//! The cache's use of its second tier: what is stored there, renewed and removed.
+//! The cache's use of its second tier: stores, renews and removes responses there.
 
 use crate::cache::Cache;
 use crate::now::Now;
@@ -9,9 +9,9 @@ use crate::store::stored::Stored;
 use larder_units::ByteSize;
 
 impl Cache {
-    /// Puts a second tier behind the store. Its hash key must live as long as the tier: variants
-    /// are distinguished by hashes with it. Responses that wait to be written take up to `queue`
-    /// bytes of the memory for bodies in progress. All shards get a handle of the same tier, the
+    /// Sets a second tier behind the store. Its hash key must live as long as the tier, because
+    /// hashes with it distinguish variants. Responses that wait to be written take up to `queue`
+    /// bytes of the memory for bodies in progress. Each shard gets a handle of the same tier, the
     /// first shard first.
     pub fn set_tier(&mut self, tier: Box<dyn SecondTier>, queue: ByteSize) {
         self.tier = Some(tier);
@@ -23,9 +23,9 @@ impl Cache {
         self.slice_bytes = self.slice_bytes.min(self.max_object);
     }
 
-    /// Returns true if a response was removed from the second tier because of an unsafe request
-    /// since the last call. Then the host lets the tier settle before it answers, so that no crash
-    /// brings the response back.
+    /// Returns true if an unsafe request has removed a response from the second tier since the last
+    /// call. The host then lets the tier settle before it answers, so that no crash restores the
+    /// response.
     pub fn take_unsettled(&mut self) -> bool {
         std::mem::take(&mut self.unsettled)
     }
@@ -36,10 +36,11 @@ impl Cache {
             .is_some_and(|tier| tier.request(&key.to_bytes()))
     }
 
-    /// A renewed response goes there with the body that the store has: it keeps its room until it
-    /// is written, also where the store lets it go meanwhile. So that bodies under way have half of
-    /// all room in any case, what finds more waiting is removed there, as where there is no place
-    /// in the queue; or it goes alone.
+    /// Writes a renewed response to the tier, with the body that the store has. The body keeps its
+    /// reservation until it is written, even if the store evicts it meanwhile. Bodies in progress
+    /// must have half of the memory in any case. So if others wait and all together would exceed
+    /// the other half, the response is removed from the tier instead. A full queue has the same
+    /// effect.
     pub(crate) fn renew_in_tier(&mut self, stored: &Stored, now: Now) {
         let waiting = self.tier.as_ref().map_or(0, |tier| tier.waiting());
         if waiting == 0 || waiting + stored.body.len() as u64 <= self.budget.limit() / 2 {

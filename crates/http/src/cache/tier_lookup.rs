@@ -22,7 +22,7 @@ use http::header::SET_COOKIE;
 use larder_policy::observe;
 
 impl Cache {
-    /// Takes the result of the second tier for an exchange with a [`Exchange::tier_key`].
+    /// Handles the second tier's result for an exchange with a [`Exchange::tier_key`].
     pub fn on_tier_lookup(
         &mut self,
         exchange: Box<Exchange>,
@@ -35,7 +35,7 @@ impl Cache {
         if let TierStep::Variant(exchange, _) | TierStep::Forward(exchange) = &step
             && let Some(lead) = &exchange.lead
         {
-            // Those that get another variant do not wait for it.
+            // Followers that get another variant do not wait for it.
             self.in_flight_table.wake_waiting(lead, outbox);
         }
         self.report(outbox);
@@ -103,7 +103,7 @@ impl Cache {
         TierStep::Forward(exchange)
     }
 
-    /// It is known by which fields the responses vary.
+    /// Records by which fields the responses vary.
     fn learn_selector(
         &mut self,
         exchange: &Exchange,
@@ -119,7 +119,7 @@ impl Cache {
         self.in_flight_table.set_variant(lead, variant, hash);
     }
 
-    /// Returns true if the origin fails, and need not be tried now, and the response may be served
+    /// Returns true if the origin fails, need not be tried now, and the response may be served
     /// stale meanwhile.
     fn serves_while_failing(
         &mut self,
@@ -142,7 +142,8 @@ impl Cache {
         })
     }
 
-    /// The recalled response, unless the store has something newer, or it was removed meanwhile.
+    /// Returns the response from the tier, unless the store has a newer one, or it was removed
+    /// meanwhile.
     fn believed(
         &mut self,
         exchange: &Exchange,
@@ -158,8 +159,7 @@ impl Cache {
         }
         let stored =
             self.decode_tier_hit(tier_hit?, exchange.key.to_bytes(), exchange.hash, now)?;
-        // With slices of another size, as they were configured before a restart, none would be
-        // found.
+        // If the slice size was changed at a restart, no slices would be found.
         if stored
             .sliced()
             .is_some_and(|sliced| sliced.slice_bytes != self.slice_bytes)
@@ -180,13 +180,13 @@ impl Cache {
         let head = match &tier_hit.response {
             TierResponse::Whole { bytes, .. } | TierResponse::First { bytes, .. } => bytes,
         };
-        // A purge may have come since it was read.
+        // A purge may have come after the read.
         let verdict = self.tier.as_ref()?.verdict(&key, tier_hit.position, head);
         if verdict == PurgeVerdict::Purged {
             return None;
         }
         let mut stored = match tier_hit.response {
-            // The body is a part of it.
+            // The body is a part of these bytes.
             TierResponse::Whole { bytes, room } => {
                 record::decode(&room.lend(bytes), key, hash, now)?
             }
@@ -207,7 +207,7 @@ impl Cache {
                 stored
             }
         };
-        // It may have been stored under another setting.
+        // It may have been stored with another setting.
         if stored.fields().contains_key(SET_COOKIE) && !self.share_cookies {
             return None;
         }
@@ -241,8 +241,8 @@ impl Cache {
         answer
     }
 
-    /// Puts its head into the store, where its slices and followers find it. `Err` if something is
-    /// missing and nothing may be requested from the origin.
+    /// Puts the head into the store, where its slices and followers find it. `Err` if a slice is
+    /// missing and the origin must not be asked.
     fn tier_hit_slices(
         &mut self,
         mut exchange: Box<Exchange>,
@@ -292,8 +292,7 @@ impl Cache {
         Ok(TierStep::Assemble(assembled))
     }
 
-    /// Puts the response that was read into the store, if it was read whole and the policy admits
-    /// it.
+    /// Puts the response into the store, if it was read completely and the policy admits it.
     pub(crate) fn promote(&mut self, stored: Stored, now: Now) {
         let (hash, size) = (
             stored.hash,

@@ -1,4 +1,4 @@
-//! The stored responses of one URL, for an operator who looks at them. Nothing is counted.
+//! The stored responses of one URL, for display to an operator. They are not counted as requests.
 
 use crate::cache::Cache;
 use crate::now::Now;
@@ -12,8 +12,8 @@ use http::header::{
 use http::{HeaderMap, StatusCode};
 use std::time::Duration;
 
-/// Request fields whose values are shown: none of them is a credential. Any other may hold a
-/// secret, such as `X-Api-Key`.
+/// Request fields whose values are shown, because none of them is a credential. Any other may hold
+/// a secret, such as `X-Api-Key`.
 const SHOWN: [HeaderName; 7] = [
     ACCEPT,
     ACCEPT_CHARSET,
@@ -24,7 +24,7 @@ const SHOWN: [HeaderName; 7] = [
     USER_AGENT,
 ];
 
-/// A stored response, one of those of its URL.
+/// One of the stored responses of a URL.
 #[derive(Clone, Debug)]
 pub struct StoredVariant {
     /// Its variant in a [`SecondTier`](crate::SecondTier).
@@ -39,11 +39,11 @@ pub struct StoredVariant {
     pub headers: HeaderMap,
     /// Its age (RFC 9111 §4.2.3).
     pub age: Duration,
-    /// The seconds for which it is fresh; negative: since when it is stale.
+    /// The seconds for which it is fresh; negative if it is stale.
     pub ttl_seconds: i64,
     /// Bytes of its body.
     pub length: u64,
-    /// True if its body is stored in slices, which may be there or not.
+    /// True if its body is stored in slices. Not all slices need to be present.
     pub is_sliced: bool,
 }
 

@@ -15,7 +15,7 @@ use http::{HeaderMap, Method, StatusCode};
 use larder_units::Time;
 use std::ops::Range;
 
-/// A request that waits for the response to another one. It goes back to the cache: to
+/// A request that waits for the response to another one. The host returns it to the cache: to
 /// [`Cache::join`](crate::Cache::join) at once and each time that
 /// [`Outbox::woken`](crate::Outbox::woken) has its number, or to
 /// [`Cache::on_follower_left`](crate::Cache::on_follower_left).
@@ -24,13 +24,13 @@ use std::ops::Range;
 pub struct Follower {
     pub(super) fetch: FetchId,
     pub(super) id: FollowerId,
-    /// Its place among those that wait for the head.
+    /// Its position among those that wait for the head.
     pub(super) place: Option<usize>,
     pub(super) reason: ForwardReason,
-    /// The request's directives without the reload, which the leader carries out.
+    /// The request's directives without the reload, which the leader's request includes.
     pub(super) directives: RequestDirectives,
     pub(super) reload: Reload,
-    /// The time when it came.
+    /// The time when it arrived.
     pub(super) now: Now,
     /// The time when the request that it follows was sent.
     pub(super) requested: Time,
@@ -46,8 +46,8 @@ pub struct Joined {
 }
 
 impl Joined {
-    /// Returns true if a stored response carries out the reload of the request that waited: it came
-    /// since then, and was not requested before the response that the request waited for.
+    /// Returns true if a stored response satisfies the reload of the request that waited: it
+    /// arrived since then, and was not requested before the response that the request waited for.
     pub(crate) fn is_reloaded_by(self, stored: &Freshness) -> bool {
         stored.is_received_after(self.at) && !stored.is_requested_before(self.requested)
     }
@@ -58,7 +58,7 @@ impl Joined {
 pub enum JoinResult {
     /// The head has not arrived: wait until [`Outbox::woken`](crate::Outbox::woken) has its number.
     Wait(Follower),
-    /// Send this.
+    /// Send this answer.
     Answer(Answer),
     /// Send this head, and a part of a body in progress while it arrives.
     Stream {
@@ -73,8 +73,8 @@ pub enum JoinResult {
     Again(Joined),
 }
 
-/// A request that waits for a slice of another one. It goes back to the cache as a [`Follower`]
-/// does, to [`Cache::join_slice`](crate::Cache::join_slice) or
+/// A request that waits for a slice of another one. The host returns it to the cache as a
+/// [`Follower`], to [`Cache::join_slice`](crate::Cache::join_slice) or
 /// [`Cache::on_slice_follower_left`](crate::Cache::on_slice_follower_left).
 #[derive(Debug)]
 #[must_use = "it goes back to the cache"]
@@ -89,16 +89,16 @@ pub struct SliceFollower {
 pub enum SliceJoin {
     /// The head has not arrived: wait until [`Outbox::woken`](crate::Outbox::woken) has its number.
     Wait(SliceFollower),
-    /// Read this; tell [`Assembly::took`](crate::Assembly::took) of each piece.
+    /// Read this part, and call [`Assembly::took`](crate::Assembly::took) for each piece.
     Read(BodyPart),
     /// Call [`Cache::next_piece`](crate::Cache::next_piece) again.
     Again,
-    /// The origin has failed: the body breaks off.
+    /// The origin has failed, so the body breaks off.
     Broken,
 }
 
 impl SliceFollower {
-    /// Returns the number by which [`Outbox::woken`](crate::Outbox::woken) names it.
+    /// Returns the number by which [`Outbox::woken`](crate::Outbox::woken) names this follower.
     pub fn id(&self) -> FollowerId {
         self.follower.id
     }
@@ -118,7 +118,7 @@ impl SliceFollower {
 }
 
 impl Follower {
-    /// Returns the number by which [`Outbox::woken`](crate::Outbox::woken) names it.
+    /// Returns the number by which [`Outbox::woken`](crate::Outbox::woken) names this follower.
     pub fn id(&self) -> FollowerId {
         self.id
     }
@@ -137,7 +137,7 @@ impl Follower {
         let again = || JoinResult::Again(self.joined());
         Some(match &in_flight.phase {
             Phase::Asking if in_flight.variant.matches(request) => return None,
-            // It has become known that it gets another variant.
+            // It is now known that this request gets another variant.
             Phase::Asking => again(),
             Phase::Streaming(head) if head.suits(request, &self.directives, self.now) => {
                 self.join_streaming(head, request)

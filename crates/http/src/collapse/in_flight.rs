@@ -14,11 +14,11 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use larder_units::Time;
 use std::sync::Arc;
 
-/// The number of a fetch in its table. Whoever has it keeps the fetch in memory.
+/// The number of a fetch in its table. An owner of this number keeps the fetch in memory.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FetchId(pub(super) usize);
 
-/// The leader's handle of its fetch. It goes back to
+/// The leader's handle of its fetch. The leader returns it to
 /// [`InFlightTable::finish`](crate::collapse::table::InFlightTable::finish).
 #[derive(Debug)]
 #[must_use = "InFlightTable::finish takes it"]
@@ -30,21 +30,21 @@ pub(super) struct InFlight {
     /// Its hash in the table, by its key and its variant.
     pub(super) hash: u64,
     pub(super) key: Box<[u8]>,
-    /// The values of its request for the fields by which the URL's responses vary, as far as they
-    /// are known. Only requests with the same values follow.
+    /// The values of its request for the fields by which the URL's responses vary, if these are
+    /// known. Only requests with the same values follow.
     pub(super) variant: Selector,
-    /// Caches of our name that its request has passed ([`crate::cdn_loop_count`]).
+    /// The number of caches with our name that its request has passed ([`crate::cdn_loop_count`]).
     pub(super) passed: usize,
-    /// The degree of reload of its request.
+    /// The degree of its request's reload.
     pub(super) reload: Reload,
     /// The time when its request was sent.
     pub(super) requested: Time,
     pub(super) phase: Phase,
-    /// Followers that wait for its head, by place.
+    /// Followers that wait for its head, by position.
     waiting: Vec<Option<FollowerId>>,
-    /// Free places in `waiting`.
+    /// Free positions in `waiting`.
     free: Vec<usize>,
-    /// Followers in all, with those that were woken and have not joined yet.
+    /// All followers, including those that were woken and have not joined yet.
     pub(super) followers: usize,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Head {
     /// The `Cache-Status` of caches nearer to the origin.
     pub earlier: Box<str>,
     pub selector: Selector,
-    /// A body may take longer than the response stays fresh: then a late request has to ask again.
+    /// A body may take longer than the response stays fresh; a late request must then ask again.
     pub freshness: Freshness,
     /// Content-Length.
     pub length: Option<u64>,
@@ -86,8 +86,8 @@ impl Head {
         has_tag
     }
 
-    /// Returns true if a request that came at `now` may be answered with it, as if it were stored
-    /// already (RFC 9111 §4).
+    /// Returns true if this response may answer a request that arrived at `now`, as if it were
+    /// stored already (RFC 9111 §4).
     pub(super) fn suits(
         &self,
         request: &HeaderMap,
@@ -105,7 +105,7 @@ impl Head {
 pub(crate) enum Outcome {
     /// Followers ask the cache again.
     Again,
-    /// The origin's failure answers all.
+    /// The origin's failure answers all followers.
     Failed {
         status: StatusCode,
         retry_after: Option<HeaderValue>,
@@ -116,7 +116,7 @@ pub(crate) enum Outcome {
         stored: Box<Stored>,
         status: Option<StatusCode>,
     },
-    /// The second tier had it.
+    /// The response was in the second tier.
     TierHit(Box<Stored>),
 }
 
@@ -145,12 +145,12 @@ impl InFlight {
         }
     }
 
-    /// Returns how many followers wait for its head.
+    /// Returns the number of followers that wait for its head.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.len() - self.free.len()
     }
 
-    /// Adds a follower. Returns its place among those that wait; `None` if the head is there.
+    /// Adds a follower. Returns its position among those that wait; `None` if the head has arrived.
     pub(super) fn add_follower(&mut self, id: FollowerId) -> Option<usize> {
         self.followers += 1;
         if !matches!(self.phase, Phase::Asking) {
@@ -164,7 +164,7 @@ impl InFlight {
         Some(place)
     }
 
-    /// Removes a follower, which had this place while it waited.
+    /// Removes a follower, which had this position while it waited.
     pub(super) fn remove_follower(&mut self, place: Option<usize>) {
         self.followers -= 1;
         if let Some(place) = place.filter(|_| matches!(self.phase, Phase::Asking)) {
@@ -173,12 +173,12 @@ impl InFlight {
         }
     }
 
-    /// Wakes all that wait, to compare their requests with its variant.
+    /// Wakes all waiting followers, to compare their requests with its variant.
     pub(super) fn wake_waiting(&self, outbox: &mut Outbox) {
         outbox.woken.extend(self.waiting.iter().flatten());
     }
 
-    /// Moves to another phase, and wakes all that wait.
+    /// Moves to another phase, and wakes all waiting followers.
     pub(super) fn change(&mut self, phase: Phase, outbox: &mut Outbox) {
         self.phase = phase;
         self.free.clear();
@@ -189,7 +189,7 @@ impl InFlight {
         matches!(self.phase, Phase::Finished(_))
     }
 
-    /// Returns true if a purge names its response, as far as that is known.
+    /// Returns true if a purge names its response, as far as the response is known.
     pub(super) fn is_named_by(&self, what: Purged<'_>) -> bool {
         match (what, &self.phase) {
             (Purged::Everything, _) => true,
@@ -216,7 +216,7 @@ impl InFlight {
         }
     }
 
-    /// Returns true if a request that cannot follow takes its place.
+    /// Returns true if a request that cannot follow replaces it in the table.
     pub(super) fn yields_to(&self, asking: &JoinRequest<'_>) -> bool {
         let reload = asking.directives.reload();
         match self.phase {
@@ -232,7 +232,7 @@ pub(crate) struct JoinRequest<'a> {
     pub headers: &'a HeaderMap,
     pub directives: RequestDirectives,
     pub reason: ForwardReason,
-    /// Caches of our name that it has passed.
+    /// The number of caches with our name that it has passed.
     pub passed: usize,
     pub now: Now,
 }

@@ -15,7 +15,7 @@ use http::{HeaderMap, HeaderName};
 use larder_units::Time;
 use siphasher::sip::SipHasher13;
 
-/// The possibilities of a request that the store does not answer.
+/// The result for a request that the store does not answer.
 pub(crate) enum Join {
     /// Ask the origin; others may follow.
     Lead(Lead),
@@ -52,8 +52,8 @@ pub(crate) struct Sharers<'a> {
 }
 
 impl InFlightTable {
-    /// Returns an empty table that remembers so many keys whose requests do not wait for each
-    /// other, and the fields by which the responses of so many vary.
+    /// Returns an empty table. It remembers this many keys whose requests do not wait for each
+    /// other, and the `Vary` fields of this many keys.
     pub(crate) fn new(alone_places: usize, vary_places: usize, secret: &[u8; 16]) -> InFlightTable {
         InFlightTable {
             fetches: Vec::new(),
@@ -141,18 +141,18 @@ impl InFlightTable {
         }
     }
 
-    /// Takes the `Vary` of a response to a request for the key with this hash.
+    /// Records the `Vary` of a response to a request for the key with this hash.
     pub(crate) fn learn_vary(&mut self, hash: u64, response: &HeaderMap, now: Time) {
         self.vary.learn(hash, response, now);
     }
 
-    /// Takes the names of the fields that selected a stored response.
+    /// Records the names of the fields that selected a stored response.
     pub(crate) fn learn_selector(&mut self, hash: u64, selector: &Selector, now: Time) {
         self.vary
             .learn_names(hash, vary::names_of(selector.as_bytes()), now);
     }
 
-    /// It has become known which variant a fetch is for. Its followers that get another one ask
+    /// Records the variant of a fetch, which is now known. Its followers that get another one ask
     /// again when they are woken.
     pub(crate) fn set_variant(&mut self, lead: &Lead, variant: Selector, hash: u64) {
         let number = lead.0.0;
@@ -179,7 +179,7 @@ impl InFlightTable {
         }
     }
 
-    /// Wakes the followers of a fetch that goes on, because its variant is known.
+    /// Wakes the followers of a fetch that continues, because its variant is known.
     pub(crate) fn wake_waiting(&self, lead: &Lead, outbox: &mut Outbox) {
         self.in_flight(lead.0.0).wake_waiting(outbox);
     }
@@ -189,7 +189,7 @@ impl InFlightTable {
         self.listed(sharers).is_some()
     }
 
-    /// Begins a fetch for a request that has passed so many caches of our name.
+    /// Begins a fetch for a request that has passed this many caches with our name.
     pub(crate) fn lead(&mut self, sharers: Sharers<'_>, passed: usize, requested: Time) -> Lead {
         self.lead_for(sharers, passed, Reload::No, requested)
     }
@@ -233,7 +233,7 @@ impl InFlightTable {
         });
     }
 
-    /// Removes the key's fetches from the table: no request joins them any more, and their
+    /// Removes the key's fetches from the table. No request joins them any more, and their
     /// followers stay.
     pub(crate) fn forget(&mut self, key: &Key<'_>) {
         let fetches = &self.fetches;
@@ -255,18 +255,18 @@ impl InFlightTable {
         });
     }
 
-    /// Returns how many followers wait for the head.
+    /// Returns the number of followers that wait for the head.
     pub(crate) fn waiting(&self, lead: &Lead) -> usize {
         self.in_flight(lead.0.0).waiting()
     }
 
-    /// The head has arrived: followers read the body while it arrives.
+    /// Records that the head has arrived: followers read the body while it arrives.
     pub(crate) fn start(&mut self, lead: &Lead, head: Head, outbox: &mut Outbox) {
         self.in_flight_mut(lead.0.0)
             .change(Phase::Streaming(Box::new(head)), outbox);
     }
 
-    /// The body is no longer collected: no request may follow any more.
+    /// Records that the body is no longer collected: no further request may follow.
     pub(crate) fn close(&mut self, lead: &Lead) {
         if let Phase::Streaming(head) = &mut self.in_flight_mut(lead.0.0).phase {
             head.is_open = false;
@@ -307,7 +307,7 @@ impl InFlightTable {
         }
     }
 
-    /// A follower joins, or does not wait any more.
+    /// Removes a follower, which joins, or does not wait any more.
     pub(crate) fn leave(&mut self, follower: Follower) {
         let number = follower.fetch.0;
         self.in_flight_mut(number).remove_follower(follower.place);
@@ -358,7 +358,7 @@ impl InFlightTable {
         let place = hash as usize % self.alone.len();
         let place = &mut self.alone[place];
         if alone {
-            *place = (hash, now + limits::ALONE);
+            *place = (hash, now + limits::HIT_FOR_MISS_DURATION);
         } else if place.0 == hash {
             *place = (0, Time::ZERO);
         }
@@ -447,7 +447,8 @@ mod tests {
         follower
     }
 
-    /// Failure: clients come and go while one request hangs, and each leaves a place behind.
+    /// Failure: clients come and go while one request hangs, and each leaves an unused entry
+    /// behind.
     #[test]
     fn places_of_those_who_have_gone_are_taken_again() {
         let (mut table, mut outbox) = (InFlightTable::new(16, 16, &[7; 16]), Outbox::default());

@@ -1,13 +1,21 @@
-//! The fields by which the responses of a URL vary, between its responses: requests that get other
-//! variants do not wait for each other. The store forgets them with the responses, and never has
-//! those of responses that may not be stored.
+//! The fields by which the responses of a URL vary, remembered between its responses, so that
+//! requests for different variants do not wait for each other. The store forgets these fields with
+//! the responses, and never has those of responses that may not be stored.
 
 use crate::limits;
 use crate::rfc::vary;
 use http::{HeaderMap, HeaderName};
 use larder_units::Time;
+use std::time::Duration;
 
-/// The fields of the URLs whose responses came last.
+/// The time for which the fields of a `Vary` count for a URL, after the last response with them. A
+/// superfluous name only costs a request that could have been collapsed.
+const NAME_LIFETIME: Duration = Duration::from_secs(600);
+
+/// Bytes of the names for one URL. A list has about fifty.
+const MAX_NAMES_BYTES: usize = 512;
+
+/// The fields of the URLs with recent responses.
 pub(crate) struct VaryMemory {
     /// By the hash of a key.
     places: Box<[Place]>,
@@ -16,8 +24,8 @@ pub(crate) struct VaryMemory {
 #[derive(Clone, Default)]
 struct Place {
     hash: u64,
-    /// The names that responses have nominated, and the time until which each counts. A URL may
-    /// have responses with other lists: they count together, so that no request waits for another
+    /// The names in recent `Vary` fields, and the time until which each counts. A URL may have
+    /// responses with different lists. All of them count, so that no request waits for another
     /// variant.
     names: Vec<(HeaderName, Time)>,
 }
@@ -29,12 +37,12 @@ impl VaryMemory {
         }
     }
 
-    /// Takes the list of a response.
+    /// Records the list of a response.
     pub(crate) fn learn(&mut self, hash: u64, response: &HeaderMap, now: Time) {
         self.learn_names(hash, vary::names(response), now);
     }
 
-    /// Takes the names of a list.
+    /// Records the names of a list.
     pub(crate) fn learn_names(
         &mut self,
         hash: u64,
@@ -50,7 +58,7 @@ impl VaryMemory {
                     names: Vec::new(),
                 };
             }
-            let until = now + limits::VARY_REMEMBERED;
+            let until = now + NAME_LIFETIME;
             place
                 .names
                 .retain(|(other, until)| now < *until && *other != name);
@@ -60,7 +68,7 @@ impl VaryMemory {
                 .map(|(other, _)| other.as_str().len())
                 .sum();
             if place.names.len() < limits::VARY_NAMES
-                && bytes + name.as_str().len() <= limits::VARY_REMEMBERED_BYTES
+                && bytes + name.as_str().len() <= MAX_NAMES_BYTES
             {
                 place.names.push((name, until));
             }
@@ -100,7 +108,8 @@ mod tests {
         memory.learn(hash, &headers, Time::from_secs(seconds));
     }
 
-    /// Failure: the names of one URL are those of another, are kept for ever, or fill the memory.
+    /// Failure: a URL gets the names of another one, or names are kept for ever, or fill the
+    /// memory.
     #[test]
     fn names_count_together_for_a_while() {
         let mut memory = VaryMemory::new(4);
@@ -108,7 +117,7 @@ mod tests {
         learn(&mut memory, 1, "accept, *, origin", 300);
         assert_eq!(names(&memory, 1, 301), ["cookie", "accept", "origin"]);
         assert_eq!(names(&memory, 5, 301), [""; 0]);
-        let end = limits::VARY_REMEMBERED.as_secs();
+        let end = NAME_LIFETIME.as_secs();
         assert_eq!(names(&memory, 1, end), ["accept", "origin"]);
         learn(&mut memory, 5, "x", 300);
         assert_eq!(
@@ -124,6 +133,6 @@ mod tests {
             );
         }
         let bytes: usize = names(&memory, 2, 1).iter().map(|name| name.len()).sum();
-        assert!(bytes > 0 && bytes <= limits::VARY_REMEMBERED_BYTES);
+        assert!(bytes > 0 && bytes <= MAX_NAMES_BYTES);
     }
 }

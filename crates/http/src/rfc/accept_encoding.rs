@@ -1,4 +1,4 @@
-//! `Accept-Encoding` (RFC 9110 §12.5.3): one spelling for requests that mean the same, and few
+//! `Accept-Encoding` (RFC 9110 §12.5.3): one spelling for requests with the same meaning, and few
 //! meanings.
 //!
 //! - [`canonical`] is the spelling that variants are compared by. Letters, spaces, the order of
@@ -97,7 +97,7 @@ fn bit(name: &[u8]) -> Option<u8> {
     Some(1 << number)
 }
 
-/// What a client accepts.
+/// The codings that a client accepts.
 #[derive(Clone, Copy, Debug, Default)]
 struct Accepted {
     /// Codings with a weight above 0.
@@ -127,8 +127,8 @@ impl Accepted {
         }
     }
 
-    /// Returns the codings of `set` that are accepted. `None` if `identity` is refused: the server
-    /// has to know that.
+    /// Returns the codings of `set` that are accepted. `None` if `identity` is refused, because the
+    /// server must know that.
     fn of(self, set: Codings) -> Option<Codings> {
         if !self.identity.or(self.others).unwrap_or(true) {
             return None;
@@ -142,7 +142,7 @@ impl Accepted {
     }
 }
 
-/// A weight (RFC 9110 §12.4.2): its digits after the point, without zeros at the end; `None`: 1.
+/// A weight (RFC 9110 §12.4.2): the digits after its point, without zeros at the end; `None` is 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Weight<'a>(Option<&'a [u8]>);
 
@@ -204,8 +204,8 @@ fn current(name: &[u8]) -> &[u8] {
     if is_old { &name[2..] } else { name }
 }
 
-/// Returns the canonical spelling of a value. What is malformed stays as it is, except letters and
-/// white space.
+/// Returns the canonical spelling of a value. Malformed parts stay, except for case and white
+/// space.
 pub(crate) fn canonical(value: &[u8]) -> Vec<u8> {
     if value.contains(&b'"') || members(value).any(|(_, weight)| weight.is_none()) {
         let mut kept = value.to_ascii_lowercase();
@@ -264,7 +264,8 @@ mod tests {
 
     const SET: [&str; 3] = ["zstd", "gzip", "br"];
 
-    /// Failure: a request means something else, or two spellings of one meaning stay apart.
+    /// Failure: a reduced request has another meaning, or two spellings of one meaning stay
+    /// different.
     #[test]
     fn requests_are_reduced_to_another_meaning() {
         for (sent, expected) in [
@@ -311,8 +312,8 @@ mod tests {
         (";x=1", false),
     ];
 
-    /// Returns the codings that RFC 9110 §12.5.3 lets a server use, for a request in the parts that
-    /// the test made it of. What is malformed or contradictory counts as refused.
+    /// Returns the codings that RFC 9110 §12.5.3 lets a server use, for a request of these parts.
+    /// Malformed or contradictory parts count as refused.
     fn acceptable(members: &[(&str, usize)]) -> BTreeSet<&'static str> {
         let all = ["br", "compress", "deflate", "gzip", "zstd", "identity"];
         let of = |name: &str| -> Option<bool> {
@@ -328,7 +329,8 @@ mod tests {
     }
 
     proptest! {
-        /// Failure: a client gets a coding that it refuses, or a coding that both know is not used.
+        /// Failure: a client gets a coding that it refuses, or a coding that both support is not
+        /// used.
         #[test]
         fn a_reduced_request_accepts_more_than_the_client(
             members in proptest::collection::vec((

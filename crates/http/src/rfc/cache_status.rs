@@ -1,5 +1,5 @@
-//! `Cache-Status` (RFC 9211): what the cache did, in the response itself. `larder; hit; ttl=58`,
-//! `larder; fwd=uri-miss; fwd-status=200; stored`.
+//! `Cache-Status` (RFC 9211): reports the cache's result in the response itself. `larder; hit;
+//! ttl=58`, `larder; fwd=uri-miss; fwd-status=200; stored`.
 
 use crate::rfc::fields::NAME;
 use crate::rfc::storability::Refusal;
@@ -8,19 +8,19 @@ use std::fmt::Write as _;
 
 pub(crate) const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
 
-/// Why a request went to the origin (RFC 9211 §2.2).
+/// The reason why a request went to the origin (RFC 9211 §2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForwardReason {
-    /// Configured or bound to pass by the cache: a body in a GET, preconditions for the origin, an
-    /// over-long target.
+    /// The request bypasses the cache, by configuration or by its form: a body in a GET,
+    /// preconditions for the origin, a target that is too long.
     Bypass,
     /// The method is neither GET nor HEAD.
     Method,
-    /// Nothing is stored for this target.
+    /// No response is stored for this target.
     UriMiss,
     /// Only other variants are stored.
     VaryMiss,
-    /// The client demands it (`no-cache`, `max-age`, `min-fresh`), although the stored response
+    /// The client requires it (`no-cache`, `max-age`, `min-fresh`), although the stored response
     /// could have been used.
     Request,
     /// The stored response needs validation.
@@ -30,7 +30,7 @@ pub enum ForwardReason {
 }
 
 impl ForwardReason {
-    /// All of them, for tables of counters.
+    /// All reasons, for tables of counters.
     pub const ALL: [ForwardReason; 7] = [
         ForwardReason::Bypass,
         ForwardReason::Method,
@@ -41,7 +41,7 @@ impl ForwardReason {
         ForwardReason::Partial,
     ];
 
-    /// The token of RFC 9211.
+    /// Returns the token of RFC 9211.
     pub const fn name(self) -> &'static str {
         match self {
             ForwardReason::Bypass => "bypass",
@@ -55,14 +55,14 @@ impl ForwardReason {
     }
 }
 
-/// One member of the list: ours.
+/// The member of the list for this cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CacheStatus {
     /// Answered from the store.
     Hit { ttl_seconds: i64 },
     /// Answered from the second tier.
     TierHit { ttl_seconds: i64 },
-    /// Answered with what came, or did not come, from the origin.
+    /// Answered with the origin's response, or with an error in its place.
     Forwarded {
         reason: ForwardReason,
         status: Option<StatusCode>,
@@ -70,7 +70,7 @@ pub(crate) enum CacheStatus {
         collapsed: bool,
         refusal: Option<Refusal>,
     },
-    /// Answered from the store though it is stale, since the origin could not do better.
+    /// Answered from the store with a stale response, because the origin failed.
     Stale {
         reason: ForwardReason,
         status: Option<StatusCode>,
@@ -81,7 +81,7 @@ pub(crate) enum CacheStatus {
         reason: ForwardReason,
         ttl_seconds: i64,
     },
-    /// Answered by the cache itself: only-if-cached and nothing there.
+    /// Answered by the cache itself: only-if-cached without a stored response.
     Unsatisfied,
 }
 
@@ -140,10 +140,10 @@ impl CacheStatus {
         };
     }
 
-    /// The whole field: what caches nearer to the origin said (RFC 9211 §2: in order, the one
-    /// nearest to the client last), then ours.
+    /// Returns the whole field: the members of caches nearer to the origin (RFC 9211 §2: in order,
+    /// the one nearest to the client last), then this one.
     pub(crate) fn after(self, earlier: &str) -> HeaderValue {
-        // What most misses say, ready made.
+        // The value of most misses, built once.
         const STORED: CacheStatus = CacheStatus::Forwarded {
             reason: ForwardReason::UriMiss,
             status: Some(StatusCode::OK),
@@ -166,7 +166,7 @@ impl CacheStatus {
         HeaderValue::try_from(text).expect("a header value with tokens and numbers after it")
     }
 
-    /// Puts the field in place.
+    /// Sets the field.
     pub(crate) fn set(self, headers: &mut HeaderMap) {
         let earlier = earlier(headers);
         headers.insert(CACHE_STATUS, self.after(&earlier));

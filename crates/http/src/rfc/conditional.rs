@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 /// §4.3.2).
 pub(crate) fn is_not_modified(request: &HeaderMap, stored: &HeaderMap) -> bool {
     if request.contains_key(IF_NONE_MATCH) {
-        // RFC 9110 §13.1.3: where If-None-Match is present, If-Modified-Since MUST be ignored.
+        // RFC 9110 §13.1.3: with If-None-Match, If-Modified-Since MUST be ignored.
         let stored = stored.get(ETAG).map(HeaderValue::as_bytes);
         return request
             .get_all(IF_NONE_MATCH)
@@ -32,7 +32,7 @@ pub(crate) fn is_not_modified(request: &HeaderMap, stored: &HeaderMap) -> bool {
     modified.is_some_and(|modified| modified <= since)
 }
 
-/// One line of If-None-Match: `*` or entity tags, compared weakly (RFC 9110 §13.1.2). A tag may
+/// Compares one line of If-None-Match: `*` or entity tags, weakly (RFC 9110 §13.1.2). A tag may
 /// hold commas.
 fn none_match_names(line: &[u8], stored: Option<&[u8]>) -> bool {
     if line.trim_ascii() == b"*" {
@@ -60,12 +60,12 @@ fn none_match_names(line: &[u8], stored: Option<&[u8]>) -> bool {
     }
 }
 
-/// An entity tag without its weakness.
+/// Returns an entity tag without its weakness.
 fn opaque(tag: &[u8]) -> &[u8] {
     tag.strip_prefix(b"W/").unwrap_or(tag)
 }
 
-/// Strong comparison (RFC 9110 §8.8.3.2).
+/// Compares strongly (RFC 9110 §8.8.3.2).
 fn is_same_strong_tag(a: &[u8], b: &[u8]) -> bool {
     a == b && a.starts_with(b"\"")
 }
@@ -102,8 +102,8 @@ pub fn strong_validator(headers: &HeaderMap) -> Option<(HeaderName, &HeaderValue
     }
 }
 
-/// Returns true if the request has preconditions that only the origin can judge (RFC 9110 §13.1.1,
-/// §13.1.4).
+/// Returns true if the request has preconditions that only the origin can evaluate (RFC 9110
+/// §13.1.1, §13.1.4).
 pub(crate) fn asks_the_origin(request: &HeaderMap) -> bool {
     request
         .keys()
@@ -112,7 +112,8 @@ pub(crate) fn asks_the_origin(request: &HeaderMap) -> bool {
 
 /// Returns true if the request may be answered with less than the whole current representation.
 pub(crate) fn asks_for_less(request: &HeaderMap) -> bool {
-    // Few requests have more than a dozen fields: to go through them costs less than four look-ups.
+    // Few requests have more than a dozen fields, so one pass over them costs less than four
+    // lookups.
     request
         .keys()
         .any(|name| [RANGE, IF_RANGE, IF_NONE_MATCH, IF_MODIFIED_SINCE].contains(name))

@@ -9,8 +9,8 @@ pub(crate) fn field(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
     parse(headers.get(name)?)
 }
 
-/// Reads one HTTP date. A date before 1970 is none: as an `Expires` it is past, as a
-/// `Last-Modified` it says nothing.
+/// Parses one HTTP date. A date before 1970 is `None`: as an `Expires` it is past, as a
+/// `Last-Modified` it is useless.
 pub(crate) fn parse(value: &HeaderValue) -> Option<u64> {
     if let Some(seconds) = value.as_bytes().try_into().ok().and_then(imf_fixdate) {
         return Some(seconds);
@@ -25,7 +25,7 @@ pub(crate) fn parse(value: &HeaderValue) -> Option<u64> {
     )
 }
 
-/// RFC 9111 §4.2: a date in other letters than those of RFC 9110 is to be understood all the same.
+/// Corrects the case of a date: RFC 9111 §4.2 requires to accept any case.
 fn in_usual_letters(text: &str) -> String {
     let mut usual = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -39,9 +39,9 @@ fn in_usual_letters(text: &str) -> String {
     usual.replace("Gmt", "GMT")
 }
 
-/// Parses the form that all senders use, at an eighth of the library's cost: each response is
-/// parsed several times. Returns `None` for any other form, and for a 29th of February; the library
-/// decides then.
+/// Parses the form that all senders use, at an eighth of the library's cost, because each response
+/// is parsed several times. Returns `None` for any other form, and for a 29th of February; the
+/// library decides then.
 fn imf_fixdate(text: &[u8; 29]) -> Option<u64> {
     const DAYS: [&[u8; 3]; 7] = [b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat", b"Sun"];
     let two = |at: usize| {
@@ -71,7 +71,7 @@ fn imf_fixdate(text: &[u8; 29]) -> Option<u64> {
     {
         return None;
     }
-    // Of a year that begins in March, so that the leap day is its last (H. Hinnant,
+    // For a year that begins in March, so that the leap day is its last (H. Hinnant,
     // "chrono-Compatible Low-Level Date Algorithms").
     let (year, month) = if month < 2 {
         (year - 1, month + 10)
@@ -105,7 +105,7 @@ fn month_of(name: &[u8]) -> Option<u64> {
     })
 }
 
-/// `Sun, 06 Nov 1994 08:49:37 GMT`. Seconds past the year 9999 are printed as its end.
+/// Formats a date: `Sun, 06 Nov 1994 08:49:37 GMT`. Seconds after the year 9999 print as its end.
 pub(crate) fn format(unix_seconds: u64) -> HeaderValue {
     const END_OF_9999: u64 = 253_402_300_799;
     let text =

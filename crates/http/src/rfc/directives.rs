@@ -1,15 +1,15 @@
-//! `Cache-Control` of requests and responses (RFC 9111 §5.2), read strictly where leniency would
-//! serve something stale or private.
+//! `Cache-Control` of requests and responses (RFC 9111 §5.2). It is read strictly if leniency would
+//! serve a stale or private response.
 //!
 //! * Names are compared without regard to case; unknown directives are ignored (§5.2.3).
 //! * The first of several values of one directive counts (§4.2.1 allows that or stale).
 //! * An argument that is not a number (`max-age=abc`, `max-age= 60`, `s-maxage=-1`) counts as 0:
-//!   §4.2.1 encourages to take invalid freshness information as stale. Numbers too large are 2^31
-//!   (§1.2.2). Both `max-age=60` and `max-age="60"` are read (§5.2).
+//!   §4.2.1 encourages to treat invalid freshness information as stale. Numbers that are too large
+//!   count as 2^31 (§1.2.2). Both `max-age=60` and `max-age="60"` are read (§5.2).
 //! * The forms with field names, `private="x"` and `no-cache="x"`, count as the forms without
 //!   (§5.2.2.4 and §5.2.2.7 allow it).
-//! * A quoted string that does not end hides what follows it, perhaps `no-store`: such a response
-//!   is taken to say `no-store`.
+//! * A quoted string that does not end may hide a `no-store` after it. Such a response counts as
+//!   `no-store`.
 
 use crate::limits;
 use crate::rfc::fields::delta_seconds;
@@ -17,7 +17,7 @@ use http::HeaderMap;
 use http::header::{CACHE_CONTROL, PRAGMA};
 use std::borrow::Cow;
 
-/// The directives of a response about its reuse.
+/// The directives of a response for its reuse.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ResponseDirectives {
     pub no_store: bool,
@@ -37,16 +37,17 @@ pub(crate) struct ResponseDirectives {
     pub stale_if_error: Option<u64>,
     /// RFC 8246: it does not change while it is fresh.
     pub immutable: bool,
-    /// Seconds from the receipt, which the host's rules say in the place of the response.
+    /// Seconds from the receipt, which the host's rules state instead of the response.
     pub ttl: Option<u64>,
-    /// The host's rules allow to serve it stale, whatever `s-maxage` means for that.
+    /// True if the host's rules allow to serve it stale, whatever the effect of `s-maxage` on that.
     pub allows_stale: bool,
-    /// The host's rules state a lifetime for a response with this status.
+    /// True if the host's rules state a lifetime for a response with this status.
     pub names_status: bool,
-    /// The response comes from its origin without a cache in between: an old `Date` is that of a
-    /// clock that is behind.
+    /// True if the response comes from its origin without a cache in between: an old `Date` then
+    /// shows a clock that is behind.
     pub is_direct: bool,
-    /// A field that speaks to this cache said all this (RFC 9213): then `Expires` says nothing.
+    /// True if a field for this cache contained these directives (RFC 9213). `Expires` then has no
+    /// effect.
     pub targeted: bool,
 }
 
@@ -69,7 +70,7 @@ impl ResponseDirectives {
             _ => {}
         });
         if !whole {
-            // Also undo must-understand, which would overrule no-store.
+            // Also overrides must-understand, which would overrule no-store.
             found.no_store = true;
             found.must_understand = false;
         }
@@ -85,7 +86,7 @@ pub(crate) struct RequestDirectives {
     pub only_if_cached: bool,
     /// Seconds.
     pub max_age: Option<u64>,
-    /// Seconds; [`u64::MAX`] where any staleness will do.
+    /// Seconds; [`u64::MAX`] if any staleness is accepted.
     pub max_stale: Option<u64>,
     /// Seconds.
     pub min_fresh: Option<u64>,
@@ -96,9 +97,9 @@ pub(crate) struct RequestDirectives {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Reload {
     No,
-    /// `max-age=0`: an immutable response will do.
+    /// `max-age=0`: an immutable response is accepted.
     Aged,
-    /// `no-cache`: only what the origin says now.
+    /// `no-cache`: only a present response of the origin is accepted.
     Forced,
 }
 
@@ -111,7 +112,7 @@ impl RequestDirectives {
         }
     }
 
-    /// Returns true if the client states which age it accepts.
+    /// Returns true if the client states an accepted age.
     pub(crate) fn says_about_age(&self) -> bool {
         self.no_cache
             || self.max_age.is_some()
@@ -137,7 +138,8 @@ impl RequestDirectives {
             return found;
         }
         if !headers.contains_key(CACHE_CONTROL) {
-            // HTTP/1.0's way; RFC 9111 §5.4 deprecates it, clients still send it with a reload.
+            // The form of HTTP/1.0. RFC 9111 §5.4 deprecates it, but clients still send it with a
+            // reload.
             found.no_cache = crate::rfc::fields::has_token(headers, &PRAGMA, b"no-cache");
             return found;
         }
@@ -165,7 +167,7 @@ impl RequestDirectives {
     }
 }
 
-/// The first value counts; an invalid number is 0.
+/// Sets the first value; an invalid number is 0.
 fn first(slot: &mut Option<u64>, argument: &Argument<'_>) {
     slot.get_or_insert(argument.seconds().unwrap_or(0));
 }
@@ -178,7 +180,7 @@ enum Argument<'a> {
 }
 
 impl Argument<'_> {
-    /// delta-seconds (RFC 9111 §1.2.2).
+    /// Parses delta-seconds (RFC 9111 §1.2.2).
     fn seconds(&self) -> Option<u64> {
         match self {
             Argument::Text(text) => delta_seconds(text),
@@ -252,7 +254,8 @@ fn next_directive<'a>(
     ))
 }
 
-/// A quoted-string after its opening quote (RFC 9110 §5.6.4), up to and with the next comma.
+/// Parses a quoted-string after its opening quote (RFC 9110 §5.6.4), up to and including the next
+/// comma.
 fn quoted_argument<'a>(text: &'a [u8], whole: &mut bool) -> (Argument<'a>, &'a [u8]) {
     let mut content = Vec::new();
     let mut at = 0;
@@ -375,8 +378,8 @@ mod tests {
         );
     }
 
-    /// Failure: a reload that is being carried out, or is ignored, still refuses what is stored, or
-    /// the client's other directives are lost with it.
+    /// Failure: a reload that is being carried out, or is ignored, still refuses stored responses,
+    /// or the client's other directives are lost with it.
     #[test]
     fn a_reload_stays_or_takes_other_directives_with_it() {
         for (text, left) in [
@@ -416,7 +419,7 @@ mod tests {
             }
         }
 
-        /// no-store counts wherever it stands outside a quoted string.
+        /// no-store counts anywhere outside of a quoted string.
         #[test]
         fn no_store_is_found_among_anything(before in "[a-z=, 0-9]{0,20}", after in "[a-z=, 0-9\"]{0,20}") {
             let mut headers = HeaderMap::new();

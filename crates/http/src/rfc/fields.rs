@@ -9,20 +9,24 @@ use http::{HeaderMap, HeaderName, HeaderValue, Version};
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
 
+/// A request with this many own entries in Via or CDN-Loop is treated as a loop. Nobody builds a
+/// chain of so many caches. Each round costs a connection on both sides.
+const MAX_OWN_ENTRIES: usize = 8;
+
 /// Larder's name in `Via` and `Cache-Status`.
 pub const NAME: &str = "larder";
 
 const CDN_LOOP: HeaderName = HeaderName::from_static("cdn-loop");
 
 /// Returns how often our own name occurs in `Via` (RFC 9110 §7.6.3), or in `CDN-Loop` (RFC 8586),
-/// which others must not remove. These are the caches of the same name that the request has passed,
-/// perhaps this one among them.
+/// which others must not remove: the number of caches with the same name that the request has
+/// passed, which may include this one.
 pub fn cdn_loop_count(headers: &HeaderMap) -> usize {
-    // As most clients' requests. One look at the names costs less than two look-ups.
+    // Most clients' requests have neither. One pass over the names costs less than two lookups.
     if !headers.keys().any(|name| *name == VIA || *name == CDN_LOOP) {
         return 0;
     }
-    // A member is the protocol, the name and perhaps a comment.
+    // A member is the protocol, the name and an optional comment.
     let via = |member: &&[u8]| {
         member
             .split(u8::is_ascii_whitespace)
@@ -30,7 +34,7 @@ pub fn cdn_loop_count(headers: &HeaderMap) -> usize {
             .nth(1)
             == Some(NAME.as_bytes())
     };
-    // Here it is the name, and perhaps parameters.
+    // A member is the name with optional parameters.
     let in_loop = |member: &&[u8]| {
         member
             .split(|byte| *byte == b';')
@@ -42,11 +46,12 @@ pub fn cdn_loop_count(headers: &HeaderMap) -> usize {
     passed.max(list(headers, &CDN_LOOP).filter(in_loop).count())
 }
 
-/// Removes what belongs to one connection (RFC 9110 §7.6.1): an intermediary MUST remove the fields
+/// Removes the fields of one connection (RFC 9110 §7.6.1): an intermediary MUST remove the fields
 /// that `Connection` names, and SHOULD remove these well-known ones even unnamed. The proxy's own
-/// authentication fields go too (RFC 9111 §3.1 forbids storing them, and no client of a reverse
-/// proxy has use for them). `Host` stays, whatever `Connection` says: the target is made of it; so
-/// does `CDN-Loop`, or a client could send a request round in a circle (RFC 8586 §2).
+/// authentication fields are removed too (RFC 9111 §3.1 forbids storing them, and no client of a
+/// reverse proxy needs them). `Host` stays even if `Connection` names it, because the target
+/// depends on it. So does `CDN-Loop`; otherwise a client could send a request into a loop (RFC 8586
+/// §2).
 pub fn strip_hop_by_hop(headers: &mut HeaderMap) {
     const ALWAYS: [&str; 10] = [
         "connection",
@@ -71,11 +76,11 @@ pub fn strip_hop_by_hop(headers: &mut HeaderMap) {
             headers.remove(name);
         }
     }
-    // RFC 9112 §6.3: beside a transfer coding, a length says nothing, and does not go on.
+    // RFC 9112 §6.3: with a transfer coding, a length has no meaning and is not forwarded.
     if headers.contains_key(TRANSFER_ENCODING) {
         headers.remove(CONTENT_LENGTH);
     }
-    // Most messages have none of them: one look at the names costs less than ten look-ups.
+    // Most messages have none of them: one pass over the names costs less than ten lookups.
     while let Some(name) = headers
         .keys()
         .find(|name| ALWAYS.contains(&name.as_str()))
@@ -85,8 +90,8 @@ pub fn strip_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
-/// Removes what belongs to one connection; with `keeps_trailer`, all but `Trailer`, which belongs
-/// to the message (RFC 9110 §6.6.2) and is useless without trailers.
+/// Removes the fields of one connection. With `keeps_trailer`, `Trailer` stays, which belongs to
+/// the message (RFC 9110 §6.6.2) and is useless without trailers.
 pub(crate) fn strip_hop_by_hop_but_trailer(headers: &mut HeaderMap, keeps_trailer: bool) {
     let trailer = if keeps_trailer {
         headers.remove(TRAILER)
@@ -99,8 +104,9 @@ pub(crate) fn strip_hop_by_hop_but_trailer(headers: &mut HeaderMap, keeps_traile
     }
 }
 
-/// The members of a comma-separated list over all lines of a field, without surrounding space;
-/// empty ones are skipped (RFC 9110 §5.6.1). For lists of tokens: quoted strings are not seen.
+/// Returns the members of a comma-separated list over all lines of a field, without surrounding
+/// space. Empty ones are skipped (RFC 9110 §5.6.1). For lists of tokens: it does not handle quoted
+/// strings.
 pub(crate) fn list<'a>(
     headers: &'a HeaderMap,
     name: &HeaderName,
@@ -111,27 +117,27 @@ pub(crate) fn list<'a>(
         .flat_map(|line| members(line.as_bytes()))
 }
 
-/// The members of one line of such a list.
+/// Returns the members of one line of such a list.
 pub(crate) fn members(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|byte| *byte == b',')
         .map(<[u8]>::trim_ascii)
         .filter(|member| !member.is_empty())
 }
 
-/// Returns true if a list of tokens contains `token`, in any letter case.
+/// Returns true if a list of tokens contains `token`, in upper or lower case.
 pub(crate) fn has_token(headers: &HeaderMap, name: &HeaderName, token: &[u8]) -> bool {
     list(headers, name).any(|member| member.eq_ignore_ascii_case(token))
 }
 
-/// Says on a request to the origin that it has passed a part of Larder that waits for no other
-/// request: in `Via`, and in `CDN-Loop` (RFC 8586 §2).
+/// Marks a request to the origin as having passed a part of Larder that waits for no other request:
+/// in `Via`, and in `CDN-Loop` (RFC 8586 §2).
 pub fn append_cdn_loop(headers: &mut HeaderMap, version: Version) {
     CdnLoop(HeaderValue::from_static(NAME)).append(headers, version);
 }
 
 /// The member that a cache adds to `CDN-Loop` (RFC 8586 §2): its name, and an identifier of this
-/// cache. A request that brings the member back has gone round in a loop. With the name alone, no
-/// two caches could be chained.
+/// cache. A request that returns with the member is in a loop. With the name alone, two caches
+/// could not be chained.
 #[derive(Clone, Debug)]
 pub struct CdnLoop(HeaderValue);
 
@@ -144,7 +150,7 @@ impl CdnLoop {
         CdnLoop(HeaderValue::try_from(member).expect("a token and digits"))
     }
 
-    /// Says on a request to the origin that it has passed here.
+    /// Marks a request to the origin as having passed this cache.
     pub(crate) fn append(&self, headers: &mut HeaderMap, version: Version) {
         append_via(headers, version);
         headers.append(CDN_LOOP, self.0.clone());
@@ -155,7 +161,7 @@ impl CdnLoop {
     /// identifier. One occurrence of the name is no loop: caches may be chained.
     pub fn goes_round(&self, headers: &HeaderMap) -> bool {
         let passed = cdn_loop_count(headers);
-        passed >= limits::OWN_VIA || passed > 0 && self.is_in(headers)
+        passed >= MAX_OWN_ENTRIES || passed > 0 && self.is_in(headers)
     }
 
     fn is_in(&self, headers: &HeaderMap) -> bool {
@@ -165,8 +171,8 @@ impl CdnLoop {
 
 const ID: &str = ";id=";
 
-/// RFC 9110 §7.6.3: a proxy MUST append itself to `Via`, with the version of the protocol that it
-/// received.
+/// Appends this cache to `Via`, with the version of the received protocol. RFC 9110 §7.6.3: a proxy
+/// MUST do this.
 pub(crate) fn append_via(headers: &mut HeaderMap, version: Version) {
     let own = match version {
         Version::HTTP_10 => "1.0 larder",
@@ -177,8 +183,8 @@ pub(crate) fn append_via(headers: &mut HeaderMap, version: Version) {
     headers.append(VIA, HeaderValue::from_static(own));
 }
 
-/// The fields of an interim response, as a proxy passes it on (RFC 9110 §15.2): without those of
-/// the connection, and with `Via`. It MUST NOT have a length (§8.6).
+/// Returns the fields of an interim response that a proxy forwards (RFC 9110 §15.2): without those
+/// of the connection, and with `Via`. It MUST NOT have a length (§8.6).
 pub fn interim_fields(received: &HeaderMap, version: Version) -> HeaderMap {
     let mut headers = received.clone();
     strip_hop_by_hop(&mut headers);
@@ -187,16 +193,16 @@ pub fn interim_fields(received: &HeaderMap, version: Version) -> HeaderMap {
     headers
 }
 
-/// RFC 9110 §6.6.1: a recipient with a clock that stores or forwards a response without a (valid)
-/// `Date` records the time of receipt.
+/// Adds the time of receipt as `Date` if there is no valid one. RFC 9110 §6.6.1: a recipient with a
+/// clock that stores or forwards a response does this.
 pub(crate) fn ensure_date(headers: &mut HeaderMap, now: Now) {
     if date::field(headers, &DATE).is_none() {
         headers.insert(DATE, date::format(now.unix_seconds));
     }
 }
 
-/// `Age` on input (RFC 9111 §5.1), in seconds: the first member, where there are several; 0 where
-/// that is no number.
+/// Returns the received `Age` (RFC 9111 §5.1), in seconds: the first member if there are several; 0
+/// if it is not a number.
 pub(crate) fn age(headers: &HeaderMap) -> u64 {
     let first = headers
         .get(AGE)
@@ -206,7 +212,7 @@ pub(crate) fn age(headers: &HeaderMap) -> u64 {
         .unwrap_or(0)
 }
 
-/// Fields that a cache, or a server that may be one, adds to what it passes on.
+/// Fields that a cache, or a server that may be one, adds to forwarded responses.
 const OF_CACHES: [HeaderName; 8] = [
     AGE,
     VIA,
@@ -223,7 +229,7 @@ pub(crate) fn is_direct(headers: &HeaderMap) -> bool {
     !OF_CACHES.iter().any(|name| headers.contains_key(name))
 }
 
-/// Bytes of names and values.
+/// Returns the bytes of names and values.
 pub(crate) fn bytes(headers: &HeaderMap) -> usize {
     headers
         .iter()
@@ -231,7 +237,7 @@ pub(crate) fn bytes(headers: &HeaderMap) -> usize {
         .sum()
 }
 
-/// A non-negative decimal integer, at most 2^31; `None` for anything else.
+/// Parses a non-negative decimal integer; larger ones count as 2^31. `None` for anything else.
 pub(crate) fn delta_seconds(text: &[u8]) -> Option<u64> {
     if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
         return None;

@@ -18,8 +18,8 @@ pub(crate) fn is_framed(status: StatusCode, version: Version, headers: &HeaderMa
             .is_some_and(|last| last.eq_ignore_ascii_case(b"chunked"))
 }
 
-/// The declared length, where all lines agree (RFC 9110 §8.6) and it is not overruled by a transfer
-/// coding.
+/// Returns the declared length, if all lines agree (RFC 9110 §8.6) and no transfer coding overrules
+/// it.
 pub(crate) fn content_length(headers: &HeaderMap) -> Option<u64> {
     if headers.contains_key(TRANSFER_ENCODING) {
         return None;

@@ -25,7 +25,7 @@ impl Span {
     }
 }
 
-/// What a response says about its reuse, besides its lifetime.
+/// The statements of a response about its reuse, besides its lifetime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Reuse {
     /// no-cache: never reused without validation (§5.2.2.4).
@@ -33,13 +33,13 @@ struct Reuse {
     /// must-revalidate, proxy-revalidate or s-maxage: never reused stale because the client allows
     /// it (§4.2.4, §5.2.2.10).
     never_stale: bool,
-    /// RFC 5861 §3: served so many seconds after its lifetime, while it is validated in the
-    /// background.
+    /// RFC 5861 §3: the seconds after its lifetime for which it may be served while it is validated
+    /// in the background.
     while_revalidating_seconds: u64,
-    /// RFC 5861 §4: served so many seconds after its lifetime where the origin fails; `None` where
-    /// the response does not say.
+    /// RFC 5861 §4: the seconds after its lifetime for which it may be served if the origin fails;
+    /// `None` if the response does not state them.
     if_error_seconds: Option<u64>,
-    /// RFC 8246.
+    /// True if it does not change while it is fresh (RFC 8246).
     immutable: bool,
 }
 
@@ -85,7 +85,7 @@ impl PackedReuse {
 pub(crate) struct Freshness {
     /// freshness_lifetime.
     lifetime: Span,
-    /// corrected_initial_age: how old it was when it was received.
+    /// corrected_initial_age: the age when it was received.
     initial_age: Span,
     /// request_time.
     requested: Time,
@@ -95,7 +95,7 @@ pub(crate) struct Freshness {
 }
 
 impl Freshness {
-    /// Returns the freshness of a response that was received `now` to a request sent at `asked`.
+    /// Returns the freshness of a response that was received at `now` to a request sent at `asked`.
     /// `headers` have a valid `Date`.
     pub(crate) fn of(
         status: StatusCode,
@@ -107,7 +107,7 @@ impl Freshness {
         // §4.2.3: corrected_initial_age = max(apparent_age, age_value + response_delay).
         let date = date::field(headers, &DATE).unwrap_or(now.unix_seconds);
         // The apparent age is for caches in between that do not send `Age`. Without a cache, it is
-        // the error of the origin's clock, and the response has just been made.
+        // an error of the origin's clock, and the response has just been made.
         let apparent_age = if says.is_direct {
             Duration::ZERO
         } else {
@@ -123,14 +123,14 @@ impl Freshness {
         let lifetime = match says.ttl {
             None => lifetime(status, headers, says, date),
             Some(0) => Duration::ZERO,
-            // From the receipt.
+            // Counted from the receipt.
             Some(seconds) => initial_age.saturating_add(Duration::from_secs(seconds)),
         };
         let obeys = says.ttl.is_none();
         let revalidates = obeys && (says.must_revalidate || says.proxy_revalidate);
-        // §5.2.2.10: s-maxage implies proxy-revalidate. What the origin says beside it about stale
-        // responses is for the same caches, and more specific (RFC 5861); it would mean nothing
-        // otherwise.
+        // §5.2.2.10: s-maxage implies proxy-revalidate. The origin's directives for stale responses
+        // beside it address the same caches, and are more specific (RFC 5861); they would have no
+        // effect otherwise.
         let shared_only = obeys && says.s_maxage.is_some() && !says.allows_stale;
         let stale = |seconds: Option<u64>| if revalidates { Some(0) } else { seconds };
         let reuse = Reuse {
@@ -149,7 +149,7 @@ impl Freshness {
         }
     }
 
-    /// Returns how long after its receipt it answers requests without having been validated.
+    /// Returns the time after its receipt for which it answers requests without validation.
     pub(crate) fn usable(&self) -> Duration {
         if self.reuse.get().always_validate {
             return Duration::ZERO;
@@ -176,7 +176,7 @@ impl Freshness {
         self.received > time
     }
 
-    /// current_age (§4.2.3).
+    /// Returns current_age (§4.2.3).
     pub(crate) fn age(&self, now: Time) -> Duration {
         self.initial_age
             .get()
@@ -189,7 +189,7 @@ impl Freshness {
         whole(self.lifetime.get()) - whole(self.age(now))
     }
 
-    /// §4.2: response_is_fresh = (freshness_lifetime > current_age).
+    /// Returns response_is_fresh: freshness_lifetime > current_age (§4.2).
     pub(crate) fn is_fresh(&self, now: Time) -> bool {
         self.lifetime.get() > self.age(now)
     }
@@ -207,14 +207,14 @@ impl Freshness {
             return false;
         }
         let age = self.age(now);
-        // RFC 8246 §2: a reload gains nothing where the response cannot have changed.
+        // RFC 8246 §2: a reload is useless if the response cannot have changed.
         let reload = directives
             .max_age
             .is_some_and(|seconds| age > Duration::from_secs(seconds));
         if reload && !(self.reuse.get().immutable && self.lifetime.get() > age) {
             return false;
         }
-        // §5.2.1.3: no less than min-fresh left, and that overrules max-stale.
+        // §5.2.1.3: at least min-fresh must be left; this overrules max-stale.
         let needed = |seconds| age.saturating_add(Duration::from_secs(seconds));
         if directives
             .min_fresh
@@ -233,15 +233,15 @@ impl Freshness {
                 .is_some_and(|seconds| staleness <= Duration::from_secs(seconds))
     }
 
-    /// RFC 5861 §3: returns true if it has been stale only for a short time, and the client has no
+    /// Returns true if it has been stale only for a short time (RFC 5861 §3), and the client has no
     /// directives of its own.
     pub(crate) fn may_be_stale_while_revalidating(
         &self,
         directives: &RequestDirectives,
         now: Time,
     ) -> bool {
-        // no-store too: what comes in the background is stored, and would be an answer to that
-        // request (RFC 9111 §5.2.1.5).
+        // Includes no-store: the response of the background validation is stored, and would be an
+        // answer to that request (RFC 9111 §5.2.1.5).
         !directives.no_store
             && !directives.says_about_age()
             && !self.reuse.get().always_validate
@@ -267,7 +267,7 @@ impl Freshness {
                     .map_or(default, Duration::from_secs)
     }
 
-    /// Makes it stale now (a soft purge); it can still be validated, and served where the origin
+    /// Makes it stale now (a soft purge). It can still be validated, and served if the origin
     /// fails.
     pub(crate) fn expire(&mut self, now: Time) {
         self.lifetime = Span::of(self.lifetime.get().min(self.age(now)));
@@ -277,7 +277,7 @@ impl Freshness {
         });
     }
 
-    /// For another process: the moment of receipt by the wall clock.
+    /// Encodes it for another process, with the wall-clock time of the receipt.
     pub(crate) fn encode(&self, now: Now, record: &mut Writer) {
         let nanos = |seconds: u64| Duration::from_secs(seconds).as_nanos() as u64;
         let reuse = self.reuse.get();
@@ -289,7 +289,7 @@ impl Freshness {
         );
         record.u64(nanos(reuse.while_revalidating_seconds));
         record.u64(reuse.if_error_seconds.map_or(u64::MAX, nanos));
-        // The last one: the times for which it may be stale are those that count.
+        // The last flag: the stale times are the effective ones.
         let flags = [
             reuse.always_validate,
             reuse.never_stale,
@@ -322,7 +322,7 @@ impl Freshness {
             immutable: flags & 4 != 0,
         };
         if reuse.never_stale && flags & 8 == 0 {
-            // From an earlier version.
+            // The record is of an earlier version.
             (reuse.while_revalidating_seconds, reuse.if_error_seconds) = (0, Some(0));
         }
         let mut freshness = Freshness {
@@ -330,7 +330,7 @@ impl Freshness {
             initial_age: Span::of(
                 span(initial_age).saturating_add(Duration::from_secs(since.unwrap_or(0))),
             ),
-            // Unknown, and before every request of this process.
+            // The time is unknown, and counts as before every request of this process.
             requested: Time::ZERO,
             received: now.time,
             reuse: PackedReuse::new(reuse),
@@ -367,7 +367,8 @@ impl Freshness {
     }
 }
 
-/// §4.2.1: s-maxage, else max-age, else Expires less Date, else the heuristic.
+/// Returns s-maxage, otherwise max-age, otherwise Expires less Date, otherwise the heuristic
+/// (§4.2.1).
 fn lifetime(
     status: StatusCode,
     headers: &HeaderMap,
@@ -378,11 +379,11 @@ fn lifetime(
         return Duration::from_secs(seconds);
     }
     if !says.targeted && headers.contains_key(EXPIRES) {
-        // §5.3: an invalid date, especially 0, MUST be taken as past.
+        // §5.3: an invalid date, especially 0, MUST count as past.
         let expires = date::field(headers, &EXPIRES).unwrap_or(0);
         return Duration::from_secs(expires.saturating_sub(date).min(limits::LIFETIME_SECONDS));
     }
-    // §4.2.2: only where the status or `public` allows it. 10 % of the time since the last change.
+    // §4.2.2: only if the status or `public` allows it. 10 % of the time since the last change.
     if !(is_heuristically_cacheable(status) || says.public) {
         return Duration::ZERO;
     }
@@ -390,8 +391,8 @@ fn lifetime(
     (Duration::from_secs(date.saturating_sub(modified)) / 10).min(limits::HEURISTIC_LIFETIME)
 }
 
-/// The statuses that RFC 9110 §15.1 calls heuristically cacheable, less 206 (partial responses are
-/// not stored).
+/// Returns true for the statuses that RFC 9110 §15.1 calls heuristically cacheable, except 206
+/// (partial responses are not stored).
 pub(crate) fn is_heuristically_cacheable(status: StatusCode) -> bool {
     matches!(
         status.as_u16(),
@@ -434,7 +435,7 @@ mod tests {
         )
     }
 
-    /// Failure: what a response says about its reuse changes when it is packed.
+    /// Failure: the statements of a response about its reuse change when they are packed.
     #[test]
     fn reuse_is_another_after_packing() {
         let most = PackedReuse::SECONDS;
@@ -522,7 +523,7 @@ mod tests {
             0,
             "a date in the future"
         );
-        // The time the response was under way counts.
+        // The time of the response's transfer counts.
         let mut headers = HeaderMap::new();
         headers.insert("date", HeaderValue::from_static(DATE_THEN));
         headers.insert("age", HeaderValue::from_static("5"));

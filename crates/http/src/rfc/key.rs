@@ -1,14 +1,15 @@
-//! The cache key: scheme, authority and the whole target (RFC 9111 §2). GET and HEAD share it; what
-//! is stored always answers a GET.
+//! The cache key: scheme, authority and the whole target (RFC 9111 §2). GET and HEAD share it; a
+//! stored response always answers a GET.
 //!
-//! Letters of the authority become small and the scheme's own port goes (RFC 9110 §4.2.3). The
-//! target is taken byte by byte: an origin may tell `/a` from `/%61`, so the cache does too.
+//! The authority is in lower case and without the scheme's default port (RFC 9110 §4.2.3). The
+//! target is compared byte by byte: an origin may distinguish `/a` from `/%61`, so the cache does
+//! too.
 
 use siphasher::sip::SipHasher13;
 use std::borrow::Cow;
 use std::hash::Hasher;
 
-/// A key over borrowed parts, so that a look-up allocates nothing.
+/// A key over borrowed parts, so that a lookup allocates nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Key<'a> {
     scheme: Cow<'a, str>,
@@ -40,8 +41,8 @@ impl<'a> Key<'a> {
     /// Returns a keyed hash: names come from the network, and no client may choose names that
     /// collide.
     pub(crate) fn hash(&self, secret: &[u8; 16]) -> u64 {
-        // Hashes short keys, which are most, in one piece: half of the hasher's time is spent
-        // between pieces.
+        // Hashes short keys, which are the most frequent, in one piece: half of the hasher's time
+        // is spent between pieces.
         let mut text = [0; 256];
         let mut end = 0;
         let mut hasher = SipHasher13::new_with_key(secret);
@@ -67,7 +68,7 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// Whom a request is for, as it is keyed.
+    /// Returns the authority as in the key.
     pub(crate) fn into_authority(self) -> Cow<'a, str> {
         self.authority
     }
@@ -80,7 +81,7 @@ impl<'a> Key<'a> {
         self.parts().iter().map(|part| part.len()).sum()
     }
 
-    /// The key as it is stored.
+    /// Returns the bytes of the stored key.
     pub(crate) fn to_bytes(&self) -> Box<[u8]> {
         self.parts().concat().into_boxed_slice()
     }
@@ -112,8 +113,8 @@ impl<'a> Key<'a> {
             && stored.is_empty()
     }
 
-    /// A space ends scheme and authority: neither they nor a target can hold one, so no two keys
-    /// have the same bytes.
+    /// Returns the parts of the stored key. A space ends scheme and authority: neither they nor a
+    /// target can contain one, so no two keys have the same bytes.
     fn parts(&self) -> [&[u8]; 5] {
         [
             self.scheme.as_bytes(),
@@ -176,8 +177,7 @@ impl<'a> Key<'a> {
     }
 }
 
-/// Whom a request to `authority` is for, as it is keyed: in small letters and without the scheme's
-/// own port.
+/// Returns an authority as in the key: in lower case and without the scheme's default port.
 pub fn keyed_authority<'a>(scheme: &'a str, authority: &'a str) -> Cow<'a, str> {
     Key::new(scheme, authority, "/").into_authority()
 }
@@ -209,7 +209,7 @@ fn split_authority(text: &str) -> (&str, Cow<'_, str>) {
     (authority, target)
 }
 
-/// RFC 3986 §5.2.4.
+/// Removes dot segments (RFC 3986 §5.2.4).
 fn without_dots(target: &str) -> String {
     let (path, query) = target
         .split_once('?')

@@ -14,7 +14,8 @@ pub(crate) struct Multipart {
 }
 
 impl Multipart {
-    /// `seed` decides the boundary: the author of the content must not know it in advance.
+    /// Creates the parts. `seed` determines the boundary: the author of the content must not know
+    /// it in advance.
     pub(crate) fn new(
         ranges: Vec<Range<u64>>,
         length: u64,
@@ -45,7 +46,7 @@ impl Multipart {
         }
     }
 
-    /// Bytes of all of it.
+    /// Returns the bytes of all parts and lines.
     pub(crate) fn length(&self) -> u64 {
         let parts = self
             .parts
@@ -59,7 +60,7 @@ impl Multipart {
             .expect("a token")
     }
 
-    /// Returns its pieces over a whole body.
+    /// Returns the pieces for a whole body.
     pub(crate) fn over(self, body: &Bytes) -> Vec<Bytes> {
         let mut pieces = Vec::with_capacity(2 * self.parts.len() + 1);
         for (lines, range) in self.parts {

@@ -1,6 +1,6 @@
-//! What the host's rules say about a response in the place of its own fields. RFC 9111 leaves this
-//! to the operator's configuration (§4.2.2, §4.2.4); the decision is made when the response is
-//! stored or validated, and is stored with it.
+//! The host's rules that replace fields of a response. RFC 9111 leaves this to the operator's
+//! configuration (§4.2.2, §4.2.4). The rules are applied when the response is stored or validated,
+//! and the result is stored with it.
 
 use crate::rfc::directives::ResponseDirectives;
 use crate::rfc::freshness;
@@ -9,18 +9,18 @@ use std::fmt::Debug;
 
 /// The rules of an exchange.
 pub trait ResponseRules: Debug + Send + Sync {
-    /// Returns what the rules say about a response with this status and these fields. For a
-    /// response that the origin confirms with a 304, these are the stored ones.
+    /// Returns the rules for a response with this status and these fields. If the origin confirms a
+    /// response with a 304, the fields are the stored ones.
     fn overrides(&self, status: StatusCode, headers: &HeaderMap) -> Overrides;
 }
 
-/// What takes the place of a response's own directives.
+/// The directives that replace a response's own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
     /// Seconds from its receipt for which the response is fresh. They replace `max-age`,
     /// `s-maxage`, `Expires`, `no-cache`, `must-revalidate` and `proxy-revalidate`, but neither
-    /// `no-store` nor `private`. With it or `default_ttl`, errors are stored that a client can
-    /// cause (400, 403, 500 and others).
+    /// `no-store` nor `private`. With it or `default_ttl`, errors that a client can cause are
+    /// stored (400, 403, 500 and others).
     pub ttl: Option<u64>,
     /// Its lifetime in seconds if it states none.
     pub default_ttl: Option<u64>,

@@ -1,8 +1,8 @@
-//! Byte ranges (RFC 9110 §14): what a request's `Range` selects of a body of known length, and what
-//! a response's `Content-Range` says it is.
+//! Byte ranges (RFC 9110 §14): the part of a body of known length that a request's `Range` selects,
+//! and the part that a response's `Content-Range` states.
 //!
-//! Ranges that overlap, or lie closer together than the lines that would part them, become one
-//! (§15.3.7.2), so an answer is never longer than the body but for those lines. More than
+//! Ranges that overlap, or are closer together than the lines that would separate them, are merged
+//! (§15.3.7.2), so an answer is never longer than the body and those lines. More than
 //! [`limits::RANGES`] are ignored, as §14.2 allows.
 
 use crate::limits;
@@ -10,14 +10,17 @@ use http::HeaderMap;
 use http::header::{CONTENT_RANGE, RANGE};
 use std::ops::Range;
 
+/// Ranges at most this far apart are merged, because the lines between two parts are as long.
+const MERGED_GAP_BYTES: u64 = 80;
+
 /// The meaning of a request's `Range` for a body of known length. Ranges of bytes are half-open and
 /// not empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Selection {
-    /// No range, or one that this cache does not know: the whole body.
+    /// No range, or a range that this cache does not support: the whole body.
     Whole,
     Part(Range<u64>),
-    /// Two or more, in ascending order.
+    /// Two or more ranges, in ascending order.
     Parts(Vec<Range<u64>>),
     /// 416 (RFC 9110 §15.5.17).
     Unsatisfiable,
@@ -31,7 +34,7 @@ pub(crate) fn select(request: &HeaderMap, length: u64) -> Selection {
     parts.retain(|part| !part.is_empty());
     parts.sort_unstable_by_key(|part| part.start);
     parts.dedup_by(|next, kept| {
-        let joins = next.start <= kept.end.saturating_add(limits::RANGE_GAP_BYTES);
+        let joins = next.start <= kept.end.saturating_add(MERGED_GAP_BYTES);
         if joins {
             kept.end = kept.end.max(next.end);
         }
@@ -57,7 +60,7 @@ pub(crate) fn first_byte(request: &HeaderMap) -> Option<u64> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub part: Range<u64>,
-    /// Bytes of the whole.
+    /// The length of the whole in bytes.
     pub length: u64,
 }
 
@@ -86,7 +89,7 @@ enum Spec {
         first: u64,
         last: u64,
     },
-    /// The last so many bytes.
+    /// The last bytes of this number.
     Suffix(u64),
 }
 
@@ -135,7 +138,7 @@ fn spec(text: &str) -> Option<Spec> {
     (first <= last).then_some(Spec::From { first, last })
 }
 
-/// Digits only; what does not fit is past every end.
+/// Parses digits only; a number that is too large is past every end.
 fn number(text: &str) -> Option<u64> {
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
         return None;

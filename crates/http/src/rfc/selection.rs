@@ -11,8 +11,8 @@ use http::header::{
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use std::ops::Range;
 
-/// The fields of a 304. RFC 9110 §15.4.5: those that a 200 would have had and that a cache needs;
-/// no other representation metadata.
+/// The fields of a 304. RFC 9110 §15.4.5: those of a 200 that a cache needs, and no other
+/// representation metadata.
 pub(crate) const NOT_MODIFIED_FIELDS: [HeaderName; 10] = [
     AGE,
     CACHE_CONTROL,
@@ -37,28 +37,28 @@ pub(crate) struct Ready {
     pub boundary: Option<u64>,
 }
 
-/// Which bytes of it a request gets.
+/// The bytes of a response that a request gets.
 pub(crate) struct Response {
     pub status: StatusCode,
     pub headers: HeaderMap,
     pub has_body: bool,
     pub first: u64,
-    /// `None`: to the end.
+    /// `None` is the end of the body.
     pub end: Option<u64>,
-    /// Several ranges; then `first` and `end` say nothing.
+    /// Several ranges. `first` and `end` then have no meaning.
     pub parts: Option<Multipart>,
 }
 
 impl Ready {
-    /// The answer to `method` with the client's fields `request`: its conditions are judged first,
-    /// then its range (RFC 9110 §13.2.2).
+    /// Returns the answer to `method` with the client's fields `request`. Conditions are evaluated
+    /// first, then the range (RFC 9110 §13.2.2).
     pub(crate) fn reply(self, method: &Method, request: &HeaderMap) -> Response {
-        // RFC 9110 §13.2.1: conditions count only where the answer without them would be a success.
+        // RFC 9110 §13.2.1: conditions count only if the answer without them would be a success.
         if self.status == StatusCode::OK && conditional::asks_for_less(request) {
             if conditional::is_not_modified(request, &self.headers) {
                 return self.not_modified();
             }
-            // RFC 9110 §14.2: Range is defined for GET alone.
+            // RFC 9110 §14.2: Range is defined for GET only.
             if let Some(length) = self.length
                 && method == Method::GET
                 && conditional::if_range_holds(request, &self.headers)
@@ -122,7 +122,8 @@ impl Ready {
         }
     }
 
-    /// RFC 9110 §15.3.7.2: no Content-Range in the head, which would make it look like one part.
+    /// Returns several parts. RFC 9110 §15.3.7.2: no Content-Range in the head, which would make it
+    /// look like one part.
     fn parts(self, parts: Vec<Range<u64>>, length: u64, boundary: u64) -> Response {
         let mut headers = self.headers;
         let parts = Multipart::new(parts, length, headers.get(CONTENT_TYPE), boundary);

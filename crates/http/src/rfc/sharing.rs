@@ -1,6 +1,6 @@
-//! Decides whether one client's response may be given to others, and for how long. It serves a
+//! Decides whether one client's response may be given to others, and for how long. It is for a
 //! gateway to a network whose nodes store passing Data and give the same Data to all simultaneous
-//! requests: the gateway has the position of a cache without being one.
+//! requests: the gateway has the role of a cache without storing responses.
 
 use crate::now::Now;
 use crate::rfc::freshness::Freshness;
@@ -15,13 +15,13 @@ pub enum Sharing {
     Never,
     /// Others, after a validation at the origin (§5.2.2.4, §4.2).
     WhenValidated,
-    /// All clients with the same request, for so long from now.
+    /// All clients with the same request, for this time from now.
     For(Duration),
 }
 
-/// Judges a response that came `now` to a GET or HEAD without credentials, and without directives
-/// about its age. A 304 is judged by its fields about the whole, a 206 as the whole would be;
-/// `targets` are response fields for this cache (RFC 9213).
+/// Evaluates a response that was received at `now`, to a GET or HEAD without credentials, and
+/// without directives about its age. A 304 is evaluated by its fields for the whole, a 206 as the
+/// whole would be; `targets` are response fields for this cache (RFC 9213).
 pub fn sharing(
     status: StatusCode,
     headers: &HeaderMap,
@@ -37,7 +37,8 @@ pub fn sharing(
     let mut dated = headers.clone();
     fields::ensure_date(&mut dated, now);
     let freshness = Freshness::of(status, &dated, &says, now.time, now);
-    // A response that could never be reused is not shared, but nothing forbids that it is public.
+    // A response that could never be reused is not shared, although nothing forbids that it is
+    // public.
     match storability::judge(
         status,
         &dated,
@@ -64,7 +65,7 @@ mod tests {
     use http::HeaderValue;
     use larder_units::Time;
 
-    /// Failure: every client beyond an NDN network gets one user's session, or yesterday's page.
+    /// Failure: every client in an NDN network gets one user's session, or yesterday's page.
     #[test]
     fn only_what_a_shared_cache_may_reuse_is_shared() {
         let now = Now {

@@ -1,4 +1,4 @@
-//! May this response be stored in a shared cache? (RFC 9111 §3, §3.5)
+//! Decides whether a response may be stored in a shared cache (RFC 9111 §3, §3.5).
 
 use crate::limits;
 use crate::rfc::directives::ResponseDirectives;
@@ -6,43 +6,43 @@ use crate::rfc::{fields, freshness};
 use http::header::{ETAG, LAST_MODIFIED, SET_COOKIE, VARY};
 use http::{HeaderMap, StatusCode};
 
-/// Why a response is not stored; its name goes into `Cache-Status` as `detail` and into the
-/// counters.
+/// The reason why a response is not stored. Its name goes into `Cache-Status` as `detail` and into
+/// the counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The request's method, target or body is not one the cache works with.
+    /// The cache does not support the request's method, target or body.
     Request,
     /// `no-store` in the request or the response.
     NoStore,
     /// `private` in the response.
     Private,
-    /// The request carried `Authorization` and the response does not allow to share it (§3.5).
+    /// The request has `Authorization` and the response does not allow to share it (§3.5).
     Authorization,
     /// `must-understand` with a status that this cache does not understand; partial content; a
-    /// status that speaks of the request.
+    /// status that concerns the request.
     Status,
-    /// Neither fresh nor possible to validate, so it could never be used.
+    /// The response is neither fresh nor can it be validated, so it could never be used.
     Useless,
-    /// `Vary: *`, more names than [`limits::VARY_NAMES`], or one that differs with every client.
+    /// `Vary: *`, more names than [`limits::VARY_NAMES`], or a name that differs with every client.
     Vary,
-    /// A cookie, which is for one client unless the operator says otherwise.
+    /// A cookie, which is for one client unless the operator configures otherwise.
     SetCookie,
     /// More header bytes or a larger body than the limits allow.
     TooLarge,
-    /// The room for bodies under way is used up.
+    /// The memory for bodies in progress is used up.
     Busy,
     /// Its length fields contradict each other, or its transfer coding is unknown.
     Unframed,
     /// The policy did not admit it.
     NotAdmitted,
-    /// Trailers are announced, which the cache does not keep (RFC 9110 §6.5.1).
+    /// The response announces trailers, which the cache does not store (RFC 9110 §6.5.1).
     Trailers,
     /// Its target was invalidated, or a later request's response was stored, during the fetch.
     Invalidated,
 }
 
 impl Refusal {
-    /// All of them, for tables of counters.
+    /// All reasons, for tables of counters.
     pub const ALL: [Refusal; 14] = [
         Refusal::Request,
         Refusal::NoStore,
@@ -60,7 +60,7 @@ impl Refusal {
         Refusal::Invalidated,
     ];
 
-    /// A token.
+    /// Returns the token.
     pub const fn name(self) -> &'static str {
         match self {
             Refusal::Request => "request",
@@ -81,7 +81,8 @@ impl Refusal {
     }
 }
 
-/// Statuses whose caching rules this cache implements, for `must-understand` (§5.2.2.3).
+/// Returns true for statuses whose caching rules this cache implements, for `must-understand`
+/// (§5.2.2.3).
 fn is_understood(status: StatusCode) -> bool {
     freshness::is_heuristically_cacheable(status) || matches!(status.as_u16(), 302 | 303 | 307)
 }
@@ -111,10 +112,10 @@ fn is_of_the_request(status: StatusCode) -> bool {
     )
 }
 
-/// Returns true for errors that one client can cause for a URL, by what is not in the key. If such
-/// a response were stored because it has a lifetime, which a server may add to all of its
-/// responses, one odd request would take the page from everybody (cache-poisoned denial of service,
-/// Nguyen et al., CCS 2019). Only a rule that names the status stores them.
+/// Returns true for errors that one client can cause for a URL, by parts of its request that are
+/// not in the key. A server may add a lifetime to all of its responses. If such a response were
+/// stored because of it, one unusual request would replace the page for all clients (cache-poisoned
+/// denial of service, Nguyen et al., CCS 2019). Only a rule that names the status stores them.
 ///
 /// * 400: the request is malformed, for this server; a header block that is too large, too.
 /// * 402, 403, 451: the client, its address or its country may not have it.
@@ -123,10 +124,10 @@ fn is_of_the_request(status: StatusCode) -> bool {
 /// * 500: a cookie or a field that the application does not expect, more often than the page.
 /// * 505 to 508, 510: the version, the negotiation, the way or an extension of the request.
 ///
-/// Not among them: 404 and 410, which are about the target; 405 and 501, which are about its
-/// methods (a host removes the fields that override the method of a GET); 414, whose cause is in
-/// the key; 502, 503 and 504, which are about the origin at this time, and which it may want stored
-/// for some seconds.
+/// Not among them: 404 and 410, which concern the target; 405 and 501, which concern its methods (a
+/// host removes the fields that override the method of a GET); 414, whose cause is in the key; 502,
+/// 503 and 504, which concern the origin at this time, and which it may want stored for some
+/// seconds.
 fn is_of_some_requests(status: StatusCode) -> bool {
     matches!(
         status.as_u16(),
@@ -134,8 +135,8 @@ fn is_of_some_requests(status: StatusCode) -> bool {
     )
 }
 
-/// Judges the response to a GET that did not itself forbid storage. `authorized`: the request had
-/// `Authorization`.
+/// Decides about the response to a GET that did not itself forbid storing. `authorized`: the
+/// request had `Authorization`.
 pub(crate) fn judge(
     status: StatusCode,
     headers: &HeaderMap,
@@ -144,8 +145,8 @@ pub(crate) fn judge(
     has_lifetime: bool,
     share_cookies: bool,
 ) -> Result<(), Refusal> {
-    // §3: the status is final; 206 and 304 need rules of their own. A Content-Range elsewhere means
-    // nothing (RFC 9110 §14.4).
+    // §3: the status is final; 206 and 304 need rules of their own. A Content-Range with another
+    // status has no meaning (RFC 9110 §14.4).
     if status.is_informational()
         || matches!(status.as_u16(), 206 | 304)
         || is_of_the_request(status)
@@ -156,7 +157,7 @@ pub(crate) fn judge(
         return Err(Refusal::Status);
     }
     if says.must_understand {
-        // §5.2.2.3: it overrules no-store where the status is understood.
+        // §5.2.2.3: it overrules no-store if the status is understood.
         if !is_understood(status) {
             return Err(Refusal::Status);
         }
@@ -166,8 +167,8 @@ pub(crate) fn judge(
     if says.private {
         return Err(Refusal::Private);
     }
-    // §3.5: not without must-revalidate, public or s-maxage. A rule's lifetime takes the place of
-    // must-revalidate, and of an s-maxage that lets nobody reuse the response.
+    // §3.5: only with must-revalidate, public or s-maxage. A rule's lifetime replaces
+    // must-revalidate, and an s-maxage that allows no reuse.
     let is_shared = match says.ttl {
         None => says.must_revalidate || says.public || says.s_maxage.is_some(),
         Some(_) => says.public || says.s_maxage.is_some_and(|seconds| seconds > 0),
@@ -179,14 +180,14 @@ pub(crate) fn judge(
     if !(explicit || says.public || freshness::is_heuristically_cacheable(status)) {
         return Err(Refusal::Status);
     }
-    // §7.3: a cookie does not forbid storage; an origin that minds says so. Many do not, and send
+    // §7.3: a cookie does not forbid storing; the origin should. Many origins do not, and send
     // `public`, `s-maxage` or a targeted field with a session: a framework adds the lifetime, and
-    // another part of it the cookie. So only the operator makes a cookie shared.
+    // another part of it the cookie. So only the operator can allow to share a cookie.
     if headers.contains_key(SET_COOKIE) && !share_cookies {
         return Err(Refusal::SetCookie);
     }
     let vary = fields::list(headers, &VARY);
-    // The host writes X-Forwarded-For, after the client's value that a selector would hold: it
+    // The host writes X-Forwarded-For after a selector would have read the client's value, so it
     // differs from client to client.
     let unselectable = |name: &[u8]| name == b"*" || name.eq_ignore_ascii_case(b"x-forwarded-for");
     if vary

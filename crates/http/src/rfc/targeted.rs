@@ -1,10 +1,10 @@
 //! Targeted cache control (RFC 9213): `CDN-Cache-Control`, and fields of the operator's choice,
-//! that speak to some caches only. The first of the list that a response has, and that is
-//! well-formed, takes the place of `Cache-Control` and `Expires`.
+//! that address some caches only. The first well-formed field of the list replaces `Cache-Control`
+//! and `Expires`.
 //!
 //! Unlike `Cache-Control`, such a field is a Dictionary of Structured Fields (RFC 8941) and read
-//! strictly: one that does not parse, or is empty, is as if it were not there (§2.1), and so is a
-//! directive with a value of another type than it has.
+//! strictly: a field that does not parse, or is empty, counts as absent (§2.1), and so does a
+//! directive with a value of another type than its own.
 
 use crate::limits;
 use crate::rfc::directives::ResponseDirectives;
@@ -40,13 +40,13 @@ fn read(headers: &HeaderMap, name: &HeaderName) -> Option<ResponseDirectives> {
         ..ResponseDirectives::default()
     };
     for (key, entry) in &dictionary {
-        // An inner list is no directive's value.
+        // An inner list is not a directive's value.
         let ListEntry::Item(item) = entry else {
             continue;
         };
         let is_set = matches!(item.bare_item, BareItem::Boolean(true));
-        // RFC 9111 §5.2.2.4 and §5.2.2.7 let `private="x"` and `no-cache="x"` count as the forms
-        // without names.
+        // RFC 9111 §5.2.2.4 and §5.2.2.7 allow to treat `private="x"` and `no-cache="x"` as the
+        // forms without names.
         let is_set_or_named = is_set || matches!(item.bare_item, BareItem::String(_));
         let seconds = match &item.bare_item {
             BareItem::Integer(seconds) => u64::try_from(i64::from(*seconds))

@@ -1,11 +1,10 @@
-//! Variants: which stored response of a key belongs to which request (RFC 9111 §4.1).
+//! Variants: matches the stored responses of a key with requests (RFC 9111 §4.1).
 //!
-//! Values are compared after joining the lines of a field with commas (RFC 9110 §5.3 says it
-//! changes nothing), without the space around commas outside of quotes (§5.6.1.2: lists may have it
-//! or not). Cookies and credentials, which are no lists, are compared as they are. For the
-//! negotiation fields, space around semicolons goes too and letters become small. The order of
-//! languages and types stays: servers take it for preference. `accept_encoding.rs` has the rules
-//! for codings.
+//! Values are compared after joining the lines of a field with commas (RFC 9110 §5.3 allows this),
+//! without the space around commas outside of quotes (§5.6.1.2: lists may have it or not). Cookies
+//! and credentials, which are not lists, are compared unchanged. For the negotiation fields, space
+//! around semicolons is removed too and letters become lower case. The order of languages and types
+//! stays, because servers treat it as preference. `accept_encoding.rs` has the rules for codings.
 
 use crate::codec::{Reader, Writer};
 use crate::rfc::{accept_encoding, fields};
@@ -72,8 +71,9 @@ impl Selector {
         matches(&self.0, request)
     }
 
-    /// Tells variants apart in a second tier: keyed, since requests choose the values; 0 where
-    /// nothing selects. What has the same is compared whole before it is served.
+    /// Returns the number of the variant in a second tier. It is a keyed hash, because requests
+    /// choose the values; 0 without selecting fields. Variants with the same number are compared
+    /// completely before they are served.
     pub(crate) fn variant(&self, secret: &[u8; 16]) -> u32 {
         if self.0.is_empty() {
             return 0;
@@ -81,7 +81,7 @@ impl Selector {
         let mut hasher = SipHasher13::new_with_key(secret);
         for (name, value) in nominated(&self.0) {
             hasher.write(name.as_bytes());
-            // No value has a line break.
+            // Values contain no line break.
             hasher.write(b"\n");
             if let Some(value) = value {
                 hasher.write(b"=");
@@ -92,7 +92,7 @@ impl Selector {
         hasher.finish() as u32 | 1
     }
 
-    /// The variant that a request would be answered with, if the same fields selected it.
+    /// Returns the variant of the response to a request, if the same fields selected it.
     pub(crate) fn variant_of(&self, request: &HeaderMap, secret: &[u8; 16]) -> u32 {
         Selector::from_fields(nominated(&self.0).map(|(name, _)| (name, normalised(request, name))))
             .variant(secret)
@@ -117,7 +117,7 @@ impl Selector {
     }
 }
 
-/// Returns the names that the response's `Vary` nominates. `*` is none.
+/// Returns the names that the response's `Vary` nominates. `*` is not a name.
 pub(crate) fn names(response: &HeaderMap) -> impl Iterator<Item = HeaderName> {
     let names = fields::list(response, &VARY).filter(|name| *name != b"*");
     names.filter_map(|name| HeaderName::from_bytes(name).ok())
@@ -133,7 +133,7 @@ pub(crate) fn names_of(selector: &[u8]) -> impl Iterator<Item = HeaderName> {
 pub(crate) fn matches(selector: &[u8], request: &HeaderMap) -> bool {
     nominated(selector).all(|(name, value)| {
         let mut lines = request.get_all(name).iter();
-        // What is normalised stays as it is, so an equal line needs no second look.
+        // Normalised values do not change again, so an equal line needs no second comparison.
         if let (Some(line), None) = (lines.next(), lines.next())
             && value == Some(line.as_bytes())
         {
@@ -306,8 +306,8 @@ mod tests {
         }
     }
 
-    /// Failure: two variants of a key have one place in the second tier, or a request looks in
-    /// another place than the one where its response is.
+    /// Failure: two variants of a key have the same number in the second tier, or a request looks
+    /// up another number than the one of its response.
     #[test]
     fn variants_that_a_second_tier_mixes_up() {
         let response = headers(&[("vary", "x-kind, x-other")]);

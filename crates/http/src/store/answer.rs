@@ -1,4 +1,4 @@
-//! Answers made of stored responses, and the cache's own errors.
+//! Answers from stored responses, and the cache's own errors.
 
 use crate::body::streamed::Streamed;
 use crate::now::Now;
@@ -21,7 +21,7 @@ pub struct Answer {
     pub body: Bytes,
     /// Further pieces: the parts of an answer with several ranges.
     pub more: Vec<Bytes>,
-    /// The body in place of `body`, if it has to be read from the second tier.
+    /// The body instead of `body`, if it must be read from the second tier.
     pub streamed: Option<Box<Streamed>>,
 }
 
@@ -68,7 +68,7 @@ impl Response {
 }
 
 impl Answer {
-    /// Bytes of body.
+    /// Returns the length of the body in bytes.
     pub fn length(&self) -> u64 {
         let in_memory = self.body.len() + self.more.iter().map(Bytes::len).sum::<usize>();
         in_memory as u64 + self.streamed.as_ref().map_or(0, |streamed| streamed.left())

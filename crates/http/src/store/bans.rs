@@ -1,6 +1,6 @@
-//! Purges of more than one key, and soft purges, as a second tier remembers them. The tier cannot
-//! search all of its records, so each record is judged when it is read (`larder-disk` calls them
-//! bans; this is their content).
+//! Purges of more than one key, and soft purges, in the form that a second tier stores. The tier
+//! cannot search all of its records, so each record is checked when it is read (`larder-disk` calls
+//! them bans; this is their content).
 
 use crate::limits;
 use crate::store::purge::{Purge, Scope, each_tag};
@@ -12,8 +12,8 @@ use crate::store::record;
 pub struct PurgeBans(PurgeTable);
 
 impl PurgeBans {
-    /// Returns a purge as a mark: one byte for what, one for soft, and the key, prefix or tag.
-    /// `None` if no stored response can have what it names.
+    /// Returns a purge as a mark: one byte for the kind, one for soft, and the key, prefix or tag.
+    /// `None` if no stored response can have this key, prefix or tag.
     pub fn encode(purge: &Purge) -> Option<Vec<u8>> {
         let kind = match &purge.scope {
             Scope::Exact(_) => b'u',
@@ -31,7 +31,7 @@ impl PurgeBans {
         })
     }
 
-    /// Adds a ban. Bytes that are no ban count as a purge of everything.
+    /// Adds a ban. Bytes that are not a ban count as a purge of everything.
     pub fn add(&mut self, position: u64, mark: &[u8]) {
         let (kind, soft, text) = match mark {
             [kind, soft, text @ ..] => (*kind, *soft != 0, text),
@@ -50,7 +50,7 @@ impl PurgeBans {
     /// of the response that it has.
     pub fn judge(&self, position: u64, key: &[u8], response: &[u8]) -> PurgeVerdict {
         self.0.verdict(position, key, |look| {
-            // A record that cannot be read to its end is none.
+            // A record that cannot be read to its end is not a response.
             let _ = record::each_field(response, |name, value| each_tag(name, value, look));
         })
     }

@@ -23,8 +23,8 @@ use std::ops::Range;
 /// A stored response. It has references to lines of the [`LineTable`], which [`Entry::release`]
 /// gives back.
 pub(crate) struct Entry {
-    /// One behind the other: the key, the [`Selector`], the numbers of shared lines, the lines of
-    /// its own, the `Cache-Status` of other caches, and a small body.
+    /// In order: the key, the [`Selector`], the numbers of shared lines, the entry's own lines, the
+    /// `Cache-Status` of other caches, and a small body.
     bytes: Box<[u8]>,
     pub freshness: Freshness,
     /// The position of its request among the purges in the lower 48 bits, which are enough for
@@ -53,7 +53,7 @@ const ASKED_AT_BITS: u32 = 48;
 const ASKED_AT: u64 = (1 << ASKED_AT_BITS) - 1;
 
 enum Rest {
-    /// In a piece of its own, which readers share.
+    /// In memory of its own, which readers share.
     Body(Bytes),
     /// In slices, each of which is stored by itself.
     Slices(Box<Sliced>),
@@ -67,9 +67,9 @@ pub(crate) struct View<'a> {
 }
 
 impl Entry {
-    /// Returns the compact form of a response whose body is not left in the second tier. Nothing of
-    /// the response is kept but a body that is not small: a received value is a slice of a
-    /// connection's read buffer, and would keep all of it.
+    /// Returns the compact form of a response whose body is not left in the second tier. It copies
+    /// everything except a body that is not small, because a received value is a slice of a
+    /// connection's read buffer, and would keep all of it in memory.
     pub(crate) fn new(stored: &Stored, table: &mut LineTable) -> Entry {
         let rest = match stored.elsewhere.as_deref() {
             Some(Elsewhere::Slices(sliced)) => {
@@ -90,7 +90,7 @@ impl Entry {
         let mut fields = all.iter().peekable();
         let mut previous: Option<&HeaderName> = None;
         while let Some((name, value)) = fields.next() {
-            // The lines of one field stay together, so that they keep their order.
+            // The lines of one field stay together, so that their order does not change.
             let is_other =
                 |other: Option<&HeaderName>| other.is_none_or(|other| !std::ptr::eq(name, other));
             let is_alone = is_other(previous.replace(name))
@@ -150,7 +150,7 @@ impl Entry {
         }
     }
 
-    /// Gives back its shared lines. It must not be used afterwards.
+    /// Releases its shared lines. The entry must not be used afterwards.
     pub(crate) fn release(&self, table: &mut LineTable) {
         for id in self.shared_lines() {
             table.release(id);
@@ -180,7 +180,7 @@ impl Entry {
         }
     }
 
-    /// Returns the body, if it is small: then it is in one piece of memory with the entry.
+    /// Returns the body, if it is small and therefore in one piece of memory with the entry.
     pub(crate) fn inline_body(&self) -> Option<&[u8]> {
         self.rest
             .is_none()
@@ -205,7 +205,7 @@ impl Entry {
         }
     }
 
-    /// Returns the memory of its bytes and its body. The store adds that of its place.
+    /// Returns the memory of its bytes and its body. The store adds that of its structures.
     pub(crate) fn size(&self) -> u64 {
         let large = match self.rest.as_deref() {
             Some(Rest::Body(body)) => {
@@ -228,7 +228,7 @@ impl Entry {
         allocated(self.bytes.len()) as u64 + large + self.tags() * limits::TAG_BYTES + index
     }
 
-    /// Returns the bytes of the whole body, wherever it is.
+    /// Returns the length of the whole body in bytes, whatever its location.
     pub(crate) fn length(&self) -> u64 {
         match self.rest.as_deref() {
             Some(Rest::Body(body)) => body.len() as u64,
@@ -237,7 +237,7 @@ impl Entry {
         }
     }
 
-    /// Returns the bytes of the body that is stored with it: none if its slices are stored apart.
+    /// Returns the bytes of the body that is stored with it; 0 if its slices are stored separately.
     pub(crate) fn own_length(&self) -> u64 {
         match self.rest.as_deref() {
             Some(Rest::Body(body)) => body.len() as u64,
@@ -335,7 +335,7 @@ impl<'a> View<'a> {
         self.headers(|_| true, length, now)
     }
 
-    /// Returns the headers that a 304 has in the place of a hit at `now`.
+    /// Returns the headers of a 304 in place of a hit at `now`.
     pub(crate) fn not_modified_headers(self, now: Time) -> HeaderMap {
         self.headers(is_kept_by_304, None, now)
     }
@@ -427,7 +427,7 @@ impl<'a> View<'a> {
         head.extend_from_slice(b"\r\n");
     }
 
-    /// Returns the fields whose names are kept, with room for those that each answer gets anew.
+    /// Returns the fields with these names, with room for those that each answer adds.
     pub(crate) fn fields(self, is_kept: impl Fn(&[u8]) -> bool) -> HeaderMap {
         let View { entry, table } = self;
         let mut map =
@@ -454,7 +454,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// What a hit sends of a stored response.
+/// The part of a stored response that a hit sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HitHead {
     /// All of it.

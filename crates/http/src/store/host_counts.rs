@@ -1,5 +1,5 @@
-//! How many stored responses of a shard each host has: a purge by prefix does not walk over a store
-//! that has nothing of the prefix's host.
+//! The number of stored responses of each host in a shard. With it, a purge by prefix does not walk
+//! over a store that has no response of the prefix's host.
 
 use hashbrown::HashMap;
 use siphasher::sip::SipHasher13;
@@ -26,6 +26,7 @@ impl HostCounts {
     pub(crate) fn remove(&mut self, key: &[u8]) {
         let hash = self.hash(key);
         let Some(entries) = self.entries.get_mut(&hash) else {
+            debug_assert!(false, "an entry is removed that was not added");
             return;
         };
         *entries -= 1;
@@ -49,7 +50,7 @@ impl HostCounts {
     }
 }
 
-/// Scheme and authority of a key, with the space behind them.
+/// Returns scope and authority of a key, with the space after them.
 pub(crate) fn host(key: &[u8]) -> &[u8] {
     let spaces = key.iter().enumerate().filter(|(_, byte)| **byte == b' ');
     let end = spaces.map(|(at, _)| at + 1).nth(1).unwrap_or(key.len());

@@ -1,4 +1,4 @@
-//! The index over the engine: keys to slots, variants of a key in a chain, and tags.
+//! The index over the engine: keys to slots, the variants of a key in a chain, and tags.
 
 use crate::body::budget::Budget;
 use crate::limits;
@@ -22,16 +22,29 @@ use larder_policy::Slot;
 use larder_policy::observe::{Observer, Outcome};
 use larder_units::Time;
 
+/// The number of variants of a key that may exceed [`limits::VARIANTS_SHARE`]: some encodings or
+/// formats of a large object.
+const UNBOUNDED_VARIANTS: usize = 8;
+
+/// Variants of a key, the newest first, that are compared with a request. If none matches, a hash
+/// of the request's values finds the others. So a key with few variants needs no hash, and one with
+/// many no long search.
+const COMPARED_VARIANTS: usize = 8;
+
+/// Stored responses that one step of a purge visits: a millisecond or two, in which no request is
+/// answered.
+const PURGE_STEP_ENTRIES: usize = 4096;
+
 /// The stored responses of one shard.
 pub(crate) struct Store {
     pub engine: EngineHandle,
     /// Reports a sample of the requests.
     pub observer: Observer,
     shard: u16,
-    /// The memory of a stored response beside its entry.
+    /// The memory of a stored response besides its entry.
     overhead: u64,
-    /// The budget of bodies that are not in the engine. Every body that is put here has a
-    /// reservation of it.
+    /// The budget of bodies that are not in the engine. Every body that is stored here has a
+    /// reservation in it.
     budget: Budget,
     /// The newest variant of each key, by the key's hash.
     table: HashTable<EntryId>,
@@ -42,17 +55,17 @@ pub(crate) struct Store {
     lines: LineTable,
     evictions: Vec<Eviction>,
     variants: VariantIndex,
-    /// Most variants of one key.
+    /// The maximum number of variants of one key.
     most_variants: usize,
-    /// Most bytes of them.
+    /// The maximum bytes of these variants.
     variants_bytes: u64,
     tags: TagIndex,
     hosts: HostCounts,
     /// The purges, which all shards share.
     pub purges: Purges,
-    /// Objects that left for others to come.
+    /// Responses that were evicted to make room.
     pub evicted: u64,
-    /// Variants that left for others of their key.
+    /// Variants that made room for others of their key.
     pub variants_dropped: u64,
 }
 
@@ -66,7 +79,7 @@ struct Indexed {
     slot: Slot,
 }
 
-/// The number of no entry: [`Owner::new`] refuses it.
+/// Marks the absence of an entry; [`Owner::new`] refuses this number.
 const NO_ENTRY: EntryId = EntryId(u32::MAX);
 
 impl Indexed {
@@ -75,8 +88,9 @@ impl Indexed {
     }
 }
 
-/// The memory of the structures around a stored response: its place here, the place in the table (a
-/// number and a byte, and the table is at least 7/16 full), and its object and owner in the engine.
+/// The memory of the structures around a stored response: its element here, its element in the
+/// table (a number and a byte, and the table is at least 7/16 full), and its object and owner in
+/// the engine.
 const STRUCTURES: u64 =
     (size_of::<Option<Indexed>>() + (size_of::<EntryId>() + 1) * 16 / 7 + 16 + size_of::<Owner>())
         as u64;
@@ -183,7 +197,7 @@ impl Store {
         });
     }
 
-    /// Reports to the observer what came: see [`observed::fetched`].
+    /// Reports a fetched response to the observer: see [`observed::fetched`].
     pub(crate) fn observe_fetched(
         &mut self,
         stored: &Stored,
@@ -203,7 +217,7 @@ impl Store {
         self.engine.with(|engine| engine.miss(hash, now));
     }
 
-    /// Returns true if the policy wants a response of this size, or there is unused room for it.
+    /// Returns true if the policy admits a response of this size, or there is unused room for it.
     pub(crate) fn admit_or_fill(&mut self, hash: u64, size: u64, now: Time) -> bool {
         self.engine
             .with(|engine| engine.admit_or_fill(hash, size, now))
@@ -217,13 +231,13 @@ impl Store {
         })
     }
 
-    /// The newest variant that the request's fields select (RFC 9111 §4.1: of several, the most
-    /// recent).
+    /// Returns the newest variant that the request's fields select (RFC 9111 §4.1: of several, the
+    /// most recent).
     pub(crate) fn find(&self, key: &Key<'_>, hash: u64, request: &HeaderMap) -> Found {
         let Some(mut id) = self.newest_variant(key, hash) else {
             return Found::Nothing;
         };
-        for _ in 0..limits::VARIANTS_WALKED {
+        for _ in 0..COMPARED_VARIANTS {
             let indexed = self.indexed(id);
             if vary::matches(indexed.entry.selector(), request) {
                 return Found::Match(id);
@@ -241,7 +255,7 @@ impl Store {
     #[cold]
     fn find_by_hash(&self, key: &Key<'_>, hash: u64, request: &HeaderMap) -> Found {
         let mut lists: Vec<Vec<HeaderName>> = Vec::new();
-        for id in self.variants_of(key, hash).take(limits::VARIANTS_WALKED) {
+        for id in self.variants_of(key, hash).take(COMPARED_VARIANTS) {
             let names: Vec<HeaderName> = vary::names_of(self.entry(id).selector()).collect();
             if lists.contains(&names) {
                 continue;
@@ -258,12 +272,12 @@ impl Store {
         Found::OtherVariants
     }
 
-    /// Whatever selects it.
+    /// Returns the newest variant, independent of its selecting fields.
     pub(crate) fn newest_variant(&self, key: &Key<'_>, hash: u64) -> Option<EntryId> {
         self.newest(hash, |entry| key.is(entry.key()))
     }
 
-    /// All variants of a key, the newest first.
+    /// Returns all variants of a key, the newest first.
     pub(crate) fn variants_of(&self, key: &Key<'_>, hash: u64) -> impl Iterator<Item = EntryId> {
         std::iter::successors(self.newest_variant(key, hash), |id| {
             self.indexed(*id).older()
@@ -284,12 +298,13 @@ impl Store {
         self.view(id).to_stored(self.indexed(id).hash)
     }
 
-    /// Returns the bytes of header lines that stored responses share, beside those of the engine.
+    /// Returns the bytes of header lines that stored responses share. They add to those of the
+    /// engine.
     pub(crate) fn shared_line_bytes(&self) -> u64 {
         self.lines.bytes()
     }
 
-    /// The id of the variant with the same key and selecting values.
+    /// Returns the id of the variant with the same key and selecting values.
     pub(crate) fn position(&self, stored: &Stored) -> Option<EntryId> {
         let (key, selector) = (&*stored.key, stored.selector.as_bytes());
         if !selector.is_empty() {
@@ -352,8 +367,8 @@ impl Store {
         true
     }
 
-    /// Inserts an object into the engine, and unlinks what leaves for it. Victims of other shards
-    /// stay in `evictions`.
+    /// Inserts an object into the engine, and unlinks the victims. Victims of other shards stay in
+    /// `evictions`.
     fn insert(&mut self, hash: u64, size: u64, id: EntryId, now: Time) -> Option<Slot> {
         let Store {
             engine,
@@ -373,8 +388,8 @@ impl Store {
         at.map(|at| at.slot)
     }
 
-    /// Removes the entry that an eviction of another shard names, unless it has left already: then
-    /// its number is free, or is that of a response that the engine has.
+    /// Removes the entry that an eviction of another shard names, unless it has left already. Its
+    /// number is then free, or belongs to a response in the engine.
     pub(crate) fn evict(&mut self, eviction: Eviction) {
         let Eviction(at) = eviction;
         let indexed = self
@@ -389,7 +404,7 @@ impl Store {
         }
     }
 
-    /// Takes the evictions of other shards.
+    /// Moves the evictions of other shards to `evictions`.
     pub(crate) fn take_evictions(&mut self, evictions: &mut Vec<Eviction>) {
         evictions.append(&mut self.evictions);
     }
@@ -397,14 +412,14 @@ impl Store {
     fn free_id(&mut self) -> EntryId {
         self.free.pop().unwrap_or_else(|| {
             self.entries.push(None);
-            // The engine has as many objects at most.
+            // The engine has at most as many objects.
             EntryId(
                 u32::try_from(self.entries.len() - 1).expect("a shard has fewer than 2^32 entries"),
             )
         })
     }
 
-    /// Writes a renewed response back. If it has grown, the engine takes it for a new object.
+    /// Writes a renewed response back. If it has grown, it is a new object for the engine.
     pub(crate) fn renew(&mut self, stored: &Stored, now: Time) {
         let Some(id) = self.position(stored).filter(|_| stored.fits_an_entry()) else {
             self.put(stored, now);
@@ -456,7 +471,7 @@ impl Store {
         removed
     }
 
-    /// Does the same as [`Store::invalidate`], but all variants stay, stale.
+    /// Does the same as [`Store::invalidate`], but makes all variants stale instead.
     pub(crate) fn expire(&mut self, key: &Key<'_>, hash: u64, now: Time) -> u64 {
         self.purges.note_key(&key.to_bytes(), true);
         self.observer.removed(hash, true, now);
@@ -469,10 +484,10 @@ impl Store {
         expired
     }
 
-    /// Removes entries with a tag, or makes them stale: those from the number `from` on,
-    /// [`limits::PURGE_STEP`] of them. Returns how many there were, and where to go on.
+    /// Removes entries with a tag, or makes them stale: [`PURGE_STEP_ENTRIES`] of them from the
+    /// number `from` on. Returns their number, and the next `from`.
     pub(crate) fn purge_tag(&mut self, tag: &str, from: usize, soft: bool, now: Time) -> Purged {
-        let ids = self.tags.of_tag(tag.as_bytes(), from, limits::PURGE_STEP);
+        let ids = self.tags.of_tag(tag.as_bytes(), from, PURGE_STEP_ENTRIES);
         let mut objects = 0;
         for id in &ids {
             // Two tags may have one hash.
@@ -484,7 +499,7 @@ impl Store {
                 objects += 1;
             }
         }
-        let last = ids.last().filter(|_| ids.len() == limits::PURGE_STEP);
+        let last = ids.last().filter(|_| ids.len() == PURGE_STEP_ENTRIES);
         Purged {
             objects,
             next: last.map(|id| id.index() + 1),
@@ -516,8 +531,8 @@ impl Store {
         }
     }
 
-    /// Removes, or makes stale, what `takes` says of the entries from `from` on,
-    /// [`limits::PURGE_STEP`] of them. Returns how many it took, and where to go on.
+    /// Removes the entries for which `takes` returns true, or makes them stale:
+    /// [`PURGE_STEP_ENTRIES`] of them from `from` on. Returns their number, and the next `from`.
     pub(crate) fn purge(
         &mut self,
         from: usize,
@@ -528,7 +543,7 @@ impl Store {
         let end = self
             .entries
             .len()
-            .min(from.saturating_add(limits::PURGE_STEP));
+            .min(from.saturating_add(PURGE_STEP_ENTRIES));
         let ids = (from..end).filter_map(|index| u32::try_from(index).ok().map(EntryId));
         let is_taken = |id: &EntryId| {
             let indexed = self.entries[id.index()].as_ref();
@@ -582,20 +597,20 @@ impl Store {
             .copied()
     }
 
-    /// Sets the bounds of the variants of one key, for a store of this capacity. They count for the
-    /// next one that is stored.
+    /// Sets the bounds of the variants of one key, for a store of this capacity. They apply to the
+    /// next stored variant.
     pub(crate) fn bound_variants_to(&mut self, most: usize, capacity: u64) {
         (self.most_variants, self.variants_bytes) =
             (most.max(1), capacity / limits::VARIANTS_SHARE);
     }
 
-    /// Makes room for one more variant of the key, of so many bytes: the oldest go.
+    /// Makes room for one more variant of the key, of this many bytes, by removing the oldest.
     fn bound_variants(&mut self, stored: &Stored, size: u64) {
         let newest = self.newest(stored.hash, |entry| *entry.key() == *stored.key);
         let (mut count, mut bytes, mut dropped) = (1, size, Vec::new());
         for id in std::iter::successors(newest, |id| self.indexed(*id).older()) {
             (count, bytes) = (count + 1, bytes + self.overhead + self.entry(id).size());
-            let is_many = count > limits::VARIANTS_FREE && bytes > self.variants_bytes;
+            let is_many = count > UNBOUNDED_VARIANTS && bytes > self.variants_bytes;
             if count > self.most_variants || is_many {
                 dropped.push(id);
             }
@@ -606,13 +621,14 @@ impl Store {
         }
     }
 
-    /// Takes a id that the engine has given up out of the index and drops its response; the body
-    /// stays for as long as clients read it.
+    /// Removes an id that the engine has evicted from the index, and drops its response. Clients
+    /// keep the body while they read it.
     fn unlink(&mut self, id: EntryId) {
         let Some(Indexed {
             entry, hash, older, ..
         }) = self.entries[id.index()].take()
         else {
+            debug_assert!(false, "{id:?} is not stored");
             return;
         };
         self.free.push(id);
@@ -627,7 +643,10 @@ impl Store {
         let found = self.table.find_entry(hash, |head| {
             *head == id || is_key(entries, *head, entry.key())
         });
-        let Ok(mut head) = found else { return };
+        let Ok(mut head) = found else {
+            debug_assert!(false, "the key of {id:?} has no variants");
+            return;
+        };
         if *head.get() == id {
             if older == NO_ENTRY {
                 head.remove();
@@ -642,13 +661,16 @@ impl Store {
                 indexed.older = older;
                 return;
             }
-            let Some(next) = indexed.older() else { return };
+            let Some(next) = indexed.older() else {
+                debug_assert!(false, "{id:?} is not among the variants of its key");
+                return;
+            };
             at = next;
         }
     }
 
-    /// Panics if index and engine disagree: see [`crate::Cache::check_invariants`]. Returns the
-    /// bytes of bodies in the store that readers may share.
+    /// Panics if index and engine are inconsistent: see [`crate::Cache::check_invariants`]. Returns
+    /// the bytes of bodies in the store that readers may share.
     pub(crate) fn check_invariants(&self) -> u64 {
         let (mut seen, mut bodies, mut tags, mut variants) = (0, 0, HashSet::new(), 0);
         for head in &self.table {

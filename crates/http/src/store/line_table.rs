@@ -1,6 +1,5 @@
-//! Header lines that several stored responses have: each is in memory once.
+//! Header lines that several stored responses have. Each is in memory once.
 
-use crate::limits;
 use bytes::Bytes;
 use hashbrown::HashTable;
 use http::header::{DATE, ETAG, EXPIRES, LAST_MODIFIED, SET_COOKIE};
@@ -8,25 +7,33 @@ use http::{HeaderName, HeaderValue};
 use larder_units::allocated;
 use siphasher::sip::SipHasher13;
 
-/// Fields of one response. If their lines are equal, it is by chance (the same second), and they
-/// would take places of lines that stay.
+/// Longest line that is shared. Content-Security-Policy takes up to some KiB.
+const MAX_LINE_BYTES: usize = 8 * 1024;
+
+/// Header lines that the table remembers to have seen once (4 bytes each). A response has about
+/// three lines of its own. So a line is recognised if it comes again within some thousand
+/// responses.
+const SEEN_LINES: usize = 8192;
+
+/// Fields of one response. Equal lines of them are a coincidence (the same second), and would
+/// displace lines that are reused.
 const NEVER_SHARED: [HeaderName; 5] = [DATE, ETAG, EXPIRES, LAST_MODIFIED, SET_COOKIE];
 
 /// The number of a shared line. It is valid until its last reference is released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LineId(pub u16);
 
-/// Header lines with the number of references to each. A line gets a place when it comes for the
-/// second time, and loses it with its last reference.
+/// Header lines with the number of references to each. A line is stored when it occurs for the
+/// second time, and removed with its last reference.
 pub(crate) struct LineTable {
     /// By number.
     lines: Vec<Option<SharedLine>>,
     free: Vec<LineId>,
     ids: HashTable<LineId>,
-    /// The fingerprints of lines that came before; the hash determines the place. Two lines may
-    /// take one place; then both wait for longer.
+    /// The fingerprints of earlier lines; the hash determines the position. If two lines have one
+    /// position, both are stored later.
     seen: Box<[u32]>,
-    /// The secret of the hash: an origin cannot choose lines that collide.
+    /// The secret of the hash, so that an origin cannot choose lines that collide.
     secret: [u8; 16],
     bytes: u64,
     limit: u64,
@@ -37,7 +44,7 @@ struct SharedLine {
     references: u32,
     name: HeaderName,
     value: HeaderValue,
-    /// `name: value\r\n`; `value` is a part of it.
+    /// The line `name: value\r\n`; `value` is a part of it.
     text: Bytes,
 }
 
@@ -56,18 +63,15 @@ impl LineTable {
     }
 
     /// Returns the number of a line, with one more reference to it. `text` is the line as HTTP/1.1
-    /// sends it. `None` if the line comes for the first time, is not worth a place, or if there is
-    /// no place left.
+    /// sends it. `None` if the line occurs for the first time, is not worth storing, or if the
+    /// table is full.
     pub(crate) fn acquire(
         &mut self,
         name: &HeaderName,
         value: &HeaderValue,
         text: &[u8],
     ) -> Option<LineId> {
-        if value.is_sensitive()
-            || value.len() > limits::SHARED_LINE_BYTES
-            || NEVER_SHARED.contains(name)
-        {
+        if value.is_sensitive() || value.len() > MAX_LINE_BYTES || NEVER_SHARED.contains(name) {
             return None;
         }
         let hash = SipHasher13::new_with_key(&self.secret).hash(text);
@@ -113,7 +117,7 @@ impl LineTable {
         Some(id)
     }
 
-    /// Gives back one reference.
+    /// Releases one reference.
     pub(crate) fn release(&mut self, id: LineId) {
         let line = self.line_mut(id);
         line.references -= 1;
@@ -178,14 +182,14 @@ impl LineTable {
         assert!(bytes <= self.limit);
     }
 
-    /// Returns true if a line with this hash came before, as far as it is remembered.
+    /// Returns true if a line with this hash is remembered from before.
     fn is_repeated(&mut self, hash: u64) -> bool {
         if self.seen.is_empty() {
-            self.seen = vec![0; limits::SEEN_LINES].into();
+            self.seen = vec![0; SEEN_LINES].into();
         }
-        // 0 is an empty place.
+        // 0 marks a free position.
         let fingerprint = (hash >> 32) as u32 | 1;
-        let place = &mut self.seen[hash as usize % limits::SEEN_LINES];
+        let place = &mut self.seen[hash as usize % SEEN_LINES];
         std::mem::replace(place, fingerprint) == fingerprint
     }
 
@@ -237,7 +241,7 @@ mod tests {
         HeaderValue::from_str(text).expect("a value")
     }
 
-    /// Failure: a line of one response takes a place, or a line of many does not.
+    /// Failure: a line of one response is stored, or a line of many is not.
     #[test]
     fn a_line_is_shared_from_its_second_time_to_its_last_reference() {
         let mut table = table();
@@ -261,13 +265,14 @@ mod tests {
         assert_eq!(table.bytes(), 0);
     }
 
-    /// Failure: HPACK indexes a secret (RFC 7541 §7.1.3), or lines of one second fill the table.
+    /// Failure: HPACK indexes a secret (RFC 7541 §7.1.3), or lines with the same second fill the
+    /// table.
     #[test]
     fn some_lines_are_never_shared() {
         let mut table = table();
         let mut secret = value("secret");
         secret.set_sensitive(true);
-        let long = value(&"x".repeat(limits::SHARED_LINE_BYTES + 1));
+        let long = value(&"x".repeat(MAX_LINE_BYTES + 1));
         for _ in 0..3 {
             assert_eq!(
                 acquire(&mut table, &HeaderName::from_static("x-secret"), &secret),

@@ -1,18 +1,26 @@
 //! The policy engine of a cache, which all its shards share: one capacity, one order of eviction,
 //! one tuner of each policy.
 //!
-//! A shard does not ask it at a hit. It notes the hit, and passes a batch of them when the engine
+//! A shard does not call it at a hit. It collects hits, and passes a batch of them when the engine
 //! is free (AdaptSize, NSDI 2017, §3.3.1: statistics stay off the path of a request). If the engine
-//! stays busy, hits beyond [`limits::HITS_MOST`] are not counted. Everything else asks at once,
-//! after the noted hits of its shard. So a cache of one shard does exactly what an engine without
-//! batches does.
+//! stays busy, hits beyond [`MAX_NOTED_HITS`] are not counted. All other calls go to the engine
+//! at once, after the collected hits of the shard. So a cache of one shard behaves exactly as an
+//! engine without batches.
 
 use crate::limits;
 use larder_policy::{Engine, Gauge, Job, JobDone, Slot, Spec, SpecError};
 use larder_units::{ByteSize, Streams, Time};
 use std::cell::RefCell;
 
-/// The number of a stored response among those of its shard; free numbers are used again.
+/// Hits that a shard collects before it passes them to the policy engine, if that is free. With 64,
+/// the engine's lock is held for two microseconds once in 64 hits, and its cache misses overlap.
+const BATCH_HITS: usize = 64;
+
+/// Hits that a shard collects while other shards use the engine. Beyond this, hits are not counted:
+/// with so many threads that the engine is always busy, it gets a sample.
+const MAX_NOTED_HITS: usize = 512;
+
+/// The number of a stored response among those of its shard; free numbers are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct EntryId(pub u32);
 
@@ -22,8 +30,7 @@ impl EntryId {
     }
 }
 
-/// The entry of a stored response, and its shard, in four bytes: the engine has one for each
-/// object.
+/// The shard and the entry of a stored response, in four bytes: the engine has one for each object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Owner(u32);
 
@@ -31,12 +38,12 @@ impl Owner {
     /// Bits of the shard's number: see [`limits::SHARDS`].
     const SHARD_BITS: u32 = limits::SHARDS.ilog2();
 
-    /// Returns the owner; `None` if a shard has no number for so many entries.
+    /// Returns the owner; `None` if a shard has no number for this many entries.
     pub(crate) fn new(shard: u16, entry: EntryId) -> Option<Owner> {
         (entry.0 >> (u32::BITS - Owner::SHARD_BITS) == 0).then_some(Owner::of_stored(shard, entry))
     }
 
-    /// Returns the owner of an entry for which there is one.
+    /// Returns the owner of an entry that exists.
     pub(crate) fn of_stored(shard: u16, entry: EntryId) -> Owner {
         Owner(u32::from(shard) << (u32::BITS - Owner::SHARD_BITS) | entry.0)
     }
@@ -51,8 +58,8 @@ impl Owner {
 }
 
 /// A stored response, and its slot in the engine. When the response has left the engine, the slot
-/// is free or has another owner: the number of an entry is used again only after the entry has left
-/// its shard, too.
+/// is free or has another owner: the number of an entry is reused only after the entry has left its
+/// shard, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EngineSlot {
     pub slot: Slot,
@@ -67,8 +74,7 @@ pub(crate) struct Hit {
     pub now: Time,
 }
 
-/// A response that has to leave its shard, because the engine gave its room to another one: call
-/// [`Cache::on_eviction`](crate::Cache::on_eviction) of that shard.
+/// A response that must be removed from its shard, because the engine has evicted it: call
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Eviction(pub(crate) EngineSlot);
 
@@ -119,8 +125,7 @@ impl PolicyEngine {
         self.engine.admit_or_fill(hash, size, now)
     }
 
-    /// Stores an object for its owner, and appends what has to leave for it. Returns `None` if it
-    /// can never fit.
+    /// Stores an object for its owner, and appends the victims. Returns `None` if it can never fit.
     pub(crate) fn insert(
         &mut self,
         hash: u64,
@@ -152,7 +157,7 @@ impl PolicyEngine {
         Some(EngineSlot { slot, owner })
     }
 
-    /// Changes policies and capacity, and appends what has to leave: see [`Engine::reconfigure`].
+    /// Changes policies and capacity, and appends the victims: see [`Engine::reconfigure`].
     pub(crate) fn reconfigure(
         &mut self,
         policy: &Spec,
@@ -225,7 +230,7 @@ impl PolicyEngine {
     }
 }
 
-/// The figures of the policy engine at one moment.
+/// The statistics of the policy engine at one moment.
 #[derive(Clone, Debug)]
 pub struct EngineFigures {
     spec: Spec,
@@ -262,7 +267,7 @@ impl EngineFigures {
         self.objects == 0
     }
 
-    /// Returns the figures of the policies, each with its policy's name.
+    /// Returns the gauges of the policies, each with its policy's name.
     pub fn gauges(&self) -> &[(&'static str, Gauge)] {
         &self.gauges
     }
@@ -273,8 +278,8 @@ impl EngineFigures {
     }
 }
 
-/// The way of one shard to the engine. A host whose threads share the shards puts the engine behind
-/// a lock; no call of a shard asks for it twice at a time.
+/// The access of one shard to the engine. A host whose threads share the shards puts the engine
+/// behind a lock. A shard never calls it from within another call.
 pub trait EngineAccess: Send {
     /// Runs `work` on the engine, and waits for it if another shard uses it.
     fn with(&self, work: &mut dyn FnMut(&mut PolicyEngine));
@@ -299,7 +304,7 @@ impl EngineAccess for RefCell<PolicyEngine> {
 pub(crate) struct EngineHandle {
     access: Box<dyn EngineAccess>,
     hits: Vec<Hit>,
-    /// Hits until the engine is asked again whether it is free.
+    /// Hits until the shard checks again whether the engine is free.
     until_batch: usize,
     /// Hits that were not counted, because the engine was busy.
     pub uncounted: u64,
@@ -309,22 +314,22 @@ impl EngineHandle {
     pub(crate) fn new(access: Box<dyn EngineAccess>) -> EngineHandle {
         EngineHandle {
             access,
-            hits: Vec::with_capacity(limits::HITS_BATCH),
-            until_batch: limits::HITS_BATCH,
+            hits: Vec::with_capacity(BATCH_HITS),
+            until_batch: BATCH_HITS,
             uncounted: 0,
         }
     }
 
-    /// Notes a hit.
+    /// Collects a hit.
     pub(crate) fn hit(&mut self, at: EngineSlot, hash: u64, now: Time) {
-        if self.hits.len() < limits::HITS_MOST {
+        if self.hits.len() < MAX_NOTED_HITS {
             self.hits.push(Hit { at, hash, now });
         } else {
             self.uncounted += 1;
         }
         self.until_batch -= 1;
         if self.until_batch == 0 {
-            self.until_batch = limits::HITS_BATCH;
+            self.until_batch = BATCH_HITS;
             let EngineHandle { access, hits, .. } = self;
             if access.try_with(&mut |engine| engine.hit(hits)) {
                 hits.clear();
@@ -332,7 +337,7 @@ impl EngineHandle {
         }
     }
 
-    /// Asks the engine, after it has counted the noted hits.
+    /// Runs `work` on the engine, after it has counted the collected hits.
     pub(crate) fn with<T>(&mut self, work: impl FnOnce(&mut PolicyEngine) -> T) -> T {
         let EngineHandle { access, hits, .. } = self;
         let (mut work, mut result) = (Some(work), None);

@@ -1,10 +1,10 @@
-//! Purge: an operator removes responses from the store, whether the origin has changed them or not.
+//! Purge: an operator removes responses from the store, whether or not the origin has changed them.
 //!
 //! A URL is one lookup, and covers all its variants. A tag is one lookup, too (`tag_index.rs`). A
-//! prefix and everything are a walk over the store in steps, so that the host can process requests
-//! in between. A response that was requested before the purge and arrives after it is not stored,
-//! if the purge names it (`purges.rs`); other responses are. Tags are the ones in the response:
-//! `Surrogate-Key` (words) and `Cache-Tag` (a list).
+//! prefix and everything are walks over the store in steps, so that the host can process requests
+//! in between. If a purge names a response that was requested before the purge and arrives after
+//! it, the response is not stored (`purges.rs`); other responses are. Tags are the ones in the
+//! response: `Surrogate-Key` (words) and `Cache-Tag` (a list).
 
 use crate::rfc::fields;
 use crate::rfc::key::Key;
@@ -22,26 +22,27 @@ pub(crate) const CACHE_TAG: HeaderName = HeaderName::from_static("cache-tag");
 pub enum Scope {
     /// One URL with all its variants.
     Exact(Url),
-    /// Every URL that begins so. A prefix that ends within a path segment takes `/ab` with `/a`.
+    /// Every URL with this prefix. A prefix that ends within a path segment selects `/ab` with
+    /// `/a`.
     Prefix(Url),
     /// Every response that carries the tag.
     Tag(String),
-    /// All.
+    /// All responses.
     Everything,
 }
 
-/// A purge: hard ones remove; soft ones make stale, so that what has not changed is confirmed by a
-/// 304, and serves while the origin fails.
+/// A purge. A hard one removes responses. A soft one makes them stale: a 304 then confirms
+/// unchanged ones, and they may be served while the origin fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Purge {
-    /// What.
+    /// The responses.
     pub scope: Scope,
-    /// True if the responses stay, stale.
+    /// True if the responses stay and become stale.
     pub soft: bool,
 }
 
 impl Purge {
-    /// Returns the numbers of the shards in which it may find something.
+    /// Returns the numbers of the shards that may have such responses.
     pub fn shards(&self, router: &Router) -> Range<usize> {
         match &self.scope {
             Scope::Exact(url) => {
@@ -56,7 +57,7 @@ impl Purge {
 /// The progress of a purge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Purged {
-    /// Responses removed or made stale by this step.
+    /// Responses that this step removed or made stale.
     pub objects: u64,
     /// The position at which it continues; `None` if it is done.
     pub next: Option<usize>,
@@ -70,7 +71,7 @@ pub struct Url {
     target: String,
 }
 
-/// The error of a text that is no [`Url`].
+/// The error for a text that is not a [`Url`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UrlError(String);
 
@@ -117,7 +118,7 @@ impl Url {
         Key::new(&self.scheme, &self.authority, &self.target)
     }
 
-    /// Returns the beginning of the keys of all URLs with this beginning.
+    /// Returns the prefix of the keys of all URLs with this prefix.
     pub(crate) fn prefix(&self) -> Box<[u8]> {
         self.key().to_bytes()
     }

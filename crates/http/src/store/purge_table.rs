@@ -2,12 +2,13 @@
 //! hard and its last soft purge. A response is subject to the purges with later positions than its
 //! own.
 //!
-//! So a purge costs one entry, whatever is stored, and a response is compared with the purges of
-//! its own key and its own tags only. The table has a fixed size and never forgets a purge. The
-//! last [`limits::PURGED_NAMES`] URLs and tags are exact. When there are more, the older half goes
-//! into an array by hash ([`limits::FORGOTTEN_PURGES`] places, each with the latest positions of
-//! all names that came to it). A collision there costs a response one needless fetch. The older
-//! half of the prefixes is cut to their hosts: a needless fetch of each older response of the host.
+//! So a purge costs one entry, independent of the stored responses, and a response is compared only
+//! with the purges of its own key and its own tags. The table has a fixed size and never forgets a
+//! purge. The last [`limits::PURGED_NAMES`] URLs and tags are exact. If there are more, the older
+//! half moves to an array by hash ([`FORGOTTEN_PURGES`] entries, each with the latest
+//! positions of all names with this index). A collision there costs a response one unnecessary
+//! fetch. The older half of the prefixes is shortened to their hosts: an unnecessary fetch of each
+//! older response of the host.
 
 use crate::limits;
 use crate::store::host_counts::host;
@@ -18,14 +19,20 @@ use std::collections::BTreeMap;
 use std::hash::Hasher;
 use std::ops::Bound;
 
+/// Table entries for purges that are no longer exact, by hash, 16 bytes each. The table is
+/// allocated, with 16 MiB, when the first purge moves there. After 100,000 purges that were all
+/// later than a response, it is fetched once unnecessarily with a chance of one in eleven for each
+/// of its tags.
+const FORGOTTEN_PURGES: usize = 1 << 20;
+
 /// The effect of the purges on a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PurgeVerdict {
-    /// Nothing.
+    /// No effect.
     Kept,
-    /// It was softly purged.
+    /// A soft purge applies to it.
     Expired,
-    /// It was purged.
+    /// A purge applies to it.
     Purged,
 }
 
@@ -34,7 +41,7 @@ pub enum PurgeVerdict {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position(pub(crate) u64);
 
-/// Positions of the latest purges of one thing; 0 if there is none.
+/// Positions of the latest purges of one key, tag or prefix; 0 if there is none.
 #[derive(Clone, Copy, Debug, Default)]
 struct Latest {
     hard: u64,
@@ -58,7 +65,7 @@ impl Latest {
     }
 }
 
-/// A purged thing, as the table takes it. A key or prefix is that of stored responses.
+/// A purged key, tag or prefix. A key or prefix is that of stored responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purged<'a> {
     Key(&'a [u8]),
@@ -76,14 +83,14 @@ pub(crate) struct PurgeTable {
     prefixes: BTreeMap<Box<[u8]>, Latest>,
     /// Bytes of `prefixes`.
     prefix_bytes: usize,
-    /// The names that are no longer exact, by hash. Empty until there are so many.
+    /// The names that are no longer exact, by hash. Empty until it is needed.
     forgotten: Box<[Latest]>,
     /// The position of the last purge.
     end: u64,
 }
 
 impl PurgeTable {
-    /// Notes a purge. Positions grow.
+    /// Records a purge. Positions grow.
     pub(crate) fn note(&mut self, position: u64, what: Purged<'_>, soft: bool) {
         self.end = self.end.max(position);
         match what {
@@ -127,7 +134,7 @@ impl PurgeTable {
         }
     }
 
-    /// Forgets purges before `before`: no response has an earlier position any more.
+    /// Forgets purges before `before`, because no response has an earlier position any more.
     pub(crate) fn retire(&mut self, before: u64) {
         self.names.retain(|_, latest| latest.last() >= before);
         self.prefixes.retain(|_, latest| latest.last() >= before);
@@ -151,7 +158,7 @@ impl PurgeTable {
 
     fn forget_older_names(&mut self) {
         if self.forgotten.is_empty() {
-            self.forgotten = vec![Latest::default(); limits::FORGOTTEN_PURGES].into_boxed_slice();
+            self.forgotten = vec![Latest::default(); FORGOTTEN_PURGES].into_boxed_slice();
         }
         let middle = middle(self.names.values());
         for (name, latest) in self.names.extract_if(|_, latest| latest.last() <= middle) {
@@ -180,9 +187,9 @@ impl PurgeTable {
         }
     }
 
-    /// Merges the purges of all prefixes of a key: from the longest down. Of the prefixes up to
-    /// some length, the longest one is the last in the order of bytes; if the last one is no prefix
-    /// of the key, none is longer than what it has in common with the key.
+    /// Merges the purges of all prefixes of a key, from the longest on. Among the prefixes up to
+    /// some length, the longest prefix of the key is the last in the order of bytes. If the last
+    /// one is not a prefix of the key, no prefix is longer than its common beginning with the key.
     fn merge_prefixes(&self, key: &[u8], found: &mut Latest) {
         let mut end = key.len();
         loop {
@@ -209,7 +216,7 @@ impl PurgeTable {
 }
 
 impl Scope {
-    /// Calls `note` with what the scope names, as the table takes it.
+    /// Calls `note` with the scope in the form of the table.
     pub(crate) fn with_purged<T>(&self, note: impl FnOnce(Purged<'_>) -> T) -> T {
         match self {
             Scope::Exact(url) => note(Purged::Key(&url.key().to_bytes())),
@@ -220,14 +227,15 @@ impl Scope {
     }
 }
 
-/// Returns the position at which half of the purges are no later.
+/// Returns the position that half of the purges do not exceed.
 fn middle<'a>(purges: impl Iterator<Item = &'a Latest>) -> u64 {
     let mut positions: Vec<u64> = purges.map(Latest::last).collect();
     let half = positions.len() / 2;
     *positions.select_nth_unstable(half).1
 }
 
-/// The hash of a name. It needs no secret: two names with one hash cost one needless fetch.
+/// Returns the hash of a name. It needs no secret: two names with one hash cost one unnecessary
+/// fetch.
 fn name(kind: u8, text: &[u8]) -> u64 {
     let mut hasher = SipHasher13::new();
     hasher.write(&[kind]);
@@ -236,7 +244,7 @@ fn name(kind: u8, text: &[u8]) -> u64 {
 }
 
 fn place_of(name: u64) -> usize {
-    name as usize % limits::FORGOTTEN_PURGES
+    name as usize % FORGOTTEN_PURGES
 }
 
 #[cfg(test)]

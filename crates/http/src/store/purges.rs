@@ -1,10 +1,10 @@
 //! The purges of a cache, which all its shards share, and the positions of requests among them.
 //!
-//! A request for the origin takes the position of the last purge along. When its response is to be
-//! stored, it is compared with the later purges. The lock is taken by purges, and where a purge has
-//! come meanwhile; a hit does not come here.
+//! A request for the origin records the position of the last purge. Before its response is stored,
+//! it is compared with the later purges. Purges take the lock, and stores after a purge; a hit does
+//! not.
 //!
-//! A purge of more than one key is noted first, then it is carried out in the shards and in the
+//! A purge of more than one key is recorded first, then it is carried out in the shards and in the
 //! second tier, one after another. Until the tier has it, a response from the tier has the position
 //! before it ([`Purges::of_tier`]).
 
@@ -44,12 +44,12 @@ impl Purges {
         before.unwrap_or_else(|| self.now())
     }
 
-    /// Notes the purge of one key, which its shard carries out at once.
+    /// Records the purge of one key, which its shard carries out at once.
     pub(crate) fn note_key(&self, key: &[u8], soft: bool) {
         self.note(&mut self.lock(), Purged::Key(key), soft);
     }
 
-    /// Notes a purge of more than one key. [`Purges::close`] ends it.
+    /// Records a purge of more than one key. [`Purges::close`] ends it.
     pub(crate) fn open(&self, what: Purged<'_>, soft: bool) -> Position {
         let mut noted = self.lock();
         let position = self.note(&mut noted, what, soft);
@@ -57,7 +57,7 @@ impl Purges {
         position
     }
 
-    /// The second tier has the purge.
+    /// Records that the second tier has the purge.
     pub(crate) fn close(&self, position: Position) {
         self.lock().open.retain(|open| *open != position);
     }

@@ -1,4 +1,4 @@
-//! A stored response as bytes that outlast the process; all numbers little-endian.
+//! A stored response as bytes that outlive the process; all numbers little-endian.
 //!
 //! ```text
 //! length of all but the body u32 │ version u8 │ status u16 │ freshness │ fields that select: count u16, each name, 0 or 1 and a value
@@ -25,7 +25,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 /// Records of other versions are not read.
 const VERSION: u8 = 2;
 
-/// All but the body.
+/// Encodes everything but the body.
 pub(crate) fn encode(stored: &Stored, now: Now) -> Vec<u8> {
     let mut record = Writer::after(vec![0; 4]);
     record.byte(VERSION);
@@ -64,7 +64,7 @@ pub(crate) fn encode(stored: &Stored, now: Now) -> Vec<u8> {
     bytes
 }
 
-/// Decodes a record with its body behind it; `None` if it is no record.
+/// Decodes a record followed by its body; `None` if it is not a record.
 pub(crate) fn decode(bytes: &Bytes, key: Box<[u8]>, hash: u64, now: Now) -> Option<Stored> {
     let (mut stored, length) = decode_head(bytes, key, hash, now)?;
     if stored.sliced().is_none() {
@@ -73,7 +73,7 @@ pub(crate) fn decode(bytes: &Bytes, key: Box<[u8]>, hash: u64, now: Now) -> Opti
     Some(stored)
 }
 
-/// The response of a record without its body, and where in the record the body begins.
+/// Decodes a record without its body. Returns the response and the offset of the body.
 pub(crate) fn decode_head(
     bytes: &[u8],
     key: Box<[u8]>,
@@ -113,7 +113,7 @@ fn sliced(record: &mut Reader<'_>) -> Option<Sliced> {
     })
 }
 
-/// Calls `look` with each header field of a record, as far as it can be read.
+/// Calls `look` with each header field of a record that can be read.
 pub(crate) fn each_field(bytes: &[u8], mut look: impl FnMut(&str, &[u8])) -> Option<()> {
     let (mut record, _) = opened(bytes)?;
     record.u16()?;
@@ -127,7 +127,7 @@ pub(crate) fn each_field(bytes: &[u8], mut look: impl FnMut(&str, &[u8])) -> Opt
     Some(())
 }
 
-/// Returns a reader behind length and version, and the length of all but the body.
+/// Returns a reader after length and version, and the length of everything but the body.
 fn opened(bytes: &[u8]) -> Option<(Reader<'_>, usize)> {
     let (length, _) = bytes.split_first_chunk()?;
     let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
@@ -203,7 +203,7 @@ mod tests {
         let in_this = RECEIVED.time + Duration::from_secs(10);
         assert_eq!(back.hit_headers(later.time), same.hit_headers(in_this));
         assert_eq!(back.size(4), same.size(4));
-        // Written and read once more, it is still as old.
+        // Written and read again, it has the same age.
         let again = [&encode(&back, later)[..], b"body"].concat().into();
         let back = decode(&again, b"key"[..].into(), 7, later).unwrap();
         assert_eq!(back.freshness.age(later.time), Duration::from_secs(13));

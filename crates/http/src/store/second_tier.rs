@@ -15,21 +15,20 @@ use crate::store::purge::Purge;
 use crate::store::purge_table::PurgeVerdict;
 use bytes::Bytes;
 
-/// The host's side: it keeps records by key and variant. Calls come under the cache's lock, so none
-/// may wait for a disk.
+/// The host's side, which stores records by key and variant. Calls come under the cache's lock, so
+/// none may wait for a disk.
 pub trait SecondTier: Send {
-    /// A request for this key: whether something may be recalled. The tier's policy counts it
-    /// either way.
+    /// Counts a request for this key in the tier's policy. Returns true if it may have a response.
     fn request(&mut self, key: &[u8]) -> bool;
 
     /// Stores a response, in two parts. It replaces the response with the same variant, even if it
     /// is not stored itself. Returns true if it is stored.
     fn put(&mut self, key: &[u8], variant: u32, response: [Bytes; 2]) -> bool;
 
-    /// Bytes of responses that it may hold.
+    /// Returns the bytes of responses that it may hold.
     fn capacity(&self) -> u64;
 
-    /// Bytes of responses that are still to be written.
+    /// Returns the bytes of responses that wait to be written.
     fn waiting(&self) -> u64;
 
     /// Removes all variants.
@@ -41,22 +40,22 @@ pub trait SecondTier: Send {
     /// Carries out a purge of more than one key, or a soft one.
     fn purge(&mut self, purge: &Purge);
 
-    /// Returns true if a response may be there. Nothing is counted.
+    /// Returns true if it may have a response. Does not count a request.
     fn has(&self, key: &[u8]) -> bool;
 
-    /// Returns the effect of removals and purges, since it was read, on a response that begins so:
-    /// [`PurgeVerdict::Purged`] if it is no longer there.
+    /// Returns the effect of the removals and purges since a response was read. `response` is its
+    /// beginning. [`PurgeVerdict::Purged`] if it is no longer there.
     fn verdict(&self, key: &[u8], position: u64, response: &[u8]) -> PurgeVerdict;
 }
 
-/// A response as the second tier gives it back. It is read whole where
-/// [`Budget::reserve_for_tier_hit`](crate::Budget::reserve_for_tier_hit) has room for it; else its
-/// body is streamed.
+/// A response from the second tier. It is read completely if
+/// [`Budget::reserve_for_tier_hit`](crate::Budget::reserve_for_tier_hit) has room for it; otherwise
+/// its body is streamed.
 #[derive(Debug)]
 pub struct TierHit {
-    /// The two parts, one after the other, or where they are.
+    /// The two parts, one after the other, or their location.
     pub response: TierResponse,
-    /// It was softly purged.
+    /// True if it was softly purged.
     pub expired: bool,
     /// The position for [`SecondTier::verdict`].
     pub position: u64,
@@ -65,12 +64,11 @@ pub struct TierHit {
 /// The part of a response that the second tier returns.
 #[derive(Debug)]
 pub enum TierResponse {
-    /// All of it.
+    /// The whole response.
     Whole {
         /// The bytes.
         bytes: Bytes,
-        /// The memory that it takes, of [`Cache::budget`](crate::Cache::budget): reserved before it
-        /// was read.
+        /// Its reservation in [`Cache::budget`](crate::Cache::budget), made before it was read.
         room: Reservation,
     },
     /// Its first bytes: [`crate::limits::TIER_FIRST_BYTES`], if it has as many. The rest stays on
@@ -78,9 +76,9 @@ pub enum TierResponse {
     First {
         /// The bytes.
         bytes: Bytes,
-        /// Bytes of all of it.
+        /// The length of the whole response in bytes.
         length: u64,
-        /// Comes back in [`Streamed::record`](crate::Streamed::record).
+        /// Returned by [`Streamed::record`](crate::Streamed::record).
         record: RecordHandle,
     },
 }

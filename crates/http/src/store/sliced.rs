@@ -9,10 +9,10 @@ use std::ops::Range;
 pub(crate) struct Sliced {
     /// The generation in the keys of its slices.
     pub generation: u64,
-    /// Bytes of the whole.
+    /// The length of the whole body in bytes.
     pub length: u64,
     pub pin: Pin,
-    /// Bytes of each slice but the last. They stay, whatever the cache's own size is later.
+    /// Bytes of each slice but the last. They do not change with the cache's own size.
     pub slice_bytes: u64,
 }
 

@@ -22,7 +22,15 @@ use larder_units::{Time, allocated};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Fields that each answer gets anew.
+/// Longest stored `Cache-Status` of other caches, in bytes. Each cache on the path adds about
+/// fifty.
+const EARLIER_BYTES: usize = u16::MAX as usize;
+
+/// Longest selecting fields of a stored response (RFC 9111 §4.1), in bytes: as long as the longest
+/// header block that servers commonly accept.
+const SELECTOR_BYTES: usize = u16::MAX as usize;
+
+/// Fields that each answer adds.
 const WRITTEN_ANEW: [HeaderName; 3] = [AGE, CACHE_STATUS, CONTENT_LENGTH];
 
 #[derive(Clone, Debug)]
@@ -35,21 +43,20 @@ pub(crate) struct Stored {
     /// The position of its request among the purges.
     pub asked_at: Position,
     pub body: Bytes,
-    /// The place of the body, if it is not in `body`.
+    /// The location of the body, if it is not in `body`.
     pub elsewhere: Option<Box<Elsewhere>>,
-    /// All fields but `Age`, `Cache-Status` and `Content-Length`, which are written anew for each
-    /// answer.
+    /// All fields except `Age`, `Cache-Status` and `Content-Length`, which each answer adds.
     headers: Arc<HeaderMap>,
     /// The `Cache-Status` of caches nearer to the origin.
     earlier: Box<str>,
 }
 
-/// The place of the body of a [`Stored`].
+/// The location of the body of a [`Stored`].
 #[derive(Clone, Debug)]
 pub(crate) enum Elsewhere {
-    /// In slices, each of which is stored by itself.
+    /// In slices, each of which is stored separately.
     Slices(Sliced),
-    /// Left in the second tier. Such a response is in no store.
+    /// In the second tier. Such a response is in no store.
     Tier(InTier),
 }
 
@@ -81,7 +88,7 @@ impl Stored {
         }
     }
 
-    /// Returns all fields but `Age` and `Cache-Status`.
+    /// Returns all fields except `Age` and `Cache-Status`.
     pub(crate) fn headers(&self) -> HeaderMap {
         let mut headers = (*self.headers).clone();
         if let Some(length) = self.content_length() {
@@ -100,15 +107,14 @@ impl Stored {
         Arc::clone(&self.headers)
     }
 
-    /// The value of Content-Length.
+    /// Returns the value of Content-Length.
     pub(crate) fn content_length(&self) -> Option<u64> {
         content_length(self.status, self.length())
     }
 
     /// Returns true if the parts that a 304 does not bound fit into an entry of the store.
     pub(crate) fn fits_an_entry(&self) -> bool {
-        self.selector.as_bytes().len() <= limits::SELECTOR_BYTES
-            && self.earlier.len() <= limits::EARLIER_BYTES
+        self.selector.as_bytes().len() <= SELECTOR_BYTES && self.earlier.len() <= EARLIER_BYTES
     }
 
     /// Returns the `Cache-Status` of other caches.
@@ -126,7 +132,7 @@ impl Stored {
         self.status == StatusCode::PARTIAL_CONTENT
     }
 
-    /// Ready to be sent with these headers, which are its own at some moment.
+    /// Returns the response with these headers, ready to be sent. They are its own at some moment.
     pub(crate) fn ready(&self, headers: HeaderMap) -> Ready {
         Ready {
             status: self.status,
@@ -136,7 +142,7 @@ impl Stored {
         }
     }
 
-    /// Bytes of the whole body, wherever it is.
+    /// Returns the length of the whole body in bytes, whatever its location.
     pub(crate) fn length(&self) -> u64 {
         match self.elsewhere.as_deref() {
             Some(Elsewhere::Slices(sliced)) => sliced.length,
@@ -221,14 +227,14 @@ impl Stored {
         self.body = body;
     }
 
-    /// The body stays in the second tier.
+    /// Records that the body stays in the second tier.
     pub(crate) fn leave_in_tier(&mut self, body: InTier) {
         self.elsewhere = Some(Box::new(Elsewhere::Tier(body)));
     }
 
-    /// A 304 renews the header fields and the freshness (RFC 9111 §4.3.4). §3.2: every field that
-    /// it brings, but those that say how the stored bytes are framed and encoded: with them
-    /// changed, the body would be read wrongly.
+    /// Renews the header fields and the freshness by a 304 (RFC 9111 §4.3.4). §3.2: every field of
+    /// the 304 is used, except those that describe the length and the coding of the stored bytes,
+    /// because the body would then be read wrongly.
     pub(crate) fn freshen(
         &mut self,
         not_modified: &HeaderMap,
@@ -285,12 +291,12 @@ impl Stored {
     }
 }
 
-/// The value of Content-Length. RFC 9110 §8.6: a 204 has none.
+/// Returns the value of Content-Length. RFC 9110 §8.6: a 204 has none.
 pub(crate) fn content_length(status: StatusCode, length: u64) -> Option<u64> {
     (status != StatusCode::NO_CONTENT).then_some(length)
 }
 
-/// Inserts the fields that each answer gets anew.
+/// Inserts the fields that each answer adds.
 pub(crate) fn insert_written_anew(
     headers: &mut HeaderMap,
     content_length: Option<u64>,

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 pub(crate) struct TagIndex {
     /// By the hash of a tag.
     entries: HashMap<u64, Tagged>,
-    /// The secret of the hash: an origin cannot choose tags that collide.
+    /// The secret of the hash, so that an origin cannot choose tags that collide.
     secret: [u8; 16],
 }
 

@@ -1,4 +1,4 @@
-//! The stored variants by key and selecting values (RFC 9111 §4.1): a key may have a thousand, and
+//! The stored variants by key and selecting values (RFC 9111 §4.1). A key may have a thousand, and
 //! a request finds its own without a walk over the others.
 
 use crate::store::policy_engine::EntryId;
@@ -9,7 +9,7 @@ use std::hash::Hasher;
 /// The entries that have a selector.
 pub(crate) struct VariantIndex {
     table: HashTable<Variant>,
-    /// The secret of the hash: requests choose the values.
+    /// The secret of the hash, because requests choose the values.
     secret: [u8; 16],
 }
 

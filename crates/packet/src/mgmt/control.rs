@@ -1,5 +1,5 @@
 //! Commands and their replies (NFD wiki, "ControlCommand"), and the prefix announcement that one of
-//! them carries.
+//! the commands carries.
 
 use super::element::{
     Element, Millis, NameElement, NameInside, Nanos, Nested, Number, Text, elements,
@@ -11,7 +11,7 @@ use crate::types::{self, nfd};
 use std::time::Duration;
 
 elements! {
-    /// Arguments of a command, and in its reply what came of them.
+    /// Arguments of a command; in its reply, the values that are in effect.
     ControlParameters = nfd::CONTROL_PARAMETERS => {
         /// A name prefix.
         name: Option<Name> = opt(NameElement, types::NAME),
@@ -31,7 +31,7 @@ elements! {
         count: Option<u64> = opt(Number, nfd::COUNT),
         /// Flag bits.
         flags: Option<u64> = opt(Number, nfd::FLAGS),
-        /// Which of the flag bits are meant.
+        /// The flag bits that the command sets.
         mask: Option<u64> = opt(Number, nfd::MASK),
         /// A strategy.
         strategy: Option<Name> = opt(NameInside, nfd::STRATEGY),
@@ -51,22 +51,22 @@ elements! {
         capacity_bytes: Option<u64> = opt(Number, nfd::LARDER_CAPACITY_BYTES),
     }
 
-    /// Reply to a command: the content of the Data that answers it. A body that is no
+    /// Reply to a command: the content of the Data that answers it. A body that is not a
     /// ControlParameters is skipped.
     ControlResponse = nfd::CONTROL_RESPONSE => {
-        /// As HTTP counts: 200, 400, 403, 404, 409, 501.
+        /// A status code with HTTP's numbers: 200, 400, 403, 404, 409, 501.
         status_code: u64 = one(Number, nfd::STATUS_CODE),
-        /// The same in words.
+        /// The status in words.
         status_text: String = one(Text, nfd::STATUS_TEXT),
-        /// What came of the command.
+        /// The values that are in effect.
         body: Option<ControlParameters> = opt(Nested<ControlParameters>, nfd::CONTROL_PARAMETERS),
     }
 
     /// The body of the reply to `faces/create`: ControlParameters in the order of the protocol's
-    /// definition (NFD wiki, "ControlCommand"), which python-ndn and ndnd require. NFD writes the
-    /// interval, the threshold and the MTU at the end: python-ndn refuses this, and ndnd passes
-    /// over them. ndn-cxx reads any order. NDNts expects NFD's order, and passes over flags and
-    /// persistency here.
+    /// definition (NFD wiki, "ControlCommand"). python-ndn and ndnd require this order. NFD writes
+    /// the interval, the threshold and the MTU at the end; python-ndn rejects that order, and ndnd
+    /// ignores the three fields. ndn-cxx reads any order. NDNts expects NFD's order, and ignores
+    /// flags and persistency here.
     NewFace = nfd::CONTROL_PARAMETERS => {
         /// The number of the face.
         face_id: u64 = one(Number, nfd::FACE_ID),
@@ -86,11 +86,11 @@ elements! {
         face_persistency: u64 = one(Number, nfd::FACE_PERSISTENCY),
     }
 
-    /// Reply to `faces/create` if there is a face: it was made (200), or was there before (409).
+    /// Reply to `faces/create` with a face that was created (200) or existed before (409).
     NewFaceResponse = nfd::CONTROL_RESPONSE => {
-        /// As HTTP counts.
+        /// A status code with HTTP's numbers.
         status_code: u64 = one(Number, nfd::STATUS_CODE),
-        /// The same in words.
+        /// The status in words.
         status_text: String = one(Text, nfd::STATUS_TEXT),
         /// The face.
         body: NewFace = one(Nested<NewFace>, nfd::CONTROL_PARAMETERS),
@@ -98,20 +98,20 @@ elements! {
 }
 
 impl ControlParameters {
-    /// Reads exactly one ControlParameters element.
+    /// Decodes exactly one ControlParameters element.
     ///
     /// # Errors
-    /// Where it is none, with the offset in `wire`.
+    /// [`DecodeError`] with the offset in `wire` if it is not such an element.
     pub fn decode(wire: &[u8]) -> Result<Self, DecodeError> {
         <Self as Element>::decode(wire)
     }
 
-    /// The whole element, which as a name component's value ends the name of a command.
+    /// Returns the whole element. As the value of a name component it ends the name of a command.
     pub fn encode(&self) -> Vec<u8> {
         <Self as Element>::encode(self)
     }
 
-    /// The flag bit `bit` where the mask means it; `None` where it is not meant.
+    /// Returns the flag bit `bit` if the mask selects it, otherwise `None`.
     pub fn flag(&self, bit: u64) -> Option<bool> {
         let meant = self.mask.unwrap_or(0) & bit != 0;
         meant.then(|| self.flags.unwrap_or(0) & bit != 0)
@@ -119,37 +119,37 @@ impl ControlParameters {
 }
 
 impl ControlResponse {
-    /// Reads exactly one ControlResponse element.
+    /// Decodes exactly one ControlResponse element.
     ///
     /// # Errors
-    /// Where it is none, with the offset in `wire`.
+    /// [`DecodeError`] with the offset in `wire` if it is not such an element.
     pub fn decode(wire: &[u8]) -> Result<Self, DecodeError> {
         <Self as Element>::decode(wire)
     }
 
-    /// The whole element.
+    /// Returns the whole element.
     pub fn encode(&self) -> Vec<u8> {
         <Self as Element>::encode(self)
     }
 }
 
-/// A prefix announcement: Data by which somebody offers to serve a prefix (NFD wiki,
+/// A prefix announcement: Data by which a producer offers to serve a prefix (NFD wiki,
 /// "PrefixAnnouncement").
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrefixAnnouncement {
     /// The announced prefix.
     pub prefix: Name,
-    /// How long the route may live.
+    /// The maximum lifetime of the route.
     pub expiration: Duration,
 }
 
 impl PrefixAnnouncement {
-    /// Reads it out of the Data, which is called `PREFIX/32=PA/v=…/seg=0` and has content type 5.
-    /// Its ValidityPeriod, where there is one, is passed over: it means something to who verifies
-    /// the signature, as a certificate's does.
+    /// Decodes the announcement in a Data. Its name is `PREFIX/32=PA/v=…/seg=0`, and its content
+    /// type is 5. A ValidityPeriod is ignored: the code that verifies the signature checks it, as
+    /// it does for a certificate.
     ///
     /// # Errors
-    /// Where it is none.
+    /// [`DecodeError`] if the Data is not an announcement.
     pub fn of_data(data: &Data<'_>) -> Result<Self, DecodeError> {
         let no_announcement = DecodeErrorKind::BadValue(types::NAME).at(0);
         let prefix = data

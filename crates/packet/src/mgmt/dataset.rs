@@ -1,5 +1,5 @@
-//! Status datasets and notifications: what a forwarder tells of itself (NFD wiki, pages of the
-//! modules, "Status Dataset").
+//! Status datasets and notifications, by which a forwarder reports its state (NFD wiki, pages of
+//! the modules, "Status Dataset").
 
 use super::element::{Millis, NameElement, NameInside, Nanos, Nested, Number, Text, elements};
 use crate::name::Name;
@@ -7,14 +7,13 @@ use crate::types::{self, nfd};
 use std::time::Duration;
 
 elements! {
-    /// `status/general`. Its fields stand in the content as they are, without an element around
-    /// them.
+    /// `status/general`. The content consists of the fields, without an element around them.
     ForwarderStatus = types::CONTENT => {
         /// Name and version of the forwarder.
         version: String = one(Text, nfd::NFD_VERSION),
-        /// When it started: milliseconds since 1970.
+        /// Start of the forwarder, in milliseconds since 1970.
         start_timestamp_ms: u64 = one(Number, nfd::START_TIMESTAMP),
-        /// Now: milliseconds since 1970.
+        /// Present time, in milliseconds since 1970.
         current_timestamp_ms: u64 = one(Number, nfd::CURRENT_TIMESTAMP),
         /// Entries of NFD's name tree.
         name_tree_entries: u64 = one(Number, nfd::N_NAME_TREE_ENTRIES),
@@ -22,7 +21,7 @@ elements! {
         fib_entries: u64 = one(Number, nfd::N_FIB_ENTRIES),
         /// Pending Interests.
         pit_entries: u64 = one(Number, nfd::N_PIT_ENTRIES),
-        /// Namespaces of which a strategy has measured something.
+        /// Namespaces with measurements of a strategy.
         measurements_entries: u64 = one(Number, nfd::N_MEASUREMENTS_ENTRIES),
         /// Cached Data.
         cs_entries: u64 = one(Number, nfd::N_CS_ENTRIES),
@@ -40,7 +39,7 @@ elements! {
         out_nacks: u64 = one(Number, nfd::N_OUT_NACKS),
         /// Interests that were answered.
         satisfied_interests: u64 = one(Number, nfd::N_SATISFIED_INTERESTS),
-        /// Interests that nobody answered in time.
+        /// Interests that expired without an answer.
         unsatisfied_interests: u64 = one(Number, nfd::N_UNSATISFIED_INTERESTS),
         /// The file that configures the forwarder; an extension of Larder.
         configuration: Option<String> = opt(Text, nfd::CONFIGURATION),
@@ -54,7 +53,7 @@ elements! {
         uri: String = one(Text, nfd::URI),
         /// Face URI of this end.
         local_uri: String = one(Text, nfd::LOCAL_URI),
-        /// How long it stays without being used.
+        /// Time until an unused face is closed.
         expiration: Option<Duration> = opt(Millis, nfd::EXPIRATION_PERIOD),
         /// 0 non-local, 1 local.
         scope: u64 = one(Number, nfd::FACE_SCOPE),
@@ -88,7 +87,7 @@ elements! {
         flags: u64 = one(Number, nfd::FLAGS),
     }
 
-    /// The last component of the name of `faces/query`: only faces that have all of this are
+    /// The last component of the name of `faces/query`. Only faces that match all fields are
     /// listed.
     FaceQueryFilter = nfd::FACE_QUERY_FILTER => {
         /// The face's number.
@@ -107,7 +106,7 @@ elements! {
         link_type: Option<u64> = opt(Number, nfd::LINK_TYPE),
     }
 
-    /// An entry of `faces/channels`: where the forwarder listens.
+    /// An entry of `faces/channels`: an address at which the forwarder listens.
     ChannelStatus = nfd::CHANNEL_STATUS => {
         /// Face URI of the listener.
         local_uri: String = one(Text, nfd::LOCAL_URI),
@@ -137,7 +136,7 @@ elements! {
     FibEntry = nfd::FIB_ENTRY => {
         /// The prefix.
         name: Name = one(NameElement, types::NAME),
-        /// Where Interests for it go.
+        /// The next hops of the prefix.
         next_hops: Vec<NextHopRecord> = many(Nested<NextHopRecord>, nfd::NEXT_HOP_RECORD),
     }
 
@@ -145,7 +144,7 @@ elements! {
     NextHopRecord = nfd::NEXT_HOP_RECORD => {
         /// The face.
         face_id: u64 = one(Number, nfd::FACE_ID),
-        /// The smaller, the better.
+        /// Cost of the route through this face. Lower costs are preferred.
         cost: u64 = one(Number, nfd::COST),
     }
 
@@ -163,11 +162,11 @@ elements! {
         face_id: u64 = one(Number, nfd::FACE_ID),
         /// The origin of the route.
         origin: u64 = one(Number, nfd::ORIGIN),
-        /// The smaller, the better.
+        /// Cost of the route. Lower costs are preferred.
         cost: u64 = one(Number, nfd::COST),
         /// 1 child-inherit, 2 capture.
         flags: u64 = one(Number, nfd::FLAGS),
-        /// Time until it ends.
+        /// Time until the route expires.
         expiration: Option<Duration> = opt(Millis, nfd::EXPIRATION_PERIOD),
     }
 
@@ -183,13 +182,13 @@ elements! {
     CsInfo = nfd::CS_INFO => {
         /// Capacity, in packets.
         capacity: u64 = one(Number, nfd::CAPACITY),
-        /// 1 Data is admitted, 2 Data is served.
+        /// Bit 1: Data is admitted. Bit 2: Data is served.
         flags: u64 = one(Number, nfd::FLAGS),
         /// Cached Data.
         entries: u64 = one(Number, nfd::N_CS_ENTRIES),
-        /// Interests that it answered.
+        /// Interests that the Content Store answered.
         hits: u64 = one(Number, nfd::N_HITS),
-        /// Interests that it could not answer.
+        /// Interests that the Content Store could not answer.
         misses: u64 = one(Number, nfd::N_MISSES),
         /// Larder's own: capacity in bytes.
         capacity_bytes: Option<u64> = opt(Number, nfd::LARDER_CAPACITY_BYTES),
@@ -197,34 +196,34 @@ elements! {
         used_bytes: Option<u64> = opt(Number, nfd::LARDER_BYTES),
         /// Larder's own: the policy's spec.
         policy: Option<String> = opt(Text, nfd::LARDER_POLICY),
-        /// Larder's own, where there is a second tier on disk: its capacity in bytes.
+        /// Larder's own, if there is a second tier on disk: its capacity in bytes.
         disk_capacity_bytes: Option<u64> = opt(Number, nfd::LARDER_DISK_CAPACITY_BYTES),
-        /// Bytes in use there.
+        /// Bytes in use on disk.
         disk_used_bytes: Option<u64> = opt(Number, nfd::LARDER_DISK_BYTES),
-        /// Data there.
+        /// Data on disk.
         disk_entries: Option<u64> = opt(Number, nfd::LARDER_DISK_ENTRIES),
-        /// Interests that it answered, in memory's stead.
+        /// Interests that the disk answered and memory did not.
         disk_hits: Option<u64> = opt(Number, nfd::LARDER_DISK_HITS),
-        /// Interests for names that it did not have either.
+        /// Interests for names that were not on disk either.
         disk_misses: Option<u64> = opt(Number, nfd::LARDER_DISK_MISSES),
     }
 
     /// Larder's own, an entry of `cs/query`: a cached Data.
     CsObject = nfd::LARDER_CS_OBJECT => {
-        /// Its name.
+        /// The name of the Data.
         name: Name = one(NameElement, types::NAME),
         /// Bytes of the packet.
         bytes: u64 = one(Number, nfd::LARDER_BYTES),
-        /// Time since it was stored.
+        /// Time since the Data was stored.
         age: Duration = one(Millis, nfd::LARDER_AGE),
-        /// Time until it is stale; `None` where it is.
+        /// Time until the Data is stale; `None` if it is stale.
         fresh: Option<Duration> = opt(Millis, nfd::LARDER_FRESH),
-        /// Interests that it answered.
+        /// Interests that the Data answered.
         hits: u64 = one(Number, nfd::N_HITS),
     }
 
-    /// Larder's own, an entry of `cs/prefixes`: what was asked for under a prefix, and how much of
-    /// it was stored.
+    /// Larder's own, an entry of `cs/prefixes`: the Interests for names under a prefix, and how
+    /// many of them the Content Store answered.
     CsPrefix = nfd::LARDER_CS_PREFIX => {
         /// The prefix.
         name: Name = one(NameElement, types::NAME),
@@ -232,7 +231,7 @@ elements! {
         hits: u64 = one(Number, nfd::N_HITS),
         /// Interests that it could not answer.
         misses: u64 = one(Number, nfd::N_MISSES),
-        /// Requests beside them that there may have been before the prefix was counted.
+        /// The maximum number of further requests before the prefix was counted.
         overcount: u64 = one(Number, nfd::LARDER_OVERCOUNT),
     }
 }

@@ -1,7 +1,7 @@
-//! How elements of management are read and written: one table of fields an element.
+//! Decoding and encoding of management elements, from one table of fields per element.
 //!
-//! A field is `name: Type = count(Codec, TLV-TYPE)`: `one` must be there, `opt` may, `many` come
-//! any number of times; the codec says how a value stands in an element.
+//! A field is `name: Type = count(Codec, TLV-TYPE)`. `one` is required, `opt` is optional, and
+//! `many` may repeat. The codec converts between a value and the bytes of its element.
 
 use crate::name::{Name, NameRef};
 use crate::tlv::{self, DecodeError, DecodeErrorKind, Tlv, TlvReader};
@@ -10,31 +10,31 @@ use std::time::Duration;
 
 /// An element of the management protocol.
 pub trait Element: Sized {
-    /// Its TLV-TYPE. The same number means other elements elsewhere: the dataset says which.
+    /// The TLV-TYPE. The same number has other meanings in other datasets.
     const TYPE: u32;
 
-    /// Reads the fields, without the element around them.
+    /// Decodes the fields, without the element around them.
     ///
     /// # Errors
-    /// Where a field is malformed or missing, with the offset.
+    /// [`DecodeError`] with the offset if a field is malformed or missing.
     fn decode_fields(fields: TlvReader<'_>) -> Result<Self, DecodeError>;
 
     /// Appends the fields, without the element around them.
     fn encode_fields(&self, out: &mut Vec<u8>);
 
-    /// Reads exactly one element.
+    /// Decodes exactly one element.
     ///
     /// # Errors
-    /// Where it is none, with the offset in `wire`.
+    /// [`DecodeError`] with the offset in `wire` if it is not this element.
     fn decode(wire: &[u8]) -> Result<Self, DecodeError> {
         Self::decode_fields(Tlv::only(wire, Self::TYPE)?.children())
     }
 
-    /// Reads elements that stand one after the other: a dataset's content. Others between them are
-    /// skipped.
+    /// Decodes a sequence of elements, which is the content of a dataset. Elements of other types
+    /// between them are skipped.
     ///
     /// # Errors
-    /// Where one is malformed, with the offset in `wire`.
+    /// [`DecodeError`] with the offset in `wire` if one is malformed.
     fn decode_all(wire: &[u8]) -> Result<Vec<Self>, DecodeError> {
         let mut found = Vec::new();
         for element in TlvReader::new(wire) {
@@ -51,7 +51,7 @@ pub trait Element: Sized {
         tlv::write_nested(out, Self::TYPE, 0, |out| self.encode_fields(out));
     }
 
-    /// The whole element.
+    /// Returns the whole element.
     fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.encode_into(&mut out);
@@ -59,7 +59,7 @@ pub trait Element: Sized {
     }
 }
 
-/// Makes the structs of elements, and their codecs.
+/// Generates the structs of elements, and their codecs.
 macro_rules! elements {
     ($($(#[$doc:meta])* $name:ident = $typ:expr => {
         $($(#[$field_doc:meta])* $field:ident: $value:ty = $count:ident($codec:ty, $field_typ:expr),)*
@@ -98,19 +98,19 @@ macro_rules! elements {
 }
 pub(crate) use elements;
 
-/// How a value stands in an element.
+/// Conversion between a value and its element.
 pub(crate) trait Codec {
     type Value;
     fn read(element: &Tlv<'_>) -> Result<Self::Value, DecodeError>;
     fn write(value: &Self::Value, typ: u32, out: &mut Vec<u8>);
 }
 
-/// How often a field comes.
+/// The number of times that a field may occur.
 pub(crate) trait Count<C: Codec> {
     type Slot: Default;
     type Value;
     fn take(slot: &mut Self::Slot, element: &Tlv<'_>) -> Result<(), DecodeError>;
-    /// `None` where what must be there is not.
+    /// Returns `None` if a required field is missing.
     fn finish(slot: Self::Slot) -> Option<Self::Value>;
     fn write(value: &Self::Value, typ: u32, out: &mut Vec<u8>);
 }
@@ -189,15 +189,15 @@ impl<C: Codec> Count<C> for count::many {
 pub(crate) struct Number;
 /// UTF-8.
 pub(crate) struct Text;
-/// A span in whole milliseconds.
+/// A duration in whole milliseconds.
 pub(crate) struct Millis;
-/// A span in whole nanoseconds.
+/// A duration in whole nanoseconds.
 pub(crate) struct Nanos;
-/// The element is itself the Name.
+/// The element is the Name itself.
 pub(crate) struct NameElement;
-/// A Name within the element.
+/// A Name inside the element.
 pub(crate) struct NameInside;
-/// Another element of the protocol.
+/// Another element of the protocol inside the element.
 pub(crate) struct Nested<T>(std::marker::PhantomData<T>);
 
 impl Codec for Number {

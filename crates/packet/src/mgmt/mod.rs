@@ -2,9 +2,9 @@
 //! notifications of face events.
 //!
 //! NFD wiki, "Management Protocol" and the pages of its modules. Each element is a table of fields,
-//! from which its struct, decoder and encoder are made (`element.rs`). As in NFD, elements are read
-//! in any order, the first of a type counts, and unknown ones are skipped, for clients of ten years
-//! have sent many kinds; they are written in the order that ndn-cxx's decoders insist on.
+//! from which its struct, decoder and encoder are generated (`element.rs`). As in NFD, elements are
+//! read in any order, the first of a type counts, and unknown ones are skipped, because clients of
+//! ten years have sent many kinds. They are written in the order that ndn-cxx's decoders require.
 
 mod control;
 mod dataset;

@@ -7,16 +7,15 @@
 //! again from zero. An object that is admitted leaves the table: once evicted, it needs n requests
 //! again.
 //!
-//! Where this differs: nginx's zone counts in megabytes, of about 8,000 keys each; here the default
-//! follows the cache, ten keys for each stored object and never fewer than nginx's one megabyte.
-//! Where another stage refuses what this one admits, its count starts again. Sizes do not matter to
-//! it.
+//! Differences: nginx's zone counts in megabytes, of about 8,000 keys each. Here the default
+//! follows the cache, ten keys for each stored object and at least as many as in one megabyte of
+//! nginx's zone. If another stage refuses an object that this one admits, its count starts again.
+//! Sizes do not matter.
 //!
-//! O(1) a request; 33 to 45 bytes a key, so some 400 an object stored.
+//! O(1) a request; 33 to 45 bytes a key, so about 400 bytes for each stored object.
 
 use crate::entry::{Build, PolicyEntry};
 use crate::hash::mix;
-use crate::limits::{AFTER_KEYS_AN_OBJECT, AFTER_MAX_KEYS, AFTER_MIN_KEYS};
 use crate::list::{Links, List};
 use crate::parameters::{Arguments, Parameter, Preset, Values};
 use crate::traits::{Admit, Cache, Gauge, Policy};
@@ -24,6 +23,16 @@ use crate::{Request, Slot};
 use hashbrown::HashTable;
 use larder_units::Time;
 use std::time::Duration;
+
+/// Keys that After counts for each stored object: as many requests as TinyLFU's window.
+const KEYS_PER_OBJECT: u64 = 10;
+
+/// Fewest keys of After's derived table: those in one megabyte of nginx's zone, according to its
+/// documentation.
+const MIN_DERIVED_KEYS: u64 = 8_000;
+
+/// Most keys that After counts: about 700 MB, as many as in two gigabytes of nginx's zone.
+const MAX_KEYS: u64 = 1 << 24;
 
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "after",
@@ -40,7 +49,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
         Parameter {
             name: "keys",
             unit: "objects",
-            values: Values::Integer(1, AFTER_MAX_KEYS),
+            values: Values::Integer(1, MAX_KEYS),
             default: Preset::Derived("ten for each stored object, at least 8000"),
             doc: "objects not stored whose requests are counted",
         },
@@ -64,11 +73,11 @@ struct After {
     keys: usize,
     keys_are_derived: bool,
     counted: HashTable<Slot>,
-    /// By the slots of this table, which are not the engine's.
+    /// By the slots of this table, which differ from the engine's.
     keeps: Vec<Counted>,
     free: Vec<Slot>,
     links: Links,
-    /// The key requested last at its head.
+    /// The head is the key requested last.
     recency: List,
 }
 
@@ -85,7 +94,7 @@ impl After {
         After {
             n: arguments.get("n").unwrap_or(2) as u32,
             inactive: Duration::from_secs(arguments.get("inactive").unwrap_or(600)),
-            keys: keys.unwrap_or(AFTER_MIN_KEYS) as usize,
+            keys: keys.unwrap_or(MIN_DERIVED_KEYS) as usize,
             keys_are_derived: keys.is_none(),
             counted: HashTable::new(),
             keeps: Vec::new(),
@@ -114,7 +123,7 @@ impl After {
             self.recency.move_to_head(&mut self.links, slot);
             return;
         }
-        // Two at most, also where the table has shrunk by much: O(1) a request.
+        // At most two per request, so that it is O(1) even after the table has shrunk by much.
         for _ in 0..2 {
             if self.counted.len() >= self.keys
                 && let Some(oldest) = self.recency.tail()
@@ -180,8 +189,8 @@ impl Admit for After {
 
     fn admit(&mut self, request: &Request, cache: &mut Cache<'_>) -> bool {
         if self.keys_are_derived {
-            let wanted = (cache.len() as u64).saturating_mul(AFTER_KEYS_AN_OBJECT);
-            self.keys = wanted.clamp(AFTER_MIN_KEYS, AFTER_MAX_KEYS) as usize;
+            let wanted = (cache.len() as u64).saturating_mul(KEYS_PER_OBJECT);
+            self.keys = wanted.clamp(MIN_DERIVED_KEYS, MAX_KEYS) as usize;
         }
         let found = self.find(request.id);
         let count = found.map_or(0, |slot| self.keeps[slot.index()].count);

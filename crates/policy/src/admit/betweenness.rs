@@ -1,13 +1,13 @@
 //! Betweenness (Chai, He, Psaras and Pavlou, Cache "less for more" in information-centric networks,
 //! IFIP Networking 2012, section 3).
 //!
-//! Of a path's caches only the one with the greatest betweenness centrality stores the object: the
-//! router that most paths cross, where a copy meets most requests. Where several are equally
-//! central, each of them stores it, as there. The same admission serves the paper's EgoBetw: the
-//! betweenness is the caller's to compute, of the whole network or of a router's neighbours.
+//! Only the cache with the greatest betweenness centrality on the path stores the object: the
+//! router that most paths cross, where a copy meets most requests. If several caches are equally
+//! central, each of them stores it, as in the paper. The same admission serves the paper's EgoBetw:
+//! the caller computes the betweenness, of the whole network or of a router's neighbours.
 //!
-//! Admits everything if the engine gets no [`crate::Path`]. Sizes do not matter to it. O(1);
-//! no state: 0 bytes an object.
+//! Admits everything if the engine gets no [`crate::Path`]. Sizes do not matter. O(1); no state: 0
+//! bytes an object.
 
 use crate::Request;
 use crate::entry::{Build, PolicyEntry};

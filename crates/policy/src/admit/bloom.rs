@@ -2,24 +2,31 @@
 //! Sitaraman, Algorithmic nuggets in content delivery, ACM SIGCOMM Computer Communication Review
 //! 45, 2015: cache on second hit).
 //!
-//! Three quarters of the objects that a content delivery network is asked for are asked for once:
-//! they stay out, at ten bits an object. A Bloom filter cannot forget one object, so there are two:
-//! a request is entered into the young one, and asked for in both; when the young one holds
-//! `window` objects, the old one is dropped. So the last `window` to 2·`window` objects are
-//! remembered.
+//! Three quarters of the objects in a content delivery network are requested once: they are not
+//! stored, and take ten bits each. A Bloom filter cannot forget one object, so there are two. A
+//! request enters the new filter, and is looked up in both. When the new filter holds `window`
+//! objects, the old one is dropped. So the last `window` to 2·`window` objects are remembered.
 //!
-//! Where the paper is silent: the window follows the cache, four objects for each one stored. About
-//! 1 to 2 % of the objects requested once come in all the same, by false positives. Sizes do not
-//! matter to it.
+//! Choices where the paper says nothing: the window follows the cache, four objects for each stored
+//! one. By false positives, about 1 to 2 % of the objects requested once are admitted. Sizes do not
+//! matter.
 //!
-//! O(1) a request (dropping is amortised); 80 to 160 bits for each object stored, so some 15 bytes.
+//! O(1) a request (dropping is amortised); 80 to 160 bits for each stored object, about 15 bytes.
 
 use crate::Request;
 use crate::bloom::Bloom;
 use crate::entry::{Build, PolicyEntry};
-use crate::limits::{BLOOM_MAX_WINDOW, BLOOM_MIN_WINDOW, BLOOM_WINDOW_AN_OBJECT};
 use crate::parameters::{Arguments, Parameter, Preset, Values};
 use crate::traits::{Admit, Cache, Gauge, Policy};
+
+/// Objects that one of Bloom's filters holds, for each stored object.
+const WINDOW_PER_OBJECT: u64 = 4;
+
+/// Fewest objects of Bloom's derived window: 2 KB a filter.
+const MIN_DERIVED_WINDOW: u64 = 1 << 10;
+
+/// Most objects that one of Bloom's filters holds: two filters of 512 MB.
+const MAX_WINDOW: u64 = 1 << 28;
 
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "bloom",
@@ -28,7 +35,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     parameters: &[Parameter {
         name: "window",
         unit: "objects",
-        values: Values::Integer(1, BLOOM_MAX_WINDOW),
+        values: Values::Integer(1, MAX_WINDOW),
         default: Preset::Derived("four for each stored object, at least 1024"),
         doc: "objects that one filter holds before the older one is dropped",
     }],
@@ -43,7 +50,7 @@ struct SecondRequest {
     window_is_derived: bool,
     young: Bloom,
     old: Bloom,
-    /// Objects in the young filter, and how many it was made for.
+    /// Objects in the new filter, and the number that it was made for.
     entered: u64,
     room: u64,
 }
@@ -51,7 +58,7 @@ struct SecondRequest {
 impl SecondRequest {
     fn new(arguments: &Arguments<'_>) -> SecondRequest {
         let given = arguments.get("window");
-        let window = given.unwrap_or(BLOOM_MIN_WINDOW);
+        let window = given.unwrap_or(MIN_DERIVED_WINDOW);
         SecondRequest {
             window,
             window_is_derived: given.is_none(),
@@ -87,8 +94,8 @@ impl Policy for SecondRequest {
 }
 
 impl Admit for SecondRequest {
-    /// A hit is a request too, and keeps the object's mark young. A miss is entered by `admit`,
-    /// which must see whether it was there before.
+    /// A hit is a request too, and renews the object's mark. `admit` enters a miss, because it must
+    /// first see whether the mark was there.
     fn on_request(&mut self, request: &Request, hit: bool) {
         if hit {
             self.enter(request.id);
@@ -97,8 +104,8 @@ impl Admit for SecondRequest {
 
     fn admit(&mut self, request: &Request, cache: &mut Cache<'_>) -> bool {
         if self.window_is_derived {
-            let wanted = (cache.len() as u64).saturating_mul(BLOOM_WINDOW_AN_OBJECT);
-            self.window = wanted.clamp(BLOOM_MIN_WINDOW, BLOOM_MAX_WINDOW);
+            let wanted = (cache.len() as u64).saturating_mul(WINDOW_PER_OBJECT);
+            self.window = wanted.clamp(MIN_DERIVED_WINDOW, MAX_WINDOW);
         }
         let known = self.young.contains(request.id) || self.old.contains(request.id);
         self.enter(request.id);

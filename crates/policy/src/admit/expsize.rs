@@ -1,10 +1,10 @@
-//! ExpSize: admits with the chance exp(−size/c) for a fixed c. AdaptSize's Chance without its
-//! tuning (Berger, Sitaraman and Harchol-Balter, AdaptSize, NSDI 2017, section 3.1), and what its
-//! evaluation tunes offline or by hill climbing.
+//! ExpSize: admits with the chance exp(−size/c) for a fixed c. It is AdaptSize's Chance without its
+//! tuning (Berger, Sitaraman and Harchol-Balter, AdaptSize, NSDI 2017, section 3.1). The paper's
+//! evaluation tunes this c offline or by hill climbing.
 //!
-//! Small objects come in nearly always, large ones need luck or many requests; unlike behind a
-//! threshold, an object a little above c that is popular gets in at last. O(1); no state: 0 bytes
-//! an object.
+//! Small objects are nearly always admitted, large ones need luck or many requests. Unlike with a
+//! threshold, a popular object a little above c is admitted eventually. O(1); no state: 0 bytes an
+//! object.
 
 use crate::Request;
 use crate::entry::{Build, PolicyEntry};
@@ -35,7 +35,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     }),
 };
 
-/// Chance's probability.
+/// Returns the probability of Chance.
 pub(super) fn chance(size: u64, c: f64) -> f64 {
     (-(size as f64) / c).exp()
 }

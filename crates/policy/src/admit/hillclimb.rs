@@ -1,32 +1,34 @@
 //! HillClimb: admits with the chance exp(−size/c), and moves c towards the better of two shadow
 //! caches (Berger, Sitaraman and Harchol-Balter, AdaptSize, NSDI 2017, section 5.3; its authors'
-//! simulator where the paper is silent).
+//! simulator where the paper says nothing).
 //!
-//! The shadow caches are LRUs of the full capacity that hold ids and sizes only, and admit with c/2
-//! and 3c/2. After an interval, c doubles or halves towards the one with more hits, and that one's
-//! contents are copied into the other. The paper's point is that this gets stuck where the ratio is
-//! flat or has two peaks, and that shadows warm up slowly; it stands here to be compared with.
+//! The shadow caches are LRUs of the full capacity that hold only ids and sizes, and admit with c/2
+//! and 3c/2. After an interval, c doubles or halves towards the shadow with more hits, and that
+//! shadow's contents are copied to the other one. The paper shows that this gets stuck if the hit
+//! ratio is flat or has two peaks, and that shadows warm up slowly. It is here for comparison.
 //!
-//! The paper does not say how far a step goes. With `step`, c moves by so many bytes, and the
-//! shadow caches admit with one step less and one more than c.
+//! The paper does not give the size of a step. With `step`, c changes by this number of bytes, and
+//! the shadow caches admit with c minus one step and c plus one step.
 //!
 //! The interval is 10,000 requests below 256 MiB, else 20,000 + 40,000·(log2 C − 28); c starts at
-//! 2^(0.92·log2 C) and stays between a byte and the capacity. A missed request is seen when its
-//! size is known, at admission. An object that is larger than the capacity never enters. The
-//! shadows are LRU, as the paper's cache is; another eviction may stand behind, and c is then tuned
-//! for LRU.
+//! 2^(0.92·log2 C) and stays between a byte and the capacity. A missed request counts at admission,
+//! when its size is known. An object larger than the capacity is never admitted. The shadows are
+//! LRU, as the paper's cache is. Another eviction may be combined with this admission; c is then
+//! still tuned for LRU.
 //!
-//! O(1) a request, amortised (a copy of a shadow cache an interval); about 80 bytes for each object
-//! that fits, twice what is stored.
+//! O(1) a request, amortised (one copy of a shadow cache per interval); about 80 bytes for each
+//! object that fits, in two shadows.
 
 use super::expsize::chance;
 use super::shadow::Shadow;
 use crate::Request;
 use crate::entry::{Build, BuildContext, PolicyEntry};
-use crate::limits::HILLCLIMB_MAX_INTERVAL;
 use crate::parameters::{Arguments, Parameter, Preset, Values};
 use crate::traits::{Admit, Cache, Gauge, Policy};
 use larder_units::Stream;
+
+/// Longest interval of HillClimb, in requests: a capacity of 2^63 bytes would make it 1.4 million.
+const MAX_INTERVAL: u64 = 1 << 24;
 
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "hillclimb",
@@ -36,7 +38,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
         Parameter {
             name: "interval",
             unit: "requests",
-            values: Values::Integer(1, HILLCLIMB_MAX_INTERVAL),
+            values: Values::Integer(1, MAX_INTERVAL),
             default: Preset::Derived(
                 "10000 below 256 MiB, else 20000 + 40000 (log2 capacity - 28)",
             ),
@@ -68,9 +70,9 @@ struct HillClimb {
     capacity: u64,
     interval: Option<u64>,
     c: f64,
-    /// The bytes by which c moves, if it does not double or halve.
+    /// The bytes by which c changes, if it does not double or halve.
     step: Option<f64>,
-    /// With less and with more than c.
+    /// The shadow caches with less than c and with more than c.
     shadows: [Shadow; 2],
     requests: u64,
     steps: u64,
@@ -95,7 +97,7 @@ impl HillClimb {
         climb
     }
 
-    /// The authors' rule, by the capacity.
+    /// Returns the interval for the capacity, by the authors' rule.
     fn interval(&self) -> u64 {
         let log = log2(self.capacity);
         self.interval.unwrap_or(if log < 28.0 {
@@ -109,14 +111,14 @@ impl HillClimb {
         self.c = self.c.clamp(1.0, self.capacity.max(1) as f64);
     }
 
-    /// What the shadow caches admit with.
+    /// Returns the values of c that the shadow caches use.
     fn probes(&self) -> [f64; 2] {
         self.step.map_or([0.5 * self.c, 1.5 * self.c], |step| {
             [(self.c - step).max(1.0), self.c + step]
         })
     }
 
-    /// A request in both shadow caches, and a step where it is time.
+    /// Passes a request to both shadow caches, and changes c if the interval has ended.
     fn request(&mut self, id: u64, size: u64) {
         let probes = self.probes();
         for (shadow, c) in self.shadows.iter_mut().zip(probes) {

@@ -1,12 +1,12 @@
 //! LCD, leave a copy down (Laoutaris, Syntila and Stavrakakis, Meta algorithms for hierarchical web
 //! caches, IEEE IPCCC 2004, section III).
 //!
-//! Only the first cache behind whoever answered stores the object. So each hit moves a copy one hop
-//! towards the consumer, and what is asked for once stays at the first hop: popularity is counted
-//! by distance, without any counter.
+//! Only the first cache after the node that answered stores the object. So each hit moves a copy
+//! one hop towards the consumer, and an object with one request stays at the first hop. The
+//! distance of a copy counts its requests, without a counter.
 //!
-//! Admits everything if the engine gets no [`crate::Path`]: a cache by itself is its own
-//! first hop. Sizes do not matter to it. O(1); no state: 0 bytes an object.
+//! Admits everything if the engine gets no [`crate::Path`]: a single cache is its own first hop.
+//! Sizes do not matter. O(1); no state: 0 bytes an object.
 
 use crate::Request;
 use crate::entry::{Build, PolicyEntry};

@@ -1,8 +1,8 @@
 //! LCE, leave a copy everywhere: admits everything (Jacobson et al., Networking named content,
 //! CoNEXT 2009, section 3.1).
 //!
-//! What a cache does without an admission; it has a name so that a comparison of the path-dependent
-//! admissions can name all of them. Sizes do not matter to it. O(1); no state: 0 bytes an object.
+//! This is a cache without an admission. It has a name so that a comparison of the path-dependent
+//! admissions can name all of them. Sizes do not matter. O(1); no state: 0 bytes an object.
 
 use crate::Request;
 use crate::entry::{Build, PolicyEntry};

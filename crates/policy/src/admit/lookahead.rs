@@ -1,26 +1,25 @@
-//! LookAhead and Static, the offline tuners that AdaptSize is measured against (Berger, Sitaraman
-//! and Harchol-Balter, AdaptSize, NSDI 2017, sections 5.1 and 5.3). There is no published code;
-//! where the paper is silent, the choice is ours.
+//! LookAhead and Static, the offline tuners that AdaptSize is compared with (Berger, Sitaraman and
+//! Harchol-Balter, AdaptSize, NSDI 2017, sections 5.1 and 5.3). There is no published code. The
+//! choices that the paper leaves open are Larder's.
 //!
-//! * `lookahead` chooses, every 250,000 requests as AdaptSize does, the c under which the next
-//!   1,000,000 requests have the most hits, starting from the cache as it is. Then it admits with
-//!   the chance exp(−size/c), or where size ≤ c.
-//! * `static` chooses c once, over the whole trace or its first `window` requests, starting from an
+//! * `lookahead` chooses c every 250,000 requests, as often as AdaptSize: the one with which the
+//!   next 1,000,000 requests have the most hits, starting with the present cache. Then it admits
+//!   with the chance exp(−size/c), or if size ≤ c.
+//! * `static` chooses c once, for the whole trace or its first `window` requests, starting with an
 //!   empty cache.
-//! * Tried are all powers of two up to the capacity, then the half-octaves beside the best; of
-//!   equal ones the largest is taken.
-//! * Neither is a bound. `lookahead` is greedy: of a short web-like trace (67,000 requests, 4 MiB,
+//! * Candidates are all powers of two up to the capacity, then the half-octaves beside the best. Of
+//!   equal ones it takes the largest.
+//! * Neither is a bound. `lookahead` is greedy: on a short web-like trace (67,000 requests, 4 MiB,
 //!   an interval of 10,000) LRU hits .262, `static` .269 and .276 with chance, `lookahead` .280 to
-//!   .284 by its window, and AdaptSize .288.
-//! * The cache is taken to be an LRU, as the paper's is: a shadow of it follows every decision.
-//!   Another eviction, or further admission stages, may stand beside; c is then the best for LRU
-//!   alone.
-//! * The tries toss their coins by the request, the same for every c, and others than those by
-//!   which objects are then admitted.
+//!   .284 depending on its window, and AdaptSize .288.
+//! * The cache is modelled as an LRU, as in the paper: a shadow of it follows every decision. With
+//!   another eviction, or with further admission stages, c is still the best for LRU alone.
+//! * The candidates' random draws depend on the request, and are the same for every c. They differ
+//!   from the draws by which objects are then admitted.
 //!
-//! O(1) a request, and about log2(capacity) replays of the window at each choice ([`Window`]): for
-//! lookahead of 1 GiB ten times the cost of LRU. 80 bytes for each object that fits, and 28 for
-//! each request of the window while it chooses (of the whole trace, for `static`).
+//! O(1) a request, and about log2(capacity) replays of the window at each choice ([`Window`]):
+//! `lookahead` with 1 GiB costs ten times as much as LRU. 80 bytes for each object that fits, and
+//! 28 for each request of the window while it chooses (of the whole trace, for `static`).
 
 use super::expsize::chance;
 use super::shadow::Shadow;
@@ -83,7 +82,8 @@ pub(crate) const ENTRY_STATIC: PolicyEntry = PolicyEntry {
     build: ENTRY.build,
 };
 
-/// AdaptSize's two forms; the paper compares lookahead with chance and static with threshold.
+/// The parameter for AdaptSize's two forms. The paper compares `lookahead` with chance and `static`
+/// with threshold.
 const fn shape(default: &'static str) -> Parameter {
     Parameter {
         name: "shape",
@@ -97,16 +97,16 @@ const fn shape(default: &'static str) -> Parameter {
 struct LookAhead {
     future: Arc<Future>,
     has_threshold: bool,
-    /// `None` for static: once.
+    /// `None` for `static`, which chooses once.
     interval: Option<u64>,
     window: u64,
     capacity: u64,
     stream: Stream,
-    /// Tells the tries' coins from those of another seed.
+    /// Makes the candidates' draws depend on the seed.
     salt: u64,
     c: f64,
     choices: u64,
-    /// The cache, as it is.
+    /// The shadow of the present cache.
     shadow: Shadow,
 }
 
@@ -131,8 +131,8 @@ impl LookAhead {
         }
     }
 
-    /// The c that has the most hits in the window from the request `seq`, which the shadow has not
-    /// seen.
+    /// Returns the c with the most hits in the window from the request `seq`, which the shadow has
+    /// not seen.
     fn best(&self, seq: u64) -> f64 {
         let window = self.window(seq);
         let most = |log_cs: &[f64]| {
@@ -152,7 +152,7 @@ impl LookAhead {
         c
     }
 
-    /// What comes from the request `seq` on, before the cache as it is.
+    /// Returns the window from the request `seq` on, starting with the present cache.
     fn window(&self, seq: u64) -> Window {
         let least_c = |place: usize, size: u64| match size <= self.capacity {
             true if self.has_threshold => size as f64,
@@ -169,13 +169,13 @@ impl LookAhead {
         )
     }
 
-    /// Uniform in [0, 1), by the request.
+    /// Returns a number that is uniform in [0, 1) and depends on the request.
     fn coin(&self, seq: u64) -> f64 {
         (mix(seq ^ self.salt) >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// The cache has hit or stored the object: so does its shadow, as long as there is a choice to
-    /// come.
+    /// Updates the shadow, because the cache has hit or stored the object. Does nothing after the
+    /// last choice.
     fn follow(&mut self, request: &Request) {
         if self.interval.is_some() && !self.shadow.hit(request.id) {
             self.shadow.insert(request.id, request.size, self.capacity);
@@ -223,7 +223,7 @@ impl Admit for LookAhead {
             self.c = self.best(request.seq);
             self.choices += 1;
         }
-        // What another stage, or a host that fills, has let in is there all the same.
+        // The cache may also hold objects that another stage, or a host that fills, has admitted.
         if hit {
             self.follow(request);
         }

@@ -1,14 +1,14 @@
 //! LRU-S: admits with a chance that falls as 1/size (Starobinski and Tse, Probabilistic methods for
 //! web caching, Performance Evaluation 46, 2001, as AdaptSize's authors describe and compare it,
-//! NSDI 2017, section 2). LRU is meant to stand behind.
+//! NSDI 2017, section 2). The paper combines it with LRU.
 //!
-//! A byte of a large object is as welcome as a byte of a small one: an object of twice the size
-//! comes in half as often.
+//! Each byte of an object has the same chance, whatever the object's size: an object of twice the
+//! size is admitted half as often.
 //!
-//! Where this differs: 1/size needs a unit. In bytes, as the text reads (`unit=1`), an object of 1
-//! KB needs a thousand misses to come in and hardly any trace fills a cache; by default the unit is
-//! 1 KiB, the size of the common small objects of a CDN, and smaller ones always come in. Only the
-//! admission is here, the order of what is stored is left to the eviction behind.
+//! Differences: 1/size needs a unit. In bytes, as in the text (`unit=1`), an object of 1 KB needs a
+//! thousand misses on average, and hardly any trace fills a cache. The default unit is 1 KiB, the
+//! size of the common small objects of a CDN; smaller objects are always admitted. This file has
+//! only the admission; the eviction stage orders the stored objects.
 //!
 //! O(1); no state: 0 bytes an object.
 

@@ -2,9 +2,9 @@
 //! cache networks; Laoutaris, Che and Stavrakakis, The LCD interconnection of LRU caches and its
 //! analysis, Performance Evaluation 63, 2006).
 //!
-//! An object that is requested k times while it is away comes in with 1 − (1 − p)^k: without any
-//! memory of requests, what is popular is favoured, and what is asked for once mostly stays out.
-//! The smaller p, the nearer to LFU, and the slower to follow a change. Sizes do not matter to it.
+//! An object with k requests while it is not stored is admitted with the chance 1 − (1 − p)^k.
+//! Without any memory of requests this favours popular objects, and mostly refuses objects with one
+//! request. A smaller p is nearer to LFU, and follows changes more slowly. Sizes do not matter.
 //! O(1); no state: 0 bytes an object.
 
 use crate::Request;

@@ -2,25 +2,27 @@
 //! networks, ACM ICN workshop 2012; and In-network cache management and resource allocation for
 //! information-centric networks, IEEE TPDS 25, 2014).
 //!
-//! A cache x hops behind the source, of the c on the path, admits with the chance TimesIn ·
+//! The x-th of the c caches on the path, counted from the source, admits with the chance TimesIn ·
 //! CacheWeight. TimesIn is how many times the rest of the path could hold the object: Σ N_i / (T ·
-//! N_x) over the capacities N of this cache and those behind it, where T says how many seconds'
-//! worth of traffic a cache should hold. CacheWeight is x/c, larger near the consumer, so that
-//! paths share fairly: long ones leave room at their far end to the short ones of others.
+//! N_x) over the capacities N of this cache and those after it; T is the number of seconds of
+//! traffic that a cache should hold. CacheWeight is x/c, larger near the consumer, so that paths
+//! share fairly: long paths leave room near their consumer to the short paths of others.
 //!
-//! The default is the paper of 2012, `weight=linear`; that of 2014 raises the weight to (x/c)^c
-//! (`weight=power`), since with equal capacities the linear one gives x(c+1−x)/(c·T), as much near
-//! the source as near the consumer.
+//! The default is the paper of 2012, `weight=linear`. That of 2014 raises the weight to (x/c)^c
+//! (`weight=power`), because with equal capacities the linear one gives x(c+1−x)/(c·T), as much
+//! near the source as near the consumer.
 //!
-//! Admits everything if the engine gets no [`crate::Path`]. Sizes do not matter to it but by
-//! the capacities, which are in bytes. O(1); no state: 0 bytes an object.
+//! Admits everything if the engine gets no [`crate::Path`]. Sizes matter only for the capacities,
+//! which are in bytes. O(1); no state: 0 bytes an object.
 
 use crate::Request;
 use crate::entry::{Build, PolicyEntry};
-use crate::limits::PROBCACHE_MAX_WINDOW;
 use crate::parameters::{Parameter, Preset, Values};
 use crate::traits::{Admit, Cache, Policy};
 use larder_units::Stream;
+
+/// Longest window of ProbCache: a day of traffic. Beyond that its chances are close to 0.
+const MAX_WINDOW_SECONDS: u64 = 86_400;
 
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "probcache",
@@ -30,7 +32,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
         Parameter {
             name: "window",
             unit: "seconds",
-            values: Values::Integer(1, PROBCACHE_MAX_WINDOW),
+            values: Values::Integer(1, MAX_WINDOW_SECONDS),
             default: Preset::Value("10"),
             doc: "T: seconds of traffic that a cache should hold",
         },
@@ -70,7 +72,7 @@ impl Admit for ProbCache {
         let Some(path) = cache.path() else {
             return true;
         };
-        // Where this cache has no room the quotient does not matter: the engine refuses.
+        // If this cache has no room, the quotient does not matter, because the engine refuses.
         let times_in =
             path.capacity_to_consumer as f64 / (self.window * cache.capacity().max(1) as f64);
         let (place, caches) = (

@@ -1,5 +1,5 @@
-//! A cache of ids and sizes under LRU, in which an admission policy tries what it might do. O(1) a
-//! request; 40 bytes an object.
+//! An LRU cache of ids and sizes, in which an admission policy tests a parameter. O(1) a request;
+//! 40 bytes an object.
 
 use crate::Slot;
 use crate::hash::mix;
@@ -7,17 +7,17 @@ use crate::limits::MAX_OBJECTS;
 use crate::list::{Links, List};
 use hashbrown::HashTable;
 
-/// An LRU of ids and sizes.
+/// An LRU cache of ids and sizes.
 #[derive(Clone, Default)]
 pub(super) struct Shadow {
     index: HashTable<Slot>,
-    /// By the slots of this cache, which are not the engine's.
+    /// By the slots of this cache, which differ from the engine's.
     held: Vec<Held>,
     free: Vec<Slot>,
     links: Links,
     stack: List,
     used: u64,
-    /// Hits so far, the owner's to reset.
+    /// Hits so far; the owner resets the number.
     pub hits: u64,
 }
 
@@ -37,7 +37,7 @@ impl Shadow {
         found.is_some()
     }
 
-    /// Stores what is not larger than `capacity`, and was not found.
+    /// Stores an object that was not found, unless it is larger than `capacity`.
     pub fn insert(&mut self, id: u64, size: u64, capacity: u64) {
         self.shrink(capacity - size);
         if self.index.len() == MAX_OBJECTS {
@@ -69,6 +69,7 @@ impl Shadow {
 
     fn evict(&mut self) {
         let Some(slot) = self.stack.pop_tail(&mut self.links) else {
+            debug_assert!(false, "{} bytes without an object", self.used);
             return;
         };
         let Held { id, size } = self.held[slot.index()];
@@ -79,7 +80,7 @@ impl Shadow {
         self.free.push(slot);
     }
 
-    /// Where the object is, if it is stored; that counts as no hit.
+    /// Returns the slot of the object, if it is stored. This does not count as a hit.
     pub fn find(&self, id: u64) -> Option<Slot> {
         self.index
             .find(mix(id), |slot| self.held[slot.index()].id == id)
@@ -93,7 +94,7 @@ impl Shadow {
             .map(|slot| (slot, self.held[slot.index()].size))
     }
 
-    /// Bytes stored.
+    /// Returns the bytes stored.
     pub fn used(&self) -> u64 {
         self.used
     }

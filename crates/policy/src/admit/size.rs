@@ -1,5 +1,5 @@
-//! Size: admits what is not larger than a fixed threshold. The static form of AdaptSize's
-//! Threshold.
+//! Size: admits an object that is not larger than a fixed threshold. It is the static form of
+//! AdaptSize's Threshold.
 //!
 //! O(1) a request; no state: 0 bytes an object.
 

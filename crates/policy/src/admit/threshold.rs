@@ -1,10 +1,9 @@
-//! Threshold: admits where size ≤ c, for a fixed c. AdaptSize's Threshold without its tuning, and
-//! the Static of its evaluation (Berger, Sitaraman and Harchol-Balter, AdaptSize, NSDI 2017,
-//! sections 3.1 and 5.3).
+//! Threshold: admits if size ≤ c, for a fixed c. It is AdaptSize's Threshold without its tuning,
+//! and the Static of the paper's evaluation (Berger, Sitaraman and Harchol-Balter, AdaptSize, NSDI
+//! 2017, sections 3.1 and 5.3).
 //!
-//! The same rule as [`super::size`], under the paper's name and with its parameter, so that both of
-//! its shapes can be written alike: `threshold(c=64KiB)`, `expsize(c=64KiB)`. O(1); no state: 0
-//! bytes an object.
+//! The rule is that of [`super::size`], with the paper's name and parameter, so that both forms are
+//! written alike: `threshold(c=64KiB)`, `expsize(c=64KiB)`. O(1); no state: 0 bytes an object.
 
 use super::size::Size;
 use crate::entry::{Build, PolicyEntry};

@@ -1,28 +1,27 @@
-//! TinyLFU: admits where the newcomer was requested more often lately than those who would have to
+//! TinyLFU: admits a newcomer that was requested more often lately than the objects that would
 //! leave for it (Einziger, Friedman and Manes, TinyLFU: a highly efficient cache admission policy,
 //! ACM Transactions on Storage 13, 2017).
 //!
-//! Every request is counted in an ageing sketch ([`crate::sketch`]); the eviction behind names its
-//! victim, and the newcomer has to win a duel with it by frequency. With the doorkeeper, the first
-//! request of an object in a window is only marked in a Bloom filter, which is emptied when the
-//! sketch ages: objects requested once do not enter the sketch.
+//! An ageing sketch ([`crate::sketch`]) counts every request. The eviction names its next victim,
+//! and the newcomer is admitted if it is more frequent. With the doorkeeper, the first request of
+//! an object in a window only sets a mark in a Bloom filter, which is cleared when the sketch ages.
+//! So objects with one request do not enter the sketch.
 //!
-//! Extended to sizes as "aggregated victims" of the same authors (Einziger, Eytan, Friedman and
-//! Manes, Lightweight robust size aware cache management, ACM Transactions on Storage 18, 2022): a
-//! newcomer must have been requested more often than all together whom it displaces. Where it
-//! differs:
-//! * every victim counts as requested once at least, so at most sixteen are looked at, and a duel
-//!   is O(1);
-//! * a tie is for the smaller: the newcomer wins it if it is smaller than all together whom it
-//!   displaces. Equal sizes lose it, as in Caffeine. Object hit ratios before LRU with this rule /
-//!   with all ties lost: a CDN's mix, 1 GiB, .508 / .461; its web class, .839 / .819; Twitter's
-//!   cluster 52, 5 MiB, .786 / .774 (LRU .816: it has no window for what is new; `w-tinylfu` has);
+//! For sizes it uses "aggregated victims" of the same authors (Einziger, Eytan, Friedman and Manes,
+//! Lightweight robust size aware cache management, ACM Transactions on Storage 18, 2022): a
+//! newcomer must have more requests than all objects that it displaces together. Differences:
+//! * Every victim counts as requested at least once. So at most sixteen are compared, and a
+//!   comparison is O(1).
+//! * In a tie, the newcomer wins if it is smaller than the objects that it displaces together. With
+//!   equal sizes it loses, as in Caffeine. Object hit ratios with LRU and this rule / with all ties
+//!   lost: a CDN's mix, 1 GiB, .508 / .461; its web class, .839 / .819; Twitter's cluster 52, 5
+//!   MiB, .786 / .774 (LRU .816: this policy has no window for new objects; `w-tinylfu` has one);
 //!   NASA's day, .877 / .868.
 //!
-//! By default the window follows the cache, ten requests for each stored object.
+//! By default the window follows the cache: ten requests for each stored object.
 //!
-//! O(1) a request, plus at most sixteen looks at the next victims at a miss; 8 to 16 bytes an
-//! object, with the doorkeeper 13 to 25 more.
+//! O(1) a request, and up to sixteen lookups of victims at a miss; 8 to 16 bytes an object, with
+//! the doorkeeper 13 to 25 more.
 
 use crate::Request;
 use crate::bloom::Bloom;

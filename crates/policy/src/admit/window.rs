@@ -1,50 +1,52 @@
-//! Requests that come, as many values of c try them, all in one pass: LRUs without an index or
-//! lists, since who asked before is the same for all.
+//! Simulates the next requests with many values of c in one pass. The LRUs need no index and no
+//! lists, because the previous request for an object is the same for all values of c.
 //!
-//! A place is an object in the cache as it is, the oldest first, or after those a request. An
-//! object is stored at the place of its latest request, so that places are in LRU's order. Each has
-//! a bit for each c: a hit takes them along from the request before, and who must leave is the
-//! first place with that bit.
+//! Positions are the objects in the present cache, the oldest first, followed by the requests. An
+//! object is stored at the position of its latest request, so positions are in LRU order. Each
+//! position has one bit for each c. A hit moves these bits from the previous position to the
+//! present one; the next victim is the first position with the bit.
 
 use super::shadow::Shadow;
 use crate::future::Future;
 use crate::prefetch::prefetch;
 
-/// The requests of a window, and the cache before them. 20 bytes of memory each, and 8 in a pass.
+/// The requests of a window, and the cache before them. It takes 20 bytes per position, and 8 more
+/// in a pass.
 pub(super) struct Window {
     capacity: u64,
-    /// Bytes stored before the first request, and by how many objects.
+    /// Bytes stored before the first request, and the number of their objects.
     used: u64,
     stored: usize,
-    /// Of each place: the object's size. In one window an object has one size: what it has in the
-    /// cache, or at its first request.
+    /// For each position: the object's size. In one window an object has one size: the one in the
+    /// cache, or that of its first request.
     sizes: Vec<u64>,
-    /// Of each request: the place where its object was before, or [`Window::NEVER`].
+    /// For each request: the previous position of its object, or [`Window::NEVER`].
     before: Vec<u32>,
-    /// Of each request: the least c that admits its object.
+    /// For each request: the least c that admits its object.
     least_c: Vec<f64>,
 }
 
-/// As many c as one pass tries: bits of a word.
+/// The number of values of c in one pass: the bits of a word.
 const LANES: usize = 64;
 
-/// Requests from the loading of a place to its use.
+/// The number of requests between the prefetch of a position and its use.
 const AHEAD: usize = 16;
 
-/// One c in a pass.
+/// The state of one c in a pass.
 #[derive(Clone, Copy)]
 struct Lane {
-    /// Bytes stored.
+    /// The bytes stored.
     used: u64,
-    /// No place before it has this lane's bit.
+    /// No earlier position has this lane's bit.
     oldest: usize,
 }
 
 impl Window {
     const NEVER: u32 = u32::MAX;
 
-    /// Up to `len` requests from `seq` on, before a cache of `capacity` bytes that stores what
-    /// `shadow` does. `least_c` of the request's number and size is infinite where no c may admit.
+    /// Takes up to `len` requests from `seq` on, after a cache of `capacity` bytes with the objects
+    /// of `shadow`. `least_c` gets the request's number and size, and returns infinity if no c may
+    /// admit.
     pub fn new(
         future: &Future,
         seq: u64,
@@ -93,7 +95,7 @@ impl Window {
         }
     }
 
-    /// Hits of the window's requests under each c; `cs` in ascending order.
+    /// Returns the hits of the window's requests for each c; `cs` is in ascending order.
     pub fn hits(&self, cs: &[f64]) -> Vec<u64> {
         cs.chunks(LANES)
             .flat_map(|cs| self.hits_in_a_pass(cs))
@@ -152,11 +154,11 @@ impl Window {
     }
 }
 
-/// A count for each bit of a word: the n-th digits of all of them are one word.
+/// One counter for each bit of a word. One word holds the n-th digits of all counters.
 struct Counters([u64; 64]);
 
 impl Counters {
-    /// One more for each bit that is set.
+    /// Increments the counters of the bits that are set.
     fn add(&mut self, mut carry: u64) {
         for digits in &mut self.0 {
             if carry == 0 {
@@ -180,7 +182,7 @@ mod tests {
     use crate::FutureBuilder;
     use larder_units::Streams;
 
-    /// What the cache would do, request by request.
+    /// Replays the requests one by one.
     fn replayed(
         requests: &[(u64, u64)],
         shadow: &Shadow,
@@ -212,7 +214,7 @@ mod tests {
             }
             let future = future.build();
             let mut shadow = Shadow::default();
-            // The cache as it is after some requests, each of which was admitted or not.
+            // The cache after some requests, each of which was admitted or not.
             for (seq, (id, size)) in (1..).zip(&requests) {
                 if [1, 2, 300, 990, 1000].contains(&seq) {
                     let coin =
@@ -242,8 +244,8 @@ mod tests {
         }
     }
 
-    /// Failure: the bytes that leave differ from the bytes that came, and their count falls
-    /// below 0.
+    /// Failure: the bytes that are subtracted differ from the bytes that were added, and their sum
+    /// falls below 0.
     #[test]
     fn an_object_changes_its_size() {
         let mut future = FutureBuilder::default();
@@ -259,7 +261,7 @@ mod tests {
             |_, size| size as f64,
         );
         assert_eq!(window.hits(&[1.0, 50.0, 100.0]), [0, 3, 2]);
-        // More than a pass has room for.
+        // More than fit into one pass.
         let many: Vec<f64> = (0..200).map(f64::from).collect();
         let hits = window.hits(&many);
         assert_eq!(

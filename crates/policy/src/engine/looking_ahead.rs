@@ -1,4 +1,4 @@
-//! A look ahead at the victims shows those that will leave, and removes none.
+//! Tests of `peek`: a look ahead shows the victims that will leave, and removes none.
 
 use super::*;
 use crate::entry::Kind;
@@ -8,8 +8,8 @@ use crate::traits::Policy;
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-/// Admits only what is smaller than everything that would have to leave for it, and notes whom it
-/// was shown.
+/// Admits only an object that is smaller than everything that would leave for it, and records the
+/// victims it was shown.
 struct Duel(Arc<Mutex<Vec<u64>>>);
 
 impl Policy for Duel {}
@@ -41,7 +41,7 @@ fn an_engine_that_cannot_move_to_another_thread() {
 
 #[test]
 fn a_duel_is_shown_others_than_those_who_leave() {
-    // A window that holds nothing would not duel.
+    // A window that holds nothing never compares.
     for name in evictors().chain(["w-tinylfu(window=50%)"]) {
         let capacity = ByteSize::from_bytes(1000);
         let mut engine = Engine::foreseeing(
@@ -58,8 +58,8 @@ fn a_duel_is_shown_others_than_those_who_leave() {
         for id in 0..500_u64 {
             let size = 10 + id * 37 % 300;
             engine.miss(id, Time::ZERO);
-            // An evictor may refuse the newcomer; it is stored all the same, and the same must
-            // leave for it.
+            // An evictor may refuse the newcomer. The test stores it nevertheless, and the same
+            // victims must leave for it.
             let _ = engine.admit(id, size, Time::ZERO);
             victims.clear();
             let slot = engine.insert(id, size, Time::ZERO, &mut victims).unwrap();
@@ -72,7 +72,7 @@ fn a_duel_is_shown_others_than_those_who_leave() {
     }
 }
 
-/// Looks at everyone who would leave, and refuses every third object all the same.
+/// Reads all victims, and refuses every third object in spite of the result.
 struct Fickle(Duel);
 
 impl Policy for Fickle {}
@@ -144,7 +144,7 @@ fn looking_ahead_loses_objects() {
     }
 }
 
-/// Of requests that will not be made: whoever foresees must not be misled into losing objects.
+/// Requests that will not come. A policy with foresight must not lose objects because of them.
 fn future() -> Arc<Future> {
     let mut trace = FutureBuilder::default();
     for place in 0..10_000_u64 {
@@ -160,8 +160,8 @@ fn evictors() -> impl Iterator<Item = &'static str> {
         .map(|entry| entry.name)
 }
 
-/// Failure: an owner prefetches other objects than those that leave, or a look at them changes
-/// which ones leave.
+/// Failure: an owner prefetches other objects than those that leave, or a look at the victims
+/// changes them.
 #[test]
 fn the_expected_victims_are_not_those_that_leave() {
     for policy in ["fifo", "lru"] {

@@ -1,15 +1,16 @@
 //! ARC (Megiddo and Modha, ARC: a self-tuning, low overhead replacement cache, FAST 2003, figure
 //! 4).
 //!
-//! Two LRU lists: T1 of what was requested once, T2 of what was requested again; beside each the
-//! ghosts of what it evicted, B1 and B2. T1's target p learns: a request for a ghost of B1 says
-//! that T1 was too short and raises p, one of B2 lowers it, by the more the rarer such ghosts are.
-//! T1 evicts while it is longer than p, else T2.
+//! Two LRU lists: T1 of objects with one request, T2 of objects with more; and for each the ghosts
+//! of its victims, B1 and B2. T1's target p adapts: a request for a ghost of B1 shows that T1 was
+//! too short and raises p, one for a ghost of B2 lowers it. The rarer these ghosts are, the larger
+//! the step. T1 evicts while it is longer than p, otherwise T2.
 //!
-//! Sizes: all lengths and p are in bytes, and p moves by the size of the ghost where the paper's
-//! moves by 1. p learns at the request, whether or not admission then stores the object; the ghost
-//! stays until it does. T1 with B1 is at most the capacity, all four at most twice that; the ghosts
-//! are cut after the insertion, where the paper cuts before, with the same outcome for equal sizes.
+//! Sizes: all lengths and p are in bytes, and p changes by the size of the ghost (in the paper by
+//! one). p adapts at the request, whether or not admission then stores the object; the ghost stays
+//! until the object is stored. T1 with B1 is at most the capacity, all four at most twice the
+//! capacity. The ghosts are trimmed after the insertion, in the paper before it, with the same
+//! result for equal sizes.
 //!
 //! O(1) a request; 24 bytes an object, 27 to 53 a ghost.
 
@@ -41,7 +42,7 @@ struct Arc {
     capacity: u64,
     /// p: the bytes that T1 should have.
     target: f64,
-    /// The last miss was for a ghost of B2: T1 evicts already when it is as long as p.
+    /// True if the last miss was for a ghost of B2: T1 then evicts already if it is as long as p.
     missed_frequent: bool,
     links: Links,
     /// T1, B1.
@@ -60,13 +61,13 @@ struct Half {
     ghosts: Ghosts,
 }
 
-/// 16 bytes: four fill a line of the processor's cache, where of 24 bytes one in four would lie
-/// across two.
+/// 16 bytes: four fill a line of the processor's cache. With 24 bytes, one in four would lie across
+/// two lines.
 #[derive(Clone, Copy)]
 struct Object {
     id: u64,
-    /// The size in the high 63 bits, whether it is in T2 in the low one. Of 2^63 bytes or more, one
-    /// byte less than 2^63 counts.
+    /// The size in the high 63 bits, and in the low bit whether the object is in T2. Sizes of 2^63
+    /// bytes or more count as one byte less than 2^63.
     size_and_half: u64,
 }
 
@@ -94,7 +95,7 @@ impl Object {
     }
 }
 
-/// How far a look ahead has come: who is next in each list, and what would be left of T1.
+/// The state of a look ahead: the next object of each list, and the bytes left in T1.
 #[derive(Clone, Copy, Default)]
 struct Ahead {
     recent: Option<Slot>,

@@ -2,26 +2,28 @@
 //! Journal 1966), and its form for sizes (Berger, Beckmann and Harchol-Balter, Practical bounds on
 //! optimal caching with variable object sizes, SIGMETRICS 2018: Belady-Size).
 //!
-//! Both know the trace ahead. `belady` evicts what is requested again last, sizes do not matter to
-//! the order: for equal sizes nobody has more hits. `belady-size` evicts the greatest product of
-//! the size and the requests until the next one for it, a rule of thumb; the best choice for sizes
-//! is NP-hard. What never comes again leaves first, in `belady-size` the largest of it.
+//! Both know the trace ahead. `belady` evicts the object whose next request is last; sizes do not
+//! matter to the order. For equal sizes no policy has more hits. `belady-size` evicts the greatest
+//! product of the size and the requests until the object's next one. This is a heuristic; the best
+//! choice with sizes is NP-hard. Objects without a further request leave first, in `belady-size`
+//! the largest of them.
 //!
-//! * The newcomer is judged as those it would displace, and refused where one of them comes again
-//!   before it, or has the smaller product: MIN stores every page, since a processor cannot bypass
-//!   its memory. `always` stores everything, as published and as libCacheSim does.
-//! * The product changes with time, but its order among equal sizes does not. So objects stand in
-//!   heaps by size, eight to an octave, and the tops are compared with the exact product: the
-//!   victim's is at least 8/9 of the greatest. libCacheSim's takes the greatest of 128 drawn.
+//! * The newcomer is ranked like its victims, and refused if one of them is requested before it, or
+//!   has the smaller product. MIN stores every page, because a processor cannot bypass its memory.
+//!   `always` stores everything, as published and as in libCacheSim.
+//! * The product changes with time, but its order among equal sizes does not. So objects are in
+//!   heaps by size, eight to an octave, and the exact products of the tops are compared. The
+//!   product of the victim is at least 8/9 of the greatest. libCacheSim takes the greatest of 128
+//!   samples.
 //!
-//! The figures of `always` are libCacheSim's (0.3.5) to the last of its four digits: of a block
+//! The results of `always` equal those of libCacheSim (0.3.5) to its four digits: of a block
 //! trace's 113,872 requests miss .7642, .5431 and .4301 in caches of 1,000, 10,000 and 25,000 equal
-//! objects, and by bytes .7997, .6476 and .4301 in 20, 200 and 1,000 MiB. Its sampled BeladySize
-//! misses .7736, .5967 and .4301 there, ours .7706, .5970 and .4301.
+//! objects, and by bytes .7997, .6476 and .4301 in 20, 200 and 1,000 MiB. libCacheSim's sampled
+//! BeladySize misses .7736, .5967 and .4301 there, this one .7706, .5970 and .4301.
 //!
-//! A hit leaves the old place in the heap behind, at its low end, until half of the heap is such;
-//! so 64 bytes an object. O(1) a hit, amortised, O(log n) an eviction, and for `belady-size` the
-//! classes: eight for each octave from the smallest to the largest size.
+//! A hit leaves the old entry in the heap, at its low end, until half of the heap is such entries;
+//! so 64 bytes an object. O(1) a hit, amortised; O(log n) an eviction, and for `belady-size` a
+//! comparison of the classes: eight for each octave from the smallest to the largest size.
 
 use crate::entry::{Build, PolicyEntry};
 use crate::future::Future;
@@ -69,15 +71,15 @@ struct Belady {
     future: Arc<Future>,
     by_size: bool,
     bypasses: bool,
-    /// The request that is being answered, from 1.
+    /// The number of the present request, from 1.
     now: u64,
-    /// By [`class`]; one alone where sizes do not matter.
+    /// By [`class`]; only one class if sizes do not matter.
     classes: Vec<Class>,
     /// By slot.
     objects: Vec<Object>,
-    /// Taken out of the classes by looks ahead, the first victim first.
+    /// Objects that looks ahead have removed from the classes, the first victim first.
     ahead: VecDeque<(Slot, Object)>,
-    /// Which of those ahead was shown last.
+    /// The index in `ahead` of the object that was shown last.
     shown: usize,
 }
 
@@ -92,7 +94,7 @@ struct Object {
 const OUT: u32 = u32::MAX;
 
 impl Object {
-    /// The greatest is the victim.
+    /// Returns the rank of an object. The greatest is the victim.
     fn rank(&self, by_size: bool, now: u64) -> u128 {
         let distance = u128::from(u64::from(self.next).saturating_sub(now));
         match (by_size, self.next) {
@@ -103,17 +105,17 @@ impl Object {
     }
 }
 
-/// Objects of similar size, the last to be requested first.
+/// Objects of similar size, the one with the last next request first.
 #[derive(Default)]
 struct Class {
-    /// The next request and the slot; what is no longer true of the slot is skipped. The top is
-    /// true.
+    /// The next request and the slot. Entries that no longer match the slot's state are skipped.
+    /// The top matches.
     heap: BinaryHeap<(u32, Slot)>,
-    /// Objects in it.
+    /// The number of objects in the class.
     len: usize,
 }
 
-/// Eight to an octave, by the three bits after the highest.
+/// Returns the class of a size. There are eight to an octave, by the three bits after the highest.
 fn class(size: u64) -> usize {
     let zeros = size.max(1).leading_zeros();
     let fraction = (size << zeros) >> 60 & 7;
@@ -142,7 +144,7 @@ impl Belady {
         }
     }
 
-    /// Puts the object, which is in no class, into its own.
+    /// Inserts the object, which is in no class, into its class.
     fn put(&mut self, slot: Slot) {
         let class = self.class_of(slot);
         if class >= self.classes.len() {
@@ -161,7 +163,7 @@ impl Belady {
         }
     }
 
-    /// Takes the victim out of its class.
+    /// Removes the victim from its class.
     fn take_greatest(&mut self) -> Option<(Slot, Object)> {
         let top = |class: &Class| class.heap.peek().map(|(_, slot)| *slot);
         let rank = |slot: &Slot| self.objects[slot.index()].rank(self.by_size, self.now);
@@ -169,7 +171,7 @@ impl Belady {
         Some((slot, self.take_out(slot)))
     }
 
-    /// Takes the object out of its class.
+    /// Removes the object from its class.
     fn take_out(&mut self, slot: Slot) -> Object {
         let place = self.class_of(slot);
         let object = self.objects[slot.index()];
@@ -185,7 +187,8 @@ impl Belady {
         object
     }
 
-    /// The next victim after the one that was shown last, or the first; it stays stored.
+    /// Returns the next victim after the one that was shown last, or the first one. It stays
+    /// stored.
     fn look_ahead(&mut self, is_first: bool) -> Option<(Slot, Object)> {
         self.shown = if is_first { 0 } else { self.shown + 1 };
         if self.shown >= self.ahead.len() {
@@ -196,7 +199,8 @@ impl Belady {
         Some(self.ahead[self.shown])
     }
 
-    /// Puts those ahead back: what happens next may change the order.
+    /// Returns the objects of looks ahead to their classes, because the next call may change the
+    /// order.
     fn restore(&mut self) {
         while let Some((slot, object)) = self.ahead.pop_back() {
             self.objects[slot.index()] = object;
@@ -205,7 +209,7 @@ impl Belady {
     }
 }
 
-/// The heap's entry tells what the slot holds now.
+/// Returns true if the heap's entry matches the state of the slot.
 fn is_true(objects: &[Object], by_size: bool, place: usize, (next, slot): &(u32, Slot)) -> bool {
     let object = objects[slot.index()];
     object.next == *next && (!by_size || class(object.size) == place)

@@ -1,14 +1,14 @@
 //! CAR (Bansal and Modha, CAR: clock with adaptive replacement, FAST 2004, figure 2).
 //!
-//! ARC with clocks for its lists: T1 of what was requested once and T2 of what was requested again,
-//! each with a hand and a bit an object, and the ghosts of both, B1 and B2. A hit sets the bit and
-//! moves nothing. T1's hand sends those with a bit to T2, T2's hand gives them another round. T1's
-//! target p learns as ARC's, when what has a ghost is stored again.
+//! ARC with clocks for its lists: T1 of objects with one request, and T2 of objects with more, each
+//! with a hand and a bit per object, and the ghosts of both, B1 and B2. A hit sets the bit and
+//! moves nothing. T1's hand moves objects with a bit to T2; T2's hand gives them another round.
+//! T1's target p adapts as in ARC, when an object with a ghost is stored again.
 //!
-//! Sizes: all lengths and p are in bytes, and p moves by the size of the ghost where the paper's
-//! moves by 1. T1 with B1 is at most the capacity, all four at most twice that; the ghosts are cut
-//! after the insertion. A look ahead moves the hands; whoever is hit after it was chosen returns to
-//! where its hand stands.
+//! Sizes: all lengths and p are in bytes, and p changes by the size of the ghost (in the paper by
+//! one). T1 with B1 is at most the capacity, all four at most twice the capacity; the ghosts are
+//! trimmed after the insertion. A look ahead moves the hands. An object that is hit after it was
+//! chosen goes back to the position of the hand.
 //!
 //! O(1) a hit, O(1) amortised an eviction; 32 bytes an object, 27 to 53 a ghost.
 
@@ -52,7 +52,7 @@ struct Car {
 
 #[derive(Default)]
 struct Half {
-    /// The hand stands at the tail.
+    /// The hand is at the tail.
     clock: List,
     bytes: u64,
     ghosts: Ghosts,
@@ -67,7 +67,7 @@ struct Object {
 }
 
 impl Car {
-    /// The list that `slot` is or will be in, the links and the object.
+    /// Returns the list that `slot` is or will be in, the links and the object.
     fn parts(&mut self, slot: Slot) -> (&mut Half, &mut Links, &mut Object) {
         let object = &mut self.objects[slot.index()];
         let half = if object.is_frequent {
@@ -90,7 +90,7 @@ impl Car {
         half.bytes -= object.size;
     }
 
-    /// The paper's replace(): turns the hands to who leaves, and unlinks it.
+    /// The paper's replace(): moves the hands to the next victim, and unlinks it.
     fn choose(&mut self) -> Option<Slot> {
         loop {
             let slot = match (self.recent.clock.tail(), self.frequent.clock.tail()) {
@@ -111,7 +111,7 @@ impl Car {
         }
     }
 
-    /// Moves p for the ghost of a newcomer; true where there was one.
+    /// Adapts p to the ghost of a newcomer. Returns true if there was one.
     fn learn(&mut self, id: u64) -> bool {
         let recent = self.recent.ghosts.bytes() as f64;
         let frequent = self.frequent.ghosts.bytes() as f64;

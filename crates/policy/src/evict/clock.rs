@@ -1,16 +1,16 @@
 //! CLOCK: FIFO with a second chance (Corbató, A paging experiment with the Multics system, MIT
 //! Project MAC report, 1968).
 //!
-//! Objects stand in a circle in the order of their arrival, each with one bit. A hit sets the bit
-//! and moves nothing. The hand stands at the oldest: one whose bit is set loses the bit and counts
-//! as the newest, one without leaves.
+//! Objects form a ring in the order of their arrival, each with one bit. A hit sets the bit and
+//! moves nothing. The hand is at the oldest object: if its bit is set, the bit is cleared and the
+//! object counts as the newest; otherwise it leaves.
 //!
-//! The circle is a queue whose tail is where the hand stands. Sizes: the hand goes on until the
-//! newcomer fits; nothing else changes. A look ahead moves the hand, and so takes bits earlier than
-//! the eviction would; whoever is hit after it was chosen is spared.
+//! The ring is a queue whose tail is the position of the hand. Sizes: the hand advances until the
+//! newcomer fits; nothing else changes. A look ahead moves the hand, so it clears bits earlier than
+//! the eviction would. An object that is hit after it was chosen stays.
 //!
-//! O(1) a hit, O(1) amortised an eviction (each step of the hand takes a bit that a hit has set); 9
-//! bytes an object.
+//! O(1) a hit, O(1) amortised an eviction (each step of the hand clears a bit that a hit has set);
+//! 9 bytes an object.
 
 use super::foreseen::Foreseen;
 use crate::entry::{Build, PolicyEntry};
@@ -32,7 +32,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
 #[derive(Default)]
 struct Clock {
     links: Links,
-    /// All but the foreseen; the hand stands at the tail.
+    /// All objects but the foreseen; the hand is at the tail.
     circle: List,
     foreseen: Foreseen,
     /// The bits, by slot.
@@ -40,7 +40,7 @@ struct Clock {
 }
 
 impl Clock {
-    /// Turns the hand to who leaves, and unlinks it.
+    /// Moves the hand to the next victim, and unlinks it.
     fn choose(&mut self) -> Option<Slot> {
         loop {
             let slot = self.circle.tail()?;

@@ -1,30 +1,32 @@
 //! CLOCK-Pro (Jiang, Chen and Zhang, CLOCK-Pro: an effective improvement of the CLOCK replacement,
 //! USENIX ATC 2005, section 4).
 //!
-//! LIRS with clocks: hot objects are protected, cold ones pass. A cold object is in its test period
-//! until the hot hand has gone past it; if it is requested before that, stored or not, it becomes
+//! LIRS with clocks: hot objects are protected, cold ones are not. A cold object is in its test
+//! period until the hot hand passes it. If it is requested before that, stored or not, it becomes
 //! hot, and the cold part was too small: its target m_c grows by the object. A test that ends
-//! without a request makes it smaller. The cold hand evicts what was not requested, and gives what
-//! was requested after its test another test. The hot hand takes bits, and turns what has none
-//! cold, until the hot ones fit into the rest of the capacity.
+//! without a request makes m_c smaller. The cold hand evicts objects without a request. If an
+//! object was requested after its test, the cold hand starts another test. The hot hand clears
+//! bits, and turns objects without a bit cold, until the hot ones fit into the rest of the
+//! capacity.
 //!
-//! The one clock of the paper is kept as three queues in the order of their hands, hot, cold and
-//! ghosts: each hand then meets only what it acts upon. Where the hot hand has been is known by a
-//! stamp: who was placed before the hot object that it met last is out of its test. A stored
-//! object's failed test counts when the cold hand comes to it. As long as the hot hand does not
-//! overtake the cold one, this is the paper's order; where it does, newcomers stand behind the
-//! older cold ones. The test hand is the bound of the ghosts, one capacity.
+//! The one clock of the paper is kept as three queues in the order of their hands: hot, cold and
+//! ghosts. Each hand then meets only objects that it acts upon. A stamp records the position of the
+//! hot hand: the test period has ended for objects inserted before the last hot object that the
+//! hand passed. A stored object's failed test counts when the cold hand reaches it. While the hot
+//! hand does not overtake the cold one, this is the paper's order; if it does, newcomers are behind
+//! older cold objects. The test hand is replaced by a bound on the ghosts, one capacity.
 //!
-//! Sizes: all parts and m_c are in bytes, and m_c moves by the size of the object where the paper's
-//! moves by 1. It starts at 1 % of the capacity and stays above, LIRS's share: with less, newcomers
-//! leave before their second request (twitter cluster 52 in 5 MiB: .803 without that bound, .828
-//! with it). A look ahead moves the cold hand; whoever is hit after it was chosen returns to it.
+//! Sizes: all parts and m_c are in bytes, and m_c changes by the size of the object; in the paper
+//! by 1. It starts at 1 % of the capacity, which is LIRS's share, and stays above. With less,
+//! newcomers leave before their second request (twitter cluster 52 in 5 MiB: .803 without that
+//! bound, .828 with it). A look ahead moves the cold hand; an object that is hit after it was
+//! chosen goes back to the queue.
 //!
-//! libCacheSim's is no yardstick: it starts with all of the capacity cold and then misses more than
-//! LRU (Zipf 1.0 over 1e5 objects of one size, a hundredth cached: .554, LRU .494, LIRS .404, this
-//! .402).
+//! libCacheSim's implementation is no reference: it starts with all of the capacity cold, and then
+//! misses more than LRU (Zipf 1.0 over 1e5 objects of one size, a hundredth cached: .554, LRU .494,
+//! LIRS .404, this .402).
 //!
-//! O(1) a hit, O(1) amortised else; 40 bytes an object, 35 to 69 a ghost.
+//! O(1) a hit, otherwise O(1) amortised; 40 bytes an object, 35 to 69 a ghost.
 
 use super::foreseen::Foreseen;
 use super::ghosts::{Ghost, Ghosts};
@@ -44,26 +46,26 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     build: Build::Eviction(|_, context| Ok(Box::new(ClockPro::new(context)))),
 };
 
-/// One part in this many of the capacity is m_c at first and at least.
+/// m_c is at first, and at least, one part in this many of the capacity.
 const LEAST_SHARE: u64 = 100;
 
 struct ClockPro {
     capacity: u64,
-    /// m_c: bytes that cold objects should have.
+    /// m_c: the bytes that cold objects should have.
     target: u64,
-    /// Placements so far.
+    /// The number of placements so far.
     clock: u64,
-    /// The placement of the hot object that the hot hand met last: later ones are in their test
-    /// period.
+    /// The placement of the last hot object that the hot hand passed. Later placements are in their
+    /// test period.
     floor: u64,
     links: Links,
-    /// The hot hand stands at the tail.
+    /// The hot hand is at the tail.
     hot: List,
     hot_bytes: u64,
-    /// All but the foreseen; the cold hand stands at the tail.
+    /// All cold objects but the foreseen; the cold hand is at the tail.
     cold: List,
     foreseen: Foreseen,
-    /// In their test period; noted is the placement.
+    /// Ghosts in their test period; the note is the placement.
     ghosts: Ghosts<u64>,
     /// By slot.
     objects: Vec<Object>,
@@ -73,10 +75,10 @@ struct ClockPro {
 struct Object {
     id: u64,
     size: u64,
-    /// When it was placed behind the hot hand, in placements.
+    /// The time of its placement behind the hot hand, in placements.
     placed: u64,
     is_hot: bool,
-    /// It is cold and was placed for a test.
+    /// True if the object is cold and was placed for a test.
     is_tested: bool,
     requested: bool,
 }
@@ -124,7 +126,7 @@ impl ClockPro {
         while self.hot_bytes > self.capacity - self.target && self.turn_hot_hand() {}
     }
 
-    /// The hot hand passes the hot object that it stands at; false where there is none.
+    /// Moves the hot hand past the hot object at its position. Returns false if there is none.
     fn turn_hot_hand(&mut self) -> bool {
         let Some(slot) = self.hot.pop_tail(&mut self.links) else {
             return false;
@@ -150,7 +152,7 @@ impl ClockPro {
         }
     }
 
-    /// A test ended without a request.
+    /// Records that a test ended without a request.
     fn fail(&mut self, size: u64) {
         self.target = self
             .target
@@ -158,7 +160,7 @@ impl ClockPro {
             .max(self.capacity / LEAST_SHARE);
     }
 
-    /// Turns the cold hand to who leaves, and unlinks it.
+    /// Moves the cold hand to the next victim, and unlinks it.
     fn choose(&mut self) -> Option<Slot> {
         loop {
             let Some(slot) = self.cold.pop_tail(&mut self.links) else {
@@ -192,7 +194,8 @@ impl ClockPro {
         }
     }
 
-    /// Remembers who leaves, as long as its test lasts; who is forgotten for it has failed.
+    /// Remembers a victim until its test ends. A ghost that is forgotten to make room has failed
+    /// its test.
     fn remember(&mut self, object: Object) {
         let Object {
             id, size, placed, ..

@@ -1,5 +1,5 @@
-//! FIFO: evicts what was stored first. Hits change nothing, so a hit touches no policy state. Sizes
-//! do not matter to the order.
+//! FIFO: evicts the object that was stored first. Hits change nothing, so a hit reads no policy
+//! state. Sizes do not matter to the order.
 //!
 //! O(1) a request; 8 bytes an object.
 

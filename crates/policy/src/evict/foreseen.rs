@@ -1,10 +1,10 @@
-//! Victims that were chosen ahead, by `peek`, and have not left yet.
+//! Victims that `peek` has chosen and that have not left yet.
 //!
-//! A policy whose choice changes its state (a hand that moves, a sample that is drawn) cannot
-//! choose twice. So it chooses once, when it is asked first, and keeps the choice here: `victim`
-//! takes it from here, and whoever is requested meanwhile is taken out again. What was chosen ahead
-//! stays chosen over further misses, so that a newcomer refused for its victim does not make every
-//! next look ahead as long.
+//! If a choice changes the policy's state (a hand moves, a sample is drawn), the policy cannot
+//! choose twice. So it chooses at the first call, and keeps the choice here. `victim` takes it from
+//! here, and an object that is requested meanwhile is removed again. The choice stays over further
+//! misses, so that a newcomer that was refused for its victim does not make every further look
+//! ahead longer.
 //!
 //! O(1) everywhere; no memory until the first look ahead, then 9 bytes a slot.
 
@@ -37,7 +37,7 @@ impl Foreseen {
         })
     }
 
-    /// `slot` is chosen, after all others.
+    /// Adds `slot` after all others.
     pub fn push(&mut self, slot: Slot) {
         if slot.index() >= self.members.len() {
             self.members.resize(slot.index() + 1, false);
@@ -47,7 +47,7 @@ impl Foreseen {
         self.len += 1;
     }
 
-    /// The first who was chosen, who leaves now.
+    /// Removes and returns the first chosen slot, which leaves now.
     #[inline]
     pub fn pop(&mut self) -> Option<Slot> {
         let slot = self.queue.tail()?;
@@ -55,7 +55,7 @@ impl Foreseen {
         Some(slot)
     }
 
-    /// True where `slot` was chosen; it no longer is.
+    /// Removes `slot`. Returns true if it was chosen.
     #[inline]
     pub fn take(&mut self, slot: Slot) -> bool {
         let chosen = self.contains(slot);

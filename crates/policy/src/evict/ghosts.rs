@@ -1,13 +1,13 @@
-//! Ghosts: ids and sizes of objects that left, in the order in which they left, bounded by the sum
-//! of their sizes and by number.
+//! Ghosts: ids and sizes of evicted objects, in the order of their eviction. Both their number and
+//! the sum of their sizes are bounded.
 //!
-//! A ring: who left last stands at its end, the oldest at its beginning, so that both are in memory
-//! that was used a moment ago, and no links are needed. Who is taken out between them leaves a
-//! hole, which is passed over once it is the oldest. When the ring is full it doubles, or, where
-//! half of it are holes, is moved together.
+//! The ghosts are in a ring, the newest at its end, the oldest at its beginning. So both ends are
+//! in memory that was used recently, and no links are needed. A ghost that is removed between them
+//! leaves a hole, which is skipped once it is the oldest. When the ring is full, it doubles, or, if
+//! half of it are holes, is compacted.
 //!
-//! Each may carry a note of its policy. O(1) a call, amortised; 16 to 32 bytes a ghost, twice that
-//! where there are many holes, 11 to 21 of the index, and the note.
+//! Each ghost may carry a note of its policy. O(1) a call, amortised; 16 to 32 bytes a ghost, twice
+//! as much with many holes, 11 to 21 of the index, and the note.
 
 use crate::Slot;
 use crate::index::SlotIndex;
@@ -15,15 +15,15 @@ use crate::limits::MAX_GHOSTS;
 use crate::prefetch::{grow, prefetch};
 
 pub(crate) struct Ghosts<N = ()> {
-    /// A power of two of them; the ghost of number n stands at n modulo the length.
+    /// Its length is a power of two. The ghost of number n is at n modulo the length.
     ring: Vec<Ghost<N>>,
-    /// The number of the oldest, which is no hole.
+    /// The number of the oldest ghost, which is no hole.
     first: u32,
-    /// From the oldest to the newest, holes included.
+    /// The number of entries from the oldest to the newest, with holes.
     length: usize,
-    /// The numbers.
+    /// Maps ids to numbers.
     index: SlotIndex,
-    /// The sizes of all together.
+    /// The sum of the sizes.
     bytes: u64,
 }
 
@@ -37,13 +37,13 @@ pub(crate) struct Ghost<N> {
 /// The size of a hole; no object can have it.
 const HOLE: u64 = u64::MAX;
 
-/// Numbers begin anew after 2^31, many times as many as there can be at once; all of them are slots
-/// that an index can hold.
+/// Numbers wrap at 2^31, far above the number of live ghosts. All of them are slots that an index
+/// can hold.
 const LAST_NUMBER: u32 = u32::MAX >> 1;
 
 const MIN_RING: usize = 16;
 
-/// How many ghosts before its turn a ghost's place in the index is asked for.
+/// A ghost's entry in the index is prefetched this many ghosts before its turn.
 const AHEAD: u32 = 2;
 
 impl<N> Default for Ghosts<N> {
@@ -59,14 +59,15 @@ impl<N> Default for Ghosts<N> {
 }
 
 impl<N: Copy + Default> Ghosts<N> {
-    /// The sizes of all together.
+    /// Returns the sum of the sizes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// An object left; it is the newest ghost. The oldest go until the sizes of all sum to `limit`
-    /// at most; what is larger alone is not remembered. It has no ghost yet, unless its id was
-    /// stored more than once: who stores an object takes its ghost out.
+    /// Adds an evicted object as the newest ghost. Removes the oldest ghosts until the sizes sum to
+    /// at most `limit`; an object that is larger alone is not remembered. The object has no ghost
+    /// yet, unless its id was stored more than once, because a policy that stores an object removes
+    /// its ghost.
     pub fn push(&mut self, ghost: Ghost<N>, limit: u64) {
         if ghost.size > limit {
             return;
@@ -86,23 +87,23 @@ impl<N: Copy + Default> Ghosts<N> {
         self.bytes += ghost.size;
     }
 
-    /// The ghost of `id`, if there is one.
+    /// Returns the ghost of `id`, if there is one.
     pub fn get(&self, id: u64) -> Option<Ghost<N>> {
         self.find(id).map(|number| self.ring[self.place(number)])
     }
 
-    /// Takes the ghost of `id` out, if there is one.
+    /// Removes and returns the ghost of `id`, if there is one.
     pub fn remove(&mut self, id: u64) -> Option<Ghost<N>> {
         let number = self.find(id)?;
         Some(self.take(number))
     }
 
-    /// Returns the remembered object that left first.
+    /// Returns the oldest ghost.
     pub fn oldest(&self) -> Option<Ghost<N>> {
         (self.length > 0).then(|| self.ring[self.place(self.first)])
     }
 
-    /// Takes the oldest out; false where there is none.
+    /// Removes the oldest ghost. Returns false if there is none.
     pub fn pop_oldest(&mut self) -> bool {
         if self.length == 0 {
             return false;
@@ -115,18 +116,18 @@ impl<N: Copy + Default> Ghosts<N> {
         true
     }
 
-    /// Takes the oldest out until at most `bytes` are remembered.
+    /// Removes the oldest ghosts until the sizes sum to at most `bytes`.
     pub fn trim(&mut self, bytes: u64) {
         while self.bytes > bytes && self.pop_oldest() {}
     }
 
-    /// `id` will be looked for soon.
+    /// Begins to load the index entry of `id`, which will be looked up soon.
     #[inline]
     pub fn prefetch(&self, id: u64) {
         self.index.prefetch(id);
     }
 
-    /// As `prefetch`, some requests later: loads the ghost that is probably that of `id`.
+    /// Begins to load the ghost that is probably that of `id`, some requests after `prefetch`.
     #[inline]
     pub fn prefetch_further(&self, id: u64) {
         if let Some(number) = self.index.guess(id) {
@@ -144,7 +145,7 @@ impl<N: Copy + Default> Ghosts<N> {
             .map(Slot::raw)
     }
 
-    /// Makes the ghost of this number a hole, and passes over the holes at the beginning.
+    /// Turns the ghost of this number into a hole, and skips the holes at the beginning.
     fn take(&mut self, number: u32) -> Ghost<N> {
         let place = self.place(number);
         let ghost = self.ring[place];
@@ -158,7 +159,7 @@ impl<N: Copy + Default> Ghosts<N> {
         ghost
     }
 
-    /// The number of the ghost that is this much newer than the oldest.
+    /// Returns the number of the ghost that is this much newer than the oldest.
     #[inline]
     fn number(&self, newer: u32) -> u32 {
         (self.first + newer) & LAST_NUMBER
@@ -169,7 +170,7 @@ impl<N: Copy + Default> Ghosts<N> {
         number as usize & (self.ring.len() - 1)
     }
 
-    /// The ring is full.
+    /// Doubles or compacts the ring, which is full.
     #[cold]
     fn make_room(&mut self) {
         if self.index.len() * 2 > self.ring.len() || self.ring.is_empty() {
@@ -214,7 +215,8 @@ mod tests {
     use std::collections::VecDeque;
 
     proptest! {
-        /// Beside a queue that is searched from its beginning. The numbers begin anew on the way.
+        /// Compares with a queue that is searched from its beginning. The numbers wrap during the
+        /// test.
         #[test]
         fn a_ghost_is_forgotten_or_comes_twice(
             steps in proptest::collection::vec((0u8..4, 0u64..200, 1u64..20), 0..2000),

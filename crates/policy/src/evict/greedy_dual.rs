@@ -1,17 +1,17 @@
 //! GreedyDual-Size (Cao and Irani, Cost-aware WWW proxy caching algorithms, USITS 1997), and with
 //! Frequency (Cherkasova, Improving WWW proxies performance with Greedy-Dual-Size-Frequency caching
-//! policy, HP Laboratories 98-69R1, 1998): for the object hit ratio, every miss costs 1.
+//! policy, HP Laboratories 98-69R1, 1998). For the object hit ratio, every miss costs 1.
 //!
-//! An object's value is H = L + f/s: s bytes, f requests since it was stored (always 1 in GDS), and
-//! L, the value of the last victim, as it was at the object's last request. The least value leaves;
-//! of equals, what was not requested for the longest time. L only rises, so what is not requested
-//! falls behind.
+//! An object's value is H = L + f/s, with its size of s bytes, its f requests since it was stored
+//! (always 1 in GDS), and L, the value of the last victim at the time of the object's last request.
+//! The object with the least value leaves; of equals, the one whose last request is longest ago. L
+//! only rises, so objects without requests fall behind.
 //!
-//! `admission=bypass`, GDSF's default here, refuses a newcomer that is worth less than one of those
-//! that would have to leave for it, and leaves L as it is; `always` is what was published. H is a
-//! float: where L is so large that 1/s is below its precision, the object is worth L.
+//! `admission=bypass`, the default of GDSF here, refuses a newcomer that is worth less than one of
+//! its victims, and does not change L; `always` is the published form. H is a float: if L is so
+//! large that 1/s is below its precision, the object's value is L.
 //!
-//! O(1) a hit, O(log n) amortised else; 64 bytes an object.
+//! O(1) a hit, otherwise O(log n) amortised; 64 bytes an object.
 
 use super::heap::Heap;
 use crate::entry::{Build, PolicyEntry};
@@ -95,7 +95,7 @@ struct Value(u64);
 
 impl Value {
     fn new(h: f64) -> Value {
-        // The bits of positive floats are ordered as the floats.
+        // The bits of positive floats have the order of the floats.
         Value(h.to_bits())
     }
 

@@ -1,14 +1,14 @@
-//! The stored objects by a key that only rises: the least leaves first.
+//! A heap of the stored objects by a key that only rises. The least key leaves first.
 //!
-//! A heap of four children a node, with a delay: a hit raises the key by slot and leaves the heap
-//! as it is, so that it is O(1). What the heap holds is therefore a lower bound; who comes to the
-//! top with a bound below its key sinks to where it belongs. Each hit costs at most one such
-//! sinking, later. So does a removal: the node stays until it comes to the top, or until half of
-//! all nodes are such. Nobody's place in the heap is kept: each would be another line of memory to
-//! write at each move. Victims looked at ahead are taken out, and go back before anything else
-//! changes.
+//! Each node has four children. Updates are delayed: a hit raises the key in the table by slot and
+//! leaves the heap unchanged, so that it is O(1). So a node holds a lower bound of its object's
+//! key. A node that comes to the top with a bound below its key sinks to its position. Each hit
+//! causes at most one such move later, and so does a removal: the node stays until it comes to the
+//! top, or until half of all nodes are dead. The heap keeps no positions of its objects, because
+//! each move would have to write another cache line. Victims that were looked at ahead are removed
+//! from the heap, and return before anything else changes.
 //!
-//! O(1) to raise; O(log n) amortised else; for a key of 16 bytes 48 bytes an object.
+//! O(1) to raise a key; otherwise O(log n) amortised; for a key of 16 bytes 48 bytes an object.
 
 use crate::Slot;
 use crate::prefetch::prefetch;
@@ -19,18 +19,18 @@ pub(crate) struct Heap<K> {
     nodes: Vec<Node<K>>,
     /// By slot.
     entries: Vec<Entry<K>>,
-    /// Nodes that stand for an object.
+    /// The number of nodes that represent an object.
     live: usize,
-    /// Taken out of the heap by looks ahead, the least first.
+    /// Objects that looks ahead have removed from the heap, the least first.
     foreseen: VecDeque<Slot>,
-    /// Which of the foreseen was shown last.
+    /// The index in `foreseen` of the object that was shown last.
     shown: usize,
 }
 
 #[derive(Clone, Copy)]
 struct Entry<K> {
     key: K,
-    /// Counts the removals: a node of another generation stands for nobody.
+    /// Counts the removals: a node with another generation is dead.
     generation: u32,
 }
 
@@ -42,11 +42,11 @@ struct Node<K> {
     generation: u32,
 }
 
-/// Children of a node: four stand in one or two cache lines, and the tree is half as deep as with
+/// Children of a node: four are in one or two cache lines, and the tree is half as deep as with
 /// two.
 const CHILDREN: usize = 4;
 
-/// Nodes that stand for nobody and are too few to be worth a clearance.
+/// The number of dead nodes below which the heap is not cleaned.
 const FEW: usize = 64;
 
 impl<K> Default for Heap<K> {
@@ -72,14 +72,14 @@ impl<K: Copy + Ord> Heap<K> {
         self.put(slot);
     }
 
-    /// The object's key is now `key`, which is no less than before.
+    /// Raises the object's key to `key`, which is at least the old key.
     #[inline]
     pub fn raise(&mut self, slot: Slot, key: K) {
         self.restore();
         self.entries[slot.index()].key = key;
     }
 
-    /// Returns the number of objects, those taken out by looks ahead included.
+    /// Returns the number of objects, including those that looks ahead have removed from the heap.
     pub fn len(&self) -> usize {
         self.live + self.foreseen.len()
     }
@@ -88,7 +88,7 @@ impl<K: Copy + Ord> Heap<K> {
         self.entries[slot.index()].key
     }
 
-    /// Takes out who has the least key.
+    /// Removes the object with the least key.
     pub fn pop(&mut self) -> Option<Slot> {
         self.shown = 0;
         self.foreseen.pop_front().or_else(|| self.pop_node())
@@ -104,7 +104,7 @@ impl<K: Copy + Ord> Heap<K> {
         }
     }
 
-    /// As [`crate::traits::Evict::peek`].
+    /// See [`crate::traits::Evict::peek`].
     pub fn peek(&mut self, after: Option<Slot>) -> Option<Slot> {
         self.shown = if after.is_none() { 0 } else { self.shown + 1 };
         if self.shown >= self.foreseen.len() {
@@ -121,7 +121,7 @@ impl<K: Copy + Ord> Heap<K> {
             + self.foreseen.capacity() * size_of::<Slot>()
     }
 
-    /// The key of `slot` will be raised soon.
+    /// Begins to load the entry of `slot`, whose key will be raised soon.
     #[inline]
     pub fn prefetch(&self, slot: Slot) {
         prefetch(&self.entries, slot.index());
@@ -133,7 +133,7 @@ impl<K: Copy + Ord> Heap<K> {
         self.nodes.first().map(|node| node.slot)
     }
 
-    /// Puts the foreseen back: what happens next may change the order.
+    /// Returns the foreseen objects to the heap, because the next call may change the order.
     #[inline]
     fn restore(&mut self) {
         while let Some(slot) = self.foreseen.pop_back() {
@@ -177,15 +177,15 @@ impl<K: Copy + Ord> Heap<K> {
         }
     }
 
-    /// Drops the nodes that stand for nobody.
+    /// Drops the dead nodes.
     fn clear_out(&mut self) {
         self.nodes
             .retain(|node| self.entries[node.slot.index()].generation == node.generation);
-        // In order they are a heap.
+        // A sorted vector is a heap.
         self.nodes.sort_unstable_by_key(|node| node.bound);
     }
 
-    /// Moves the empty `place` up until `node` may stand there.
+    /// Moves the empty `place` up until `node` fits there.
     fn rise(&mut self, mut place: usize, node: Node<K>) {
         while place > 0 {
             let parent = (place - 1) / CHILDREN;
@@ -198,9 +198,9 @@ impl<K: Copy + Ord> Heap<K> {
         self.nodes[place] = node;
     }
 
-    /// Moves the top, which is empty, down until `node` may stand there. The grandchildren, which
-    /// stand side by side, are loaded while the children are compared, and the keys of those who
-    /// come to the top next.
+    /// Moves the empty top down until `node` fits there. While the children are compared, it loads
+    /// the grandchildren, which are adjacent, and the keys of the objects that come to the top
+    /// next.
     fn sink(&mut self, node: Node<K>) {
         let mut place = 0;
         loop {

@@ -1,14 +1,14 @@
 //! Hyperbolic caching (Blankstein, Sen and Freedman, Hyperbolic caching: flexible caching for web
 //! applications, USENIX ATC 2017).
 //!
-//! An object's priority is n/t: n requests since it was stored, t the time since then. So
-//! everything decays, what is popular slowly, and a newcomer is safe for as long as its one request
-//! is recent. No order can be kept of priorities that all change, so the least of 64 drawn ones
-//! leaves (section 3.2).
+//! An object's priority is n/t: n requests since it was stored, t the time since then. So all
+//! priorities decay, those of popular objects slowly, and a newcomer is safe while its one request
+//! is recent. All priorities change all the time, so no order is kept. The least of 64 random
+//! objects leaves (section 3.2).
 //!
-//! Sizes: the priority is divided by the size, as section 4.1 has it for the object hit ratio. t is
+//! Sizes: the priority is divided by the size, as in section 4.1 for the object hit ratio. t is
 //! counted in requests, at least 1. A victim that was looked at ahead and is not requested
-//! meanwhile remains the next.
+//! meanwhile remains the next victim.
 //!
 //! O(1) a request, an eviction reads 64 objects; 24 bytes an object.
 
@@ -52,7 +52,7 @@ struct Hyperbolic {
     stream: Stream,
     /// Requests so far.
     now: u64,
-    /// All but the foreseen.
+    /// All objects but the foreseen.
     pool: Pool,
     sampled: Vec<Slot>,
     foreseen: Foreseen,
@@ -82,7 +82,7 @@ impl Hyperbolic {
                 count,
             } = objects[slot.index()];
             let priority = f64::from(count) / (size as f64 * (now - stored).max(1) as f64);
-            // Of equals the oldest.
+            // Of equals, the oldest.
             if least.is_none_or(|(p, s, _)| (priority, stored) < (p, s)) {
                 least = Some((priority, stored, slot));
             }

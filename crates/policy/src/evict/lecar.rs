@@ -1,30 +1,29 @@
 //! LeCaR (Vietri et al., Driving cache replacement with ML-based LeCaR, HotStorage 2018, algorithms
 //! 1 and 2).
 //!
-//! Two experts order the same objects: LRU, and LFU with the older first of equals. Whose victim
-//! leaves is drawn by their weights. Each has a history of what left on its word; a miss for one of
-//! them is that expert's regret, and multiplies the other's weight by e^(λ·d^t), less the longer
-//! ago the eviction was. λ = 0.45 and d = 0.005^(1/N) as published, N objects in the cache and t in
-//! requests.
+//! Two experts order the same objects: LRU, and LFU with the older first of equals. A random draw
+//! by their weights decides whose victim leaves. Each has a history of the objects that it evicted.
+//! A miss for one of these is a regret of that expert, and multiplies the other's weight by
+//! e^(λ·d^t), less the longer requests.
 //!
-//! As in the authors' program, and not in the paper: each history has half of the capacity, whom
-//! both experts chose enters neither, who comes back takes up its count of requests, and no weight
-//! falls below 0.01.
+//! As in the authors' program, and not in the paper: each history has half of the capacity; a
+//! victim that both experts chose enters neither; an object that returns keeps its count of
+//! requests; and no weight falls below 0.01.
 //!
-//! Sizes matter to neither expert's order; histories are bounded in bytes, and N is the number of
-//! objects stored. Weights learn at the request, whether or not admission then stores the object;
-//! the ghost stays until it does. What a look ahead has drawn stays drawn.
+//! Sizes do not matter to the order of either expert. Histories are bounded in bytes, and N is the
+//! number of stored objects. Weights adapt at the request, whether or not admission then stores the
+//! object; the ghost stays until the object is stored. A draw of a look ahead stays valid.
 //!
-//! Held against libCacheSim's at one size, 1e5 objects of Zipf 1.0, a hundredth and a tenth cached:
-//! misses .4133 and .2148, theirs .4897 and .2616. The count that comes back makes the difference:
-//! without it, .4900 and .2617.
+//! Compared with libCacheSim's at one size, 1e5 objects of Zipf 1.0, a hundredth and a tenth
+//! cached: misses .4133 and .2148, libCacheSim's .4897 and .2616. The count that an object keeps
+//! makes the difference: without it, .4900 and .2617.
 //!
-//! Cacheus (Rodriguez et al., FAST 2021), which follows LeCaR with other experts and a learning
-//! rate that adapts, is left out: libCacheSim's misses .204 and .114 on twitter cluster 52 at one
-//! size with 20,000 and 200,000 objects, where LRU misses .194 and .109, this .182 and .108,
-//! S3-FIFO .170 and .107; on the Zipf above, .400 and .212, it is behind W-TinyLFU's .394 and .207.
+//! Cacheus (Rodriguez et al., FAST 2021), which follows LeCaR with other experts and an adaptive
+//! learning rate, is not implemented: libCacheSim's misses .204 and .114 on twitter cluster 52 at
+//! one size with 20,000 and 200,000 objects, where LRU misses .194 and .109, this .182 and .108,
+//! S3-FIFO .170 and .107. On the Zipf above it misses .400 and .212, W-TinyLFU .394 and .207.
 //!
-//! O(1) a hit, O(log n) amortised else; 80 bytes an object, 43 to 85 a ghost.
+//! O(1) a hit, otherwise O(log n) amortised; 80 bytes an object, 43 to 85 a ghost.
 
 use super::foreseen::Foreseen;
 use super::ghosts::{Ghost, Ghosts};
@@ -49,7 +48,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
 /// λ.
 const LEARNING_RATE: f64 = 0.45;
 
-/// d^N: what is left of a regret after as many requests as objects are stored.
+/// d^N: the weight of a regret after as many requests as objects are stored.
 const DISCOUNT_OF_A_TURN: f64 = 0.005;
 
 /// The least weight of an expert.
@@ -61,7 +60,7 @@ struct Lecar {
     /// The weight of LRU; LFU has the rest of 1.
     recency_weight: f64,
     stored: usize,
-    /// All but the foreseen, as are those in `by_count`.
+    /// All objects but the foreseen, which are not in `by_count` either.
     by_recency: List,
     links: Links,
     by_count: Heap<(u64, u64)>,
@@ -77,7 +76,7 @@ struct Object {
     id: u64,
     size: u64,
     count: u32,
-    /// On whose word it leaves.
+    /// The expert that chose the victim.
     expert: Expert,
 }
 
@@ -88,10 +87,10 @@ enum Expert {
     Both,
 }
 
-/// What a history notes.
+/// The note of a history.
 #[derive(Clone, Copy, Default)]
 struct Left {
-    /// The request for which it left.
+    /// The number of the request for which the object left.
     at: u64,
     count: u32,
 }
@@ -113,7 +112,7 @@ impl Lecar {
         }
     }
 
-    /// Draws who leaves, and unlinks it.
+    /// Draws the next victim, and unlinks it.
     fn choose(&mut self) -> Option<Slot> {
         let oldest = self.by_recency.tail()?;
         let rarest = self.by_count.peek(None)?;
@@ -130,7 +129,7 @@ impl Lecar {
         Some(slot)
     }
 
-    /// The weights after a regret of LRU, or of LFU, of `requests` ago.
+    /// Updates the weights for a regret of LRU or of LFU, `requests` after the eviction.
     fn learn(&mut self, of_recency: bool, requests: u64) {
         let turns = requests as f64 / self.stored.max(1) as f64;
         let factor = (LEARNING_RATE * DISCOUNT_OF_A_TURN.powf(turns)).exp();
@@ -218,7 +217,7 @@ impl Evict for Lecar {
             count,
             expert,
         } = self.objects[slot.index()];
-        // A cache that shrinks regrets nothing.
+        // Evictions of a cache that shrinks enter no history.
         if let Some(Request { seq, .. }) = incoming {
             let ghost = Ghost {
                 id,

@@ -2,14 +2,14 @@
 //! content management techniques for web proxy caches, ACM SIGMETRICS Performance Evaluation Review
 //! 2000: LFU-DA).
 //!
-//! Evicts what was requested least often since it was stored; of equals, what was not requested for
-//! the longest time. Nothing is remembered of what has left. So what was popular once stays for
-//! ever. With `ageing=dynamic` an object's key is its requests plus L at its last request, where L
-//! is the key of the last victim: who is not requested falls behind.
+//! Evicts the object with the fewest requests since it was stored; of equals, the one whose last
+//! request is longest ago. Evicted objects are not remembered. So an object that was popular once
+//! stays for ever. With `ageing=dynamic` an object's key is its number of requests plus L at its
+//! last request. L is the key of the last victim, so objects without requests fall behind.
 //!
 //! Sizes do not matter to the order.
 //!
-//! O(1) a hit, O(log n) amortised else; 52 bytes an object.
+//! O(1) a hit, otherwise O(log n) amortised; 52 bytes an object.
 
 use super::heap::Heap;
 use crate::entry::{Build, PolicyEntry};

@@ -1,35 +1,37 @@
 //! LHD (Beckmann, Chen and Cidon, LHD: improving cache hit rate by maximizing hit density, NSDI
 //! 2018).
 //!
-//! Hit density: the hits that an object will bring, divided by the bytes and the time that it will
-//! take for them. It is estimated from what befell others of the same age (time since the last
-//! request) and class (time between the last requests): counts of hits and of evictions at each
-//! age, which fade. The least dense of a sample of 32 leaves. One object requested in 32, while
-//! they take no more than a hundredth of the cache, explores: until its next request it stays
-//! whatever its density, since what always leaves early would never show that it is hit later. Were
-//! only newcomers to explore, the old of their class would look denser than of others.
+//! Hit density: the expected hits of an object, divided by the bytes and the time that it will
+//! occupy. The estimate comes from other objects of the same age (time since the last request) and
+//! class (time between the last requests): counts of hits and of evictions at each age, which fade.
+//! The least dense of a sample of 32 leaves. One object in 32 becomes an explorer at its request,
+//! if explorers occupy at most a hundredth of the cache. An explorer stays until its next request,
+//! whatever its density, because objects that always leave early would never show that they are hit
+//! later. If only newcomers explored, old objects of their class would look denser than those of
+//! other classes.
 //!
-//! Deviations: ages are counted in requests and in bins of a 16th of an octave, where the authors'
-//! program has 20,000 equal bins and tunes their width; so there is nothing to tune, and a bin's
-//! width enters the sum. Densities are computed anew after as many requests as objects are stored
-//! (within [`LHD_MIN_INTERVAL`] and [`LHD_MAX_INTERVAL`]; every 2^20 there), so that short traces
-//! are learnt from as well. The authors' program stops exploring after 50 computations; here it
-//! goes on, but an explorer is protected for 16 requests an object stored only: else those never
-//! asked for again fill the explorers' share, are never counted as evicted, and great ages look as
-//! if they were always hit. The authors' program adds the 8 newest objects to the sample; not here:
-//! beside bins this fine they leave at ages that nobody survives. Applications are not told apart.
-//! Classes are relative to a span of 128 requests an object stored.
+//! Deviations: ages are counted in requests and in bins of a 16th of an octave. The authors'
+//! program has 20,000 equal bins and tunes their width; here there is nothing to tune, and a bin's
+//! width enters the sum. Densities are recomputed after as many requests as objects are stored
+//! (within [`LHD_MIN_INTERVAL`] and [`LHD_MAX_INTERVAL`]; every 2^20 in the authors' program), so
+//! that short traces are learnt from as well. The authors' program stops exploring after 50
+//! computations. Here exploration continues, but an explorer is protected only for 16 requests per
+//! stored object. Otherwise objects without further requests would fill the explorers' share, would
+//! never count as evicted, and great ages would look as if they were always hit. The authors'
+//! program adds the 8 newest objects to the sample; this does not, because with such fine bins they
+//! would leave at ages that no object survives. Applications are not distinguished. Classes are
+//! relative to a span of 128 requests per stored object.
 //!
-//! Misses beside libCacheSim's: twitter cluster 52 with its sizes, 5 and 50 MiB, .149 and .097,
-//! theirs .156 and .100 (.162 and .097 where explorers are protected for ever); at one size, 20,000
-//! and 200,000 objects, .175 and .106, theirs .181 and .108; Zipf 0.8 over 1e6 objects, a tenth
-//! cached, 10 million requests, .463, theirs .458 (.474 with explorers protected for ever); Zipf
-//! 1.0 over 1e5, a hundredth and a tenth, .432 and .228, theirs .468 and .245. Weak: traces too
-//! short to learn from (NASA's day, a tenth, .150; GDSF .091).
+//! Misses compared with libCacheSim's: twitter cluster 52 with its sizes, 5 and 50 MiB, .149 and
+//! .097, libCacheSim's .156 and .100 (.162 and .097 if explorers are protected for ever); at one
+//! size, 20,000 and 200,000 objects, .175 and .106, libCacheSim's .181 and .108; Zipf 0.8 over 1e6
+//! objects, a tenth cached, 10 million requests, .463, libCacheSim's .458 (.474 with explorers
+//! protected for ever); Zipf 1.0 over 1e5, a hundredth and a tenth, .432 and .228, libCacheSim's
+//! .468 and .245. Weak: traces too short to learn from (NASA's day, a tenth, .150; GDSF .091).
 //!
-//! O(1) a request, an eviction reads 16 bytes of each of 32 objects, which is what it takes its
-//! time for: four of them in a line of the processor's cache, so that the sample is eight lines
-//! ([`Pool`]); 20 bytes an object and 230 KB.
+//! O(1) a request. An eviction reads 16 bytes of each of 32 objects, which takes most of its time:
+//! four of them are in a line of the processor's cache, so that the sample is eight lines
+//! ([`Pool`]). 20 bytes an object and 230 KB.
 
 use super::foreseen::Foreseen;
 use super::pool::Pool;
@@ -54,25 +56,25 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
 /// Objects drawn for a victim (section 5.2: associativity 32).
 const SAMPLE: usize = 32;
 
-/// One request in this many makes its object explore, on average.
+/// On average, one request in this many makes its object an explorer.
 const EXPLORE: f64 = 1.0 / 32.0;
 
 /// Explorers take at most one part in this many of the capacity.
 const EXPLORERS_SHARE: u64 = 100;
 
-/// Ages below this many requests an object stored protect an explorer. Beyond, it may leave: the
-/// dead must be seen to leave, or what is left at great ages would seem to be hit always, and must
-/// not fill the explorers' share.
+/// Ages below this many requests per stored object protect an explorer. Older ones may leave.
+/// Otherwise objects without further requests would never count as evicted, so great ages would
+/// seem to be hit always, and they would fill the explorers' share.
 const PROTECTED: u64 = 16;
 
-/// What stays of the counts at each computation.
+/// The factor of the counts at each computation.
 const DECAY: f64 = 0.9;
 
-/// Classes by the time between requests, each half of the one before.
+/// The number of classes by the time between requests. Each has half the time of the one before.
 const CLASSES: usize = 16;
 
-/// The time of the first class, in requests an object stored: the ages that the authors' bins
-/// cover, about a hundred.
+/// The time of the first class, in requests per stored object: the range of the authors' bins,
+/// about a hundred.
 const SPAN_LOG: u32 = 7;
 
 struct Lhd {
@@ -80,27 +82,27 @@ struct Lhd {
     stream: Stream,
     /// Requests so far.
     now: u64,
-    /// When densities are computed next.
+    /// The request at which densities are recomputed next.
     due: u64,
     /// The age up to which explorers are protected.
     protected: u64,
     /// The binary logarithm of the first class's time.
     span_log: u32,
     classes: Vec<Class>,
-    /// All but the foreseen.
+    /// All objects but the foreseen.
     pool: Pool,
     sampled: Vec<Slot>,
     foreseen: Foreseen,
     explorer_bytes: u64,
     /// By slot.
     objects: Vec<Object>,
-    /// Ages at the last hits, by slot; 0 before the first. What is longer than 2^32 is taken for
-    /// that.
+    /// The ages at the last hits, by slot; 0 before the first hit. Ages of 2^32 and more are
+    /// capped.
     hit_ages: Vec<u32>,
 }
 
-/// What a sample is judged by: 16 bytes in a place of their own, so that a look loads one line, and
-/// few in all.
+/// The state that decides in a sample: 16 bytes in a table of its own, so that a lookup loads one
+/// line, and few lines in all.
 #[derive(Clone, Copy)]
 #[repr(align(16))]
 struct Object {
@@ -108,9 +110,9 @@ struct Object {
     state: State,
 }
 
-/// The last request in the high 56 bits; whether the object explores in the one below; in the low
-/// seven bits the length in binary digits of its ages at the last two hits, together, or at the
-/// only one; 0 before.
+/// The last request in the high 56 bits, and in the bit below whether the object explores. The low
+/// seven bits hold the length in binary digits of the ages at the last two hits, together, or of
+/// the only one; 0 before.
 #[derive(Clone, Copy)]
 struct State(u64);
 
@@ -135,7 +137,7 @@ impl State {
         self.0 &= !0x80;
     }
 
-    /// Of the ages at the last hits the binary logarithm, rounded down.
+    /// Returns the binary logarithm of the ages at the last hits, rounded down.
     fn hit_ages_log(self) -> Option<u32> {
         (self.0 as u32 & 0x7f).checked_sub(1)
     }
@@ -171,7 +173,7 @@ impl Lhd {
         }
     }
 
-    /// The object's class, and the bin of its age.
+    /// Returns the object's class, and the bin of its age.
     fn place(&self, object: &Object) -> (usize, usize) {
         let log = object.state.hit_ages_log();
         let class = log.map_or(0, |log| {
@@ -189,7 +191,7 @@ impl Lhd {
         let density = self.classes[class].densities[bin] / object.size as f64;
         let is_protected = object.state.explores()
             && self.now.saturating_sub(object.state.requested()) < self.protected;
-        // Nothing is denser than one hit a byte and request.
+        // No density exceeds one hit per byte and request.
         density + f64::from(u8::from(is_protected))
     }
 
@@ -197,14 +199,15 @@ impl Lhd {
         self.pool
             .sample(SAMPLE, &mut self.stream, &self.objects, &mut self.sampled);
         let densities = self.sampled.iter().map(|slot| (self.density(*slot), *slot));
-        // Without a branch: which is less cannot be foretold.
+        // Without a branch, because the processor cannot predict which one is less.
         let (_, slot) =
             densities.reduce(|least, other| if other.0 < least.0 { other } else { least })?;
         self.pool.remove(slot);
         Some(slot)
     }
 
-    /// Draws whether an object of `size` bytes that was requested now explores.
+    /// Returns true if an object of `size` bytes that is requested now becomes an explorer, by a
+    /// random draw.
     fn explores(&mut self, size: u64) -> bool {
         let free = (self.capacity / EXPLORERS_SHARE).saturating_sub(self.explorer_bytes);
         let explores = size <= free && self.stream.chance(EXPLORE);
@@ -214,7 +217,7 @@ impl Lhd {
         explores
     }
 
-    /// The object explores no longer, and takes nothing of the explorers' share.
+    /// Ends the exploration of an object, and returns its bytes to the explorers' share.
     fn settle(&mut self, slot: Slot) {
         let object = &mut self.objects[slot.index()];
         if object.state.explores() {
@@ -311,7 +314,7 @@ impl Evict for Lhd {
     }
 }
 
-/// What befell the objects of one class, by age.
+/// The events of the objects of one class, by age.
 struct Class {
     hits: Vec<f64>,
     evictions: Vec<f64>,
@@ -319,8 +322,8 @@ struct Class {
 }
 
 impl Class {
-    /// Before anything is known: as the authors', a little like GDSF, the denser the shorter the
-    /// times between requests and the age.
+    /// Returns the initial state, as in the authors' program: a little like GDSF, with a higher
+    /// density for shorter times between requests and for lower ages.
     fn new(class: usize) -> Class {
         let density = |bin| (class + 1) as f64 / (first_age(bin) + 1) as f64;
         Class {
@@ -330,8 +333,8 @@ impl Class {
         }
     }
 
-    /// Computes the densities (section 4.1): of those that reached an age, the hits to come by the
-    /// time to come. Of what nothing is known no hits are expected.
+    /// Computes the densities (section 4.1): for the objects that reached an age, the hits to come
+    /// divided by the time to come. Without events no hits are expected.
     fn compute(&mut self) {
         let mut hits = 0.0;
         let mut events = 0.0;
@@ -347,8 +350,8 @@ impl Class {
     }
 }
 
-/// A count fades; once it is next to nothing it is nothing, since arithmetic on floats that vanish
-/// is slow.
+/// Multiplies a count by its decay. A count close to 0 becomes 0, because arithmetic with subnormal
+/// floats is slow.
 fn fade(count: &mut f64) {
     *count = if *count > FORGOTTEN {
         *count * DECAY
@@ -357,22 +360,22 @@ fn fade(count: &mut f64) {
     };
 }
 
-/// Events of which no density is made (the authors' bound).
+/// Counts up to this do not contribute to a density (the authors' bound).
 const FORGOTTEN: f64 = 1e-5;
 
 /// Bins an octave.
 const PARTS: u64 = 16;
 
-/// Ages up to 2^40 requests; the last bin takes all above too.
+/// The number of bins, for ages up to 2^40 requests. The last bin also has all greater ages.
 const BINS: usize = 16 * 37;
 
-/// The bin of an age: below 16 each age its own, then 16 an octave.
+/// Returns the bin of an age. Ages below 16 have a bin each; above there are 16 to an octave.
 fn bin(age: u64) -> usize {
     let octave = u64::from((age | PARTS).ilog2() - PARTS.ilog2());
     ((octave * PARTS + (age >> octave)) as usize).min(BINS - 1)
 }
 
-/// The least age of a bin.
+/// Returns the least age of a bin.
 fn first_age(bin: usize) -> u64 {
     let bin = bin as u64;
     if bin < 2 * PARTS {
@@ -400,7 +403,8 @@ mod tests {
 
     #[test]
     fn a_density_that_is_not_hits_by_time() {
-        // Of ten objects four are hit at age 3, five evicted at age 9 and one hit at age 40.
+        // Of ten objects, four are hit at age 3, five are evicted at age 9, and one is hit at age
+        // 40.
         let mut class = Class::new(0);
         (
             class.hits[bin(3)],
@@ -410,7 +414,7 @@ mod tests {
         let known: [(u64, f64); 3] = [(3, 4.0), (9, 5.0), (40, 1.0)];
         class.compute();
         for age in [0, 3, 4, 9, 10, 40] {
-            // Time to come: whole bins, so the end of the bin of the event.
+            // The time to come in whole bins, so up to the end of the event's bin.
             let to_come = known.iter().filter(|(at, _)| *at >= age);
             let time: f64 = to_come
                 .clone()
@@ -471,7 +475,7 @@ mod tests {
             lhd.on_insert(Slot::new(seq as u32 - 1), &request(seq));
         }
         assert!(lhd.explorer_bytes > 10, "{} explore", lhd.explorer_bytes);
-        // At the age 0 every newcomer is as dense as can be, before anything is learnt.
+        // At age 0 every newcomer has the highest density before anything is learnt.
         lhd.on_miss(&request(1001));
         let protected = |lhd: &Lhd| {
             (0..1000)
@@ -479,8 +483,8 @@ mod tests {
                 .count() as u64
         };
         assert_eq!(protected(&lhd), lhd.explorer_bytes);
-        // Nothing of theirs is asked for during 17 requests an object, with densities computed on
-        // the way.
+        // None of them is requested during 17 requests per object, and densities are computed
+        // meanwhile.
         for seq in 1002..=1000 + 17 * LHD_MIN_INTERVAL.max(1000) {
             lhd.on_miss(&request(seq));
         }

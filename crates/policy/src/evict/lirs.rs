@@ -1,23 +1,25 @@
 //! LIRS (Jiang and Zhang, LIRS: an efficient low inter-reference recency set replacement policy,
 //! SIGMETRICS 2002, section 3).
 //!
-//! What comes back soon has a low inter-reference recency and is protected (LIR): nearly all of the
-//! cache. All else (HIR) shares the rest as a FIFO queue Q, from whose front leaves who must. A
-//! stack S by recency reaches down to the LIR object not requested for the longest time; an HIR
-//! object requested while it is in S, stored or not, came back sooner than that one, and they
-//! change places.
+//! Objects with a low inter-reference recency (LIR) are requested again soon, and are protected;
+//! they have nearly all of the cache. The others (HIR) share the rest as a FIFO queue Q, whose
+//! front is the next victim. A stack S by recency reaches down to the LIR object whose last request
+//! is longest ago. If an HIR object is requested while it is in S, stored or not, its
+//! inter-reference recency is lower than that LIR object's, and the two change places.
 //!
-//! S is not built: an object is in S exactly where its last request is later than the floor, that
-//! of the oldest LIR object. The LIR objects in order of their last requests, Q, and the ghosts in
-//! order of theirs are three plain lists, and pruning the stack is to raise the floor.
+//! S is not built: an object is in S if its last request is later than the floor, which is the last
+//! request of the oldest LIR object. The LIR objects in the order of their last requests, Q, and
+//! the ghosts in the order of theirs are three plain lists. To prune the stack is to raise the
+//! floor.
 //!
-//! Sizes: both parts are measured in bytes; HIR has the share `hir` (1 % in the paper), and as many
-//! of the oldest LIR objects become HIR as the one that becomes LIR needs room. What is larger than
-//! the LIR part stays HIR. Newcomers are LIR until one does not fit (the paper: while the part is
-//! not full), and again below half of it: what a large object leaves over is no room that nobody
-//! uses. Ghosts are bounded by the capacity, the oldest go first; the paper has no bound.
+//! Sizes: both parts are measured in bytes. HIR has the share `hir` (1 % in the paper). When an
+//! object becomes LIR, the oldest LIR objects become HIR until it fits. An object larger than the
+//! LIR part stays HIR. Newcomers are LIR until one does not fit (in the paper, while the part is
+//! not full), and again if less than half of the part is in use, because the room that a large
+//! object leaves over is not unused room. Ghosts are bounded by the capacity, and the oldest are
+//! removed first; the paper has no bound.
 //!
-//! Misses as libCacheSim's to three digits: Zipf 1.0 over 1e5 objects of one size, a hundredth and
+//! Misses are libCacheSim's to three digits: Zipf 1.0 over 1e5 objects of one size, a hundredth and
 //! a tenth cached, .404 and .221; Zipf 0.8 over 1e7, a tenth, .462; twitter cluster 52 at one size,
 //! 20,000 and 200,000 objects, .187 and .109.
 //!
@@ -57,12 +59,12 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
 #[derive(Default)]
 struct Lirs {
     capacity: u64,
-    /// The part of LIR.
+    /// The share of the LIR part.
     share: f64,
-    /// No newcomer has found the LIR part full.
+    /// True until a newcomer finds the LIR part full.
     is_filling: bool,
-    /// The last request of the oldest LIR object that has ever been: S holds what was requested
-    /// later.
+    /// The floor, which only rises: the last request of the oldest LIR object. S holds the objects
+    /// requested later.
     floor: u64,
     links: Links,
     /// By last request.
@@ -70,7 +72,7 @@ struct Lirs {
     lir_bytes: u64,
     /// Q; the front is the tail.
     queue: List,
-    /// The noted last requests; all in S, in its order.
+    /// The notes are the last requests. All ghosts are in S, in its order.
     ghosts: Ghosts<u64>,
     /// By slot.
     objects: Vec<Object>,
@@ -90,7 +92,7 @@ impl Lirs {
         (self.capacity as f64 * self.share) as u64
     }
 
-    /// Links `slot`, which is in no list, as the newest of its part; the oldest LIR objects make
+    /// Links `slot`, which is in no list, as the newest of its part. The oldest LIR objects make
     /// room for it.
     fn enter(&mut self, slot: Slot) {
         let Object { size, is_lir, .. } = self.objects[slot.index()];
@@ -104,7 +106,7 @@ impl Lirs {
         self.prune();
     }
 
-    /// The oldest LIR objects become HIR until the others fit.
+    /// Turns the oldest LIR objects into HIR until the others fit.
     fn make_room(&mut self) {
         while self.lir_bytes > self.lir_limit()
             && let Some(oldest) = self.lir.pop_tail(&mut self.links)
@@ -116,7 +118,7 @@ impl Lirs {
         }
     }
 
-    /// Takes `slot` out of its list.
+    /// Removes `slot` from its list.
     fn leave(&mut self, slot: Slot) {
         let Object { size, is_lir, .. } = self.objects[slot.index()];
         if is_lir {
@@ -128,7 +130,7 @@ impl Lirs {
         }
     }
 
-    /// S ends with the oldest LIR object.
+    /// Prunes S after the oldest LIR object.
     fn prune(&mut self) {
         if let Some(oldest) = self.lir.tail() {
             self.floor = self.floor.max(self.objects[oldest.index()].requested);
@@ -142,7 +144,7 @@ impl Lirs {
         }
     }
 
-    /// Whether a newcomer that is not in S becomes LIR.
+    /// Returns true if a newcomer that is not in S becomes LIR.
     fn fills(&mut self, size: u64) -> bool {
         let limit = self.lir_limit();
         self.is_filling |= self.lir_bytes < limit / 2;

@@ -1,4 +1,4 @@
-//! LRU: evicts what was not requested for the longest time. Sizes do not matter to the order.
+//! LRU: evicts the object whose last request is longest ago. Sizes do not matter to the order.
 //!
 //! O(1) a request; 8 bytes an object.
 

@@ -1,27 +1,31 @@
 //! LRU-K (O'Neil, O'Neil and Weikum, The LRU-K page replacement algorithm for database disk
 //! buffering, SIGMOD 1993).
 //!
-//! Evicts the object whose K-th last request is longest ago; those with fewer than K requests go
-//! first, by LRU. So one request does not displace what is requested again and again. The times of
-//! what has left are remembered for a while, else what returns after its eviction would always look
-//! new.
+//! Evicts the object whose K-th last request is longest ago; objects with fewer than K requests go
+//! first, by LRU. So one request does not displace objects with several requests. The times of
+//! evicted objects are remembered for a while; otherwise an object that returns after its eviction
+//! would always look new.
 //!
-//! The paper's Correlated Reference Period is 0, as in its experiments; its Retained Information
-//! Period, a time there, is here a share of the capacity that the sizes of the remembered objects
-//! may sum to. Time is counted in requests. Sizes do not matter to the order.
+//! The paper's Correlated Reference Period is 0, as in its experiments. Its Retained Information
+//! Period is a time; here it is a bound on the sizes of the remembered objects, as a share of the
+//! capacity. Time is counted in requests. Sizes do not matter to the order.
 //!
-//! O(1) a hit, O(log n) amortised else; with K up to 4, 104 bytes an object and as many remembered
-//! ones of 59 to 117. The times take 32 bytes of these; up to K = 16 they take 128, beyond 512.
+//! O(1) a hit, otherwise O(log n) amortised. With K up to 4 an object takes 104 bytes, and each of
+//! as many remembered ones 59 to 117. The times take 32 bytes of these; up to K = 16 they take 128,
+//! beyond that 512.
 
 use super::ghosts::{Ghost, Ghosts};
 use super::heap::Heap;
 use crate::entry::{Build, BuildContext, PolicyEntry};
-use crate::limits::LRU_K_MAX;
 use crate::list::{Links, List};
 use crate::parameters::{Arguments, Parameter, Preset, Values};
 use crate::prefetch::prefetch;
 use crate::traits::{Evict, Policy};
 use crate::{Request, Slot};
+
+/// Largest K of LRU-K. The paper finds little gain beyond 3; an experiment that tunes K needs
+/// values beyond the best one. Each costs 8 bytes per stored or remembered object.
+const MAX_K: usize = 64;
 
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "lru-k",
@@ -31,7 +35,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
         Parameter {
             name: "k",
             unit: "requests",
-            values: Values::Integer(1, LRU_K_MAX as u64),
+            values: Values::Integer(1, MAX_K as u64),
             default: Preset::Value("2"),
             doc: "which of the last requests counts; 1 is LRU",
         },
@@ -50,7 +54,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
         Ok(match arguments.get("k").unwrap_or(2) {
             ..=4 => Box::new(LruK::<4>::new(arguments, context)),
             5..=16 => Box::new(LruK::<16>::new(arguments, context)),
-            _ => Box::new(LruK::<LRU_K_MAX>::new(arguments, context)),
+            _ => Box::new(LruK::<MAX_K>::new(arguments, context)),
         })
     }),
 };
@@ -60,17 +64,17 @@ struct LruK<const N: usize> {
     k: usize,
     history_percent: u64,
     history_capacity: u64,
-    /// Objects with fewer than K requests, by the last request.
+    /// Objects with fewer than K requests, by their last request.
     few: List,
     links: Links,
-    /// The others, by K-th last and last request.
+    /// The others, by K-th last request and last request.
     heap: Heap<(u64, u64)>,
     history: Ghosts<Times<N>>,
     /// By slot.
     objects: Vec<Object<N>>,
 }
 
-/// The last requests, the newest first; 0 where there were fewer.
+/// The last requests, the newest first; 0 for missing ones.
 #[derive(Clone, Copy)]
 struct Times<const N: usize>([u64; N]);
 
@@ -112,7 +116,7 @@ impl<const N: usize> LruK<N> {
     }
 }
 
-/// `times`, and now another.
+/// Returns `times` with one more request.
 fn requested<const N: usize>(mut times: Times<N>, seq: u64) -> Times<N> {
     times.0.rotate_right(1);
     times.0[0] = seq;

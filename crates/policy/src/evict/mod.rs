@@ -1,5 +1,5 @@
-//! Eviction policies, one file each, and what several of them share: `foreseen`, `ghosts`, `heap`
-//! and `pool`.
+//! Eviction policies, one file each, and the parts that several of them share: `foreseen`,
+//! `ghosts`, `heap` and `pool`.
 
 pub(crate) mod agd;
 pub(crate) mod arc;

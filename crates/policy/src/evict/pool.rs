@@ -1,14 +1,14 @@
-//! The stored objects, one bit per slot, to draw samples from.
+//! The stored objects as one bit per slot, for random samples.
 //!
-//! A sample costs what it has to load, so it is drawn by neighbours: the slots whose entries in the
-//! policy's table share a line of the processor's cache. Every slot is drawn as often as any other,
-//! and who is whose neighbour says nothing, since a newcomer gets the slot of whoever left. (Only
-//! while a cache fills for the first time do neighbours come after one another.) LHD's replay of
-//! Zipf 0.8 over 1e7 objects takes two thirds of the time that it took with 32 slots drawn one by
-//! one, and hits as much, but for what its seeds differ by (.002).
+//! The cost of a sample is the memory that it loads, so it is drawn in groups of neighbours: the
+//! slots whose entries in the policy's table share a line of the processor's cache. Every slot has
+//! the same chance, and neighbours are unrelated, because a newcomer gets the slot of the last
+//! victim. (Only while a cache fills for the first time do neighbours arrive one after another.)
+//! LHD's replay of Zipf 0.8 over 1e7 objects takes two thirds of the time that it took with 32
+//! independent draws, with the same hits, except for the difference between its seeds (.002).
 //!
-//! O(1) a call while an eighth of the slots or more are in use, else an eviction may look for the
-//! next one, 64 slots at a time; a bit a slot.
+//! O(1) a call while an eighth of the slots or more are in use; otherwise an eviction may search
+//! for the next one, 64 slots at a time; one bit a slot.
 
 use crate::Slot;
 use crate::prefetch::prefetch;
@@ -17,20 +17,20 @@ use larder_units::Stream;
 /// Bytes of a line of the processor's cache.
 const LINE_BYTES: usize = 64;
 
-/// How often a sample is added to that has less than three quarters of what it should have, since
-/// slots are empty.
+/// The number of further draws for a sample that has less than three quarters of its objects
+/// because of empty slots.
 const ROUNDS: usize = 4;
 
 #[derive(Default)]
 pub(crate) struct Pool {
     words: Vec<u64>,
     len: usize,
-    /// The first slots of the groups that the next sample consists of.
+    /// The first slots of the groups in the next sample.
     ahead: Vec<usize>,
 }
 
 impl Pool {
-    /// Adds `slot`, which is not in.
+    /// Adds `slot`, which is not in the pool.
     pub fn insert(&mut self, slot: Slot) {
         let (word, bit) = place(slot.index());
         if word >= self.words.len() {
@@ -41,7 +41,7 @@ impl Pool {
         self.len += 1;
     }
 
-    /// Takes `slot`, which is in, out.
+    /// Removes `slot`, which is in the pool.
     pub fn remove(&mut self, slot: Slot) {
         let (word, bit) = place(slot.index());
         debug_assert_ne!(self.words[word] & bit, 0, "{slot:?} is not in");
@@ -49,10 +49,10 @@ impl Pool {
         self.len -= 1;
     }
 
-    /// Makes `sample` about `count` slots drawn with replacement, at least one, the same `count`
-    /// each time; each slot once where there are no more than that. `table`, which has a place for
-    /// every slot, is where they will be looked up: those of the next sample are being loaded
-    /// already.
+    /// Fills `sample` with about `count` slots drawn with replacement, at least one. `count` is the
+    /// same for each call. If there are no more slots than `count`, each is in it once. `table` has
+    /// an entry for every slot, and the caller reads those of the sample. The entries of the next
+    /// sample are prefetched.
     pub fn sample<T>(
         &mut self,
         count: usize,
@@ -96,7 +96,7 @@ impl Pool {
         let groups = table.len().div_ceil(neighbours) as u64;
         self.ahead.extend((0..count.div_ceil(neighbours)).map(|_| {
             let start = stream.below(groups) as usize * neighbours;
-            // The table may begin anywhere in a line.
+            // The table may begin anywhere in a cache line.
             prefetch(table, start);
             prefetch(table, start + neighbours - 1);
             start
@@ -111,15 +111,15 @@ impl Pool {
         self.words.capacity() * size_of::<u64>() + self.ahead.capacity() * size_of::<usize>()
     }
 
-    /// The slots from those of `word` on.
+    /// Iterates over the slots from those of `word` on.
     fn after(&self, word: usize) -> impl Iterator<Item = Slot> {
         let words = self.words.iter().enumerate().skip(word);
         words.flat_map(|(word, members)| bits(*members).map(move |bit| slot(word * 64 + bit)))
     }
 }
 
-/// The entries in a line, and no more than the sample has: a power of two, so that a group's bits
-/// are in one word.
+/// Returns the entries in a cache line, at most the size of the sample: a power of two, so that a
+/// group's bits are in one word.
 fn neighbours<T>(count: usize) -> usize {
     let fitting = (LINE_BYTES / size_of::<T>().max(1)).min(count).max(1);
     1 << fitting.ilog2()
@@ -135,7 +135,7 @@ fn slot(index: usize) -> Slot {
     Slot::new(index as u32)
 }
 
-/// The numbers of the bits that are set, from the lowest.
+/// Returns the indexes of the bits that are set, from the lowest.
 #[inline]
 fn bits(mut word: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
@@ -158,7 +158,8 @@ mod tests {
         pool
     }
 
-    /// How often each of `slots` slots is drawn, in `samples` samples of 8 by entries of T.
+    /// Returns the number of draws of each of `slots` slots, in `samples` samples of 8 with entries
+    /// of T.
     fn draws<T: Clone + Default>(pool: &mut Pool, slots: usize, samples: usize) -> Vec<usize> {
         let (table, mut stream) = (vec![T::default(); slots], Streams::new(1).stream("pool"));
         let (mut sample, mut drawn) = (Vec::new(), vec![0; slots]);
@@ -179,7 +180,7 @@ mod tests {
             draws::<[u64; 3]>(&mut pool, 1000, 20_000),
         ] {
             assert_eq!(drawn.iter().sum::<usize>(), 160_000);
-            // 160 each; groups of four and two, so a deviation of 13.
+            // 160 each are expected; groups of four and two, so the deviation is 13.
             assert!(
                 drawn.iter().all(|times| (100..230).contains(times)),
                 "{drawn:?}"

@@ -1,14 +1,14 @@
-//! Random: evicts any object with equal chance, whatever its size.
+//! Random: evicts any object with equal chance, independent of its size.
 //!
-//! A bit for each slot says whether its object may be drawn. A victim is a random slot; an empty
-//! one is drawn again. The next slots are drawn ahead, while nobody knows who will be in them, so
-//! that they are known early enough to load their objects: Random's victim is the only one that
-//! lies nowhere near the last. With a list of the stored slots, as it was, a victim took three
-//! places in memory that are in no cache, one after another.
+//! One bit for each slot records whether its object may be drawn. A victim is a random slot; an
+//! empty one is drawn again. The next slots are drawn ahead, when their future objects are not
+//! known yet, so that the objects can be prefetched: Random's victim is the only one that is far
+//! from the last one in memory. With a list of the stored slots, as before, a victim needed three
+//! cache misses, one after another.
 //!
-//! `peek` shows victims to a newcomer, and `victim` then takes what was shown. Once it is refused,
-//! the next newcomer is shown others. O(1) a request, except in a cache that is nearly empty after
-//! it was full, where the slots are searched; a bit an object.
+//! `peek` shows victims to a newcomer, and `victim` then takes the ones shown. After a refusal, the
+//! next newcomer sees others. O(1) a request, except in a cache that is nearly empty after it was
+//! full, in which the slots are searched; one bit an object.
 
 use crate::entry::{Build, PolicyEntry};
 use crate::traits::{Evict, Policy};
@@ -27,18 +27,18 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     build: Build::Eviction(|_, context| Ok(Box::new(Random::new(context.stream())))),
 };
 
-/// The slots that are drawn ahead. A forwarder stores as many Data of a batch at most.
+/// The slots that are drawn ahead. A forwarder stores at most this many Data of a batch.
 const AHEAD: usize = 32;
 
-/// The draws of an empty slot after which all slots are searched. A cache of which half is in use
-/// never gets there.
+/// The draws of an empty slot after which all slots are searched. A cache with half of its slots in
+/// use never reaches this.
 const DRAWS: u32 = 64;
 
 struct Random {
     stream: Stream,
     /// The number of slots that were ever in use.
     slots: usize,
-    /// A bit for each slot: whether its object is stored, and not in `shown`.
+    /// A bit for each slot: true if its object is stored, and not in `shown`.
     can_leave: Vec<u64>,
     /// The number of bits that are set.
     count: usize,
@@ -46,7 +46,7 @@ struct Random {
     ahead: VecDeque<Slot>,
     /// The victims that were shown to this newcomer, the first to leave first.
     shown: VecDeque<Slot>,
-    /// The place in `shown` of the last answer of `peek`.
+    /// The index in `shown` of the last answer of `peek`.
     last_peek: usize,
 }
 
@@ -88,7 +88,7 @@ impl Random {
         Slot::new(self.stream.below(self.slots as u64) as u32)
     }
 
-    /// Returns any slot that can leave, each with equal chance, by looking at all of them.
+    /// Returns any slot that can leave, each with equal chance, by a search of all slots.
     fn search(&mut self) -> Slot {
         let mut rank = self.stream.below(self.count as u64) as u32;
         let mut slot = 0;
@@ -118,7 +118,7 @@ impl Random {
         self.count -= 1;
     }
 
-    /// Lets those that were shown be drawn again.
+    /// Allows the shown slots to be drawn again.
     fn forget_shown(&mut self) {
         while let Some(slot) = self.shown.pop_front() {
             self.allow(slot);
@@ -137,15 +137,16 @@ impl Evict for Random {
     fn on_hit(&mut self, _: Slot, _: &Request) {}
 
     fn on_refusal(&mut self) {
-        // Each newcomer duels with others: a popular object that was drawn once would beat every
-        // newcomer until it left.
+        // Each newcomer is compared with other victims. Otherwise a popular object that was drawn
+        // once would refuse every newcomer until it left.
         self.forget_shown();
     }
 
     fn on_insert(&mut self, slot: Slot, _: &Request) {
         self.forget_shown();
         if slot.index() >= self.slots {
-            // A newcomer must have its chance: what was drawn without its slot is drawn again.
+            // The newcomer must have its chance, so slots that were drawn without its slot are
+            // drawn again.
             self.ahead.clear();
             self.slots = slot.index() + 1;
             self.can_leave.resize(self.slots.div_ceil(64), 0);
@@ -215,8 +216,8 @@ mod tests {
 
     #[test]
     fn one_popular_object_wins_every_duel() {
-        // Where nobody leaves, the next newcomer meets somebody else; within a request, the one who
-        // was shown is the one who leaves.
+        // If no object leaves, the next newcomer sees another victim. Within a request, the object
+        // that was shown is the one that leaves.
         let mut random = stored(100);
         let mut shown = HashSet::new();
         for _ in 100..2000 {
@@ -229,7 +230,7 @@ mod tests {
         assert_eq!(random.peek(None), random.victim(None));
     }
 
-    /// Failure: what is drawn ahead spares a newcomer, or a slot between empty ones.
+    /// Failure: a draw ahead spares a newcomer, or a slot between empty ones.
     #[test]
     fn some_slots_leave_more_often() {
         for empty_after in [100, 50, 1] {

@@ -1,15 +1,14 @@
-//! Random priority: what ndnSIM (Mastorakis, Afanasyev, Moiseenko and Zhang, ndnSIM 2, NDN-0028,
-//! 2015) calls random replacement.
+//! Random priority: the policy that ndnSIM (Mastorakis, Afanasyev, Moiseenko and Zhang, ndnSIM 2,
+//! NDN-0028, 2015) calls random replacement.
 //!
-//! Each object draws a priority when it arrives; the least leaves, and the newcomer is one of them.
-//! So it is no random choice among the stored: what drew high stays, and after n different objects
-//! each of them is stored with the same chance, as in a reservoir. The papers that used ndnSIM's
-//! random policy measured this one; `random` is the textbook's.
+//! Each object draws a priority when it arrives; the object with the least leaves, and this may be
+//! the newcomer. So it is not a random choice among the stored objects: objects with a high
+//! priority stay, and after n different objects each of them is stored with the same chance, as in
+//! a reservoir. Papers with ndnSIM's random policy measured this one; `random` is the textbook's.
 //!
-//! Sizes: a newcomer that drew less than one of those that would have to leave for it is refused,
-//! and nobody leaves.
+//! Sizes: a newcomer that drew less than one of its victims is refused, and no object leaves.
 //!
-//! O(1) a hit, O(log n) else; 40 bytes an object.
+//! O(1) a hit, otherwise O(log n); 40 bytes an object.
 
 use super::heap::Heap;
 use crate::entry::{Build, PolicyEntry};
@@ -37,7 +36,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
 
 struct RandomPriority {
     stream: Stream,
-    /// The priority that the newcomer of this id drew when it was asked whether it is accepted.
+    /// The id of the newcomer, and the priority that it drew in `accept`.
     drawn: Option<(u64, u64)>,
     heap: Heap<u64>,
     /// By slot.

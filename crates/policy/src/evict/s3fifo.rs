@@ -1,20 +1,20 @@
 //! S3-FIFO (Yang, Zhang, Qiu, Yue and Rashmi, FIFO queues are all you need for cache eviction, SOSP
 //! 2023, algorithm 1).
 //!
-//! Three queues: newcomers enter *small*, a tenth of the cache; who was requested at least twice
-//! while in it moves on to *main*, the others leave and are remembered as ghosts; a newcomer with a
-//! ghost enters main at once. Main gives one more round for each request, up to three. So what is
-//! requested once is gone after a tenth of the cache's turnover. Hits only count, up to three, and
-//! move nothing.
+//! Three queues: newcomers enter *small*, a tenth of the cache. Objects with at least two requests
+//! while in *small* move to *main*; the others leave and are remembered as ghosts. A newcomer with
+//! a ghost enters main at once. Main gives one more round for each request, up to three. So an
+//! object with one request leaves after a tenth of the cache's turnover. Hits only count, up to
+//! three, and move nothing.
 //!
-//! Sizes: shares are shares of the bytes, the ghosts' too (their sizes sum to at most the main
-//! queue's nine tenths). Until the first eviction newcomers that small has no room for enter main,
-//! as in the authors' program: else a large cache begins with a small queue of its whole length
-//! (Zipf 0.8 over 1e7, a tenth cached, 20 million requests: a miss ratio of .4619 with it, .4676
-//! without; theirs .4620). Later, while main is short of its share, small may be longer than its
-//! own. An object larger than the small queue enters it all the same, and pushes the others
-//! through. A look ahead moves objects as the eviction would; whoever is hit after it was chosen
-//! returns to the end of its queue.
+//! Sizes: shares are shares of the bytes, also those of the ghosts (their sizes sum to at most the
+//! nine tenths of the main queue). Until the first eviction, newcomers that do not fit into small
+//! enter main, as in the authors' program. Otherwise a large cache would begin with a small queue
+//! of its whole length (Zipf 0.8 over 1e7, a tenth cached, 20 million requests: a miss ratio of
+//! .4619 with this rule, .4676 without; the authors' program .4620). Later, while main is below its
+//! share, small may exceed its own. An object larger than the small queue enters it nevertheless,
+//! and pushes the others out. A look ahead moves objects as the eviction would; an object that is
+//! hit after it was chosen goes to the end of its queue.
 //!
 //! O(1) a hit, O(1) amortised an eviction; 32 bytes an object and 27 to 53 a ghost.
 
@@ -44,11 +44,11 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     build: Build::Eviction(|arguments, context| Ok(Box::new(S3Fifo::new(arguments, context)))),
 };
 
-/// Requests that are counted: two bits (section 4.1).
+/// The largest count: two bits (section 4.1).
 const MAX_COUNT: u8 = 3;
 
-/// Requests while in the small queue that move an object on to main: "accessed more than once"
-/// (section 4.2).
+/// Requests in the small queue that move an object to main: "accessed more than once" (section
+/// 4.2).
 const PROMOTING_COUNT: u8 = 2;
 
 struct S3Fifo {
@@ -60,7 +60,7 @@ struct S3Fifo {
     main: List,
     small_bytes: u64,
     ghosts: Ghosts,
-    /// The cache has been full: main no longer takes what small has no room for.
+    /// True after the first eviction: newcomers that do not fit into small no longer enter main.
     has_evicted: bool,
     foreseen: Foreseen,
     /// By slot.
@@ -71,7 +71,7 @@ struct S3Fifo {
 struct Object {
     id: u64,
     size: u64,
-    /// Requests since it entered its queue, up to [`MAX_COUNT`].
+    /// Requests since the object entered its queue, up to [`MAX_COUNT`].
     count: u8,
     is_main: bool,
 }
@@ -95,7 +95,7 @@ impl S3Fifo {
         policy
     }
 
-    /// Unlinks who leaves, after everyone before it has moved on.
+    /// Unlinks the next victim, after all objects before it have moved on.
     fn choose(&mut self) -> Option<Slot> {
         loop {
             let small = self.small.tail();

@@ -1,17 +1,18 @@
 //! SIEVE (Zhang, Yang, Yue, Vigfusson and Rashmi, SIEVE is simpler than LRU, NSDI 2024, algorithm
 //! 1).
 //!
-//! A queue in the order of arrival, one bit an object, and a hand that walks from the oldest to the
-//! newest and then begins again. A hit sets the bit. The hand takes the bits of those it passes and
-//! stops at the first without one, who leaves. Unlike CLOCK nobody is moved: who survives keeps its
-//! place, so newcomers behind the hand are sifted soon, and what is popular stays out of its way.
+//! A queue in the order of arrival, one bit an object, and a hand that moves from the oldest to the
+//! newest and then starts again. A hit sets the bit. The hand clears the bits of the objects that
+//! it passes and stops at the first without one, which leaves. Unlike in CLOCK no object is moved:
+//! a survivor keeps its position, so newcomers behind the hand are evicted soon, and popular
+//! objects are not met again before that.
 //!
-//! Sizes: the hand goes on until the newcomer fits; nothing else changes. A look ahead moves the
-//! hand, and so takes bits earlier than the eviction would; whoever is hit after it was chosen is
-//! spared and has kept its place.
+//! Sizes: the hand advances until the newcomer fits; nothing else changes. A look ahead moves the
+//! hand, so it clears bits earlier than the eviction would. An object that is hit after it was
+//! chosen stays at its position.
 //!
-//! O(1) a hit, O(1) amortised an eviction (each step of the hand takes a bit that a hit has set, or
-//! begins a new round); 9 bytes an object.
+//! O(1) a hit, O(1) amortised an eviction (each step of the hand clears a bit that a hit has set,
+//! or begins a new round); 9 bytes an object.
 
 use super::foreseen::Foreseen;
 use crate::entry::{Build, PolicyEntry};
@@ -34,10 +35,10 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
 #[derive(Default)]
 struct Sieve {
     links: Links,
-    /// All objects, the foreseen too: they keep their places until they leave.
+    /// All objects, the foreseen too: they keep their positions until they leave.
     queue: List,
     len: usize,
-    /// Where the hand goes on; `None`: at the oldest.
+    /// The next position of the hand; `None` means the oldest.
     hand: Option<Slot>,
     foreseen: Foreseen,
     /// The bits, by slot.
@@ -45,7 +46,7 @@ struct Sieve {
 }
 
 impl Sieve {
-    /// Walks the hand past who leaves.
+    /// Moves the hand past the next victim.
     fn choose(&mut self) -> Option<Slot> {
         if self.foreseen.len() == self.len {
             return None;
@@ -76,8 +77,8 @@ impl Policy for Sieve {
 
 impl Evict for Sieve {
     fn on_hit(&mut self, slot: Slot, _: &Request) {
-        // Whoever was chosen ahead has been passed by the hand, and is spared without a bit for the
-        // next round as well.
+        // The hand has passed an object that was chosen ahead. The object also stays for the next
+        // round, without a bit.
         let chosen = self.foreseen.take(slot);
         self.requested[slot.index()] = !chosen;
     }

@@ -3,22 +3,27 @@
 //! caching, SOSP 2013).
 //!
 //! n LRU lists, one above the other, of equal shares; those of S4LRU may be unequal. A newcomer
-//! enters the lowest; a hit moves an object to the head of the next higher, in the highest to its
-//! head; what a list has beyond its share falls from its tail to the head of the list below. The
-//! tail of the lowest leaves.
+//! enters the lowest. A hit moves an object to the head of the next higher list, in the highest to
+//! its head. Objects beyond a list's share move from its tail to the head of the list below. The
+//! tail of the lowest list is the next victim.
 //!
-//! Sizes: shares are shares of the bytes. The lowest list has no limit of its own: it may use what
-//! the higher ones leave free, where Huang's would leave that unused until objects have risen.
+//! Sizes: shares are shares of the bytes. The lowest list has no limit of its own: it may use the
+//! free room of the higher ones. In Huang's version this room is unused until objects have risen.
 //!
-//! O(n) a request at worst for n segments, each step one object that falls (sizes may let several
-//! fall for one that rises, amortised by their own rise); 24 bytes an object.
+//! O(n) a request at worst for n segments; each step moves one object down (with sizes, several may
+//! move for one that rises, amortised by their own rise); 24 bytes an object.
 
 use crate::entry::{Build, PolicyEntry};
-use crate::limits::{SLRU_MAX_PARTS, SLRU_MAX_SEGMENTS};
 use crate::list::{Links, List};
 use crate::parameters::{Parameter, Preset, Values};
 use crate::traits::{Evict, Policy};
 use crate::{Request, Slot};
+
+/// Segments of SLRU. The published ones have two to eight, and a request may visit all.
+const MAX_SEGMENTS: u64 = 16;
+
+/// Parts of a segment of S4LRU: a hundredth is finer than any published partition.
+const MAX_PARTS: u64 = 100;
 
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "slru",
@@ -27,7 +32,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     parameters: &[Parameter {
         name: "segments",
         unit: "",
-        values: Values::Integer(1, SLRU_MAX_SEGMENTS),
+        values: Values::Integer(1, MAX_SEGMENTS),
         default: Preset::Value("2"),
         doc: "how many segments share the capacity",
     }],
@@ -63,12 +68,12 @@ pub(crate) const ENTRY_OF_FOUR: PolicyEntry = PolicyEntry {
     }),
 };
 
-/// The share of a segment of S4LRU, in parts of the sum of all four.
+/// The parameter for the share of a segment of S4LRU, in parts of the sum of all four.
 const fn parts(name: &'static str, doc: &'static str) -> Parameter {
     Parameter {
         name,
         unit: "parts",
-        values: Values::Integer(1, SLRU_MAX_PARTS),
+        values: Values::Integer(1, MAX_PARTS),
         default: Preset::Value("1"),
         doc,
     }
@@ -86,9 +91,9 @@ struct Slru {
 struct Segment {
     list: List,
     bytes: u64,
-    /// The share, in parts of the sum of all segments'.
+    /// The share, in parts of the sum over all segments.
     parts: u64,
-    /// The share in bytes. The lowest segment does not keep to it.
+    /// The share in bytes. The lowest segment may exceed it.
     share: u64,
 }
 
@@ -105,7 +110,7 @@ impl Segment {
 }
 
 impl Slru {
-    /// The segments, the lowest first, have these parts of the capacity.
+    /// Creates segments with these parts of the capacity, the lowest first.
     fn new(parts: Vec<u64>, capacity: u64) -> Slru {
         let segments = parts
             .into_iter()
@@ -138,7 +143,7 @@ impl Slru {
         segment.bytes -= size;
     }
 
-    /// Lets fall what the segments from `from` downwards have beyond their share.
+    /// Moves objects beyond their segment's share down, for the segments from `from` downwards.
     fn settle(&mut self, from: u8) {
         for segment in (1..=from).rev() {
             while self.segments[usize::from(segment)].is_over()

@@ -1,13 +1,13 @@
 //! 2Q, full version (Johnson and Shasha, 2Q: a low overhead high performance buffer management
 //! replacement algorithm, VLDB 1994).
 //!
-//! Newcomers enter a FIFO queue, A1in, where hits change nothing: requests soon after the first are
-//! one event. Who leaves it is remembered as a ghost in A1out; a newcomer with a ghost is requested
-//! over a longer time, and enters Am, an LRU list. While A1in has more than its share it evicts,
-//! else Am does.
+//! Newcomers enter a FIFO queue, A1in, in which hits change nothing: requests soon after the first
+//! count as one event. An object that leaves A1in is remembered as a ghost in A1out. A newcomer
+//! with a ghost is requested over a longer time, and enters Am, an LRU list. A1in evicts while it
+//! exceeds its share, otherwise Am does.
 //!
-//! Sizes: Kin and Kout are shares of the bytes (a quarter for A1in, ghosts whose sizes sum to a
-//! half, as the paper advises).
+//! Sizes: Kin and Kout are shares of the bytes (a quarter for A1in; the sizes of the ghosts sum to
+//! a half, as the paper recommends).
 //!
 //! O(1) a request; 32 bytes an object, 27 to 53 a ghost.
 
@@ -70,7 +70,7 @@ struct Object {
     is_main: bool,
 }
 
-/// How far a look ahead has come: who is next in each list, and what would be left of A1in.
+/// The state of a look ahead: the next object of each list, and the bytes left in A1in.
 #[derive(Clone, Copy, Default)]
 struct Ahead {
     recent: Option<Slot>,

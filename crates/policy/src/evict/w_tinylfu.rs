@@ -1,41 +1,45 @@
-//! W-TinyLFU: a small LRU window before a segmented LRU, and a duel by frequency for who passes
-//! from one to the other (Einziger, Friedman and Manes, TinyLFU: a highly efficient cache admission
-//! policy, ACM Transactions on Storage 13, 2017, section 4; Caffeine).
+//! W-TinyLFU: a small LRU window before a segmented LRU, and a comparison by frequency for objects
+//! that move from the window (Einziger, Friedman and Manes, TinyLFU: a highly efficient cache
+//! admission policy, ACM Transactions on Storage 13, 2017, section 4; Caffeine).
 //!
-//! A newcomer enters the window (1 % of the bytes), so that it can gather requests. Who leaves the
-//! window meets the main part's victim, and the one that was requested less lately, by an ageing
-//! sketch ([`crate::sketch`]), leaves the cache. The main part is an SLRU: a probation segment,
-//! whose hits move to the protected one (80 % of the main part), whose overflow falls back to
-//! probation.
+//! A newcomer enters the window (1 % of the bytes), so that it can collect requests. An object that
+//! leaves the window is compared with the main part's victim, by an ageing sketch
+//! ([`crate::sketch`]); the one with fewer recent requests leaves the cache. The main part is an
+//! SLRU: hits move objects from its probation segment to the protected one (80 % of the main part),
+//! whose overflow moves back to probation.
 //!
-//! Extended to sizes after the same authors' "aggregated victims" (Einziger, Eytan, Friedman and
-//! Manes, Lightweight robust size aware cache management, ACM Transactions on Storage 18, 2022): an
-//! object enters the main part only if it was requested more often than all objects together whose
-//! bytes it takes, or as often and is smaller. Each of them counts once at least, so that a duel
-//! looks at sixteen at most. An object larger than the window has its duel before it is stored, and
-//! enters the main part or nothing.
+//! For sizes it uses the same authors' "aggregated victims" (Einziger, Eytan, Friedman and Manes,
+//! Lightweight robust size aware cache management, ACM Transactions on Storage 18, 2022): an object
+//! enters the main part only if it has more requests than all objects together whose bytes it
+//! takes, or as many and is smaller. Each of them counts as requested at least once, so that at
+//! most sixteen are compared. An object larger than the window is compared before it is stored, and
+//! enters the main part or is refused.
 //!
-//! Where this differs from Caffeine:
-//! * The engine asks for victims before it stores the newcomer, so the duel comes before the
-//!   insertion, and whenever something has to leave and the window is more than half full.
+//! Differences from Caffeine:
+//! * The engine requests victims before it stores the newcomer, so the comparison comes before the
+//!   insertion, and whenever an object must leave and the window is more than half full.
 //! * Caffeine's candidate loses every tie. Object hit ratios with ties for the smaller / all lost:
 //!   NASA's day, a tenth of its bytes, .888 / .877; a CDN's web class, 1 GiB, .802 / .785; its mix,
-//!   .444 / .431; Twitter's cluster 52, 5 MiB, .849 / .848; block I/O, 200 MB, .216 / .217. Equal
-//!   sizes are as before.
-//! * The window's share is fixed, it does not climb hills.
-//! * A lost duel is lost; Caffeine lets one in 128 of the warm losers in, against chosen hashes:
-//!   here the owner's keyed ids do that.
+//!   .444 / .431; Twitter's cluster 52, 5 MiB, .849 / .848; block I/O, 200 MB, .216 / .217. With
+//!   equal sizes there is no difference.
+//! * The window's share is fixed; there is no hill climbing.
+//! * The loser always leaves. Caffeine admits one in 128 of the frequent losers, as a defence
+//!   against chosen hashes; here the owner's keyed ids are that defence.
 //!
 //! O(1) a request; 32 bytes an object and 8 to 16 of the sketch.
 
 use crate::entry::{Build, BuildContext, PolicyEntry};
-use crate::limits::{SKETCH_MIN_WINDOW, WTINYLFU_PROTECTED};
+use crate::limits::SKETCH_MIN_WINDOW;
 use crate::list::{Links, List};
 use crate::parameters::{Arguments, Parameter, Preset, Values};
 use crate::prefetch::prefetch;
 use crate::sketch::Sketch;
 use crate::traits::{Evict, Gauge, Policy};
 use crate::{Request, Slot};
+
+/// The share of the protected segment in W-TinyLFU's main part, as in Caffeine and in the paper's
+/// section 4.
+const PROTECTED_SHARE: f64 = 0.8;
 
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "w-tinylfu",
@@ -80,8 +84,8 @@ struct Object {
 const WINDOW: u8 = 0;
 const PROBATION: u8 = 1;
 const PROTECTED: u8 = 2;
-/// Objects that have lost a duel or were chosen, in the order in which they leave: `victim` takes
-/// what `peek` has shown.
+/// Objects that have lost a comparison or were chosen, in the order in which they leave: `victim`
+/// takes the objects that `peek` has shown.
 const DOOMED: u8 = 3;
 
 impl WTinyLfu {
@@ -98,7 +102,7 @@ impl WTinyLfu {
     }
 
     fn window_capacity(&self) -> u64 {
-        // A float may be a little larger than the capacity that it was made from.
+        // A float may be slightly larger than the capacity that it was computed from.
         ((self.capacity as f64 * self.share) as u64).min(self.capacity)
     }
 
@@ -130,7 +134,7 @@ impl WTinyLfu {
         self.push(slot, segment);
     }
 
-    /// Whom the main part would lose next, or after `slot` was lost.
+    /// Returns the object that the main part would evict next, or after `slot` has left.
     fn main_victim(&self, after: Option<Slot>) -> Option<Slot> {
         let Some(slot) = after else {
             return self.tail(PROBATION).or(self.tail(PROTECTED));
@@ -148,9 +152,9 @@ impl WTinyLfu {
         })
     }
 
-    /// Was the object requested more often than all those together that the main part would lose
-    /// for `short` bytes, or as often and is smaller than they are? One at least is compared with
-    /// it.
+    /// Returns true if the object has more requests than all the objects together that the main
+    /// part would evict for `short` bytes, or as many and is smaller than they are. At least one is
+    /// compared with it.
     fn wins(&self, id: u64, size: u64, short: u64) -> bool {
         let frequency = self.sketch.estimate(id);
         let (mut freed, mut displaced) = (0, 0);
@@ -172,8 +176,8 @@ impl WTinyLfu {
         }
     }
 
-    /// Chooses who leaves next: the loser of the duel between the window's oldest and the main
-    /// part's, where the window is over half full.
+    /// Chooses the next victim. If the window is more than half full, it is the loser of a
+    /// comparison between the window's oldest object and the main part's victim.
     fn doom(&mut self) -> Option<Slot> {
         let main = self.main_victim(None);
         let over =
@@ -194,8 +198,8 @@ impl WTinyLfu {
         Some(loser)
     }
 
-    /// What the window has too much moves on without a duel, as long as the main part has room that
-    /// nobody must leave.
+    /// Moves objects beyond the window's share to the main part without a comparison, while the
+    /// main part has free room.
     fn spill(&mut self) {
         let window = self.window_capacity();
         while self.segments[WINDOW as usize].bytes > window
@@ -206,10 +210,9 @@ impl WTinyLfu {
         }
     }
 
-    /// What the protected segment has too much falls back.
+    /// Moves objects beyond the protected segment's share to probation.
     fn demote(&mut self) {
-        let protected =
-            ((self.capacity - self.window_capacity()) as f64 * WTINYLFU_PROTECTED) as u64;
+        let protected = ((self.capacity - self.window_capacity()) as f64 * PROTECTED_SHARE) as u64;
         while self.segments[PROTECTED as usize].bytes > protected
             && let Some(oldest) = self.tail(PROTECTED)
         {
@@ -246,7 +249,7 @@ impl Evict for WTinyLfu {
         match self.objects[slot.index()].segment {
             WINDOW => self.shift(slot, WINDOW),
             PROTECTED => self.shift(slot, PROTECTED),
-            // Also who was shown as a victim and then not taken.
+            // Also objects that were shown as victims and then not taken.
             _ => {
                 self.shift(slot, PROTECTED);
                 self.demote();

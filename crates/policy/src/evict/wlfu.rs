@@ -1,23 +1,24 @@
-//! WLFU: evicts what was requested least often among the last W requests, and of these what was
-//! requested longest ago (Karakostas and Serpanos, Exploitation of different types of locality for
+//! WLFU: evicts the object with the fewest of the last W requests; of equals, the one whose last
+//! request is longest ago (Karakostas and Serpanos, Exploitation of different types of locality for
 //! web caches, IEEE ISCC 2002).
 //!
-//! A queue holds the ids of the last W requests, a table how often each id is in it, also of
-//! objects that are not stored. The stored objects stand in one list for each count, most recently
-//! moved at the head; a request moves its object one list up, and the request that leaves the queue
-//! moves its object one list down. A bitmap of two levels finds the lowest list that is not empty.
+//! A queue holds the ids of the last W requests, and a table counts each id in it, also those of
+//! objects that are not stored. The stored objects are in one list for each count, the most
+//! recently moved at the head. A request moves its object one list up, and the request that leaves
+//! the queue moves its object one list down. A bitmap of two levels finds the lowest list that is
+//! not empty.
 //!
-//! Where this differs: the counts are exact, but [`WLFU_LEVELS`] and more count alike. The paper's
-//! objects are of one size; here objects leave until the newcomer fits. The newcomer always enters;
-//! `tinylfu+wlfu` lets it duel. By default W follows the cache, ten requests for each stored
-//! object.
+//! Differences: the counts are exact, but counts of [`LEVELS`] and more are equal. The paper's
+//! objects have one size; here objects leave until the newcomer fits. The newcomer always enters;
+//! `tinylfu+wlfu` compares it with its victims. By default W follows the cache, ten requests for
+//! each stored object.
 //!
 //! O(1) a request; 18 bytes a stored object, and 8 for each request of the window with 29 to 57 for
-//! each object in it: some 200 to 600 an object stored. TinyLFU's sketch exists to spare that.
+//! each object in it: about 200 to 600 per stored object. TinyLFU's sketch avoids this cost.
 
 use crate::entry::{Build, PolicyEntry};
 use crate::hash::mix;
-use crate::limits::{WLFU_LEVELS, WLFU_MAX_WINDOW, WLFU_MIN_WINDOW, WLFU_WINDOW_AN_OBJECT};
+use crate::limits::WLFU_MAX_WINDOW;
 use crate::list::{Links, List};
 use crate::parameters::{Arguments, Parameter, Preset, Values};
 use crate::traits::{Evict, Gauge, Policy};
@@ -25,6 +26,16 @@ use crate::{Request, Slot};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use std::collections::VecDeque;
+
+/// Requests in WLFU's window for each stored object: as many as in TinyLFU's sketch, so that both
+/// can be compared.
+const WINDOW_PER_OBJECT: u64 = 10;
+
+/// Shortest derived window of WLFU. A cache of a few large objects must see a second request, too.
+const MIN_DERIVED_WINDOW: u64 = 640;
+
+/// Counts that WLFU distinguishes. Objects with more requests are ordered by recency only.
+const LEVELS: usize = 4096;
 
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "wlfu",
@@ -72,7 +83,7 @@ impl Wlfu {
     fn new(arguments: &Arguments<'_>) -> Wlfu {
         let window = arguments.get("window");
         Wlfu {
-            window: window.unwrap_or(WLFU_MIN_WINDOW) as usize,
+            window: window.unwrap_or(MIN_DERIVED_WINDOW) as usize,
             window_is_derived: window.is_none(),
             history: VecDeque::new(),
             known: HashTable::new(),
@@ -83,7 +94,7 @@ impl Wlfu {
         }
     }
 
-    /// A request enters the window, and older ones leave it.
+    /// Adds a request to the window, and removes the oldest ones.
     fn count(&mut self, id: u64) {
         let known = self
             .known
@@ -97,7 +108,7 @@ impl Wlfu {
         let &Known { count, slot, .. } = known.get();
         self.place(slot, count);
         self.history.push_back(id);
-        // Two at most, also where the window has shrunk by much: O(1) a request.
+        // At most two per request, so that it is O(1) even after the window has shrunk by much.
         for _ in 0..2 {
             if self.history.len() > self.window
                 && let Some(oldest) = self.history.pop_front()
@@ -112,6 +123,7 @@ impl Wlfu {
             self.known
                 .entry(mix(id), |known| known.id == id, |known| mix(known.id))
         else {
+            debug_assert!(false, "{id} is in the history and not counted");
             return;
         };
         entry.get_mut().count -= 1;
@@ -133,7 +145,7 @@ impl Wlfu {
         }
     }
 
-    /// Nobody is in `slot` any more.
+    /// Records that `slot` is free.
     fn release(&mut self, slot: Slot) {
         let Stored { id, level } = self.stored[slot.index()];
         self.levels.unlink(&mut self.links, slot, level);
@@ -151,7 +163,7 @@ impl Wlfu {
 }
 
 fn level_of(count: u32) -> u16 {
-    count.min(WLFU_LEVELS as u32 - 1) as u16
+    count.min(LEVELS as u32 - 1) as u16
 }
 
 impl Policy for Wlfu {
@@ -199,8 +211,8 @@ impl Evict for Wlfu {
         self.levels.push(&mut self.links, slot, level);
         self.len += 1;
         if self.window_is_derived {
-            let wanted = (self.len as u64).saturating_mul(WLFU_WINDOW_AN_OBJECT);
-            self.window = wanted.clamp(WLFU_MIN_WINDOW, WLFU_MAX_WINDOW) as usize;
+            let wanted = (self.len as u64).saturating_mul(WINDOW_PER_OBJECT);
+            self.window = wanted.clamp(MIN_DERIVED_WINDOW, WLFU_MAX_WINDOW) as usize;
         }
     }
 
@@ -234,22 +246,22 @@ impl Evict for Wlfu {
     }
 }
 
-/// A list for each count, and which of them hold something.
+/// A list for each count, and a bitmap of the lists that are not empty.
 struct Levels {
     lists: Vec<List>,
-    /// A bit for each list, and a bit for each word of these.
-    filled: [u64; WLFU_LEVELS / 64],
+    /// A bit for each list, and a bit for each word of these bits.
+    filled: [u64; LEVELS / 64],
     words: u64,
 }
 
 // One word has a bit for each of the others.
-const _: () = assert!(WLFU_LEVELS == 64 * 64);
+const _: () = assert!(LEVELS == 64 * 64);
 
 impl Default for Levels {
     fn default() -> Self {
         Levels {
-            lists: vec![List::default(); WLFU_LEVELS],
-            filled: [0; WLFU_LEVELS / 64],
+            lists: vec![List::default(); LEVELS],
+            filled: [0; LEVELS / 64],
             words: 0,
         }
     }
@@ -274,7 +286,7 @@ impl Levels {
         }
     }
 
-    /// The lowest list from `level` on that holds something.
+    /// Returns the lowest list from `level` on that is not empty.
     fn lowest(&self, level: usize) -> Option<&List> {
         let (word, bit) = (level / 64, level % 64);
         let here = self.filled.get(word)? & (u64::MAX << bit);

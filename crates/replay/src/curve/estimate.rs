@@ -1,4 +1,5 @@
-//! What the misses of a sample say of all requests, and how far that may be off.
+//! Estimates the hit ratios of all requests from the misses of a sample, and the error of the
+//! estimate.
 
 use super::misses::{Misses, Simulated};
 use super::{LruCurve, Miniature, Sample, Sampled};
@@ -15,27 +16,27 @@ const _: () = assert!(CURVE_SETS == 8, "STUDENT is for eight sets");
 /// One point of a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Point {
-    /// Bytes.
+    /// The capacity in bytes.
     pub capacity: u64,
     /// Hits ÷ requests.
     pub object_hit_ratio: f64,
-    /// The true ratio is this close with 95 % of confidence; 0 where nothing was left out: exact
-    /// unless `size_changes`.
+    /// The true ratio is this close with 95 % confidence. 0 if every object was simulated: the
+    /// ratio is then exact, unless `size_changes` is above 0.
     pub object_error: f64,
     /// Bytes of the requests that hit ÷ bytes of all requests.
     pub byte_hit_ratio: f64,
-    /// As `object_error`, of `byte_hit_ratio`.
+    /// The error of `byte_hit_ratio`, as in `object_error`.
     pub byte_error: f64,
-    /// A policy that behaves otherwise in a small cache than in a large one, beyond what the errors
-    /// tell: the true ones are larger.
+    /// True if the policy behaves differently in a small cache than in a large one, beyond the
+    /// stated errors: the true errors are larger.
     pub error_is_least: bool,
-    /// Requests looked at that asked for a held object with another size than it was stored with,
-    /// where one pass stands for all capacities ([`LruCurve`]): what these differ from a replay is
-    /// in no error. 0 where each capacity has its own cache.
+    /// Simulated requests for a held object with another size than its stored one, if one pass
+    /// simulates all capacities ([`LruCurve`]). The errors do not include the difference from a
+    /// replay that these cause. 0 if each capacity has its own cache.
     pub size_changes: u64,
 }
 
-/// A curve, or a point of one: exactly, or from a sample with the error stated.
+/// A curve, or a point of one. It is exact, or estimated from a sample with a stated error.
 ///
 /// ```
 /// use larder_replay::{Access, Curve, Sample};
@@ -50,21 +51,21 @@ pub struct Point {
 /// ```
 pub struct Curve<S> {
     whole: S,
-    /// One for each part of the sample; none where the sample is everything.
+    /// One simulation for each part of the sample; none if the sample has all objects.
     sets: Vec<S>,
-    /// Kept for its memory: requests of everyone, and of each set.
+    /// Buffers for the requests of the whole sample and of each set, kept to reuse their memory.
     sorted: [Vec<Access>; 1 + CURVE_SETS],
 }
 
 impl Curve<LruCurve> {
-    /// LRU caches of `capacities` bytes.
+    /// Creates the curve of LRU caches of `capacities` bytes.
     pub fn lru(capacities: &[u64], sample: &Sample) -> Self {
         let curve = |sample| LruCurve::new(capacities, sample, usize::MAX);
         Curve::of(curve(sample.clone()), sets(sample).map(curve).collect())
     }
 
-    /// The same in bounded memory: it looks at fewer of the sample's objects as soon as more than
-    /// `max_objects` would have to be followed, and again as many in the sets that tell the error.
+    /// Does the same in bounded memory. It simulates fewer of the sample's objects as soon as more
+    /// than `max_objects` would be simulated. The sets that measure the error have as many again.
     pub fn bounded_lru(capacities: &[u64], sample: &Sample, max_objects: usize) -> Self {
         let set = |_| LruCurve::new(capacities, sample.set(), max_objects / CURVE_SETS);
         Curve::of(
@@ -75,10 +76,10 @@ impl Curve<LruCurve> {
 }
 
 impl Curve<Miniature> {
-    /// A cache of `capacity` with the policies of `spec`.
+    /// Creates a curve of one cache of `capacity` with the policies of `spec`.
     ///
     /// # Errors
-    /// [`SpecError`] where the spec's arguments contradict each other.
+    /// [`SpecError`] if the spec's arguments contradict each other.
     pub fn miniature(
         spec: &Spec,
         capacity: ByteSize,
@@ -92,7 +93,7 @@ impl Curve<Miniature> {
         ))
     }
 
-    /// The same cache, but filling as [`crate::Replay::filling`].
+    /// Returns the same cache, filled as [`crate::Replay::filling`] does.
     pub fn filling(self) -> Self {
         let Curve {
             whole,
@@ -107,7 +108,7 @@ impl Curve<Miniature> {
     }
 }
 
-/// The parts of a sample; none of everything.
+/// Returns the parts of a sample; none if it has all objects.
 fn sets(sample: &Sample) -> impl Iterator<Item = Sample> + use<> {
     std::iter::repeat_n(
         sample.set(),
@@ -124,7 +125,7 @@ impl<S: Simulated> Curve<S> {
         }
     }
 
-    /// Requests of the sample, one after another: many at once are faster.
+    /// Simulates requests of the sample, one after another. Many in one call are faster.
     pub fn requests(&mut self, sampled: &[Sampled]) {
         self.sorted.iter_mut().for_each(Vec::clear);
         self.sorted[0].extend(sampled.iter().map(|sampled| sampled.access));
@@ -140,12 +141,12 @@ impl<S: Simulated> Curve<S> {
         }
     }
 
-    /// The share of the objects that it looks at by now.
+    /// Returns the share of the objects that it simulates now.
     pub fn rate(&self) -> f64 {
         self.whole.rate()
     }
 
-    /// The curve so far; `sample` is the one that the requests were taken from.
+    /// Returns the curve so far. `sample` is the sample that took the requests.
     pub fn points(&self, sample: &Sample) -> Vec<Point> {
         let sets: Vec<Vec<(u64, Misses)>> = self.sets.iter().map(S::misses).collect();
         let points = self.whole.misses().into_iter().enumerate();
@@ -183,14 +184,14 @@ pub(super) fn total(sets: &[f64], rate: f64) -> (f64, f64) {
     }
     let count = sets.len() as f64;
     let squares: f64 = sets.iter().map(|set| (set - sum / count).powi(2)).sum();
-    // The sum has the variance of `count` parts.
+    // The sum has `count` times the variance of one part.
     let chance = STUDENT * (1.0 - rate).sqrt() * (squares * count / (count - 1.0)).sqrt();
     (sum / rate, chance / rate)
 }
 
-/// The hit ratio of `all`, from the misses of a sample and of its sets, and its error: see the
-/// module's page. The misses are counted as of the first of the rates, and the last is that of the
-/// objects still looked at.
+/// Returns the hit ratio of `all`, from the misses of a sample and of its sets, and its error: see
+/// the documentation of the module. The misses are scaled to the first of the rates. The last rate
+/// is that of the objects that are still simulated.
 pub(crate) fn ratio(whole: f64, sets: &[f64], all: f64, [rate, last]: [f64; 2]) -> (f64, f64) {
     if all == 0.0 {
         return (0.0, 0.0);

@@ -1,4 +1,4 @@
-//! A sample in bounded memory, for several passes over a trace that is read once.
+//! A sample in bounded memory, for several passes over a trace that can be read only once.
 
 use super::sample::{Sample, Sampled};
 use crate::limits::CURVE_SETS;
@@ -22,13 +22,13 @@ pub struct KeptSample {
     sample: Sample,
     kept: Vec<Sampled>,
     most: usize,
-    /// Bytes that requests of the sample turned out to ask for beyond what they said.
+    /// The difference between the largest sizes and the stated sizes of the sample's requests.
     more_bytes: f64,
 }
 
 impl KeptSample {
-    /// Returns an empty sample of at most `most` requests, 32 bytes of memory each. Another `seed`
-    /// gives other objects.
+    /// Creates an empty sample of at most `most` requests, 32 bytes of memory each. Another `seed`
+    /// selects other objects.
     pub fn new(most: usize, seed: u64) -> KeptSample {
         KeptSample {
             sample: Sample::all(seed),
@@ -38,13 +38,13 @@ impl KeptSample {
         }
     }
 
-    /// Shows it requests, in their order.
+    /// Adds the requests of the sample, in their order.
     pub fn requests(&mut self, accesses: impl IntoIterator<Item = Access>) {
         for access in accesses {
             if let Some(sampled) = self.sample.take(&access) {
                 self.kept.push(sampled);
             }
-            // An object that is requested more often than all that may be kept leaves at last.
+            // An object with more requests than may be kept is dropped in the end.
             while self.kept.len() > self.most && self.sample.halve() {
                 let sample = &self.sample;
                 self.kept.retain(|sampled| sample.has(sampled.access.id));
@@ -52,8 +52,8 @@ impl KeptSample {
         }
     }
 
-    /// Gives every request the largest size that the sample has of its object. A log states the
-    /// bytes sent, which are fewer for a response without a body or a lost connection.
+    /// Gives every request the largest size of its object in the sample. A log states the bytes
+    /// sent, which are fewer for a response without a body or a lost connection.
     pub fn use_largest_sizes(&mut self) {
         let mut largest: HashMap<u64, u64, FixedState> = HashMap::default();
         for Sampled { access, .. } in &self.kept {
@@ -62,6 +62,7 @@ impl KeptSample {
         }
         for Sampled { access, .. } in &mut self.kept {
             let size = largest.get(&access.id).copied().unwrap_or_default();
+            debug_assert!(size >= access.size, "{size} is the largest size");
             self.more_bytes += (size - access.size) as f64;
             access.size = size;
         }
@@ -69,7 +70,7 @@ impl KeptSample {
         self.more_bytes = 0.0;
     }
 
-    /// Adds bytes to the size of every object, which a cache needs beside its body.
+    /// Adds the bytes that a cache needs for each object besides its body.
     pub fn add_overhead(&mut self, bytes: u64) {
         for sampled in self.kept.iter_mut() {
             sampled.access.size = sampled.access.size.saturating_add(bytes);
@@ -78,18 +79,18 @@ impl KeptSample {
             .add_bytes(self.sample.requests() as f64 * bytes as f64);
     }
 
-    /// The sample: its rate, and the totals of all requests shown.
+    /// Returns the sample: its rate, and the totals of all requests.
     pub fn sample(&self) -> &Sample {
         &self.sample
     }
 
-    /// The requests kept, in their order.
+    /// Returns the kept requests, in their order.
     pub fn requests_kept(&self) -> &[Sampled] {
         &self.kept
     }
 
-    /// Counts the requests kept. Shares of objects, sizes and popularity are those of all objects,
-    /// but for chance; numbers of objects and bytes are to be divided by the rate.
+    /// Returns statistics of the kept requests. Shares of objects, sizes and popularity estimate
+    /// those of all objects. Numbers of objects and bytes must be divided by the rate.
     pub fn survey(&self) -> Survey {
         let mut survey = Survey::default();
         for sampled in self.kept.iter() {
@@ -191,7 +192,7 @@ mod tests {
             let (bytes, error) = kept.unique_bytes();
             missed += u32::from((bytes - exact.unique_bytes() as f64).abs() > error);
         }
-        // One in twenty may be, by the definition of the confidence.
+        // One in twenty may exceed it, by the definition of the confidence.
         assert!(missed <= 4, "{missed} of 20");
     }
 

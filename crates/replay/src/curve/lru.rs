@@ -1,40 +1,48 @@
 //! LRU at many capacities in one pass.
 //!
-//! LRU caches of all capacities keep one order: that of last requests. An object moves to its end
-//! in all of them at once, and a cache is the end of it, from a mark on: what stands before the
-//! mark has left. So one order serves all caches, and each has a mark, and the bytes behind it. The
-//! order is a line of sizes, the newest last; a request leaves a hole where its object stood, and
-//! puts it behind all others. Where that is more than a cache holds, its mark goes on, past holes
-//! and past what leaves. A mark passes each place once, in memory's order, where a tree of stack
-//! distances (Mattson et al., Evaluation techniques for storage hierarchies, IBM Systems Journal
-//! 1970) reads another cache line at every level: exact at 8 capacities, this costs 3.4 replays of
-//! one cache, and a tree did 8.3 (`benches/curves.rs`).
+//! LRU caches of all capacities have one order: that of last requests. A request moves its object
+//! to the end in all of them at once, and a cache holds the end of the order, from its mark on;
+//! objects before the mark have been evicted. So one order serves all caches, and each cache has a
+//! mark, and the bytes after it. The order is a vector of sizes, the newest last. A request leaves
+//! a hole at the old position of its object, and appends the object. If a cache then has too many
+//! bytes, its mark advances past holes and evicted objects. A mark passes each position once, in
+//! memory order. A tree of stack distances (Mattson et al., Evaluation techniques for storage
+//! hierarchies, IBM Systems Journal 1970) reads another cache line at every level: exact at 8
+//! capacities, this costs 3.4 replays of one cache, and a tree cost 8.3 (`benches/curves.rs`).
 //!
-//! **Sizes.** A cache does not store what is larger than itself: its mark passes over such objects
-//! and counts nothing, whatever larger caches do. So each cache holds what its replay holds, more
-//! capacity can mean fewer hits, and the curve shows it. Where an object changes its size in the
-//! trace, caches of different capacities hold it with different sizes: here it keeps its size while
-//! any of them holds it, and hits may differ from the replay's (2511 for 2534 in one trace). Such
-//! requests are counted ([`Point::size_changes`](super::Point)); without any, the curve is exact.
+//! **Sizes.** A cache does not store an object that is larger than itself: its mark passes over
+//! such objects without counting their bytes, whatever larger caches do. So each cache holds the
+//! objects of its replay. More capacity can mean fewer hits, and the curve shows it. If an object
+//! changes its size in the trace, caches of different capacities hold it with different sizes. Here
+//! it keeps its size while any of them holds it, so hits may differ from the replay's (2511 for
+//! 2534 in one trace). Such requests are counted ([`Point::size_changes`](super::Point)); without
+//! any, the curve is exact.
 //!
-//! **Sampled** with a rate R (SHARDS, fixed-rate), an object has left when what was asked for
-//! since, ÷ R, and the object do not fit together: its own size is known. **Bounded** (SHARDS,
-//! fixed-size), R is halved when more objects are followed than may be: those go whose hash is
-//! above what R stands for now, and hits count twice from then on, in units of the first R.
-//! Deviation: the authors take R down by one object at a time.
+//! **Sampled** with a rate R (SHARDS, fixed-rate), an object is evicted when it does not fit
+//! together with the later requests' bytes ÷ R; its own size is known. **Bounded** (SHARDS,
+//! fixed-size), R is halved when too many objects are simulated: the objects whose hash is above
+//! the new R are dropped, and hits count twice from then on, in units of the first R. Deviation:
+//! the authors lower R by one object at a time.
 //!
-//! O(k) a request for k capacities, amortised; some 60 bytes for each object among as many bytes as
+//! O(k) a request for k capacities, amortised; about 60 bytes for each object within the bytes of
 //! the largest capacity.
 
 use super::misses::{Misses, Simulated};
 use super::sample::Sample;
 use crate::Access;
-use crate::limits::{CURVE_MAX_BYTES, CURVE_MIN_SLOTS, CURVE_SLOTS_AN_OBJECT};
+use crate::limits::CURVE_MAX_BYTES;
 use larder_policy::{Slot, SlotIndex, prefetch};
+
+/// Least slots in the order of recency, so that small caches rarely rebuild it, too.
+const MIN_SLOTS: usize = 1 << 12;
+
+/// Slots per object when the order is rebuilt. It lasts for twice as many requests as there are
+/// objects, so that rebuilding costs less than a request.
+const SLOTS_PER_OBJECT: usize = 3;
 
 /// LRU caches of given capacities.
 pub struct LruCurve {
-    /// Which objects are followed, at the rate that has come about, and how many of them may be.
+    /// The simulated objects, with the present rate, and their maximum number.
     sample: Sample,
     max_objects: usize,
     /// First rate ÷ present rate.
@@ -45,9 +53,9 @@ pub struct LruCurve {
     /// By slot.
     objects: Vec<Object>,
     free: Vec<Slot>,
-    /// In the order of last requests, the newest last; 0 where nobody stands any more.
+    /// The sizes in the order of last requests, the newest last; 0 is a hole.
     sizes: Vec<u64>,
-    /// Places there may be before the holes are closed.
+    /// The length of `sizes` at which the holes are removed.
     room: usize,
     size_changes: u64,
     all: Misses,
@@ -56,31 +64,31 @@ pub struct LruCurve {
 #[derive(Clone, Copy)]
 struct Object {
     id: u64,
-    /// In `sizes`, or [`NOWHERE`] if the slot is free.
+    /// The position in `sizes`, or [`NOWHERE`] if the slot is free.
     place: u32,
 }
 
-/// Places are below this: it would be 16 GiB of sizes.
+/// Positions are below this number, which would be 16 GiB of sizes.
 const NOWHERE: u32 = 1 << 31;
 
-/// Requests between two steps of preparing one, as in a replay.
+/// Requests between two steps of prefetching for one request, as in a replay.
 const STEP: usize = 8;
 
-/// One of the caches: all of the order from a mark on that is not larger than it.
+/// One of the caches: all objects from a mark on that are not larger than the cache.
 struct Cache {
     capacity: u64,
-    /// The capacity × the rate: as many bytes always fit.
+    /// The capacity × the rate: the bytes that always fit.
     budget: u64,
-    /// The mark: a place in the order.
+    /// The mark: a position in the order.
     from: u32,
-    /// Bytes from there on.
+    /// The bytes from the mark on.
     used: u64,
     hits: Misses,
 }
 
 impl LruCurve {
-    /// Empty caches of `capacities` bytes, to be shown the objects of `sample`, all requests for
-    /// these. Capacities above [`CURVE_MAX_BYTES`] count as that. It follows at most `max_objects`
+    /// Creates empty caches of `capacities` bytes for all requests to the objects of `sample`.
+    /// Capacities above [`CURVE_MAX_BYTES`] are lowered to that. It simulates at most `max_objects`
     /// of the objects.
     pub fn new(capacities: &[u64], sample: Sample, max_objects: usize) -> LruCurve {
         let mut capacities: Vec<u64> = capacities
@@ -104,8 +112,8 @@ impl LruCurve {
             index: SlotIndex::default(),
             objects: Vec::new(),
             free: Vec::new(),
-            sizes: Vec::with_capacity(CURVE_MIN_SLOTS),
-            room: CURVE_MIN_SLOTS,
+            sizes: Vec::with_capacity(MIN_SLOTS),
+            room: MIN_SLOTS,
             size_changes: 0,
             all: Misses::default(),
         };
@@ -120,7 +128,7 @@ impl LruCurve {
         }
     }
 
-    /// Whether a cache holds an object of `size` that stands at `place`.
+    /// Returns true if a cache holds an object of `size` at `place`.
     fn is_held(&self, place: u32, size: u64) -> bool {
         self.caches
             .iter()
@@ -128,9 +136,9 @@ impl LruCurve {
             .any(|cache| cache.capacity >= size && cache.from <= place)
     }
 
-    /// Closes the holes, and forgets whom no cache holds any more.
+    /// Removes the holes, and the objects that no cache holds any more.
     fn close_holes(&mut self) {
-        // By place, how many before it are kept.
+        // For each position, the number of kept objects before it.
         let mut kept = Vec::with_capacity(self.sizes.len() + 1);
         let mut places = 0;
         for place in 0..self.sizes.len() {
@@ -157,11 +165,11 @@ impl LruCurve {
             cache.from = kept[cache.from as usize] & !NOWHERE;
         }
         self.sizes.truncate(places as usize);
-        self.room = CURVE_MIN_SLOTS.max(places as usize * CURVE_SLOTS_AN_OBJECT);
+        self.room = MIN_SLOTS.max(places as usize * SLOTS_PER_OBJECT);
         self.sizes.reserve_exact(self.room - self.sizes.len());
     }
 
-    /// Follows no more objects than it may, and after this some requests will not be too many.
+    /// Drops objects until there are few enough, with room for the next requests.
     fn thin(&mut self) {
         self.close_holes();
         while self.index.len() > self.max_objects / 2 && self.sample.halve() {
@@ -195,14 +203,14 @@ impl LruCurve {
         self.index.insert(id, slot);
     }
 
-    /// The object, which has no size in the order any more.
+    /// Forgets the object, which has no size in the order any more.
     fn forget(&mut self, slot: Slot) {
         self.index.remove(self.objects[slot.index()].id, slot);
         self.objects[slot.index()].place = NOWHERE;
         self.free.push(slot);
     }
 
-    /// One request, of an object that is probably in the slot `guess`, or not known.
+    /// Simulates one request. Its object is probably in the slot `guess`, or not known.
     #[inline]
     fn request(&mut self, access: &Access, guess: Option<Slot>) {
         if self.weight > 1.0 && !self.sample.has(access.id) {
@@ -223,20 +231,21 @@ impl LruCurve {
             .or_else(|| self.index.find(access.id, is));
         let place = known.map(|slot| self.objects[slot.index()].place);
         let asked = access.size.max(1);
-        // Caches hold it whose marks are below `held_from`.
+        // The caches whose marks are below `held_from` hold the object.
         let (size, held_from) = match place.map(|place| (place, self.sizes[place as usize])) {
             Some((place, size)) if size == asked => (size, place + 1),
             Some((place, size)) if self.is_held(place, size) => {
                 self.size_changes += 1;
                 (size, place + 1)
             }
-            // Marks below its place have passed it over, as too large.
+            // Marks below its position have passed over the object, because it is too large for
+            // their caches.
             _ => (asked, 0),
         };
         for place in place.into_iter() {
             self.sizes[place as usize] = 0;
         }
-        // The first cache that it fits into.
+        // The first cache that the object fits into.
         let first = self.caches.partition_point(|cache| cache.capacity < size);
         if first == self.caches.len() {
             for slot in known.into_iter() {
@@ -267,7 +276,7 @@ impl LruCurve {
 }
 
 impl Cache {
-    /// The oldest leave until the rest fits.
+    /// Evicts the oldest objects until the rest fits.
     #[inline]
     fn fit(&mut self, sizes: &[u64], scale: f64) {
         while self.used > self.budget {
@@ -341,7 +350,7 @@ mod tests {
     use super::*;
     use larder_units::Time;
 
-    /// After 60,000 objects, each asked for once.
+    /// Returns the caches after 60,000 objects with one request each.
     fn shown(capacities: &[u64], max_objects: usize, size: fn(u64) -> u64) -> LruCurve {
         let mut curve = LruCurve::new(capacities, Sample::of(1.0, 1).unwrap(), max_objects);
         let accesses: Vec<Access> = (0..60_000)
@@ -357,7 +366,7 @@ mod tests {
 
     #[test]
     fn memory_grows_with_the_trace() {
-        // Sizes by the request: nothing but large objects, nothing but small ones, both, and large
+        // Sizes by the number of the request: only large objects, only small ones, both, and large
         // ones that a middle capacity holds.
         let patterns: [fn(u64) -> u64; 4] = [
             |_| 1000,
@@ -367,11 +376,11 @@ mod tests {
         ];
         for (pattern, size) in patterns.into_iter().enumerate() {
             let curve = shown(&[10, 1000, 10_000], usize::MAX, size);
-            // The caches hold 10,000 objects of a byte at most.
+            // The caches hold at most 10,000 objects of one byte.
             let bound = if pattern == 1 {
-                10_000 * CURVE_SLOTS_AN_OBJECT
+                10_000 * SLOTS_PER_OBJECT
             } else {
-                3 * CURVE_MIN_SLOTS
+                3 * MIN_SLOTS
             };
             let found = [curve.index.len(), curve.sizes.capacity()];
             assert!(
@@ -393,12 +402,12 @@ mod tests {
             curve.requests(&requests.iter().map(access).collect::<Vec<_>>());
             curve
         };
-        // Too large for the smaller cache, gone from the larger one, then small.
+        // Too large for the smaller cache, evicted from the larger one, then small.
         let smaller = [(1, 500), (2, 600), (1, 5)];
         let curve = shown(&smaller, 1.0);
         assert_eq!((curve.misses()[0].1.requests, curve.size_changes), (3.0, 0));
         assert_eq!(curve.caches[0].used, 5);
-        // What it was not thought to hold leaves again.
+        // The object that the smaller cache did not hold before is evicted again.
         shown(
             &[&smaller[..], &[(3, 1), (4, 9), (5, 9), (6, 9)]].concat(),
             0.1,

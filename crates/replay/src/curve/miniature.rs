@@ -2,20 +2,20 @@
 //! Ahmad and Park, Cache modeling and optimization using miniature simulations, USENIX ATC 2017):
 //! the objects of a sample with the rate R, in a cache of R times the capacity.
 //!
-//! At the rate 1 it is the replay itself. As fast as the policy for the sampled requests; its
-//! memory for R of the objects.
+//! At the rate 1 it is the replay itself. It takes the policy's time for each sampled request, and
+//! its memory for R of the objects.
 
 use super::misses::{Misses, Simulated};
 use crate::{Access, Replay};
 use larder_policy::{Spec, SpecError};
 use larder_units::ByteSize;
 
-/// Evictions that learn at intervals with a minimum in requests, which a miniature spends a larger
-/// part of its life in: on Twitter's trace at 5 MiB and the rate 0.01, the error stated for LHD
-/// held in one sample of ten.
+/// Evictions that learn at intervals with a minimum in requests. A miniature spends a larger part
+/// of its life in the first interval: on Twitter's trace at 5 MiB and the rate 0.01, the error
+/// stated for LHD was right in one sample of ten.
 const UNSCALED: [&str; 1] = ["lhd"];
 
-/// Returns true if a miniature behaves otherwise than the cache, beyond what the errors tell.
+/// Returns true if a miniature behaves differently from the cache, beyond the stated errors.
 pub(crate) fn error_is_least(spec: &Spec) -> bool {
     let spec = spec.to_string();
     spec.rsplit('+')
@@ -31,11 +31,11 @@ pub struct Miniature {
 }
 
 impl Miniature {
-    /// An empty cache standing for one of `capacity` with the policies of `spec`, to be shown the
-    /// share `rate` of all objects.
+    /// Creates an empty cache that represents one of `capacity` with the policies of `spec`, for
+    /// the share `rate` of all objects.
     ///
     /// # Errors
-    /// [`SpecError`] where the spec's arguments contradict each other.
+    /// [`SpecError`] if the spec's arguments contradict each other.
     pub fn new(
         spec: &Spec,
         capacity: ByteSize,
@@ -53,7 +53,7 @@ impl Miniature {
         })
     }
 
-    /// The same cache, but filling as [`Replay::filling`].
+    /// Returns the same cache, filled as [`Replay::filling`] does.
     pub fn filling(self) -> Miniature {
         Miniature {
             replay: self.replay.filling(),

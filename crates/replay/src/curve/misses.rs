@@ -2,36 +2,38 @@
 
 use crate::Access;
 
-/// Caches that count their misses.
+/// Simulated caches that count their misses.
 pub trait Simulated {
-    /// Runs requests, one after another.
+    /// Simulates requests, one after another.
     fn requests(&mut self, accesses: &[Access]);
 
-    /// Each capacity in bytes, ascending, and its misses so far, of the share of the objects that
-    /// it was made for.
+    /// Returns each capacity in bytes, ascending, with its misses so far. The misses are those of
+    /// the share of the objects that the cache was created for.
     fn misses(&self) -> Vec<(u64, Misses)>;
 
-    /// The share of the objects that it looks at by now.
+    /// Returns the share of the objects that are simulated now.
     fn rate(&self) -> f64;
 
-    /// The simulated policy does not scale with the sample: see [`Point::error_is_least`](super::Point::error_is_least).
+    /// Returns true if the simulated policy does not scale with the sample: see
+    /// [`Point::error_is_least`](super::Point::error_is_least).
     fn error_is_least(&self) -> bool;
 
-    /// Requests that make the count inexact: see [`Point::size_changes`](super::Point::size_changes).
+    /// Returns the requests that make the count inexact: see
+    /// [`Point::size_changes`](super::Point::size_changes).
     fn size_changes(&self) -> u64;
 }
 
-/// Misses.
+/// A number of misses.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Misses {
     /// Requests.
     pub requests: f64,
-    /// Their bytes.
+    /// Bytes of these requests.
     pub bytes: f64,
 }
 
 impl Misses {
-    /// Returns those since an earlier count.
+    /// Returns the misses since an earlier count.
     pub(crate) fn since(self, earlier: Misses) -> Misses {
         Misses {
             requests: self.requests - earlier.requests,

@@ -1,18 +1,18 @@
-//! Which objects are looked at.
+//! The sample of objects.
 
 use crate::limits::CURVE_SETS;
 use crate::{Access, Unit};
 
-/// The objects of a trace whose id's hash is below a rate; counts everything that it is shown.
+/// The objects of a trace whose id's hash is below a rate. It also counts all requests and bytes.
 #[derive(Clone, Debug)]
 pub struct Sample {
     rate: f64,
-    /// Hashes up to this are in the sample.
+    /// Objects with hashes up to this are in the sample.
     last: u64,
     seed: u64,
     requests: u64,
     bytes: f64,
-    /// Bytes that a request asked for at most.
+    /// The largest size of a request.
     largest: u64,
 }
 
@@ -21,12 +21,13 @@ pub struct Sample {
 pub struct Sampled {
     /// The request.
     pub access: Access,
-    /// Which of the [`CURVE_SETS`] the object is in.
+    /// The index of the object's set, below [`CURVE_SETS`].
     pub set: u8,
 }
 
 impl Sample {
-    /// The share `rate` of all objects; another `seed`, other objects. `None` unless 0 < rate ≤ 1.
+    /// Creates a sample of the share `rate` of all objects. Another `seed` selects other objects.
+    /// `None` unless 0 < rate ≤ 1.
     pub fn of(rate: f64, seed: u64) -> Option<Sample> {
         let last = (rate * 2.0_f64.powi(64)) as u64;
         (rate > 0.0 && rate <= 1.0).then_some(Sample {
@@ -39,7 +40,7 @@ impl Sample {
         })
     }
 
-    /// All objects.
+    /// Creates a sample of all objects.
     pub(super) fn all(seed: u64) -> Sample {
         Sample {
             rate: 1.0,
@@ -51,12 +52,12 @@ impl Sample {
         }
     }
 
-    /// Adds bytes to those of the requests shown.
+    /// Adds bytes to the total of the requests.
     pub(super) fn add_bytes(&mut self, bytes: f64) {
         self.bytes += bytes;
     }
 
-    /// The request, if its object is in the sample.
+    /// Counts a request. Returns it if its object is in the sample.
     #[inline]
     pub fn take(&mut self, access: &Access) -> Option<Sampled> {
         self.requests += 1;
@@ -69,21 +70,21 @@ impl Sample {
         })
     }
 
-    /// Whether the object is in the sample.
+    /// Returns true if the object is in the sample.
     #[inline]
     pub(super) fn has(&self, id: u64) -> bool {
         self.hash(id) <= self.last
     }
 
-    /// Leaves every second of its objects out; false where none would be left.
+    /// Halves the sample. Returns false if no object would be left.
     pub(super) fn halve(&mut self) -> bool {
         self.last >>= 1;
         self.rate /= 2.0;
         self.last > 0
     }
 
-    /// One of the [`CURVE_SETS`] parts of it, which has this rate; that its objects are of that
-    /// part is for the caller to see to.
+    /// Returns one of its [`CURVE_SETS`] parts, with this part's rate. The caller selects the
+    /// objects of the part.
     pub(super) fn set(&self) -> Sample {
         Sample {
             rate: self.rate / CURVE_SETS as f64,
@@ -95,30 +96,30 @@ impl Sample {
         hash(id ^ self.seed)
     }
 
-    /// The share of the objects.
+    /// Returns the share of the objects in the sample.
     pub fn rate(&self) -> f64 {
         self.rate
     }
 
-    /// Requests shown, of the sample or not.
+    /// Returns the number of all requests, in the sample or not.
     pub fn requests(&self) -> u64 {
         self.requests
     }
 
-    /// Bytes of all requests shown.
+    /// Returns the bytes of all requests.
     pub fn bytes(&self) -> f64 {
         self.bytes
     }
 
-    /// What the sizes of the requests shown count.
+    /// Returns the unit of the sizes of all requests.
     pub fn unit(&self) -> Unit {
         Unit::of_largest(self.largest)
     }
 }
 
 /// SplitMix64's finalizer (Steele, Lea and Flood, OOPSLA 2014): a bijection in which every bit of
-/// the input sways every bit of the output. Not the policies' hash, to whose tables a sample by it
-/// would be no sample.
+/// the input affects every bit of the output. It is not the policies' hash, because a sample by
+/// that hash would fill their tables unevenly.
 fn hash(id: u64) -> u64 {
     let word = id.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,4 +1,4 @@
-//! The sizes of a curve that nobody has chosen.
+//! Default sizes of a curve.
 
 /// The smallest size is the bytes of all objects divided by this.
 const SPAN: f64 = 1_000.0;

@@ -1,4 +1,4 @@
-//! The traffic of a CDN's hot object cache, by the properties that were published of traces that
+//! The traffic of a CDN's hot object cache, generated from the published properties of traces that
 //! are not public (Berger, Sitaraman and Harchol-Balter, AdaptSize, NSDI 2017, section 4.1, figures
 //! 4 and 9, table 2).
 //!
@@ -11,13 +11,13 @@
 //! | mean size of objects with more than 200,000 of 450 million requests | 8.6 KB | median and deviation are smaller for popular objects |
 //! | arrivals | 450 million in nine days | Poisson, 580 a second |
 //!
-//! Popularity is Zipf, independent of time; the paper does not publish its exponent. How popular an
-//! object is, for its size, is the share of requests that go to more popular ones: objects below
-//! [`POPULAR`] are popular (with 10⁶ objects and the exponent 0.9, these are the ones with the
-//! paper's share), those above [`RARE`] are not, between the two the logarithm of the median and
-//! the deviation move linearly. So the properties are the same for a catalogue scaled down. Popular
-//! objects are some forty times smaller than the mean, which is what size-aware admission lives on;
-//! in other published tables ([`crate::Joint`]) they are not.
+//! Popularity is Zipf, independent of time; the paper does not publish its exponent. An object's
+//! popularity, as far as it affects its size, is the share of requests for more popular objects.
+//! Objects below [`POPULAR`] are popular (with 10⁶ objects and the exponent 0.9, these are the ones
+//! with the paper's share), those above [`RARE`] are not; between the two, the logarithm of the
+//! median and the deviation change linearly. So a scaled-down catalogue has the same properties.
+//! Popular objects are about forty times smaller than the mean. Size-aware admission depends on
+//! this; other published tables ([`crate::Joint`]) do not have it.
 
 use super::{ParameterError, arrivals};
 use crate::limits::CDN_MAX_OBJECTS;
@@ -25,9 +25,9 @@ use crate::{Access, Zipf};
 use larder_units::{Stream, Streams, Time};
 use std::f64::consts::TAU;
 
-/// Share of all requests that the popular objects have together.
+/// The share of all requests that go to popular objects.
 const POPULAR: f64 = 0.22;
-/// Share of all requests beyond which popularity says nothing about the size.
+/// The share of all requests beyond which popularity does not affect the size.
 const RARE: f64 = 0.44;
 /// Median size in bytes, of rare and of popular objects.
 const MEDIAN: [f64; 2] = [17e3, 4.2e3];
@@ -35,24 +35,24 @@ const MEDIAN: [f64; 2] = [17e3, 4.2e3];
 const DEVIATION: [f64; 2] = [2.6, 1.2];
 /// The smallest and the largest object of the paper's traces, in bytes.
 const SIZES: [f64; 2] = [1.0, 1.6e9];
-/// Requests a second: 450 million from 29 January to 6 February.
+/// Requests per second: 450 million from 29 January to 6 February.
 pub(super) const RATE: f64 = 580.0;
 
 /// A CDN's catalogue: popularity and size of each object. 4 bytes of memory an object.
 #[derive(Clone, Debug)]
 pub struct Cdn {
     zipf: Zipf,
-    /// By popularity, the most popular first.
+    /// In the order of popularity, the most popular first.
     sizes: Vec<u32>,
     streams: Streams,
 }
 
 impl Cdn {
-    /// A catalogue of `objects` whose popularity falls with the Zipf exponent `exponent`; 1,000,000
-    /// and 0.9 stand well for a day's part of the published traces.
+    /// Creates a catalogue of `objects` whose popularity falls with the Zipf exponent `exponent`.
+    /// 1,000,000 and 0.9 represent about a day of the published traces.
     ///
     /// # Errors
-    /// [`ParameterError`] where there is no such distribution, or more than [`CDN_MAX_OBJECTS`].
+    /// [`ParameterError`] if there is no such distribution, or more than [`CDN_MAX_OBJECTS`].
     pub fn new(objects: usize, exponent: f64, streams: &Streams) -> Result<Cdn, ParameterError> {
         if objects > CDN_MAX_OBJECTS {
             return Err(ParameterError {
@@ -85,7 +85,7 @@ impl Cdn {
         self
     }
 
-    /// Requests without end, always the same ones.
+    /// Returns endless requests, always the same ones.
     pub fn requests(&self) -> CdnRequests<'_> {
         CdnRequests {
             cdn: self,
@@ -94,18 +94,18 @@ impl Cdn {
         }
     }
 
-    /// The objects' sizes in bytes, the most popular object first; an object's id is its place
-    /// here.
+    /// Returns the objects' sizes in bytes, the most popular object first. An object's id is its
+    /// index.
     pub fn sizes(&self) -> &[u32] {
         &self.sizes
     }
 }
 
-/// A size for an object, when this share of all requests goes to more popular ones.
+/// Returns a size for an object, if this share of all requests goes to more popular ones.
 fn size(before: f64, stream: &mut Stream) -> u32 {
     let popularity = ((RARE - before) / (RARE - POPULAR)).clamp(0.0, 1.0);
     let between = |[rare, popular]: [f64; 2]| rare + (popular - rare) * popularity;
-    // Box and Muller: a normal deviate.
+    // Box and Muller: a normally distributed number.
     let normal = (-2.0 * (1.0 - stream.unit()).ln()).sqrt() * (TAU * stream.unit()).cos();
     let [smallest, largest] = SIZES;
     (between(MEDIAN.map(f64::ln)) + between(DEVIATION) * normal)
@@ -139,8 +139,8 @@ impl Iterator for CdnRequests<'_> {
 mod tests {
     use super::*;
 
-    /// What the paper publishes, of a catalogue; sizes have a heavy tail, so the means of other
-    /// seeds differ by a third.
+    /// Checks the properties that the paper publishes. Sizes have a heavy tail, so the means of
+    /// other seeds differ by a third.
     fn check(objects: usize) {
         let cdn = Cdn::new(objects, 0.9, &Streams::new(1)).unwrap();
         let sizes = cdn.sizes();

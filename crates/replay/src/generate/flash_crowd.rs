@@ -1,19 +1,20 @@
-//! A flash crowd: some objects are suddenly asked for by everyone (Berger, Sitaraman and
-//! Harchol-Balter, AdaptSize, NSDI 2017, section 5.3.1).
+//! A flash crowd: some objects suddenly become very popular (Berger, Sitaraman and Harchol-Balter,
+//! AdaptSize, NSDI 2017, section 5.3.1).
 //!
-//! First come 5 million requests as ever, in which every cache settles; then half of the requests
-//! are as ever, and half are for the crowd's 200 to 1,000 objects. "As ever" is the [`Cdn`] here,
-//! since the paper's traces are not public. Where the paper is silent:
+//! The first 5 million requests are normal traffic, in which every cache warms up. Then half of the
+//! requests are normal, and half are for the crowd's 200 to 1,000 objects. The normal traffic is
+//! the [`Cdn`] here, because the paper's traces are not public. Choices where the paper says
+//! nothing:
 //! * the crowd's objects are "randomly sampled from the trace": here drawn from the catalogue with
-//!   equal chances, so most were hardly asked for before (drawn by their requests, they would have
-//!   been popular already), and have the sizes of rare objects, half of them below 17 KB: a
-//!   threshold that was right before admits most of them still;
+//!   equal chances. So most had hardly any requests before (drawn by their requests, they would
+//!   have been popular already), and have the sizes of rare objects, half of them below 17 KB. A
+//!   threshold that was right before still admits most of them;
 //! * but sections 3.1 and 5.3.1 speak of "a video with 2 MB chunks" that "abruptly becomes
 //!   popular", and the typical case of figure 15a moves the best threshold from 20 KB to 512 KB.
-//!   [`CrowdShape::chunk_bytes`] is this second reading: chunks of one size, which nobody asked for
+//!   [`CrowdShape::chunk_bytes`] is this second reading: chunks of one size, without requests
 //!   before;
-//! * the requests of the crowd spread evenly over its objects, as independent draws;
-//! * they come in addition: twice as many requests a second.
+//! * the requests of the crowd are spread evenly over its objects, as independent draws;
+//! * they are additional requests: twice as many requests a second.
 
 use super::arrivals;
 use super::cdn::{Cdn, CdnRequests, RATE};
@@ -21,20 +22,20 @@ use crate::Access;
 use larder_units::{Stream, Streams, Time};
 use std::collections::BTreeSet;
 
-/// Requests before the crowd comes, in the paper's experiment.
+/// Requests before the crowd arrives, in the paper's experiment.
 const CALM_REQUESTS: u64 = 5_000_000;
 
-/// What a crowd asks for.
+/// The objects that a crowd requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CrowdShape {
-    /// How many objects, at least and at most: drawn between the two.
+    /// The least and the greatest number of objects. A random number between the two is drawn.
     pub objects: [u64; 2],
-    /// Bytes of each of them, if they are the chunks of a video that is new, with ids beyond the
-    /// catalogue's; `None` where they are drawn from the catalogue.
+    /// The bytes of each object, if they are the chunks of a new video, with ids beyond the
+    /// catalogue's; `None` if they are drawn from the catalogue.
     pub chunk_bytes: Option<u64>,
 }
 
-/// As in the paper's experiment: 200 to 1,000 objects of the catalogue.
+/// The paper's experiment: 200 to 1,000 objects of the catalogue.
 impl Default for CrowdShape {
     fn default() -> CrowdShape {
         CrowdShape {
@@ -44,26 +45,25 @@ impl Default for CrowdShape {
     }
 }
 
-/// A flash crowd over the traffic of a [`Cdn`]. The paper's experiment takes 15 million requests of
-/// it.
+/// A flash crowd over the traffic of a [`Cdn`]. The paper's experiment has 15 million requests.
 #[derive(Clone, Debug)]
 pub struct FlashCrowd {
     cdn: Cdn,
     calm_requests: u64,
-    /// Ids, in their order.
+    /// The ids, ascending.
     crowd: Vec<u64>,
     chunk_bytes: Option<u64>,
     streams: Streams,
 }
 
 impl FlashCrowd {
-    /// The paper's crowd for objects of `cdn`, drawn by `streams`, that comes after
+    /// Creates the paper's crowd for objects of `cdn`, drawn by `streams`. It arrives after
     /// [`FlashCrowd::CALM_REQUESTS`].
     pub fn new(cdn: Cdn, streams: &Streams) -> FlashCrowd {
         FlashCrowd::of(CrowdShape::default(), cdn, streams)
     }
 
-    /// The same with another crowd.
+    /// Does the same for another crowd.
     pub fn of(crowd: CrowdShape, cdn: Cdn, streams: &Streams) -> FlashCrowd {
         let mut stream = streams.stream("flash crowd");
         let catalogue = cdn.sizes().len() as u64;
@@ -91,10 +91,10 @@ impl FlashCrowd {
         }
     }
 
-    /// Requests before the crowd comes, in the paper's experiment.
+    /// Requests before the crowd arrives, in the paper's experiment.
     pub const CALM_REQUESTS: u64 = CALM_REQUESTS;
 
-    /// The same, but the crowd comes after this number of requests.
+    /// Lets the crowd arrive after this number of requests.
     pub fn after(self, calm_requests: u64) -> FlashCrowd {
         FlashCrowd {
             calm_requests,
@@ -102,12 +102,12 @@ impl FlashCrowd {
         }
     }
 
-    /// The ids of the objects that the crowd asks for.
+    /// Returns the ids of the objects that the crowd requests.
     pub fn crowd(&self) -> &[u64] {
         &self.crowd
     }
 
-    /// Requests without end, always the same ones.
+    /// Returns endless requests, always the same ones.
     pub fn requests(&self) -> FlashCrowdRequests<'_> {
         FlashCrowdRequests {
             flash_crowd: self,
@@ -181,7 +181,7 @@ mod tests {
                 .count() as f64
                 / accesses.len() as f64
         };
-        // At most 1 % of the objects were drawn; one popular one among them would be 4 % more.
+        // At most 1 % of the objects were drawn; a popular one among them would add 4 %.
         let (before, after) = (share(&accesses[..200_000]), share(&accesses[200_000..]));
         assert!(
             before < 0.05,
@@ -192,7 +192,7 @@ mod tests {
             "{after} of the later ones"
         );
 
-        // Evenly: the most popular of the crowd has few more than its share.
+        // Evenly: the most popular object of the crowd has few requests more than its share.
         let mut counts = std::collections::HashMap::new();
         for a in accesses[200_000..].iter().filter(|a| ids.contains(&a.id)) {
             *counts.entry(a.id).or_insert(0) += 1;

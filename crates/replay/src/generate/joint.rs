@@ -1,34 +1,36 @@
-//! Requests drawn from a table of popularity and size: the joint distribution that models of CDN
-//! traffic classes are published as (Sabnis and Sitaraman, JEDI: model-driven trace generation for
-//! cache simulations, IMC 2022).
+//! Requests drawn from a table of popularity and size, the joint distribution of published models
+//! of CDN traffic classes (Sabnis and Sitaraman, JEDI: model-driven trace generation for cache
+//! simulations, IMC 2022).
 //!
 //! ```text
 //! table = *( popularity *( size probability ) )    one popularity, or one size with its probability, a line
 //! ```
 //!
-//! A popularity is the number of requests of one object; the lines below it give the sizes that
-//! such objects have, as the upper end of a bin in KB (1,000 bytes), with the share of all objects
-//! in this bin; a bin begins where the next smaller size of the whole table ends, the lowest at
-//! [`MIN_SIZE`]. Objects are drawn by these shares, each is requested as often as its popularity
-//! says, but for at most a fortieth of all requests, its size is log-uniform inside its bin, and
-//! the order is random: without any locality in time, which flatters policies by frequency. A few
-//! very popular objects decide much: LRU's hit ratio differs by ten points from seed to seed (.56
-//! to .65 for a published web class, 1 GiB, 5 million requests), so policies are compared on one
-//! seed.
+//! A popularity is the number of requests of one object. The lines below it give the sizes of such
+//! objects, as the upper end of a bin in KB (1,000 bytes), with the share of all objects in this
+//! bin. A bin begins at the end of the next smaller size of the whole table, the lowest at
+//! [`MIN_SIZE`]. Objects are drawn by these shares. Each has as many requests as its popularity,
+//! but at most a fortieth of all requests; its size is log-uniform inside its bin. The order is
+//! random, without any locality in time, which favours frequency-based policies. A few very popular
+//! objects matter much: LRU's hit ratio differs by ten points between seeds (.56 to .65 for a
+//! published web class, 1 GiB, 5 million requests), so policies are compared on one seed.
 
 use crate::Access;
-use crate::limits::{JOINT_MAX_BINS, JOINT_MAX_REQUESTS};
+use crate::limits::JOINT_MAX_REQUESTS;
 use larder_units::{Stream, Streams, Time};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io::BufRead;
 
-/// The bytes at which the lowest bin begins.
+/// Bins of a joint table of popularity and size: two hundred times as many as in published tables.
+const MAX_BINS: usize = 1 << 20;
+
+/// The start of the lowest bin in bytes.
 const MIN_SIZE: f64 = 100.0;
-/// Bytes of the table's unit of size.
+/// The table's unit of size in bytes.
 const KB: f64 = 1000.0;
-/// No object has more than one part in this many of the requests, so that a short trace is not one
-/// object's.
+/// An object has at most one part in this many of the requests, so that no object dominates a short
+/// trace.
 const MAX_SHARE: usize = 40;
 
 /// A joint distribution of popularity and size.
@@ -42,7 +44,7 @@ const MAX_SHARE: usize = 40;
 #[derive(Clone, Debug)]
 pub struct Joint {
     bins: Vec<Bin>,
-    /// Sum of all shares.
+    /// The sum of all shares.
     total: f64,
 }
 
@@ -52,11 +54,11 @@ struct Bin {
     /// In bytes.
     low: f64,
     high: f64,
-    /// Sum of the shares up to this bin's.
+    /// The sum of the shares up to this bin.
     cumulative: f64,
 }
 
-/// A table that cannot be read: which line, and why.
+/// The error of a table that cannot be read: the line and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableError {
     line: usize,
@@ -64,7 +66,7 @@ pub struct TableError {
 }
 
 impl TableError {
-    /// The line, from 1; the number of lines where the whole is wrong.
+    /// Returns the line, from 1; the number of lines if the whole table is wrong.
     pub fn line(&self) -> usize {
         self.line
     }
@@ -82,8 +84,8 @@ impl Joint {
     /// Reads a table.
     ///
     /// # Errors
-    /// [`TableError`] where a line is not a positive popularity nor a size with a share, or where
-    /// there is nothing to draw from.
+    /// [`TableError`] if a line is neither a positive popularity nor a size with a share, or if the
+    /// table has no objects.
     pub fn read(table: impl BufRead) -> Result<Joint, TableError> {
         let mut bins = Vec::new();
         let mut popularity = None;
@@ -120,8 +122,8 @@ impl Joint {
                     return Err(fail(format!("a bin ends above {} KB", MIN_SIZE / KB)));
                 }
                 ([size, share], Some(popularity)) => {
-                    if bins.len() == JOINT_MAX_BINS {
-                        return Err(fail(format!("more than {JOINT_MAX_BINS} bins")));
+                    if bins.len() == MAX_BINS {
+                        return Err(fail(format!("more than {MAX_BINS} bins")));
                     }
                     cumulative += share;
                     bins.push(Bin {
@@ -152,8 +154,8 @@ impl Joint {
         })
     }
 
-    /// As many requests, at most [`JOINT_MAX_REQUESTS`]: 4 bytes of memory for each, and 8 for each
-    /// object.
+    /// Returns at most this many requests, and at most [`JOINT_MAX_REQUESTS`]. They take 4 bytes of
+    /// memory each, and 8 for each object.
     pub fn requests(&self, requests: usize, streams: &Streams) -> JointRequests {
         let requests = requests.min(JOINT_MAX_REQUESTS);
         let mut stream = streams.stream("joint");
@@ -185,7 +187,7 @@ impl Joint {
     }
 }
 
-/// What of a line is repeated in an error.
+/// Returns the part of a line that an error repeats.
 fn shown(line: &str) -> String {
     line.chars()
         .take(40)
@@ -202,7 +204,7 @@ pub struct JointRequests {
 }
 
 impl JointRequests {
-    /// Different objects requested.
+    /// Returns the number of different objects.
     pub fn objects(&self) -> usize {
         self.sizes.len()
     }
@@ -233,8 +235,8 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashMap;
 
-    /// A quarter of the objects is requested 4 times and has 1 to 10 KB, the rest once with up to 1
-    /// KB or 10 to 100 KB.
+    /// A quarter of the objects has 4 requests and 1 to 10 KB; the others have one request, and up
+    /// to 1 KB or 10 to 100 KB.
     const TABLE: &str = "4\n10 0.25\n\n1\n1 0.5\n 100 0.25 \n";
 
     fn requests(table: &str, requests: usize, seed: u64) -> Vec<Access> {

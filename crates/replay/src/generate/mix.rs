@@ -1,9 +1,9 @@
 //! Web and video traffic together, in a given ratio of their volumes (the filter paper, section
 //! 6.1.2: 0.7, from Fricker et al.).
 //!
-//! Volume is read as bytes requested: so many web requests come a second that their bytes are
-//! `ratio` times those of the videos. With the paper's packets of one size that is 3,500 beside
-//! 5,000. The ratio holds in the long run; in the first seconds, few videos run yet.
+//! Volume means requested bytes: the rate of web requests makes their bytes `ratio` times those of
+//! the videos. With the paper's packets of one size this is 3,500 and 5,000 a second. The ratio
+//! holds in the long run; in the first seconds, few videos are running.
 
 use super::{ParameterError, Video, VideoRequests, Web, WebRequests, arrivals};
 use crate::Access;
@@ -13,8 +13,8 @@ use std::iter::Peekable;
 /// The paper's ratio of web to video.
 const RATIO: f64 = 0.7;
 
-/// Web beside video. [`Default`] is the filter paper's third workload. Ids of videos follow those
-/// of web objects.
+/// Web and video traffic. [`Default`] is the filter paper's third workload. Ids of videos follow
+/// those of web objects.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mix {
     web: Web,
@@ -28,8 +28,8 @@ impl Default for Mix {
 }
 
 impl Mix {
-    /// `web` beside `video`, with `ratio` times as many bytes requested; the rate of `web` is what
-    /// this makes it.
+    /// Combines `web` and `video` so that `web` requests `ratio` times as many bytes. This sets the
+    /// rate of `web`.
     pub fn of(web: Web, video: Video, ratio: f64) -> Mix {
         let video_bytes = video.views_per_second * video.packets as f64 * video.packet_bytes as f64;
         let requests_per_second = ratio * video_bytes / web.object_bytes as f64;
@@ -42,10 +42,10 @@ impl Mix {
         }
     }
 
-    /// Requests without end, in the order of their times; the same for the same streams.
+    /// Returns endless requests, in the order of their times; the same for the same streams.
     ///
     /// # Errors
-    /// [`ParameterError`] of the ratio, or the web's or the video's parameters.
+    /// [`ParameterError`] of the ratio, or of the web's or the video's parameters.
     pub fn requests(&self, streams: &Streams) -> Result<MixRequests, ParameterError> {
         if self
             .video
@@ -65,7 +65,7 @@ impl Mix {
                 needed,
             });
         }
-        // In this order: the web's rate is made of the video's parameters and the ratio.
+        // In this order, because the web's rate follows from the video's parameters and the ratio.
         let video = self.video.requests(streams)?;
         arrivals::check("ratio", self.web.requests_per_second)?;
         let of_web = |error| ParameterError {
@@ -134,7 +134,7 @@ mod tests {
                     .filter(|access| (access.id >= 10_000_000) == is_video);
                 counted.map(|access| access.size).sum::<u64>() as f64
             };
-            // Some thousands of views, a deviation of 2 %.
+            // Thousands of views, with a deviation of 2 %.
             let ratio = bytes(false) / bytes(true);
             assert!((ratio / RATIO - 1.0).abs() < 0.06, "{ratio} for {RATIO}");
         }

@@ -1,9 +1,8 @@
-//! Traffic that is made, not recorded: by published tables and properties, where the traces
-//! themselves are not public.
+//! Generated traffic, from published tables and properties of traces that are not public.
 //!
-//! Every generator is an iterator of [`crate::Access`] and the same for the same seed; most are
-//! endless, so take as many as you want. Catalogues are numbered from the most popular object,
-//! except [`Joint`]'s.
+//! Every generator is an iterator of [`crate::Access`] and gives the same requests for the same
+//! seed. Most are endless; the caller takes as many as it needs. Catalogues are numbered from the
+//! most popular object, except [`Joint`]'s.
 
 mod arrivals;
 mod cdn;
@@ -26,7 +25,7 @@ pub use windows::gather;
 
 use std::fmt;
 
-/// A generator's parameter that makes no traffic.
+/// A parameter of a generator that cannot produce traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParameterError {
     parameter: &'static str,
@@ -34,7 +33,7 @@ pub struct ParameterError {
 }
 
 impl ParameterError {
-    /// Of [`crate::Zipf`].
+    /// Returns the error of [`crate::Zipf`].
     fn popularity() -> Self {
         ParameterError {
             parameter: "objects, exponent, shift",

@@ -1,28 +1,29 @@
-//! A server that is given other traffic again and again: web, then videos, then software downloads
-//! (Berger, Sitaraman and Harchol-Balter, AdaptSize, NSDI 2017, section 5.3.2).
+//! A server whose traffic changes repeatedly between web, videos and software downloads (Berger,
+//! Sitaraman and Harchol-Balter, AdaptSize, NSDI 2017, section 5.3.2).
 //!
-//! Every 3 million requests the traffic changes, 60 million in all, and each kind asks for a very
-//! different threshold: 32 KB, 1 MB and 16 MB in the paper's example. Where the paper is silent:
-//! * web is the [`Cdn`]; videos and downloads are the same with 32 and 512 times larger objects,
-//!   which are the ratios of those thresholds, and as many times fewer of them, so that every kind
-//!   has a catalogue of about the same bytes; [`TrafficMix::with_object_bytes`] is another reading,
-//!   in which all objects of a kind have one size;
-//! * which kind comes next is drawn from the two others with equal chances, and what comes again
-//!   has the objects that it had;
-//! * requests come at one rate.
+//! The traffic changes every 3 million requests, 60 million in all. Each class needs a very
+//! different threshold: 32 KB, 1 MB and 16 MB in the paper's example. Choices where the paper says
+//! nothing:
+//! * web is the [`Cdn`]; videos and downloads are the same with 32 and 512 times larger objects
+//!   (the ratios of those thresholds), and as many times fewer of them, so that every class has a
+//!   catalogue of about the same bytes; [`TrafficMix::with_object_bytes`] is another reading, in
+//!   which all objects of a class have one size;
+//! * the next class is drawn from the two others with equal chances, and a class that returns has
+//!   the same objects;
+//! * the request rate is constant.
 
 use super::cdn::{Cdn, CdnRequests, RATE};
 use super::{ParameterError, arrivals};
 use crate::Access;
 use larder_units::{Stream, Streams, Time};
 
-/// Requests until the traffic changes.
+/// Requests between two changes of the traffic.
 const REQUESTS_PER_CLASS: u64 = 3_000_000;
 
-/// A kind of traffic.
+/// A class of traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// Pages, scripts, pictures.
+    /// Pages, scripts and images.
     Web,
     /// Chunks of videos.
     Video,
@@ -31,10 +32,10 @@ pub enum Class {
 }
 
 impl Class {
-    /// Every kind.
+    /// All classes.
     pub const ALL: [Class; 3] = [Class::Web, Class::Video, Class::Download];
 
-    /// How many times larger its objects are than those of the web.
+    /// Returns the factor between the sizes of this class and those of the web.
     pub const fn factor(self) -> u32 {
         match self {
             Class::Web => 1,
@@ -44,7 +45,7 @@ impl Class {
     }
 }
 
-/// Changing traffic. The paper's experiment takes 60 million requests of it.
+/// Changing traffic. The paper's experiment has 60 million requests.
 #[derive(Clone, Debug)]
 pub struct TrafficMix {
     /// In the order of [`Class::ALL`].
@@ -56,21 +57,22 @@ pub struct TrafficMix {
 }
 
 impl TrafficMix {
-    /// Requests until the traffic changes, in the paper's experiment.
+    /// Requests between two changes of the traffic, in the paper's experiment.
     pub const REQUESTS_PER_CLASS: u64 = REQUESTS_PER_CLASS;
 
-    /// Traffic over a web catalogue of `objects` with the Zipf exponent `exponent`, and the
-    /// others', that changes every `requests_per_class` (0 is 1).
+    /// Creates traffic with a web catalogue of `objects` with the Zipf exponent `exponent`, and
+    /// catalogues of the other classes. It changes every `requests_per_class` requests (0 counts as
+    /// 1).
     ///
     /// # Errors
-    /// [`ParameterError`] where there is no such catalogue.
+    /// [`ParameterError`] if there is no such catalogue.
     pub fn new(
         objects: usize,
         exponent: f64,
         requests_per_class: u64,
         streams: &Streams,
     ) -> Result<TrafficMix, ParameterError> {
-        // Catalogues of their own, but by the one seed.
+        // Different catalogues from the one seed.
         let mut seeds = streams.stream("traffic mix catalogues");
         let mut catalogue = |class: Class| {
             let objects = objects.div_ceil(class.factor() as usize);
@@ -89,8 +91,8 @@ impl TrafficMix {
         })
     }
 
-    /// The same, but each video has the first number of bytes and each download the second one:
-    /// chunks of one length.
+    /// Gives each video the first number of bytes and each download the second one: chunks of one
+    /// length.
     pub fn with_object_bytes(self, bytes: [u64; 2]) -> TrafficMix {
         TrafficMix {
             object_bytes: Some(bytes),
@@ -98,8 +100,8 @@ impl TrafficMix {
         }
     }
 
-    /// Requests without end, always the same ones. Ids of videos follow those of the web, ids of
-    /// downloads those of videos.
+    /// Returns endless requests, always the same ones. Ids of videos follow those of the web, ids
+    /// of downloads those of videos.
     pub fn requests(&self) -> TrafficMixRequests<'_> {
         let mut stream = self.streams.stream("traffic mix");
         let class = stream.below(3) as usize;
@@ -113,7 +115,7 @@ impl TrafficMix {
         }
     }
 
-    /// Of which kind the object with this id is.
+    /// Returns the class of the object with this id.
     pub fn class(&self, id: u64) -> Class {
         Class::ALL[(1..3)
             .rev()
@@ -135,7 +137,7 @@ pub struct TrafficMixRequests<'a> {
     mix: &'a TrafficMix,
     classes: [CdnRequests<'a>; 3],
     class: usize,
-    /// Requests of the present class.
+    /// The remaining requests of the present class.
     left: u64,
     stream: Stream,
     now: Time,
@@ -190,7 +192,7 @@ mod tests {
             classes.windows(2).all(|pair| pair[0] != pair[1]),
             "no change"
         );
-        // A kind has a third of 300 phases; successors are drawn evenly.
+        // A class has a third of 300 phases; the next class is drawn evenly.
         for class in Class::ALL {
             let phases = classes.iter().filter(|found| **found == class).count();
             assert!(
@@ -215,7 +217,8 @@ mod tests {
             sizes.sort_by(f64::total_cmp);
             sizes[sizes.len() / 2]
         });
-        // A download's median request is for one of few objects: a factor of 1.6 either way.
+        // A download's median request is for one of few objects, so it differs by a factor of up to
+        // 1.6.
         for (median, class) in medians.iter().zip(Class::ALL) {
             let factor = median / medians[0] / f64::from(class.factor());
             assert!((0.6..1.6).contains(&factor), "{class:?}: {medians:?}");

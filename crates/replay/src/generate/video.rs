@@ -1,12 +1,12 @@
-//! Video traffic: views start by a Poisson process, and each asks for the packets of its video in
-//! order at a constant rate (the filter paper by Takemasa, Koizumi and Hasegawa, section 6.1.2: 10⁴
-//! videos of 10⁴ packets of 1,024 bytes, 0.5 views a second, 625 packets a second, which is 5
+//! Video traffic: views start by a Poisson process, and each view requests the packets of its video
+//! in order at a constant rate (the filter paper by Takemasa, Koizumi and Hasegawa, section 6.1.2:
+//! 10⁴ videos of 10⁴ packets of 1,024 bytes, 0.5 views a second, 625 packets a second, which is 5
 //! Mbps).
 //!
-//! The paper does not say how popular the videos are; they are Zipf with the exponent of its web
-//! traffic here. Two views of one video are independent. All views ask at the same rate, so the one
-//! that asked longest ago asks next: a queue is enough, O(1) a request, 24 bytes a running view (8
-//! on average).
+//! The paper does not give the popularity of the videos; here it is Zipf with the exponent of its
+//! web traffic. Two views of one video are independent. All views request at the same rate, so the
+//! view with the oldest last request is next: a queue suffices, O(1) a request, 24 bytes per
+//! running view (8 views on average).
 
 use super::{ParameterError, arrivals};
 use crate::limits::VIDEO_MAX_VIEWS;
@@ -18,17 +18,17 @@ use std::time::Duration;
 /// Views of videos. [`Default`] is the filter paper's video traffic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Video {
-    /// Videos of the catalogue.
+    /// The number of videos in the catalogue.
     pub videos: u64,
-    /// Packets of every video. Packet p of the video of rank k has the id (k − 1)·packets + p.
+    /// The packets of every video. Packet p of the video of rank k has the id (k − 1)·packets + p.
     pub packets: u64,
-    /// Bytes of every packet.
+    /// The bytes of every packet.
     pub packet_bytes: u64,
     /// Zipf's exponent of the videos' popularity.
     pub exponent: f64,
-    /// Mean views that start in a second.
+    /// The mean number of views that start per second.
     pub views_per_second: f64,
-    /// Packets that a view asks for in a second, evenly spaced.
+    /// The packets that a view requests per second, evenly spaced.
     pub packets_per_second: f64,
 }
 
@@ -46,17 +46,17 @@ impl Default for Video {
 }
 
 impl Video {
-    /// Packets in the catalogue; `None` above 2⁶⁴.
+    /// Returns the number of packets in the catalogue; `None` above 2⁶⁴.
     pub fn objects(&self) -> Option<u64> {
         self.videos.checked_mul(self.packets)
     }
 
-    /// Requests without end; the same for the same streams. The first views start in an empty
-    /// network: it takes the length of a video until as many run as on average.
+    /// Returns endless requests; the same for the same streams. No views are running at first. The
+    /// number of running views reaches its mean after the length of a video.
     ///
     /// # Errors
-    /// [`ParameterError`] where there is no such distribution, or more than [`VIDEO_MAX_VIEWS`]
-    /// views run on average.
+    /// [`ParameterError`] if there is no such distribution, or more than [`VIDEO_MAX_VIEWS`] views
+    /// run on average.
     pub fn requests(&self, streams: &Streams) -> Result<VideoRequests, ParameterError> {
         let zipf = Zipf::new(self.videos, self.exponent).ok_or(ParameterError::popularity())?;
         arrivals::check("views-per-second", self.views_per_second)?;
@@ -96,7 +96,7 @@ pub struct VideoRequests {
     video: Video,
     zipf: Zipf,
     stream: Stream,
-    /// Between two packets of a view.
+    /// The time between two packets of a view.
     spacing: Duration,
     next_start: Time,
     /// In the order of their next request.
@@ -107,7 +107,7 @@ pub struct VideoRequests {
 struct View {
     at: Time,
     id: u64,
-    /// Of the video, after this one.
+    /// The packets of the video after this one.
     left: u64,
 }
 
@@ -167,7 +167,7 @@ mod tests {
             accesses.windows(2).all(|pair| pair[0].now <= pair[1].now),
             "time goes back"
         );
-        // So many videos that hardly one is viewed twice: its packets follow each other by 1.6 ms.
+        // There are so many videos that hardly one is viewed twice: its packets are 1.6 ms apart.
         let mut last: std::collections::HashMap<u64, Access> = std::collections::HashMap::new();
         let (mut steps, mut starts) = (0, 0);
         for access in &accesses {
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn views_start_at_another_rate_or_popularity() {
-        // Short videos, so that many start: 20 of 3 packets.
+        // Short videos, so that many start: 20 videos of 3 packets.
         let video = Video {
             videos: 20,
             packets: 3,
@@ -208,7 +208,7 @@ mod tests {
             }
             end = access.now;
         }
-        // 100,000 views in 2,000 s, with a deviation of 6.3 s; every view asks for all its packets.
+        // 100,000 views in 2,000 s, with a deviation of 6.3 s; every view requests all its packets.
         assert!((99_990..=100_010).contains(&starts), "{starts}");
         assert!(
             (end.as_secs_f64() - 2000.0).abs() < 25.0,
@@ -225,7 +225,7 @@ mod tests {
             })
             .map(|(expected, found)| (found - expected).powi(2) / expected)
             .sum();
-        // 19 degrees of freedom: above 43.8 once in a thousand.
+        // 19 degrees of freedom: χ² is above 43.8 once in a thousand.
         assert!(chi < 43.8, "χ² {chi}");
     }
 

@@ -1,12 +1,12 @@
-//! Web traffic: every request is for an object drawn by its popularity, whatever came before, at
-//! the times of a Poisson process (the filter paper, section 6.1.2: 10⁷ objects of one Data packet
-//! each, Zipf with the exponent 0.8).
+//! Web traffic: every request is for an object drawn by its popularity, independent of earlier
+//! requests, at the times of a Poisson process (the filter paper, section 6.1.2: 10⁷ objects of one
+//! Data packet each, Zipf with the exponent 0.8).
 //!
-//! With a shift, the popularity is Zipf–Mandelbrot's instead, as chunk-size studies on ndnSIM have
-//! it: rank k with a probability proportional to (k + shift)^−exponent. The paper gives no rate:
-//! what a cache hits depends on the order alone, and the default is the rate that the
-//! [`super::Mix`] needs beside its videos. Sizes are equal; give 1 to count capacities in packets,
-//! as the paper does. O(1) memory.
+//! With a shift, the popularity is Zipf–Mandelbrot's instead, as in chunk-size studies with ndnSIM:
+//! rank k with a probability proportional to (k + shift)^−exponent. The paper gives no rate. A
+//! cache's hits depend only on the order; the default is the rate that the [`super::Mix`] needs for
+//! its ratio to the videos. Sizes are equal; with a size of 1, capacities count packets, as in the
+//! paper. O(1) memory.
 
 use super::{ParameterError, arrivals};
 use crate::{Access, Zipf};
@@ -40,10 +40,10 @@ impl Default for Web {
 }
 
 impl Web {
-    /// Requests without end; the same for the same streams.
+    /// Returns endless requests; the same for the same streams.
     ///
     /// # Errors
-    /// [`ParameterError`] where there is no such distribution.
+    /// [`ParameterError`] if there is no such distribution.
     pub fn requests(&self, streams: &Streams) -> Result<WebRequests, ParameterError> {
         let zipf = Zipf::mandelbrot(self.objects, self.exponent, self.shift)
             .ok_or(ParameterError::popularity())?;
@@ -102,7 +102,7 @@ mod tests {
             (mean - 0.01).abs() < 2e-4,
             "a mean pause of {mean} s for 0.01"
         );
-        // Exponential: the deviation is the mean, and e^−2 of the pauses are more than twice as
+        // Exponential: the deviation equals the mean, and e^−2 of the pauses are more than twice as
         // long.
         let deviation = (pauses
             .iter()
@@ -141,7 +141,7 @@ mod tests {
                 })
                 .map(|(expected, found)| (found - expected).powi(2) / expected)
                 .sum();
-            // 99 degrees of freedom: above 149 once in a thousand.
+            // 99 degrees of freedom: χ² is above 149 once in a thousand.
             assert!(chi < 149.0, "shift {shift}: χ² {chi}");
         }
     }

@@ -1,11 +1,10 @@
-//! Temporal locality for traffic that has none: the requests of each object moved close together.
+//! Temporal locality for traffic without any: moves the requests of each object close together.
 //!
-//! Requests that are drawn independently of each other flatter what counts frequency; in recorded
-//! traces an object's requests lie close together, and LRU lives by that. So each object gets a
-//! window of the trace, of a length log-uniform from `least` to the whole and placed anywhere, and
-//! its requests stand in it as they did in the trace. The n-th request keeps the n-th time.
-//! Popularity and sizes stay as they are, to the request. Larder's own, for want of published
-//! marginals of locality.
+//! Independent draws favour frequency-based policies. In recorded traces an object's requests are
+//! close together, and LRU depends on that. So each object gets a random window of the trace, with
+//! a log-uniform length from `least` to the whole trace, and its requests are scaled into this
+//! window. The n-th request keeps the n-th time. Popularity and sizes stay exactly the same. The
+//! method is Larder's own, because there are no published distributions of locality.
 //!
 //! O(n log n), 64 bytes of memory a request.
 
@@ -16,11 +15,11 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use larder_units::Streams;
 
-/// `accesses` with those of each object in a window of `least` of the trace or more, up to 1, which
-/// leaves all where they are; the same for the same streams.
+/// Returns `accesses` with the requests of each object moved into a window. A window has at least
+/// `least` of the trace's length; 1 changes nothing. The result is the same for the same streams.
 ///
 /// # Errors
-/// [`ParameterError`] where `least` is not above 0 and at most 1, or there are more than
+/// [`ParameterError`] if `least` is not above 0 and at most 1, or there are more than
 /// [`WINDOWS_MAX_REQUESTS`].
 pub fn gather(
     accesses: Vec<Access>,
@@ -56,7 +55,7 @@ pub fn gather(
             (start + length * (nth as f64 / all), access)
         })
         .collect();
-    // Stable: who is at the same place stays in order.
+    // Stable sort: requests with equal keys keep their order.
     placed.sort_by(|a, b| a.0.total_cmp(&b.0));
     Ok(placed
         .into_iter()

@@ -1,21 +1,21 @@
-//! LRU behind admission by size: Theorem 1 and Lemmas 1 and 2 of Berger, Sitaraman and
+//! LRU with admission by size: Theorem 1 and Lemmas 1 and 2 of Berger, Sitaraman and
 //! Harchol-Balter, AdaptSize, 2016, section 3.2.1.
 //!
 //! An object of the rate λ that is admitted with the probability p is in the cache with
 //! p(e^{λµ} − 1) / (1 + p(e^{λµ} − 1)); µ is the characteristic time. With p = 1 it is Che's
 //! approximation.
 //! The tuner of `adaptsize` in `larder-policy` has the same theorem, with the horizon that a search
-//! for c needs; here it gives byte hits and insertions too, and is held against the tuner's in a
-//! test.
+//! for c needs. This model also gives byte hits and insertions; a test compares it with the
+//! tuner's.
 
 use super::{Cached, Group, Popularity, Prediction, characteristic_time};
 use larder_policy::adaptsize_model::Shape;
 use larder_units::ByteSize;
 
-/// LRU behind admission by `shape` with the parameter `c` in bytes.
+/// Predicts LRU with admission by `shape` with the parameter `c` in bytes.
 ///
-/// It is the long run: for a `c` far below the sizes of popular objects, Chance needs e^{size/c}
-/// requests to come near it.
+/// It is the long run: if `c` is far below the sizes of popular objects, Chance needs e^{size/c}
+/// requests to approach it.
 pub fn adaptsize(popularity: &Popularity, capacity: ByteSize, shape: Shape, c: f64) -> Prediction {
     let ln_admission = |group: &Group| match shape {
         Shape::Chance => -group.size / c,
@@ -31,7 +31,8 @@ pub fn adaptsize(popularity: &Popularity, capacity: ByteSize, shape: Shape, c: f
     let time = characteristic_time(popularity, capacity, probability);
     let cached = |group: &Group| match ln_admission(group).exp() {
         _ if group.size > capacity.bytes() as f64 => Cached::NEVER,
-        // By the logarithm: an admission too rare for a double fills the cache in the long run too.
+        // By the logarithm: an admission that is too rare for a double fills the cache in the long
+        // run, too.
         insertion if time.is_infinite() => Cached {
             probability: if ln_admission(group).is_finite() {
                 1.0

@@ -2,24 +2,24 @@
 //! admission algorithm for fast NDN software routers, Journal of Information Processing 27, 2019,
 //! section 5.2.
 //!
-//! The history holds the last q requests, so Poisson(qλ) of them are for an object of the rate λ.
-//! It is inserted at a miss where θ − 1 or more are, itself being the θ-th: p = P\[X ≥ θ − 1\],
-//! equation (3). Behind it FIFO keeps an object for τ requests: λpτ/(1 + λpτ), equation (5), τ by
-//! (6), and the sums (7) and (4).
+//! The history holds the last q requests, so Poisson(qλ) of them are for an object of the rate λ. A
+//! miss inserts the object if θ − 1 or more are, because the miss is the θ-th: p = P\[X ≥ θ − 1\],
+//! equation (3). After that, FIFO keeps an object for τ requests: λpτ/(1 + λpτ), equation (5), with
+//! τ from (6), and the sums (7) and (4).
 //!
-//! Where the model is off: p takes the history as independent of the miss. It is not where q is
-//! longer than τ: what was asked for lately is likely cached, so a miss finds fewer of its own
+//! Error of the model: p assumes that the history is independent of the miss. This is wrong if q is
+//! longer than τ: an object with recent requests is likely cached, so a miss finds fewer of its own
 //! requests in the history, and the equations are too high (up to 2 points at q = 5 C and 20,000
 //! objects; `crates/policy/tests/filter_departs_from_its_theory.rs`).
 //!
-//! [`filter_between_requests`] is not the paper's: it follows an object from its eviction to its
-//! next insertion, and so knows what a miss finds.
+//! [`filter_between_requests`] is not in the paper: it follows an object from its eviction to its
+//! next insertion, and so models the history of a miss.
 //!
-//! Added to the paper: collisions in the counter table (its section 4.3 only estimates how often
-//! they come) put the other q(1 − λ) requests into one of h slots, so X has the mean qλ + q(1 −
-//! λ)/h (few, but each inserts an unpopular object: at q = 1e5 and the paper's h = 2^24 they take
-//! .3273 to .3190, which a replay gives too); sizes, which the characteristic time does not depend
-//! on; and the objects of a measured trace, which leave their own request out of λ.
+//! Additions to the paper: collisions in the counter table (its section 4.3 only estimates their
+//! number) add the other q(1 − λ) requests to one of h slots, so X has the mean qλ + q(1 − λ)/h
+//! (few, but each inserts an unpopular object: at q = 1e5 and the paper's h = 2^24 they lower .3273
+//! to .3190, as in a replay); sizes, which do not affect the characteristic time; and the objects
+//! of a measured trace, whose λ leaves their own request out.
 
 use super::{Cached, Group, Popularity, Prediction, characteristic_time};
 use larder_units::ByteSize;
@@ -27,7 +27,8 @@ use larder_units::ByteSize;
 /// The parameters of the filter, as in its spec `filter(theta=2,window=100000,table=16777216)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilterTable {
-    /// θ: requests in the history that admit, the current one included. 0 and 1 admit everything.
+    /// θ: requests in the history that admit an object, including the current one. 0 and 1 admit
+    /// all.
     pub theta: u32,
     /// q: requests in the history.
     pub window: u64,
@@ -35,7 +36,7 @@ pub struct FilterTable {
     pub slots: Option<u64>,
 }
 
-/// Filter before FIFO; Random in FIFO's place has the same law.
+/// Predicts Filter with FIFO. Random instead of FIFO has the same law.
 pub fn filter(popularity: &Popularity, capacity: ByteSize, table: FilterTable) -> Prediction {
     let ln_factorial = (2..u64::from(table.theta)).map(|k| (k as f64).ln()).sum();
     before_fifo(popularity, capacity, |group| {
@@ -43,19 +44,19 @@ pub fn filter(popularity: &Popularity, capacity: ByteSize, table: FilterTable) -
     })
 }
 
-/// Filter with θ = 2, a history of `window` requests and a table of `slots` before FIFO, where a
-/// miss knows that it is one. Larder's own.
+/// Predicts Filter with FIFO, θ = 2, a history of `window` requests and a table of `slots`, with
+/// the history of a miss. Larder's own.
 ///
-/// Equation (3) takes the history of a miss for that of any request, 1 − e^−x of them with another
-/// one in it, x = qλ. But an object that is not stored was evicted at some time: the gap between
-/// its requests that this time falls into is longer than others, a sum of two exponential times,
-/// and within q with the probability 1 − (1 + x)e^−x only; each further gap of the same absence is
-/// within q with 1 − e^−x. An absence ends with the first that is. So it has 1 + (1 + x)e^−x / (1 −
-/// e^−x) misses, one of which inserts. Of the table, a slot counts another *name*, not each of its
-/// requests, with the probability 1 − e^(−d/h), where d names are in a history.
+/// Equation (3) uses the history of any request for a miss: 1 − e^−x of them have another request
+/// in it, with x = qλ. But an object that is not stored was evicted at some time. The gap between
+/// its requests that contains this time is longer than others, a sum of two exponential times, and
+/// within q with the probability 1 − (1 + x)e^−x only. Each further gap of the same absence is
+/// within q with 1 − e^−x. An absence ends with the first such gap. So it has 1 + (1 + x)e^−x / (1
+/// − e^−x) misses, one of which inserts. A slot of the table also counts another *name*, not each
+/// of its requests, with the probability 1 − e^(−d/h), for d names in a history.
 ///
-/// Right where an object stays longer than q requests; where it does not, the gap of the eviction
-/// is shorter than said.
+/// It is right if an object stays longer than q requests; otherwise the gap of the eviction is
+/// shorter than assumed.
 pub fn filter_between_requests(
     popularity: &Popularity,
     capacity: ByteSize,
@@ -81,7 +82,7 @@ pub fn filter_between_requests(
     })
 }
 
-/// FIFO behind an admission that inserts at a miss with the probability `insertion`.
+/// Predicts FIFO with an admission that inserts at a miss with the probability `insertion`.
 fn before_fifo(
     popularity: &Popularity,
     capacity: ByteSize,
@@ -121,8 +122,8 @@ fn before_fifo(
     }))
 }
 
-/// That one or more of the q requests of a history fall into the slot of another name: 1 − (1 −
-/// 1/h)^q (section 4.3).
+/// Returns the probability that one or more of the q requests of a history have the slot of another
+/// name: 1 − (1 − 1/h)^q (section 4.3).
 pub fn false_positives(window: u64, slots: u64) -> f64 {
     -(window as f64 * (-1.0 / slots as f64).ln_1p()).exp_m1()
 }
@@ -136,20 +137,20 @@ fn odds(odds: f64) -> f64 {
 }
 
 impl FilterTable {
-    /// Equation (3), where `ln_factorial` is ln (θ − 1)!.
+    /// Returns the probability of equation (3); `ln_factorial` is ln (θ − 1)!.
     fn insertion(&self, group: &Group, ln_factorial: f64) -> f64 {
         let window = self.window as f64;
         let others = self
             .slots
             .map_or(0.0, |slots| window * (1.0 - group.rate) / slots as f64);
-        // Of n requests of a trace, n − 1 can stand in the history when the n-th comes.
+        // Of n requests in a trace, n − 1 can be in the history at the n-th.
         let own = window * group.rate * (1.0 - group.first);
         at_least(self.theta.saturating_sub(1), own + others, ln_factorial)
     }
 }
 
-/// P\[X ≥ n\], X Poisson with the `mean`; `ln_factorial` is ln n!. The smaller tail is summed from
-/// its largest term outwards, which neither cancels nor underflows.
+/// Returns P\[X ≥ n\] for a Poisson X with the `mean`; `ln_factorial` is ln n!. The smaller tail is
+/// summed from its largest term outwards, which neither cancels nor underflows.
 fn at_least(n: u32, mean: f64, ln_factorial: f64) -> f64 {
     if n == 0 {
         return 1.0;
@@ -299,7 +300,8 @@ mod tests {
             (3, 2.0, 1.0 - 5.0 * (-2.0_f64).exp()),
             (2, 1e5, 1.0),
             (1000, 1.0, 0.0),
-            // Ramanujan: a Poisson of the mean n is below n with ½ − (1/3)/√(2πn).
+            // Ramanujan: a Poisson with the mean n is below n with the probability ½ −
+            // (1/3)/√(2πn).
             (
                 2000,
                 2000.0,

@@ -1,25 +1,25 @@
-//! The best that a cache can do which knows the popularities and nothing else: the set that is
-//! stored once and never changed.
+//! The best hit ratio with known popularities and nothing else: a set that is stored once and never
+//! changes.
 //!
-//! The object at the edge counts with the part of it that fits, so with sizes the figure is an
-//! upper bound, close while objects are small against the cache. O(n log n) in the groups.
+//! The object at the edge counts with the part that fits. So with sizes the result is an upper
+//! bound, which is close if objects are small compared with the cache. O(n log n) in the groups.
 
 use super::{Cached, Group, Popularity, Prediction};
 use larder_units::ByteSize;
 use std::cmp::Ordering;
 
-/// The most often requested objects: what LFU tends to.
+/// Predicts a cache of the most requested objects, which LFU approaches.
 pub fn lfu_limit(popularity: &Popularity, capacity: ByteSize) -> Prediction {
     stored(popularity, capacity, |group| group.rate)
 }
 
-/// The objects with the most requests a byte, which is the best set for object hits (a fractional
-/// knapsack). The same as [`lfu_limit`] for equal sizes.
+/// Predicts a cache of the objects with the most requests per byte, which is the best set for
+/// object hits (a fractional knapsack). For equal sizes it is the same as [`lfu_limit`].
 pub fn static_limit(popularity: &Popularity, capacity: ByteSize) -> Prediction {
     stored(popularity, capacity, |group| group.rate / group.size)
 }
 
-/// Fills the cache in the order of `worth`, highest first.
+/// Fills the cache in the order of `worth`, the highest first.
 fn stored(
     popularity: &Popularity,
     capacity: ByteSize,

@@ -15,7 +15,7 @@ use std::fmt;
 pub struct ModelParameters {
     /// Filter: requests in the history that admit an object, the current one included; 1 or more.
     pub theta: u16,
-    /// Filter: requests in the history. `None`: as many as objects that fit into the cache.
+    /// Filter: requests in the history. `None`: as many as objects fit into the cache.
     pub window: Option<u64>,
     /// Filter: slots of the counter table, a power of two.
     pub table: u64,
@@ -24,7 +24,7 @@ pub struct ModelParameters {
 }
 
 impl Default for ModelParameters {
-    /// The values of the Filter paper, and no admission by size.
+    /// Returns the values of the Filter paper, without admission by size.
     fn default() -> ModelParameters {
         ModelParameters {
             theta: 2,
@@ -42,7 +42,7 @@ pub struct Modelled {
     pub model: &'static str,
     /// The spec of the modelled policy; `None` for a bound that no policy reaches.
     pub policy: Option<String>,
-    /// What the model predicts.
+    /// The model's prediction.
     pub predicted: Prediction,
 }
 
@@ -51,7 +51,8 @@ pub struct Modelled {
 pub struct HistoryLength {
     /// The requests in the history that the model uses.
     pub used: u64,
-    /// The length that the capacity asks for. Another one is used if the filter does not accept it.
+    /// The length that follows from the capacity. Another one is used if the filter does not accept
+    /// it.
     pub derived: u64,
 }
 
@@ -62,12 +63,13 @@ pub struct ParameterError {
     pub name: &'static str,
     /// Its value.
     pub value: String,
-    /// What is wrong with it, and what to give.
+    /// The problem and the remedy.
     pub reason: String,
 }
 
 impl fmt::Display for ParameterError {
-    /// Writes `name=value: reason`, which Python shows. The command line writes its flag instead.
+    /// Writes `name=value: reason` for Python. The command line writes its flag instead of the
+    /// name.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}={}: {}", self.name, self.value, self.reason)
     }
@@ -76,7 +78,7 @@ impl fmt::Display for ParameterError {
 impl std::error::Error for ParameterError {}
 
 impl ModelParameters {
-    /// Returns all models at a capacity. [`check`](Self::check) comes before.
+    /// Returns all models at a capacity. Call [`check`](Self::check) before.
     pub fn models(&self, popularity: &Popularity, capacity: ByteSize) -> Vec<Modelled> {
         let HistoryLength { used: window, .. } = self.history(popularity, capacity);
         let ModelParameters { theta, table, .. } = *self;
@@ -137,8 +139,7 @@ impl ModelParameters {
         HistoryLength { used, derived }
     }
 
-    /// Checks the parameters before anything is predicted. A model accepts values that a policy
-    /// refuses.
+    /// Checks the parameters, before a prediction. A model accepts values that a policy refuses.
     ///
     /// # Errors
     ///

@@ -1,10 +1,10 @@
-//! What a cache would hit, computed instead of replayed: the models of the literature for
-//! independent requests.
+//! Predicted hit ratios, computed instead of replayed: the models of the literature for independent
+//! requests.
 //!
-//! Every model here rests on the independent reference model (each request asks for object i with
-//! the probability λᵢ, whatever came before) and on a characteristic time: a large cache evicts at
-//! about the same age whatever the object, so each object can be looked at alone, and the age is
-//! the one at which the expected bytes in the cache are its capacity. What differs is the
+//! Every model here uses the independent reference model (each request is for object i with the
+//! probability λᵢ, independent of earlier requests) and a characteristic time. A large cache evicts
+//! all objects at about the same age, so each object can be treated separately; this age is the one
+//! at which the expected bytes in the cache equal its capacity. The models differ in the
 //! probability that an object is in the cache:
 //!
 //! | model | in the cache with probability | source |
@@ -13,12 +13,12 @@
 //! | [`che_lru`] | 1 − e^{−λτ} | Che, Tung and Wang, IEEE JSAC 2002; sizes as in Fricker, Robert and Roberts, ITC 2012 |
 //! | [`lfu_limit`], [`static_limit`] | 1 for the best objects | – |
 //! | [`filter()`] | λpτ / (1 + λpτ), p of equation (3) | Takemasa, Koizumi and Hasegawa 2019, equations (3) to (7) |
-//! | [`filter_between_requests`] | the same, p of what a miss finds | – |
+//!  [`filter_between_requests`] | the same, p from the history of a miss | – |
 //! | [`adaptsize()`] | p(e^{λµ} − 1) / (1 + p(e^{λµ} − 1)) | Berger, Sitaraman and Harchol-Balter 2016, Theorem 1 and Lemma 2 |
 //!
-//! Objects come in [`Group`]s of equal rate and size ([`Popularity`]): a catalogue of 10⁷ takes
-//! milliseconds. Real traffic is not independent: what was asked for is asked for again soon, which
-//! LRU and FIFO profit from; the difference to a replay tells how much.
+//! Objects are in [`Group`]s of equal rate and size ([`Popularity`]): a catalogue of 10⁷ takes
+//! milliseconds. Real traffic is not independent: an object with a request is likely to have
+//! another one soon, from which LRU and FIFO profit. The difference to a replay shows the effect.
 //! [`ModelParameters::models`] lists all models at a capacity.
 
 mod adaptsize;
@@ -38,8 +38,7 @@ pub use recency::{che_lru, fifo};
 use larder_units::ByteSize;
 use serde::Serialize;
 
-/// The figures that a model predicts, by the names that they have in a replay's
-/// [`Row`](crate::Row).
+/// The predicted values, with the names of a replay's [`Row`](crate::Row).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Prediction {
     /// Hits ÷ requests.
@@ -51,7 +50,7 @@ pub struct Prediction {
 }
 
 impl Prediction {
-    /// Sums over all groups. The first request of an object misses in any case.
+    /// Sums over all groups. The first request for an object is always a miss.
     fn of<'a>(groups: impl Iterator<Item = (&'a Group, Cached)>) -> Prediction {
         let (mut requests, mut hits, mut bytes, mut hit_bytes, mut insertions) =
             (0.0, 0.0, 0.0, 0.0, 0.0);
@@ -86,28 +85,28 @@ impl Prediction {
     }
 }
 
-/// What a model says of one object.
+/// The prediction for one object.
 #[derive(Clone, Copy)]
 struct Cached {
-    /// That the object is in the cache.
+    /// The probability that the object is in the cache.
     probability: f64,
-    /// That a miss inserts it.
+    /// The probability that a miss inserts it.
     insertion: f64,
 }
 
 impl Cached {
-    /// Larger than the cache: never in it.
+    /// An object larger than the cache, which is never in it.
     const NEVER: Cached = Cached {
         probability: 0.0,
         insertion: 0.0,
     };
 }
 
-/// The time τ, in requests, at which the expected bytes in the cache are its capacity; infinite
-/// where everything that can be in it fits.
+/// Returns the time τ, in requests, at which the expected bytes in the cache equal its capacity;
+/// infinite if all objects that can be in it fit.
 ///
-/// `probability(group, τ)` must not fall with τ. Bisection in ln τ over all of f64's exponents: 70
-/// rounds leave no more than rounding.
+/// `probability(group, τ)` must not fall with τ. Bisection in ln τ over all exponents of f64: after
+/// 70 rounds only the rounding error is left.
 fn characteristic_time(
     popularity: &Popularity,
     capacity: ByteSize,

@@ -1,22 +1,33 @@
-//! How often each object is asked for: by a law, or as counted in a trace.
+//! The request rates of objects: by a law, or as counted in a trace.
 
-use crate::limits::{MODEL_EXACT_COUNTS, MODEL_EXACT_RANKS, MODEL_GROUPS_AN_OCTAVE};
 use crate::{Survey, Unit};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-/// Objects of one rate and size.
+/// Ranks of a Zipf law that a model treats separately. Above them, blocks of 4 ranks in 1024 grow
+/// with the rank: the rates in one differ by half a per cent, which changes a hit ratio by less
+/// than 10⁻⁶.
+const SEPARATE_RANKS: u64 = 1024;
+
+/// Request counts of a trace's objects that a model treats separately: the many objects with few
+/// requests decide its first requests.
+const SEPARATE_COUNTS: u64 = 64;
+
+/// Groups per octave of larger counts, and of sizes. A group's members differ by 4 %, and count
+/// with their mean.
+const GROUPS_PER_OCTAVE: f64 = 16.0;
+
+/// Objects of one rate and one size.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Group {
-    /// How many objects.
+    /// The number of objects.
     pub objects: f64,
-    /// The share of all requests that each of them gets: λ, a probability.
+    /// The share of all requests for each of them: λ, a probability.
     pub rate: f64,
-    /// Bytes of each.
+    /// The bytes of each object.
     pub size: f64,
     /// The share of its requests that are the first of an object, which no cache can hit: 0 for a
-    /// law, which has been going on for ever, and 1/n for an object of a trace that asks for it n
-    /// times.
+    /// law, which has no beginning, and 1/n for an object with n requests in a trace.
     pub first: f64,
 }
 
@@ -27,25 +38,23 @@ pub struct Popularity {
 }
 
 impl Popularity {
-    /// `objects` objects of one byte each, so that capacities count objects; rank k is asked for
-    /// with a probability proportional to k^−`exponent`. `None` unless there is an object and the
-    /// exponent is finite and positive.
+    /// Creates `objects` objects of one byte each, so that capacities count objects. Rank k has a
+    /// probability proportional to k^−`exponent`. `None` unless there is an object and the exponent
+    /// is finite and positive.
     ///
-    /// The first ranks stand alone, the others in blocks in which rates differ by less than s/256;
-    /// a block has its exact total (the integral from half a rank before to half a rank behind it,
-    /// which is right to 10⁻⁸ of it there).
+    /// The first ranks are groups of their own, the others are in blocks in which rates differ by
+    /// less than s/256. A block has its exact total (the integral from half a rank before to half a
+    /// rank after it, with a relative error of 10⁻⁸ there).
     pub fn zipf(objects: u64, exponent: f64) -> Option<Popularity> {
         if objects == 0 || !(exponent.is_finite() && exponent > 0.0) {
             return None;
         }
         let exact =
-            (1..=objects.min(MODEL_EXACT_RANKS)).map(|rank| (1.0, (rank as f64).powf(-exponent)));
+            (1..=objects.min(SEPARATE_RANKS)).map(|rank| (1.0, (rank as f64).powf(-exponent)));
         let mut blocks: Vec<(f64, f64)> = exact.collect();
-        let mut rank = MODEL_EXACT_RANKS;
+        let mut rank = SEPARATE_RANKS;
         while rank < objects {
-            let end = rank
-                .saturating_add(rank / MODEL_EXACT_RANKS * 4)
-                .min(objects);
+            let end = rank.saturating_add(rank / SEPARATE_RANKS * 4).min(objects);
             let block = (end - rank) as f64;
             blocks.push((
                 block,
@@ -68,15 +77,15 @@ impl Popularity {
         })
     }
 
-    /// The popularity of a trace, with sizes: few counts stand alone, larger ones and all sizes in
-    /// groups of a sixteenth of an octave, which have their objects' mean. A size is the object's
-    /// largest; one of 0 weighs a byte, as in the engine.
+    /// Returns the popularity of a trace, with sizes. Low counts are groups of their own; higher
+    /// counts and all sizes are in groups of a sixteenth of an octave, with the mean of their
+    /// objects. A size is the object's largest; a size of 0 counts as one byte, as in the engine.
     pub fn of(survey: &Survey) -> Popularity {
         let mut groups: HashMap<(u64, u64), (f64, f64, f64), FixedState> = HashMap::default();
         for (count, size) in survey.counted() {
             let size = size.max(1);
             let group = groups
-                .entry((class(count, MODEL_EXACT_COUNTS), class(size, 1)))
+                .entry((class(count, SEPARATE_COUNTS), class(size, 1)))
                 .or_default();
             group.0 += 1.0;
             group.1 += count as f64;
@@ -92,18 +101,18 @@ impl Popularity {
                 first: objects / requests,
             })
             .collect();
-        // A map's order is no order to sum in.
+        // The order of a map would make the sum depend on it.
         groups.sort_by(|a, b| b.rate.total_cmp(&a.rate).then(a.size.total_cmp(&b.size)));
         Popularity { groups }
     }
 
-    /// The groups as they are. Rates need not add up to 1, but all must be positive and finite, as
-    /// sizes must.
+    /// Creates it from these groups. Rates need not add up to 1, but rates and sizes must be
+    /// positive and finite.
     pub fn from_groups(groups: Vec<Group>) -> Popularity {
         Popularity { groups }
     }
 
-    /// The same with `size` bytes each.
+    /// Gives all objects a size of `size` bytes.
     pub fn with_size(mut self, size: u64) -> Popularity {
         for group in self.groups.iter_mut() {
             group.size = size.max(1) as f64;
@@ -111,12 +120,12 @@ impl Popularity {
         self
     }
 
-    /// The groups.
+    /// Returns the groups.
     pub fn groups(&self) -> &[Group] {
         &self.groups
     }
 
-    /// What the sizes count.
+    /// Returns the unit of the sizes.
     pub fn unit(&self) -> Unit {
         if self.groups.iter().all(|group| group.size <= 1.0) {
             Unit::Objects
@@ -125,12 +134,12 @@ impl Popularity {
         }
     }
 
-    /// Objects in all groups.
+    /// Returns the number of objects in all groups.
     pub fn objects(&self) -> f64 {
         self.groups.iter().map(|group| group.objects).sum()
     }
 
-    /// Bytes of all objects.
+    /// Returns the bytes of all objects.
     pub fn bytes(&self) -> f64 {
         self.groups
             .iter()
@@ -139,7 +148,7 @@ impl Popularity {
     }
 }
 
-/// ∫ x^−s dx from `low` to `high`, written so that s = 1 is no special case.
+/// Returns ∫ x^−s dx from `low` to `high`, in a form without a special case for s = 1.
 fn sum_of_powers(low: f64, high: f64, s: f64) -> f64 {
     let ln = (high / low).ln();
     let power = (1.0 - s) * ln;
@@ -151,12 +160,12 @@ fn sum_of_powers(low: f64, high: f64, s: f64) -> f64 {
     low.powf(1.0 - s) * ln * over
 }
 
-/// `value` itself up to `exact`, above it the sixteenth of an octave that it is in.
+/// Returns `value` itself up to `exact`, above it its sixteenth of an octave.
 fn class(value: u64, exact: u64) -> u64 {
     if value <= exact {
         value
     } else {
-        exact + ((value as f64).log2() * MODEL_GROUPS_AN_OCTAVE) as u64
+        exact + ((value as f64).log2() * GROUPS_PER_OCTAVE) as u64
     }
 }
 

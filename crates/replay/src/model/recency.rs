@@ -1,29 +1,29 @@
 //! FIFO, Random and LRU without admission.
 //!
-//! Sizes: the characteristic time does not depend on an object's size, its share of the capacity
-//! does; an object larger than the cache is never in it. Random chooses victims without regard to
-//! size. O(groups) a solver's round.
+//! Sizes: the characteristic time does not depend on an object's size, but its share of the
+//! capacity does. An object larger than the cache is never in it. Random chooses victims
+//! independent of their size. O(groups) for each round of the solver.
 
 use super::{Cached, Group, Popularity, Prediction, characteristic_time};
 use larder_units::ByteSize;
 
-/// FIFO, and Random, which has the same law: an object stays for τ requests and is then away until
-/// it is asked for, so it is in the cache for λτ/(1 + λτ) of the time (Gelenbe, A unified approach
-/// to the evaluation of a class of replacement algorithms, IEEE ToC 1973; equations (5) to (7) of
-/// the `filter` paper with p = 1).
+/// Predicts FIFO, and Random, which has the same law: an object stays for τ requests and is then
+/// absent until its next request, so it is in the cache for λτ/(1 + λτ) of the time (Gelenbe, A
+/// unified approach to the evaluation of a class of replacement algorithms, IEEE ToC 1973;
+/// equations (5) to (7) of the `filter` paper with p = 1).
 pub fn fifo(popularity: &Popularity, capacity: ByteSize) -> Prediction {
     recency(popularity, capacity, |odds| odds / (1.0 + odds))
 }
 
-/// LRU by Che's approximation: an object is in the cache if it was asked for within the last τ
-/// requests, with the probability 1 − e^{−λτ} (Che, Tung and Wang, Hierarchical Web caching
+/// Predicts LRU by Che's approximation: an object is in the cache if it was requested within the
+/// last τ requests, with the probability 1 − e^{−λτ} (Che, Tung and Wang, Hierarchical Web caching
 /// systems: modeling, design and experimental results, IEEE JSAC 2002, equation (3)).
 pub fn che_lru(popularity: &Popularity, capacity: ByteSize) -> Prediction {
     recency(popularity, capacity, |requests| -(-requests).exp_m1())
 }
 
-/// A policy under which an object is in the cache with a probability that grows with the requests
-/// λτ expected for it in a characteristic time.
+/// Predicts a policy with which the probability that an object is in the cache grows with λτ, its
+/// expected requests in a characteristic time.
 fn recency(
     popularity: &Popularity,
     capacity: ByteSize,
@@ -83,8 +83,8 @@ mod tests {
 
     #[test]
     fn the_bytes_of_objects_do_not_count() {
-        // As many small objects as large ones, equal rates: whatever is cached, half of the hits
-        // are of each, and their bytes fill the cache.
+        // As many small objects as large ones, with equal rates: each kind has half of the hits,
+        // and their bytes fill the cache.
         let group = |size| Group {
             objects: 100.0,
             rate: 1.0,

@@ -219,7 +219,7 @@ pub(super) fn id_of(text: &[u8]) -> u64 {
 
 /// Returns the number of an object with a name: SipHash-2-4 with a fixed key. Every reader uses it.
 pub fn name_hash(name: &[u8]) -> u64 {
-    // The fractional digits of the golden ratio: nothing up the sleeve.
+    // The fractional digits of the golden ratio, a number that was not chosen for a purpose.
     let mut hasher = SipHasher24::new_with_keys(0x9e37_79b9_7f4a_7c15, 0xf39c_c060_5ced_c834);
     hasher.write(name);
     hasher.finish()

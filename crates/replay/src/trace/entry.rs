@@ -48,7 +48,7 @@ impl Open {
     }
 }
 
-/// Returns true if bytes are text: they have no control characters but tabs and line ends.
+/// Returns true if bytes are text: they have no control characters except tabs and line ends.
 pub(super) fn is_text(start: &[u8]) -> bool {
     start
         .iter()

@@ -68,7 +68,7 @@ pub enum TraceProblem {
     },
     /// The first line does not name this column.
     NoColumn(&'static str),
-    /// The first line does not name this column, which the caller asked for.
+    /// The first line does not name this column, which the caller gave.
     NoColumnCalled {
         /// The column.
         column: String,

@@ -158,8 +158,7 @@ impl FormatRegistry {
     }
 
     /// Returns the format of a file with this name and these first bytes. A suffix of the name
-    /// decides before the content. `has_columns` leaves out the formats whose columns have no
-    /// names.
+    /// decides before the content. `has_columns` excludes the formats whose columns have no names.
     fn detect(&self, name: &str, start: &[u8], has_columns: bool) -> Option<Format> {
         let name = name.to_ascii_lowercase();
         let name = [".zst", ".xz", ".gz"]
@@ -186,7 +185,8 @@ impl FormatRegistry {
             .or_else(|| formats().find(|format| (format.0.detect)(name, start)))
     }
 
-    /// Returns the format of a file with this name. `has_columns` says that its columns have names.
+    /// Returns the format of a file with this name. `has_columns` is true if its columns have
+    /// names.
     pub(super) fn of_source(
         &self,
         name: &str,

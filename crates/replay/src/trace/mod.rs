@@ -81,8 +81,8 @@ impl Trace {
         Trace::open_as(path, None, Some(names))
     }
 
-    /// As [`Trace::open`], but a web log is read once: an object's size is the largest that was
-    /// sent of it until then.
+    /// Does what [`Trace::open`] does, but reads a web log only once: an object has the largest
+    /// size sent so far.
     ///
     /// # Errors
     /// [`TraceError`], as from [`Trace::open`].
@@ -247,8 +247,8 @@ impl Trace {
         self.latest = access.now;
     }
 
-    /// Returns the share of the file that was read, from 0 to 1, for a progress bar; `None` if that
-    /// is not known, as of a pipe.
+    /// Returns the share of the file that was read, from 0 to 1, for a progress bar; `None` if it
+    /// is not known, for example for a pipe.
     pub fn progress(&self) -> Option<f64> {
         self.requests.progress().or_else(|| {
             let (read, len) = self.position.as_ref()?;

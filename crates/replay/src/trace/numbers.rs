@@ -4,10 +4,13 @@ use super::entry::{FormatEntry, Open, is_text};
 use super::error::{Place, ReadError, TraceProblem};
 use super::requests::Requests;
 use crate::Access;
-use crate::limits::RECORDS_BUFFER_BYTES;
 use larder_units::Time;
 use std::io::{BufRead, ErrorKind};
 use std::ops::Range;
+
+/// Bytes of a binary trace read at once: large against a system call, small against the
+/// second-level cache.
+const BUFFER_BYTES: usize = 128 << 10;
 
 /// See [`Format::ORACLE_GENERAL`](super::Format::ORACLE_GENERAL).
 pub(super) const ORACLE_GENERAL: FormatEntry = FormatEntry {
@@ -60,7 +63,7 @@ pub(super) fn first_foreign(start: &[u8]) -> Option<usize> {
         let next = record
             .last_chunk()
             .map_or(0, |next| i64::from_le_bytes(*next));
-        // 2^40 requests are more than any trace has; some files write the largest number for none.
+        // No trace has 2^40 requests. Some files write the largest number for none.
         next != -1 && next != i64::MAX && !(1..1 << 40).contains(&next)
     };
     start
@@ -126,12 +129,12 @@ impl Requests for Numbers {
     }
 }
 
-/// Records of N bytes, from a buffer of its own: a call through the source's layers for each would
-/// cost more than the record.
+/// Records of N bytes, from a buffer of its own. A call through the source's layers for each record
+/// would cost more than the record.
 struct Records<const N: usize> {
     source: Box<dyn BufRead + Send>,
     buffer: Vec<u8>,
-    /// The part of the buffer that is not returned yet.
+    /// The part of the buffer that was not returned yet.
     unread: Range<usize>,
     /// The byte offset of the next record.
     at: u64,
@@ -141,7 +144,7 @@ impl<const N: usize> Records<N> {
     fn new(source: Box<dyn BufRead + Send>) -> Self {
         Records {
             source,
-            buffer: vec![0; RECORDS_BUFFER_BYTES],
+            buffer: vec![0; BUFFER_BYTES],
             unread: 0..0,
             at: 0,
         }

@@ -18,7 +18,7 @@ pub trait Requests {
     /// reads many requests.
     ///
     /// # Errors
-    /// As [`Requests::next`], after the requests before the wrong one.
+    /// See [`Requests::next`]. `accesses` then has the requests before the error.
     fn read(&mut self, accesses: &mut Vec<Access>, most: usize) -> Result<(), ReadError> {
         while accesses.len() < most
             && let Some(access) = self.next()?

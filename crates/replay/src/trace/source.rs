@@ -1,10 +1,14 @@
 //! Decompression, which the first bytes select.
 
 use super::error::{Place, ReadError};
-use crate::limits::{CHECKED_BYTES, MAX_XZ_MEMORY, MAX_ZSTD_WINDOW_LOG, SNIFFED_BYTES};
+use crate::limits::{MAX_XZ_MEMORY_BYTES, MAX_ZSTD_WINDOW_LOG, SNIFFED_BYTES};
 use flate2::bufread::MultiGzDecoder;
 use liblzma::stream::{CONCATENATED, Stream};
 use std::io::{self, BufRead, BufReader, Cursor, Read};
+
+/// Bytes of a compressed trace of no known format that are decompressed to find damage: about a
+/// second of work.
+const CHECKED_BYTES: u64 = 64 << 20;
 
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const XZ: [u8; 6] = [0xfd, b'7', b'z', b'X', b'Z', 0];
@@ -30,7 +34,7 @@ pub(super) fn open(bytes: impl Read + Send + 'static) -> Result<Source, ReadErro
             .map_err(failed)?;
         ("zstd", Box::new(decoder))
     } else if start.starts_with(&XZ) {
-        let stream = Stream::new_stream_decoder(MAX_XZ_MEMORY, CONCATENATED)
+        let stream = Stream::new_stream_decoder(MAX_XZ_MEMORY_BYTES, CONCATENATED)
             .map_err(|error| failed(error.into()))?;
         (
             "xz",

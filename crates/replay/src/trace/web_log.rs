@@ -2,10 +2,10 @@
 //! (`json_line.rs`), as Squid writes it (`squid_line.rs`), or with tabs and named columns, such as
 //! the Internet Traffic Archive's NASA day.
 //!
-//! Responses 200 and 304 count, whatever the method; others are no objects. The object is the URL;
-//! of a JSON log, host and target. The log states bytes sent, not sizes: none in a 304 and in the
+//! Responses 200 and 304 count, for any method; others are not objects. The object is the URL; in a
+//! JSON log, host and target. The log states bytes sent, not sizes: none in a 304 and in the
 //! response to a HEAD, and fewer than the size if the client disconnected. So an object has the
-//! largest size that was ever sent of it. A file is read once more before, to learn these sizes. In
+//! largest size that was ever sent of it. A file is read once more before, to find these sizes. In
 //! a stream, only the earlier requests are known (NASA day, a tenth of the bytes: LRU .8044 and
 //! .8124 of the requests hit). An object that was never sent has 0 bytes, which a cache counts as
 //! one.
@@ -76,7 +76,7 @@ impl WebLog {
         }
     }
 
-    /// Reads the log to its end, or to its first error, which the next reader meets again.
+    /// Reads the log to its end, or to its first error, which the next reader finds again.
     pub fn sizes(mut self) -> Sizes {
         while let Ok(Some(_)) = self.next() {}
         self.sizes

@@ -5,12 +5,15 @@
 //! unchanged, except for fractions of seconds in oracleGeneral.
 
 use crate::Access;
-use crate::limits::LINK_CHUNK_RECORDS;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::str::FromStr;
+
+/// Records of an oracleGeneral file that get their next accesses at once: 1.5 MiB, large against a
+/// seek.
+const LINK_CHUNK_RECORDS: usize = 1 << 16;
 
 /// The bytes of an oracleGeneral record.
 const RECORD: usize = 24;
@@ -255,6 +258,7 @@ pub fn link_next_accesses(
         let mut number = (end / RECORD as u64) as i64;
         for record in records.chunks_exact_mut(RECORD).rev() {
             let [_, _, _, _, id @ .., _, _, _, _, _, _, _, _, _, _, _, _] = record else {
+                debug_assert!(false, "a record has {RECORD} bytes");
                 continue;
             };
             let id = id.try_into().map(u64::from_le_bytes).unwrap_or_default();

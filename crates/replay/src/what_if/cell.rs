@@ -1,5 +1,5 @@
-//! A policy at a size: the miniature cache of the whole sample, and those of its parts, which tell
-//! the error.
+//! A policy at a size: the miniature cache of the whole sample, and those of its parts, which
+//! measure the error.
 
 use super::mini_cache::MiniCache;
 use super::report::WhatIfCell;
@@ -30,8 +30,8 @@ impl Cell {
         })
     }
 
-    /// Passes requests, with the ids of their objects, to the caches. Those up to `last` are in the
-    /// sample.
+    /// Passes requests, with the ids of their objects, to the caches. Requests with a position up
+    /// to `last` are in the sample.
     pub(super) fn requests(&mut self, requests: &[(Observed, u64)], last: u64, weight: f64) {
         let sampled = || {
             requests
@@ -57,7 +57,7 @@ impl Cell {
         }
     }
 
-    /// Leaves the objects out whose place is after `last`; the sample has this rate now.
+    /// Drops the objects with a position after `last`. The sample has this rate now.
     pub(super) fn shrink(&mut self, last: u64, rate: f64) {
         let keeps = |id: u64| id <= last | VARIANT_BITS;
         self.whole.shrink(scaled(self.capacity, rate), keeps);
@@ -126,8 +126,8 @@ impl Cell {
     }
 }
 
-/// The lower half of an id tells variants of a key apart: see `keys.rs`. Only the upper half tells
-/// the part of the sample, so that all variants are in the same.
+/// The lower half of an id distinguishes the variants of a key: see `keys.rs`. Only the upper half
+/// selects the part of the sample, so that all variants are in the same.
 pub(super) const VARIANT_BITS: u64 = u32::MAX as u64;
 
 /// Returns true if the policy tunes itself after a number of requests that a small sample reaches

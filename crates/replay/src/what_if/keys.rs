@@ -1,12 +1,18 @@
 //! The keys of the sample: their variants, and the names by which they may be purged.
 
-use crate::limits::{WHAT_IF_KEYS, WHAT_IF_VARIANTS};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use larder_policy::observe::{Label, Observed};
 
-/// The keys that were requested lately. When there are too many, those that have not been requested
-/// for the longest time are forgotten: a purge by prefix or tag then misses them.
+/// Keys of the sample whose names are known, for purges by prefix and tag; with the earlier ones,
+/// at most twice as many. With names of 100 bytes they take 3 MB, with the longest 8 MB.
+const NAMED_KEYS: usize = 1 << 13;
+
+/// Variants of a key that are remembered: as many as in the HTTP cache.
+const VARIANTS_PER_KEY: usize = 32;
+
+/// The keys with recent requests. When there are too many, those whose last request is longest ago
+/// are forgotten: a purge by prefix or tag then misses them.
 #[derive(Default)]
 pub(super) struct Keys {
     recent: HashMap<u64, Known, FixedState>,
@@ -27,7 +33,7 @@ impl Keys {
             .entry(observed.place)
             .or_insert_with(|| earlier.remove(&observed.place).unwrap_or_default());
         if !known.variants.contains(&observed.variant) {
-            if known.variants.len() == WHAT_IF_VARIANTS {
+            if known.variants.len() == VARIANTS_PER_KEY {
                 known.variants.remove(0);
             }
             known.variants.push(observed.variant);
@@ -35,7 +41,7 @@ impl Keys {
         if label.is_some() {
             known.label = label;
         }
-        if recent.len() > WHAT_IF_KEYS {
+        if recent.len() > NAMED_KEYS {
             *earlier = std::mem::take(recent);
         }
         id(observed.place, observed.variant)
@@ -76,7 +82,7 @@ impl Keys {
     }
 }
 
-/// Returns the id of a variant. Its upper half is that of the key's place.
+/// Returns the id of a variant. Its upper half is that of the key's position.
 fn id(place: u64, variant: u32) -> u64 {
     place ^ u64::from(variant)
 }

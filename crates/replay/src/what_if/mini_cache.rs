@@ -1,7 +1,7 @@
 //! One miniature cache, in which objects become stale.
 
 use crate::curve::Misses;
-use crate::limits::JOB_INTERVAL;
+use crate::limits::JOB_INTERVAL_REQUESTS;
 use larder_policy::observe::{Observed, Outcome};
 use larder_policy::{Engine, Slot, SlotIndex, Spec, SpecError};
 use larder_units::{ByteSize, Streams, Time};
@@ -10,11 +10,11 @@ use larder_units::{ByteSize, Streams, Time};
 pub(super) struct MiniCache {
     engine: Engine,
     index: SlotIndex,
-    /// By slot: the object answers requests until then.
+    /// For each slot: the object answers requests until then.
     fresh_until: Vec<Time>,
     victims: Vec<Slot>,
     requests: u64,
-    /// Those of all objects, by calculation.
+    /// The misses of all objects, by calculation.
     pub misses: Misses,
 }
 
@@ -30,7 +30,7 @@ impl MiniCache {
         })
     }
 
-    /// A request. A miss counts `weight` times.
+    /// Simulates a request. A miss counts `weight` times.
     pub(super) fn request(&mut self, observed: &Observed, id: u64, weight: f64) {
         let Observed { now, size, .. } = *observed;
         if observed.outcome == Outcome::Refreshed {
@@ -40,7 +40,7 @@ impl MiniCache {
             return;
         }
         self.requests += 1;
-        if self.requests.is_multiple_of(JOB_INTERVAL)
+        if self.requests.is_multiple_of(JOB_INTERVAL_REQUESTS)
             && let Some(job) = self.engine.job()
         {
             self.engine.complete(job.run());
@@ -112,7 +112,7 @@ impl MiniCache {
         }
     }
 
-    /// Removes the objects that `keeps` does not keep, then others until the rest fits.
+    /// Removes the objects for which `keeps` returns false, then others until the rest fits.
     pub(super) fn shrink(&mut self, capacity: ByteSize, keeps: impl Fn(u64) -> bool) {
         for (slot, id) in self.objects() {
             if !keeps(id) {
@@ -147,7 +147,7 @@ impl MiniCache {
 /// Returns the end of the freshness of an object that arrives with this request.
 fn fresh_until(observed: &Observed) -> Time {
     let lifetime = u64::try_from(observed.lifetime.as_nanos()).unwrap_or(u64::MAX);
-    // An object that is fresh for no time is already stale at its next request.
+    // An object without a freshness lifetime is already stale at its next request.
     match lifetime {
         0 => Time::ZERO,
         lifetime => Time::from_nanos(observed.now.nanos().saturating_add(lifetime)),

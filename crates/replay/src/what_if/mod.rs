@@ -7,17 +7,17 @@
 //!                                                                              └─► WhatIfCell
 //! ```
 //!
-//! The miniature caches see what the cache sees: responses that may not be stored are misses in
+//! The miniature caches get the events of the cache: responses that may not be stored are misses in
 //! every cache, objects become stale after their lifetime, variants are objects of their own, and
-//! purges remove. Each size has a sample of its own rate, so that its caches hold at most
-//! [`WHAT_IF_OBJECTS`]. The rate falls in small steps when they hold more.
+//! purges remove objects. Each size has a sample of its own rate, so that its caches hold at most
+//! [`OBJECTS_PER_SIZE`]. The rate falls in small steps when they hold more.
 //!
 //! The estimate and its error are those of a sampled [`Curve`](crate::Curve): the misses of a
-//! sample, divided by its rate and by all requests; and the spread of eight parts of the sample.
-//! When the rate falls on the way, each miss counts with the rate of its time.
+//! sample, divided by its rate and by all requests; and the spread of eight parts of the sample. If
+//! the rate falls meanwhile, each miss counts with the rate of its time.
 //!
-//! It begins with empty caches, as the cache does at its start. So a size that has not been filled
-//! yet hits less than it will.
+//! The caches are empty at first, as the cache is at its start. So a size that is not full yet hits
+//! less than it will.
 
 mod cell;
 mod keys;
@@ -25,9 +25,6 @@ mod mini_cache;
 mod report;
 mod window;
 
-use crate::limits::{
-    WHAT_IF_CHECK_REQUESTS, WHAT_IF_LEAST_RATE_BITS, WHAT_IF_OBJECTS, WHAT_IF_STEP,
-};
 use cell::{Cell, VARIANT_BITS};
 use keys::Keys;
 use larder_policy::observe::{Observation, Observed, Removal, Scope, Totals};
@@ -36,7 +33,24 @@ use larder_units::{ByteSize, Time};
 pub use report::{Measured, WhatIfCell, WhatIfReport};
 use window::Window;
 
-/// The policies that are compared, beside the present one.
+/// Objects of a miniature cache of a running node, by its size. Small caches have more, because the
+/// hit ratio rises most there. With as many objects again in the parts that measure the error, six
+/// policies take up to 29 MB on the traces, and less than 32 MiB with the names of their keys. A
+/// seventh policy makes all samples smaller.
+const OBJECTS_PER_SIZE: [usize; 8] = [2_800, 2_800, 2_800, 2_800, 1_440, 1_440, 1_440, 1_440];
+
+/// The part of a sample that stays when its caches have too many objects. With a half, they would
+/// have half as many at worst, with the same memory reserved.
+const RATE_STEP: (u64, u64) = (7, 8);
+
+/// A sample of a running node has at least one of 2^24 keys, because other bits of the hash select
+/// the parts of a sample.
+const LEAST_RATE_BITS: u32 = 24;
+
+/// Requests of the sample between two checks of the number of objects.
+const CHECK_INTERVAL_REQUESTS: u64 = 256;
+
+/// The policies that are compared with the present one.
 pub const WHAT_IF_POLICIES: [&str; 6] = ["agd", "s3fifo", "w-tinylfu", "gdsf", "sieve", "lru"];
 
 /// The sizes that are compared, as multiples of the present one.
@@ -73,7 +87,7 @@ pub struct WhatIf {
     rows: Vec<Row>,
     keys: Keys,
     window: Window,
-    /// Requests with the ids of their objects that the miniature caches have not seen.
+    /// Requests with the ids of their objects that the miniature caches have not processed.
     batch: Vec<(Observed, u64)>,
     since_check: u64,
 }
@@ -81,23 +95,23 @@ pub struct WhatIf {
 /// All policies at one size.
 struct Row {
     capacity: ByteSize,
-    /// Objects that each of its caches may have.
+    /// The maximum number of objects in each of its caches.
     most: usize,
-    /// The last place of its sample. Its lower half is [`VARIANT_BITS`].
+    /// The last position of its sample. Its lower half is [`VARIANT_BITS`].
     last: u64,
     cells: Vec<Cell>,
 }
 
 impl Row {
     fn rate(&self) -> f64 {
-        // Exact: the upper half alone counts.
+        // Exact, because only the upper half counts.
         ((self.last >> 32) + 1) as f64 / (1u64 << 32) as f64
     }
 
-    /// Makes the sample smaller, to this part of it.
+    /// Shrinks the sample to this part of it.
     fn shrink(&mut self, (part, whole): (u64, u64)) {
         let places = ((self.last >> 32) + 1) * part / whole;
-        if places < 1 << (32 - WHAT_IF_LEAST_RATE_BITS) {
+        if places < 1 << (32 - LEAST_RATE_BITS) {
             return;
         }
         self.last = (places - 1) << 32 | VARIANT_BITS;
@@ -112,11 +126,11 @@ impl WhatIf {
     /// Returns empty caches with these policies, for a cache of `capacity`.
     ///
     /// # Errors
-    /// [`SpecError`] if arguments of a policy contradict each other.
+    /// [`SpecError`] if the arguments of a policy contradict each other.
     pub fn new(policies: &[Spec], capacity: ByteSize, seed: u64) -> Result<WhatIf, SpecError> {
         let row = |(multiple, most): (f64, usize)| {
             let capacity = ByteSize::from_bytes((capacity.bytes() as f64 * multiple) as u64);
-            // One policy more shares the memory of the others.
+            // A further policy shares the memory of the others.
             let most = most * WHAT_IF_POLICIES.len() / policies.len().max(WHAT_IF_POLICIES.len());
             let cells = policies
                 .iter()
@@ -130,7 +144,7 @@ impl WhatIf {
         };
         let rows = WHAT_IF_SIZES
             .into_iter()
-            .zip(WHAT_IF_OBJECTS)
+            .zip(OBJECTS_PER_SIZE)
             .map(row)
             .collect::<Result<_, _>>()?;
         Ok(WhatIf {
@@ -149,10 +163,10 @@ impl WhatIf {
         self.rows.iter().map(|row| row.last).max()
     }
 
-    /// Takes the observations of all shards since the last call, which it sorts by time, and the
-    /// counts of all requests since the start of the cache. The first call only notes the counts:
-    /// the sample begins with it. Returns true if observations were lost: then the figures begin
-    /// again.
+    /// Takes the observations of all shards since the last call, sorted here by time, and the
+    /// counts of all requests since the start of the cache. The first call only records the counts,
+    /// because the sample begins with it. Returns true if observations were lost; the statistics
+    /// then restart.
     pub fn observe(&mut self, taken: &mut Vec<Observation>, totals: Totals, now: Time) -> bool {
         if self.window.is_new() {
             taken.clear();
@@ -187,7 +201,7 @@ impl WhatIf {
         has_lost
     }
 
-    /// Halves the largest samples, because there is no time for so many requests.
+    /// Halves the largest samples, because the host cannot process so many requests.
     pub fn thin_out(&mut self) {
         let largest = self.sample();
         for row in self.rows.iter_mut().filter(|row| Some(row.last) == largest) {
@@ -200,19 +214,19 @@ impl WhatIf {
         let id = self.keys.id(&observed, label);
         self.batch.push((observed, id));
         self.since_check += 1;
-        if self.since_check >= WHAT_IF_CHECK_REQUESTS {
+        if self.since_check >= CHECK_INTERVAL_REQUESTS {
             self.since_check = 0;
             self.pass_batch();
             let is_large = |row: &&mut Row| row.cells.iter().any(|cell| cell.objects() > row.most);
             for row in self.rows.iter_mut().filter(is_large) {
-                row.shrink(WHAT_IF_STEP);
+                row.shrink(RATE_STEP);
             }
         }
     }
 
-    /// Passes the requests of the batch to one miniature cache after the other. Where all requests
-    /// are in the sample, as at the start of a node, this takes 12 to 17 % less time than to pass
-    /// one request after the other; where few are, the same (`benches/what_if.rs`, NASA's day and
+    /// Passes the requests of the batch to one miniature cache after the other. If all requests are
+    /// in the sample, as at the start of a node, this takes 12 to 17 % less time than passing one
+    /// request after the other; if few are, the same (`benches/what_if.rs`, NASA's day and
     /// Twitter).
     fn pass_batch(&mut self) {
         for row in &mut self.rows {
@@ -262,7 +276,7 @@ impl WhatIf {
             }
         }
         let policies = self.rows.first().map_or(0, |row| row.cells.len());
-        // By policy.
+        // In the order of the policies.
         let order = (0..policies).flat_map(|policy| (policy..cells.len()).step_by(policies));
         let cells = order.map(|place| cells[place].clone()).collect();
         let (requests, bytes) = (

@@ -7,15 +7,15 @@ use serde::Serialize;
 pub struct WhatIfCell {
     /// The policy.
     pub policy: String,
-    /// Bytes.
+    /// The capacity in bytes.
     pub capacity: u64,
     /// Hits ÷ requests.
     pub object_hit_ratio: f64,
-    /// The true ratio is this close with 95 % of confidence.
+    /// The true ratio is this close with 95 % confidence.
     pub object_error: f64,
     /// Bytes of the requests that hit ÷ bytes of all requests.
     pub byte_hit_ratio: f64,
-    /// As `object_error`, of `byte_hit_ratio`.
+    /// The error of `byte_hit_ratio`, as in `object_error`.
     pub byte_error: f64,
     /// True if the errors are lower bounds: see
     /// [`Point::error_is_least`](crate::Point::error_is_least).
@@ -24,14 +24,14 @@ pub struct WhatIfCell {
     pub rate: f64,
 }
 
-/// What [`WhatIf`](super::WhatIf) knows of the last hour.
+/// The statistics of [`WhatIf`](super::WhatIf) for the last hour.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WhatIfReport {
-    /// Seconds that the figures cover.
+    /// The seconds that the statistics cover.
     pub seconds: f64,
-    /// Requests of these, in the sample or not.
+    /// Requests in this time, in the sample or not.
     pub requests: u64,
-    /// What the cache itself did.
+    /// The results of the cache itself.
     pub measured: Measured,
     /// Each policy at each size, from the smallest to the largest.
     pub cells: Vec<WhatIfCell>,

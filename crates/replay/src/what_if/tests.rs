@@ -22,7 +22,7 @@ fn specs() -> Vec<Spec> {
         .to_vec()
 }
 
-/// A cache whose requests are observed. It never answers one itself: what it has does not matter.
+/// A cache whose requests are observed. It never answers one itself; its content does not matter.
 struct Host {
     observer: Observer,
     what_if: WhatIf,
@@ -158,7 +158,7 @@ fn a_sample_is_off_beyond_its_error() {
         sampled += u32::from(cell.rate < 1.0);
         covered += u32::from(off <= cell.object_error + 1e-9);
     }
-    // The error covers 95 % by its definition, and they err together.
+    // By its definition the error covers 95 %, and the parts err together.
     assert!(
         sampled >= 36 && covered >= 43,
         "{sampled} sampled, {covered} of {} covered",
@@ -200,7 +200,7 @@ fn a_stale_object_answers() {
         },
     );
     assert_eq!(host.hits(), (2, 5));
-    // Fresh, but the client insists.
+    // Fresh, but the client requires the origin.
     host.fetched(
         1,
         Observed {
@@ -277,7 +277,7 @@ fn an_object_without_a_lifetime_answers() {
 #[test]
 fn responses_that_may_not_be_stored_are_no_misses() {
     let mut host = Host::new(&["lru".parse().unwrap()], 100_000);
-    for second in 0..2 {
+    for second in (0..2) {
         host.fetched(1, request(second));
     }
     host.observer.unstorable(Some(100));
@@ -329,7 +329,7 @@ fn a_purge_leaves_objects_of_a_larger_cache() {
         host.fetched(1, named("http://a/x/1", "red", seconds));
         host.fetched(2, named("http://a/y/2", "blue", seconds));
     };
-    // Everything, twice; then each scope removes one of two, or both.
+    // All objects, twice; then each scope removes one of two, or both.
     let mut host = Host::new(&["lru".parse().unwrap()], 100_000);
     let purges = [
         (Scope::Prefix(b"http://a/x/".as_slice().into()), 1),
@@ -346,7 +346,7 @@ fn a_purge_leaves_objects_of_a_larger_cache() {
         (hits, requests) = (hits + left, requests + 2);
         assert_eq!(host.hits(), (hits, requests), "{scope:?}");
     }
-    // What became stale is validated.
+    // Stale objects are validated.
     host.observer
         .removed_all(Scope::Everything, true, Time::from_secs(20));
     host.fetched(
@@ -387,7 +387,7 @@ fn the_figures_go_back_more_than_an_hour() {
 #[test]
 fn the_figures_include_lost_observations() {
     let mut host = Host::new(&["lru".parse().unwrap()], 1_000_000);
-    for key in 0..5_000 {
+    for key in (0..5_000) {
         host.fetched(key, request(0));
     }
     host.pass(Time::from_secs(1));
@@ -396,8 +396,8 @@ fn the_figures_include_lost_observations() {
         report.requests == 0 && report.cells.iter().all(|cell| cell.rate == 0.5),
         "{report:?}"
     );
-    // Those from then on are counted, with the objects that the caches have.
-    for key in 0..100 {
+    // The requests from then on are counted, with the objects in the caches.
+    for key in (0..100) {
         host.fetched(key, request(1));
     }
     host.pass(Time::from_secs(2));

@@ -1,12 +1,18 @@
-//! The last hour of the figures.
+//! The last hour of the statistics.
 
 use crate::curve::Misses;
-use crate::limits::{WHAT_IF_MARK, WHAT_IF_MARKS};
 use larder_policy::observe::Totals;
 use larder_units::Time;
 use std::collections::VecDeque;
+use std::time::Duration;
 
-/// The counts now, and at some times of the last hour.
+/// The time between two marks, from which the statistics of a running node count.
+const MARK_INTERVAL: Duration = Duration::from_secs(300);
+
+/// The number of marks: an hour.
+const MARKS: usize = 12;
+
+/// The counts now, and at the marks of the last hour.
 #[derive(Default)]
 pub(super) struct Window {
     now: Time,
@@ -17,7 +23,7 @@ pub(super) struct Window {
 struct Mark {
     at: Time,
     totals: Totals,
-    /// Of each miniature cache.
+    /// The misses of each miniature cache.
     misses: Vec<Misses>,
 }
 
@@ -30,7 +36,7 @@ pub(super) struct Since<'a> {
 }
 
 impl Window {
-    /// Forgets all marks: the next one is due.
+    /// Forgets all marks. The next one is then due.
     pub(super) fn restart(&mut self) {
         self.marks.clear();
     }
@@ -40,7 +46,7 @@ impl Window {
         self.marks.is_empty()
     }
 
-    /// Notes the counts since the start of the cache.
+    /// Records the counts since the start of the cache.
     pub(super) fn count(&mut self, totals: Totals) {
         self.totals = totals;
     }
@@ -55,12 +61,12 @@ impl Window {
         self.now = now;
         self.marks
             .back()
-            .is_none_or(|mark| now.since(mark.at) >= WHAT_IF_MARK)
+            .is_none_or(|mark| now.since(mark.at) >= MARK_INTERVAL)
     }
 
-    /// Notes the misses of all caches.
+    /// Records the misses of all caches.
     pub(super) fn mark(&mut self, at: Time, misses: Vec<Misses>) {
-        if self.marks.len() == WHAT_IF_MARKS {
+        if self.marks.len() == MARKS {
             self.marks.pop_front();
         }
         self.marks.push_back(Mark {

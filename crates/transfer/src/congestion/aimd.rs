@@ -16,6 +16,7 @@ use crate::limits::{INITIAL_WINDOW, MAX_WINDOW, MIN_WINDOW};
 pub(super) const ENTRY: Entry = Entry {
     name: "aimd",
     description: "additive increase, multiplicative decrease, as TCP Reno and ndncatchunks",
+    experimental: None,
     parameters: &[
         Parameter::number("increase", 1.0, 0.01, 100.0, "segments per round trip"),
         Parameter::number(

@@ -8,8 +8,8 @@
 //! higher rate, and the next one at 0.75 drains the queue. After ten seconds without a new least
 //! round trip, only four segments are in flight for a while, to measure it again.
 //!
-//! Deviations ("BBR-like"): the rate of a round is its Data over its time, since Data arrive in any
-//! order. Losses only matter in startup, where a Nack or timeout ends it. A cache on the path
+//! Deviations ("BBR-like"): the rate of a round is its Data over its time, because Data arrive in
+//! any order. Losses only matter in startup, which a Nack or timeout ends. A cache on the path
 //! shortens the round trips of some Data. The least round trip is then that of the cache, and the
 //! window may be too small for the other Data (BBR-CD, MILCOM 2021, solves this; it is missing
 //! here). The window counts segments, not bytes. O(1) per Data.
@@ -40,6 +40,7 @@ const LEAST_ROUND: Duration = Duration::from_millis(1);
 pub(super) const ENTRY: Entry = Entry {
     name: "bbr",
     description: "paces at the measured rate of the bottleneck (Cardwell et al. 2016)",
+    experimental: None,
     parameters: &[],
     build: |_| Box::new(Bbr::new()),
 };
@@ -75,12 +76,12 @@ impl Bbr {
         Bbr::default()
     }
 
-    /// The rate of the bottleneck in Data per second; 0 before the end of the first round.
+    /// Returns the rate of the bottleneck in Data per second; 0 before the end of the first round.
     fn bottleneck(&self) -> f64 {
         self.rates.iter().copied().fold(0.0, f64::max)
     }
 
-    /// The bandwidth-delay product in segments.
+    /// Returns the bandwidth-delay product in segments.
     fn product(&self) -> f64 {
         self.least_rtt
             .map_or(0.0, |(rtt, _)| rtt.as_secs_f64() * self.bottleneck())

@@ -24,6 +24,7 @@ const LOW_WINDOW: f64 = 14.0;
 pub(super) const ENTRY: Entry = Entry {
     name: "bic",
     description: "binary search for the window (Xu et al. 2004)",
+    experimental: None,
     parameters: &[Parameter::number(
         "beta",
         0.125,
@@ -56,7 +57,7 @@ impl Bic {
         }
     }
 
-    /// The segments to add in this round trip.
+    /// Returns the segments to add in this round trip.
     fn increase(&self) -> f64 {
         match () {
             () if self.too_large.is_infinite() => self.window,
@@ -68,7 +69,7 @@ impl Bic {
         }
     }
 
-    /// Takes the share `beta` of the window, whatever the earlier reactions.
+    /// Reduces the window by the share `beta`, independent of earlier reactions.
     pub(super) fn reduce(&mut self, beta: f64) {
         let beta = if self.window < LOW_WINDOW { 0.5 } else { beta };
         let was_lower = self.window < self.too_large && self.too_large.is_finite();

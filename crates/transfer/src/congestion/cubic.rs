@@ -42,6 +42,7 @@ const CONSERVATIVE_ROUNDS: u32 = 5;
 pub(super) const ENTRY: Entry = Entry {
     name: "cubic",
     description: "CUBIC with HyStart++ (RFC 9438, RFC 9406)",
+    experimental: None,
     parameters: &[],
     build: |_| Box::new(Cubic::new()),
 };
@@ -56,7 +57,7 @@ pub struct Cubic {
     /// W_max of RFC 9438.
     window_before_reduction: f64,
     event: OncePerRoundTrip,
-    /// Whether anything arrived since the last reduction. If not, a further timeout falls to the
+    /// True if a segment arrived since the last reduction. If not, a further timeout falls to the
     /// smallest window.
     answered_since: bool,
 }
@@ -131,7 +132,7 @@ impl Epoch {
         }
     }
 
-    /// W_cubic at `elapsed` seconds after the start of the epoch (RFC 9438, figure 1).
+    /// Returns W_cubic at `elapsed` seconds after the start of the epoch (RFC 9438, figure 1).
     fn cubic(&self, elapsed: f64) -> f64 {
         C * (elapsed - self.to_plateau).powi(3) + self.plateau
     }

@@ -7,6 +7,8 @@ use super::CongestionControl;
 pub(super) struct Entry {
     pub(super) name: &'static str,
     pub(super) description: &'static str,
+    /// The reason why the algorithm is experimental, if it is.
+    pub(super) experimental: Option<&'static str>,
     pub(super) parameters: &'static [Parameter],
     /// Creates a control; the values are within their ranges.
     pub(super) build: fn(&Given<'_>) -> Box<dyn CongestionControl>,

@@ -2,14 +2,14 @@
 //!
 //! Source: the consumers of Mahdian et al., "MIRCC: Multipath-aware ICN rate-based congestion
 //! control", ICN 2016, and of Rozhnova and Fdida, "An extended hop-by-hop Interest shaping
-//! mechanism for content-centric networking", GLOBECOM 2014 (both recalled). Each router states a
-//! rate, and the least of them arrives with the Data. The consumer sends at this rate. The routers
-//! choose how to compute it (here: the forwarder's strategies `stateful` with `report~fair`, and
-//! `hobhis` with `report~share`).
+//! mechanism for content-centric networking", GLOBECOM 2014. Experimental: it was not checked
+//! against the texts of these papers. Each router states a rate, and the least of them arrives with
+//! the Data. The consumer sends at this rate. The routers choose how to compute it (here: the
+//! forwarder's strategies `stateful` with `report~fair`, and `hobhis` with `report~share`).
 //!
 //! Deviations: at a sign of congestion the rate halves, at most once per round trip, until the next
-//! Data states a rate. A path that states none leaves it so, and each Data then raises it by one
-//! Interest per second, as `rate` does. The rate counts Interests, not bytes. O(1).
+//! Data states a rate. If the path states no rate, each Data raises it by one Interest per second,
+//! as in `rate`. The rate counts Interests, not bytes. O(1).
 
 use super::entry::{Entry, Parameter};
 use super::{Answer, Congestion, CongestionControl, OncePerRoundTrip};
@@ -20,6 +20,7 @@ const LEAST: f64 = 1.0;
 pub(super) const ENTRY: Entry = Entry {
     name: "explicit",
     description: "the rate that the path grants (as MIRCC and extended HoBHIS)",
+    experimental: Some("not checked against the texts of the papers"),
     parameters: &[
         Parameter::number(
             "start",

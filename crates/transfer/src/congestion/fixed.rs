@@ -8,6 +8,7 @@ use crate::limits::MAX_WINDOW;
 pub(super) const ENTRY: Entry = Entry {
     name: "fixed",
     description: "a constant window",
+    experimental: None,
     parameters: &[Parameter::number(
         "window",
         64.0,

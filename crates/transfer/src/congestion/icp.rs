@@ -1,10 +1,10 @@
 //! icp: the Interest Control Protocol.
 //!
 //! Source: Carofiglio, Gallo, Muscariello, "ICP: Design and evaluation of an Interest control
-//! protocol for content-centric networking", INFOCOM 2012 workshops, section III (recalled, not
-//! read again). W ← W + η/W per Data. If an Interest is not answered within τ, W ← β W, at most
-//! once per τ. τ = R_min + δ (R_max − R_min) over the recent round trips: delay is a sign of
-//! congestion before queues drop.
+//! protocol for content-centric networking", INFOCOM 2012 workshops, section III. Experimental: it
+//! was not checked against the text of the paper. W ← W + η/W per Data. If an Interest is not
+//! answered within τ, W ← β W, at most once per τ. τ = R_min + δ (R_max − R_min) over the recent
+//! round trips: delay is a sign of congestion before queues drop.
 //!
 //! Deviations: an answer after more than τ is noticed when it arrives, not when a timer would
 //! expire, and a missing answer is noticed by the fetcher's timeout. Marks and Nacks are signs too.
@@ -28,6 +28,7 @@ const LEAST_MARGIN: Duration = Duration::from_millis(2);
 pub(super) const ENTRY: Entry = Entry {
     name: "icp",
     description: "delay-based additive increase, multiplicative decrease (Carofiglio et al. 2012)",
+    experimental: Some("not checked against the text of the paper"),
     parameters: &[
         Parameter::number("eta", 1.0, 0.01, 100.0, "segments per round trip"),
         Parameter::number("beta", 0.5, 0.01, 0.99, "the window's factor at congestion"),
@@ -78,7 +79,7 @@ impl Icp {
         }
     }
 
-    /// τ, once there is a history.
+    /// Returns τ, once there is a history.
     fn tau(&self) -> Option<Duration> {
         let least = self.rounds.iter().map(|(least, _)| *least).min()?;
         let greatest = self.rounds.iter().map(|(_, greatest)| *greatest).max()?;

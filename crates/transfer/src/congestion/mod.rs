@@ -39,10 +39,18 @@ pub use pcon::Pcon;
 pub use rate::{NackReaction, RateControl};
 pub use spec::{CongestionSpec, CongestionSpecError, congestion_controls};
 
-use crate::limits;
 use larder_packet::LpHeader;
 use larder_units::Time;
 use std::time::Duration;
+
+/// The most Interests that wait for each other to leave together. Their Data then arrive together,
+/// for a fraction of the wake-ups and system calls at every node. TCP's receivers acknowledge every
+/// second segment for the same reason (RFC 9293, 3.8.6.3).
+const BURST_INTERESTS: usize = 4;
+
+/// The inverse of the share of the window that a burst may leave open: with a quarter, three
+/// quarters are always in flight.
+const BURST_SHARE: usize = 4;
 
 /// A copy of an algorithm with its state, for a return to it when a sign of congestion proves
 /// wrong.
@@ -59,21 +67,22 @@ impl<T: CongestionControl + Clone + 'static> Snapshot for T {
 
 /// A congestion control algorithm of a consumer.
 pub trait CongestionControl: Snapshot + Send {
-    /// The number of Interests that may be in flight now, at least 1; `usize::MAX` if only the rate
-    /// limits them.
+    /// Returns the number of Interests that may be in flight now, at least 1; `usize::MAX` if only
+    /// the rate limits them.
     fn window(&self) -> usize;
 
-    /// Interests per second that may be sent now; `None` if only the window limits them.
+    /// Returns the Interests per second that may be sent now; `None` if only the window limits
+    /// them.
     fn rate(&self) -> Option<f64> {
         None
     }
 
-    /// The number of Interests that wait for each other to leave together.
+    /// Returns the number of Interests that wait for each other to leave together.
     fn burst(&self) -> usize {
         match self.rate() {
             // A rate spreads them.
             Some(_) => 1,
-            None => (self.window() / limits::BURST_SHARE).clamp(1, limits::BURST),
+            None => (self.window() / BURST_SHARE).clamp(1, BURST_INTERESTS),
         }
     }
 
@@ -94,7 +103,7 @@ pub struct Answer {
     pub rtt: Option<Duration>,
     /// The smoothed round trip, once there is one.
     pub smoothed_rtt: Option<Duration>,
-    /// Whether the window held Interests back, and not the end of the object or the reorder memory.
+    /// True if the window held Interests back, and not the end of the object or the reorder memory.
     /// The window may grow only then.
     pub window_limited: bool,
     /// The rate that the path grants in Interests per second, if it states one.
@@ -104,14 +113,14 @@ pub struct Answer {
 /// The state of the path as a Data reports it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathFeedback {
-    /// Whether a queue is long (NDNLPv2 CongestionMark).
+    /// True if a queue is long (NDNLPv2 CongestionMark).
     pub marked: bool,
     /// The granted rate in Interests per second (Larder's InterestRate).
     pub granted_rate: Option<u64>,
 }
 
 impl From<bool> for PathFeedback {
-    /// A path that reports only congestion marks.
+    /// Returns the feedback of a path that reports only congestion marks.
     fn from(marked: bool) -> Self {
         PathFeedback {
             marked,

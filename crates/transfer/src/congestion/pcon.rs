@@ -19,6 +19,7 @@ use std::time::Duration;
 pub(super) const ENTRY: Entry = Entry {
     name: "pcon",
     description: "BIC on congestion marks and Nacks (Schneider et al. 2016)",
+    experimental: None,
     parameters: &[
         Parameter::number(
             "beta",

@@ -8,8 +8,9 @@
 //! * `halve`: the paper's. Ten Nacks of one burst leave a thousandth of the rate.
 //! * `step`: one Interest per second less (the form of stateful forwarding's own author in ndnSIM).
 //! * `once`: half, once per congestion event. Nacks for Interests that were sent before the last
-//!   reaction belong to the same event (the paper's reference \[12\], Kato and Bandai, CCNC 2017;
-//!   recalled). Marks and timeouts are events too.
+//!   reaction belong to the same event. Marks and timeouts are events too. Experimental: this is
+//!   the paper's reference \[12\], Kato and Bandai, CCNC 2017, whose text it was not checked
+//!   against.
 //!
 //! With the first two, only Nacks count, as in the paper; a path that loses packets without a Nack
 //! needs `once`. There is no window: the fetcher's window limits what is in flight. The rate counts
@@ -24,6 +25,7 @@ const LEAST: f64 = 1.0;
 pub(super) const ENTRY: Entry = Entry {
     name: "rate",
     description: "a rate that Data raise and Nacks lower (Kato et al. 2018)",
+    experimental: None,
     parameters: &[
         Parameter::number("start", 200.0, LEAST, 1e9, "initial Interests per second"),
         Parameter::number(
@@ -40,7 +42,11 @@ pub(super) const ENTRY: Entry = Entry {
             1e6,
             "Interests per second that each Data adds",
         ),
-        Parameter::choice("nack", &["once", "halve", "step"], "what a Nack does"),
+        Parameter::choice(
+            "nack",
+            &["once", "halve", "step"],
+            "what a Nack does; once is experimental, not checked against the text of its paper",
+        ),
     ],
     build: |given| {
         let on_nack =

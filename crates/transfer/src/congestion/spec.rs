@@ -47,7 +47,7 @@ impl CongestionSpec {
 }
 
 impl Default for CongestionSpec {
-    /// CUBIC.
+    /// Returns CUBIC.
     fn default() -> Self {
         let entry = &ALGORITHMS[0];
         let values = entry.parameters.iter().map(Parameter::default).collect();
@@ -136,17 +136,24 @@ impl FromStr for CongestionSpec {
     }
 }
 
-/// Every congestion control: its name, and its description with its parameters, in one line.
+/// Returns every congestion control: its name, and one line with its description, its parameters,
+/// and the reason if it is experimental.
 pub fn congestion_controls() -> impl Iterator<Item = (&'static str, String)> {
     ALGORITHMS.iter().map(|entry| {
         let parameters = entry
             .parameters
             .iter()
             .map(|parameter| format!("; {}: {}", parameter.name, parameter.description));
-        (
-            entry.name,
-            format!("{}{}", entry.description, parameters.collect::<String>()),
-        )
+        let experimental = entry
+            .experimental
+            .map(|reason| format!("; experimental: {reason}"));
+        let line = format!(
+            "{}{}{}",
+            entry.description,
+            parameters.collect::<String>(),
+            experimental.unwrap_or_default()
+        );
+        (entry.name, line)
     })
 }
 
@@ -193,6 +200,11 @@ mod tests {
             let spec: CongestionSpec = name.parse().unwrap();
             assert_eq!(spec.to_string(), name);
             assert!(spec.build().window() >= 1 && !description.is_empty());
+            assert_eq!(
+                description.contains("; experimental: "),
+                ["explicit", "icp"].contains(&name),
+                "{description}"
+            );
         }
         let spec: CongestionSpec = " rate( start = 300, nack=step )".parse().unwrap();
         assert_eq!(spec.to_string(), "rate(start=300,nack=step)");

@@ -6,17 +6,17 @@ use larder_packet::{Name, NameRef, types};
 
 /// The number of the metadata, or of the first segment, in the window of a discovery.
 pub(super) const METADATA: u64 = 0;
-/// The number of the Data of the object's own name there.
+/// The number of the Data with the object's own name in that window.
 pub(super) const PLAIN: u64 = 1;
 
 /// The search for an object's version, or for a Data of its name.
 pub(super) struct Discovery {
     pub(super) object: Name,
     pub(super) metadata: Name,
-    /// Whether the first segment is requested in place of the metadata, because the name has a
+    /// True if the first segment is requested instead of the metadata, because the name has a
     /// version.
     pub(super) is_segment: bool,
-    /// Whether Data of the object's name is requested.
+    /// True if Data with the object's own name is requested.
     pub(super) requests_plain: bool,
     /// The reason why there is no metadata.
     pub(super) failure: Option<Box<FetchError>>,
@@ -25,8 +25,8 @@ pub(super) struct Discovery {
 }
 
 impl Discovery {
-    /// Returns the discovery of this object. The first segment takes the place of the metadata if
-    /// `is_segment`.
+    /// Returns the discovery of this object. It requests the first segment instead of the metadata
+    /// if `is_segment`.
     pub(super) fn new(object: Name, is_segment: bool) -> Self {
         let mut metadata = object.clone();
         if is_segment {
@@ -65,9 +65,9 @@ impl Discovery {
         (is_version && is_segment).then(|| versioned.to_name())
     }
 
-    /// Returns the selectors of the Interest for the object's own name. The first transmission asks
-    /// for this Data alone. Retransmissions also accept Data of a longer name: by turns fresh Data,
-    /// which tells the current version as ndn-cxx's SegmentFetcher finds it, and any.
+    /// Returns the selectors of the Interest for the object's own name. The first transmission
+    /// requests this Data only. Retransmissions also accept Data of a longer name: alternately
+    /// fresh Data, which has the current version (as in ndn-cxx's SegmentFetcher), and any Data.
     pub(super) fn plain_selectors(sends: u32) -> &'static [u8] {
         const CAN_BE_PREFIX: u8 = types::CAN_BE_PREFIX as u8;
         const MUST_BE_FRESH: u8 = types::MUST_BE_FRESH as u8;

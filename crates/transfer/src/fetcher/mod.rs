@@ -8,32 +8,32 @@
 //! metadata names a [manifest](crate::manifest), the manifest is fetched first, and its digests
 //! take the place of the segments' signatures.
 //!
-//! With [`Naming::DiscoverOrPlain`], one Data of the name itself suffices. It is requested once the
-//! metadata has timed out, is missing, or has no route. The metadata wins if it arrives first. For
-//! a name that ends in a version, such as a certificate's, the first segment takes the place of the
-//! metadata. If a segment of a version answers for the name, that version is fetched, as ndn-cxx's
-//! SegmentFetcher does.
+//! With [`Naming::DiscoverOrPlain`], one Data with the name itself suffices. It is requested once
+//! the metadata has timed out, is missing, or has no route. If the metadata arrives first, it is
+//! used. For a name that ends in a version, such as a certificate's, the first segment replaces the
+//! metadata. If a segment of a version answers for the name, that version is fetched, as in
+//! ndn-cxx's SegmentFetcher.
 //!
 //! FinalBlockId may come with any segment, or only with the last. It may move while the end is
 //! still ahead (a producer that learns its length late), but never before a segment that arrived,
 //! and never after a segment has named itself as the last.
 //!
-//! A cache may answer with Data that is no use: its signature is wrong, or it says (content type
-//! Nack) that the producer had no such segment once. The next Interest for this segment has
-//! MustBeFresh, so a cache answers only if its Data is still fresh. A Nack for such an Interest
-//! ends the transfer. So does a third Data with a wrong signature, if no segment has arrived yet:
-//! the error names the check that failed.
+//! A cache may answer with useless Data: its signature is wrong, or it reports (content type Nack)
+//! that the producer once had no such segment. The next Interest for this segment has MustBeFresh,
+//! so a cache answers only if its Data is still fresh. A Nack for such an Interest ends the
+//! transfer. So does a third Data with a wrong signature, if no segment has arrived yet: the error
+//! names the check that failed.
 //!
 //! A path may stall without a loss, for example behind a TCP connection that recovers from losses
 //! of its own. If many Interests are in flight and none that was sent later than the oldest is
-//! answered, the timeout sends only the oldest again, whatever is left of the window. The timeout
-//! of the others is doubled and starts again (as in RFC 6298, 5.4 to 5.6), until a valid Data or a
-//! Nack arrives. If an Interest that was sent once, before the timeout, is answered after more than
-//! the timeout, the timeout was too early, and congestion control returns to its earlier state (RFC
-//! 4015, with this proof in place of time stamps).
+//! answered, the timeout retransmits only the oldest, independent of the window. The timeout of the
+//! others is doubled and restarts (as in RFC 6298, 5.4 to 5.6), until a valid Data or a Nack
+//! arrives. If an Interest that was sent once, before the timeout, is answered after more than the
+//! timeout, the timeout was too early, and congestion control returns to its earlier state (RFC
+//! 4015, with this proof instead of time stamps).
 //!
 //! The host owns the time and the network. It calls [`Fetcher::poll`] until it returns false and
-//! sends what was written. It passes Data, Nacks and the expiry of [`Fetcher::next_timeout`] to the
+//! sends the Interests. It passes Data, Nacks and the expiry of [`Fetcher::next_timeout`] to the
 //! fetcher, and polls again after each. [`Fetcher::on_data`] returns content in order through a
 //! closure. A segment that arrives in order is not copied; early ones wait in a window of at most
 //! [`FetchOptions::max_window`] segments.
@@ -60,6 +60,19 @@ use larder_packet::{Data, DigestVerifier, NackReason, Name, NameRef, Verifier, t
 use larder_units::{Stream, Time};
 use std::time::Duration;
 
+/// The least number of Interests in flight for which a silence counts as a stall and not as the
+/// loss of all. With one loss in ten, a loss of all has a probability of 1 in 10,000.
+const STALLED_INTERESTS: usize = 4;
+
+/// The Interests for the metadata after which a transfer ends if only Data of a longer name
+/// answers. The user then learns which names exist before all retries have failed.
+const METADATA_SENDS_WITH_LONGER_NAME: u32 = 3;
+
+/// The retransmissions of the first Interests if their Data fails its check. The first one bypasses
+/// the caches, which may hold other Data with the name; the second allows for a cache that cannot
+/// be bypassed.
+const RETRIES_OF_INVALID: u32 = 2;
+
 /// Fetches one object. See the module's documentation.
 pub struct Fetcher {
     options: FetchOptions,
@@ -69,15 +82,15 @@ pub struct Fetcher {
     target: Target,
     window: Window,
     pacer: Pacer,
-    /// Whether the last poll stopped at the congestion window, which may grow then.
+    /// True if the last poll stopped at the congestion window, which may grow then.
     window_limited: bool,
-    /// Whether a burst has begun. It continues until the window is full.
+    /// True if a burst has begun. It continues until the window is full.
     in_burst: bool,
     rtt: RttEstimator,
     backed_off_at: Option<Time>,
-    /// The end of a stall; nothing times out before it.
+    /// The end of a stall. No Interest times out before it.
     stalled_until: Option<Time>,
-    /// Whether a probe of the stall is due. It may leave even if more is in flight than the reduced
+    /// True if a probe of the stall is due. It may leave even if more is in flight than the reduced
     /// window allows.
     probe_due: bool,
     /// The latest transmission, with its segment, among answered Interests that were sent once.
@@ -151,8 +164,8 @@ impl Fetcher {
         self
     }
 
-    /// Appends the next Interest to `out`. Returns false if none should be sent now. The host calls
-    /// it until then, after every event.
+    /// Appends the next Interest to `out`. Returns false if none should be sent now. After every
+    /// event, the host calls it until it returns false.
     pub fn poll(&mut self, now: Time, out: &mut Vec<u8>) -> bool {
         let last = match &self.target {
             Target::Metadata(discovery) => Some(if discovery.requests_plain {
@@ -282,7 +295,7 @@ impl Fetcher {
         self.stats.nacks += 1;
         (self.stalled_until, self.probe_due) = (None, false);
         match reason {
-            // Before the first segment, a retransmission would have no effect.
+            // Before the first segment, a retransmission would be useless.
             NackReason::NoRoute if self.stats.segments == 0 => {
                 let error = FetchError::NoRoute {
                     name: interest.to_name(),
@@ -301,8 +314,8 @@ impl Fetcher {
                 match self.congestion.rate() {
                     // The rate determines the time of the retransmission.
                     Some(_) => self.send_again(sent, Refusal::Congestion),
-                    // An immediate retransmission would be refused again, and a window has no
-                    // notion of a later time.
+                    // An immediate retransmission would be refused again, and a window has no time
+                    // for the next one.
                     None => self.window.refuse(sent.segment, Refusal::Congestion),
                 }
             }
@@ -310,7 +323,8 @@ impl Fetcher {
         }
     }
 
-    /// The time at which [`Fetcher::on_timeout`] should be called if nothing else happens before.
+    /// Returns the time at which [`Fetcher::on_timeout`] should be called if no other event comes
+    /// first.
     pub fn next_timeout(&self) -> Option<Time> {
         let running = self.progress() == Progress::Running;
         self.rto_deadline()
@@ -347,7 +361,7 @@ impl Fetcher {
             let overtaken = self.last_answered >= Some((sent.sent_at, sent.segment));
             let stalls = self.suspect_timeout.is_none()
                 && !overtaken
-                && self.window.in_flight() >= limits::STALLED_INTERESTS;
+                && self.window.in_flight() >= STALLED_INTERESTS;
             if self.suspect_timeout.is_none() {
                 self.suspect_timeout = Some(SuspectTimeout {
                     at: now,
@@ -368,7 +382,7 @@ impl Fetcher {
         }
     }
 
-    /// The progress of the transfer.
+    /// Returns the progress of the transfer.
     pub fn progress(&self) -> Progress<'_> {
         match &self.target {
             Target::Segments(object) if object.done => Progress::Done,
@@ -377,29 +391,29 @@ impl Fetcher {
         }
     }
 
-    /// The counters of the transfer.
+    /// Returns the counters of the transfer.
     pub fn stats(&self) -> &FetchStats {
         &self.stats
     }
 
-    /// The allowance of congestion control: Interests in flight, and Interests per second if it has
-    /// a rate.
+    /// Returns the allowance of congestion control: Interests in flight, and Interests per second
+    /// if it has a rate.
     pub fn allowance(&self) -> (usize, Option<f64>) {
         (self.congestion.window(), self.congestion.rate())
     }
 
-    /// The measured round trips.
+    /// Returns the measured round trips.
     pub fn rtt(&self) -> &RttEstimator {
         &self.rtt
     }
 
-    /// The name under which the segments are, once known.
+    /// Returns the name that the segments have as a prefix, once it is known.
     pub fn versioned_name(&self) -> Option<&Name> {
         self.object().map(|object| &object.prefix)
     }
 
-    /// The size of the whole object, from the metadata or estimated by the number of segments;
-    /// `None` while neither is known.
+    /// Returns the size of the whole object, from the metadata or estimated from the number of
+    /// segments; `None` while neither is known.
     pub fn expected_bytes(&self) -> Option<u64> {
         let object = self.object()?;
         let by_segments = || {
@@ -472,12 +486,13 @@ impl Fetcher {
         is_signed && self.verifier.is_none() && self.digest_of(segment).is_none()
     }
 
-    /// Handles a Data that has failed its check. If nothing has passed one so far, it is requested
-    /// past the caches, and then the transfer fails: another key will not sign the next try.
+    /// Handles a Data that has failed its check. If no Data has passed one so far, it is requested
+    /// again past the caches, and then the transfer fails, because the next try will have the same
+    /// key.
     fn reject(&mut self, sent: Sent, error: FetchError) {
         self.stats.rejected += 1;
         let retries = match self.stats.segments {
-            0 => self.options.retries.min(limits::RETRIES_OF_INVALID),
+            0 => self.options.retries.min(RETRIES_OF_INVALID),
             _ => self.options.retries,
         };
         if sent.sends > retries {
@@ -496,8 +511,8 @@ impl Fetcher {
     /// Updates the round trip and congestion control for an answer.
     fn account(&mut self, now: Time, sent: Sent, path: PathFeedback) {
         let rtt = (sent.sends == 1).then(|| now.since(sent.sent_at));
-        // This answers the probe or the Interest that it repeats. The other answers follow next if
-        // they come at all.
+        // This answers the probe or the Interest that it repeats. The other answers follow soon, if
+        // at all.
         self.stalled_until = self
             .stalled_until
             .filter(|_| rtt.is_none())
@@ -667,9 +682,10 @@ impl Fetcher {
             },
             (None, Ok(())) => FetchError::OnlyLonger { name, found },
         };
-        let sent_often = |sent: Sent| sent.sends >= limits::METADATA_SENDS_WHERE_OTHERS_ANSWER;
+        let sent_often = |sent: Sent| sent.sends >= METADATA_SENDS_WITH_LONGER_NAME;
         let is_metadata_late = self.window.pending(METADATA).is_some_and(sent_often);
         let Target::Metadata(discovery) = &mut self.target else {
+            debug_assert!(false, "the target has not changed");
             return;
         };
         discovery.longer = Some(error);

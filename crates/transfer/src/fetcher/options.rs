@@ -16,7 +16,7 @@ pub struct FetchOptions {
     pub max_window: usize,
     /// The size of the largest accepted object in bytes. Every segment counts as at least one byte.
     pub max_bytes: u64,
-    /// Where the segments are.
+    /// The naming of the segments.
     pub naming: Naming,
     /// The clock by which Interests leave.
     pub clock: Clock,
@@ -35,14 +35,14 @@ impl Default for FetchOptions {
     }
 }
 
-/// The names of an object's segments.
+/// The kind of an object's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Naming {
-    /// Under the version that the metadata names, or under the name itself if it ends in a version.
+    /// The segments are under the version that the metadata names, or under the name itself if it
+    /// ends in a version.
     Discover,
-    /// The same as [`Naming::Discover`], but without metadata the object is the one Data of that
-    /// name.
+    /// As [`Naming::Discover`], but without metadata the object is the one Data with that name.
     DiscoverOrPlain,
-    /// Under the name itself, whatever its end.
+    /// The segments are under the name itself, even if it does not end in a version.
     Exact,
 }

@@ -34,7 +34,7 @@ pub struct FetchStats {
     pub marks: u64,
     /// Nacks for Interests in flight.
     pub nacks: u64,
-    /// Data and Nacks that were not requested, or had arrived before.
+    /// Data and Nacks that were not requested, or that are duplicates.
     pub unexpected: u64,
     /// Data with a wrong digest or signature.
     pub rejected: u64,

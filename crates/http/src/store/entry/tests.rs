@@ -1,4 +1,4 @@
-//! A response becomes an entry and comes back.
+//! A response becomes an entry, and is restored from it.
 
 use super::*;
 use crate::now::Now;
@@ -63,8 +63,8 @@ fn fields() -> impl Strategy<Value = HeaderMap> {
 }
 
 proptest! {
-    /// Failure: a stored response comes back with another field, value, order of lines, mark of
-    /// a secret, selector or body; or its shared lines are not given back.
+    /// Failure: a restored response has another field, value, order of lines, mark of a secret,
+    /// selector or body; or its shared lines are not released.
     #[test]
     fn all_comes_back(
         responses in proptest::collection::vec((fields(), proptest::option::of("[a-z]{0,3}"), 0_usize..9_000), 1..8)
@@ -100,7 +100,7 @@ proptest! {
     }
 }
 
-/// Failure: a hit is written with other lines than those of its map of fields.
+/// Failure: a hit is written with other lines than the fields of its map.
 #[test]
 fn a_hit_has_its_lines() {
     let mut map = HeaderMap::new();
@@ -135,7 +135,8 @@ fn a_hit_has_its_lines() {
         for name in [AGE, CACHE_STATUS, CONTENT_LENGTH, ETAG] {
             assert!(headers.contains_key(&name), "{name}");
         }
-        // Failure: a 304 that is built at once has other fields than one that is cut from a 200.
+        // Failure: a 304 that is built directly has other fields than one that is derived from a
+        // 200.
         let mut request = HeaderMap::new();
         request.insert(IF_NONE_MATCH, HeaderValue::from_static("*"));
         let ready = Ready {

@@ -1,4 +1,5 @@
-//! The index against the engine: chains of variants, evictions and invalidations in any order.
+//! Compares the index with the engine: chains of variants, evictions and invalidations in any
+//! order.
 
 use super::*;
 use crate::now::Now;
@@ -34,7 +35,7 @@ fn store(capacity: u64, policy: &str) -> Store {
     )
 }
 
-/// As a fill leaves it.
+/// Returns a response as a fill produces it.
 fn stored_in(store: &Store, key: &Key<'_>, hash: u64, variant: u8, length: usize) -> Stored {
     let mut stored = stored(key, hash, variant, 0);
     let room = store.budget.reserve(length as u64).unwrap();
@@ -144,7 +145,7 @@ proptest! {
         steps in prop::collection::vec((0u8..6, 0u8..5, 0u8..4, 0usize..12_000), 1..200),
     ) {
         let mut store = store(60_000, policy);
-        // Clients that never come to the end of what they read.
+        // Clients that never read to the end.
         let mut readers: Vec<Bytes> = Vec::new();
         for (at, (what, target, variant, length)) in steps.into_iter().enumerate() {
             let now = Time::ZERO + Duration::from_secs(at as u64);
@@ -204,7 +205,7 @@ proptest! {
     }
 }
 
-/// Failure: the structures around a small response grow, and fewer responses fit into the memory.
+/// Failure: the structures around a small response grow, so fewer responses fit into the memory.
 #[test]
 fn a_small_response_takes_much_more_than_its_body() {
     let mut store = store(10_000_000, "lru");

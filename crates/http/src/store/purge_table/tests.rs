@@ -1,4 +1,4 @@
-//! The table against a list of all purges.
+//! Compares the table with a list of all purges.
 
 use super::*;
 use proptest::prelude::*;
@@ -130,7 +130,7 @@ fn prefixes_take_more_bytes_than_they_may() {
 }
 
 proptest! {
-    /// Failure: a prefix of the key is passed over.
+    /// Failure: a prefix of the key is missed.
     #[test]
     fn prefixes_are_found(
         prefixes in proptest::collection::vec("[ab]{0,5}", 0..12),

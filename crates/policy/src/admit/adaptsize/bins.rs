@@ -1,18 +1,18 @@
-//! The traffic and the admission of the AdaptSize model: objects in bins, and how size decides
-//! about each bin.
+//! The traffic and the admission of the AdaptSize model: objects in bins, and the admission of each
+//! bin by its size.
 
 /// Objects of about the same size and rate; a single object if `objects` is 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Bin {
     /// The number of objects.
     pub objects: f64,
-    /// Their mean size in bytes.
+    /// The mean size of the objects in bytes.
     pub size: f64,
-    /// Their mean rate in requests a unit of time. The unit cancels.
+    /// The mean rate of the objects in requests per unit of time. The unit cancels.
     pub rate: f64,
 }
 
-/// How size decides admission.
+/// The rule by which size decides admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Admit with the probability exp(−size/c).
@@ -23,7 +23,7 @@ pub enum Shape {
 
 /// A bin that can be admitted.
 pub(super) struct Admissible {
-    /// Its index among the model's bins.
+    /// The index among the model's bins.
     pub at: usize,
     pub bin: Bin,
     pub admission: Admission,

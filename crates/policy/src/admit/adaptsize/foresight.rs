@@ -1,27 +1,28 @@
-//! How many of an interval's requests a cache with the parameter c would have hit, had it known
-//! only the other requests: what the search maximises.
+//! Predicts how many of an interval's requests a cache with the parameter c would have hit, if it
+//! had known only the other requests. The search maximises this prediction.
 //!
-//! Theorem 1 with the counted rates judges each object by the very requests that are to be
-//! predicted: one seen once has the rate 1, and is taken to be hit with some probability though it
-//! never was. And its P is the chain's long run, which a tiny p with a huge rµ reaches after
-//! e^{size/c} requests: maximised as it is, it drives c of Chance to a few bytes (the published
+//! Theorem 1 with the counted rates predicts each request from counts that include it. An object
+//! with one request has the rate 1, so the theorem expects hits for it, although there were none.
+//! And the theorem's P is the long run of the chain. With a tiny p and a huge rµ the chain reaches
+//! it only after e^{size/c} requests, so a search for the highest P drives c of Chance to a few
+//! bytes (the error of the published form hides this). Leaving one request out corrects both:
 //! form's error hides this). Both are mended by leaving one out:
 //!
-//! * an interval begins with the object in the cache with the probability P₀, by the rate known
-//!   *before* the interval;
-//! * each of its k requests in the interval finds the chain on its way from P₀ to P₁, the long run
-//!   by the k − 1 *other* requests: it enters at the rate rp and leaves at r/(e^{rµ} − 1), with λ
-//!   their sum, so over the interval the mean is P₁ + (P₀ − P₁)(1 − e^{−λ})/λ;
-//! * µ comes from Lemma 1 with the smoothed rates, since every object takes its room, seen once or
-//!   not.
+//! * An interval begins with the object in the cache with the probability P₀, from the rate known
+//!   *before* the interval.
+//! * Each of its k requests in the interval finds the chain on its way from P₀ to P₁, the long run
+//!   from the k − 1 *other* requests: the object enters at the rate rp and leaves at r/(e^{rµ} −
+//!   1). With λ, their sum, the mean over the interval is P₁ + (P₀ − P₁)(1 − e^{−λ})/λ.
+//! * µ comes from Lemma 1 with the smoothed rates, because every object takes room, whether it was
+//!   requested once or more often.
 //!
-//! So what is asked for once counts nothing, what was popular and is no more counts nothing, and
-//! what will be asked for again counts as far as it can be in the cache by then. P₀ itself starts
-//! 64 intervals ago from an empty cache.
+//! So an object with one request counts nothing, an object whose popularity has ended counts
+//! nothing, and an object that is requested again counts as far as it can be in the cache by then.
+//! P₀ itself starts 64 intervals ago from an empty cache.
 //!
-//! All of this looks not at objects but at bins of them, by size, by requests in the interval and
-//! by the rate before it: some thousand bins stand for 100,000 objects, with the same c as the
-//! result (`benches/adaptsize.rs`).
+//! The computation uses bins of objects by size, by requests in the interval and by the rate before
+//! it. About a thousand bins represent 100,000 objects and give the same c result
+//! (`benches/adaptsize.rs`).
 
 use super::bins::{Admissible, Admission, Bin, Shape};
 use super::model::{Model, exp_less_1, presence};
@@ -30,45 +31,45 @@ use crate::hash::mix;
 use hashbrown::HashTable;
 use std::f64::consts::SQRT_2;
 
-/// Intervals in which P₀ must have been reached. Object hit ratios with 4 / 16 / 256 / without end:
-/// traffic of a CDN's web class, 1 GiB, .837 / .841 / .844 / .846; of its mix, .442 / .498 / .518 /
-/// .528; Twitter's cluster 52, 5 MiB, .812 / .811 / .809 / .808; web and mix by turns .653 / .654 /
-/// .652 / .649.
+/// The number of intervals in which P₀ must have been reached. Object hit ratios with 4 / 16 / 256
+/// / no limit: traffic of a CDN's web class, 1 GiB, .837 / .841 / .844 / .846; of its mix, .442 /
+/// .498 / .518 / .528; Twitter's cluster 52, 5 MiB, .812 / .811 / .809 / .808; web and mix
+/// alternating .653 / .654 / .652 / .649.
 const HORIZON: f64 = 64.0;
 
-/// Where an octave's further bins begin, as multiples of its own beginning: four bins of size, two
-/// of requests in the interval, one of the rate before.
+/// Boundaries that divide an octave into bins, as multiples of the octave's beginning: four bins of
+/// size, two of requests in the interval, one of the rate before.
 const SIZES: [f64; 3] = [1.189_207_115_002_721, SQRT_2, 1.681_792_830_507_429];
 const REQUESTS: [f64; 1] = [SQRT_2];
 const RATES: [f64; 0] = [];
 
-/// An object's smoothed rate: 0.7 of the interval that ended, 0.3 of what was known before (the
+/// Returns an object's smoothed rate: 0.7 of the last interval, 0.3 of the rate before it (the
 /// authors' weights).
 pub(super) fn smoothed(last: f64, before: f64) -> f64 {
     0.7 * last + 0.3 * before
 }
 
-/// What is known of an object, or on average of those of one bin.
+/// The statistics of one object, or the mean of the objects in a bin.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Observed {
-    /// In bytes.
+    /// The size in bytes.
     pub size: f64,
     /// Requests in the last interval.
     pub last: f64,
-    /// Smoothed rate before it, in requests an interval.
+    /// The smoothed rate before the last interval, in requests per interval.
     pub before: f64,
 }
 
-/// The traffic of an interval and of what came before.
+/// The traffic of an interval and of the time before it.
 #[derive(Clone, Debug)]
 pub struct Foresight {
     pub(super) model: Model,
-    /// By the model's bins.
+    /// In the order of the model's bins.
     seen: Vec<Observed>,
 }
 
 impl Foresight {
-    /// Of these objects, in bins, for a cache of `capacity` bytes.
+    /// Puts these objects into bins, for a cache of `capacity` bytes.
     pub fn new(objects: impl Iterator<Item = Observed>, capacity: f64, shape: Shape) -> Foresight {
         let mut bins: Vec<(u64, f64, f64, Observed)> = Vec::new();
         let mut places: HashTable<usize> = HashTable::new();
@@ -113,7 +114,7 @@ impl Foresight {
         }
     }
 
-    /// The same an object at a time: what the bins are held against.
+    /// Does the same without bins, one object at a time. Tests compare the bins with it.
     pub fn unbinned(
         objects: impl Iterator<Item = Observed>,
         capacity: f64,
@@ -131,19 +132,19 @@ impl Foresight {
         }
     }
 
-    /// How many bins.
+    /// Returns the number of bins.
     pub fn bins(&self) -> usize {
         self.seen.len()
     }
 
-    /// The c in bytes with the highest hit ratio, and that ratio; `None` where there is none, such
-    /// as without requests.
+    /// Returns the c in bytes with the highest hit ratio, and that ratio; `None` if there is none,
+    /// for example without requests.
     pub fn best(&self) -> Option<(f64, f64)> {
         search::best(self.model.capacity, |c| self.hit_ratio(c))
     }
 
-    /// The share of the last interval's requests that would have been hits with the parameter `c`
-    /// in bytes. NaN where there were none.
+    /// Returns the share of the last interval's requests that would have been hits with the
+    /// parameter `c` in bytes; NaN if there were no requests.
     pub fn hit_ratio(&self, c: f64) -> f64 {
         let requests: f64 = self
             .model
@@ -161,7 +162,7 @@ impl Foresight {
         hits / requests
     }
 
-    /// Hits of one object in the interval.
+    /// Returns the expected hits of one object in the interval.
     fn hits(&self, object: &Admissible, mu: f64) -> f64 {
         let Observed { before, last, .. } = self.seen[object.at];
         if last <= 0.0 {
@@ -173,8 +174,8 @@ impl Foresight {
     }
 }
 
-/// The part of an octave in which `value` is, of those that begin with the octave and at `starts`;
-/// 0 for 0.
+/// Returns the part of an octave that contains `value`. The parts begin with the octave and at
+/// `starts`. Returns 0 for 0.
 fn part(value: f64, starts: &[f64]) -> u64 {
     if value <= 0.0 {
         return 0;
@@ -185,17 +186,17 @@ fn part(value: f64, starts: &[f64]) -> u64 {
     (bits >> 52) * (starts.len() as u64 + 1) + within as u64
 }
 
-/// An object's chain of two states, in the cache and out of it.
+/// The Markov chain of an object, with two states: in the cache and out of it.
 struct Chain {
-    /// Its long run: in the cache with this probability.
+    /// The long-run probability of being in the cache.
     long_run: f64,
-    /// λ, the rate at which it gets there, an interval.
+    /// λ, the rate per interval at which the chain approaches its long run.
     turns: f64,
 }
 
-/// Of an object with `rate` requests an interval.
+/// Returns the chain of an object with `rate` requests per interval.
 fn chain(rate: f64, admission: &Admission, mu: f64) -> Chain {
-    // It leaves at r/(e^{rµ} − 1), which is 1/µ where r is 0 and 0 where µ is infinite.
+    // The object leaves at r/(e^{rµ} − 1), which is 1/µ if r is 0, and 0 if µ is infinite.
     let x = rate * mu;
     let leaves = if x > 0.0 {
         rate / exp_less_1(x)
@@ -214,8 +215,8 @@ fn chain(rate: f64, admission: &Admission, mu: f64) -> Chain {
 }
 
 impl Chain {
-    /// The mean probability to be in the cache over `intervals` that begin with the probability
-    /// `start`.
+    /// Returns the mean probability of being in the cache over `intervals` that begin with the
+    /// probability `start`.
     fn mean_from(&self, start: f64, intervals: f64) -> f64 {
         let turns = self.turns * intervals;
         let kept = match turns {
@@ -231,7 +232,7 @@ impl Chain {
 mod tests {
     use super::*;
 
-    /// Of (objects, size, before, last).
+    /// Builds it from groups of (objects, size, before, last).
     fn foresight(groups: &[(usize, f64, f64, f64)], capacity: f64, shape: Shape) -> Foresight {
         let object = |&(objects, size, before, last): &_| {
             std::iter::repeat_n(Observed { size, last, before }, objects)
@@ -275,8 +276,8 @@ mod tests {
         let once = foresight(&[(100_000, 1000.0, 0.0, 1.0)], 1e7, Shape::Threshold);
         assert_eq!(once.hit_ratio(1e6), 0.0);
         assert!(once.model.hit_ratio(1e6) > 0.05, "Lemma 2 expects them");
-        // Twice, from nothing, with room for all: the second of the two is a hit, and the chain
-        // says .37 of both.
+        // Two requests, an empty cache at first, and room for all: the second request is a hit. The
+        // chain expects .37 for both.
         let twice = foresight(&[(1000, 1000.0, 0.0, 2.0)], 1e9, Shape::Threshold);
         assert!((twice.hit_ratio(1e6) - (-1.0_f64).exp()).abs() < 1e-9);
     }
@@ -295,16 +296,16 @@ mod tests {
 
     #[test]
     fn a_long_run_that_never_comes() {
-        // p = e^{−100}: for ever in the cache once admitted, and never admitted.
+        // p = e^{−100}: the object is never evicted once admitted, and never admitted.
         let chain = |rate, ln_p, mu| super::chain(rate, &Admission::with_ln(ln_p), mu);
         let never = chain(200.0, -100.0, 1.0);
         assert!(never.long_run > 0.999_999 && never.mean_from(0.0, HORIZON) < 1e-30);
-        // Admitted at the first request, never evicted: out of it for the mean time to that, e^{−1}
-        // of it on average over one.
+        // Admitted at the first request and never evicted: out of the cache for the mean time to
+        // that request, e^{−1} on average over one interval.
         let sure = chain(1.0, 0.0, f64::INFINITY);
         assert!((sure.mean_from(0.0, 1.0) - (-1.0_f64).exp()).abs() < 1e-12);
-        // Nobody asks: it stays as it is where nothing leaves, and is gone in the end where
-        // something does.
+        // No requests: the state is constant if nothing leaves, and the object is gone in the end
+        // if objects leave.
         assert_eq!(chain(0.0, 0.0, f64::INFINITY).mean_from(0.5, 1e6), 0.5);
         assert!(chain(0.0, 0.0, 2.0).mean_from(0.5, 1e9) < 1e-8);
     }

@@ -1,30 +1,31 @@
 //! AdaptSize: admits by size, with a parameter c that a Markov model of the cache tunes every Δ
 //! requests (Berger, Sitaraman and Harchol-Balter, NSDI 2017, section 3).
 //!
-//! * Chance admits with the probability exp(−size/c), Threshold where size ≤ c. LRU is meant to
-//!   stand behind, any eviction may.
+//! * Chance admits with the probability exp(−size/c), Threshold if size ≤ c. The paper combines
+//!   them with LRU; any eviction works.
 //! * Every request counts its object ([`statistics`]); after an interval a job smooths the counts,
 //!   predicts the object hit ratio for any c ([`model`], [`foresight`]) and searches the best
-//!   ([`search`]). The request path only counts; the job runs wherever the host likes.
+//!   ([`search`]). The request path only counts; the host runs the job on any thread.
 //!
-//! Where the paper is silent: c starts at 32 KiB (the authors' simulators; their Varnish module
-//! starts at the capacity) and never exceeds the capacity; a search without a finite answer leaves
-//! c as it is; an object that is larger than the capacity is never admitted, and the model knows
-//! it. The paper writes Chance both as exp(−size/c) and exp(−c·size); the first is meant (its
-//! figures have c in bytes). A missed request is counted when its size is known, at admission; one
-//! that is never answered is not counted.
+//! Choices where the paper says nothing: c starts at 32 KiB (the authors' simulators; their Varnish
+//! module starts at the capacity) and never exceeds the capacity. A search without a finite answer
+//! leaves c unchanged. An object larger than the capacity is never admitted, and the model takes
+//! this into account. The paper writes Chance both as exp(−size/c) and exp(−c·size); this uses the
+//! first, because the paper's figures have c in bytes. A missed request is counted at admission,
+//! when its size is known; one without an answer is not counted.
 //!
-//! Deviations, all of which `adaptsize(model=paper, interval=250000)` takes back:
-//! * The search maximises what the theorem says of each request by the *other* requests
-//!   ([`foresight`]), not Lemma 2 over the counts, which expects back what was seen once.
-//! * The theorem is computed exactly; the published form errs where p is small ([`published`]).
-//! * The interval follows the cache and the catalogue: four times the objects stored, at least
-//!   25,000 and at most 250,000 requests, and longer as long as fewer than 12,500 of them repeat.
-//!   Short ones follow changes, long ones know rare objects: with 30,000 / 100,000 / 250,000 /
-//!   500,000 a CDN's web class (1 GiB) has .827 / .847 / .844 / .842, its mix .444 / .494 / .518 /
-//!   .515, Twitter's cluster 52 (5 MiB) .816 / .816 / .809 / .804.
+//! Deviations. `adaptsize(model=paper, interval=250000)` undoes all of them:
+//! * The search maximises the theorem's prediction for each request from the *other* requests
+//!   ([`foresight`]), not Lemma 2 over the counts, which expects objects with one request to
+//!   return.
+//! * The theorem is computed exactly; the published form is wrong if p is small ([`published`]).
+//! * The interval follows the cache and the catalogue: four times the stored objects, at least
+//!   25,000 and at most 250,000 requests, and longer while fewer than 12,500 requests are repeats.
+//!   Short intervals follow changes, long ones measure rare objects: with 30,000 / 100,000 /
+//!   250,000 / 500,000 a CDN's web class (1 GiB) has .827 / .847 / .844 / .842, its mix .444 / .494
+//!   / .518 / .515, Twitter's cluster 52 (5 MiB) .816 / .816 / .809 / .804.
 //!
-//! | object hit ratio, over LRU | web 1 GiB | mix 1 GiB | Twitter 5 MiB | web and mix by turns |
+//!  object hit ratio, with LRU | web 1 GiB | mix 1 GiB | Twitter 5 MiB | web and mix alternating |
 //! | --- | --- | --- | --- | --- |
 //! | LRU alone | .640 | .227 | .816 | |
 //! | default | .850 | .513 | .814 | .661 |
@@ -33,12 +34,12 @@
 //! | `model=paper` | .853 | .500 | .806 | .663 |
 //! | `model=paper,interval=250000` | .839 | .500 | .805 | .660 |
 //!
-//! `prototype` is Chance as the authors' Varnish module runs it: it divides integers, so what is
-//! smaller than c is always admitted, up to 2c with the chance 1/e, and so on. The module's tuner,
-//! like the one here, takes it for Chance.
+//! `prototype` is Chance as the authors' Varnish module computes it, with integer division: an
+//! object smaller than c is always admitted, one up to 2c with the chance 1/e, and so on. The
+//! module's tuner, like the one here, models it as Chance.
 //!
-//! O(1) a request; at most 40 bytes for each object requested in the last intervals (not for each
-//! stored), within fixed bounds.
+//! O(1) a request; at most 40 bytes for each object requested in the last intervals (which may be
+//! more objects than are stored), within fixed bounds.
 
 pub mod bins;
 pub mod foresight;
@@ -49,10 +50,6 @@ mod statistics;
 
 use crate::Request;
 use crate::entry::{Build, BuildContext, PolicyEntry};
-use crate::limits::{
-    ADAPTSIZE_DERIVED_INTERVAL, ADAPTSIZE_MAX_INTERVAL, ADAPTSIZE_MIN_INTERVAL, ADAPTSIZE_REPEATS,
-    ADAPTSIZE_REQUESTS_AN_OBJECT,
-};
 use crate::parameters::{Arguments, Parameter, Preset, Values};
 use crate::traits::{Admit, Cache, Gauge, Policy, Work};
 use bins::Shape;
@@ -61,6 +58,27 @@ use larder_units::Stream;
 use model::Form;
 use statistics::{Counts, History};
 use std::any::Any;
+
+/// Longest interval of AdaptSize, in requests. It bounds the statistics, as `MAX_COUNTED_OBJECTS`
+/// does.
+const MAX_INTERVAL: u64 = 1_000_000;
+
+/// Shortest interval of AdaptSize. Below a thousand requests every object seems to be requested
+/// once.
+const MIN_INTERVAL: u64 = 1_000;
+
+/// Least and most requests of AdaptSize's derived interval, if enough of them are repeats. The
+/// maximum is the paper's interval; with fewer than the minimum, the rates of most objects are 0 or
+/// 1.
+const DERIVED_INTERVALS: [u64; 2] = [25_000, 250_000];
+
+/// Requests of AdaptSize's derived interval for each stored object: two to four requests for an
+/// object that is just worth storing.
+const REQUESTS_PER_OBJECT: u64 = 4;
+
+/// AdaptSize's derived interval continues until this many requests are repeats. The model learns
+/// only from repeats, and each of some thousand bins should have a few.
+const LEAST_REPEATS: u64 = 12_500;
 
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "adaptsize",
@@ -84,7 +102,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
         Parameter {
             name: "interval",
             unit: "requests",
-            values: Values::Integer(ADAPTSIZE_MIN_INTERVAL, ADAPTSIZE_MAX_INTERVAL),
+            values: Values::Integer(MIN_INTERVAL, MAX_INTERVAL),
             default: Preset::Derived(
                 "four times the objects stored, 25000 to 250000, longer where few repeat; the paper: 250000",
             ),
@@ -110,22 +128,23 @@ struct AdaptSize {
     form: Form,
     stream: Stream,
     capacity: u64,
-    /// In requests; `None`: derived.
+    /// In requests; `None` if it is derived.
     interval: Option<u64>,
-    /// Objects stored, when last asked.
+    /// The number of stored objects at the last query.
     stored: u64,
     c: f64,
     counts: Counts,
-    /// `None` while a job has it.
+    /// `None` while a job holds it.
     history: Option<History>,
     predicted: f64,
     tunings: u64,
 }
 
-/// What a job brings back.
+/// The result of a job.
 struct Tuned {
     history: History,
-    /// c in bytes, and the object hit ratio that is predicted with it. `None`: no finite answer.
+    /// c in bytes, and the object hit ratio that is predicted with it; `None` without a finite
+    /// answer.
     best: Option<(f64, f64)>,
 }
 
@@ -167,10 +186,9 @@ impl AdaptSize {
         match self.interval {
             Some(interval) => requests >= interval,
             None => {
-                let [least, most] = ADAPTSIZE_DERIVED_INTERVAL;
-                requests >= (ADAPTSIZE_REQUESTS_AN_OBJECT * self.stored).clamp(least, most)
-                    && (self.counts.repeats() >= ADAPTSIZE_REPEATS
-                        || requests >= ADAPTSIZE_MAX_INTERVAL)
+                let [least, most] = DERIVED_INTERVALS;
+                requests >= (REQUESTS_PER_OBJECT * self.stored).clamp(least, most)
+                    && (self.counts.repeats() >= LEAST_REPEATS || requests >= MAX_INTERVAL)
             }
         }
     }

@@ -1,39 +1,44 @@
-//! The Markov model of AdaptSize: the object hit ratio of an LRU cache behind size-aware admission
+//! The Markov model of AdaptSize: the object hit ratio of an LRU cache with size-aware admission
 //! (Theorem 1, Lemmas 1 and 2).
 //!
 //! An object with the rate r and the admission probability p is in the cache with the probability P
-//! = p(e^{rµ} − 1) / (1 + p(e^{rµ} − 1)), where µ, the characteristic time, is such that the
+//! = p(e^{rµ} − 1) / (1 + p(e^{rµ} − 1)), where the characteristic time µ is chosen such that the
 //! expected bytes fill the capacity.
 //!
-//! [`Form`] tells how that is computed. Exactly: ln p and ln(e^{rµ} − 1) are added and P is the
-//! logistic function of the sum, right for every p and µ since nothing overflows, and where nothing
-//! would, the theorem is taken as it stands; µ is found by Newton's method in ln µ within a
-//! bracket, which always converges. As in the paper: see [`super::published`].
+//! [`Form`] selects the computation. `Exact`: ln p and ln(e^{rµ} − 1) are added, and P is the
+//! logistic function of the sum. This is right for every p and µ, because nothing overflows. If no
+//! term would overflow, the theorem is evaluated directly. µ is found by Newton's method in ln µ
+//! within a bracket, which always converges. `Published`: see [`super::published`].
 //!
 //! O(bins) a round, 4 to 8 rounds an evaluation.
 
 use super::bins::{Admissible, Admission, Bin, Shape};
 use super::{published, search};
-use crate::limits::ADAPTSIZE_SOLVER_ROUNDS;
 
-/// Share of the capacity that Lemma 1 may be off: a hundredth of what the bins cost.
+/// Rounds of the solution of AdaptSize's Lemma 1. Newton needs 4 to 8. A step that leaves more than
+/// half of the bracket is replaced by a bisection.
+const SOLVER_ROUNDS: usize = 100;
+
+/// The error that Lemma 1 may have, as a share of the capacity: a hundredth of the error of the
+/// bins.
 const TOLERANCE: f64 = 1e-5;
 
-/// How the model is computed.
+/// The computation of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// As the theorem says.
+    /// The theorem without approximations.
     Exact,
-    /// As the paper (section 3.3.2) and its authors' prototype approximate it: the exponential by a
-    /// Padé form, µ by twenty rounds of a fixed-point iteration.
+    /// The approximations of the paper (section 3.3.2) and of its authors' prototype: a Padé
+    /// approximant for the exponential, twenty rounds of a fixed-point iteration for µ.
     Published,
 }
 
-/// What the model knows: the traffic, the cache, and how size decides.
+/// The input of the model: the traffic, the cache, and the rule of admission by size.
 ///
 /// ```
 /// use larder_policy::adaptsize_model::{Bin, Model, Shape};
-/// // A thousand small objects that are asked for often, a thousand large ones that are not, and room for the small ones.
+/// // A thousand small objects with many requests, a thousand large ones with few, and room for
+/// // the small ones.
 /// let small = Bin { objects: 1000.0, size: 1e3, rate: 5.0 };
 /// let large = Bin { objects: 1000.0, size: 1e5, rate: 1.0 };
 /// let model = Model::new(vec![small, large], 1e6, Shape::Threshold);
@@ -43,14 +48,14 @@ pub enum Form {
 #[derive(Clone, Debug)]
 pub struct Model {
     pub(crate) bins: Vec<Bin>,
-    /// Bytes.
+    /// In bytes.
     pub(crate) capacity: f64,
     pub(crate) shape: Shape,
     pub(crate) form: Form,
 }
 
 impl Model {
-    /// A cache of `capacity` bytes in the long run, computed exactly.
+    /// Creates the model of a cache of `capacity` bytes in the long run, computed exactly.
     pub fn new(bins: Vec<Bin>, capacity: f64, shape: Shape) -> Model {
         Model {
             bins,
@@ -60,12 +65,12 @@ impl Model {
         }
     }
 
-    /// The same, computed in this form.
+    /// Selects the form of the computation.
     pub fn in_form(self, form: Form) -> Model {
         Model { form, ..self }
     }
 
-    /// Lemma 2: the object hit ratio with the parameter `c` in bytes. NaN where there are no
+    /// Returns the object hit ratio with the parameter `c` in bytes (Lemma 2); NaN without
     /// requests.
     pub fn hit_ratio(&self, c: f64) -> f64 {
         let admissible = self.admissible(c);
@@ -83,13 +88,13 @@ impl Model {
         hits / requests
     }
 
-    /// The c in bytes with the highest hit ratio, and that ratio; `None` where there is none, such
-    /// as without requests.
+    /// Returns the c in bytes with the highest hit ratio, and that ratio; `None` if there is none,
+    /// for example without requests.
     pub fn best(&self) -> Option<(f64, f64)> {
         search::best(self.capacity, |c| self.hit_ratio(c))
     }
 
-    /// The bins that can be admitted with the parameter `c`.
+    /// Returns the bins that can be admitted with the parameter `c`.
     pub(super) fn admissible(&self, c: f64) -> Vec<Admissible> {
         let places = self.bins.iter().enumerate();
         let admissible = places.filter(|(_, bin)| bin.size <= self.capacity);
@@ -115,15 +120,16 @@ impl Model {
         }
     }
 
-    /// Lemma 1: the µ with which the expected bytes are the capacity. They grow with µ, from 0 to
-    /// all that is admissible; where all of that fits, what was admitted stays, and µ is infinite.
+    /// Returns the µ for which the expected bytes equal the capacity (Lemma 1). The bytes grow with
+    /// µ, from 0 to all that is admissible. If all of that fits, admitted objects are never
+    /// evicted, and µ is infinite.
     pub(super) fn characteristic_time(&self, admissible: &[Admissible]) -> f64 {
         let bytes: f64 = admissible.iter().map(|a| a.bin.objects * a.bin.size).sum();
         if bytes <= self.capacity {
             return f64::INFINITY;
         }
-        // Where rµ is small, P is about p·r·µ, which gives the first guess. Where every p is tiny,
-        // any guess will do.
+        // If rµ is small, P is about p·r·µ, which gives the first guess. If every p is tiny, any
+        // guess works.
         let flow: f64 = admissible
             .iter()
             .map(|a| a.bin.objects * a.bin.rate * a.bin.size * a.admission.p)
@@ -131,7 +137,7 @@ impl Model {
         let mut ln_mu = (self.capacity / flow.max(self.capacity * 1e-9)).ln();
         let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
         let mut stride = 1.0;
-        for _ in 0..ADAPTSIZE_SOLVER_ROUNDS {
+        for _ in 0..SOLVER_ROUNDS {
             let (bytes, slope) = expected_bytes(admissible, ln_mu.exp());
             let excess = bytes - self.capacity;
             if excess.abs() <= TOLERANCE * self.capacity {
@@ -160,11 +166,11 @@ impl Model {
     }
 }
 
-/// Logarithm of odds below which P is 0: no more than 1e-26.
+/// The logarithm of the odds below which P counts as 0; P is less than 1e-26 there.
 const NO_ODDS: f64 = -60.0;
 
-/// Theorem 1: the probability P that an object is in the cache, and dP/d ln µ; `x` is rµ. One
-/// exponential where nothing overflows, since all of the search's time goes here.
+/// Returns the probability P that an object is in the cache, and dP/d ln µ (Theorem 1); `x` is rµ.
+/// It computes one exponential if nothing overflows, because the search spends all its time here.
 pub(super) fn presence(x: f64, &Admission { p, ln_p }: &Admission) -> (f64, f64) {
     if x == f64::INFINITY {
         return (1.0, 0.0);
@@ -188,7 +194,7 @@ pub(super) fn presence(x: f64, &Admission { p, ln_p }: &Admission) -> (f64, f64)
     (p, p * (1.0 - p) * x / left)
 }
 
-/// e^x − 1 for x ≥ 0 to thirteen digits, in half the time of `exp_m1`.
+/// Returns e^x − 1 for x ≥ 0 to thirteen digits, in half the time of `exp_m1`.
 pub(super) fn exp_less_1(x: f64) -> f64 {
     if x < 1e-3 {
         x * (1.0 + x / 2.0 * (1.0 + x / 3.0 * (1.0 + x / 4.0)))
@@ -197,7 +203,7 @@ pub(super) fn exp_less_1(x: f64) -> f64 {
     }
 }
 
-/// Expected bytes in the cache, and their derivative by ln µ.
+/// Returns the expected bytes in the cache, and their derivative by ln µ.
 fn expected_bytes(admissible: &[Admissible], mu: f64) -> (f64, f64) {
     admissible.iter().fold((0.0, 0.0), |(bytes, slope), a| {
         let (p, dp) = presence(a.bin.rate * mu, &a.admission);
@@ -215,7 +221,7 @@ mod tests {
 
     #[test]
     fn the_hole_of_the_published_form() {
-        // p = .001, rµ = 8: the truth is .749.
+        // The exact value for p = .001 and rµ = 8 is .749.
         let (p, _) = presence(8.0, &Admission::with_ln(0.001_f64.ln()));
         assert!((p - 0.749).abs() < 0.0005, "{p}");
         assert!(
@@ -227,7 +233,7 @@ mod tests {
 
     #[test]
     fn without_admission_it_is_che() {
-        // Equal objects, p = 1: a tenth of the bytes cached is a tenth of the requests hit.
+        // Equal objects, p = 1: a cache of a tenth of the bytes hits a tenth of the requests.
         let bins = vec![Bin {
             objects: 1000.0,
             size: 10.0,
@@ -253,8 +259,8 @@ mod tests {
 
     const REQUESTS: f64 = 250_000.0;
 
-    /// The object hit ratio of independent requests from an empty cache, replayed through the
-    /// engine.
+    /// Replays independent requests through the engine, from an empty cache. Returns the object hit
+    /// ratio.
     fn replay(spec: &str, capacity: u64, objects: &[Bin]) -> f64 {
         let streams = Streams::new(1);
         let mut engine = Engine::new(
@@ -298,9 +304,9 @@ mod tests {
         f64::from(hits) / REQUESTS
     }
 
-    /// The model's own assumption, independent requests, with the true rates: Threshold within a
-    /// point, Chance within four. With a smaller c the long run of Chance is far: at 4 MiB and 16
-    /// KiB .58, and .52 after 250,000 requests.
+    /// The model assumes independent requests. With the true rates Threshold is within a point,
+    /// Chance within four. With a smaller c, Chance reaches its long run late: at 4 MiB and 16 KiB
+    /// the model says .58, and the replay has .52 after 250,000 requests.
     #[test]
     fn the_model_is_off() {
         let mut sizes = Streams::new(2).stream("sizes");

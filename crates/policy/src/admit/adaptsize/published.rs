@@ -1,25 +1,25 @@
 //! The model as it was published and deployed, with its errors (AdaptSize, NSDI 2017, section
-//! 3.3.2; the authors' prototype where the paper is silent).
+//! 3.3.2; the authors' prototype where the paper says nothing).
 //!
-//! The exponential of the theorem is replaced by its Padé approximant of order [4/3], e^x ≈ (840 +
-//! 480x + 120x² + 16x³ + x⁴) / (840 − 360x + 60x² − 4x³). Put into P = p(e^x − 1) / (1 + p(e^x −
-//! 1)) and multiplied out, this is one quotient of polynomials in x = rµ. Its denominator turns
-//! negative from x ≈ 5 on where p is small, and P is then taken to be 0 where the truth tends to 1:
-//! p = .001 and x = 8 give 0 for .749. That hides objects which are small enough for the cache and
-//! popular enough to get in at last, and so keeps c larger than the theorem would have it.
+//! It replaces the exponential of the theorem by its Padé approximant of order [4/3], e^x ≈ (840 +
+//! 480x + 120x² + 16x³ + x⁴) / (840 − 360x + 60x² − 4x³). Substituted in P = p(e^x − 1) / (1 +
+//! p(e^x − 1)) and multiplied out, this is one quotient of polynomials in x = rµ. For small p its
+//! denominator is negative from x ≈ 5 on, and P then counts as 0, while the true P tends to 1: p =
+//! .001 and x = 8 give 0 instead of .749. This ignores objects that are small enough for the cache
+//! and popular enough to be admitted eventually, so c is larger than with the theorem.
 //!
-//! µ is found by twenty rounds of µ ← µ·C / (expected bytes), from C / Σ r·p·s on. Threshold is
-//! computed as P = 1 − e^{−rµ}, without an approximation. Kept for comparison: the published claims
-//! were made with this.
+//! µ comes from twenty rounds of µ ← µ·C / (expected bytes), starting with C / Σ r·p·s. Threshold
+//! is P = 1 − e^{−rµ}, without an approximation. This form is kept for comparison, because the
+//! published claims were made with it.
 
 use super::bins::{Admissible, Shape};
 
-/// Rounds of the fixed-point iteration, the prototype's.
+/// Rounds of the fixed-point iteration, as in the prototype.
 const ROUNDS: usize = 20;
-/// Where µ has run away, the prototype stops.
+/// The prototype stops when µ exceeds this.
 const MU_MAX: f64 = 1e70;
 
-/// Expected hits a unit of time, of Lemma 2.
+/// Returns the expected hits per unit of time (Lemma 2).
 pub(super) fn hits(admissible: &[Admissible], capacity: f64, shape: Shape) -> f64 {
     let p = |a: &Admissible| a.admission.p;
     let presence = |a: &Admissible, mu: f64| match shape {
@@ -50,14 +50,14 @@ pub(super) fn hits(admissible: &[Admissible], capacity: f64, shape: Shape) -> f6
         .sum()
 }
 
-/// The probability to be in the cache, clamped as the prototype clamps it; `x` is rµ.
+/// Returns the probability of being in the cache, clamped as in the prototype; `x` is rµ.
 fn pade(x: f64, p: f64) -> f64 {
     let above = x * (840.0 + x * (60.0 + x * (20.0 + x)));
     let below = 840.0 + x * (-360.0 + x * (60.0 - 4.0 * x));
     let quotient = p * above / (below + p * above);
     match (above * p != 0.0, below + p * above == 0.0) {
         (true, true) => 0.0,
-        // NaN, which infinite µ gives, stays: the search then keeps the old c.
+        // NaN, the result for an infinite µ, stays: the search then keeps the old c.
         _ => quotient.clamp(0.0, 1.0),
     }
 }
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn the_hole_is_mended_or_wider_than_published() {
         assert_eq!(pade(8.0, 0.001), 0.0, "the truth is .749");
-        // Where p is not small, or rµ is, it is as accurate as the paper says.
+        // If p or rµ is large enough, it is as accurate as the paper says.
         for (x, p) in [
             (0.1, 1e-6),
             (1.0, 0.01),

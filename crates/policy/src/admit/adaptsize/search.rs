@@ -1,11 +1,14 @@
 //! The search for AdaptSize's c: every power of two from both ends, then golden section around the
 //! best (section 3.2.2).
 
-use crate::limits::ADAPTSIZE_SEARCH_ROUNDS;
+/// Rounds of AdaptSize's golden-section search. The bracket of two octaves shrinks by 0.618^10, to
+/// a sixtieth of an octave, 1 % of c. The authors' programs take 15, to a thousandth, from a whole
+/// range.
+const SEARCH_ROUNDS: usize = 10;
 
-/// The c in bytes, between 1 and the capacity, with the highest `hit_ratio`, and that ratio; of
-/// equal ones the largest, since admitting more is the smaller intervention. `None` where there is
-/// no finite answer, such as without requests.
+/// Returns the c in bytes, between 1 and the capacity, with the highest `hit_ratio`, and that
+/// ratio. Of equal ones it returns the largest, because admitting more is the smaller intervention.
+/// `None` if there is no finite answer, for example without requests.
 pub(super) fn best(capacity: f64, hit_ratio: impl Fn(f64) -> f64) -> Option<(f64, f64)> {
     let top = capacity.log2();
     if !(top.is_finite() && top >= 0.0) {
@@ -42,13 +45,13 @@ struct Point {
     hit_ratio: f64,
 }
 
-/// The best point met on the way to a maximum between `low` and `high`.
+/// Returns the best point that the search for a maximum between `low` and `high` meets.
 fn golden_section(at: impl Fn(f64) -> Point, mut low: f64, mut high: f64) -> Point {
     let golden = 0.5 * (5.0_f64.sqrt() - 1.0);
     let mut left = at(high - golden * (high - low));
     let mut right = at(low + golden * (high - low));
     let mut best = left;
-    for _ in 0..ADAPTSIZE_SEARCH_ROUNDS {
+    for _ in 0..SEARCH_ROUNDS {
         let leftwards = left.hit_ratio > right.hit_ratio;
         let better = if leftwards { left } else { right };
         if better.hit_ratio > best.hit_ratio {
@@ -70,7 +73,7 @@ mod tests {
     use super::super::bins::{Bin, Shape};
     use super::super::model::Model;
 
-    /// Small popular objects, and large ones that fill the cache with little use.
+    /// Small popular objects, and large ones that fill the cache and have few requests.
     fn mixed(shape: Shape) -> Model {
         let bins = vec![
             Bin {

@@ -1,39 +1,42 @@
-//! The request statistics of AdaptSize: counts of the running interval, and the smoothed rates of
-//! those before.
+//! The request statistics of AdaptSize: the counts of the running interval, and the smoothed rates
+//! of the intervals before.
 //!
-//! r ← 0.7·(count of this interval) + 0.3·r, and objects below 0.1 are forgotten: one seen once is
-//! kept for two intervals. Memory: 16 bytes a counted object over the table's load, 20 to 40; 24
-//! bytes an object of the history. Both are bounded: an interval counts at most
-//! [`ADAPTSIZE_MAX_OBJECTS`], and at most twice as many with a few per cent of popular ones outlast
-//! it.
+//! r ← 0.7·(count of this interval) + 0.3·r. Objects with r below 0.1 are forgotten, so an object
+//! with one request is kept for two intervals. Memory: 20 to 40 bytes per counted object (16 bytes
+//! divided by the load of the table), and 24 bytes per object of the history. Both are bounded: an
+//! interval counts at most [`MAX_COUNTED_OBJECTS`], and the history keeps at most twice as many,
+//! and a few per cent of popular ones.
 
 use super::foresight::{Observed, smoothed};
 use crate::hash::mix;
-use crate::limits::ADAPTSIZE_MAX_OBJECTS;
 use crate::prefetch::prefetch;
 
-/// Places of the first table: a page.
+/// Objects that AdaptSize counts in one interval, for a host that does not run its jobs. Further
+/// new objects are not counted. 16 bytes each.
+const MAX_COUNTED_OBJECTS: usize = 1 << 20;
+
+/// Slots of the first table: one page.
 const LEAST_PLACES: usize = 256;
 
 /// Objects with a lower rate are forgotten.
 const MIN_RATE: f32 = 0.1;
 
-/// Requests of the running interval, by object: open addressing with linear probing, from the high
-/// bits of the id's hash on, so that a look is one cache line that can be announced, and reading it
-/// from one end to the other is nearly in the order of the hashes.
+/// The requests of the running interval, by object. A hash table with open addressing and linear
+/// probing, indexed by the high bits of the id's hash. A lookup reads one cache line, which can be
+/// prefetched. A walk from one end to the other is nearly in the order of the hashes.
 #[derive(Default)]
 pub(super) struct Counts {
-    /// A power of two of them, at most four fifths taken.
+    /// The slots. Their number is a power of two, and at most four fifths are in use.
     places: Vec<Counted>,
     objects: usize,
     requests: u64,
 }
 
-/// A free place is one with the count 0.
+/// A slot with the count 0 is free.
 #[derive(Clone, Copy, Default)]
 struct Counted {
     id: u64,
-    /// In bytes; 4 GiB and more are one size.
+    /// In bytes; sizes of 4 GiB and more count as one size.
     size: u32,
     count: u32,
 }
@@ -50,13 +53,13 @@ impl Counts {
         if object.count > 0 {
             object.count = object.count.saturating_add(1);
             object.size = size;
-        } else if self.objects < ADAPTSIZE_MAX_OBJECTS {
+        } else if self.objects < MAX_COUNTED_OBJECTS {
             *object = Counted { id, size, count: 1 };
             self.objects += 1;
         }
     }
 
-    /// `id` will be counted soon.
+    /// Begins to load the slot of `id`, which will be counted soon.
     #[inline]
     pub fn prefetch(&self, id: u64) {
         if !self.places.is_empty() {
@@ -64,7 +67,7 @@ impl Counts {
         }
     }
 
-    /// Where `id` is, or would be put.
+    /// Returns the slot that holds `id`, or would hold it.
     fn place(&self, id: u64) -> usize {
         let mut at = self.home(id);
         while self.places[at].count > 0 && self.places[at].id != id {
@@ -88,17 +91,17 @@ impl Counts {
         }
     }
 
-    /// Those counted, in the order of their hashes.
+    /// Returns the counted objects in the order of their hashes.
     fn in_order(self) -> Vec<Counted> {
         let mut counted = self.places;
         counted.retain(|object| object.count > 0);
-        // Those that found no place before the table's end are at its beginning.
+        // Entries that wrapped around the end of the table are at its beginning.
         let wrapped = counted
             .iter()
             .position(|object| mix(object.id) >> 63 == 0)
             .unwrap_or(0);
         counted.rotate_left(wrapped);
-        // The others are some places from where they belong.
+        // The other entries are a few slots away from their order.
         for next in 1..counted.len() {
             let object = counted[next];
             let hash = mix(object.id);
@@ -112,17 +115,17 @@ impl Counts {
         counted
     }
 
-    /// Objects counted.
+    /// Returns the number of counted objects.
     pub fn len(&self) -> usize {
         self.objects
     }
 
-    /// Requests counted.
+    /// Returns the number of counted requests.
     pub fn requests(&self) -> u64 {
         self.requests
     }
 
-    /// Requests counted for objects that had been counted before.
+    /// Returns the number of requests for objects that had been counted before.
     pub fn repeats(&self) -> u64 {
         self.requests - self.objects as u64
     }
@@ -132,7 +135,7 @@ impl Counts {
     }
 }
 
-/// What is known of the objects, in the order of their ids' hashes.
+/// The rates of the known objects, in the order of their ids' hashes.
 #[derive(Default)]
 pub(super) struct History {
     objects: Vec<Known>,
@@ -141,11 +144,11 @@ pub(super) struct History {
 #[derive(Clone, Copy)]
 struct Known {
     id: u64,
-    /// In bytes; 4 GiB and more are one size.
+    /// In bytes; sizes of 4 GiB and more count as one size.
     size: u32,
     /// Requests in the last interval.
     last: f32,
-    /// Smoothed rate before it, in requests an interval.
+    /// The smoothed rate before it, in requests per interval.
     before: f32,
 }
 
@@ -156,7 +159,7 @@ impl Known {
 }
 
 impl History {
-    /// Takes in the interval that ended.
+    /// Adds the interval that has ended.
     pub fn smooth(&mut self, counts: Counts) {
         let counted = counts.in_order();
         let mut objects = Vec::with_capacity(counted.len() + self.objects.len());
@@ -187,12 +190,12 @@ impl History {
         self.objects = objects;
     }
 
-    /// Objects known.
+    /// Returns the number of known objects.
     pub fn len(&self) -> usize {
         self.objects.len()
     }
 
-    /// What the search looks at.
+    /// Returns the input of the search.
     pub fn objects(&self) -> impl Iterator<Item = Observed> {
         let size = |object: &Known| f64::from(object.size.max(1));
         self.objects.iter().map(move |object| Observed {
@@ -245,12 +248,12 @@ mod tests {
     #[test]
     fn a_host_that_never_runs_the_job_fills_memory() {
         let mut counts = Counts::default();
-        for id in 0..(ADAPTSIZE_MAX_OBJECTS as u64 + 10) {
+        for id in 0..(MAX_COUNTED_OBJECTS as u64 + 10) {
             counts.count(id, 1);
         }
-        assert_eq!(counts.len(), ADAPTSIZE_MAX_OBJECTS);
+        assert_eq!(counts.len(), MAX_COUNTED_OBJECTS);
         assert!(
-            counts.bytes() <= 40 * ADAPTSIZE_MAX_OBJECTS,
+            counts.bytes() <= 40 * MAX_COUNTED_OBJECTS,
             "{}",
             counts.bytes()
         );

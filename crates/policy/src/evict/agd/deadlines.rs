@@ -1,18 +1,18 @@
-//! When each class is due, in a tree of minima, four to a node: a change climbs four levels without
-//! a branch.
+//! The due times of the classes, in a tree of minima with four children per node. A change updates
+//! four levels without a branch.
 //!
-//! A due time is kept as a whole number: the bits of a float that is not negative are in its order.
-//! The last eight of them are the class's number instead, so that the least number says who is
-//! first and when, and of two that are due at the same time it is the lower class. Due times are
-//! compared to 44 bits therefore.
+//! A due time is stored as a whole number: the bits of a non-negative float have its order. The
+//! last eight bits are the class's number instead. So the least number gives the first class and
+//! its due time, and the lower class comes first of two with the same due time. Due times are
+//! therefore compared to 44 bits.
 
-/// Classes; each fits into a byte.
+/// The number of classes. Each class number fits into a byte.
 pub(super) const CLASSES: usize = 256;
 
 /// The bits of a due time that hold the class's number.
 const CLASS_BITS: u64 = 0xff;
 
-/// An empty class is due never.
+/// The due time of an empty class.
 const NEVER: u64 = u64::MAX;
 
 pub(super) struct Deadlines {
@@ -32,25 +32,26 @@ impl Deadlines {
         }
     }
 
-    /// The class `class` is due at `due`.
+    /// Sets the due time of `class`.
     #[inline]
     pub fn set(&mut self, class: u8, due: f64) {
         self.put(class, rank(class, due));
     }
 
-    /// The class `class` is empty.
+    /// Marks `class` as empty.
     #[inline]
     pub fn clear(&mut self, class: u8) {
         self.put(class, NEVER);
     }
 
-    /// When the class `class` is due; not a number where it is empty.
+    /// Returns the due time of `class`; NaN if it is empty.
     #[inline]
     pub fn of(&self, class: u8) -> f64 {
         time(self.leaves[usize::from(class) / 4][usize::from(class) % 4])
     }
 
-    /// The class that is due first, and when; the lower class of two.
+    /// Returns the class that is due first, and its due time. Of two with the same time it is the
+    /// lower class.
     #[inline]
     pub fn first(&self) -> Option<(u8, f64)> {
         let first = least(&self.quarters);
@@ -67,10 +68,11 @@ impl Deadlines {
     }
 }
 
-/// What is compared: of two, who has the lesser one leaves first. No two classes have the same one.
+/// Returns the rank of an object: the one with the lower rank leaves first. No two classes have the
+/// same rank.
 #[inline]
 pub(super) fn rank(class: u8, due: f64) -> u64 {
-    // Rounding may have made it a little less than nothing.
+    // Rounding may have made the due time slightly negative.
     due.max(0.0).to_bits() & !CLASS_BITS | u64::from(class)
 }
 

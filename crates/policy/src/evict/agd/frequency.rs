@@ -1,40 +1,47 @@
-//! What is known of the requests: the counts of what is stored and of what is not, how they fade,
-//! and the classes that follow.
+//! Request counts of stored and of other objects, their fading, and the classes that follow from
+//! them.
 
 use super::history::History;
 use super::ranking::{Ranking, Stored};
 use crate::Slot;
-use crate::limits::{AGD_HALF_LIFE_TURNS, AGD_MIN_TURN};
 
-/// Bits of a float below its exponent.
+/// agd halves its counts after this many requests for each stored object. With 8, Twitter 5 MiB
+/// loses half a point.
+const HALF_LIFE_TURNS: usize = 128;
+
+/// The least number of stored objects that agd assumes when it counts turns of the cache: counts
+/// mean nothing before some thousand requests.
+const MIN_TURN_OBJECTS: usize = 64;
+
+/// The bits of a float's mantissa.
 const MANTISSA: u32 = 23;
-/// log2 of 1, as [`log2`] has it.
+/// log2 of 1 in the representation of [`log2`].
 const LOG2_OF_ONE: i32 = 127 << MANTISSA;
-/// The class of the value 1, and the half that rounding adds, as [`log2`] has them.
+/// The class of the value 1, and the half that rounding adds, in the representation of [`log2`].
 const CLASS_OF_ONE: i32 = (160 << (MANTISSA - 1)) + (1 << (MANTISSA - 2));
 
-/// After this many halvings counts are brought back from powers of two that a float soon has no
-/// more of.
+/// After this many halvings the counts are scaled back, before their powers of two exceed a float.
 const ERAS: i32 = 64;
 
 pub(super) struct Frequency {
     pub ranking: Ranking,
     history: History,
-    /// κ: how much size counts.
+    /// κ, the weight of the size.
     size_exponent: f64,
-    /// The object that was missed last, and its requests then: about to be judged, and stored.
+    /// The object that was missed last, and its requests then. It is the next to be compared and
+    /// stored.
     missed: Option<(u64, u8)>,
-    /// The object that was removed last: if it is stored next, it was replaced.
+    /// The object that was removed last. If it is stored next, it was replaced.
     removed: Option<u64>,
-    /// Which share of the objects is requested a second time. `None` if all hits are worth the
+    /// The share of the objects that are requested a second time; `None` if all hits are worth the
     /// same.
     second_requests: Option<SecondRequests>,
     /// Requests since the counts were last halved.
     requests: usize,
-    /// Halvings since stored counts were last brought back.
+    /// Halvings since the stored counts were last scaled back.
     era: i32,
-    /// What a request adds to a stored count: 2^era. So what was added before the last halving is
-    /// worth half, and nobody is visited.
+    /// The amount that a request adds to a stored count: 2^era. So earlier requests are worth half
+    /// after a halving, without a change to any object.
     one: f32,
 }
 
@@ -61,7 +68,7 @@ impl Frequency {
         self.ranking.bytes() + self.history.bytes()
     }
 
-    /// A request for what is in `slot`: its class from now on.
+    /// Counts a request for the object in `slot`, and returns its new class.
     #[inline]
     pub fn on_hit(&mut self, slot: Slot) -> u8 {
         self.fade();
@@ -88,7 +95,7 @@ impl Frequency {
         self.missed = Some((id, known));
     }
 
-    /// The class that a newcomer would be in.
+    /// Returns the class that a newcomer would be in.
     #[inline]
     pub fn newcomer(&self, id: u64, size: u64) -> u8 {
         self.newcomer_class(self.known(id), size)
@@ -130,8 +137,8 @@ impl Frequency {
         self.removed = Some(self.ranking.stored(slot).id);
     }
 
-    /// Writes the count of the object that has left `slot` to the history. Saturates: an object
-    /// that was requested that often is let in again at once.
+    /// Writes the count of the object that has left `slot` to the history. The count saturates; an
+    /// object with that many requests is admitted at once.
     #[inline]
     fn remember(&mut self, slot: Slot) {
         let &Stored { id, count, .. } = self.ranking.stored(slot);
@@ -139,14 +146,14 @@ impl Frequency {
         if let Some((missed, known)) = &mut self.missed
             && *missed == id
         {
-            // It was missed while it was stored, when the history did not know of its hits.
+            // The object was missed while it was stored, and the history did not include its hits.
             count = count.saturating_add(1).max(*known);
             *known = count;
         }
         self.history.raise(id, count);
     }
 
-    /// As [`crate::traits::Evict::prefetch`].
+    /// See [`crate::traits::Evict::prefetch`].
     #[inline]
     pub fn prefetch(&self, id: u64, slot: Option<Slot>) {
         match slot {
@@ -155,7 +162,7 @@ impl Frequency {
         }
     }
 
-    /// The class of an object that was requested `count` times and is not stored.
+    /// Returns the class of an object with `count` requests that is not stored.
     #[inline]
     fn newcomer_class(&self, count: f32, size: u64) -> u8 {
         let worth = match &self.second_requests {
@@ -165,7 +172,8 @@ impl Frequency {
         class(worth, self.era, size, self.size_exponent)
     }
 
-    /// Requests of an object that is not stored, this one included, as a stored count.
+    /// Returns the requests of an object that is not stored, including this one, in the scale of a
+    /// stored count.
     #[inline]
     fn known(&self, id: u64) -> f32 {
         let known = match self.missed {
@@ -175,12 +183,11 @@ impl Frequency {
         f32::from(known) * self.one
     }
 
-    /// Halves all counts once the cache was asked [`AGD_HALF_LIFE_TURNS`] times as often as it has
-    /// objects.
+    /// Halves all counts after [`HALF_LIFE_TURNS`] requests for each stored object.
     #[inline]
     fn fade(&mut self) {
         self.requests += 1;
-        if self.requests >= AGD_HALF_LIFE_TURNS * self.ranking.len().max(AGD_MIN_TURN) {
+        if self.requests >= HALF_LIFE_TURNS * self.ranking.len().max(MIN_TURN_OBJECTS) {
             self.halve();
         }
     }
@@ -203,7 +210,7 @@ impl Frequency {
     }
 }
 
-/// How many objects were requested for the first and for the second time.
+/// The numbers of objects that were requested for the first and for the second time.
 ///
 /// If hits are worth bytes, most newcomers in a small cache were requested once, and most of these
 /// will never be requested again.
@@ -213,12 +220,12 @@ struct SecondRequests {
     twice: f64,
 }
 
-/// Objects of either kind that [`SecondRequests`] presumes: until more were requested, one request
-/// is worth one.
+/// The number of objects of either kind that [`SecondRequests`] assumes at first. Until more are
+/// counted, one request is worth one.
 const PRESUMED: f64 = 10.0;
 
 impl SecondRequests {
-    /// An object was requested `count` times now.
+    /// Records that an object was requested for the `count`-th time.
     #[inline]
     fn on_request(&mut self, count: u8) {
         match count {
@@ -242,18 +249,18 @@ impl SecondRequests {
     }
 }
 
-/// `count` as the history takes it: rounded, at most 255. The table keeps up to 127 of it.
+/// Returns `count` for the history: rounded, at most 255. The table keeps up to 127.
 #[inline]
 fn rounded(count: f32) -> u8 {
     (count + 0.5) as u8
 }
 
-/// The class of `count` · 2^−`era` requests of an object of `size` bytes, half an octave of value
-/// each.
+/// Returns the class of `count` · 2^−`era` requests of an object of `size` bytes. A class is half
+/// an octave of value.
 #[inline]
 fn class(count: f32, era: i32, size: u64, size_exponent: f64) -> u8 {
     let mut size = log2(size as f32);
-    // Where κ is 1, as mostly, both of log2's ones go.
+    // κ is mostly 1; then the ones of both log2 values cancel.
     if size_exponent != 1.0 {
         size = (f64::from(size) * size_exponent + f64::from(LOG2_OF_ONE) * (1.0 - size_exponent))
             as i32;
@@ -261,8 +268,8 @@ fn class(count: f32, era: i32, size: u64, size_exponent: f64) -> u8 {
     ((log2(count) - (era << MANTISSA) - size + CLASS_OF_ONE) >> (MANTISSA - 1)).clamp(0, 255) as u8
 }
 
-/// log2 to 0.09, plus 127, in steps of 2^−23: the exponent and the mantissa of a positive float as
-/// they stand. Classes are wider.
+/// Returns log2 with an error of up to 0.09, plus 127, in steps of 2^−23: the exponent and the
+/// mantissa of a positive float as an integer. Classes are wider than the error.
 #[inline]
 fn log2(value: f32) -> i32 {
     value.to_bits() as i32

@@ -1,93 +1,94 @@
-//! agd, adaptive GreedyDual: evicts by requests a byte against recency, and finds from the traffic
-//! how much either counts.
+//! agd, adaptive GreedyDual: orders objects by requests per byte and by recency, and adapts the
+//! weights of both to the traffic.
 //!
 //! Larder's own, after GreedyDual-Size-Frequency (Cherkasova, HP Labs 1998), CAMP (Ghandeharizadeh
 //! et al., Middleware 2014), TinyLFU's fading sketch (Einziger et al., ACM ToS 2017) and miniature
 //! simulation (Waldspurger et al., ATC 2017).
 //!
 //! # The idea
-//! * An object that was requested f times is worth v = f / size^κ. At each of its requests it gets
-//!   the lifetime v^p on a clock; what is due first leaves, and the clock jumps there. A newcomer
-//!   that would be due no later than what must leave for it is bypassed.
-//! * p says how fast history fades. p = 0 is LRU, p = 1 GDSF, p → ∞ the pure order of values; at p
-//!   = 2, ten times the requests a byte stay a hundred times as long. So p also sets how much size
-//!   counts, as a power p·κ, against recency.
-//! * f outlives eviction, in a fading sketch, or in a table where hits are worth bytes. That is as
-//!   important as p.
-//! * Seven small shadow caches of a sample of the objects, one a rung p = 0, 0.5, 1, 1.5, 2, 4, 8,
-//!   say which p the traffic likes; a cumulative sum test changes to it.
+//! * An object with f requests has the value v = f / size^κ. Each of its requests gives it the
+//!   lifetime v^p on a clock. The object that is due first leaves, and the clock advances to its
+//!   due time. A newcomer that would be due no later than the objects that must leave for it is
+//!   bypassed.
+//! * p sets how fast history fades. p = 0 is LRU, p = 1 GDSF, p → ∞ the pure order of values; at p
+//!   = 2, an object with ten times the requests per byte stays a hundred times as long. So p also
+//!   sets the weight of size against recency, as a power p·κ.
+//! * f outlives eviction, in a fading sketch, or in a table if hits are worth bytes. This matters
+//!   as much as p.
+//! * Seven small shadow caches of a sample of the objects, one for each p = 0, 0.5, 1, 1.5, 2, 4,
+//!   8, measure which p suits the traffic; a cumulative sum test selects it.
 //! * κ = 1 − bytes/100, and a shadow's hit is worth size^(bytes/100): one parameter trades object
 //!   hits for byte hits.
 //!
 //! # To reimplement it
-//! `docs/agd.md` has the pseudo-code, the constants with their reasons, and figures beside the
-//! peers'. In short:
+//! `docs/agd.md` has the pseudo-code, the constants with their reasons, and measurements beside
+//! those of other policies. In short:
 //!
 //! Counts: a hit adds 1 to the object's own count; a miss adds 1 to a count–min sketch
 //! ([`history`]). A stored newcomer starts from the sketch's count; the count of an object that is
-//! evicted, removed or replaced is written back (up to 255). After 128 requests an object of the
-//! cache, or one miss a counter of the sketch, all counts halve: of stored ones by what a request
-//! adds being doubled ([`frequency`]).
+//! evicted, removed or replaced is written back (up to 255). After 128 requests per stored object,
+//! or one miss per counter of the sketch, all counts halve. Stored counts halve by doubling the
+//! amount that a request adds ([`frequency`]).
 //!
-//! If `bytes` is above 0, the history is a table of the objects that were missed or evicted last,
-//! of as many bytes, with counts up to 127; four misses an entry halve them. And a newcomer's first
+//! If `bytes` is above 0, the history is a table, of as many bytes, of the objects that were missed
+//! or evicted last, with counts up to 127; four misses per entry halve them. And a newcomer's first
 //! request counts as twice the share of objects that are requested again, at most 1.
 //!
-//! A hit moves its object only where the class changes or a quarter of the lifetime has passed
-//! since it was moved last: what was hit a moment ago rests, and most hits count and do no more. At
-//! p = 0 all lifetimes are 1, nothing rests, and the clock goes on by 1/n where an object is moved
-//! or stored: LRU.
+//! A hit moves its object only if the class changes, or if a quarter of the lifetime has passed
+//! since it was last moved. So most hits only count. At p = 0 all lifetimes are 1, every hit moves
+//! its object, and the clock advances by 1/n when an object is moved or stored: this is LRU.
 //!
-//! Order: log2 v, by straight lines between powers of two, is rounded to half octaves. Within such
-//! a class all lifetimes are equal, so its list is in the order of due times; the next victim is
-//! the earliest of the tails ([`order`]). Each refusal moves the clock 1/n of the way to the first
-//! due time, n objects being stored, so that a hot set that died with high counts is due after some
-//! n·ln(its lifetime / the newcomer's) refusals. When p changes, everyone keeps the share of its
-//! lifetime that is left.
+//! Order: log2 v, interpolated linearly between powers of two, is rounded to half octaves. Within
+//! such a class all lifetimes are equal, so its list is in the order of due times; the next victim
+//! is the earliest of the tails ([`order`]). Each refusal moves the clock 1/n of the way to the
+//! first due time, for n stored objects. So a hot set without further requests is due after about
+//! n·ln(its lifetime / the newcomer's) refusals. When p changes, every object keeps the remaining
+//! share of its lifetime.
 //!
-//! At p = 8 a newcomer is judged as half an octave less than it is worth: equals do not displace
-//! each other, so that a loop is kept in part.
+//! At p = 8 a newcomer counts as half an octave less than its value. So objects of equal value do
+//! not displace each other, and part of a loop stays stored.
 //!
-//! Choice of p: [`tuner`]. A sample of 1/8 of the objects, halved each time that a shadow would
-//! hold more than 4,096 of them (the others stay in the shadows), doubled again where it would hold
-//! fewer than 512 (from empty shadows), and shadow caches with that share of the capacity, which
-//! order the classes that the cache has found. Every 512 sampled requests, each rung's lead over
-//! the rung in use grows by the difference of their hits, less 0.0005 of the requests, and never
-//! falls below 0; at 60 the rung is taken and all leads start anew. Where the cache itself has lost
-//! 512 hits of the sample (and an eighth of all that it has lost or won) against one rung, that is
-//! taken, and eight times the lead asked for, which fades: traffic to and fro is not followed for
-//! long.
+//! Choice of p: [`tuner`]. A sample of 1/8 of the objects. The sample halves whenever a shadow
+//! would hold more than 4,096 objects (the others stay in the shadows), and doubles if it would
+//! hold fewer than 512 (with empty shadows). The shadow caches have the same share of the capacity,
+//! and use the classes that the cache has computed. Every 512 sampled requests, the lead of each p
+//! over the one in use grows by the difference of their hits, less 0.0005 of the requests, and
+//! never falls below 0. At a lead of 60 that p is chosen, and all leads restart. If the cache
+//! itself has lost 512 hits of the sample against one p (and an eighth of all hits lost or won
+//! against it), that p is chosen, and the required lead is eight times as high; this factor fades.
+//! So alternating traffic is not followed for long.
 //!
 //! # Cost
-//! O(1) a request, amortised: what is due first stands at the root of a tree of minima over the 256
-//! classes; at most 256 objects counted to judge a newcomer; the sketch is halved at most once in
-//! as many misses as it has counters (the table in four an entry), or 128 turns of the cache; all
-//! objects are passed once at a change of p, and where the clock is set back to zero. 40 bytes an
-//! object, and 16 to 32 of sketch or table (they do not shrink), and 0.7 MB of shadows of 2,700
-//! objects each, half as much again once they had more, for tables are kept; at most 38 MB. Speed:
-//! `docs/agd.md`.
+//! O(1) a request, amortised: the object that is due first is at the root of a tree of minima over
+//! the 256 classes. At most 256 objects are counted for the decision about a newcomer. The sketch
+//! is halved at most once per as many misses as it has counters (the table once per four misses an
+//! entry), or per 128 turns of the cache. All objects are visited once when p changes, and when the
+//! clock restarts from zero. 40 bytes an object, and 16 to 32 of sketch or table (they do not
+//! shrink), and 0.7 MB of shadows of 2,700 objects each, up to half as much again because tables do
+//! not shrink; at most 38 MB. Speed: `docs/agd.md`.
 //!
 //! # Figures
-//! Beside the peers', and with p fixed: `docs/agd.md`.
+//! Compared with other policies, and with p fixed: `docs/agd.md`.
 //!
-//! κ = 0.75 with p fixed gave no more object hits to speak of (NASA .910, caffeine's trace .425 for
-//! .425, CloudPhysics .264 for .265): κ is no rung of its own. Where recency is all that counts (40
-//! % new objects, the rest uniformly from the last 20,000 requests, 20,000 stored) agd has .598 and
-//! LRU .600, with 10,000 stored .528 and .529.
+//! κ = 0.75 with p fixed gave hardly more object hits (NASA .910, caffeine's trace .425 for .425,
+//! CloudPhysics .264 for .265), so κ is not tuned. If only recency matters (40 % new objects, the
+//! rest uniformly from the last 20,000 requests, 20,000 stored), agd has .598 and LRU .600, with
+//! 10,000 stored .528 and .529.
 //!
-//! # What falls short
-//! * As fast as S3-FIFO it is not where it stores many more objects: four fifths of its speed to a
-//!   sixth more, see `docs/agd.md`.
-//! * Traffic that asks for more than is stored in turn, and back, sends p to and fro until that is
-//!   found to lose: half a point to one and a half below LRU (`docs/agd.md`).
-//! * A loop larger than the cache is kept in part once p = 8 is found (.82 of 1.2 caches); beside
-//!   other traffic, less of it (`docs/agd.md`).
-//! * Short traces end before p is found: CloudPhysics' 114,000 requests have .306 where p = 8 has
-//!   .312.
-//! * Objects larger than a shadow are not in the sample's game; with few large objects the shadows
-//!   are noisy, and p may rest a rung from the best.
-//! * Object hits are bought with byte hits: on web 1 GiB .524 of the bytes, S3-FIFO .602. `bytes`
-//!   is the remedy: 50 has .866 of the objects and .597 of the bytes, 100 has .752 and .628.
+//! # Weaknesses
+//! * If it stores many more objects than S3-FIFO, it has between four fifths and seven sixths of
+//!   its speed, see `docs/agd.md`.
+//! * Traffic that alternates between more objects than are stored and fewer makes p alternate,
+//!   until the test finds that this loses: half a point to one and a half below LRU
+//!   (`docs/agd.md`).
+//! * Part of a loop larger than the cache stays stored once p = 8 is found (.82 of 1.2 caches);
+//!   with other traffic beside it, less of it (`docs/agd.md`).
+//! * Short traces end before p is found: CloudPhysics' 114,000 requests have .306, and .312 with p
+//!   = 8.
+//! * Objects larger than a shadow are not in the sample. With few large objects the shadows are
+//!   noisy, and p may stay one step from the best.
+//! * Object hits cost byte hits: on web 1 GiB agd hits .524 of the bytes, S3-FIFO .602. `bytes`
+//!   trades them: 50 has .866 of the objects and .597 of the bytes, 100 has .752 and .628.
 
 mod deadlines;
 mod frequency;
@@ -138,9 +139,9 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     }),
 };
 
-/// What `p` may be: `auto`, and each of [`POWERS`].
+/// The values of `p`: `auto`, and each of [`POWERS`].
 const POWER_WORDS: &[&str] = &["auto", "0", "0.5", "1", "1.5", "2", "4", "8"];
-/// The rung that `auto` starts from.
+/// The index of the power that `auto` starts from.
 const START: usize = 3;
 
 struct Agd {
@@ -160,7 +161,7 @@ impl Agd {
         }
     }
 
-    /// The shadows see the request for an object of `class`, which was a hit or not.
+    /// Reports a request for an object of `class`, a hit or a miss, to the shadows.
     #[inline]
     fn tune(&mut self, request: &Request, class: u8, hit: bool) {
         if let Some(tuner) = &mut self.tuner

@@ -11,21 +11,24 @@
 
 use super::deadlines::{CLASSES, Deadlines};
 use crate::Slot;
-use crate::limits::AGD_VICTIMS_COUNTED;
 use crate::list::{Linked, List};
+
+/// Objects due before a newcomer that agd counts. A newcomer that outlasts this many is admitted,
+/// so that the decision about a large object is bounded.
+const MAX_COUNTED_VICTIMS: usize = 256;
 
 /// The class of the value 1, of half octaves from 2^−80 (one request of 2^64 bytes, with room to
 /// fade) to 2^47.5.
 const CLASS_OF_ONE: f64 = 160.0;
-/// If the clock is this many times a victim's lifetime, short lifetimes begin to vanish in the
-/// rounding of due times, so the clock restarts from zero.
+/// If the clock is this many times a victim's lifetime, rounding of due times begins to lose short
+/// lifetimes. The clock then restarts from zero.
 const CLOCK_RANGE: f64 = (1_u64 << 28) as f64;
 
 /// A hit that would postpone an object by less than this share of its lifetime moves nothing: most
-/// hits are on objects that were hit a moment ago. No object is due earlier by more than that. With
-/// 1/4 the hit ratios differ by at most .0002 (web and mix 1 GiB, Twitter 5 MiB). With 1/2 they
-/// begin to fall, and so does the speed, because objects that are due too early come back. The
-/// power 0 does not use it: it is LRU then, and a quarter of the order is up to three points.
+/// hits are on objects that were hit recently. No object is due earlier by more than that. With 1/4
+/// the hit ratios differ by at most .0002 (web and mix 1 GiB, Twitter 5 MiB). With 1/2 they begin
+/// to fall, and so does the speed, because objects that are due too early come back. The power 0
+/// does not use it: it is LRU then, and a quarter of the order is up to three points.
 pub(super) const REST: f64 = 0.25;
 
 /// From this power on, a newcomer must be worth half an octave more than the objects that it
@@ -223,7 +226,7 @@ impl Order {
                 }
                 freed = freed.saturating_add(places.size(slot));
                 counted += 1;
-                if freed >= short || counted == AGD_VICTIMS_COUNTED {
+                if freed >= short || counted == MAX_COUNTED_VICTIMS {
                     return true;
                 }
                 next = self.lists[class].newer(places, slot);

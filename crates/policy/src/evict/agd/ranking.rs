@@ -1,4 +1,4 @@
-//! What is stored, in the order of leaving.
+//! The stored objects in the order in which they leave.
 
 use super::deadlines::rank;
 use super::order::{Order, Places};
@@ -6,23 +6,22 @@ use crate::Slot;
 use crate::list::{Link, Linked, Links};
 use crate::prefetch::{lengthen, prefetch};
 
-/// The stored objects in the order of their leaving.
+/// The stored objects in the order in which they leave.
 pub(super) struct Ranking {
     store: Store,
     order: Order,
     plan: Plan,
 }
 
-/// A stored object, and what is known of its requests: 32 bytes, so that a hit finds all of it in
-/// one line.
+/// A stored object with its request count: 32 bytes, so that a hit reads one cache line.
 #[derive(Clone, Copy, Default)]
 #[repr(align(32))]
 pub(super) struct Stored {
     pub id: u64,
     pub size: u64,
-    /// The clock when it was last moved.
+    /// The clock when the object was last moved.
     pub since: f64,
-    /// Requests, in the keeper's measure.
+    /// Requests, in the scale of [`super::frequency`].
     pub count: f32,
     pub class: u8,
 }
@@ -37,7 +36,7 @@ struct Store {
 #[derive(Default)]
 struct Plan {
     victims: Vec<Slot>,
-    /// The next of each class that was read already, in the order of reading.
+    /// For each class that was read, the next object; in the order of reading.
     read: Vec<(u8, Option<Slot>)>,
 }
 
@@ -79,9 +78,9 @@ impl Ranking {
         self.order.push(&mut self.store, slot, stored.class);
     }
 
-    /// The object in `slot` was requested, and is in the class that `class` finds, which may write
-    /// down the request: that class. It stays where it is as long as it would gain less than a
-    /// share of its lifetime ([`Order::rests`]).
+    /// Reports a request for the object in `slot`. `class` may record the request, and returns the
+    /// object's class, which is also the result. The object is not moved if it would gain less than
+    /// a share of its lifetime ([`Order::rests`]).
     #[inline]
     pub fn touch(&mut self, slot: Slot, class: impl FnOnce(&mut Stored) -> u8) -> u8 {
         let place = &mut self.store.places[slot.index()];
@@ -92,7 +91,7 @@ impl Ranking {
         class
     }
 
-    /// Apart, so that what rests pays nothing for it.
+    /// A function of its own, so that hits that move nothing do not pay for it.
     #[inline(never)]
     fn relink(&mut self, slot: Slot, class: u8) {
         self.forget_plan();
@@ -107,14 +106,14 @@ impl Ranking {
         }
     }
 
-    /// A request for what is probably in `slot` will come soon.
+    /// Begins to load the object in `slot`, which will probably be requested soon.
     #[inline]
     pub fn prefetch(&self, slot: Slot) {
         prefetch(&self.store.places, slot.index());
         self.store.links.prefetch(slot);
     }
 
-    /// As `prefetch`, some requests later.
+    /// Begins to load its neighbours, some requests after `prefetch`.
     #[inline]
     pub fn prefetch_neighbours(&self, slot: Slot) {
         self.store.links.prefetch_neighbours(slot);
@@ -126,14 +125,14 @@ impl Ranking {
         self.order.first()
     }
 
-    /// Takes the object in `slot` out.
+    /// Removes the object in `slot`.
     pub fn remove(&mut self, slot: Slot) {
         self.forget_plan();
         let class = self.stored(slot).class;
         self.order.remove(&mut self.store, slot, class);
     }
 
-    /// Takes out what is due first, and moves the clock there.
+    /// Removes the object that is due first, and advances the clock to its due time.
     pub fn pop(&mut self) -> Option<Slot> {
         self.forget_plan();
         let slot = self.order.pop(&mut self.store)?;
@@ -143,22 +142,22 @@ impl Ranking {
         Some(slot)
     }
 
-    /// As [`Order::accept`].
+    /// See [`Order::accept`].
     pub fn accept(&mut self, class: u8, short: u64) -> bool {
         self.order.accept(&self.store, class, short)
     }
 
-    /// As [`Order::set_power`].
+    /// See [`Order::set_power`].
     pub fn set_power(&mut self, power: f64) {
         self.forget_plan();
         self.order.set_power(&mut self.store, power);
     }
 
-    /// Whom `pop` would take after `after`.
+    /// Returns the object that `pop` would remove after `after`.
     pub fn peek(&mut self, after: Option<Slot>) -> Option<Slot> {
         let nth = match after {
             None => 0,
-            // The caller walks on from the one that it was shown last.
+            // The caller continues after the object that it was shown last.
             Some(slot) => 1 + self.plan.victims.iter().rposition(|shown| *shown == slot)?,
         };
         while self.plan.victims.len() <= nth {
@@ -167,7 +166,7 @@ impl Ranking {
         self.plan.victims.get(nth).copied()
     }
 
-    /// As `first`, past those in the plan; adds it there.
+    /// Adds the first object after those in the plan to the plan.
     fn plan_one_more(&mut self) -> Option<()> {
         let mut best: Option<(u64, u8, Slot)> = None;
         for class in self.order.classes() {

@@ -1,10 +1,11 @@
-//! Small caches of a sample of the objects, one for each power, that see the same requests.
+//! Small caches of a sample of the objects, one for each power, that all get the same requests.
 //!
-//! A shadow is an order of eviction and nothing else: an object's class is what the cache has just
-//! found, since how often it was asked for does not depend on the power. So it is the same in all
-//! shadows that store the object, and a request reads one line of the processor's cache: when each
-//! shadow last moved the object, who stores it, its class. Most are at rest in most shadows, which
-//! one comparison each says; a second line, with the links, is for those that are not.
+//! A shadow only orders its objects for eviction. An object's class comes from the cache, because
+//! its request count does not depend on the power. So the class is the same in all shadows that
+//! store the object, and a request reads one cache line: the time at which each shadow last moved
+//! the object, the shadows that store it, and its class. Most requests move nothing in most
+//! shadows; one comparison each decides this. A second line, with the links, is for the shadows
+//! that move it.
 //!
 //! The shadow of the power 0 is LRU, one list.
 
@@ -14,35 +15,35 @@ use crate::index::SlotIndex;
 use crate::list::{Link, Linked, List};
 use crate::prefetch::prefetch;
 
-/// A shadow each; the first is LRU's.
+/// The power of each shadow; the first is LRU.
 pub(super) const POWERS: [f64; POWER_INDEXES] = [0.0, 0.5, 1.0, 1.5, 2.0, 4.0, 8.0];
 pub(super) const POWER_INDEXES: usize = 7;
-/// Those that have a clock: all but LRU.
+/// The shadows with a clock: all but LRU.
 const CLOCKS: usize = POWER_INDEXES - 1;
 /// A bit for each shadow.
 const ALL: u8 = (1 << POWER_INDEXES) - 1;
 const LRU: usize = 0;
-/// Requests between asking for what one will read and reading it.
+/// The number of requests between a prefetch and its use.
 const STEP: usize = 4;
 
 pub(super) struct Shadows {
-    /// What is in any shadow.
+    /// The objects that any shadow stores.
     index: SlotIndex,
     objects: Vec<Object>,
     threads: Vec<Threads>,
     free: Vec<Slot>,
     lru: List,
     orders: Box<[Order; CLOCKS]>,
-    /// Of each class, the shares of its lifetimes that it rests.
+    /// For each class, the share of each shadow's lifetime in which a hit moves nothing.
     rests: Box<[[f64; CLOCKS]]>,
-    /// Bytes of each shadow.
+    /// The bytes of each shadow.
     capacity: u64,
     used: [u64; POWER_INDEXES],
-    /// What the hits of each were worth, of the requests that are under way.
+    /// The worth of each shadow's hits among the current requests.
     scores: [f64; POWER_INDEXES],
 }
 
-/// A request for an object of `class`; a hit is worth `worth`.
+/// A request for an object of `class`; a hit counts `worth`.
 #[derive(Clone, Copy)]
 pub(super) struct Sampled {
     pub id: u64,
@@ -51,19 +52,19 @@ pub(super) struct Sampled {
     pub class: u8,
 }
 
-/// What a hit reads.
+/// The state that a hit reads.
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))]
 struct Object {
-    /// Each clock when its shadow last moved the object.
+    /// The clock of each shadow when it last moved the object.
     since: [f64; CLOCKS],
     id: u64,
     class: u8,
-    /// A bit for each shadow that stores it.
+    /// A bit for each shadow that stores the object.
     holders: u8,
 }
 
-/// What a move reads.
+/// The state that a move reads.
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))]
 struct Threads {
@@ -72,7 +73,7 @@ struct Threads {
 }
 
 impl Shadows {
-    /// Empty ones of `capacity` bytes each.
+    /// Creates empty shadows of `capacity` bytes each.
     pub fn new(capacity: u64) -> Self {
         let orders = std::array::from_fn(|clock| Order::new(POWERS[clock + 1]));
         let rests = (0..=u8::MAX)
@@ -92,7 +93,8 @@ impl Shadows {
         }
     }
 
-    /// Empties them, for `capacity` bytes each from now on. Tables are kept.
+    /// Empties all shadows, and sets their capacity to `capacity` bytes each. Tables keep their
+    /// memory.
     pub fn restart(&mut self, capacity: u64) {
         self.index.clear();
         self.objects.clear();
@@ -106,8 +108,8 @@ impl Shadows {
         self.used = [0; POWER_INDEXES];
     }
 
-    /// Those whose ids the sample has lost leave, and what is due first, until `capacity` bytes are
-    /// left of each: the others stay, and what was learnt by them.
+    /// Removes the objects whose ids have left the sample, then those that are due first, until
+    /// each shadow has at most `capacity` bytes. The others stay, with their state.
     pub fn thin(&mut self, capacity: u64, is_sampled: impl Fn(u64) -> bool) {
         self.capacity = capacity;
         for slot in (0..self.objects.len() as u32).map(Slot::new) {
@@ -149,12 +151,13 @@ impl Shadows {
             + lists
     }
 
-    /// Objects in any of them.
+    /// Returns the number of objects in any shadow.
     pub fn len(&self) -> usize {
         self.index.len()
     }
 
-    /// The requests in this order, through all shadows: what the hits of each were worth.
+    /// Passes the requests in this order through all shadows. Returns the worth of each shadow's
+    /// hits.
     pub fn scores_of(&mut self, requests: &[Sampled]) -> [f64; POWER_INDEXES] {
         self.scores = [0.0; POWER_INDEXES];
         for next in 0..requests.len() + 2 * STEP {
@@ -196,7 +199,7 @@ impl Shadows {
             };
         }
         self.touch(slot, class);
-        // Its size as stored: the books of those who have it need that.
+        // The stored size: the byte counts of the shadows that store the object need it.
         let size = self.threads[slot.index()].size;
         if holders != ALL {
             for power_index in bits(ALL & !holders) {
@@ -205,8 +208,8 @@ impl Shadows {
         }
     }
 
-    /// All that store the object in `slot` know that it is in `class`, and move it where that puts
-    /// it off by more than a rest.
+    /// Reports to all shadows that store the object in `slot` that it is in `class`. A shadow moves
+    /// it if that postpones it enough.
     #[inline]
     fn touch(&mut self, slot: Slot, class: u8) {
         let object = &mut self.objects[slot.index()];
@@ -230,7 +233,7 @@ impl Shadows {
         }
     }
 
-    /// Nobody stores the object: each shadow may.
+    /// Offers an object that no shadow stores to each of them.
     fn miss(&mut self, id: u64, size: u64, class: u8) {
         if size > self.capacity {
             return;
@@ -255,7 +258,7 @@ impl Shadows {
         }
     }
 
-    /// The shadow `power_index` stores the object in `slot`, if it is worth that.
+    /// Stores the object in `slot` in the shadow `power_index`, if it is worth that.
     fn offer(&mut self, power_index: usize, slot: Slot, size: u64, class: u8) {
         let short = self.used[power_index]
             .saturating_add(size)
@@ -313,7 +316,7 @@ impl Shadows {
     }
 }
 
-/// The objects as the shadow `power_index` has them.
+/// The objects as the shadow `power_index` stores them.
 struct View<'a> {
     objects: &'a mut [Object],
     threads: &'a mut [Threads],
@@ -331,7 +334,7 @@ impl Linked for View<'_> {
         &mut self.threads[slot as usize].links[self.power_index]
     }
 
-    /// Every object has them.
+    /// Every object has links already.
     #[inline]
     fn reach(&mut self, _: Slot) {}
 }
@@ -360,7 +363,7 @@ impl Places for View<'_> {
     }
 }
 
-/// The numbers of the bits that are set.
+/// Returns the indexes of the bits that are set.
 #[inline]
 fn bits(mut set: u8) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {

@@ -1,83 +1,96 @@
-//! Which power suits the traffic: small shadow caches, one for each, that see a sample of the
-//! objects.
+//! Chooses the power that suits the traffic: one small shadow cache for each power gets a sample of
+//! the objects.
 //!
 //! A sample is all requests of some objects (those whose hash ends in zeros), and a shadow has the
-//! same share of the capacity: so it behaves as the whole cache does (Waldspurger et al., SHARDS,
+//! same share of the capacity, so it behaves as the whole cache does (Waldspurger et al., SHARDS,
 //! FAST 2015; Cache Modeling and Optimization using Miniature Simulations, ATC 2017). All shadows
-//! see the same requests, so that the difference between two is far less noisy than the hit ratio
-//! of either.
+//! get the same requests, so the difference between two is far less noisy than the hit ratio of
+//! either.
 //!
-//! Where the traffic goes to and fro faster than the cache can follow (a sawtooth of requests),
-//! whoever leads lags by the time that it is followed, and following loses against every power that
-//! stays. So the cache's own hits on the sample are counted too: each time that it has lost
-//! [`LOSS`] hits against one of the shadows, that one is taken, and [`CAUTION`] times the lead is
-//! asked for from then on.
+//! If the traffic alternates faster than the cache adapts (a sawtooth of requests), the current
+//! leader is always outdated, and any fixed power does better. So the cache's own hits on the
+//! sample are counted too. Whenever the cache has lost [`LOSS`] hits against one of the shadows, it
+//! takes that power, and multiplies the required lead by [`CAUTION`].
 //!
-//! What the shadows keep, and how they do with one or two cache lines a request:
-//! [`super::shadows`].
+//! [`super::shadows`] describes the state of the shadows, and how a request reads only one or two
+//! cache lines.
 
 use super::shadows::{POWER_INDEXES, POWERS, Sampled, Shadows};
 use crate::hash::mix;
-use crate::limits::{AGD_LEAST_SAMPLE_SHIFT, AGD_SHADOW_OBJECTS, AGD_SHADOWED_OBJECTS};
 
-/// Sampled requests between two decisions. They wait until then, and go through the shadows in a
-/// row, so that these are fetched into the processor's cache once.
+/// agd samples at most one object in 2^this for its shadows. With 4, CloudPhysics, whose trace is
+/// short, has 3 points less, and Twitter 512 KiB .2.
+const LEAST_SAMPLE_SHIFT: u32 = 3;
+
+/// Objects that a shadow of agd should have; a quarter to twice as many are allowed. The sample
+/// shrinks as the cache grows, and grows if the cache shrinks. With half as many, mix 1 GiB and
+/// Twitter 5 MiB end on a power beside the best, .003 and .002 below; with twice as many the
+/// shadows leave the second-level cache.
+const SHADOW_OBJECTS: usize = 2048;
+
+/// Objects that agd's shadows store together, at most: 34 MB, and 4 MB of index. In a cache whose
+/// power keeps few large objects, the shadows of other powers keep many small ones in the same
+/// room. With fewer of the large ones in the sample, chance would decide about them.
+const MAX_SHADOWED_OBJECTS: usize = 1 << 18;
+
+/// Sampled requests between two decisions. They are collected, and then pass through the shadows in
+/// a row, so that the processor loads these once.
 const DECISION: usize = 512;
-/// A lead below this share of the requests is no reason to change.
+/// A lead below this share of the requests does not count.
 const DRIFT: f64 = 0.0005;
-/// Hits that a power must have had more than the one in use, its drift deducted, in sums that start
-/// anew where it falls behind.
+/// The hits by which a power must lead the one in use, less its drift. The sum restarts whenever
+/// the power falls behind.
 const LEAD: f64 = 60.0;
-/// What the cache may lose against one power before it is said to follow too eagerly, in hits of
-/// the sample: two points of some [`MEMORY`] decisions. What is learnt late where traffic changes
-/// now and then costs less.
+/// The hits of the sample that the cache may lose against one power before it must change more
+/// cautiously: two points of about [`MEMORY`] decisions. Slow adaptation to occasional changes
+/// costs less.
 const LOSS: f64 = 512.0;
-/// And this share of all that was lost or won against it meanwhile: what stays on a sawtooth is
-/// behind and ahead by turns, and is not wrong.
+/// The loss must also be this share of all hits that were lost or won against that power meanwhile.
+/// A power that is right for a sawtooth loses and wins by turns.
 const LOST: f64 = 0.125;
-/// What stays of losses at each decision: those of the last hundred count.
+/// The factor of the losses at each decision: about the last hundred decisions count.
 const MEMORY: f64 = 0.99;
-/// By how much the lead asked for grows at such a loss, and at most.
+/// The factor and the maximum of the required lead after such a loss.
 const CAUTION: f64 = 8.0;
 const MOST_LEAD: f64 = 128.0 * LEAD;
-/// What stays of the lead asked for at each decision: half of it after some 350.
+/// The factor of the required lead at each decision: it halves after about 350.
 const TRUST: f64 = 0.998;
 
 pub(super) struct Tuner {
     shadows: Shadows,
-    /// Sampled since the last decision.
+    /// Sampled requests since the last decision.
     waiting: Vec<Sampled>,
     size_exponent: f64,
     current: usize,
     capacity: u64,
-    /// Objects whose hash ends in this many zero bits are sampled.
+    /// An object is sampled if its hash ends in this many zero bits.
     shift: u32,
-    /// The least that they may be sampled by: more where the shadows once stored too many.
+    /// The least shift. It is higher if the shadows once stored too many objects.
     least_shift: u32,
-    /// What a shadow that hits always would have scored.
+    /// The score of a shadow that always hits.
     weight: f64,
-    /// What the cache's own hits on the sample were worth.
+    /// The worth of the cache's own hits on the sample.
     score: f64,
-    /// By how many mean hits each power leads the one in use.
+    /// The lead of each power over the one in use, in mean hits.
     leads: [f64; POWER_INDEXES],
-    /// By how many it has been better than the cache itself, lately.
+    /// The recent lead of each power over the cache itself.
     losses: [f64; POWER_INDEXES],
-    /// The same without signs: what it has been better or worse.
+    /// The same sum without signs.
     swings: [f64; POWER_INDEXES],
-    /// The lead that is asked for, from [`LEAD`] to [`MOST_LEAD`].
+    /// The required lead, from [`LEAD`] to [`MOST_LEAD`].
     asked: f64,
 }
 
 impl Tuner {
     pub fn new(start: usize, size_exponent: f64, capacity: u64) -> Self {
         Tuner {
-            shadows: Shadows::new(capacity >> AGD_LEAST_SAMPLE_SHIFT),
+            shadows: Shadows::new(capacity >> LEAST_SAMPLE_SHIFT),
             waiting: Vec::with_capacity(DECISION),
             size_exponent,
             current: start,
             capacity,
-            shift: AGD_LEAST_SAMPLE_SHIFT,
-            least_shift: AGD_LEAST_SAMPLE_SHIFT,
+            shift: LEAST_SAMPLE_SHIFT,
+            least_shift: LEAST_SAMPLE_SHIFT,
             weight: 0.0,
             score: 0.0,
             leads: [0.0; POWER_INDEXES],
@@ -93,12 +106,12 @@ impl Tuner {
 
     pub fn on_resize(&mut self, capacity: u64) {
         self.capacity = capacity;
-        self.least_shift = AGD_LEAST_SAMPLE_SHIFT;
+        self.least_shift = LEAST_SAMPLE_SHIFT;
         self.restart();
     }
 
-    /// A request for an object of `class`, which the cache had or not, while `stored` objects are
-    /// in it; the power to go to, if it is another.
+    /// Reports a request for an object of `class`, a hit or a miss, while `stored` objects are in
+    /// the cache. Returns the new power if it changes.
     #[inline]
     pub fn request(
         &mut self,
@@ -114,11 +127,11 @@ impl Tuner {
         self.sample(id, size, class, hit, stored)
     }
 
-    /// Apart, so that the others pay for a hash and no more.
+    /// A function of its own, so that other objects only pay for a hash.
     #[inline(never)]
     fn sample(&mut self, id: u64, size: u64, class: u8, hit: bool, stored: usize) -> Option<f64> {
-        let crowded = self.shadows.len() + DECISION > AGD_SHADOWED_OBJECTS;
-        if crowded || stored >> self.shift > 2 * AGD_SHADOW_OBJECTS {
+        let crowded = self.shadows.len() + DECISION > MAX_SHADOWED_OBJECTS;
+        if crowded || stored >> self.shift > 2 * SHADOW_OBJECTS {
             self.shift += 1;
             self.least_shift = if crowded {
                 self.shift
@@ -128,8 +141,8 @@ impl Tuner {
             self.thin();
             return None;
         }
-        // Traffic of larger objects: a handful of them would decide by chance.
-        if stored >> self.shift < AGD_SHADOW_OBJECTS / 4 && self.shift > self.least_shift {
+        // The objects have become larger. With a handful of them in a shadow, chance would decide.
+        if stored >> self.shift < SHADOW_OBJECTS / 4 && self.shift > self.least_shift {
             self.shift -= 1;
             self.restart();
             return None;
@@ -150,7 +163,7 @@ impl Tuner {
         }
     }
 
-    /// What a hit on `size` bytes is worth.
+    /// Returns the worth of a hit on `size` bytes.
     fn worth(&self, size: u64) -> f64 {
         if self.size_exponent == 1.0 {
             1.0
@@ -160,7 +173,7 @@ impl Tuner {
     }
 
     /// A cumulative sum test (Page, Biometrika 1954): small leads must last, large ones decide at
-    /// once. Unless following has lost.
+    /// once. Losses of the cache itself decide first.
     fn decide(&mut self) -> Option<f64> {
         let scores = self.shadows.scores_of(&self.waiting);
         let reference = scores[self.current] + DRIFT * self.weight;
@@ -190,7 +203,7 @@ impl Tuner {
         }
     }
 
-    /// The power of the rung `power_index`, if it is another.
+    /// Returns the power with the index `power_index`, if it is another.
     fn change_to(&mut self, power_index: usize) -> Option<f64> {
         if power_index == self.current {
             return None;
@@ -200,8 +213,8 @@ impl Tuner {
         Some(POWERS[power_index])
     }
 
-    /// Half the sample: a cache that fills does so again and again, and would else learn nothing
-    /// until it is full. What has been counted stays.
+    /// Halves the sample. A cache that fills does so again and again, and would otherwise learn
+    /// nothing until it is full. The counts stay.
     fn thin(&mut self) {
         let shift = self.shift;
         self.shadows
@@ -211,7 +224,7 @@ impl Tuner {
         self.score = 0.0;
     }
 
-    /// Empty shadows.
+    /// Restarts with empty shadows.
     fn restart(&mut self) {
         self.shadows.restart(self.capacity >> self.shift);
         self.waiting.clear();
@@ -223,13 +236,13 @@ impl Tuner {
     }
 }
 
-/// A share of 1/2^`shift` of all ids.
+/// Returns true for a share of 1/2^`shift` of all ids.
 #[inline]
 fn is_sampled(id: u64, shift: u32) -> bool {
     mix(id) << (64 - shift) == 0
 }
 
-/// The rung with the most, and how much it has.
+/// Returns the index of the largest value, and the value.
 fn most(of: &[f64; POWER_INDEXES]) -> (usize, f64) {
     of.iter()
         .copied()
@@ -263,36 +276,36 @@ mod tests {
             "781 are enough, and a restart is dear"
         );
         assert_eq!(shift_beside(100_000), 7);
-        assert_eq!(shift_beside(100), AGD_LEAST_SAMPLE_SHIFT);
+        assert_eq!(shift_beside(100), LEAST_SAMPLE_SHIFT);
     }
 
-    /// Failure: a cache with a thousand large objects has shadows that keep every small object that
-    /// ever came.
+    /// Failure: a cache with a thousand large objects has shadows that keep every small object of
+    /// the past.
     #[test]
     fn shadows_take_more_memory_than_stated() {
         let mut tuner = Tuner::new(0, 1.0, 1 << 40);
         let mut most = 0;
-        for id in (0..10 * AGD_SHADOWED_OBJECTS as u64).chain(0..100) {
+        for id in (0..10 * MAX_SHADOWED_OBJECTS as u64).chain(0..100) {
             tuner.request(id, 1, 160, false, 1000);
             most = most.max(tuner.shadows.len());
         }
         assert!(
-            most <= AGD_SHADOWED_OBJECTS && most > AGD_SHADOWED_OBJECTS / 2,
+            most <= MAX_SHADOWED_OBJECTS && most > MAX_SHADOWED_OBJECTS / 2,
             "{most}"
         );
         assert_eq!(
             tuner.shift,
-            AGD_LEAST_SAMPLE_SHIFT + 1,
+            LEAST_SAMPLE_SHIFT + 1,
             "and does not come and go"
         );
     }
 
     #[test]
     fn whoever_loses_by_following_follows_on() {
-        let mut tuner = Tuner::new(4, 1.0, 8 << AGD_LEAST_SAMPLE_SHIFT);
-        let sampled = (0..).filter(|id| mix(*id).is_multiple_of(1 << AGD_LEAST_SAMPLE_SHIFT));
+        let mut tuner = Tuner::new(4, 1.0, 8 << LEAST_SAMPLE_SHIFT);
+        let sampled = (0..).filter(|id| mix(*id).is_multiple_of(1 << LEAST_SAMPLE_SHIFT));
         let few: Vec<u64> = sampled.take(4).collect();
-        // The shadows have all of them, the cache has none: 508 hits lost at the first decision,
+        // The shadows have all of them, the cache none: 508 hits are lost at the first decision,
         // 512 at the next.
         let mut decide = |hit: bool| {
             let requests = few.iter().cycle().take(DECISION);

@@ -1,9 +1,9 @@
-//! How often objects that are not stored were requested.
+//! Request counts of objects that are not stored.
 //!
-//! A sketch if every hit is worth the same, a table if hits are worth bytes. Both have 16 to 32
-//! bytes an object of the cache. The table knows better what was never requested before, which is
-//! most of what a small cache is offered where size says nothing; the sketch has more object hits
-//! on some loops (`docs/agd.md`, *Bytes*).
+//! A sketch if every hit is worth the same, a table if hits are worth bytes. Both take 16 to 32
+//! bytes per stored object. The table is better at recognising objects that were never requested
+//! before; these are most of the newcomers of a small cache if size does not matter. The sketch has
+//! more object hits on some loops (`docs/agd.md`, *Bytes*).
 
 mod sketch;
 mod table;
@@ -16,7 +16,7 @@ pub(super) enum History {
     Table(Table),
 }
 
-/// The same for either kind.
+/// Calls the same method on either kind.
 macro_rules! either {
     ($history:ident, $kind:ident => $value:expr) => {
         match $history {
@@ -39,37 +39,37 @@ impl History {
         either!(self, history => history.bytes())
     }
 
-    /// Returns true if so many requests were counted that the counts must be halved.
+    /// Returns true if the counts must be halved, because enough requests were counted.
     #[inline]
     pub fn is_full(&self) -> bool {
         either!(self, history => history.is_full())
     }
 
-    /// Counts a request: how many there were, this one included.
+    /// Counts a request. Returns the number of requests, including this one.
     pub fn count(&mut self, id: u64) -> u8 {
         either!(self, history => history.count(id))
     }
 
-    /// `id` will be counted or looked for soon.
+    /// Begins to load the counts of `id`, which will be used soon.
     #[inline]
     pub fn prefetch(&self, id: u64) {
         either!(self, history => history.prefetch(id));
     }
 
-    /// Returns how often `id` was requested, as far as that is known.
+    /// Returns the known number of requests for `id`.
     #[inline]
     pub fn estimate(&self, id: u64) -> u8 {
         either!(self, history => history.estimate(id))
     }
 
-    /// `id` was requested at least `count` times.
+    /// Raises the count of `id` to at least `count`.
     #[inline]
     pub fn raise(&mut self, id: u64, count: u8) {
         either!(self, history => history.raise(id, count));
     }
 
-    /// `id` is one of `objects` that are stored now. If it `replaces` itself, its count stays here:
-    /// probably its next miss, too, comes while it is stored.
+    /// Reports that `id` is stored, as one of `objects`. If it `replaces` itself, its count stays
+    /// here, because its next miss probably comes while it is stored, too.
     #[inline]
     pub fn on_insert(&mut self, id: u64, objects: usize, replaces: bool) {
         match self {
@@ -83,7 +83,7 @@ impl History {
         }
     }
 
-    /// Halves every count; one half is nothing.
+    /// Halves every count and rounds down.
     pub fn halve(&mut self) {
         either!(self, history => history.halve());
     }

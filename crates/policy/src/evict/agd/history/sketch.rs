@@ -1,20 +1,29 @@
-//! A count–min sketch that fades.
+//! A count–min sketch with fading counts.
 //!
 //! Cormode and Muthukrishnan, J. Algorithms 2005, with conservative update (Estan and Varghese,
-//! SIGCOMM 2002): four counters of a byte, all in one line of 64 bytes, so that a look costs one
-//! cache miss. Halved by the owner, as in TinyLFU. It doubles with the cache: the copy answers as
-//! the original did.
+//! SIGCOMM 2002): four counters of a byte, all in one line of 64 bytes, so that a lookup costs one
+//! cache miss. The owner halves the counters, as in TinyLFU. The sketch doubles with the cache;
+//! both halves then have the old counters, so estimates do not change.
 
 use crate::hash::mix;
-use crate::limits::{AGD_COUNTERS_AN_OBJECT, AGD_MAX_COUNTERS, AGD_MIN_COUNTERS};
 use crate::prefetch::{lengthen, prefetch};
+
+/// Counters of agd's sketch for each stored object, a byte each. With 8, mix 1 GiB loses a point of
+/// hit ratio.
+const COUNTERS_PER_OBJECT: usize = 16;
+
+/// Smallest sketch of agd: 4 KB.
+const MIN_COUNTERS: usize = 1 << 12;
+
+/// Largest sketch of agd: 1 GiB, for 64 million objects.
+const MAX_COUNTERS: usize = 1 << 30;
 
 const ROWS: usize = 4;
 const QUARTER: usize = 16;
 /// Counters in a line.
 const LINE: usize = ROWS * QUARTER;
 
-/// A line of the processor's cache: an object has one counter in each quarter of it.
+/// A line of the processor's cache. An object has one counter in each quarter of it.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Line([[u8; QUARTER]; ROWS]);
@@ -32,7 +41,7 @@ pub struct Sketch {
 impl Sketch {
     pub fn new() -> Self {
         Sketch {
-            lines: vec![Line::EMPTY; AGD_MIN_COUNTERS / LINE],
+            lines: vec![Line::EMPTY; MIN_COUNTERS / LINE],
             counted: 0,
         }
     }
@@ -41,22 +50,22 @@ impl Sketch {
         self.lines.capacity() * LINE
     }
 
-    /// As many requests were counted as the table can tell apart.
+    /// Returns true if the sketch has counted as many requests as it can distinguish.
     pub fn is_full(&self) -> bool {
         self.counted >= self.lines.len() * LINE
     }
 
-    /// Makes room beside a cache of `objects`.
+    /// Makes room for a cache of `objects`.
     #[inline]
     pub fn grow(&mut self, objects: usize) {
-        while self.lines.len() * LINE < (objects * AGD_COUNTERS_AN_OBJECT).min(AGD_MAX_COUNTERS) {
+        while self.lines.len() * LINE < (objects * COUNTERS_PER_OBJECT).min(MAX_COUNTERS) {
             let lines = self.lines.len();
             lengthen(&mut self.lines, 2 * lines, Line::EMPTY);
             self.lines.copy_within(..lines, lines);
         }
     }
 
-    /// Counts a request: how many there were, this one included.
+    /// Counts a request. Returns the number of requests, including this one.
     pub fn count(&mut self, id: u64) -> u8 {
         self.counted += 1;
         let known = self.estimate(id).saturating_add(1);
@@ -64,13 +73,13 @@ impl Sketch {
         known
     }
 
-    /// `id` will be counted or looked for soon.
+    /// Begins to load the counters of `id`, which will be used soon.
     #[inline]
     pub fn prefetch(&self, id: u64) {
         prefetch(&self.lines, self.line(hash(id)));
     }
 
-    /// At most this often, and rarely less, was `id` requested.
+    /// Returns an upper bound of the number of requests for `id`, which is mostly exact.
     #[inline]
     pub fn estimate(&self, id: u64) -> u8 {
         let hash = hash(id);
@@ -79,7 +88,7 @@ impl Sketch {
         of(0).min(of(1)).min(of(2).min(of(3)))
     }
 
-    /// `id` was requested at least `count` times.
+    /// Raises the count of `id` to at least `count`.
     #[inline]
     pub fn raise(&mut self, id: u64, count: u8) {
         let hash = hash(id);
@@ -91,7 +100,7 @@ impl Sketch {
         }
     }
 
-    /// Halves every count; one half is nothing.
+    /// Halves every count and rounds down.
     pub fn halve(&mut self) {
         for counter in self
             .lines
@@ -109,13 +118,13 @@ impl Sketch {
     }
 }
 
-/// The counter of a hash in quarter `row` of its line.
+/// Returns the index of the counter for a hash in quarter `row` of its line.
 #[inline]
 fn place(hash: u64, row: usize) -> usize {
     (hash >> (48 + 4 * row)) as usize % QUARTER
 }
 
-/// Of other bits than the tables' own.
+/// Hashes with other bits than the tables' own.
 #[inline]
 fn hash(id: u64) -> u64 {
     mix(id ^ 0x9e37_79b9_7f4a_7c15)
