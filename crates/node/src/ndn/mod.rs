@@ -36,6 +36,7 @@ mod frames;
 mod interfaces;
 mod link;
 mod listen;
+mod metrics;
 mod multicast;
 mod new_listeners;
 mod packet_socket;

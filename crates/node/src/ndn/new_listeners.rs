@@ -63,6 +63,52 @@ pub(super) struct NewListeners {
     pub(super) websocket: Option<Option<TcpListener>>,
 }
 
+impl NewListeners {
+    /// Returns the roles of the listeners that change, each with a copy of the new socket, if there
+    /// is one.
+    fn sockets(&mut self) -> io::Result<Vec<(Role, Option<OwnedFd>)>> {
+        let NewListeners {
+            unix,
+            tcp,
+            udp,
+            websocket,
+        } = self;
+        let mut sockets = Vec::new();
+        if let Some(group) = udp {
+            let descriptors = group
+                .iter_mut()
+                .map(|udp| (*udp.socket()).as_fd().try_clone_to_owned().map(Some));
+            let descriptors = descriptors.collect::<io::Result<Vec<_>>>()?;
+            let descriptors = if descriptors.is_empty() {
+                vec![None]
+            } else {
+                descriptors
+            };
+            sockets.extend(descriptors.into_iter().map(|socket| (Role::NdnUdp, socket)));
+        }
+        let unix = unix.as_ref().map(|unix| {
+            (
+                Role::NdnUnix,
+                unix.as_ref().map(|(listener, _)| listener.as_fd()),
+            )
+        });
+        let tcp = tcp
+            .as_ref()
+            .map(|tcp| (Role::NdnTcp, tcp.as_ref().map(|listener| listener.as_fd())));
+        let websocket = websocket.as_ref().map(|socket| {
+            (
+                Role::NdnWebsocket,
+                socket.as_ref().map(|listener| listener.as_fd()),
+            )
+        });
+        for (role, descriptor) in [unix, tcp, websocket].into_iter().flatten() {
+            let socket = descriptor.map(|descriptor| descriptor.try_clone_to_owned());
+            sockets.push((role, socket.transpose()?));
+        }
+        Ok(sockets)
+    }
+}
+
 /// New listeners, and what another process needs of them.
 pub(super) struct Bound {
     pub(super) listeners: NewListeners,
@@ -105,8 +151,7 @@ impl Bound {
         inherited: &mut Inherited,
     ) -> Result<Bound, NdnError> {
         let keys = ListenKeys::of(config);
-        let (mut listeners, mut sockets, mut unix_file) =
-            (NewListeners::default(), Vec::new(), None);
+        let (mut listeners, mut unix_file) = (NewListeners::default(), None);
         if keys.tcp != running.keys.tcp {
             let closing = running.closing(Role::NdnTcp);
             let bind = |address| {
@@ -159,45 +204,7 @@ impl Bound {
             unix_file = own.map(|(_, path)| UnixFile(path.clone()));
             listeners.unix = Some(bound);
         }
-        let NewListeners {
-            unix,
-            tcp,
-            udp,
-            websocket,
-        } = &mut listeners;
-        if let Some(group) = udp {
-            let descriptors = group
-                .iter_mut()
-                .map(|udp| (*udp.socket()).as_fd().try_clone_to_owned().map(Some));
-            let descriptors = descriptors
-                .collect::<io::Result<Vec<_>>>()
-                .map_err(NdnError::Events)?;
-            let descriptors = if descriptors.is_empty() {
-                vec![None]
-            } else {
-                descriptors
-            };
-            sockets.extend(descriptors.into_iter().map(|socket| (Role::NdnUdp, socket)));
-        }
-        let unix = unix.as_ref().map(|unix| {
-            (
-                Role::NdnUnix,
-                unix.as_ref().map(|(listener, _)| listener.as_fd()),
-            )
-        });
-        let tcp = tcp
-            .as_ref()
-            .map(|tcp| (Role::NdnTcp, tcp.as_ref().map(|listener| listener.as_fd())));
-        let websocket = websocket.as_ref().map(|socket| {
-            (
-                Role::NdnWebsocket,
-                socket.as_ref().map(|listener| listener.as_fd()),
-            )
-        });
-        for (role, descriptor) in [unix, tcp, websocket].into_iter().flatten() {
-            let socket = descriptor.map(|descriptor| descriptor.try_clone_to_owned());
-            sockets.push((role, socket.transpose().map_err(NdnError::Events)?));
-        }
+        let sockets = listeners.sockets().map_err(NdnError::Events)?;
         Ok(Bound {
             listeners,
             sockets,

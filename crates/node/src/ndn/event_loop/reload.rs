@@ -139,6 +139,7 @@ mod tests {
     use crate::ndn::new_listeners::{Bound, NewListeners, RunningListeners};
     use crate::ndn::shard_channel::{Port, shard_contexts};
     use crate::ndn::{Command, Ndn, Snapshot};
+    use larder_forwarder::FaceId;
     use larder_packet::Name;
     use std::sync::atomic::Ordering;
     use std::sync::{Arc, mpsc};
@@ -158,6 +159,34 @@ mod tests {
         )
     }
 
+    /// Returns a node of one thread that serves this configuration.
+    fn started(config: &NdnConfig) -> EventLoop {
+        let shard_context = shard_contexts(1, 1 << 20).unwrap().1.remove(0);
+        let mut node = EventLoop::new(config, shard_context, None).unwrap();
+        let bound = Bound::new(
+            config,
+            1,
+            &RunningListeners::default(),
+            &mut Inherited::default(),
+        )
+        .unwrap();
+        node.replace_listeners(Time::ZERO, bound.listeners).unwrap();
+        node.add_routes(config).unwrap();
+        node
+    }
+
+    fn face_of(node: &EventLoop, port: u16) -> Option<FaceId> {
+        let uri = format!("udp4://127.0.0.1:{port}");
+        let faces = node.forwarder.face_stats();
+        let face = faces.into_iter().find(|face| face.config.uri == uri);
+        face.map(|face| face.id)
+    }
+
+    fn of_root(node: &EventLoop) -> String {
+        let strategy = node.forwarder.strategy_of(&Name::root());
+        strategy.unwrap().to_string()
+    }
+
     /// Failure: a setting of the operator is lost, a face in use is closed, or a setting that the
     /// file no longer has stays.
     #[test]
@@ -170,32 +199,8 @@ mod tests {
         let first = config(&format!(
             "policy = \"lru\"\nreadvertise = \"\"\n{strategies}{routes}"
         ));
-        let shard_context = shard_contexts(1, 1 << 20).unwrap().1.remove(0);
-        let mut node = EventLoop::new(&first, shard_context, None).unwrap();
-        let bound = Bound::new(
-            &first,
-            1,
-            &RunningListeners::default(),
-            &mut Inherited::default(),
-        )
-        .unwrap();
-        node.replace_listeners(Time::ZERO, bound.listeners).unwrap();
-        node.add_routes(&first).unwrap();
+        let mut node = started(&first);
         let name = |text: &str| text.parse::<Name>().unwrap();
-        let face_of = |node: &EventLoop, port: u16| {
-            let uri = format!("udp4://127.0.0.1:{port}");
-            node.forwarder
-                .face_stats()
-                .into_iter()
-                .find(|face| face.config.uri == uri)
-                .map(|face| face.id)
-        };
-        let of_root = |node: &EventLoop| {
-            node.forwarder
-                .strategy_of(&Name::root())
-                .unwrap()
-                .to_string()
-        };
         assert!(of_root(&node).contains("/multicast/"));
         let (kept, gone) = (face_of(&node, 7001), face_of(&node, 7002));
         assert!(kept.is_some() && gone.is_some());
