@@ -2,8 +2,8 @@
 
 use super::{EventLoop, Pending};
 use crate::limits;
-use crate::ndn::backpressure::{Pause, whole_frames};
-use crate::ndn::link::Connection;
+use crate::ndn::send::backpressure::{Pause, whole_frames};
+use crate::ndn::send::link::Connection;
 use crate::ndn::tokens::token;
 use larder_forwarder::{FaceId, Forwarder, Persistency, Scope};
 use larder_units::Time;

@@ -1,7 +1,7 @@
 //! The records that the disk tier has read.
 
 use super::EventLoop;
-use crate::ndn::command::Command;
+use crate::ndn::shards::command::Command;
 use larder_forwarder::Report;
 
 impl EventLoop {

@@ -4,13 +4,13 @@ use super::EventLoop;
 use crate::config::NdnConfig;
 use crate::limits;
 use crate::ndn::error::NdnError;
-use crate::ndn::ethernet::{
+use crate::ndn::send::link::{Connection, Link};
+use crate::ndn::transport::ethernet::{
     EthernetPeer, FIRST_TOKEN, GROUP, HEADER_BYTES, MOST_PORTS, Port, open_all, uri,
 };
-use crate::ndn::frames::Frames;
-use crate::ndn::link::{Connection, Link};
-use crate::ndn::multicast::link_type;
-use crate::ndn::packet_socket::Mac;
+use crate::ndn::transport::frames::Frames;
+use crate::ndn::transport::multicast::link_type;
+use crate::ndn::transport::packet_socket::Mac;
 use larder_forwarder::{FaceConfig, FaceId, Persistency};
 use larder_packet::{LpPacket, tlv};
 use larder_units::Time;

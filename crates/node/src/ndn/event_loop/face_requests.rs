@@ -2,14 +2,14 @@
 
 use super::EventLoop;
 use crate::limits;
-use crate::ndn::command::Command;
 use crate::ndn::error::FaceError;
-use crate::ndn::face_requests::{Connecting, Remote, peer};
-use crate::ndn::link::{Connection, Link};
-use crate::ndn::listen;
-use crate::ndn::packet_socket::Mac;
-use crate::ndn::stream::{Socket, StreamConnection};
-use crate::ndn::udp_places::Standing;
+use crate::ndn::faces::requests::{Connecting, Remote, peer};
+use crate::ndn::guard::udp_places::Standing;
+use crate::ndn::send::link::{Connection, Link};
+use crate::ndn::shards::command::Command;
+use crate::ndn::transport::listen;
+use crate::ndn::transport::packet_socket::Mac;
+use crate::ndn::transport::stream::{Socket, StreamConnection};
 use larder_forwarder::{FaceAnswer, FaceConfig, FaceId, FaceRequest, HostRequest, Persistency};
 use larder_units::Time;
 use larder_units::system_message;

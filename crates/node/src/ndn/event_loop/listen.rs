@@ -1,12 +1,12 @@
 //! Serves new listeners in the place of others.
 
 use super::{EventLoop, Listeners};
-use crate::ndn::command::Command;
-use crate::ndn::datagram::UdpListener;
 use crate::ndn::error::NdnError;
-use crate::ndn::listen::face_uri;
-use crate::ndn::new_listeners::NewListeners;
+use crate::ndn::shards::command::Command;
 use crate::ndn::tokens::{TCP, UDP, UNIX, WEBSOCKET};
+use crate::ndn::transport::datagram::UdpListener;
+use crate::ndn::transport::listen::face_uri;
+use crate::ndn::transport::new_listeners::NewListeners;
 use larder_units::Time;
 use mio::Interest;
 use mio::event::Source;

@@ -7,7 +7,6 @@ mod face_requests;
 mod faces;
 mod listen;
 mod multicast;
-mod observations;
 mod packets;
 mod partial_input;
 mod path_mtu;
@@ -22,29 +21,29 @@ mod udp_peers;
 mod upstream;
 
 use crate::config::NdnConfig;
+use crate::config::WebOrigins;
 use crate::limits;
 use crate::ndn::bounds::Bounds;
-use crate::ndn::command::Command;
-use crate::ndn::datagram::{DatagramBatch, UdpListener, Via};
+use crate::ndn::control::settings::Settings;
 use crate::ndn::disk::{NdnDisk, tier};
 use crate::ndn::error::NdnError;
-use crate::ndn::ethernet::{Port, port_of};
-use crate::ndn::face_requests::Connecting;
-use crate::ndn::link::{Connection, Link};
-use crate::ndn::partial_input::PartialInput;
-use crate::ndn::permanent::Permanent;
+use crate::ndn::faces::permanent::Permanent;
+use crate::ndn::faces::requests::Connecting;
+use crate::ndn::faces::upstream::Upstream;
+use crate::ndn::guard::partial_input::PartialInput;
+use crate::ndn::guard::stream_places::StreamPlaces;
+use crate::ndn::guard::udp_faces::UdpFaces;
+use crate::ndn::guard::udp_places::UdpPlaces;
 use crate::ndn::polling::Polling;
-use crate::ndn::reload::Settings;
-use crate::ndn::shard_channel::{ShardChannel, ShardContext};
-use crate::ndn::spare_buffers::SpareBuffers;
-use crate::ndn::stream::Framed;
-use crate::ndn::stream_places::StreamPlaces;
+use crate::ndn::send::link::{Connection, Link};
+use crate::ndn::shards::channel::{ShardChannel, ShardContext};
+use crate::ndn::shards::command::Command;
 use crate::ndn::tokens::{TCP, UDP, UDP_OUTGOING, UNIX, WAKER, WEBSOCKET, face_of_bell};
-use crate::ndn::udp_faces::UdpFaces;
-use crate::ndn::udp_places::UdpPlaces;
-use crate::ndn::unix_socket::SharedPlaces;
-use crate::ndn::upstream::Upstream;
-use crate::ndn::websocket::Origins;
+use crate::ndn::transport::datagram::{DatagramBatch, UdpListener, Via};
+use crate::ndn::transport::ethernet::{Port, port_of};
+use crate::ndn::transport::spare_buffers::SpareBuffers;
+use crate::ndn::transport::stream::Framed;
+use crate::ndn::transport::unix_socket::SharedPlaces;
 use foldhash::fast::FixedState;
 use larder_forwarder::{Config, FaceId, Forwarder, HostRequest, Outbox, Send};
 use larder_policy::Engine;
@@ -118,7 +117,7 @@ struct Listeners {
     /// Interfaces with NDN on Ethernet.
     ethernet: Vec<Port>,
     /// The web pages that may connect.
-    origins: Arc<Origins>,
+    origins: Arc<WebOrigins>,
     /// Listeners that ran out of descriptors.
     accept_again: Vec<Token>,
     /// The thread that got the last accepted connection.

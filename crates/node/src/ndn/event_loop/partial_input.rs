@@ -1,9 +1,9 @@
 //! Closes faces whose incomplete packets take too much memory, or too long.
 
 use super::EventLoop;
-use crate::ndn::link::Link;
-use crate::ndn::partial_input::{Holder, Place, Verdict, victims};
-use crate::ndn::stream::Partial;
+use crate::ndn::guard::partial_input::{Holder, Place, Verdict, victims};
+use crate::ndn::send::link::Link;
+use crate::ndn::transport::stream::Partial;
 use larder_forwarder::{DropReason, FaceId};
 use larder_units::Time;
 

@@ -2,9 +2,9 @@
 
 use super::EventLoop;
 use crate::limits::PATHS_AT_ONCE;
-use crate::ndn::datagram;
-use crate::ndn::link::{Connection, Link};
-use crate::ndn::udp_faces::PeerSetting;
+use crate::ndn::guard::udp_faces::PeerSetting;
+use crate::ndn::send::link::{Connection, Link};
+use crate::ndn::transport::datagram;
 use larder_forwarder::FaceId;
 use std::net::SocketAddr;
 

@@ -3,10 +3,10 @@
 use super::EventLoop;
 use super::faces;
 use crate::limits::{RECONNECT_FIRST, RECONNECT_MOST};
-use crate::ndn::link::{Connection, Link};
-use crate::ndn::permanent::Permanent;
-use crate::ndn::stream::{Socket, StreamConnection};
+use crate::ndn::faces::permanent::Permanent;
+use crate::ndn::send::link::{Connection, Link};
 use crate::ndn::tokens::token;
+use crate::ndn::transport::stream::{Socket, StreamConnection};
 use larder_forwarder::FaceId;
 use larder_units::Time;
 use mio::Interest;

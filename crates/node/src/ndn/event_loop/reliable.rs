@@ -5,8 +5,8 @@
 //! becomes reliable with the first frame that offers it.
 
 use super::{EventLoop, Pending};
-use crate::ndn::link::Connection;
-use crate::ndn::udp_faces::PeerSetting;
+use crate::ndn::guard::udp_faces::PeerSetting;
+use crate::ndn::send::link::Connection;
 use larder_forwarder::{DropReason, FaceId};
 use larder_packet::tlv::Tlv;
 use larder_packet::types::{LP_PACKET, LP_TX_SEQUENCE};

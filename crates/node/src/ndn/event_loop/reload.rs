@@ -3,13 +3,13 @@
 use super::EventLoop;
 use crate::limits;
 use crate::ndn::bounds::Bounds;
-use crate::ndn::command::Command;
-use crate::ndn::datagram;
+use crate::ndn::control::settings::{Reload, Settings, udp_is_off};
 use crate::ndn::error::NdnError;
-use crate::ndn::link::{Connection, Link};
-use crate::ndn::reload::{Reload, Settings, udp_is_off};
-use crate::ndn::udp_faces::PeerSetting;
-use crate::ndn::upstream::Upstream;
+use crate::ndn::faces::upstream::Upstream;
+use crate::ndn::guard::udp_faces::PeerSetting;
+use crate::ndn::send::link::{Connection, Link};
+use crate::ndn::shards::command::Command;
+use crate::ndn::transport::datagram;
 use larder_policy::Engine;
 use larder_units::{Streams, Time};
 
@@ -136,8 +136,8 @@ mod tests {
     use crate::config::Config;
     use crate::config::NdnConfig;
     use crate::inherited::Inherited;
-    use crate::ndn::new_listeners::{Bound, NewListeners, RunningListeners};
-    use crate::ndn::shard_channel::{Port, shard_contexts};
+    use crate::ndn::shards::channel::{Port, shard_contexts};
+    use crate::ndn::transport::new_listeners::{Bound, NewListeners, RunningListeners};
     use crate::ndn::{Command, Ndn, Snapshot};
     use larder_forwarder::FaceId;
     use larder_packet::Name;

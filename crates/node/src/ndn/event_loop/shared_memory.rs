@@ -1,11 +1,11 @@
 //! Shared memory for local applications that ask for it.
 
 use super::EventLoop;
-use crate::ndn::link::{Connection, Link};
 use crate::ndn::polling::Polling;
-use crate::ndn::stream::Socket;
+use crate::ndn::send::link::{Connection, Link};
 use crate::ndn::tokens::{bell, token};
-use crate::ndn::unix_socket::UnixSocket;
+use crate::ndn::transport::stream::Socket;
+use crate::ndn::transport::unix_socket::UnixSocket;
 use larder_forwarder::FaceId;
 use larder_packet::SharedMemory;
 use larder_shared_stream::SharedStream;

@@ -2,11 +2,11 @@
 //! thread that has a face's socket.
 
 use super::EventLoop;
-use crate::ndn::command::Command;
-use crate::ndn::link::{Connection, Link};
-use crate::ndn::stream::{Socket, StreamConnection};
-use crate::ndn::stream_places::Activity;
+use crate::ndn::guard::stream_places::Activity;
+use crate::ndn::send::link::{Connection, Link};
+use crate::ndn::shards::command::Command;
 use crate::ndn::tokens::token;
+use crate::ndn::transport::stream::{Socket, StreamConnection};
 use larder_forwarder::{Change, FaceId, Send};
 use larder_units::Time;
 use mio::Interest;

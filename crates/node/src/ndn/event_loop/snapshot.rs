@@ -1,10 +1,12 @@
-//! The state of an event loop for the admin server.
+//! What an event loop reports: its state for the admin server, and the requests to its Content
+//! Store for the what-if analysis.
 
 use super::EventLoop;
 use crate::limits;
-use crate::ndn::command::{QueueFigures, Snapshot, StrategyFigures};
+use crate::ndn::control::snapshot::{Observations, QueueFigures, Snapshot, StrategyFigures};
 use larder_forwarder::PrefixFigures;
 use larder_packet::Name;
+use larder_proxy::what_if::CacheState;
 use larder_units::Time;
 
 impl EventLoop {
@@ -27,6 +29,25 @@ impl EventLoop {
             marked: self.marked,
             turns: self.turns,
             polls: self.polling.polls,
+        }
+    }
+
+    /// Takes the observations since the last call. From now on, the sample is up to `last`.
+    pub(super) fn observations(&mut self, last: Option<u64>) -> Observations {
+        let mut taken = Vec::new();
+        let totals = self.forwarder.take_observations(last, &mut taken);
+        let engine = self.forwarder.engine();
+        let (policy, capacity) = (engine.spec().clone(), engine.capacity());
+        let state = CacheState {
+            policy,
+            capacity,
+            used: engine.used(),
+            objects: engine.len(),
+        };
+        Observations {
+            totals,
+            taken,
+            state,
         }
     }
 
@@ -65,7 +86,7 @@ impl EventLoop {
 
     /// Returns the send queues of the faces that have waited or been marked.
     fn queue_figures(&self) -> Vec<QueueFigures> {
-        let queue = |(face, link): (&_, &crate::ndn::link::Link)| {
+        let queue = |(face, link): (&_, &crate::ndn::send::link::Link)| {
             let (bytes, marked) = (link.queued(), link.marked());
             (bytes > 0 || marked > 0).then_some(QueueFigures {
                 face: *face,

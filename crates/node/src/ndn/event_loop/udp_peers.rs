@@ -10,11 +10,11 @@
 use super::packets::NOBODY;
 use super::{EventLoop, Places};
 use crate::limits;
-use crate::ndn::command::Command;
-use crate::ndn::datagram::{Origin, Via};
-use crate::ndn::link::{Connection, Link};
-use crate::ndn::udp_faces::{Datagrams, NewPeer, PeerSetting};
-use crate::ndn::udp_places::Standing;
+use crate::ndn::guard::udp_faces::{Datagrams, NewPeer, PeerSetting};
+use crate::ndn::guard::udp_places::Standing;
+use crate::ndn::send::link::{Connection, Link};
+use crate::ndn::shards::command::Command;
+use crate::ndn::transport::datagram::{Origin, Via};
 use larder_forwarder::{Body, DropReason, FaceId, Persistency, Send};
 use larder_packet::{InterestBuilder, LpHeader, LpPacket, Name};
 use larder_units::Time;

@@ -1,0 +1,5 @@
+//! Faces that this node makes for routes and for management.
+
+pub(crate) mod permanent;
+pub(crate) mod requests;
+pub(crate) mod upstream;
