@@ -1,4 +1,4 @@
-//! Creates and removes faces: accepted connections, peers that send first, and their resources.
+//! Creates and removes faces, and their resources.
 
 use super::EventLoop;
 use crate::limits;
@@ -9,12 +9,11 @@ use crate::ndn::guard::udp_faces::NewPeer;
 use crate::ndn::guard::udp_places::Standing;
 use crate::ndn::send::link::{Connection, Link};
 use crate::ndn::shards::command::Command;
-use crate::ndn::tokens::{TCP, UDP_OUTGOING, UNIX, token};
+use crate::ndn::tokens::{UDP_OUTGOING, token};
 use crate::ndn::transport::datagram::{self, Peer};
 use crate::ndn::transport::frames::Frames;
 use crate::ndn::transport::listen;
 use crate::ndn::transport::stream::{Socket, StreamConnection};
-use crate::ndn::transport::unix_socket::UnixSocket;
 use crate::ndn::transport::websocket::WebSocketConnection;
 use larder_forwarder::{FaceConfig, FaceId, Persistency, Scope};
 use larder_units::Time;
@@ -22,70 +21,8 @@ use mio::net::TcpStream;
 use mio::{Interest, Token};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::AsRawFd;
 
 impl EventLoop {
-    pub(super) fn accept(&mut self, now: Time, listener: Token) {
-        loop {
-            let accepted = match listener {
-                UNIX => self.listeners.unix.as_ref().map(|(unix, _)| {
-                    unix.accept()
-                        .map(|(socket, _)| (Socket::Unix(UnixSocket::new(socket)), None))
-                }),
-                TCP => self.listeners.tcp.as_ref().map(|tcp| {
-                    tcp.accept()
-                        .map(|(socket, from)| (Socket::Tcp(socket), Some(from)))
-                }),
-                _ => self.listeners.websocket.as_ref().map(|ws| {
-                    ws.accept()
-                        .map(|(socket, from)| (Socket::Tcp(socket), Some(from)))
-                }),
-            };
-            let (socket, from) = match accepted {
-                Some(Ok(accepted)) => accepted,
-                Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Some(Err(error)) => {
-                    // The node is probably out of descriptors. The connection waits in the kernel,
-                    // and is accepted after a second.
-                    if self.may_warn() {
-                        tracing::warn!(%error, "cannot accept connections");
-                    }
-                    if !self.listeners.accept_again.contains(&listener) {
-                        self.listeners.accept_again.push(listener);
-                    }
-                    return;
-                }
-                None => return,
-            };
-            let face = match (socket, from) {
-                (Socket::Unix(socket), _) => {
-                    let path = self
-                        .listeners
-                        .unix
-                        .as_ref()
-                        .map_or(String::new(), |(_, path)| path.display().to_string());
-                    let config = FaceConfig::local(format!("fd://{}", socket.socket.as_raw_fd()))
-                        .with_local_uri(format!("unix://{path}"))
-                        .with_persistency(Persistency::OnDemand);
-                    let home = self.next_home();
-                    self.add_stream(config, Socket::Unix(socket), home)
-                }
-                (Socket::Tcp(socket), Some(from)) if listener == TCP => {
-                    let home = self.next_home();
-                    self.add_tcp(socket, from, home, |config| {
-                        config.with_persistency(Persistency::OnDemand)
-                    })
-                }
-                (Socket::Tcp(socket), Some(from)) => self.add_websocket(now, socket, from),
-                (Socket::Tcp(_), None) => None,
-            };
-            // Bytes that came with the connection may have raised no event of their own.
-            if let Some(face) = face {
-                self.pending.ready.push(token(face));
-            }
-        }
-    }
-
     /// Adds a face over a TCP connection at thread `home`. `adapt` changes its configuration from
     /// the default.
     pub(super) fn add_tcp(
@@ -128,7 +65,12 @@ impl EventLoop {
         Some(face)
     }
 
-    fn add_websocket(&mut self, now: Time, socket: TcpStream, from: SocketAddr) -> Option<FaceId> {
+    pub(super) fn add_websocket(
+        &mut self,
+        now: Time,
+        socket: TcpStream,
+        from: SocketAddr,
+    ) -> Option<FaceId> {
         let _ = socket.set_nodelay(true);
         let local = socket.local_addr().ok()?.ip();
         let config = tcp_face("ws", from, &socket).with_persistency(Persistency::OnDemand);

@@ -1,24 +1,19 @@
 //! The event loop: reads sockets, passes packets to the forwarder, writes queues.
 
+mod accept;
 mod backpressure;
-mod disk;
-mod ethernet;
-mod face_requests;
 mod faces;
-mod listen;
-mod multicast;
+mod management;
+mod neighbours;
+mod outgoing;
 mod packets;
-mod partial_input;
-mod path_mtu;
-mod permanent;
 mod reliable;
 mod reload;
+mod report;
+mod room;
 mod shared_memory;
 mod sharing;
-mod snapshot;
-mod stream_places;
 mod udp_peers;
-mod upstream;
 
 use crate::config::NdnConfig;
 use crate::config::WebOrigins;

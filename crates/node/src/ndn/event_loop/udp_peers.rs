@@ -7,13 +7,15 @@
 //! standing: it is served, and its place depends on its prefix's share. No probe is sent while
 //! there is room.
 
+use super::EventLoop;
 use super::packets::NOBODY;
-use super::{EventLoop, Places};
 use crate::limits;
+use crate::limits::PATHS_AT_ONCE;
 use crate::ndn::guard::udp_faces::{Datagrams, NewPeer, PeerSetting};
 use crate::ndn::guard::udp_places::Standing;
 use crate::ndn::send::link::{Connection, Link};
 use crate::ndn::shards::command::Command;
+use crate::ndn::transport::datagram;
 use crate::ndn::transport::datagram::{Origin, Via};
 use larder_forwarder::{Body, DropReason, FaceId, Persistency, Send};
 use larder_packet::{InterestBuilder, LpHeader, LpPacket, Name};
@@ -278,28 +280,6 @@ impl EventLoop {
         self.make_room_for_udp();
     }
 
-    /// Closes the faces of displaced UDP peers.
-    pub(super) fn make_room_for_udp(&mut self) {
-        if !self.places.udp_places.is_overfull() {
-            return;
-        }
-        let EventLoop {
-            places: Places { udp_places, .. },
-            forwarder,
-            ..
-        } = self;
-        let displaced = udp_places.make_room(|face| forwarder.has_answered(face));
-        if self.may_warn() {
-            tracing::warn!(
-                "many new UDP peers: perhaps a flood with forged addresses; others keep their places"
-            );
-        }
-        for face in displaced {
-            self.forwarder.count_drop(face, DropReason::PeerDisplaced);
-            self.close(face, Some("other UDP peers needed its place".to_owned()));
-        }
-    }
-
     /// While places are scarce, asks a peer for a proof that it receives packets at its address. A
     /// probe is as small as a short Interest, so forged senders cannot use it for amplification.
     fn probe(&mut self, now: Time, face: FaceId, address: SocketAddr) {
@@ -325,5 +305,33 @@ impl EventLoop {
             index: 0,
         };
         self.queue(now, most, &mut send, &interest);
+    }
+
+    /// Reads the MTU of some paths to UDP peers again, and of the others in the next calls: a
+    /// router may have reported a narrower one.
+    pub(super) fn look_at_paths(&mut self) {
+        if self.bounds.udp_mtu.is_some() {
+            return;
+        }
+        let by_path = |(face, link): (&FaceId, &Link)| match &link.connection {
+            Connection::Udp(peer) if !peer.address.ip().is_loopback() => {
+                Some((*face, peer.address))
+            }
+            _ => None,
+        };
+        let mut peers: Vec<(FaceId, SocketAddr)> = self.links.iter().filter_map(by_path).collect();
+        peers.sort_unstable_by_key(|(face, _)| (*face <= self.path_looked_at, *face));
+        for (face, address) in peers.into_iter().take(PATHS_AT_ONCE) {
+            self.path_looked_at = face;
+            let mtu = datagram::mtu_to(address, None);
+            let smaller = self
+                .forwarder
+                .face(face)
+                .is_some_and(|config| config.mtu.is_some_and(|old| mtu < old));
+            // Only the operator can make it larger.
+            if smaller {
+                self.change_peer(face, PeerSetting::Mtu(mtu));
+            }
+        }
     }
 }

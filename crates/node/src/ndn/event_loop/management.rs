@@ -1,4 +1,4 @@
-//! Faces that management creates, updates and destroys.
+//! What management asks of this node: faces to create, change and destroy, and a disk to wait for.
 
 use super::EventLoop;
 use crate::limits;
@@ -10,9 +10,10 @@ use crate::ndn::shards::command::Command;
 use crate::ndn::transport::listen;
 use crate::ndn::transport::packet_socket::Mac;
 use crate::ndn::transport::stream::{Socket, StreamConnection};
-use larder_forwarder::{FaceAnswer, FaceConfig, FaceId, FaceRequest, HostRequest, Persistency};
-use larder_units::Time;
-use larder_units::system_message;
+use larder_forwarder::{
+    FaceAnswer, FaceConfig, FaceId, FaceRequest, HostRequest, Persistency, Report,
+};
+use larder_units::{Time, system_message};
 use mio::net::TcpStream;
 use std::net::SocketAddr;
 
@@ -286,5 +287,36 @@ impl EventLoop {
             frames.set_mtu(mtu);
         }
         self.set_reliable(face, reliable);
+    }
+
+    /// Waits on its own thread until the erasures are on disk. Erasing is rare, and a disk may take
+    /// seconds.
+    pub(super) fn settle_disk(&self, ticket: u64) {
+        let Some(disk) = self.disk.clone() else {
+            return;
+        };
+        let ports = self.shard_channel.ports.clone();
+        let shard = self.shard_channel.shard.number();
+        let settle = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_time()
+                .build();
+            let settled = match runtime {
+                Ok(runtime) => runtime
+                    .block_on(disk.settle())
+                    .map_err(|error| error.to_string()),
+                Err(error) => Err(format!("cannot wait for the disk: {error}")),
+            };
+            ports[shard].send(Command::Said(ticket, Report::Settled(settled)));
+        };
+        if let Err(error) = std::thread::Builder::new()
+            .name("disk-settle".to_owned())
+            .spawn(settle)
+        {
+            let why = format!("cannot start a thread that waits for the disk: {error}");
+            self.shard_channel
+                .own()
+                .send(Command::Said(ticket, Report::Settled(Err(why))));
+        }
     }
 }

@@ -1,19 +1,86 @@
-//! Serves new listeners in the place of others.
+//! Accepts connections, and serves new listeners in the place of others.
 
 use super::{EventLoop, Listeners};
 use crate::ndn::error::NdnError;
 use crate::ndn::shards::command::Command;
-use crate::ndn::tokens::{TCP, UDP, UNIX, WEBSOCKET};
+use crate::ndn::tokens::{TCP, UDP, UNIX, WEBSOCKET, token};
 use crate::ndn::transport::datagram::UdpListener;
 use crate::ndn::transport::listen::face_uri;
 use crate::ndn::transport::new_listeners::NewListeners;
+use crate::ndn::transport::stream::Socket;
+use crate::ndn::transport::unix_socket::UnixSocket;
+use larder_forwarder::{FaceConfig, Persistency};
 use larder_units::Time;
-use mio::Interest;
 use mio::event::Source;
+use mio::{Interest, Token};
+use std::io;
+use std::os::fd::AsRawFd;
 
 const BOTH: Interest = Interest::READABLE.add(Interest::WRITABLE);
 
 impl EventLoop {
+    /// Accepts the connections that wait at a listener.
+    pub(super) fn accept(&mut self, now: Time, listener: Token) {
+        loop {
+            let accepted = match listener {
+                UNIX => self.listeners.unix.as_ref().map(|(unix, _)| {
+                    unix.accept()
+                        .map(|(socket, _)| (Socket::Unix(UnixSocket::new(socket)), None))
+                }),
+                TCP => self.listeners.tcp.as_ref().map(|tcp| {
+                    tcp.accept()
+                        .map(|(socket, from)| (Socket::Tcp(socket), Some(from)))
+                }),
+                _ => self.listeners.websocket.as_ref().map(|ws| {
+                    ws.accept()
+                        .map(|(socket, from)| (Socket::Tcp(socket), Some(from)))
+                }),
+            };
+            let (socket, from) = match accepted {
+                Some(Ok(accepted)) => accepted,
+                Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Some(Err(error)) => {
+                    // The node is probably out of descriptors. The connection waits in the kernel,
+                    // and is accepted after a second.
+                    if self.may_warn() {
+                        tracing::warn!(%error, "cannot accept connections");
+                    }
+                    if !self.listeners.accept_again.contains(&listener) {
+                        self.listeners.accept_again.push(listener);
+                    }
+                    return;
+                }
+                None => return,
+            };
+            let face = match (socket, from) {
+                (Socket::Unix(socket), _) => {
+                    let path = self
+                        .listeners
+                        .unix
+                        .as_ref()
+                        .map_or(String::new(), |(_, path)| path.display().to_string());
+                    let config = FaceConfig::local(format!("fd://{}", socket.socket.as_raw_fd()))
+                        .with_local_uri(format!("unix://{path}"))
+                        .with_persistency(Persistency::OnDemand);
+                    let home = self.next_home();
+                    self.add_stream(config, Socket::Unix(socket), home)
+                }
+                (Socket::Tcp(socket), Some(from)) if listener == TCP => {
+                    let home = self.next_home();
+                    self.add_tcp(socket, from, home, |config| {
+                        config.with_persistency(Persistency::OnDemand)
+                    })
+                }
+                (Socket::Tcp(socket), Some(from)) => self.add_websocket(now, socket, from),
+                (Socket::Tcp(_), None) => None,
+            };
+            // Bytes that came with the connection may have raised no event of their own.
+            if let Some(face) = face {
+                self.pending.ready.push(token(face));
+            }
+        }
+    }
+
     /// Serves new listeners. Faces stay, except those of a UDP socket that is replaced or closed.
     ///
     /// # Errors
