@@ -26,7 +26,7 @@
 //! | `faces` | faces that this node makes |
 //! | `guard` | places and memory, shared fairly by peers |
 //! | `shards` | the threads among themselves |
-//! | `control` | settings of a reload, the status page, the metrics |
+//! | `control` | settings of a reload, the state and the metrics |
 
 mod address;
 mod bounds;
@@ -40,6 +40,7 @@ mod guard;
 mod polling;
 mod send;
 mod shards;
+mod status;
 mod tokens;
 mod transport;
 mod what_if;

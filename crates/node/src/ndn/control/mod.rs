@@ -1,7 +1,5 @@
-//! What the operator sets and sees: the settings that a reload changes, the status page and the
-//! metrics.
+//! What the operator sets and sees: the settings that a reload changes, the state and the metrics.
 
-mod metrics;
+pub(crate) mod metrics;
 pub(crate) mod settings;
 pub(crate) mod snapshot;
-mod status;
