@@ -76,7 +76,7 @@ impl EventLoop {
             };
             // Bytes that came with the connection may have raised no event of their own.
             if let Some(face) = face {
-                self.pending.ready.push(token(face));
+                self.ready.push(token(face));
             }
         }
     }

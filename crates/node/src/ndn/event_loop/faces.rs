@@ -258,12 +258,11 @@ impl EventLoop {
 
     /// Ends the connection of a face. Returns false if this thread has none.
     pub(super) fn drop_link(&mut self, face: FaceId) -> bool {
-        let Some(mut link) = self.links.remove(&face) else {
+        let Some(mut link) = self.links.remove(face) else {
             return false;
         };
         self.forget_socket(face, &mut link.connection);
         self.polling.forget(face);
-        self.pending.held_bytes -= link.pause.take().map_or(0, |pause| pause.held());
         true
     }
 

@@ -197,7 +197,7 @@ impl EventLoop {
             .links
             .iter()
             .find(|(_, link)| same(link))
-            .map(|(face, _)| *face);
+            .map(|(face, _)| face);
         connected
             .or_else(|| self.permanent_face_to(address))
             .or_else(remote_shard_faces)
@@ -208,8 +208,7 @@ impl EventLoop {
         if !self.outgoing.connecting.contains_key(&face) {
             return;
         }
-        let Some(Connection::Stream(stream)) = self.links.get(&face).map(|link| &link.connection)
-        else {
+        let Some(Connection::Stream(stream)) = self.links.connection(face) else {
             return;
         };
         // A socket whose connection failed can be written too. Its error shows when it is read.
@@ -251,7 +250,7 @@ impl EventLoop {
         let permanent = config.persistency != Persistency::OnDemand;
         let stays = config.persistency == Persistency::Permanent;
         self.places.udp_faces.set_permanent(face, permanent);
-        match self.links.get(&face).map(|link| &link.connection) {
+        match self.links.connection(face) {
             Some(Connection::Stream(StreamConnection {
                 socket: Socket::Tcp(socket),
                 ..
@@ -268,7 +267,7 @@ impl EventLoop {
 
     /// Gives a face's link the settings of its configuration.
     pub(super) fn update_link(&mut self, face: FaceId) {
-        let Some((link, config)) = self.links.get_mut(&face).zip(self.forwarder.face(face)) else {
+        let Some((link, config)) = self.links.get_mut(face).zip(self.forwarder.face(face)) else {
             return;
         };
         let permanent = config.persistency != Persistency::OnDemand;

@@ -1,7 +1,6 @@
 //! The event loop: reads sockets, passes packets to the forwarder, writes queues.
 
 mod accept;
-mod backpressure;
 mod faces;
 mod management;
 mod neighbours;
@@ -31,12 +30,12 @@ use crate::ndn::guard::udp_faces::UdpFaces;
 use crate::ndn::guard::udp_places::UdpPlaces;
 use crate::ndn::polling::Polling;
 use crate::ndn::send::link::{Connection, Link};
+use crate::ndn::send::links::Links;
 use crate::ndn::shards::channel::{ShardChannel, ShardContext};
 use crate::ndn::shards::command::Command;
 use crate::ndn::tokens::{TCP, UDP, UDP_OUTGOING, UNIX, WAKER, WEBSOCKET, face_of_bell};
 use crate::ndn::transport::datagram::{DatagramBatch, UdpListener, Via};
 use crate::ndn::transport::ethernet::{Port, port_of};
-use crate::ndn::transport::spare_buffers::SpareBuffers;
 use crate::ndn::transport::stream::Framed;
 use crate::ndn::transport::unix_socket::SharedPlaces;
 use foldhash::fast::FixedState;
@@ -76,22 +75,18 @@ pub(super) struct EventLoop {
     bounds: Bounds,
     /// The reloadable settings that are in force.
     applied: Settings,
-    /// Faces and sockets with work that waits.
-    pending: Pending,
+    /// Sources with more input than their turn allowed.
+    ready: Vec<Token>,
     /// The UDP peer whose path MTU was read last.
     path_looked_at: FaceId,
     /// Connections that this node opens.
     outgoing: OutgoingFaces,
-    /// Links by face. The node chooses the numbers, so an unkeyed hash is safe.
-    links: HashMap<FaceId, Link, FixedState>,
-    /// Packets that were marked, because a send queue or that of the UDP socket was long.
-    marked: u64,
+    /// The links of this thread's faces, with their send queues.
+    links: Links,
     /// Turns of the loop so far.
     turns: u64,
     /// Whether the loop polls shared memory before it waits.
     polling: Polling,
-    /// Buffers of queues that are empty.
-    spare: SpareBuffers,
     housekeeping: Time,
     /// The time until which no warning about a peer is logged, so that a flood does not fill the
     /// log.
@@ -145,25 +140,6 @@ struct Scratch {
     datagrams: DatagramBatch,
     /// Requests of management in this turn.
     requests: Vec<HostRequest>,
-}
-
-/// Faces and sockets with work that waits.
-struct Pending {
-    /// Faces with frames or Acks that wait. Reliable faces without any are not in the list, because
-    /// any peer can have one.
-    reliable: Vec<FaceId>,
-    /// Faces that are not read while their queues are long, and the bytes of frames that they sent
-    /// before.
-    paused: Vec<FaceId>,
-    held_bytes: usize,
-    /// Faces whose queues have grown in this turn.
-    dirty: Vec<FaceId>,
-    /// UDP and Ethernet faces that wait until their shared socket can be written.
-    udp_blocked: Vec<FaceId>,
-    /// Sources with more input than their turn allowed.
-    ready: Vec<Token>,
-    /// True after datagrams waited too long: see [`UdpListener::receive`].
-    mark_next_data: bool,
 }
 
 /// Connections that this node opens.
@@ -247,6 +223,7 @@ impl EventLoop {
         )?;
         let bounds = Bounds::of(config);
         let polling = Polling::new(shard_channel.shard.is_only());
+        let links = Links::new(shard_channel.shard.of());
         Ok(EventLoop {
             start,
             poll,
@@ -285,26 +262,16 @@ impl EventLoop {
             },
             bounds,
             applied: Settings::of(config),
-            pending: Pending {
-                reliable: Vec::new(),
-                paused: Vec::new(),
-                held_bytes: 0,
-                dirty: Vec::new(),
-                udp_blocked: Vec::new(),
-                ready: Vec::new(),
-                mark_next_data: false,
-            },
+            ready: Vec::new(),
             path_looked_at: FaceId(0),
             outgoing: OutgoingFaces {
                 upstreams: Vec::new(),
                 permanent: Vec::new(),
                 connecting: HashMap::new(),
             },
-            links: HashMap::default(),
-            marked: 0,
+            links,
             turns: 0,
             polling,
-            spare: SpareBuffers::default(),
             housekeeping: Time::ZERO,
             next_warning: Time::ZERO,
             stopping: false,
@@ -336,7 +303,7 @@ impl EventLoop {
                 self.polling.waited(since.elapsed());
             }
             let now = self.now();
-            let mut turn = std::mem::take(&mut self.pending.ready);
+            let mut turn = std::mem::take(&mut self.ready);
             for event in &events {
                 let token = event.token();
                 if event.is_writable() {
@@ -368,50 +335,41 @@ impl EventLoop {
     }
 
     fn timeout(&mut self) -> Duration {
-        if !self.pending.ready.is_empty() {
+        if !self.ready.is_empty() {
             return Duration::ZERO;
         }
         let now = self.now();
-        let next = [self.forwarder.next_timeout(), self.next_reliable()]
+        let next = [self.forwarder.next_timeout(), self.links.next_reliable()]
             .into_iter()
             .flatten()
             .min();
         let next = next.map_or(limits::HOUSEKEEPING, |at| at.since(now));
-        let longest = if self.pending.paused.is_empty() {
-            limits::HOUSEKEEPING
-        } else {
+        let longest = if self.links.has_paused() {
             limits::BACKPRESSURE_STALL / 4
+        } else {
+            limits::HOUSEKEEPING
         };
         next.min(longest)
     }
 
     fn writable(&mut self, now: Time, token: Token) {
         if token == UDP || token == UDP_OUTGOING || port_of(token).is_some() {
-            for face in std::mem::take(&mut self.pending.udp_blocked) {
-                self.unblock(face);
-            }
+            self.links.unblock_shared();
         } else if token.0 >= 256 {
             let face = FaceId(token.0 as u64);
-            self.unblock(face);
+            self.links.unblock(face);
             self.on_connected(now, face);
-        }
-    }
-
-    fn unblock(&mut self, face: FaceId) {
-        if let Some(link) = self.links.get_mut(&face) {
-            link.unblock();
-            self.pending.dirty.push(face);
         }
     }
 
     fn ending(&mut self, Token(face): Token, has_hung_up: bool) {
         let face = FaceId(face as u64);
-        match self.links.get_mut(&face).map(|link| &mut link.connection) {
+        match self.links.connection_mut(face) {
             Some(Connection::Stream(stream)) => {
                 stream.set_ending(has_hung_up);
                 if has_hung_up {
                     // A write ends the face, also if it is not read because its queue is long.
-                    self.unblock(face);
+                    self.links.unblock(face);
                 }
             }
             Some(Connection::WebSocket(socket)) => socket.set_ending(),
@@ -433,7 +391,7 @@ impl EventLoop {
                     return self.on_bell(now, face);
                 }
                 let face = FaceId(face as u64);
-                match self.links.get(&face).map(|link| &link.connection) {
+                match self.links.connection(face) {
                     Some(Connection::Stream(_) | Connection::WebSocket(_)) => {
                         self.read_stream(now, face)
                     }
@@ -457,7 +415,7 @@ impl EventLoop {
             ));
             self.carry_out(now, command);
         }
-        self.pending.ready.push(WAKER);
+        self.ready.push(WAKER);
     }
 
     fn carry_out(&mut self, now: Time, command: Command) {
@@ -520,10 +478,10 @@ impl EventLoop {
                 .partial
                 .fragments_are(self.forwarder.partial_bytes());
         }
-        if !self.pending.reliable.is_empty() {
-            self.keep_reliable(now);
+        if self.links.has_reliable() {
+            self.links.keep_reliable(now, &mut self.forwarder);
         }
-        if !self.pending.paused.is_empty() {
+        if self.links.has_paused() {
             self.watch_paused(now);
         }
         if let Some(job) = self.forwarder.job() {
@@ -573,7 +531,7 @@ impl EventLoop {
             .links
             .iter()
             .filter(|(_, link)| idle(link))
-            .map(|(face, _)| *face)
+            .map(|(face, _)| face)
             .collect();
         for face in over {
             self.close(face, Some("idle".to_owned()));

@@ -139,7 +139,7 @@ impl EventLoop {
         }
         self.scratch.buffer = buffer;
         if left {
-            self.pending.ready.push(Token(FIRST_TOKEN + port));
+            self.ready.push(Token(FIRST_TOKEN + port));
         }
     }
 
@@ -170,9 +170,7 @@ impl EventLoop {
             None
         };
         let Some(face) = face else { return };
-        if let Some(Connection::Ethernet(peer)) =
-            self.links.get_mut(&face).map(|link| &mut link.connection)
-        {
+        if let Some(Connection::Ethernet(peer)) = self.links.connection_mut(face) {
             peer.last_heard = now;
         }
         self.handle_frames(now, face, std::iter::once(packet));
@@ -241,9 +239,7 @@ impl EventLoop {
     pub(super) fn read_multicast(&mut self, now: Time, face: FaceId) {
         let mut buffer = std::mem::take(&mut self.scratch.buffer);
         for _ in 0..limits::FRAMES_PER_TURN {
-            let Some(Connection::Multicast(multicast)) =
-                self.links.get_mut(&face).map(|link| &mut link.connection)
-            else {
+            let Some(Connection::Multicast(multicast)) = self.links.connection_mut(face) else {
                 break;
             };
             match multicast.socket.recv_from(&mut buffer) {
@@ -261,6 +257,6 @@ impl EventLoop {
             }
         }
         self.scratch.buffer = buffer;
-        self.pending.ready.push(token(face));
+        self.ready.push(token(face));
     }
 }

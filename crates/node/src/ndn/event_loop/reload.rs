@@ -115,7 +115,7 @@ impl EventLoop {
         let mtus: Vec<_> = self
             .links
             .iter()
-            .filter_map(|(face, link)| Some((*face, mtu(link)?)))
+            .filter_map(|(face, link)| Some((face, mtu(link)?)))
             .collect();
         mtus.into_iter()
             .for_each(|(face, mtu)| self.change_peer(face, PeerSetting::Mtu(mtu)));

@@ -4,7 +4,8 @@
 use super::EventLoop;
 use crate::limits;
 use crate::ndn::control::snapshot::{Observations, QueueFigures, Snapshot, StrategyFigures};
-use larder_forwarder::PrefixFigures;
+use crate::ndn::send::link::Link;
+use larder_forwarder::{FaceId, PrefixFigures};
 use larder_packet::Name;
 use larder_proxy::what_if::CacheState;
 use larder_units::Time;
@@ -26,7 +27,7 @@ impl EventLoop {
             udp_peers: self.places.udp_places.counts(),
             shared_faces: self.shared_faces(),
             queues: self.queue_figures(),
-            marked: self.marked,
+            marked: self.links.marked(),
             turns: self.turns,
             polls: self.polling.polls,
         }
@@ -86,10 +87,10 @@ impl EventLoop {
 
     /// Returns the send queues of the faces that have waited or been marked.
     fn queue_figures(&self) -> Vec<QueueFigures> {
-        let queue = |(face, link): (&_, &crate::ndn::send::link::Link)| {
+        let queue = |(face, link): (FaceId, &Link)| {
             let (bytes, marked) = (link.queued(), link.marked());
             (bytes > 0 || marked > 0).then_some(QueueFigures {
-                face: *face,
+                face,
                 bytes,
                 marked,
             })

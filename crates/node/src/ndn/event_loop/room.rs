@@ -107,7 +107,7 @@ impl EventLoop {
         let connections = self.links.iter().filter_map(|(face, link)| {
             let partial = link.connection.partial()?;
             Some(Holder {
-                id: Place::Connection(*face),
+                id: Place::Connection(face),
                 bytes: partial.held(),
                 since: partial.since()?,
             })
@@ -137,7 +137,7 @@ impl EventLoop {
     /// Drops the connection's packet and skips its rest. If that is impossible, closes the
     /// connection.
     fn give_up_connection(&mut self, face: FaceId) {
-        let Some(link) = self.links.get_mut(&face) else {
+        let Some(link) = self.links.get_mut(face) else {
             return;
         };
         let before = link.connection.partial_bytes();
@@ -167,7 +167,7 @@ impl EventLoop {
             .links
             .iter()
             .filter(|(_, link)| stalled(link))
-            .map(|(face, _)| *face)
+            .map(|(face, _)| face)
             .collect();
         for face in over {
             self.forwarder.count_drop(face, DropReason::PartialTimeout);

@@ -98,7 +98,7 @@ impl EventLoop {
             Link::new(Connection::Stream(stream)).watched_by(activity),
         );
         // Bytes that came with the connection may have raised no event of their own.
-        self.pending.ready.push(token(face));
+        self.ready.push(token(face));
     }
 
     /// Passes a packet to the thread of its face. A face without a thread is gone.

@@ -35,13 +35,11 @@ impl EventLoop {
         let Some(face) = self.udp_face(now, via, origin, datagrams) else {
             return;
         };
-        if let Some(Connection::Udp(peer)) =
-            self.links.get_mut(&face).map(|link| &mut link.connection)
-        {
+        if let Some(peer) = self.links.udp_peer(face) {
             peer.last_heard = now;
             peer.local = origin.to;
         }
-        self.pending.mark_next_data |= origin.congested;
+        self.links.mark_next_data_if(origin.congested);
         self.handle_frames(now, face, datagrams.chunks_mut(origin.length));
     }
 
@@ -203,7 +201,7 @@ impl EventLoop {
         let Some(mut first) = first else { return };
         self.shard_channel.own().stranger_taken(first.weight());
         // In a flood, the face may have lost its place at once. Its datagrams would make another.
-        if self.links.contains_key(&face) {
+        if self.links.contains(face) {
             self.take_datagrams(now, Via::Listening, &first.origin, &mut first.bytes);
         }
     }
@@ -222,10 +220,7 @@ impl EventLoop {
 
     /// Applies a setting of a face, whose link may be at another thread.
     pub(super) fn set_peer(&mut self, face: FaceId, setting: PeerSetting) {
-        let frames = self
-            .links
-            .get_mut(&face)
-            .and_then(|link| link.connection.frames());
+        let frames = self.links.frames(face);
         match setting {
             PeerSetting::Mtu(mtu) => {
                 let mtu = frames.map_or(mtu, |frames| {
@@ -273,7 +268,7 @@ impl EventLoop {
     /// Records that the peers of these faces have answered.
     pub(super) fn prove(&mut self, faces: &[FaceId]) {
         for face in faces {
-            if let Some(Connection::Udp(peer)) = self.links.get(face).map(|link| &link.connection) {
+            if let Some(Connection::Udp(peer)) = self.links.connection(*face) {
                 self.places.udp_places.prove(peer.address, *face);
             }
         }
@@ -297,14 +292,17 @@ impl EventLoop {
             .lifetime(limits::PROBE_LIFETIME)
             .hop_limit(1)
             .build();
-        let most = self.longest_queues();
+        let most = self.links.longest_queues();
         let mut send = Send {
             face,
             header: LpHeader::default(),
             body: Body::Input,
             index: 0,
         };
-        self.queue(now, most, &mut send, &interest);
+        let udp = self.listeners.udp.as_ref();
+        let forwarder = &mut self.forwarder;
+        self.links
+            .queue(now, most, &mut send, &interest, forwarder, udp);
     }
 
     /// Reads the MTU of some paths to UDP peers again, and of the others in the next calls: a
@@ -313,10 +311,8 @@ impl EventLoop {
         if self.bounds.udp_mtu.is_some() {
             return;
         }
-        let by_path = |(face, link): (&FaceId, &Link)| match &link.connection {
-            Connection::Udp(peer) if !peer.address.ip().is_loopback() => {
-                Some((*face, peer.address))
-            }
+        let by_path = |(face, link): (FaceId, &Link)| match &link.connection {
+            Connection::Udp(peer) if !peer.address.ip().is_loopback() => Some((face, peer.address)),
             _ => None,
         };
         let mut peers: Vec<(FaceId, SocketAddr)> = self.links.iter().filter_map(by_path).collect();

@@ -2,3 +2,4 @@
 
 pub(crate) mod backpressure;
 pub(crate) mod link;
+pub(crate) mod links;
