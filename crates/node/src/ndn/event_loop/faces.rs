@@ -232,22 +232,17 @@ impl EventLoop {
                 return self.shard_channel.port(0).send(Command::Closed(face, why));
             }
         } else if self.remote_shard_faces.remove(&face).is_none()
-            && !self.outgoing.permanent.iter().any(|one| one.is(face))
+            && !self.outgoing.permanent.contains(face)
         {
             return;
         }
-        self.outgoing.permanent.retain(|one| !one.is(face));
         self.forwarder.remove_face(face);
         self.tell_others();
         self.places.remote.remove(&face);
         self.places.stream_places.remove(face);
         self.places.udp_faces.remove(face);
         let now = self.now();
-        self.outgoing
-            .upstreams
-            .iter_mut()
-            .filter(|upstream| upstream.face == Some(face))
-            .for_each(|upstream| upstream.lost(now));
+        self.outgoing.closed(now, face);
         self.on_not_connected(now, face, why.as_deref());
         let why = why.as_deref().unwrap_or("closed by the peer");
         match self.is_crowded() {

@@ -1,9 +1,8 @@
 //! What management asks of this node: faces to create, change and destroy, and a disk to wait for.
 
 use super::EventLoop;
-use crate::limits;
 use crate::ndn::error::FaceError;
-use crate::ndn::faces::requests::{Connecting, Remote, peer};
+use crate::ndn::faces::requests::{Remote, peer};
 use crate::ndn::guard::udp_places::Standing;
 use crate::ndn::send::link::{Connection, Link};
 use crate::ndn::shards::command::Command;
@@ -135,15 +134,9 @@ impl EventLoop {
                 let face = self
                     .add_tcp(socket, address, 0, adapt)
                     .ok_or(failed(507, FaceError::TooManyFaces))?;
-                self.outgoing.connecting.insert(
-                    face,
-                    Connecting {
-                        ticket: request.ticket,
-                        since: now,
-                    },
-                );
+                self.outgoing.connecting.insert(now, face, request.ticket);
                 if persistency == Persistency::Permanent {
-                    self.make_permanent(face, address);
+                    self.outgoing.permanent.insert(face, address);
                 }
                 Ok(None)
             }
@@ -199,13 +192,13 @@ impl EventLoop {
             .find(|(_, link)| same(link))
             .map(|(face, _)| face);
         connected
-            .or_else(|| self.permanent_face_to(address))
+            .or_else(|| self.outgoing.permanent.face_to(address))
             .or_else(remote_shard_faces)
     }
 
     /// Answers the command that waits for this face. Call it when the face's socket can be written.
     pub(super) fn on_connected(&mut self, now: Time, face: FaceId) {
-        if !self.outgoing.connecting.contains_key(&face) {
+        if !self.outgoing.connecting.contains(face) {
             return;
         }
         let Some(Connection::Stream(stream)) = self.links.connection(face) else {
@@ -213,7 +206,7 @@ impl EventLoop {
         };
         // A socket whose connection failed can be written too. Its error shows when it is read.
         if matches!(&stream.socket, Socket::Tcp(socket) if socket.peer_addr().is_ok())
-            && let Some(Connecting { ticket, .. }) = self.outgoing.connecting.remove(&face)
+            && let Some(ticket) = self.outgoing.connecting.remove(face)
         {
             self.answer(now, ticket, FaceAnswer::Created(face));
         }
@@ -221,7 +214,7 @@ impl EventLoop {
 
     /// Refuses the command that waits for this face. Call it when the face is closed.
     pub(super) fn on_not_connected(&mut self, now: Time, face: FaceId, why: Option<&str>) {
-        if let Some(Connecting { ticket, .. }) = self.outgoing.connecting.remove(&face) {
+        if let Some(ticket) = self.outgoing.connecting.remove(face) {
             let why = why.unwrap_or("the peer closed the connection");
             self.answer(
                 now,
@@ -232,13 +225,7 @@ impl EventLoop {
     }
 
     pub(super) fn give_up_connecting(&mut self, now: Time) {
-        let late = self
-            .outgoing
-            .connecting
-            .iter()
-            .filter(|(_, one)| now.since(one.since) >= limits::FACE_CONNECT);
-        let late: Vec<FaceId> = late.map(|(face, _)| *face).collect();
-        for face in late {
+        for face in self.outgoing.connecting.late(now) {
             self.close(face, Some("it took too long".to_owned()));
         }
     }
@@ -256,7 +243,7 @@ impl EventLoop {
                 ..
             })) if stays => {
                 if let Ok(address) = socket.peer_addr() {
-                    self.make_permanent(face, address);
+                    self.outgoing.permanent.insert(face, address);
                 }
             }
             _ if !stays => self.end_permanence(face),

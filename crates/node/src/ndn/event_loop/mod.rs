@@ -21,9 +21,7 @@ use crate::ndn::bounds::Bounds;
 use crate::ndn::control::settings::Settings;
 use crate::ndn::disk::{NdnDisk, tier};
 use crate::ndn::error::NdnError;
-use crate::ndn::faces::permanent::Permanent;
-use crate::ndn::faces::requests::Connecting;
-use crate::ndn::faces::upstream::Upstream;
+use crate::ndn::faces::outgoing::OutgoingFaces;
 use crate::ndn::guard::partial_input::PartialInput;
 use crate::ndn::guard::stream_places::StreamPlaces;
 use crate::ndn::guard::udp_faces::UdpFaces;
@@ -142,14 +140,6 @@ struct Scratch {
     requests: Vec<HostRequest>,
 }
 
-/// Connections that this node opens.
-struct OutgoingFaces {
-    upstreams: Vec<Upstream>,
-    permanent: Vec<Permanent>,
-    /// Faces that are being connected for management.
-    connecting: HashMap<FaceId, Connecting>,
-}
-
 /// Creates the forwarder of one shard. The first one has the rules and strategies, and sends them
 /// to the others.
 fn new_forwarder(
@@ -264,11 +254,7 @@ impl EventLoop {
             applied: Settings::of(config),
             ready: Vec::new(),
             path_looked_at: FaceId(0),
-            outgoing: OutgoingFaces {
-                upstreams: Vec::new(),
-                permanent: Vec::new(),
-                connecting: HashMap::new(),
-            },
+            outgoing: OutgoingFaces::default(),
             links,
             turns: 0,
             polling,

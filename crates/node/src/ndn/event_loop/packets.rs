@@ -74,15 +74,7 @@ impl EventLoop {
         self.obey_budget(verdict);
         match reading {
             Reading::Frames { more } => {
-                if let Some(upstream) = self
-                    .outgoing
-                    .upstreams
-                    .iter_mut()
-                    .find(|upstream| upstream.face == Some(face))
-                {
-                    upstream.heard();
-                }
-                self.heard_permanent(face);
+                self.outgoing.heard(face);
                 if more {
                     self.ready.push(token(face));
                 }

@@ -7,16 +7,45 @@
 //! configuration, as in NFD. The command of a TCP face is answered when the connection succeeds or
 //! fails.
 
+use crate::limits;
 use crate::ndn::transport::ethernet;
 use crate::ndn::transport::packet_socket::Mac;
-use larder_forwarder::FaceAnswer;
+use larder_forwarder::{FaceAnswer, FaceId};
 use larder_units::Time;
+use std::collections::HashMap;
 use std::net::SocketAddr;
 
 /// A face that is being connected, with the command that waits for it.
-pub(crate) struct Connecting {
-    pub(crate) ticket: u64,
-    pub(crate) since: Time,
+struct Connecting {
+    ticket: u64,
+    since: Time,
+}
+
+/// The faces that are being connected for management.
+#[derive(Default)]
+pub(crate) struct ConnectingFaces(HashMap<FaceId, Connecting>);
+
+impl ConnectingFaces {
+    /// Adds a face, for which the command `ticket` waits.
+    pub(crate) fn insert(&mut self, now: Time, face: FaceId, ticket: u64) {
+        self.0.insert(face, Connecting { ticket, since: now });
+    }
+
+    pub(crate) fn contains(&self, face: FaceId) -> bool {
+        self.0.contains_key(&face)
+    }
+
+    /// Removes a face, and returns its command.
+    pub(crate) fn remove(&mut self, face: FaceId) -> Option<u64> {
+        self.0.remove(&face).map(|one| one.ticket)
+    }
+
+    /// Returns the faces that take too long.
+    pub(crate) fn late(&self, now: Time) -> Vec<FaceId> {
+        let late = self.0.iter();
+        let late = late.filter(|(_, one)| now.since(one.since) >= limits::FACE_CONNECT);
+        late.map(|(face, _)| *face).collect()
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
