@@ -62,11 +62,11 @@ impl EventLoop {
                     let config = FaceConfig::local(format!("fd://{}", socket.socket.as_raw_fd()))
                         .with_local_uri(format!("unix://{path}"))
                         .with_persistency(Persistency::OnDemand);
-                    let home = self.next_home();
+                    let home = self.shard_channel.next_home();
                     self.add_stream(config, Socket::Unix(socket), home)
                 }
                 (Socket::Tcp(socket), Some(from)) if listener == TCP => {
-                    let home = self.next_home();
+                    let home = self.shard_channel.next_home();
                     self.add_tcp(socket, from, home, |config| {
                         config.with_persistency(Persistency::OnDemand)
                     })

@@ -4,7 +4,6 @@ use super::EventLoop;
 use crate::limits;
 use crate::ndn::address::canonical;
 use crate::ndn::error::FaceError;
-use crate::ndn::guard::stream_places::Activity;
 use crate::ndn::guard::udp_faces::NewPeer;
 use crate::ndn::guard::udp_places::Standing;
 use crate::ndn::send::link::{Connection, Link};
@@ -47,8 +46,9 @@ impl EventLoop {
         let source = source_of(&config, &socket);
         if home != 0 {
             let face = self.add_face(config, |_, _| Ok(()))?;
-            let activity = self.place_of(face, source);
-            self.give_away(face, socket, activity, home);
+            let now = self.now();
+            let activity = self.places.add_stream(now, face, source);
+            self.shard_channel.give_away(face, socket, activity, home);
             return Some(face);
         }
         let face = self.add_face(config, |registry, token| {
@@ -59,7 +59,8 @@ impl EventLoop {
             )
         })?;
         let stream = Connection::Stream(StreamConnection::new(socket, self.bounds.largest_frame));
-        let activity = self.place_of(face, source);
+        let now = self.now();
+        let activity = self.places.add_stream(now, face, source);
         self.links
             .insert(face, Link::new(stream).watched_by(activity));
         Some(face)
@@ -86,18 +87,13 @@ impl EventLoop {
         let origins = self.listeners.origins.clone();
         let websocket =
             WebSocketConnection::new(socket, local, origins, self.bounds.largest_frame, now);
-        let activity = self.place_of(face, source);
+        let now = self.now();
+        let activity = self.places.add_stream(now, face, source);
         self.links.insert(
             face,
             Link::new(Connection::WebSocket(Box::new(websocket))).watched_by(activity),
         );
         Some(face)
-    }
-
-    /// Returns a place for a connection from another machine.
-    fn place_of(&mut self, face: FaceId, source: Option<IpAddr>) -> Option<Activity> {
-        let now = self.now();
-        source.map(|address| self.places.stream_places.insert(now, face, address))
     }
 
     pub(super) fn add_face(
@@ -131,10 +127,10 @@ impl EventLoop {
             return None;
         }
         if is_remote {
-            self.places.remote.insert(face);
+            self.places.add_remote(face);
         }
         self.tell_others();
-        match self.is_crowded() {
+        match self.places.is_crowded(&self.bounds) {
             // A flood must not fill the log.
             true => tracing::debug!(face = face.0, uri, "face created"),
             false => tracing::info!(face = face.0, uri, "face created"),
@@ -231,21 +227,17 @@ impl EventLoop {
                 // The first thread removes the face everywhere.
                 return self.shard_channel.port(0).send(Command::Closed(face, why));
             }
-        } else if self.remote_shard_faces.remove(&face).is_none()
-            && !self.outgoing.permanent.contains(face)
-        {
+        } else if !self.shard_channel.forget_face(face) && !self.outgoing.permanent.contains(face) {
             return;
         }
         self.forwarder.remove_face(face);
         self.tell_others();
-        self.places.remote.remove(&face);
-        self.places.stream_places.remove(face);
-        self.places.udp_faces.remove(face);
+        self.places.forget(face);
         let now = self.now();
         self.outgoing.closed(now, face);
         self.on_not_connected(now, face, why.as_deref());
         let why = why.as_deref().unwrap_or("closed by the peer");
-        match self.is_crowded() {
+        match self.places.is_crowded(&self.bounds) {
             true => tracing::debug!(face = face.0, why, "face destroyed"),
             false => tracing::info!(face = face.0, why, "face destroyed"),
         }

@@ -179,12 +179,10 @@ impl EventLoop {
         };
         // For another thread's socket, only the face is known here.
         let uri = listen::face_uri("tcp", address);
-        let remote_shard_faces = || {
-            self.remote_shard_faces.keys().copied().find(|face| {
-                self.forwarder
-                    .face(*face)
-                    .is_some_and(|config| config.uri == uri)
-            })
+        let has_uri = |face| {
+            self.forwarder
+                .face(face)
+                .is_some_and(|config| config.uri == uri)
         };
         let connected = self
             .links
@@ -193,7 +191,7 @@ impl EventLoop {
             .map(|(face, _)| face);
         connected
             .or_else(|| self.outgoing.permanent.face_to(address))
-            .or_else(remote_shard_faces)
+            .or_else(|| self.shard_channel.find_face(has_uri))
     }
 
     /// Answers the command that waits for this face. Call it when the face's socket can be written.

@@ -22,10 +22,7 @@ use crate::ndn::control::settings::Settings;
 use crate::ndn::disk::{NdnDisk, tier};
 use crate::ndn::error::NdnError;
 use crate::ndn::faces::outgoing::OutgoingFaces;
-use crate::ndn::guard::partial_input::PartialInput;
-use crate::ndn::guard::stream_places::StreamPlaces;
-use crate::ndn::guard::udp_faces::UdpFaces;
-use crate::ndn::guard::udp_places::UdpPlaces;
+use crate::ndn::guard::places::Places;
 use crate::ndn::polling::Polling;
 use crate::ndn::send::link::{Connection, Link};
 use crate::ndn::send::links::Links;
@@ -35,14 +32,11 @@ use crate::ndn::tokens::{TCP, UDP, UDP_OUTGOING, UNIX, WAKER, WEBSOCKET, face_of
 use crate::ndn::transport::datagram::{DatagramBatch, UdpListener, Via};
 use crate::ndn::transport::ethernet::{Port, port_of};
 use crate::ndn::transport::stream::Framed;
-use crate::ndn::transport::unix_socket::SharedPlaces;
-use foldhash::fast::FixedState;
 use larder_forwarder::{Config, FaceId, Forwarder, HostRequest, Outbox, Send};
 use larder_policy::Engine;
 use larder_units::{Streams, Time};
 use mio::net::{TcpListener, UnixListener};
 use mio::{Events, Poll, Token};
-use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -57,9 +51,6 @@ pub(super) struct EventLoop {
     commands: Receiver<Command>,
     /// The queues to the other threads.
     shard_channel: ShardChannel,
-    /// The thread number of each face of another thread. The first thread knows all of them; the
-    /// others know those that do not belong to the first.
-    remote_shard_faces: HashMap<FaceId, usize, FixedState>,
     /// The listeners of this thread.
     listeners: Listeners,
     pub(super) forwarder: Forwarder,
@@ -108,24 +99,6 @@ struct Listeners {
     origins: Arc<WebOrigins>,
     /// Listeners that ran out of descriptors.
     accept_again: Vec<Token>,
-    /// The thread that got the last accepted connection.
-    last_home: usize,
-}
-
-/// The places of faces to other machines, and the memory of their incomplete packets.
-struct Places {
-    /// The peers of this thread behind `udp`.
-    udp_places: UdpPlaces,
-    /// The UDP faces of all threads; empty except at the first thread.
-    udp_faces: UdpFaces,
-    /// Accepted connections from other machines, on all threads.
-    stream_places: StreamPlaces,
-    /// Faces to other machines.
-    remote: HashSet<FaceId>,
-    /// The memory of incomplete packets.
-    partial: PartialInput,
-    /// Local applications with shared memory.
-    shared: SharedPlaces,
 }
 
 /// Buffers that are used again in each turn.
@@ -219,7 +192,6 @@ impl EventLoop {
             poll,
             commands,
             shard_channel,
-            remote_shard_faces: HashMap::default(),
             listeners: Listeners {
                 unix: None,
                 tcp: None,
@@ -230,7 +202,6 @@ impl EventLoop {
                 ethernet: Vec::new(),
                 origins: Arc::new(config.origins()),
                 accept_again: Vec::new(),
-                last_home: 0,
             },
             forwarder,
             disk,
@@ -242,14 +213,7 @@ impl EventLoop {
                 datagrams: DatagramBatch::new(),
                 requests: Vec::new(),
             },
-            places: Places {
-                udp_places: UdpPlaces::new([key2, key3]),
-                udp_faces: UdpFaces::default(),
-                stream_places: StreamPlaces::default(),
-                remote: HashSet::new(),
-                partial,
-                shared: SharedPlaces::default(),
-            },
+            places: Places::new([key2, key3], partial),
             bounds,
             applied: Settings::of(config),
             ready: Vec::new(),
@@ -417,7 +381,7 @@ impl EventLoop {
             Command::Changes(changes) => changes
                 .into_iter()
                 .for_each(|change| self.change(now, change)),
-            Command::FaceAt(face, shard) => drop(self.remote_shard_faces.insert(face, shard)),
+            Command::FaceAt(face, shard) => self.shard_channel.note_face(face, shard),
             Command::Adopt(face, socket, activity) => self.adopt(face, *socket, activity),
             Command::Closed(face, why) => self.close(face, why),
             Command::Udp(udp) => self.replace_udp(udp.map(|udp| *udp)),

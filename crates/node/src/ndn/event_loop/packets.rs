@@ -319,7 +319,7 @@ impl EventLoop {
                 .links
                 .queue(now, most, &mut send, input, forwarder, udp)
             {
-                self.send_away(&send, input);
+                self.shard_channel.send_away(&send, input);
             }
         }
         self.scratch.sends = sends;

@@ -91,7 +91,7 @@ impl EventLoop {
             self.shard_channel.port(shard).send(Command::Bounds(bounds));
         }
         self.set_bounds(bounds);
-        while self.has_too_many() && self.close_least_entitled() {}
+        while self.places.has_too_many(&self.bounds) && self.close_least_entitled() {}
     }
 
     /// Applies bounds.

@@ -1,24 +1,14 @@
 //! Makes room: closes faces for others, and gives up incomplete packets.
 
-use super::{EventLoop, Places};
-use crate::limits;
+use super::EventLoop;
 use crate::ndn::guard::partial_input::{Holder, Place, Verdict, victims};
+use crate::ndn::guard::places::Places;
 use crate::ndn::send::link::Link;
 use crate::ndn::transport::stream::Partial;
 use larder_forwarder::{DropReason, FaceId, Persistency};
 use larder_units::Time;
 
 impl EventLoop {
-    /// Returns true if there may be another face. UDP peers that sent first have places of their
-    /// own.
-    fn has_room(&self, is_remote: bool) -> bool {
-        let udp = self.places.udp_faces.on_demand();
-        (self.links.len() + self.remote_shard_faces.len()).saturating_sub(udp)
-            < self.bounds.remote_faces + limits::LOCAL_FACES
-            && (!is_remote
-                || self.places.remote.len().saturating_sub(udp) < self.bounds.remote_faces)
-    }
-
     /// Makes room for another face. Returns false if that is impossible.
     pub(super) fn make_room(&mut self, is_remote: bool) -> bool {
         if self.has_room(is_remote) {
@@ -27,13 +17,9 @@ impl EventLoop {
         is_remote && self.close_least_entitled() && self.has_room(is_remote)
     }
 
-    /// Returns true if there are more faces to other machines than the configuration allows.
-    pub(super) fn has_too_many(&self) -> bool {
-        self.places
-            .remote
-            .len()
-            .saturating_sub(self.places.udp_faces.on_demand())
-            > self.bounds.remote_faces
+    fn has_room(&self, is_remote: bool) -> bool {
+        let faces = self.links.len() + self.shard_channel.remote_faces();
+        self.places.has_room(&self.bounds, faces, is_remote)
     }
 
     /// Closes the connection from another machine that is the least entitled to its place. Returns
@@ -85,12 +71,6 @@ impl EventLoop {
             self.forwarder.count_drop(face, DropReason::PeerDisplaced);
             self.close(face, Some("other UDP peers needed its place".to_owned()));
         }
-    }
-
-    /// Returns true if so many peers come that one line for each would fill the log.
-    pub(super) fn is_crowded(&self) -> bool {
-        self.places.udp_places.are_scarce()
-            || self.places.stream_places.places.len() >= self.bounds.remote_faces / 4 * 3
     }
 
     /// Gives up partial input, here or at another shard, as the budget demands.

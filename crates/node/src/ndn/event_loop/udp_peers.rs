@@ -175,7 +175,7 @@ impl EventLoop {
         match self.home_of(address) {
             0 => self.adopt_peer(now, new),
             home => {
-                self.tell_place(face, home);
+                self.shard_channel.tell_place(face, home);
                 self.shard_channel
                     .port(home)
                     .send(Command::AdoptPeer(Box::new(new)));
@@ -211,7 +211,7 @@ impl EventLoop {
     pub(super) fn change_peer(&mut self, face: FaceId, setting: PeerSetting) {
         self.set_peer(face, setting);
         let first = (self.shard_channel.shard.number() != 0).then_some(0);
-        if let Some(shard) = first.or_else(|| self.remote_shard_faces.get(&face).copied()) {
+        if let Some(shard) = first.or_else(|| self.shard_channel.thread_of(face)) {
             self.shard_channel
                 .port(shard)
                 .send(Command::Peer(face, setting));

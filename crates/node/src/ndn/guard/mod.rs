@@ -3,6 +3,7 @@
 
 mod fair_share;
 pub(crate) mod partial_input;
+pub(crate) mod places;
 pub(crate) mod stream_places;
 pub(crate) mod udp_faces;
 pub(crate) mod udp_places;

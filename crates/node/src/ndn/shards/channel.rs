@@ -11,12 +11,16 @@
 
 use crate::limits::{SHARD_CHANNEL_BYTES, STRANGERS_BYTES};
 use crate::ndn::guard::partial_input::{Budget, PartialInput};
+use crate::ndn::guard::stream_places::Activity;
 use crate::ndn::shards::batch::{Batch, Outgoing};
 use crate::ndn::shards::command::Command;
 use crate::ndn::tokens::WAKER;
 use crate::ndn::transport::spare_buffers::SpareBuffers;
-use larder_forwarder::{Dispatch, DropReason, FaceId, Shard};
+use crate::ndn::transport::stream::Socket;
+use foldhash::fast::FixedState;
+use larder_forwarder::{Dispatch, DropReason, FaceId, Send, Shard};
 use larder_packet::LpHeader;
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -161,6 +165,11 @@ pub(crate) struct ShardChannel {
     pub(crate) shard: Shard,
     pub(crate) ports: Arc<[Port]>,
     dispatch: Dispatch,
+    /// The thread number of each face of another thread. The first thread knows all of them; the
+    /// others know those that do not belong to the first.
+    faces: HashMap<FaceId, usize, FixedState>,
+    /// The thread that got the last accepted connection.
+    last_home: usize,
     /// Batches by shard.
     frames: Vec<Batch<FaceId>>,
     sends: Vec<Batch<Outgoing>>,
@@ -179,12 +188,80 @@ impl ShardChannel {
             shard,
             ports,
             dispatch,
+            faces: HashMap::default(),
+            last_home: 0,
             frames,
             sends,
             spare: SpareBuffers::default(),
             dropped: Vec::new(),
         }
     }
+
+    // ---- Faces of other threads ----
+
+    /// Returns the thread that has the face's socket, if it is another one. A face that the first
+    /// thread does not know is gone.
+    pub(crate) fn thread_of(&self, face: FaceId) -> Option<usize> {
+        let first = (self.shard.number() != 0).then_some(0);
+        self.faces.get(&face).copied().or(first)
+    }
+
+    /// Returns the number of faces that are known to belong to other threads.
+    pub(crate) fn remote_faces(&self) -> usize {
+        self.faces.len()
+    }
+
+    /// Returns a face of another thread that fulfils a condition.
+    pub(crate) fn find_face(&self, condition: impl Fn(FaceId) -> bool) -> Option<FaceId> {
+        self.faces.keys().copied().find(|face| condition(*face))
+    }
+
+    /// Records that a face belongs to another thread.
+    pub(crate) fn note_face(&mut self, face: FaceId, shard: usize) {
+        self.faces.insert(face, shard);
+    }
+
+    /// Forgets a face. Returns false if it was not known to belong to another thread.
+    pub(crate) fn forget_face(&mut self, face: FaceId) -> bool {
+        self.faces.remove(&face).is_some()
+    }
+
+    /// Returns the thread for the next accepted connection: each in turn.
+    pub(crate) fn next_home(&mut self) -> usize {
+        self.last_home = (self.last_home + 1) % self.shard.of();
+        self.last_home
+    }
+
+    /// Tells the others that a new face is at thread `shard`, which gets its socket afterwards.
+    pub(crate) fn tell_place(&mut self, face: FaceId, shard: usize) {
+        self.note_face(face, shard);
+        for other in self.others().filter(|other| *other != shard) {
+            self.port(other).send(Command::FaceAt(face, shard));
+        }
+    }
+
+    /// Passes a new face's socket to another thread. The other threads learn its place first,
+    /// because they must know it before they send.
+    pub(crate) fn give_away(
+        &mut self,
+        face: FaceId,
+        socket: Socket,
+        activity: Option<Activity>,
+        shard: usize,
+    ) {
+        self.tell_place(face, shard);
+        self.port(shard)
+            .send(Command::Adopt(face, Box::new(socket), activity));
+    }
+
+    /// Passes a packet to the thread of its face. A face without a thread is gone.
+    pub(crate) fn send_away(&mut self, send: &Send, input: &[u8]) {
+        if let Some(shard) = self.thread_of(send.face) {
+            self.send(shard, send.face, send.header, send.packet(input));
+        }
+    }
+
+    // ---- Packets ----
 
     /// Takes the buffers of a processed batch back.
     pub(crate) fn reuse<T>(&mut self, mut batch: Batch<T>) {
@@ -227,7 +304,7 @@ impl ShardChannel {
     }
 
     /// Adds a packet to the batch of the thread that has the face.
-    pub(crate) fn send(&mut self, shard: usize, face: FaceId, header: LpHeader, packet: &[u8]) {
+    fn send(&mut self, shard: usize, face: FaceId, header: LpHeader, packet: &[u8]) {
         self.sends[shard].push((face, header), packet, &mut self.spare);
         if self.sends[shard].is_worth_sending() {
             self.send_sends(shard);
