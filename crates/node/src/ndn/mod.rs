@@ -262,7 +262,7 @@ impl Ndn {
             .and_then(|unix| Some(unix.as_ref()?.1.clone()));
         event_loops[0].open_neighbours(config)?;
         event_loops[0].replace_listeners(Time::ZERO, listeners)?;
-        let listening = event_loops[0].listening();
+        let listening = event_loops[0].listeners.listening();
         event_loops[0].add_routes(config)?;
         let ended = Arc::new(Mutex::new(Some(ended)));
         let mut threads = Vec::new();

@@ -270,7 +270,7 @@ impl EventLoop {
             Connection::Multicast(multicast) => {
                 let _ = self.poll.registry().deregister(&mut multicast.socket);
             }
-            Connection::Ethernet(peer) => self.forget_ethernet(peer),
+            Connection::Ethernet(peer) => self.listeners.forget_ethernet(peer),
         }
     }
 }

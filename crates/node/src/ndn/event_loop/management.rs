@@ -156,7 +156,7 @@ impl EventLoop {
                 format!("[ndn] ethernet does not name the interface of {device}"),
             )
         };
-        let port = self.port_named(device).ok_or_else(none)?;
+        let port = self.listeners.port_named(device).ok_or_else(none)?;
         if let Some(face) = self.listeners.ethernet[port].peers.get(&address) {
             return Err(FaceAnswer::Exists(*face));
         }

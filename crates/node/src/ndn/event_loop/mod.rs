@@ -15,7 +15,6 @@ mod sharing;
 mod udp_peers;
 
 use crate::config::NdnConfig;
-use crate::config::WebOrigins;
 use crate::limits;
 use crate::ndn::bounds::Bounds;
 use crate::ndn::control::settings::Settings;
@@ -29,18 +28,15 @@ use crate::ndn::send::links::Links;
 use crate::ndn::shards::channel::{ShardChannel, ShardContext};
 use crate::ndn::shards::command::Command;
 use crate::ndn::tokens::{TCP, UDP, UDP_OUTGOING, UNIX, WAKER, WEBSOCKET, face_of_bell};
-use crate::ndn::transport::datagram::{DatagramBatch, UdpListener, Via};
-use crate::ndn::transport::ethernet::{Port, port_of};
+use crate::ndn::transport::datagram::{DatagramBatch, Via};
+use crate::ndn::transport::ethernet::port_of;
+use crate::ndn::transport::listeners::Listeners;
 use crate::ndn::transport::stream::Framed;
 use larder_forwarder::{Config, FaceId, Forwarder, HostRequest, Outbox, Send};
 use larder_policy::Engine;
 use larder_units::{Streams, Time};
-use mio::net::{TcpListener, UnixListener};
 use mio::{Events, Poll, Token};
 use std::io;
-use std::net::{Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -52,7 +48,7 @@ pub(super) struct EventLoop {
     /// The queues to the other threads.
     shard_channel: ShardChannel,
     /// The listeners of this thread.
-    listeners: Listeners,
+    pub(super) listeners: Listeners,
     pub(super) forwarder: Forwarder,
     /// The tier behind the Content Store.
     disk: Option<NdnDisk>,
@@ -81,24 +77,6 @@ pub(super) struct EventLoop {
     /// log.
     next_warning: Time,
     stopping: bool,
-}
-
-/// The listeners of this thread.
-struct Listeners {
-    unix: Option<(UnixListener, PathBuf)>,
-    tcp: Option<TcpListener>,
-    websocket: Option<TcpListener>,
-    udp: Option<UdpListener>,
-    /// Where the UDP sockets are bound.
-    udp_address: SocketAddr,
-    /// The names of the multicast faces, for messages.
-    groups: Vec<String>,
-    /// Interfaces with NDN on Ethernet.
-    ethernet: Vec<Port>,
-    /// The web pages that may connect.
-    origins: Arc<WebOrigins>,
-    /// Listeners that ran out of descriptors.
-    accept_again: Vec<Token>,
 }
 
 /// Buffers that are used again in each turn.
@@ -192,17 +170,7 @@ impl EventLoop {
             poll,
             commands,
             shard_channel,
-            listeners: Listeners {
-                unix: None,
-                tcp: None,
-                websocket: None,
-                udp: None,
-                udp_address: (Ipv6Addr::UNSPECIFIED, 0).into(),
-                groups: Vec::new(),
-                ethernet: Vec::new(),
-                origins: Arc::new(config.origins()),
-                accept_again: Vec::new(),
-            },
+            listeners: Listeners::new(config.origins()),
             forwarder,
             disk,
             scratch: Scratch {
@@ -372,7 +340,8 @@ impl EventLoop {
         match command {
             Command::Stop => self.stopping = true,
             Command::Listen(is_listening, reply) => {
-                self.set_listening(is_listening);
+                let registry = self.poll.registry();
+                self.listeners.set_listening(registry, is_listening);
                 let _ = reply.send(());
             }
             Command::JobDone(done) => self.forwarder.complete(done),
@@ -412,7 +381,7 @@ impl EventLoop {
                 let now = self.now();
                 let result = self.reload(now, *reload);
                 self.tell_others();
-                let _ = reply.send(result.map(|()| self.listening()));
+                let _ = reply.send(result.map(|()| self.listeners.listening()));
             }
             Command::Bounds(bounds) => self.set_bounds(bounds),
             Command::Observations(last, reply) => drop(reply.send(self.observations(last))),
@@ -460,7 +429,7 @@ impl EventLoop {
         self.connect_permanent(now);
         self.look_at_paths();
         self.ask_who_answered();
-        for token in std::mem::take(&mut self.listeners.accept_again) {
+        for token in self.listeners.take_accept_again() {
             self.accept(now, token);
         }
         let idle = |link: &Link| match &link.connection {

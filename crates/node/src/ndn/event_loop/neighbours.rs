@@ -57,15 +57,6 @@ impl EventLoop {
         Ok(())
     }
 
-    /// Returns the port of a local FaceUri.
-    pub(super) fn port_named(&self, device: &str) -> Option<usize> {
-        let name = device.strip_prefix("dev://")?;
-        self.listeners
-            .ethernet
-            .iter()
-            .position(|port| port.interface == name)
-    }
-
     /// Adds a face to `address`. `adapt` changes its configuration from the default. The caller
     /// adds it to the port's peers.
     pub(super) fn add_ethernet(
@@ -103,14 +94,6 @@ impl EventLoop {
         self.links
             .insert(face, Link::new(Connection::Ethernet(Box::new(peer))));
         Some(face)
-    }
-
-    pub(super) fn forget_ethernet(&mut self, peer: &EthernetPeer) {
-        let port = &mut self.listeners.ethernet[peer.port];
-        match peer.address == GROUP {
-            true => port.group = None,
-            false => drop(port.peers.remove(&peer.address)),
-        }
     }
 
     pub(super) fn read_ethernet(&mut self, now: Time, port: usize) {

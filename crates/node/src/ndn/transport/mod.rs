@@ -2,7 +2,8 @@
 //!
 //! `stream` (with `unix_socket`) and `websocket` have connections; `datagram` has the UDP sockets
 //! (`udp_group`, `steering`, `path_mtu`), `multicast` the groups, and `ethernet` the packet
-//! sockets. `frames` is the queue of the last three. `listen` binds what others connect to.
+//! sockets. `frames` is the queue of the last three. `listen` and
+//! `new_listeners` bind what others connect to, `listeners` has it while it runs.
 
 pub(crate) mod codel;
 pub(crate) mod datagram;
@@ -10,6 +11,7 @@ pub(crate) mod ethernet;
 pub(crate) mod frames;
 pub(crate) mod interfaces;
 pub(crate) mod listen;
+pub(crate) mod listeners;
 pub(crate) mod multicast;
 pub(crate) mod new_listeners;
 pub(crate) mod packet_socket;

@@ -3,11 +3,14 @@
 use crate::config::{NdnConfig, UnixSetting};
 use crate::inherited::{Inherited, Role};
 use crate::ndn::error::NdnError;
+use crate::ndn::tokens::{TCP, UDP, UNIX, WEBSOCKET};
 use crate::ndn::transport::datagram::UdpListener;
 use crate::ndn::transport::listen::{tcp, unix};
 use crate::ndn::transport::udp_group;
 use larder_client::default_socket_paths;
+use mio::event::Source;
 use mio::net::{TcpListener, UnixListener};
+use mio::{Interest, Registry, Token};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -63,7 +66,53 @@ pub(crate) struct NewListeners {
     pub(crate) websocket: Option<Option<TcpListener>>,
 }
 
+/// The events of sockets that are read and written.
+pub(crate) const BOTH: Interest = Interest::READABLE.add(Interest::WRITABLE);
+
 impl NewListeners {
+    /// Watches the new listeners of the first thread.
+    ///
+    /// # Errors
+    /// The event queue refuses one of them.
+    pub(crate) fn watch(&mut self, registry: &Registry) -> Result<(), NdnError> {
+        let watch = |source: &mut dyn Source, token, interest| {
+            registry
+                .register(source, token, interest)
+                .map_err(NdnError::Events)
+        };
+        let NewListeners {
+            unix,
+            tcp,
+            udp,
+            websocket,
+        } = self;
+        unix.iter_mut()
+            .flatten()
+            .try_for_each(|(socket, _)| watch(socket, UNIX, Interest::READABLE))?;
+        tcp.iter_mut()
+            .flatten()
+            .try_for_each(|socket| watch(socket, TCP, Interest::READABLE))?;
+        websocket
+            .iter_mut()
+            .flatten()
+            .try_for_each(|socket| watch(socket, WEBSOCKET, Interest::READABLE))?;
+        udp.iter_mut()
+            .flatten()
+            .take(1)
+            .try_for_each(|udp| watch(udp.socket(), UDP, BOTH))
+    }
+
+    /// Returns the listeners of streams that change.
+    pub(crate) fn changed_streams(&self) -> impl Iterator<Item = Token> + use<> {
+        let streams = [
+            (UNIX, self.unix.is_some()),
+            (TCP, self.tcp.is_some()),
+            (WEBSOCKET, self.websocket.is_some()),
+        ];
+        let changed = streams.into_iter().filter(|(_, changes)| *changes);
+        changed.map(|(token, _)| token)
+    }
+
     /// Returns the roles of the listeners that change, each with a copy of the new socket, if there
     /// is one.
     fn sockets(&mut self) -> io::Result<Vec<(Role, Option<OwnedFd>)>> {
