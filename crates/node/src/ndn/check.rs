@@ -5,7 +5,8 @@ use crate::inherited::{Inherited, Role};
 use crate::ndn::control::settings;
 use crate::ndn::error::NdnError;
 use crate::ndn::transport::listen::{try_tcp, unix};
-use crate::ndn::transport::{ethernet, multicast, udp_group};
+use crate::ndn::transport::udp::group;
+use crate::ndn::transport::{ethernet, multicast};
 use larder_proxy::{ListenAddress, Preflight};
 
 /// Tries the steps of a start: listeners without an inherited socket, interfaces, certificates and
@@ -37,7 +38,7 @@ pub(crate) fn check(config: &NdnConfig, inherited: &Inherited, preflight: &mut P
             address,
             error,
         };
-        preflight.hold(udp_group::bind(address, 1, &[]), listen);
+        preflight.hold(group::bind(address, 1, &[]), listen);
     }
     preflight.add(multicast::check(config).err());
     preflight.add(ethernet::check(config).err());

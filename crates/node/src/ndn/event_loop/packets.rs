@@ -7,8 +7,8 @@ use crate::ndn::send::backpressure::whole_frames;
 use crate::ndn::send::link::Connection;
 use crate::ndn::shards::batch::{Batch, Outgoing};
 use crate::ndn::tokens::{UDP, UDP_OUTGOING, token};
-use crate::ndn::transport::datagram::{Left, Via};
-use crate::ndn::transport::stream::{Framed, Reading};
+use crate::ndn::transport::reading::{Framed, Reading};
+use crate::ndn::transport::udp::datagram::{Left, Via};
 use larder_forwarder::{Body, Detail, DropReason, Dropped, FaceId, Received, Send};
 use larder_units::Time;
 

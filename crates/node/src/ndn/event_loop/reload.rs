@@ -9,7 +9,7 @@ use crate::ndn::faces::upstream::Upstream;
 use crate::ndn::guard::udp_faces::PeerSetting;
 use crate::ndn::send::link::{Connection, Link};
 use crate::ndn::shards::command::Command;
-use crate::ndn::transport::datagram;
+use crate::ndn::transport::udp::datagram;
 use larder_policy::Engine;
 use larder_units::{Streams, Time};
 

@@ -4,7 +4,7 @@ use super::EventLoop;
 use crate::ndn::guard::partial_input::{Holder, Place, Verdict, victims};
 use crate::ndn::guard::places::Places;
 use crate::ndn::send::link::Link;
-use crate::ndn::transport::stream::Partial;
+use crate::ndn::transport::reading::Partial;
 use larder_forwarder::{DropReason, FaceId, Persistency};
 use larder_units::Time;
 

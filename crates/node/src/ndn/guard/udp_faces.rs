@@ -2,7 +2,8 @@
 //! about peers.
 
 use crate::ndn::guard::udp_places::Standing;
-use crate::ndn::transport::datagram::{Origin, Peer};
+use crate::ndn::transport::udp::datagram::Origin;
+use crate::ndn::transport::udp::peer::Peer;
 use larder_forwarder::FaceId;
 use std::collections::HashMap;
 use std::net::SocketAddr;

@@ -3,9 +3,10 @@
 use crate::limits;
 use crate::ndn::send::backpressure::Pause;
 use crate::ndn::send::link::{Connection, Link};
-use crate::ndn::transport::datagram::{Peer, UdpListener};
 use crate::ndn::transport::frames::{Frames, Refused};
 use crate::ndn::transport::spare_buffers::SpareBuffers;
+use crate::ndn::transport::udp::datagram::UdpListener;
+use crate::ndn::transport::udp::peer::Peer;
 use foldhash::fast::FixedState;
 use larder_forwarder::{DropReason, FaceId, Forwarder, Persistency, Scope, Send};
 use larder_packet::types;

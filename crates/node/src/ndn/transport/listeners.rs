@@ -2,11 +2,11 @@
 
 use crate::config::WebOrigins;
 use crate::ndn::tokens::{TCP, UDP, UNIX, WEBSOCKET};
-use crate::ndn::transport::datagram::UdpListener;
 use crate::ndn::transport::ethernet::{EthernetPeer, GROUP, Port};
 use crate::ndn::transport::listen::face_uri;
 use crate::ndn::transport::new_listeners::{BOTH, NewListeners};
 use crate::ndn::transport::stream::Socket;
+use crate::ndn::transport::udp::datagram::UdpListener;
 use crate::ndn::transport::unix_socket::UnixSocket;
 use mio::event::Source;
 use mio::net::{TcpListener, UnixListener};

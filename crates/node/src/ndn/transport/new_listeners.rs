@@ -4,9 +4,9 @@ use crate::config::{NdnConfig, UnixSetting};
 use crate::inherited::{Inherited, Role};
 use crate::ndn::error::NdnError;
 use crate::ndn::tokens::{TCP, UDP, UNIX, WEBSOCKET};
-use crate::ndn::transport::datagram::UdpListener;
 use crate::ndn::transport::listen::{tcp, unix};
-use crate::ndn::transport::udp_group;
+use crate::ndn::transport::udp::datagram::UdpListener;
+use crate::ndn::transport::udp::group;
 use larder_client::default_socket_paths;
 use mio::event::Source;
 use mio::net::{TcpListener, UnixListener};
@@ -218,8 +218,8 @@ impl Bound {
             let bind = |address| {
                 let inherited = inherited.udp(address);
                 let bound = match inherited.is_empty() {
-                    false => udp_group::listen_on(inherited, threads),
-                    true => udp_group::bind(address, threads, &closing),
+                    false => group::listen_on(inherited, threads),
+                    true => group::bind(address, threads, &closing),
                 };
                 bound.map_err(|error| NdnError::Listen {
                     key: "udp",

@@ -1,7 +1,7 @@
 //! WebSocket frames (RFC 6455, section 5) for a server: finds messages in a buffer, in place.
 
 use crate::limits::{SEND_QUEUE_LEAST_BYTES, SKIP_BYTES};
-use crate::ndn::transport::stream::Framed;
+use crate::ndn::transport::reading::Framed;
 use std::io::Cursor;
 use std::ops::Range;
 use tungstenite::protocol::frame::FrameHeader;

@@ -13,8 +13,8 @@
 //! serves those that it has.
 
 use crate::ndn::address::with_ipv4_fallback;
-use crate::ndn::transport::datagram::{UdpListener, bind_udp};
-use crate::ndn::transport::steering::Steering;
+use crate::ndn::transport::udp::datagram::{UdpListener, bind_udp};
+use crate::ndn::transport::udp::steering::Steering;
 use larder_proxy::bind_beside;
 use socket2::SockRef;
 use std::io;

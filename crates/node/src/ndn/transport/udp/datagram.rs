@@ -1,5 +1,5 @@
 //! UDP: a socket of each thread for its peers, read and written in batches (`recvmmsg`, GRO, GSO
-//! through quinn-udp). The sockets have one address ([`super::udp_group`]), and the sender's
+//! through quinn-udp). The sockets have one address ([`super::group`]), and the sender's
 //! address decides which thread gets its datagrams ([`super::steering`]). If they listen on
 //! loopback, one more socket, of the first thread, reaches peers on other machines.
 //!
@@ -15,10 +15,10 @@ use crate::limits::{
 };
 use crate::ndn::address::{canonical, with_ipv4_fallback};
 use crate::ndn::transport::codel::CoDel;
-use crate::ndn::transport::frames::Frames;
-use crate::ndn::transport::path_mtu::path_to;
 use crate::ndn::transport::spare_buffers::SpareBuffers;
-use crate::ndn::transport::steering::Steering;
+use crate::ndn::transport::udp::path_mtu::path_to;
+use crate::ndn::transport::udp::peer::Peer;
+use crate::ndn::transport::udp::steering::Steering;
 use larder_client::gso;
 use larder_units::Time;
 use mio::net::UdpSocket;
@@ -318,29 +318,6 @@ pub(crate) struct Origin {
 pub(crate) enum Left {
     Nothing,
     Perhaps,
-}
-
-/// The frames that wait for one peer.
-pub(crate) struct Peer {
-    pub(crate) address: SocketAddr,
-    /// True for the peer of a route: its face is never removed as idle.
-    pub(crate) permanent: bool,
-    pub(crate) last_heard: Time,
-    /// The local address that the peer sends to. Answers leave from it.
-    pub(crate) local: Option<IpAddr>,
-    pub(crate) frames: Frames,
-}
-
-impl Peer {
-    pub(crate) fn new(address: SocketAddr, permanent: bool, now: Time, frames: Frames) -> Self {
-        Peer {
-            address,
-            permanent,
-            last_heard: now,
-            local: None,
-            frames,
-        }
-    }
 }
 
 /// Returns the largest frame for this peer: the configured size, else the kernel's MTU of the path,
