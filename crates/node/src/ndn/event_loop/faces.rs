@@ -258,20 +258,13 @@ impl EventLoop {
         self.places
             .partial
             .connection_changed(connection.partial_bytes(), 0);
+        if let Some(source) = connection.source() {
+            let _ = self.poll.registry().deregister(source);
+        }
         match connection {
-            Connection::Stream(stream) => {
-                let _ = self.poll.registry().deregister(stream.socket.source());
-            }
-            Connection::WebSocket(websocket) => {
-                let _ = self.poll.registry().deregister(websocket.socket.source());
-            }
-            Connection::Udp(peer) => {
-                self.places.udp_places.remove(peer.address, face);
-            }
-            Connection::Multicast(multicast) => {
-                let _ = self.poll.registry().deregister(&mut multicast.socket);
-            }
+            Connection::Udp(peer) => self.places.udp_places.remove(peer.address, face),
             Connection::Ethernet(peer) => self.listeners.forget_ethernet(peer),
+            _ => {}
         }
     }
 }

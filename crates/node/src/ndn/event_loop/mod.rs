@@ -23,7 +23,7 @@ use crate::ndn::error::NdnError;
 use crate::ndn::faces::outgoing::OutgoingFaces;
 use crate::ndn::guard::places::Places;
 use crate::ndn::polling::Polling;
-use crate::ndn::send::link::{Connection, Link};
+use crate::ndn::send::link::Connection;
 use crate::ndn::send::links::Links;
 use crate::ndn::shards::channel::{ShardChannel, ShardContext};
 use crate::ndn::shards::command::Command;
@@ -282,16 +282,10 @@ impl EventLoop {
 
     fn ending(&mut self, Token(face): Token, has_hung_up: bool) {
         let face = FaceId(face as u64);
-        match self.links.connection_mut(face) {
-            Some(Connection::Stream(stream)) => {
-                stream.set_ending(has_hung_up);
-                if has_hung_up {
-                    // A write ends the face, also if it is not read because its queue is long.
-                    self.links.unblock(face);
-                }
-            }
-            Some(Connection::WebSocket(socket)) => socket.set_ending(),
-            _ => {}
+        let connection = self.links.connection_mut(face);
+        if connection.is_some_and(|connection| connection.set_ending(has_hung_up)) {
+            // A write ends the face, also if it is not read because its queue is long.
+            self.links.unblock(face);
         }
     }
 
@@ -310,11 +304,9 @@ impl EventLoop {
                 }
                 let face = FaceId(face as u64);
                 match self.links.connection(face) {
-                    Some(Connection::Stream(_) | Connection::WebSocket(_)) => {
-                        self.read_stream(now, face)
-                    }
                     Some(Connection::Multicast(_)) => self.read_multicast(now, face),
-                    Some(Connection::Udp(_) | Connection::Ethernet(_)) | None => {}
+                    Some(_) => self.read_stream(now, face),
+                    None => {}
                 }
             }
         }
@@ -432,24 +424,12 @@ impl EventLoop {
         for token in self.listeners.take_accept_again() {
             self.accept(now, token);
         }
-        let idle = |link: &Link| match &link.connection {
-            Connection::Udp(peer) => {
-                !peer.permanent && now.since(peer.last_heard) >= limits::UDP_IDLE
-            }
-            Connection::WebSocket(socket) => {
-                !socket.is_open() && now.since(socket.accepted) >= limits::HANDSHAKE
-            }
-            Connection::Ethernet(peer) => {
-                !peer.permanent && now.since(peer.last_heard) >= limits::UDP_IDLE
-            }
-            Connection::Stream(_) | Connection::Multicast(_) => false,
-        };
         self.give_up_connecting(now);
         self.close_stalled(now);
         let over: Vec<FaceId> = self
             .links
             .iter()
-            .filter(|(_, link)| idle(link))
+            .filter(|(_, link)| link.connection.is_idle(now))
             .map(|(face, _)| face)
             .collect();
         for face in over {

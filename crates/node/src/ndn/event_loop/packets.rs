@@ -4,7 +4,6 @@
 use super::EventLoop;
 use crate::limits;
 use crate::ndn::send::backpressure::whole_frames;
-use crate::ndn::send::link::Connection;
 use crate::ndn::shards::batch::{Batch, Outgoing};
 use crate::ndn::tokens::{UDP, UDP_OUTGOING, token};
 use crate::ndn::transport::reading::{Framed, Reading};
@@ -27,13 +26,7 @@ impl EventLoop {
         let mut buffer = std::mem::take(&mut self.scratch.buffer);
         let mut frames = std::mem::take(&mut self.scratch.frames);
         let before = link.connection.partial_bytes();
-        let reading = match &mut link.connection {
-            Connection::Stream(stream) => stream.read(now, &mut buffer, &mut frames),
-            Connection::WebSocket(socket) => socket.read(now, &mut buffer, &mut frames),
-            Connection::Udp(_) | Connection::Multicast(_) | Connection::Ethernet(_) => {
-                Reading::Drained
-            }
-        };
+        let reading = link.connection.read(now, &mut buffer, &mut frames);
         self.polling.on_packets(frames.len());
         let verdict = self
             .places

@@ -1,15 +1,13 @@
 //! Applies the settings of a reload.
 
 use super::EventLoop;
-use crate::limits;
 use crate::ndn::bounds::Bounds;
 use crate::ndn::control::settings::{Reload, Settings, udp_is_off};
 use crate::ndn::error::NdnError;
 use crate::ndn::faces::upstream::Upstream;
 use crate::ndn::guard::udp_faces::PeerSetting;
-use crate::ndn::send::link::{Connection, Link};
+use crate::ndn::send::link::Link;
 use crate::ndn::shards::command::Command;
-use crate::ndn::transport::udp::datagram;
 use larder_policy::Engine;
 use larder_units::{Streams, Time};
 
@@ -107,11 +105,7 @@ impl EventLoop {
 
     /// Gives the faces of UDP peers and of groups the size of frames of the configuration.
     fn set_udp_mtus(&mut self, udp_mtu: Option<usize>) {
-        let mtu = |link: &Link| match &link.connection {
-            Connection::Udp(peer) => Some(datagram::mtu_to(peer.address, udp_mtu)),
-            Connection::Multicast(_) => Some(udp_mtu.unwrap_or(limits::UDP_MTU)),
-            _ => None,
-        };
+        let mtu = |link: &Link| link.connection.configured_mtu(udp_mtu);
         let mtus: Vec<_> = self
             .links
             .iter()

@@ -14,8 +14,9 @@ use crate::ndn::send::backpressure::Pause;
 use crate::ndn::transport::codel::CoDel;
 use crate::ndn::transport::ethernet::EthernetPeer;
 use crate::ndn::transport::frames::{Frames, Refused};
+use crate::ndn::transport::kind::Transport;
 use crate::ndn::transport::multicast::Multicast;
-use crate::ndn::transport::reading::Partial;
+use crate::ndn::transport::reading::{Framed, Partial, Reading};
 use crate::ndn::transport::spare_buffers::SpareBuffers;
 use crate::ndn::transport::stream::StreamConnection;
 use crate::ndn::transport::udp::datagram::UdpListener;
@@ -23,6 +24,7 @@ use crate::ndn::transport::udp::peer::Peer;
 use crate::ndn::transport::websocket::WebSocketConnection;
 use larder_forwarder::{FaceConfig, Send};
 use larder_units::Time;
+use mio::event::Source;
 use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
@@ -55,24 +57,36 @@ pub(crate) enum Connection {
     Ethernet(Box<EthernetPeer>),
 }
 
-impl Connection {
-    /// Returns the queue of a link of frames; `None` for a stream.
-    pub(crate) fn frames(&mut self) -> Option<&mut Frames> {
-        match self {
-            Connection::Stream(_) | Connection::WebSocket(_) => None,
-            Connection::Udp(peer) => Some(&mut peer.frames),
-            Connection::Multicast(multicast) => Some(&mut multicast.frames),
-            Connection::Ethernet(peer) => Some(&mut peer.frames),
+/// Evaluates an expression for the [`Transport`] of a connection, whatever its kind.
+macro_rules! with_transport {
+    ($connection:expr, $transport:ident => $expression:expr) => {
+        match $connection {
+            Connection::Stream($transport) => $expression,
+            Connection::WebSocket($transport) => $expression,
+            Connection::Udp($transport) => $expression,
+            Connection::Multicast($transport) => $expression,
+            Connection::Ethernet($transport) => $expression,
         }
+    };
+}
+
+/// The methods of [`Transport`] that the event loop uses.
+impl Connection {
+    pub(crate) fn read(
+        &mut self,
+        now: Time,
+        buffer: &mut [u8],
+        frames: &mut Vec<Framed>,
+    ) -> Reading {
+        with_transport!(self, transport => transport.read(now, buffer, frames))
     }
 
-    /// Returns the incomplete packet; `None` for a link of frames.
+    pub(crate) fn frames(&mut self) -> Option<&mut Frames> {
+        with_transport!(self, transport => transport.frames())
+    }
+
     pub(crate) fn partial(&self) -> Option<&Partial> {
-        match self {
-            Connection::Stream(stream) => Some(stream.partial()),
-            Connection::WebSocket(socket) => Some(socket.partial()),
-            Connection::Udp(_) | Connection::Multicast(_) | Connection::Ethernet(_) => None,
-        }
+        with_transport!(self, transport => transport.partial())
     }
 
     /// Returns the bytes of memory that the incomplete packet takes.
@@ -80,13 +94,24 @@ impl Connection {
         self.partial().map_or(0, Partial::held)
     }
 
-    /// Drops the incomplete packet and skips its rest. Returns false if that is impossible.
     pub(crate) fn give_up_partial(&mut self) -> bool {
-        match self {
-            Connection::Stream(stream) => stream.give_up(),
-            Connection::WebSocket(socket) => socket.give_up(),
-            Connection::Udp(_) | Connection::Multicast(_) | Connection::Ethernet(_) => false,
-        }
+        with_transport!(self, transport => transport.give_up_partial())
+    }
+
+    pub(crate) fn set_ending(&mut self, has_hung_up: bool) -> bool {
+        with_transport!(self, transport => transport.set_ending(has_hung_up))
+    }
+
+    pub(crate) fn is_idle(&self, now: Time) -> bool {
+        with_transport!(self, transport => transport.is_idle(now))
+    }
+
+    pub(crate) fn source(&mut self) -> Option<&mut dyn Source> {
+        with_transport!(self, transport => transport.source())
+    }
+
+    pub(crate) fn configured_mtu(&self, udp_mtu: Option<usize>) -> Option<usize> {
+        with_transport!(self, transport => transport.configured_mtu(udp_mtu))
     }
 }
 
@@ -113,13 +138,7 @@ impl Link {
 
     /// Bytes that wait to be sent.
     pub(crate) fn queued(&self) -> usize {
-        match &self.connection {
-            Connection::Stream(stream) => stream.queued(),
-            Connection::WebSocket(socket) => socket.queued(),
-            Connection::Udp(peer) => peer.frames.bytes.len(),
-            Connection::Multicast(multicast) => multicast.frames.bytes.len(),
-            Connection::Ethernet(peer) => peer.frames.bytes.len(),
-        }
+        with_transport!(&self.connection, transport => transport.queued())
     }
 
     /// Returns the bytes that have left the queue since the face was created.
@@ -161,16 +180,10 @@ impl Link {
                 self.codel.on_empty();
             }
         }
-        let queued = match &mut self.connection {
-            Connection::Stream(stream) => {
-                stream.queue(send, input, spare);
-                Ok(())
-            }
-            Connection::WebSocket(socket) => socket.queue(send, input, spare),
-            Connection::Udp(peer) => peer.frames.queue(now, send, input, spare),
-            Connection::Multicast(multicast) => multicast.frames.queue(now, send, input, spare),
-            Connection::Ethernet(peer) => peer.frames.queue(now, send, input, spare),
-        };
+        let queued = with_transport!(
+            &mut self.connection,
+            transport => transport.queue(now, send, input, spare)
+        );
         self.arrivals
             .note(now, self.queued().saturating_sub(before));
         queued
@@ -194,15 +207,8 @@ impl Link {
         udp: Option<&UdpListener>,
         spare: &mut SpareBuffers,
     ) -> io::Result<usize> {
-        let mut lost = 0;
         self.packets = 0;
-        match &mut self.connection {
-            Connection::Stream(stream) => stream.flush(spare)?,
-            Connection::WebSocket(socket) => socket.flush(spare)?,
-            Connection::Udp(peer) => lost = udp.map_or(0, |udp| udp.flush(peer, spare)),
-            Connection::Multicast(multicast) => lost = multicast.flush(spare),
-            Connection::Ethernet(peer) => lost = peer.flush(spare),
-        }
+        let lost = with_transport!(&mut self.connection, transport => transport.flush(udp, spare))?;
         self.blocked = self.queued() > 0;
         Ok(lost)
     }

@@ -31,7 +31,7 @@ pub(crate) struct Links {
     threads: usize,
     /// Faces whose queues have grown in this turn.
     dirty: Vec<FaceId>,
-    /// UDP and Ethernet faces that wait until their shared socket can be written.
+    /// Faces that wait until the socket that they share can be written: UDP and Ethernet.
     blocked: Vec<FaceId>,
     /// Faces with frames or Acks that wait. Reliable faces without any are not in the list, because
     /// any peer can have one.
@@ -237,11 +237,7 @@ impl Links {
         };
         let lost = link.flush(udp, &mut self.spare)?;
         (0..lost).for_each(|_| forwarder.count_drop(face, DropReason::QueueFull));
-        let shares_socket = matches!(
-            link.connection,
-            Connection::Udp(_) | Connection::Ethernet(_)
-        );
-        if shares_socket && link.is_blocked() {
+        if link.is_blocked() && link.connection.source().is_none() {
             self.blocked.push(face);
         }
         Ok(())

@@ -10,14 +10,18 @@
 use crate::config::NdnConfig;
 use crate::limits;
 use crate::ndn::error::NdnError;
-use crate::ndn::transport::frames::Frames;
+use crate::ndn::transport::frames::{Frames, Refused};
 use crate::ndn::transport::interfaces;
+use crate::ndn::transport::kind::Transport;
 use crate::ndn::transport::packet_socket::{Mac, PacketSocket};
 use crate::ndn::transport::spare_buffers::SpareBuffers;
+use crate::ndn::transport::udp::datagram::UdpListener;
 use larder_forwarder::FaceId;
+use larder_forwarder::Send;
 use larder_units::Time;
 use mio::Token;
 use std::collections::HashMap;
+use std::io;
 use std::sync::Arc;
 
 /// The EtherType of NDN.
@@ -53,9 +57,23 @@ pub(crate) struct EthernetPeer {
     pub(crate) frames: Frames,
 }
 
-impl EthernetPeer {
-    /// Sends the queue. Returns the number of lost frames.
-    pub(crate) fn flush(&mut self, spare: &mut SpareBuffers) -> usize {
+impl Transport for EthernetPeer {
+    #[inline]
+    fn queued(&self) -> usize {
+        self.frames.bytes.len()
+    }
+
+    fn queue(
+        &mut self,
+        now: Time,
+        send: &Send,
+        input: &[u8],
+        spare: &mut SpareBuffers,
+    ) -> Result<(), Refused> {
+        self.frames.queue(now, send, input, spare)
+    }
+
+    fn flush(&mut self, _: Option<&UdpListener>, spare: &mut SpareBuffers) -> io::Result<usize> {
         let EthernetPeer {
             socket,
             address,
@@ -63,7 +81,7 @@ impl EthernetPeer {
             ..
         } = self;
         let mut whole = Vec::with_capacity(HEADER_BYTES + frames.mtu());
-        frames.flush_each(spare, |frame| {
+        Ok(frames.flush_each(spare, |frame| {
             whole.clear();
             whole.extend_from_slice(address);
             whole.extend_from_slice(&socket.mac);
@@ -72,7 +90,15 @@ impl EthernetPeer {
             // The smallest frame of the medium. Drivers pad frames, virtual links do not.
             whole.resize(whole.len().max(limits::ETHERNET_LEAST_BYTES), 0);
             socket.send(&whole)
-        })
+        }))
+    }
+
+    fn frames(&mut self) -> Option<&mut Frames> {
+        Some(&mut self.frames)
+    }
+
+    fn is_idle(&self, now: Time) -> bool {
+        !self.permanent && now.since(self.last_heard) >= limits::UDP_IDLE
     }
 }
 

@@ -1,4 +1,5 @@
-//! Sockets and their queues: one file for each kind of face, and what they share.
+//! Sockets and their queues: one file for each kind of face, which implements the trait of `kind`,
+//! and what they share.
 //!
 //! `stream` (with `unix_socket`) and `websocket` have connections; `udp` has one socket for all peers,
 //! `multicast` the groups, and `ethernet` the packet sockets. `frames` is the queue of the last three. `listen` and
@@ -8,6 +9,7 @@ pub(crate) mod codel;
 pub(crate) mod ethernet;
 pub(crate) mod frames;
 pub(crate) mod interfaces;
+pub(crate) mod kind;
 pub(crate) mod listen;
 pub(crate) mod listeners;
 pub(crate) mod multicast;

@@ -8,11 +8,16 @@
 use crate::config::NdnConfig;
 use crate::limits;
 use crate::ndn::error::NdnError;
-use crate::ndn::transport::frames::Frames;
+use crate::ndn::transport::frames::{Frames, Refused};
 use crate::ndn::transport::interfaces;
+use crate::ndn::transport::kind::Transport;
 use crate::ndn::transport::spare_buffers::SpareBuffers;
+use crate::ndn::transport::udp::datagram::UdpListener;
 use crate::ndn::transport::udp::path_mtu::path_to;
 use larder_forwarder::LinkType;
+use larder_forwarder::Send;
+use larder_units::Time;
+use mio::event::Source;
 use mio::net::UdpSocket;
 use socket2::{Domain, InterfaceIndexOrAddress, Socket, Type};
 use std::io;
@@ -63,16 +68,44 @@ impl Multicast {
             frames,
         })
     }
+}
 
-    /// Sends the queue. Returns the number of lost frames.
-    pub(crate) fn flush(&mut self, spare: &mut SpareBuffers) -> usize {
+impl Transport for Multicast {
+    #[inline]
+    fn queued(&self) -> usize {
+        self.frames.bytes.len()
+    }
+
+    fn queue(
+        &mut self,
+        now: Time,
+        send: &Send,
+        input: &[u8],
+        spare: &mut SpareBuffers,
+    ) -> Result<(), Refused> {
+        self.frames.queue(now, send, input, spare)
+    }
+
+    fn flush(&mut self, _: Option<&UdpListener>, spare: &mut SpareBuffers) -> io::Result<usize> {
         let Multicast {
             socket,
             group,
             frames,
             ..
         } = self;
-        frames.flush_each(spare, |frame| socket.send_to(frame, *group))
+        Ok(frames.flush_each(spare, |frame| socket.send_to(frame, *group)))
+    }
+
+    fn frames(&mut self) -> Option<&mut Frames> {
+        Some(&mut self.frames)
+    }
+
+    fn source(&mut self) -> Option<&mut dyn Source> {
+        Some(&mut self.socket)
+    }
+
+    fn configured_mtu(&self, udp_mtu: Option<usize>) -> Option<usize> {
+        Some(udp_mtu.unwrap_or(limits::UDP_MTU))
     }
 }
 

@@ -5,8 +5,11 @@
 //! between two reads that have cut a packet: an idle one holds no memory.
 
 use crate::limits::SKIP_BYTES;
+use crate::ndn::transport::frames::Refused;
+use crate::ndn::transport::kind::Transport;
 use crate::ndn::transport::reading::{Framed, Partial, Reading};
 use crate::ndn::transport::spare_buffers::SpareBuffers;
+use crate::ndn::transport::udp::datagram::UdpListener;
 use crate::ndn::transport::unix_socket::UnixSocket;
 use larder_forwarder::Send;
 use larder_packet::tlv::{FrameError, frame};
@@ -128,64 +131,6 @@ impl StreamConnection {
         }
     }
 
-    /// Returns the incomplete packet.
-    pub(crate) fn partial(&self) -> &Partial {
-        &self.partial
-    }
-
-    /// Drops the incomplete packet and skips its rest. Returns false if too few bytes are here to
-    /// know its length.
-    pub(crate) fn give_up(&mut self) -> bool {
-        // With a limit of 0, the packet is too large, and the error has its length.
-        let Err(FrameError::TooLarge { total, .. }) = frame(&self.partial.bytes, 0) else {
-            return false;
-        };
-        self.skip = (total as usize).saturating_sub(self.partial.bytes.len());
-        self.partial = Partial::default();
-        true
-    }
-
-    /// Records that the peer sends no more, or that the socket has failed. `has_hung_up` is true if
-    /// it reads no more either.
-    pub(crate) fn set_ending(&mut self, has_hung_up: bool) {
-        self.ending = true;
-        if let Socket::Unix(socket) = &mut self.socket {
-            socket.set_ending(has_hung_up);
-        }
-    }
-
-    /// Reads once into `buffer` behind the kept bytes, and finds the frames there.
-    pub(crate) fn read(
-        &mut self,
-        now: Time,
-        buffer: &mut [u8],
-        frames: &mut Vec<Framed>,
-    ) -> Reading {
-        frames.clear();
-        let kept = self.partial.restore(buffer);
-        let read = match self.socket.read(&mut buffer[kept..]) {
-            Ok(0) => return Reading::Closed(None),
-            Ok(read) => read,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Reading::Drained,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                return Reading::Frames { more: true };
-            }
-            Err(error) => return Reading::Closed(Some(error.to_string())),
-        };
-        // A stream that returns less than there is room for has no more, and raises an event when
-        // it has (epoll(7), "edge-triggered"). This does not hold for its end, whose event has
-        // already come.
-        let more = self.ending || kept + read == buffer.len() || self.socket.may_have_more();
-        match self.find_frames(&buffer[..kept + read], frames) {
-            Ok(rest) => {
-                self.partial
-                    .keep(now, [&buffer[rest..kept + read], &[]], rest > 0);
-                Reading::Frames { more }
-            }
-            Err(why) => Reading::NotNdn(why),
-        }
-    }
-
     /// Finds the frames, up to the first bytes that are none. Returns the position of the
     /// incomplete rest.
     fn find_frames(&mut self, bytes: &[u8], frames: &mut Vec<Framed>) -> Result<usize, String> {
@@ -219,19 +164,82 @@ impl StreamConnection {
         }
         Ok(at)
     }
+}
 
-    pub(crate) fn queued(&self) -> usize {
+impl Transport for StreamConnection {
+    #[inline]
+    fn queued(&self) -> usize {
         self.output.queued()
     }
 
-    pub(crate) fn queue(&mut self, send: &Send, input: &[u8], spare: &mut SpareBuffers) {
+    fn queue(
+        &mut self,
+        _: Time,
+        send: &Send,
+        input: &[u8],
+        spare: &mut SpareBuffers,
+    ) -> Result<(), Refused> {
         spare.provide(&mut self.output.bytes);
         send.write_stream(input, &mut self.output.bytes);
+        Ok(())
     }
 
-    /// Writes the queue as far as the peer accepts it. `Err` if the peer is gone.
-    pub(crate) fn flush(&mut self, spare: &mut SpareBuffers) -> io::Result<()> {
-        self.output.flush(&mut self.socket, spare)
+    fn flush(&mut self, _: Option<&UdpListener>, spare: &mut SpareBuffers) -> io::Result<usize> {
+        self.output.flush(&mut self.socket, spare)?;
+        Ok(0)
+    }
+
+    fn read(&mut self, now: Time, buffer: &mut [u8], frames: &mut Vec<Framed>) -> Reading {
+        frames.clear();
+        let kept = self.partial.restore(buffer);
+        let read = match self.socket.read(&mut buffer[kept..]) {
+            Ok(0) => return Reading::Closed(None),
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Reading::Drained,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                return Reading::Frames { more: true };
+            }
+            Err(error) => return Reading::Closed(Some(error.to_string())),
+        };
+        // A stream that returns less than there is room for has no more, and raises an event when
+        // it has (epoll(7), "edge-triggered"). This does not hold for its end, whose event has
+        // already come.
+        let more = self.ending || kept + read == buffer.len() || self.socket.may_have_more();
+        match self.find_frames(&buffer[..kept + read], frames) {
+            Ok(rest) => {
+                self.partial
+                    .keep(now, [&buffer[rest..kept + read], &[]], rest > 0);
+                Reading::Frames { more }
+            }
+            Err(why) => Reading::NotNdn(why),
+        }
+    }
+
+    fn partial(&self) -> Option<&Partial> {
+        Some(&self.partial)
+    }
+
+    /// Returns false if too few bytes are here to know the length of the packet.
+    fn give_up_partial(&mut self) -> bool {
+        // With a limit of 0, the packet is too large, and the error has its length.
+        let Err(FrameError::TooLarge { total, .. }) = frame(&self.partial.bytes, 0) else {
+            return false;
+        };
+        self.skip = (total as usize).saturating_sub(self.partial.bytes.len());
+        self.partial = Partial::default();
+        true
+    }
+
+    fn set_ending(&mut self, has_hung_up: bool) -> bool {
+        self.ending = true;
+        if let Socket::Unix(socket) = &mut self.socket {
+            socket.set_ending(has_hung_up);
+        }
+        has_hung_up
+    }
+
+    fn source(&mut self) -> Option<&mut dyn Source> {
+        Some(self.socket.source())
     }
 }
 
@@ -344,7 +352,7 @@ mod tests {
             (20, Some(Time::from_millis(3)), 1),
             "it is another"
         );
-        assert!(connection.give_up());
+        assert!(connection.give_up_partial());
         assert_eq!(
             (connection.partial.held(), connection.partial.since()),
             (0, None)
@@ -359,6 +367,6 @@ mod tests {
         );
         peer.write_all(&[6]).unwrap();
         assert_eq!(read(&mut connection, 5), (1, Some(Time::from_millis(5)), 0));
-        assert!(!connection.give_up(), "its length is not known yet");
+        assert!(!connection.give_up_partial(), "its length is not known yet");
     }
 }

@@ -8,21 +8,24 @@ mod handshake;
 mod messages;
 
 use crate::config::WebOrigins;
-use crate::limits::HANDSHAKE_BYTES;
+use crate::limits::{HANDSHAKE, HANDSHAKE_BYTES};
 use crate::ndn::transport::frames::Refused;
+use crate::ndn::transport::kind::Transport;
 use crate::ndn::transport::reading::{Framed, Partial, Reading};
 use crate::ndn::transport::spare_buffers::SpareBuffers;
 use crate::ndn::transport::stream::{Output, Socket};
+use crate::ndn::transport::udp::datagram::UdpListener;
 use handshake::Answer;
 use larder_forwarder::Send;
 use larder_units::Time;
 use messages::{Decoder, End};
+use mio::event::Source;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 pub(crate) struct WebSocketConnection {
-    pub(crate) socket: Socket,
+    socket: Socket,
     /// The local address that the client has connected to.
     local: IpAddr,
     origins: Arc<WebOrigins>,
@@ -31,7 +34,7 @@ pub(crate) struct WebSocketConnection {
     largest_frame: usize,
     partial: Partial,
     output: Output,
-    pub(crate) accepted: Time,
+    accepted: Time,
     /// True if the peer sends no more: the rest is read to its end.
     ending: bool,
 }
@@ -60,39 +63,74 @@ impl WebSocketConnection {
     }
 
     /// Returns true after the handshake.
-    pub(crate) fn is_open(&self) -> bool {
+    fn is_open(&self) -> bool {
         self.messages.is_some()
     }
 
-    /// Records that the peer sends no more, or that the socket has failed.
-    pub(crate) fn set_ending(&mut self) {
-        self.ending = true;
-    }
-
-    /// Returns the incomplete message or handshake.
-    pub(crate) fn partial(&self) -> &Partial {
-        &self.partial
-    }
-
-    /// Drops the incomplete message and skips its rest. Returns false if it cannot be skipped.
-    pub(crate) fn give_up(&mut self) -> bool {
-        let given_up = self
-            .messages
-            .as_mut()
-            .is_some_and(|messages| messages.give_up(&self.partial.bytes));
-        if given_up {
-            self.partial = Partial::default();
+    /// Continues the handshake. Returns its length if it is complete, and `None` if more has to
+    /// come.
+    fn shake_hands(&mut self, now: Time, bytes: &[u8]) -> Result<Option<usize>, Reading> {
+        match handshake::answer(bytes, self.local, &self.origins) {
+            Answer::Incomplete if bytes.len() > HANDSHAKE_BYTES => Err(Reading::Closed(Some(
+                "its handshake is too long".to_owned(),
+            ))),
+            Answer::Incomplete => {
+                self.partial.keep(now, [bytes, &[]], false);
+                Ok(None)
+            }
+            Answer::Accepted { length, response } => {
+                self.output.bytes.extend_from_slice(&response);
+                self.messages = Some(Decoder::new(self.largest_frame));
+                Ok(Some(length))
+            }
+            Answer::Wrong { response, why } => {
+                self.output.bytes.extend_from_slice(&response);
+                self.say_last();
+                Err(Reading::Closed(Some(why)))
+            }
+            Answer::Foreign { response, origin } => {
+                self.output.bytes.extend_from_slice(&response);
+                self.say_last();
+                Err(Reading::Foreign(origin))
+            }
         }
-        given_up
     }
 
-    /// Reads once into `buffer` behind the kept bytes, and finds the messages there.
-    pub(crate) fn read(
+    /// Writes the queue before the connection is closed, as far as the socket accepts it at once.
+    fn say_last(&mut self) {
+        let _ = self
+            .output
+            .flush(&mut self.socket, &mut SpareBuffers::default());
+    }
+}
+
+impl Transport for WebSocketConnection {
+    #[inline]
+    fn queued(&self) -> usize {
+        self.output.queued()
+    }
+
+    fn queue(
         &mut self,
-        now: Time,
-        buffer: &mut [u8],
-        frames: &mut Vec<Framed>,
-    ) -> Reading {
+        _: Time,
+        send: &Send,
+        input: &[u8],
+        spare: &mut SpareBuffers,
+    ) -> Result<(), Refused> {
+        if !self.is_open() {
+            return Err(Refused::QueueFull);
+        }
+        spare.provide(&mut self.output.bytes);
+        messages::encode(&mut self.output.bytes, |out| send.write_stream(input, out));
+        Ok(())
+    }
+
+    fn flush(&mut self, _: Option<&UdpListener>, spare: &mut SpareBuffers) -> io::Result<usize> {
+        self.output.flush(&mut self.socket, spare)?;
+        Ok(0)
+    }
+
+    fn read(&mut self, now: Time, buffer: &mut [u8], frames: &mut Vec<Framed>) -> Reading {
         frames.clear();
         let kept = self.partial.restore(buffer);
         let read = match self.socket.read(&mut buffer[kept..]) {
@@ -135,62 +173,32 @@ impl WebSocketConnection {
         }
     }
 
-    /// Continues the handshake. Returns its length if it is complete, and `None` if more has to
-    /// come.
-    fn shake_hands(&mut self, now: Time, bytes: &[u8]) -> Result<Option<usize>, Reading> {
-        match handshake::answer(bytes, self.local, &self.origins) {
-            Answer::Incomplete if bytes.len() > HANDSHAKE_BYTES => Err(Reading::Closed(Some(
-                "its handshake is too long".to_owned(),
-            ))),
-            Answer::Incomplete => {
-                self.partial.keep(now, [bytes, &[]], false);
-                Ok(None)
-            }
-            Answer::Accepted { length, response } => {
-                self.output.bytes.extend_from_slice(&response);
-                self.messages = Some(Decoder::new(self.largest_frame));
-                Ok(Some(length))
-            }
-            Answer::Wrong { response, why } => {
-                self.output.bytes.extend_from_slice(&response);
-                self.say_last();
-                Err(Reading::Closed(Some(why)))
-            }
-            Answer::Foreign { response, origin } => {
-                self.output.bytes.extend_from_slice(&response);
-                self.say_last();
-                Err(Reading::Foreign(origin))
-            }
+    fn partial(&self) -> Option<&Partial> {
+        Some(&self.partial)
+    }
+
+    fn give_up_partial(&mut self) -> bool {
+        let given_up = self
+            .messages
+            .as_mut()
+            .is_some_and(|messages| messages.give_up(&self.partial.bytes));
+        if given_up {
+            self.partial = Partial::default();
         }
+        given_up
     }
 
-    /// Writes the queue before the connection is closed, as far as the socket accepts it at once.
-    fn say_last(&mut self) {
-        let _ = self
-            .output
-            .flush(&mut self.socket, &mut SpareBuffers::default());
+    fn set_ending(&mut self, _: bool) -> bool {
+        self.ending = true;
+        false
     }
 
-    pub(crate) fn queued(&self) -> usize {
-        self.output.queued()
+    /// A handshake has to be complete in time.
+    fn is_idle(&self, now: Time) -> bool {
+        !self.is_open() && now.since(self.accepted) >= HANDSHAKE
     }
 
-    pub(crate) fn queue(
-        &mut self,
-        send: &Send,
-        input: &[u8],
-        spare: &mut SpareBuffers,
-    ) -> Result<(), Refused> {
-        if !self.is_open() {
-            return Err(Refused::QueueFull);
-        }
-        spare.provide(&mut self.output.bytes);
-        messages::encode(&mut self.output.bytes, |out| send.write_stream(input, out));
-        Ok(())
-    }
-
-    /// Writes the queue as far as the peer accepts it. `Err` if the peer is gone.
-    pub(crate) fn flush(&mut self, spare: &mut SpareBuffers) -> io::Result<()> {
-        self.output.flush(&mut self.socket, spare)
+    fn source(&mut self) -> Option<&mut dyn Source> {
+        Some(self.socket.source())
     }
 }

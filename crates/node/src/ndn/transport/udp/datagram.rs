@@ -15,9 +15,9 @@ use crate::limits::{
 };
 use crate::ndn::address::{canonical, with_ipv4_fallback};
 use crate::ndn::transport::codel::CoDel;
+use crate::ndn::transport::frames::Frames;
 use crate::ndn::transport::spare_buffers::SpareBuffers;
 use crate::ndn::transport::udp::path_mtu::path_to;
-use crate::ndn::transport::udp::peer::Peer;
 use crate::ndn::transport::udp::steering::Steering;
 use larder_client::gso;
 use larder_units::Time;
@@ -226,26 +226,32 @@ impl UdpListener {
         })
     }
 
-    /// Sends a peer's queue as far as the kernel has room. Frames that the kernel refuses for
+    /// Sends the queue of the peer at `address`, from our address `local`, as far as the kernel has room. Frames that the kernel refuses for
     /// another reason are lost, as on any datagram link. Returns the number of lost frames.
-    pub(crate) fn flush(&self, peer: &mut Peer, spare: &mut SpareBuffers) -> usize {
+    pub(crate) fn flush(
+        &self,
+        address: SocketAddr,
+        local: Option<IpAddr>,
+        frames: &mut Frames,
+        spare: &mut SpareBuffers,
+    ) -> usize {
         let mut lost = 0;
-        let bound = self.through(peer.address);
-        let destination = bound.destination(peer.address);
+        let bound = self.through(address);
+        let destination = bound.destination(address);
         let most = bound.state.max_gso_segments();
         let (mut from, mut first) = (0, 0);
-        while first < peer.frames.lengths.len() {
-            let size = peer.frames.lengths[first];
-            let (count, bytes) = gso::run(peer.frames.lengths[first..].iter().copied(), most);
+        while first < frames.lengths.len() {
+            let size = frames.lengths[first];
+            let (count, bytes) = gso::run(frames.lengths[first..].iter().copied(), most);
             let (end, last) = (from + bytes, first + count);
-            let contents = &peer.frames.bytes[from..end];
+            let contents = &frames.bytes[from..end];
             let segment_size = (count > 1).then_some(size);
             let transmit = Transmit {
                 destination,
                 ecn: None,
                 contents,
                 segment_size,
-                src_ip: peer.local,
+                src_ip: local,
             };
             match bound.state.try_send((&bound.socket).into(), &transmit) {
                 Ok(()) => {}
@@ -254,7 +260,7 @@ impl UdpListener {
             }
             (from, first) = (end, last);
         }
-        peer.frames.sent(first, from, spare);
+        frames.sent(first, from, spare);
         lost
     }
 }
