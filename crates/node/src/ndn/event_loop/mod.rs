@@ -1,4 +1,16 @@
 //! The event loop: reads sockets, passes packets to the forwarder, writes queues.
+//!
+//! | part | task |
+//! | --- | --- |
+//! | `listeners` | the sockets at which others connect, and the socket of UDP |
+//! | `links` | the links of faces, their send queues, reliability and backpressure |
+//! | `places` | how many faces there may be, and the memory of incomplete packets |
+//! | `outgoing` | connections that this node opens, and opens again |
+//! | `shard_channel` | the other threads, and the faces whose sockets they have |
+//! | `polling` | when shared memory is polled before the loop sleeps |
+//!
+//! This file has one turn. The other files have what needs several of these parts: a read may end a
+//! face, and the end of a face concerns all of them.
 
 mod accept;
 mod faces;
@@ -41,7 +53,9 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+/// One thread of the NDN side.
 pub(super) struct EventLoop {
+    /// The start of the clock.
     start: Instant,
     poll: Poll,
     commands: Receiver<Command>,

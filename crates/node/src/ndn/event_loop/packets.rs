@@ -148,6 +148,7 @@ impl EventLoop {
     /// that waited.
     fn is_paused(&mut self, now: Time, face: FaceId) -> bool {
         if !self.links.has_paused() {
+            debug_assert!(!self.links.is_paused(face), "a pause is not in the list");
             return false;
         }
         if !self.links.is_to_resume(face) {

@@ -283,6 +283,7 @@ impl EventLoop {
         }
         let token = self.places.udp_places.probe(address);
         let Ok(mut name) = "/localhop/probe".parse::<Name>() else {
+            debug_assert!(false, "the name of a probe is none");
             return;
         };
         name.push_generic(&token);

@@ -80,9 +80,11 @@ impl PermanentFaces {
 
     /// Records the result of an attempt. A connection that fails later shows it when it is read.
     pub(crate) fn tried(&mut self, now: Time, face: FaceId, is_connecting: bool) {
-        if let Some(one) = self.get_mut(face) {
-            one.retry = (!is_connecting).then(|| now + one.wait);
-        }
+        let Some(one) = self.get_mut(face) else {
+            debug_assert!(false, "a face that is not permanent was connected again");
+            return;
+        };
+        one.retry = (!is_connecting).then(|| now + one.wait);
     }
 
     fn get_mut(&mut self, face: FaceId) -> Option<&mut Permanent> {

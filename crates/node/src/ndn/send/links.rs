@@ -353,8 +353,10 @@ impl Links {
         rest: impl Iterator<Item = &'a mut [u8]>,
     ) {
         let Some(link) = self.links.get_mut(&face) else {
+            debug_assert!(false, "a face without a link has a long queue");
             return;
         };
+        debug_assert!(link.pause.is_none(), "a face that is paused was read");
         let mut frames = Vec::new();
         rest.for_each(|frame| frames.extend_from_slice(frame));
         self.held_bytes += frames.len();

@@ -226,8 +226,9 @@ impl UdpListener {
         })
     }
 
-    /// Sends the queue of the peer at `address`, from our address `local`, as far as the kernel has room. Frames that the kernel refuses for
-    /// another reason are lost, as on any datagram link. Returns the number of lost frames.
+    /// Sends the queue of the peer at `address`, from our address `local`, as far as the kernel has
+    /// room. Frames that the kernel refuses for another reason are lost, as on any datagram link.
+    /// Returns the number of lost frames.
     pub(crate) fn flush(
         &self,
         address: SocketAddr,
