@@ -15,8 +15,8 @@
 //!
 //! With `shards` above 1 there are as many such threads, each with a UDP socket. The first one has
 //! the listeners, Ethernet, WebSocket, and the connections of routes and management. Accepted
-//! connections go to all threads in turn, UDP peers by their address ([`transport::udp::steering`]).
-//! Packets for another thread pass through [`shards::channel`].
+//! connections go to all threads in turn, UDP peers by their address
+//! ([`transport::udp::steering`]). Packets for another thread pass through [`shards::channel`].
 //!
 //! | part | task |
 //! | --- | --- |

@@ -3,8 +3,8 @@
 //!
 //! `stream` (with `unix_socket`) and `websocket` have connections; `udp` has one socket for all
 //! peers, `multicast` the groups, and `ethernet` the packet sockets. `frames` is the queue of the
-//! last three. `listen` and `new_listeners` bind what others connect to, `listeners` has it while it
-//! runs.
+//! last three. `listen` and `new_listeners` bind what others connect to; `listeners` has it while
+//! it runs.
 
 pub(crate) mod codel;
 pub(crate) mod ethernet;
