@@ -13,10 +13,10 @@
 //! face, and the end of a face concerns all of them.
 
 mod accept;
+mod connect;
 mod faces;
 mod management;
 mod neighbours;
-mod outgoing;
 mod packets;
 mod reliable;
 mod reload;
