@@ -415,3 +415,52 @@ fn is_application(forwarder: &Forwarder, face: FaceId, connection: &Connection) 
             config.scope == Scope::Local && config.persistency == Persistency::OnDemand
         })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ndn::transport::stream::{Socket, StreamConnection};
+    use crate::ndn::transport::unix_socket::UnixSocket;
+    use mio::net::UnixStream;
+
+    const FACE: FaceId = FaceId(256);
+
+    /// A table with the link of one application, and the other end of its socket.
+    fn one_link() -> (Links, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let socket = Socket::Unix(UnixSocket::new(ours));
+        let connection = Connection::Stream(StreamConnection::new(socket, 8800));
+        let mut links = Links::new(1);
+        links.insert(FACE, Link::new(connection));
+        (links, theirs)
+    }
+
+    #[test]
+    fn what_a_paused_face_has_sent_is_lost_or_stays_in_memory_after_its_end() {
+        let (mut links, _theirs) = one_link();
+        let (mut first, mut second) = ([5, 1, 7], [6, 0]);
+        links.pause(
+            Time::ZERO,
+            FACE,
+            [&mut first[..], &mut second[..]].into_iter(),
+        );
+        assert!(links.is_paused(FACE) && links.held_bytes == 5);
+        assert!(links.is_to_resume(FACE), "its queue is empty");
+        assert_eq!(links.resume(FACE), [5, 1, 7, 6, 0]);
+        assert!(!links.is_paused(FACE) && !links.has_paused() && links.held_bytes == 0);
+        links.pause(Time::ZERO, FACE, std::iter::once(&mut first[..]));
+        assert!(links.remove(FACE).is_some() && links.held_bytes == 0);
+        assert_eq!(links.stalled(Time::MAX), []);
+        assert!(!links.has_paused(), "a face that is gone is not watched");
+    }
+
+    #[test]
+    fn a_face_that_has_just_been_paused_counts_as_stalled() {
+        let (mut links, _theirs) = one_link();
+        links.pause(Time::ZERO, FACE, std::iter::empty());
+        let stall = Time::ZERO + limits::BACKPRESSURE_STALL;
+        assert_eq!(links.stalled(Time::ZERO), []);
+        assert_eq!(links.stalled(stall), [FACE]);
+        assert!(links.has_paused(), "it is read again by the event loop");
+    }
+}
