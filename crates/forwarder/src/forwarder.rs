@@ -209,7 +209,7 @@ impl Forwarder {
                     .retain(|record| record.face != FaceId::CONTENT_STORE);
             }
             self.measure(slot, |strategy, entry| strategy.on_expiry(now, entry));
-            self.finish(now, slot);
+            self.on_interest_finalize(now, slot);
         }
         self.scratch.found = due;
         self.release(now, out);

@@ -4,14 +4,11 @@ use super::Source;
 use std::collections::BTreeMap;
 
 /// Folders with more files than [`FILES`], and how many they may have.
-pub(crate) const LISTED: [(&str, usize); 4] = [
+pub(crate) const LISTED: [(&str, usize); 2] = [
     // One file for each policy, in alphabetical order.
     ("crates/policy/src/evict", 40),
     // One file for each command.
     ("crates/cli/src", 30),
-    // To be divided into parts.
-    ("crates/node/src/ndn", 41),
-    ("crates/node/src/ndn/event_loop", 22),
 ];
 
 /// The most source files of a folder.

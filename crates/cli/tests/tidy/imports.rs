@@ -12,7 +12,7 @@ use syn::visit::{self, Visit};
 
 /// Layers of a crate, the lowest first. A module's layer is the first one that lists its folder or
 /// file.
-const LAYERS: [(&str, &[&[&str]]); 4] = [
+const LAYERS: [(&str, &[&[&str]]); 5] = [
     (
         "forwarder",
         &[
@@ -55,6 +55,30 @@ const LAYERS: [(&str, &[&[&str]]); 4] = [
             &["simulation"],
             &["topology"],
             &["scenario"],
+        ],
+    ),
+    (
+        "node",
+        &[
+            &["limits", "inherited", "process", "supervisor"],
+            &["handover"],
+            &["config"],
+            &["log"],
+            &["ndn::error", "ndn::address", "ndn::tokens", "ndn::bounds"],
+            &["ndn::transport"],
+            &["ndn::guard"],
+            &["ndn::send"],
+            &["ndn::faces"],
+            &["ndn::control"],
+            &["ndn::shards"],
+            &["ndn::disk", "ndn::what_if", "ndn::polling"],
+            &["ndn::event_loop"],
+            &["ndn"],
+            &["user_files"],
+            &["privileges"],
+            &["error"],
+            &["preflight", "parts", "reload"],
+            &["node"],
         ],
     ),
     (

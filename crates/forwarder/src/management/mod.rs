@@ -219,7 +219,7 @@ impl Forwarder {
             Outcome::Wait => self.wait_for_management(arrival, interest, hash),
             Outcome::Unknown => {
                 self.drops.count(DropReason::NoRoute);
-                self.nack(arrival, interest, NackReason::NoRoute, out);
+                self.on_outgoing_nack(arrival, interest, NackReason::NoRoute, out);
                 Ok(())
             }
         }
@@ -352,7 +352,8 @@ impl Forwarder {
             now, face, header, ..
         } = *arrival;
         let pending = self.pit.find(hash, interest);
-        let (slot, lifetime) = self.pend(now, face, interest, hash, pending, header.pit_token)?;
+        let (slot, lifetime) =
+            self.insert_in_record(now, face, interest, hash, pending, header.pit_token)?;
         let (nonce, expires) = (interest.nonce.unwrap_or_default(), now + lifetime);
         let records = &mut self.pit.entry_mut(slot).out_records;
         if records.is_empty() {
@@ -378,7 +379,7 @@ impl Forwarder {
         let arrival = Arrival::internal(now, &header, wire.clone());
         if let Ok(data) = Data::decode(&wire) {
             let hash = self.hasher.hash(data.name.as_bytes());
-            let _ = self.on_data(&arrival, &data, hash, out);
+            let _ = self.on_incoming_data(&arrival, &data, hash, out);
         }
     }
 }

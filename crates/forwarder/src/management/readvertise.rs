@@ -127,7 +127,7 @@ impl Forwarder {
             let arrival = Arrival::internal(now, &LpHeader::EMPTY, packet.clone());
             // A drop is counted below. The command is repeated as if it had got no answer.
             if let Err(dropped) =
-                self.on_interest(&arrival, &interest, hash, Hashed::default(), out)
+                self.on_incoming_interest(&arrival, &interest, hash, Hashed::default(), out)
             {
                 self.count_drop(FaceId::INTERNAL, dropped.reason);
             }

@@ -30,7 +30,7 @@
 //! [`PitQuota`]: crate::tables::pit_quota::PitQuota
 
 use super::link_service::{Arrivals, Frame, Packet};
-use super::outgoing_interest::{Asked, Routes};
+use super::outgoing_interest::{PendingInterest, Routes};
 use super::stages::{Meter, Stage, StageProfile};
 use crate::drop_reason::Dropped;
 use crate::face::FaceId;
@@ -58,7 +58,7 @@ pub struct Received<'a> {
 }
 
 /// A frame, and what is known of it.
-struct Ahead<'a> {
+struct PrefetchedFrame<'a> {
     frame: Frame<'a>,
     /// The slot that probably answers the Interest.
     stored: Option<Slot>,
@@ -68,8 +68,8 @@ struct Ahead<'a> {
     state: State,
 }
 
-impl Ahead<'_> {
-    const NOTHING: Ahead<'static> = Ahead {
+impl PrefetchedFrame<'_> {
+    const NOTHING: PrefetchedFrame<'static> = PrefetchedFrame {
         frame: Frame::NOTHING,
         stored: None,
         places: 0..0,
@@ -146,48 +146,50 @@ impl Forwarder {
         let lengths = self.prefix_lengths();
         for batch in batch.chunks_mut(FRAMES) {
             prefixes.clear();
-            let mut places: [Ahead<'_>; FRAMES] = [const { Ahead::NOTHING }; FRAMES];
-            let ahead = &mut places[..batch.len()];
+            let mut places: [PrefetchedFrame<'_>; FRAMES] =
+                [const { PrefetchedFrame::NOTHING }; FRAMES];
+            let prefetched = &mut places[..batch.len()];
             meter.start();
-            for (Ahead { frame, .. }, received) in ahead.iter_mut().zip(batch) {
+            for (PrefetchedFrame { frame, .. }, received) in prefetched.iter_mut().zip(batch) {
                 frame.read(
                     &self.hasher,
                     self.max_packet_bytes,
                     received.face,
                     received.frame,
                 );
-                self.ask_for_indexes(frame);
+                self.prefetch_index(frame);
             }
-            meter.end(Stage::Decode, ahead.len());
-            ahead
+            meter.end(Stage::Decode, prefetched.len());
+            prefetched
                 .iter_mut()
-                .for_each(|ahead| self.ask_for_entries(ahead, lengths, &mut prefixes));
-            let data = ahead
+                .for_each(|prefetched| self.prefetch_entries(prefetched, lengths, &mut prefixes));
+            let data = prefetched
                 .iter()
-                .filter(|ahead| matches!(ahead.frame.packet, Packet::Data(..)))
+                .filter(|prefetched| matches!(prefetched.frame.packet, Packet::Data(..)))
                 .count();
             if data > 0 {
                 self.content_store.prefetch_victims(data);
             }
-            ahead
+            prefetched.iter().for_each(|prefetched| {
+                self.fib
+                    .prefetch_index(&prefixes[prefetched.places.clone()])
+            });
+            prefetched
                 .iter()
-                .for_each(|ahead| self.fib.prefetch_index(&prefixes[ahead.places.clone()]));
-            ahead
-                .iter()
-                .for_each(|ahead| self.ask_for_the_rest(ahead, &prefixes));
+                .for_each(|prefetched| self.prefetch_rows(prefetched, &prefixes));
             if data > 0 {
                 self.content_store.prefetch_victims_further();
             }
-            meter.end(Stage::Prefetch, ahead.len());
+            meter.end(Stage::Prefetch, prefetched.len());
             let hashed = Hashed {
                 prefixes: &prefixes,
                 lengths,
             };
-            let mut rest = ahead;
+            let mut rest = prefetched;
             while !rest.is_empty() {
                 let (run, others) = rest.split_at_mut(self.length_of_run(rest));
                 match (run.len(), &run[0].frame.packet) {
-                    (1, _) => self.one(now, &run[0], hashed, out),
+                    (1, _) => self.handle_alone(now, &run[0], hashed, out),
                     (_, Packet::Data(..)) => self.run_of_data(now, run, out, meter),
                     _ => self.run_of_interests(now, run, hashed, out, meter),
                 }
@@ -198,7 +200,7 @@ impl Forwarder {
     }
 
     #[inline]
-    pub(crate) fn ask_for_indexes(&self, frame: &Frame<'_>) {
+    pub(crate) fn prefetch_index(&self, frame: &Frame<'_>) {
         match &frame.packet {
             Packet::Interest(interest, hash) => {
                 self.pit.prefetch(*hash);
@@ -211,8 +213,13 @@ impl Forwarder {
         }
     }
 
-    fn ask_for_entries(&self, ahead: &mut Ahead<'_>, lengths: Lengths, prefixes: &mut Vec<Prefix>) {
-        match &ahead.frame.packet {
+    fn prefetch_entries(
+        &self,
+        prefetched: &mut PrefetchedFrame<'_>,
+        lengths: Lengths,
+        prefixes: &mut Vec<Prefix>,
+    ) {
+        match &prefetched.frame.packet {
             Packet::Interest(interest, hash) => {
                 let stored = self.content_store.prefetch_entry(*hash);
                 self.pit.prefetch_entry(*hash);
@@ -221,26 +228,26 @@ impl Forwarder {
                     self.hasher
                         .append_prefixes(interest.name, lengths, prefixes);
                     self.fib.prefetch(&prefixes[from..]);
-                    ahead.places = from..prefixes.len();
+                    prefetched.places = from..prefixes.len();
                 }
-                ahead.stored = stored;
+                prefetched.stored = stored;
             }
             Packet::Data(_, hash) => self.pit.prefetch_entry(*hash),
             _ => {}
         }
     }
 
-    fn ask_for_the_rest(&self, ahead: &Ahead<'_>, prefixes: &[Prefix]) {
-        if let Packet::Interest(_, hash) = &ahead.frame.packet {
-            match ahead.stored {
+    fn prefetch_rows(&self, prefetched: &PrefetchedFrame<'_>, prefixes: &[Prefix]) {
+        if let Packet::Interest(_, hash) = &prefetched.frame.packet {
+            match prefetched.stored {
                 Some(slot) => self.content_store.prefetch_packet(*hash, slot),
-                None => self.fib.prefetch_rows(&prefixes[ahead.places.clone()]),
+                None => self.fib.prefetch_rows(&prefixes[prefetched.places.clone()]),
             }
         }
     }
 
     /// Returns the number of the first frames that pass the stages together.
-    fn length_of_run(&self, frames: &[Ahead<'_>]) -> usize {
+    fn length_of_run(&self, frames: &[PrefetchedFrame<'_>]) -> usize {
         let of_data = matches!(frames[0].frame.packet, Packet::Data(..));
         let may_be_long = match of_data {
             true => self.pit.prefix_lengths() == Lengths::default(),
@@ -252,20 +259,26 @@ impl Forwarder {
             return 1;
         }
         let mut names = Names([0; 32]);
-        let goes_on = |ahead: &&Ahead<'_>| match &ahead.frame.packet {
+        let goes_on = |prefetched: &&PrefetchedFrame<'_>| match &prefetched.frame.packet {
             Packet::Interest(interest, hash) => {
                 let is_ordinary = is_ordinary(interest) && !self.is_in_producer_region(interest);
-                !of_data && ahead.frame.is_bare && is_ordinary && names.add(*hash)
+                !of_data && prefetched.frame.is_bare && is_ordinary && names.add(*hash)
             }
-            Packet::Data(_, hash) => of_data && ahead.frame.is_bare && names.add(*hash),
+            Packet::Data(_, hash) => of_data && prefetched.frame.is_bare && names.add(*hash),
             _ => false,
         };
         frames.iter().take_while(goes_on).count().max(1)
     }
 
     /// Handles one frame from end to end.
-    fn one(&mut self, now: Time, ahead: &Ahead<'_>, hashed: Hashed<'_>, out: &mut Outbox) {
-        let result = self.handle(now, &ahead.frame, hashed.at(&ahead.places), out);
+    fn handle_alone(
+        &mut self,
+        now: Time,
+        prefetched: &PrefetchedFrame<'_>,
+        hashed: Hashed<'_>,
+        out: &mut Outbox,
+    ) {
+        let result = self.handle(now, &prefetched.frame, hashed.at(&prefetched.places), out);
         out.end_of_frame(result);
     }
 
@@ -273,7 +286,7 @@ impl Forwarder {
     fn run_of_interests(
         &mut self,
         now: Time,
-        run: &mut [Ahead<'_>],
+        run: &mut [PrefetchedFrame<'_>],
         hashed: Hashed<'_>,
         out: &mut Outbox,
         meter: &mut Meter<'_>,
@@ -281,12 +294,12 @@ impl Forwarder {
         meter.start();
         let all = run.len();
         let mut arrivals = Arrivals::new(now);
-        out.inputs_are(run.iter().map(|ahead| &ahead.frame.range));
+        out.inputs_are(run.iter().map(|prefetched| &prefetched.frame.range));
         for (interest, hash, frame, _, state) in interests(run) {
             let arrival = arrivals.count(&mut self.faces, frame);
             let pending = arrival.and_then(|arrival| {
-                self.check(arrival, interest)?;
-                self.pending(arrival, interest, hash)
+                self.check_interest(arrival, interest)?;
+                self.find_pit_entry(arrival, interest, hash)
             });
             *state = pending.map_or_else(State::Refused, |pending| State::Passed { pending });
         }
@@ -294,7 +307,7 @@ impl Forwarder {
         meter.end(Stage::PitLookup, all);
         for (interest, hash, _, _, state) in interests(run) {
             if let State::Passed { pending } = *state
-                && let Some(stored) = self.stored(now, interest, hash, pending)
+                && let Some(stored) = self.look_up_content_store(now, interest, hash, pending)
             {
                 *state = State::Stored(stored);
             }
@@ -304,7 +317,7 @@ impl Forwarder {
         for (interest, hash, frame, _, state) in interests(run) {
             if let State::Passed { pending } = *state {
                 missed += 1;
-                let pended = self.pend(now, frame.face, interest, hash, pending, None);
+                let pended = self.insert_in_record(now, frame.face, interest, hash, pending, None);
                 let pends = |(slot, lifetime)| State::Pending {
                     slot,
                     lifetime,
@@ -327,9 +340,9 @@ impl Forwarder {
                 .and_then(|arrival| {
                     match *state {
                         State::Refused(dropped) => {
-                            return self.refused(arrival, interest, dropped, out);
+                            return self.drop_interest(arrival, interest, dropped, out);
                         }
-                        State::Stored(stored) => self.send_stored(arrival, stored, out),
+                        State::Stored(stored) => self.on_content_store_hit(arrival, stored, out),
                         State::Pending {
                             slot,
                             lifetime,
@@ -337,9 +350,9 @@ impl Forwarder {
                         } => {
                             let nonce = interest.nonce.unwrap_or_default();
                             let hashed = hashed.at(places);
-                            self.forward(
+                            self.on_content_store_miss(
                                 arrival,
-                                &Asked {
+                                &PendingInterest {
                                     slot,
                                     interest,
                                     hashed,
@@ -350,7 +363,9 @@ impl Forwarder {
                                 out,
                             );
                         }
-                        State::Arrived | State::Passed { .. } => {}
+                        State::Arrived | State::Passed { .. } => {
+                            debug_assert!(false, "an Interest has missed a stage");
+                        }
                     }
                     Ok(())
                 });
@@ -364,7 +379,7 @@ impl Forwarder {
     fn run_of_data(
         &mut self,
         now: Time,
-        run: &mut [Ahead<'_>],
+        run: &mut [PrefetchedFrame<'_>],
         out: &mut Outbox,
         meter: &mut Meter<'_>,
     ) {
@@ -373,12 +388,12 @@ impl Forwarder {
         let mut found = std::mem::take(&mut self.scratch.found);
         found.clear();
         let mut arrivals = Arrivals::new(now);
-        out.inputs_are(run.iter().map(|ahead| &ahead.frame.range));
+        out.inputs_are(run.iter().map(|prefetched| &prefetched.frame.range));
         for (data, hash, frame, places, state) in all_data(run) {
             let from = found.len();
             let arrival = arrivals.count(&mut self.faces, frame);
             let waiting =
-                arrival.and_then(|arrival| self.waiting_for(arrival, data, hash, &mut found));
+                arrival.and_then(|arrival| self.find_pit_matches(arrival, data, hash, &mut found));
             if let Err(dropped) = waiting {
                 found.truncate(from);
                 *state = State::Refused(dropped);
@@ -394,7 +409,7 @@ impl Forwarder {
                 (slots.is_empty(), arrivals.of(&mut self.faces, frame.face))
             {
                 matched += 1;
-                self.keep(arrival, data, hash, slots, None);
+                self.insert_content_store(arrival, data, hash, slots, None);
             }
         }
         meter.end(Stage::StoreInsert, matched);
@@ -405,7 +420,7 @@ impl Forwarder {
                 _ => arrivals.of(&mut self.faces, frame.face).map(|arrival| {
                     let slots = &found[places.clone()];
                     slots.iter().for_each(|slot| {
-                        self.outgoing_data(arrival, data, *slot, None, first, out)
+                        self.on_outgoing_data(arrival, data, *slot, None, first, out)
                     });
                 }),
             };
@@ -413,7 +428,9 @@ impl Forwarder {
             out.end_of_frame(result);
         }
         meter.end(Stage::DataSend, matched);
-        found.iter().for_each(|slot| self.finish(now, *slot));
+        found
+            .iter()
+            .for_each(|slot| self.on_interest_finalize(now, *slot));
         meter.end(Stage::PitDelete, matched);
         self.scratch.found = found;
     }
@@ -435,10 +452,10 @@ type Place<'r, 'a, P> = (
 
 #[inline]
 fn interests<'r, 'a>(
-    run: &'r mut [Ahead<'a>],
+    run: &'r mut [PrefetchedFrame<'a>],
 ) -> impl Iterator<Item = Place<'r, 'a, Interest<'a>>> {
     run.iter_mut().filter_map(
-        |Ahead {
+        |PrefetchedFrame {
              frame,
              places,
              state,
@@ -451,9 +468,11 @@ fn interests<'r, 'a>(
 }
 
 #[inline]
-fn all_data<'r, 'a>(run: &'r mut [Ahead<'a>]) -> impl Iterator<Item = Place<'r, 'a, Data<'a>>> {
+fn all_data<'r, 'a>(
+    run: &'r mut [PrefetchedFrame<'a>],
+) -> impl Iterator<Item = Place<'r, 'a, Data<'a>>> {
     run.iter_mut().filter_map(
-        |Ahead {
+        |PrefetchedFrame {
              frame,
              places,
              state,

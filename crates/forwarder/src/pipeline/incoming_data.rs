@@ -15,7 +15,7 @@ use larder_units::Time;
 
 impl Forwarder {
     /// Processes Data. `hash` is of its name.
-    pub(crate) fn on_data(
+    pub(crate) fn on_incoming_data(
         &mut self,
         arrival: &Arrival<'_>,
         data: &Data<'_>,
@@ -24,18 +24,18 @@ impl Forwarder {
     ) -> Result<(), Dropped> {
         let mut found = std::mem::take(&mut self.scratch.found);
         found.clear();
-        let waiting = self.waiting_for(arrival, data, hash, &mut found);
+        let waiting = self.find_pit_matches(arrival, data, hash, &mut found);
         if waiting.is_ok() {
             let first_found = found.first().copied();
             let place = self
                 .paths
                 .as_ref()
                 .and_then(|paths| Some(paths.of_data(arrival.header.path, first_found?)));
-            self.keep(arrival, data, hash, &found, place.as_ref());
+            self.insert_content_store(arrival, data, hash, &found, place.as_ref());
             let first = out.sends.len();
             for slot in &found {
-                self.outgoing_data(arrival, data, *slot, place.as_ref(), first, out);
-                self.finish(arrival.now, *slot);
+                self.on_outgoing_data(arrival, data, *slot, place.as_ref(), first, out);
+                self.on_interest_finalize(arrival.now, *slot);
             }
         }
         self.scratch.found = found;
@@ -47,7 +47,7 @@ impl Forwarder {
     /// # Errors
     /// There are none, or the Data may not be here. `found` is undefined then.
     #[inline]
-    pub(crate) fn waiting_for(
+    pub(crate) fn find_pit_matches(
         &mut self,
         arrival: &Arrival<'_>,
         data: &Data<'_>,
@@ -70,7 +70,7 @@ impl Forwarder {
                 .any(|record| record.face == arrival.face)
         };
         if !found[from..].iter().any(asked_here) {
-            return Err(Dropped::new(DropReason::Unsolicited));
+            return Err(on_data_unsolicited());
         }
         if arrival.face == FaceId::CONTENT_STORE && data.freshness.is_none() {
             // Another consumer may have asked upstream for the same Data, but fresh.
@@ -85,7 +85,7 @@ impl Forwarder {
 
     /// Stores Data that answers the Interests `found`, if it may be stored and the policy wants it.
     #[inline]
-    pub(crate) fn keep(
+    pub(crate) fn insert_content_store(
         &mut self,
         arrival: &Arrival<'_>,
         data: &Data<'_>,
@@ -125,4 +125,11 @@ impl Forwarder {
         self.content_store
             .insert(now, hash, data, asked, path, judge);
     }
+}
+
+/// Drops Data that no consumer waits for, or that comes from a face that was not asked. It is not
+/// stored: NFD calls this policy `drop-all`.
+#[cold]
+fn on_data_unsolicited() -> Dropped {
+    Dropped::new(DropReason::Unsolicited)
 }

@@ -5,7 +5,7 @@
 //! (`batch.rs`).
 
 use super::link_service::{Arrival, check_size, received_hop_limit};
-use super::outgoing_interest::Asked;
+use super::outgoing_interest::PendingInterest;
 use crate::drop_reason::{DropReason, Dropped};
 use crate::face::FaceId;
 use crate::forwarder::Forwarder;
@@ -23,7 +23,7 @@ use std::time::Duration;
 impl Forwarder {
     /// Processes an Interest. `hash` is of its name ([`Forwarder::hash_of`]); `hashed` are the
     /// name's prefixes.
-    pub(crate) fn on_interest(
+    pub(crate) fn on_incoming_interest(
         &mut self,
         arrival: &Arrival<'_>,
         interest: &Interest<'_>,
@@ -37,37 +37,50 @@ impl Forwarder {
             let packet = Bytes::from(with_nonce(interest.wire, self.nonces.bits() as u32));
             check_size(&packet, self.max_packet_bytes)?;
             let interest = Interest::decode(&packet)?;
-            return self.on_interest(&arrival.made(packet.clone()), &interest, hash, hashed, out);
+            return self.on_incoming_interest(
+                &arrival.made(packet.clone()),
+                &interest,
+                hash,
+                hashed,
+                out,
+            );
         };
         if self.is_in_producer_region(interest) {
             let packet = Bytes::from(without_forwarding_hint(interest.wire));
             let interest = Interest::decode(&packet)?;
-            return self.on_interest(&arrival.made(packet.clone()), &interest, hash, hashed, out);
+            return self.on_incoming_interest(
+                &arrival.made(packet.clone()),
+                &interest,
+                hash,
+                hashed,
+                out,
+            );
         }
-        self.check(arrival, interest)?;
+        self.check_interest(arrival, interest)?;
         if is_management(interest.name)
             && (arrival.local || self.management.authority.allows_localhop())
         {
             return self.on_management(arrival, interest, hash, out);
         }
-        let pending = match self.pending(arrival, interest, hash) {
+        let pending = match self.find_pit_entry(arrival, interest, hash) {
             Ok(pending) => pending,
-            Err(dropped) => return self.refused(arrival, interest, dropped, out),
+            Err(dropped) => return self.drop_interest(arrival, interest, dropped, out),
         };
         let Arrival {
             now, face, header, ..
         } = *arrival;
-        if let Some(stored) = self.stored(now, interest, hash, pending) {
-            self.send_stored(arrival, stored, out);
+        if let Some(stored) = self.look_up_content_store(now, interest, hash, pending) {
+            self.on_content_store_hit(arrival, stored, out);
             return Ok(());
         }
-        let (slot, lifetime) = self.pend(now, face, interest, hash, pending, header.pit_token)?;
+        let (slot, lifetime) =
+            self.insert_in_record(now, face, interest, hash, pending, header.pit_token)?;
         if let Some(paths) = self.paths.as_mut().filter(|_| pending.is_none()) {
             paths.remember(slot, header.path);
         }
-        self.forward(
+        self.on_content_store_miss(
             arrival,
-            &Asked {
+            &PendingInterest {
                 slot,
                 interest,
                 hashed,
@@ -82,7 +95,7 @@ impl Forwarder {
 
     /// Checks that an Interest may pass.
     #[inline]
-    pub(crate) fn check(
+    pub(crate) fn check_interest(
         &self,
         arrival: &Arrival<'_>,
         interest: &Interest<'_>,
@@ -103,9 +116,9 @@ impl Forwarder {
     /// Returns the PIT entry of the name, if there is one.
     ///
     /// # Errors
-    /// The Interest is in a loop. See [`Forwarder::refused`].
+    /// The Interest is in a loop. See [`Forwarder::drop_interest`].
     #[inline]
-    pub(crate) fn pending(
+    pub(crate) fn find_pit_entry(
         &mut self,
         arrival: &Arrival<'_>,
         interest: &Interest<'_>,
@@ -125,9 +138,9 @@ impl Forwarder {
         }
     }
 
-    /// Sends back what a drop has to: a Nack for a duplicate.
+    /// Ends the path of an Interest that may not pass, which is in a loop or has another fault.
     #[cold]
-    pub(crate) fn refused(
+    pub(crate) fn drop_interest(
         &mut self,
         arrival: &Arrival<'_>,
         interest: &Interest<'_>,
@@ -135,15 +148,25 @@ impl Forwarder {
         out: &mut Outbox,
     ) -> Result<(), Dropped> {
         if dropped.reason == DropReason::DuplicateNonce {
-            self.nack(arrival, interest, NackReason::Duplicate, out);
+            self.on_interest_loop(arrival, interest, out);
         }
         Err(dropped)
+    }
+
+    /// Answers an Interest whose nonce another one had with a Nack.
+    fn on_interest_loop(
+        &mut self,
+        arrival: &Arrival<'_>,
+        interest: &Interest<'_>,
+        out: &mut Outbox,
+    ) {
+        self.on_outgoing_nack(arrival, interest, NackReason::Duplicate, out);
     }
 
     /// Returns the slot of the Data in the Content Store that answers the Interest, unless others
     /// wait for the same; the policy counts the request in any case.
     #[inline]
-    pub(crate) fn stored(
+    pub(crate) fn look_up_content_store(
         &mut self,
         now: Time,
         interest: &Interest<'_>,
@@ -161,10 +184,10 @@ impl Forwarder {
         found
     }
 
-    /// Makes the Interest of a consumer pend in its PIT entry, a new one if none is `pending`.
+    /// Inserts the in-record of a consumer into its PIT entry, a new one if none is `pending`.
     /// Returns the entry and how long the Interest may wait.
     #[inline]
-    pub(crate) fn pend(
+    pub(crate) fn insert_in_record(
         &mut self,
         now: Time,
         face: FaceId,
@@ -176,7 +199,7 @@ impl Forwarder {
         let slot = match pending {
             Some(slot) => slot,
             None => {
-                self.make_room(now, face, interest);
+                self.make_room_in_pit(now, face, interest);
                 self.pit
                     .insert(face, hash, interest)
                     .ok_or(Dropped::new(DropReason::PitFull))?
@@ -197,30 +220,35 @@ impl Forwarder {
             token,
             repeated: false,
         };
-        self.add_consumer(slot, record)?;
+        self.set_in_record(slot, record)?;
         Ok((slot, lifetime))
     }
 
-    /// Lets the second tier answer a pending Interest, or the strategy decide.
+    /// Passes a pending Interest to the second tier, or to the strategy of its name.
     #[inline]
-    pub(crate) fn forward(&mut self, arrival: &Arrival<'_>, asked: &Asked<'_>, out: &mut Outbox) {
-        if self.tier.is_some() && self.tier_lookup(arrival, asked) {
+    pub(crate) fn on_content_store_miss(
+        &mut self,
+        arrival: &Arrival<'_>,
+        pending: &PendingInterest<'_>,
+        out: &mut Outbox,
+    ) {
+        if self.tier.is_some() && self.tier_lookup(arrival, pending) {
             return;
         }
         match arrival.next_hop {
             // The application has chosen: no strategy is asked (NDNLPv2, "Consumer Controlled
             // Forwarding").
-            Some(chosen) => self.decide(arrival, asked, out, |_, decision| {
+            Some(chosen) => self.dispatch_to_strategy(arrival, pending, out, |_, decision| {
                 decision.send_to_chosen(chosen)
             }),
-            None => self.decide(arrival, asked, out, |strategy, decision| {
+            None => self.dispatch_to_strategy(arrival, pending, out, |strategy, decision| {
                 strategy.on_interest(decision)
             }),
         }
     }
 
     /// Makes room in a full PIT: the face that holds the most entries loses one.
-    fn make_room(&mut self, now: Time, face: FaceId, interest: &Interest<'_>) {
+    fn make_room_in_pit(&mut self, now: Time, face: FaceId, interest: &Interest<'_>) {
         let mut shared = 0;
         while self.pit.is_full_for(interest) && shared < limits::SHARED_ENTRIES_TO_MAKE_ROOM {
             let Some((from, slot)) = self.pit.take_from(face) else {
@@ -229,7 +257,7 @@ impl Forwarder {
             self.count_drop(from, DropReason::PitFull);
             self.unsatisfied += 1;
             match slot {
-                Some(slot) => self.finish(now, slot),
+                Some(slot) => self.on_interest_finalize(now, slot),
                 None => shared += 1,
             }
         }
@@ -270,7 +298,7 @@ impl Forwarder {
                 .any(|carried| carried == nonce)
     }
 
-    fn add_consumer(&mut self, slot: u32, record: InRecord) -> Result<(), Dropped> {
+    fn set_in_record(&mut self, slot: u32, record: InRecord) -> Result<(), Dropped> {
         let entry = self.pit.entry_mut(slot);
         match entry
             .in_records
@@ -293,8 +321,8 @@ impl Forwarder {
         Ok(())
     }
 
-    /// Removes a pending Interest, and keeps the nonces that it sent.
-    pub(crate) fn finish(&mut self, now: Time, slot: u32) {
+    /// Removes a pending Interest, and inserts the nonces that it sent into the dead nonce list.
+    pub(crate) fn on_interest_finalize(&mut self, now: Time, slot: u32) {
         let entry = self.pit.entry(slot);
         // A request to the second tier left no node, and cannot come back.
         for record in entry

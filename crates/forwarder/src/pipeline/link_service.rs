@@ -407,7 +407,7 @@ impl Forwarder {
         self.clock = now;
         let mut read = Frame::NOTHING;
         read.read(&self.hasher, self.max_packet_bytes, face, frame);
-        self.ask_for_indexes(&read);
+        self.prefetch_index(&read);
         self.handle(now, &read, Hashed::default(), out)
     }
 
@@ -428,7 +428,7 @@ impl Forwarder {
         self.clock = now;
         self.content_store.offer(Some(packet.clone()));
         let frame = Frame::read_shared(&self.hasher, self.max_packet_bytes, face, packet);
-        self.ask_for_indexes(&frame);
+        self.prefetch_index(&frame);
         let handled = self.handle(now, &frame, Hashed::default(), out);
         self.content_store.offer(None);
         handled
@@ -581,12 +581,12 @@ impl Forwarder {
         match (packet, arrival.header.nack) {
             (Packet::Bad(dropped), _) => Err(*dropped),
             (Packet::Interest(interest, hash), None) => {
-                self.on_interest(arrival, interest, *hash, hashed, out)
+                self.on_incoming_interest(arrival, interest, *hash, hashed, out)
             }
             (Packet::Interest(interest, hash), Some(reason)) => {
-                self.on_nack(arrival, reason, interest, *hash, out)
+                self.on_incoming_nack(arrival, reason, interest, *hash, out)
             }
-            (Packet::Data(data, hash), None) => self.on_data(arrival, data, *hash, out),
+            (Packet::Data(data, hash), None) => self.on_incoming_data(arrival, data, *hash, out),
             _ => Err(Dropped::new(DropReason::Malformed)),
         }
     }

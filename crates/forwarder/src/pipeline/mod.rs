@@ -8,6 +8,19 @@
 //! matches Data with the PIT and stores it; `outgoing_data` sends it to the consumers.
 //! `tier_lookup` asks the second tier of the Content Store, `reassembly` bounds the memory of
 //! incomplete packets, and `path` learns and reports the place of this node on the path.
+//!
+//! | NFD | here |
+//! | --- | --- |
+//! | incoming Interest | `on_incoming_interest`, with `check_interest` and `find_pit_entry` |
+//! | Interest loop | `on_interest_loop` |
+//! | ContentStore hit and miss | `look_up_content_store`, `on_content_store_hit`, `on_content_store_miss` |
+//! | strategy | `dispatch_to_strategy`, `reject_pending_interest` |
+//! | outgoing Interest | `on_outgoing_interest` |
+//! | Interest finalize | `on_interest_finalize` |
+//! | incoming Data | `on_incoming_data`, with `find_pit_matches` and `insert_content_store` |
+//! | Data unsolicited | `on_data_unsolicited` |
+//! | outgoing Data | `on_outgoing_data` |
+//! | incoming and outgoing Nack | `on_incoming_nack`, `on_outgoing_nack` |
 
 mod batch;
 mod content_store_hit;

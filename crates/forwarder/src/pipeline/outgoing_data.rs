@@ -12,7 +12,7 @@ impl Forwarder {
     /// Sends Data to all consumers of the pending Interest in `slot`. `first` is the number of the
     /// first send of this Data: a consumer that asked twice, with selectors and without, gets one.
     #[inline]
-    pub(super) fn outgoing_data(
+    pub(super) fn on_outgoing_data(
         &mut self,
         arrival: &Arrival<'_>,
         data: &Data<'_>,
@@ -62,7 +62,7 @@ impl Forwarder {
                     header.congestion_mark,
                     header.interest_rate,
                 ) = (consumer.token, mark, rate);
-                self.tell_incoming(header, consumer.face, arrival.face);
+                self.set_incoming_face(header, consumer.face, arrival.face);
                 if let Some(place) = place {
                     header.path = self.path_to(consumer.face, Some(place.told));
                 }
@@ -76,7 +76,7 @@ impl Forwarder {
     /// The header of a packet to `face` has the face `incoming` that it came from, if that may be
     /// shown.
     #[inline]
-    pub(crate) fn tell_incoming(&self, header: &mut LpHeader, face: FaceId, incoming: FaceId) {
+    pub(crate) fn set_incoming_face(&self, header: &mut LpHeader, face: FaceId, incoming: FaceId) {
         if self.faces.local_fields(face) {
             header.incoming_face = Some(incoming.0);
         }

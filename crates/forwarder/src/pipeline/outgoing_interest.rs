@@ -19,7 +19,7 @@ use std::time::Duration;
 
 /// The pending Interest of a decision.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct PendingInterest<'a> {
     pub(crate) slot: u32,
     pub(crate) interest: &'a Interest<'a>,
     /// The prefixes of its name.
@@ -55,21 +55,21 @@ impl Forwarder {
     }
 
     /// Asks the strategy of the name, and carries out its decision.
-    pub(crate) fn decide(
+    pub(crate) fn dispatch_to_strategy(
         &mut self,
         arrival: &Arrival<'_>,
-        asked: &Asked<'_>,
+        pending: &PendingInterest<'_>,
         out: &mut Outbox,
         ask: impl FnOnce(&mut dyn Strategy, &mut Decision<'_>),
     ) {
-        let Asked {
+        let PendingInterest {
             slot,
             interest,
             hashed,
             routes: known,
             nonce,
             lifetime,
-        } = *asked;
+        } = *pending;
         let lengths = self.prefix_lengths();
         let Scratch {
             prefixes,
@@ -85,8 +85,8 @@ impl Forwarder {
                 prefixes
             }
         };
-        // The root always has one.
         let Some(instance) = self.strategies.longest_match_mut(interest.name, prefixes) else {
+            debug_assert!(false, "the root has no strategy");
             return;
         };
         let Routes {
@@ -123,23 +123,37 @@ impl Forwarder {
         ask(&mut *instance.strategy, &mut decision);
         for number in 0..self.scratch.send_to.len() {
             let (face, nonce) = self.scratch.send_to[number];
-            let body = match nonce {
-                None => arrival.source.body(),
-                Some(nonce) => Body::Stored(rewritten(interest, nonce, interest.hop_limit).into()),
-            };
-            let header = out.push(face, body);
-            header.congestion_mark = arrival.header.congestion_mark;
-            header.non_discovery = arrival.header.non_discovery;
-            if self.faces.local_fields(face) {
-                header.incoming_face =
-                    Some(asker(self.pit.entry(slot), asked.nonce, arrival.face).0);
-            }
-            if let Some(paths) = &self.paths {
-                header.path = self.path_to(face, Some(paths.of_interest(slot)));
-            }
+            self.on_outgoing_interest(arrival, pending, face, nonce, out);
         }
         if let Some(reason) = refused {
-            self.refuse(arrival, asked, reason, out);
+            self.reject_pending_interest(arrival, pending, reason, out);
+        }
+    }
+
+    /// Sends a pending Interest to an upstream, with this nonce if the strategy has chosen another.
+    #[inline]
+    fn on_outgoing_interest(
+        &self,
+        arrival: &Arrival<'_>,
+        pending: &PendingInterest<'_>,
+        face: FaceId,
+        nonce: Option<u32>,
+        out: &mut Outbox,
+    ) {
+        let PendingInterest { slot, interest, .. } = *pending;
+        let body = match nonce {
+            None => arrival.source.body(),
+            Some(nonce) => Body::Stored(rewritten(interest, nonce, interest.hop_limit).into()),
+        };
+        let header = out.push(face, body);
+        header.congestion_mark = arrival.header.congestion_mark;
+        header.non_discovery = arrival.header.non_discovery;
+        if self.faces.local_fields(face) {
+            let downstream = downstream_of(self.pit.entry(slot), pending.nonce, arrival.face);
+            header.incoming_face = Some(downstream.0);
+        }
+        if let Some(paths) = &self.paths {
+            header.path = self.path_to(face, Some(paths.of_interest(slot)));
         }
     }
 
@@ -186,7 +200,9 @@ impl Forwarder {
                     .as_ref()
                     .filter(|_| !upstream.is_local())
                     .map(|paths| paths.of_interest(slot));
-                header.incoming_face = faces.local_fields(to).then(|| asker(entry, nonce, from).0);
+                header.incoming_face = faces
+                    .local_fields(to)
+                    .then(|| downstream_of(entry, nonce, from).0);
                 true
             };
         for instance in self.strategies.values_mut() {
@@ -219,14 +235,14 @@ impl Forwarder {
 
     /// Sends every consumer of the entry a Nack with the Interest that it sent, and removes the
     /// entry.
-    fn refuse(
+    fn reject_pending_interest(
         &mut self,
         arrival: &Arrival<'_>,
-        asked: &Asked<'_>,
+        pending: &PendingInterest<'_>,
         reason: NackReason,
         out: &mut Outbox,
     ) {
-        let Asked { slot, interest, .. } = *asked;
+        let PendingInterest { slot, interest, .. } = *pending;
         let entry = self.pit.entry(slot);
         if reason == NackReason::NoRoute && entry.out_records.is_empty() {
             self.drops.count(DropReason::NoRoute);
@@ -243,9 +259,9 @@ impl Forwarder {
             {
                 continue;
             }
-            let is_his =
+            let is_unchanged =
                 interest.nonce == Some(consumer.nonce) && interest.hop_limit == consumer.hop_limit;
-            let body = match is_his {
+            let body = match is_unchanged {
                 true => arrival.source.body(),
                 false => {
                     Body::Stored(rewritten(interest, consumer.nonce, consumer.hop_limit).into())
@@ -255,11 +271,11 @@ impl Forwarder {
             (header.pit_token, header.nack) = (consumer.token, Some(reason));
         }
         self.unsatisfied += entry.in_records.len() as u64;
-        self.finish(arrival.now, slot);
+        self.on_interest_finalize(arrival.now, slot);
     }
 
     /// Sends a Nack for the Interest that has just come.
-    pub(crate) fn nack(
+    pub(crate) fn on_outgoing_nack(
         &mut self,
         arrival: &Arrival<'_>,
         interest: &Interest<'_>,
@@ -299,7 +315,7 @@ impl Forwarder {
     }
 
     /// Processes a Nack from an upstream.
-    pub(crate) fn on_nack(
+    pub(crate) fn on_incoming_nack(
         &mut self,
         arrival: &Arrival<'_>,
         reason: NackReason,
@@ -320,7 +336,7 @@ impl Forwarder {
         if interest.hop_limit != hop_limit {
             // The HopLimit that this upstream has spent counts for it alone, as in NFD.
             let packet = Bytes::from(rewritten(interest, nonce, hop_limit));
-            return self.on_nack(
+            return self.on_incoming_nack(
                 &arrival.made(packet.clone()),
                 reason,
                 &Interest::decode(&packet)?,
@@ -342,7 +358,7 @@ impl Forwarder {
             return Ok(());
         }
         let lifetime = entry.last_expiry().since(arrival.now);
-        let asked = Asked {
+        let pending = PendingInterest {
             slot,
             interest,
             hashed: Hashed::default(),
@@ -350,7 +366,7 @@ impl Forwarder {
             nonce,
             lifetime,
         };
-        self.decide(arrival, &asked, out, |strategy, decision| {
+        self.dispatch_to_strategy(arrival, &pending, out, |strategy, decision| {
             strategy.on_nack(decision)
         });
         Ok(())
@@ -399,13 +415,13 @@ fn routes(
 
 /// Returns the consumer whose Interest goes upstream with this nonce, which may be the strategy's
 /// own. `from` is the face of the packet that causes it: an upstream that refused, or the tier.
-fn asker(entry: &PitEntry, nonce: u32, from: FaceId) -> FaceId {
+fn downstream_of(entry: &PitEntry, nonce: u32, from: FaceId) -> FaceId {
     let records = &entry.in_records;
     let of_nonce = records.iter().find(|record| record.nonce == nonce);
-    let asker = of_nonce
+    let record = of_nonce
         .or_else(|| records.iter().find(|record| record.face == from))
         .or(records.first());
-    asker.map_or(from, |record| record.face)
+    record.map_or(from, |record| record.face)
 }
 
 /// Returns the Interest with this nonce, and with or without this HopLimit: each consumer gets back

@@ -12,7 +12,7 @@
 //! from upstream.
 
 use super::link_service::{Arrival, check_size};
-use super::outgoing_interest::{Asked, rewritten};
+use super::outgoing_interest::{PendingInterest, rewritten};
 use crate::face::FaceId;
 use crate::forwarder::Forwarder;
 use crate::limits::{RECALLED_BYTES, TIER_LOOKUPS, TIER_PATIENCE};
@@ -43,16 +43,20 @@ impl Forwarder {
 
     /// Looks a pending Interest up in the tier. Returns true if it waits for the tier now, and no
     /// strategy has to be asked.
-    pub(crate) fn tier_lookup(&mut self, arrival: &Arrival<'_>, asked: &Asked<'_>) -> bool {
+    pub(crate) fn tier_lookup(
+        &mut self,
+        arrival: &Arrival<'_>,
+        pending: &PendingInterest<'_>,
+    ) -> bool {
         let Some(tier) = &mut self.tier else {
             return false;
         };
-        let Asked {
+        let PendingInterest {
             slot,
             interest,
             nonce,
             ..
-        } = *asked;
+        } = *pending;
         let entry = self.pit.entry_mut(slot);
         if let Some(read) = entry
             .out_records
@@ -135,7 +139,7 @@ impl Forwarder {
             return;
         };
         if self.answer_from_tier(now, &read, found, out).is_none() {
-            self.go_on(now, &read, out);
+            self.on_tier_miss(now, &read, out);
         }
         self.count_made_sends(out);
     }
@@ -150,7 +154,7 @@ impl Forwarder {
         {
             let read = first.remove();
             tier.counters.late += 1;
-            self.go_on(now, &read, out);
+            self.on_tier_miss(now, &read, out);
         }
     }
 
@@ -199,7 +203,9 @@ impl Forwarder {
             ..Arrival::internal(now, &LpHeader::EMPTY, record.wire.clone())
         };
         // If no consumer waits any more, another read may have answered them.
-        let is_answer = self.on_data(&arrival, &data, read.hash, out).is_ok();
+        let is_answer = self
+            .on_incoming_data(&arrival, &data, read.hash, out)
+            .is_ok();
         if let Some(figures) = self.figures_by_prefix.as_mut().filter(|_| is_answer) {
             figures.note_tier_hit(&self.hasher, interest.name);
         }
@@ -213,8 +219,9 @@ impl Forwarder {
     }
 
     /// The tier does not answer: if a consumer still waits, the Interest takes the path without it.
-    fn go_on(&mut self, now: Time, read: &Read, out: &mut Outbox) {
+    fn on_tier_miss(&mut self, now: Time, read: &Read, out: &mut Outbox) {
         let Ok(interest) = Interest::decode(&read.packet) else {
+            debug_assert!(false, "the tier kept bytes that are no Interest");
             return;
         };
         let Some(slot) = self.pit.find(read.hash, &interest) else {
@@ -240,6 +247,7 @@ impl Forwarder {
         let face = waiting.next().map_or(*face, |_| FaceId::CONTENT_STORE);
         let packet = Bytes::from(rewritten(&interest, *nonce, hop_limit));
         let Ok(interest) = Interest::decode(&packet) else {
+            debug_assert!(false, "an Interest with another nonce is none");
             return;
         };
         let (nonce, lifetime) = (*nonce, entry.last_expiry().since(now));
@@ -252,7 +260,7 @@ impl Forwarder {
             face,
             ..Arrival::internal(now, &header, packet.clone())
         };
-        let asked = Asked {
+        let pending = PendingInterest {
             slot,
             interest: &interest,
             hashed: Hashed::default(),
@@ -260,7 +268,7 @@ impl Forwarder {
             nonce,
             lifetime,
         };
-        self.decide(&arrival, &asked, out, |strategy, decision| {
+        self.dispatch_to_strategy(&arrival, &pending, out, |strategy, decision| {
             strategy.on_interest(decision)
         });
     }

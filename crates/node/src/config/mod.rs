@@ -16,6 +16,7 @@ mod origin;
 mod setting;
 mod settings;
 mod values;
+mod web_origins;
 
 pub use access_log::AccessLogTable;
 pub use certificates::CertificateError;
@@ -27,6 +28,7 @@ pub use ndn::{
 };
 pub use origin::Origin;
 pub use settings::ConfigSources;
+pub(crate) use web_origins::WebOrigins;
 
 use larder_policy::Engine;
 use larder_proxy::rules::Rules;

@@ -5,8 +5,8 @@ use super::certificates::{self, CertificateError};
 use super::gateway::GatewayTable;
 use super::http::DiskTable;
 use super::values::{address, from_text, known_spec, loopback, optional_path, parsed};
+use super::web_origins::{WebOrigins, check_listed};
 use crate::limits::{MOST_REMOTE_FACES, PARTIAL_INPUT_LEAST_BYTES, REMOTE_FACES};
-use crate::ndn::websocket::{Origins, check_listed};
 use larder_client::CommandKey;
 use larder_forwarder::limits::SHARDS;
 use larder_forwarder::strategy::strategy_by_name;
@@ -182,12 +182,12 @@ impl NdnConfig {
     }
 
     /// The web pages that may use the WebSocket.
-    pub(crate) fn origins(&self) -> Origins {
+    pub(crate) fn origins(&self) -> WebOrigins {
         let host_name = rustix::system::uname()
             .nodename()
             .to_string_lossy()
             .into_owned();
-        Origins::new(&self.websocket_origins, host_name)
+        WebOrigins::new(&self.websocket_origins, host_name)
     }
 
     /// Returns the rules of authorization. Reads the certificates.

@@ -1,10 +1,12 @@
 //! Tries whether the NDN side could start.
 
-use super::error::NdnError;
-use super::listen::{try_tcp, unix};
-use super::{ethernet, multicast, reload, udp_group};
 use crate::config::NdnConfig;
 use crate::inherited::{Inherited, Role};
+use crate::ndn::control::settings;
+use crate::ndn::error::NdnError;
+use crate::ndn::transport::listen::{try_tcp, unix};
+use crate::ndn::transport::udp::group;
+use crate::ndn::transport::{ethernet, multicast};
 use larder_proxy::{ListenAddress, Preflight};
 
 /// Tries the steps of a start: listeners without an inherited socket, interfaces, certificates and
@@ -36,7 +38,7 @@ pub(crate) fn check(config: &NdnConfig, inherited: &Inherited, preflight: &mut P
             address,
             error,
         };
-        preflight.hold(udp_group::bind(address, 1, &[]), listen);
+        preflight.hold(group::bind(address, 1, &[]), listen);
     }
     preflight.add(multicast::check(config).err());
     preflight.add(ethernet::check(config).err());
@@ -45,7 +47,7 @@ pub(crate) fn check(config: &NdnConfig, inherited: &Inherited, preflight: &mut P
         .iter()
         .filter(|_| config.udp.is_none())
         .map(|route| &route.to);
-    targets.for_each(|target| preflight.add(reload::udp_is_off(target)));
+    targets.for_each(|target| preflight.add(settings::udp_is_off(target)));
     // A running node occupies the path of its own socket.
     if let Some(setting) = config.unix.as_ref().filter(|_| !preflight.is_running()) {
         match unix(setting.path(), &mut Inherited::default()) {

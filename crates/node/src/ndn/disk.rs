@@ -1,8 +1,8 @@
 //! The Content Store's second tier: Data in a log on disk, one for all shards.
 
-use super::command::Command;
-use super::error::NdnError;
-use super::shard_channel::{Port, ShardChannel};
+use crate::ndn::error::NdnError;
+use crate::ndn::shards::channel::{Port, ShardChannel};
+use crate::ndn::shards::command::Command;
 use bytes::Bytes;
 use larder_disk::BanVerdict;
 use larder_forwarder::{EraseBans, SecondTier, TierFigures, TierLookup, TierRecord};

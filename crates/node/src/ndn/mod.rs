@@ -11,52 +11,38 @@
 //! to the forwarder, and writes each face's queue once, or whenever it reaches 32 packets or 64
 //! KiB. So the system calls per packet decrease with the load. A read that returns less than it
 //! could is the last of its turn. Bytes that a socket does not accept wait in the face's queue
-//! ([`link`]); packets that come while the queue is long are marked ([`codel`]).
+//! ([`send::link`]); packets that come while the queue is long are marked ([`transport::codel`]).
 //!
 //! With `shards` above 1 there are as many such threads, each with a UDP socket. The first one has
 //! the listeners, Ethernet, WebSocket, and the connections of routes and management. Accepted
-//! connections go to all threads in turn, UDP peers by their address ([`steering`]). Packets for
-//! another thread pass through [`shard_channel`].
+//! connections go to all threads in turn, UDP peers by their address
+//! ([`transport::udp::steering`]). Packets for another thread pass through [`shards::channel`].
+//!
+//! | part | task |
+//! | --- | --- |
+//! | `event_loop` | one turn: waits, reads, passes packets to the forwarder, writes |
+//! | `transport` | the sockets: one file for each kind |
+//! | `send` | the queue of each face |
+//! | `faces` | faces that this node makes |
+//! | `guard` | places and memory, shared fairly by peers |
+//! | `shards` | the threads among themselves |
+//! | `control` | settings of a reload, the state and the metrics |
 
 mod address;
-mod backpressure;
-mod batch;
 mod bounds;
 mod check;
-mod codel;
-mod command;
-mod datagram;
+mod control;
 mod disk;
 mod error;
-mod ethernet;
 mod event_loop;
-mod face_requests;
-mod fair_share;
-mod frames;
-mod interfaces;
-mod link;
-mod listen;
-mod multicast;
-mod new_listeners;
-mod packet_socket;
-mod partial_input;
-mod path_mtu;
-mod permanent;
+mod faces;
+mod guard;
 mod polling;
-mod reload;
-mod shard_channel;
-mod spare_buffers;
+mod send;
+mod shards;
 mod status;
-mod steering;
-mod stream;
-mod stream_places;
 mod tokens;
-mod udp_faces;
-mod udp_group;
-mod udp_places;
-mod unix_socket;
-mod upstream;
-pub(crate) mod websocket;
+mod transport;
 mod what_if;
 
 use crate::config::NdnConfig;
@@ -68,7 +54,7 @@ use larder_forwarder::PrefixFigures;
 use larder_proxy::disk::Disk;
 use larder_proxy::what_if::LiveWhatIf;
 use larder_units::Time;
-use shard_channel::{Port, ShardContext};
+use shards::channel::{Port, ShardContext};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -78,13 +64,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 pub(crate) use check::check;
-pub use command::{QueueFigures, Snapshot, StrategyFigures};
+pub use control::snapshot::{QueueFigures, Snapshot, StrategyFigures};
 pub use error::{NdnError, SocketError};
-pub(crate) use listen::{SOCKET_MODE, bind_unix_socket};
+pub(crate) use transport::listen::{SOCKET_MODE, bind_unix_socket};
 
-use command::Command;
-use new_listeners::{Bound, ListenKeys, RunningListeners, UnixFile};
-use reload::Reload;
+use control::settings::Reload;
+use shards::command::Command;
+use transport::new_listeners::{Bound, ListenKeys, RunningListeners, UnixFile};
 use what_if::ObservedContentStore;
 
 /// A handle on the event loops for other threads.
@@ -219,7 +205,7 @@ impl Ndn {
         ended: impl FnOnce() + Send + 'static,
     ) -> Result<Ndn, NdnError> {
         let (ports, shard_contexts) =
-            shard_channel::shard_contexts(config.shards(), config.partial_input.bytes() as usize)
+            shards::channel::shard_contexts(config.shards(), config.partial_input.bytes() as usize)
                 .map_err(NdnError::Events)?;
         let disk = config
             .disk
@@ -276,7 +262,7 @@ impl Ndn {
             .and_then(|unix| Some(unix.as_ref()?.1.clone()));
         event_loops[0].open_neighbours(config)?;
         event_loops[0].replace_listeners(Time::ZERO, listeners)?;
-        let listening = event_loops[0].listening();
+        let listening = event_loops[0].listeners.listening();
         event_loops[0].add_routes(config)?;
         let ended = Arc::new(Mutex::new(Some(ended)));
         let mut threads = Vec::new();

@@ -1,7 +1,8 @@
 //! The Content Store of all shards, as the what-if analysis sees it.
 
-use super::command::{Command, Observations};
-use super::shard_channel::Port;
+use crate::ndn::control::snapshot::Observations;
+use crate::ndn::shards::channel::Port;
+use crate::ndn::shards::command::Command;
 use larder_policy::observe::{Observation, Totals};
 use larder_proxy::what_if::{CacheState, ObservedCache};
 use larder_units::{ByteSize, Time};

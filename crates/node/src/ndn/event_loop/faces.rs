@@ -1,91 +1,28 @@
-//! Creates and removes faces: accepted connections, peers that send first, and their resources.
+//! Creates and removes faces, and their resources.
 
 use super::EventLoop;
 use crate::limits;
 use crate::ndn::address::canonical;
-use crate::ndn::command::Command;
-use crate::ndn::datagram::{self, Peer};
 use crate::ndn::error::FaceError;
-use crate::ndn::frames::Frames;
-use crate::ndn::link::{Connection, Link};
-use crate::ndn::listen;
-use crate::ndn::stream::{Socket, StreamConnection};
-use crate::ndn::stream_places::Activity;
-use crate::ndn::tokens::{TCP, UDP_OUTGOING, UNIX, token};
-use crate::ndn::udp_faces::NewPeer;
-use crate::ndn::udp_places::Standing;
-use crate::ndn::unix_socket::UnixSocket;
-use crate::ndn::websocket::WebSocketConnection;
+use crate::ndn::guard::udp_faces::NewPeer;
+use crate::ndn::guard::udp_places::Standing;
+use crate::ndn::send::link::{Connection, Link};
+use crate::ndn::shards::command::Command;
+use crate::ndn::tokens::{UDP_OUTGOING, token};
+use crate::ndn::transport::frames::Frames;
+use crate::ndn::transport::listen;
+use crate::ndn::transport::stream::{Socket, StreamConnection};
+use crate::ndn::transport::udp::datagram;
+use crate::ndn::transport::udp::peer::Peer;
+use crate::ndn::transport::websocket::WebSocketConnection;
 use larder_forwarder::{FaceConfig, FaceId, Persistency, Scope};
 use larder_units::Time;
 use mio::net::TcpStream;
 use mio::{Interest, Token};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::AsRawFd;
 
 impl EventLoop {
-    pub(super) fn accept(&mut self, now: Time, listener: Token) {
-        loop {
-            let accepted = match listener {
-                UNIX => self.listeners.unix.as_ref().map(|(unix, _)| {
-                    unix.accept()
-                        .map(|(socket, _)| (Socket::Unix(UnixSocket::new(socket)), None))
-                }),
-                TCP => self.listeners.tcp.as_ref().map(|tcp| {
-                    tcp.accept()
-                        .map(|(socket, from)| (Socket::Tcp(socket), Some(from)))
-                }),
-                _ => self.listeners.websocket.as_ref().map(|ws| {
-                    ws.accept()
-                        .map(|(socket, from)| (Socket::Tcp(socket), Some(from)))
-                }),
-            };
-            let (socket, from) = match accepted {
-                Some(Ok(accepted)) => accepted,
-                Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Some(Err(error)) => {
-                    // The node is probably out of descriptors. The connection waits in the kernel,
-                    // and is accepted after a second.
-                    if self.may_warn() {
-                        tracing::warn!(%error, "cannot accept connections");
-                    }
-                    if !self.listeners.accept_again.contains(&listener) {
-                        self.listeners.accept_again.push(listener);
-                    }
-                    return;
-                }
-                None => return,
-            };
-            let face = match (socket, from) {
-                (Socket::Unix(socket), _) => {
-                    let path = self
-                        .listeners
-                        .unix
-                        .as_ref()
-                        .map_or(String::new(), |(_, path)| path.display().to_string());
-                    let config = FaceConfig::local(format!("fd://{}", socket.socket.as_raw_fd()))
-                        .with_local_uri(format!("unix://{path}"))
-                        .with_persistency(Persistency::OnDemand);
-                    let home = self.next_home();
-                    self.add_stream(config, Socket::Unix(socket), home)
-                }
-                (Socket::Tcp(socket), Some(from)) if listener == TCP => {
-                    let home = self.next_home();
-                    self.add_tcp(socket, from, home, |config| {
-                        config.with_persistency(Persistency::OnDemand)
-                    })
-                }
-                (Socket::Tcp(socket), Some(from)) => self.add_websocket(now, socket, from),
-                (Socket::Tcp(_), None) => None,
-            };
-            // Bytes that came with the connection may have raised no event of their own.
-            if let Some(face) = face {
-                self.pending.ready.push(token(face));
-            }
-        }
-    }
-
     /// Adds a face over a TCP connection at thread `home`. `adapt` changes its configuration from
     /// the default.
     pub(super) fn add_tcp(
@@ -110,8 +47,9 @@ impl EventLoop {
         let source = source_of(&config, &socket);
         if home != 0 {
             let face = self.add_face(config, |_, _| Ok(()))?;
-            let activity = self.place_of(face, source);
-            self.give_away(face, socket, activity, home);
+            let now = self.now();
+            let activity = self.places.add_stream(now, face, source);
+            self.shard_channel.give_away(face, socket, activity, home);
             return Some(face);
         }
         let face = self.add_face(config, |registry, token| {
@@ -122,13 +60,19 @@ impl EventLoop {
             )
         })?;
         let stream = Connection::Stream(StreamConnection::new(socket, self.bounds.largest_frame));
-        let activity = self.place_of(face, source);
+        let now = self.now();
+        let activity = self.places.add_stream(now, face, source);
         self.links
             .insert(face, Link::new(stream).watched_by(activity));
         Some(face)
     }
 
-    fn add_websocket(&mut self, now: Time, socket: TcpStream, from: SocketAddr) -> Option<FaceId> {
+    pub(super) fn add_websocket(
+        &mut self,
+        now: Time,
+        socket: TcpStream,
+        from: SocketAddr,
+    ) -> Option<FaceId> {
         let _ = socket.set_nodelay(true);
         let local = socket.local_addr().ok()?.ip();
         let config = tcp_face("ws", from, &socket).with_persistency(Persistency::OnDemand);
@@ -144,18 +88,13 @@ impl EventLoop {
         let origins = self.listeners.origins.clone();
         let websocket =
             WebSocketConnection::new(socket, local, origins, self.bounds.largest_frame, now);
-        let activity = self.place_of(face, source);
+        let now = self.now();
+        let activity = self.places.add_stream(now, face, source);
         self.links.insert(
             face,
             Link::new(Connection::WebSocket(Box::new(websocket))).watched_by(activity),
         );
         Some(face)
-    }
-
-    /// Returns a place for a connection from another machine.
-    fn place_of(&mut self, face: FaceId, source: Option<IpAddr>) -> Option<Activity> {
-        let now = self.now();
-        source.map(|address| self.places.stream_places.insert(now, face, address))
     }
 
     pub(super) fn add_face(
@@ -189,10 +128,10 @@ impl EventLoop {
             return None;
         }
         if is_remote {
-            self.places.remote.insert(face);
+            self.places.add_remote(face);
         }
         self.tell_others();
-        match self.is_crowded() {
+        match self.places.is_crowded(&self.bounds) {
             // A flood must not fill the log.
             true => tracing::debug!(face = face.0, uri, "face created"),
             false => tracing::info!(face = face.0, uri, "face created"),
@@ -289,26 +228,17 @@ impl EventLoop {
                 // The first thread removes the face everywhere.
                 return self.shard_channel.port(0).send(Command::Closed(face, why));
             }
-        } else if self.remote_shard_faces.remove(&face).is_none()
-            && !self.outgoing.permanent.iter().any(|one| one.is(face))
-        {
+        } else if !self.shard_channel.forget_face(face) && !self.outgoing.permanent.contains(face) {
             return;
         }
-        self.outgoing.permanent.retain(|one| !one.is(face));
         self.forwarder.remove_face(face);
         self.tell_others();
-        self.places.remote.remove(&face);
-        self.places.stream_places.remove(face);
-        self.places.udp_faces.remove(face);
+        self.places.forget(face);
         let now = self.now();
-        self.outgoing
-            .upstreams
-            .iter_mut()
-            .filter(|upstream| upstream.face == Some(face))
-            .for_each(|upstream| upstream.lost(now));
+        self.outgoing.closed(now, face);
         self.on_not_connected(now, face, why.as_deref());
         let why = why.as_deref().unwrap_or("closed by the peer");
-        match self.is_crowded() {
+        match self.places.is_crowded(&self.bounds) {
             true => tracing::debug!(face = face.0, why, "face destroyed"),
             false => tracing::info!(face = face.0, why, "face destroyed"),
         }
@@ -316,12 +246,11 @@ impl EventLoop {
 
     /// Ends the connection of a face. Returns false if this thread has none.
     pub(super) fn drop_link(&mut self, face: FaceId) -> bool {
-        let Some(mut link) = self.links.remove(&face) else {
+        let Some(mut link) = self.links.remove(face) else {
             return false;
         };
         self.forget_socket(face, &mut link.connection);
         self.polling.forget(face);
-        self.pending.held_bytes -= link.pause.take().map_or(0, |pause| pause.held());
         true
     }
 
@@ -329,20 +258,13 @@ impl EventLoop {
         self.places
             .partial
             .connection_changed(connection.partial_bytes(), 0);
+        if let Some(source) = connection.source() {
+            let _ = self.poll.registry().deregister(source);
+        }
         match connection {
-            Connection::Stream(stream) => {
-                let _ = self.poll.registry().deregister(stream.socket.source());
-            }
-            Connection::WebSocket(websocket) => {
-                let _ = self.poll.registry().deregister(websocket.socket.source());
-            }
-            Connection::Udp(peer) => {
-                self.places.udp_places.remove(peer.address, face);
-            }
-            Connection::Multicast(multicast) => {
-                let _ = self.poll.registry().deregister(&mut multicast.socket);
-            }
-            Connection::Ethernet(peer) => self.forget_ethernet(peer),
+            Connection::Udp(peer) => self.places.udp_places.remove(peer.address, face),
+            Connection::Ethernet(peer) => self.listeners.forget_ethernet(peer),
+            _ => {}
         }
     }
 }

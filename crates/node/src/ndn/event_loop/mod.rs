@@ -1,76 +1,68 @@
 //! The event loop: reads sockets, passes packets to the forwarder, writes queues.
+//!
+//! | part | task |
+//! | --- | --- |
+//! | `listeners` | the sockets at which others connect, and the socket of UDP |
+//! | `links` | the links of faces, their send queues, reliability and backpressure |
+//! | `places` | how many faces there may be, and the memory of incomplete packets |
+//! | `outgoing` | connections that this node opens, and opens again |
+//! | `shard_channel` | the other threads, and the faces whose sockets they have |
+//! | `polling` | when shared memory is polled before the loop sleeps |
+//!
+//! This file has one turn. The other files have what needs several of these parts: a read may end a
+//! face, and the end of a face concerns all of them.
 
-mod backpressure;
-mod disk;
-mod ethernet;
-mod face_requests;
+mod accept;
+mod connect;
 mod faces;
-mod listen;
-mod multicast;
-mod observations;
+mod management;
+mod neighbours;
 mod packets;
-mod partial_input;
-mod path_mtu;
-mod permanent;
 mod reliable;
 mod reload;
+mod report;
+mod room;
 mod shared_memory;
 mod sharing;
-mod snapshot;
-mod stream_places;
 mod udp_peers;
-mod upstream;
 
 use crate::config::NdnConfig;
 use crate::limits;
 use crate::ndn::bounds::Bounds;
-use crate::ndn::command::Command;
-use crate::ndn::datagram::{DatagramBatch, UdpListener, Via};
+use crate::ndn::control::settings::Settings;
 use crate::ndn::disk::{NdnDisk, tier};
 use crate::ndn::error::NdnError;
-use crate::ndn::ethernet::{Port, port_of};
-use crate::ndn::face_requests::Connecting;
-use crate::ndn::link::{Connection, Link};
-use crate::ndn::partial_input::PartialInput;
-use crate::ndn::permanent::Permanent;
+use crate::ndn::faces::outgoing::OutgoingFaces;
+use crate::ndn::guard::places::Places;
 use crate::ndn::polling::Polling;
-use crate::ndn::reload::Settings;
-use crate::ndn::shard_channel::{ShardChannel, ShardContext};
-use crate::ndn::spare_buffers::SpareBuffers;
-use crate::ndn::stream::Framed;
-use crate::ndn::stream_places::StreamPlaces;
+use crate::ndn::send::link::Connection;
+use crate::ndn::send::links::Links;
+use crate::ndn::shards::channel::{ShardChannel, ShardContext};
+use crate::ndn::shards::command::Command;
 use crate::ndn::tokens::{TCP, UDP, UDP_OUTGOING, UNIX, WAKER, WEBSOCKET, face_of_bell};
-use crate::ndn::udp_faces::UdpFaces;
-use crate::ndn::udp_places::UdpPlaces;
-use crate::ndn::unix_socket::SharedPlaces;
-use crate::ndn::upstream::Upstream;
-use crate::ndn::websocket::Origins;
-use foldhash::fast::FixedState;
+use crate::ndn::transport::ethernet::port_of;
+use crate::ndn::transport::listeners::Listeners;
+use crate::ndn::transport::reading::Framed;
+use crate::ndn::transport::udp::datagram::{DatagramBatch, Via};
 use larder_forwarder::{Config, FaceId, Forwarder, HostRequest, Outbox, Send};
 use larder_policy::Engine;
 use larder_units::{Streams, Time};
-use mio::net::{TcpListener, UnixListener};
 use mio::{Events, Poll, Token};
-use std::collections::{HashMap, HashSet};
 use std::io;
-use std::net::{Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+/// One thread of the NDN side.
 pub(super) struct EventLoop {
+    /// The start of the clock.
     start: Instant,
     poll: Poll,
     commands: Receiver<Command>,
     /// The queues to the other threads.
     shard_channel: ShardChannel,
-    /// The thread number of each face of another thread. The first thread knows all of them; the
-    /// others know those that do not belong to the first.
-    remote_shard_faces: HashMap<FaceId, usize, FixedState>,
     /// The listeners of this thread.
-    listeners: Listeners,
+    pub(super) listeners: Listeners,
     pub(super) forwarder: Forwarder,
     /// The tier behind the Content Store.
     disk: Option<NdnDisk>,
@@ -82,63 +74,23 @@ pub(super) struct EventLoop {
     bounds: Bounds,
     /// The reloadable settings that are in force.
     applied: Settings,
-    /// Faces and sockets with work that waits.
-    pending: Pending,
+    /// Sources with more input than their turn allowed.
+    ready: Vec<Token>,
     /// The UDP peer whose path MTU was read last.
     path_looked_at: FaceId,
     /// Connections that this node opens.
     outgoing: OutgoingFaces,
-    /// Links by face. The node chooses the numbers, so an unkeyed hash is safe.
-    links: HashMap<FaceId, Link, FixedState>,
-    /// Packets that were marked, because a send queue or that of the UDP socket was long.
-    marked: u64,
+    /// The links of this thread's faces, with their send queues.
+    links: Links,
     /// Turns of the loop so far.
     turns: u64,
     /// Whether the loop polls shared memory before it waits.
     polling: Polling,
-    /// Buffers of queues that are empty.
-    spare: SpareBuffers,
     housekeeping: Time,
     /// The time until which no warning about a peer is logged, so that a flood does not fill the
     /// log.
     next_warning: Time,
     stopping: bool,
-}
-
-/// The listeners of this thread.
-struct Listeners {
-    unix: Option<(UnixListener, PathBuf)>,
-    tcp: Option<TcpListener>,
-    websocket: Option<TcpListener>,
-    udp: Option<UdpListener>,
-    /// Where the UDP sockets are bound.
-    udp_address: SocketAddr,
-    /// The names of the multicast faces, for messages.
-    groups: Vec<String>,
-    /// Interfaces with NDN on Ethernet.
-    ethernet: Vec<Port>,
-    /// The web pages that may connect.
-    origins: Arc<Origins>,
-    /// Listeners that ran out of descriptors.
-    accept_again: Vec<Token>,
-    /// The thread that got the last accepted connection.
-    last_home: usize,
-}
-
-/// The places of faces to other machines, and the memory of their incomplete packets.
-struct Places {
-    /// The peers of this thread behind `udp`.
-    udp_places: UdpPlaces,
-    /// The UDP faces of all threads; empty except at the first thread.
-    udp_faces: UdpFaces,
-    /// Accepted connections from other machines, on all threads.
-    stream_places: StreamPlaces,
-    /// Faces to other machines.
-    remote: HashSet<FaceId>,
-    /// The memory of incomplete packets.
-    partial: PartialInput,
-    /// Local applications with shared memory.
-    shared: SharedPlaces,
 }
 
 /// Buffers that are used again in each turn.
@@ -151,33 +103,6 @@ struct Scratch {
     datagrams: DatagramBatch,
     /// Requests of management in this turn.
     requests: Vec<HostRequest>,
-}
-
-/// Faces and sockets with work that waits.
-struct Pending {
-    /// Faces with frames or Acks that wait. Reliable faces without any are not in the list, because
-    /// any peer can have one.
-    reliable: Vec<FaceId>,
-    /// Faces that are not read while their queues are long, and the bytes of frames that they sent
-    /// before.
-    paused: Vec<FaceId>,
-    held_bytes: usize,
-    /// Faces whose queues have grown in this turn.
-    dirty: Vec<FaceId>,
-    /// UDP and Ethernet faces that wait until their shared socket can be written.
-    udp_blocked: Vec<FaceId>,
-    /// Sources with more input than their turn allowed.
-    ready: Vec<Token>,
-    /// True after datagrams waited too long: see [`UdpListener::receive`].
-    mark_next_data: bool,
-}
-
-/// Connections that this node opens.
-struct OutgoingFaces {
-    upstreams: Vec<Upstream>,
-    permanent: Vec<Permanent>,
-    /// Faces that are being connected for management.
-    connecting: HashMap<FaceId, Connecting>,
 }
 
 /// Creates the forwarder of one shard. The first one has the rules and strategies, and sends them
@@ -253,24 +178,13 @@ impl EventLoop {
         )?;
         let bounds = Bounds::of(config);
         let polling = Polling::new(shard_channel.shard.is_only());
+        let links = Links::new(shard_channel.shard.of());
         Ok(EventLoop {
             start,
             poll,
             commands,
             shard_channel,
-            remote_shard_faces: HashMap::default(),
-            listeners: Listeners {
-                unix: None,
-                tcp: None,
-                websocket: None,
-                udp: None,
-                udp_address: (Ipv6Addr::UNSPECIFIED, 0).into(),
-                groups: Vec::new(),
-                ethernet: Vec::new(),
-                origins: Arc::new(config.origins()),
-                accept_again: Vec::new(),
-                last_home: 0,
-            },
+            listeners: Listeners::new(config.origins()),
             forwarder,
             disk,
             scratch: Scratch {
@@ -281,36 +195,15 @@ impl EventLoop {
                 datagrams: DatagramBatch::new(),
                 requests: Vec::new(),
             },
-            places: Places {
-                udp_places: UdpPlaces::new([key2, key3]),
-                udp_faces: UdpFaces::default(),
-                stream_places: StreamPlaces::default(),
-                remote: HashSet::new(),
-                partial,
-                shared: SharedPlaces::default(),
-            },
+            places: Places::new([key2, key3], partial),
             bounds,
             applied: Settings::of(config),
-            pending: Pending {
-                reliable: Vec::new(),
-                paused: Vec::new(),
-                held_bytes: 0,
-                dirty: Vec::new(),
-                udp_blocked: Vec::new(),
-                ready: Vec::new(),
-                mark_next_data: false,
-            },
+            ready: Vec::new(),
             path_looked_at: FaceId(0),
-            outgoing: OutgoingFaces {
-                upstreams: Vec::new(),
-                permanent: Vec::new(),
-                connecting: HashMap::new(),
-            },
-            links: HashMap::default(),
-            marked: 0,
+            outgoing: OutgoingFaces::default(),
+            links,
             turns: 0,
             polling,
-            spare: SpareBuffers::default(),
             housekeeping: Time::ZERO,
             next_warning: Time::ZERO,
             stopping: false,
@@ -342,7 +235,7 @@ impl EventLoop {
                 self.polling.waited(since.elapsed());
             }
             let now = self.now();
-            let mut turn = std::mem::take(&mut self.pending.ready);
+            let mut turn = std::mem::take(&mut self.ready);
             for event in &events {
                 let token = event.token();
                 if event.is_writable() {
@@ -374,54 +267,39 @@ impl EventLoop {
     }
 
     fn timeout(&mut self) -> Duration {
-        if !self.pending.ready.is_empty() {
+        if !self.ready.is_empty() {
             return Duration::ZERO;
         }
         let now = self.now();
-        let next = [self.forwarder.next_timeout(), self.next_reliable()]
+        let next = [self.forwarder.next_timeout(), self.links.next_reliable()]
             .into_iter()
             .flatten()
             .min();
         let next = next.map_or(limits::HOUSEKEEPING, |at| at.since(now));
-        let longest = if self.pending.paused.is_empty() {
-            limits::HOUSEKEEPING
-        } else {
+        let longest = if self.links.has_paused() {
             limits::BACKPRESSURE_STALL / 4
+        } else {
+            limits::HOUSEKEEPING
         };
         next.min(longest)
     }
 
     fn writable(&mut self, now: Time, token: Token) {
         if token == UDP || token == UDP_OUTGOING || port_of(token).is_some() {
-            for face in std::mem::take(&mut self.pending.udp_blocked) {
-                self.unblock(face);
-            }
+            self.links.unblock_shared();
         } else if token.0 >= 256 {
             let face = FaceId(token.0 as u64);
-            self.unblock(face);
+            self.links.unblock(face);
             self.on_connected(now, face);
-        }
-    }
-
-    fn unblock(&mut self, face: FaceId) {
-        if let Some(link) = self.links.get_mut(&face) {
-            link.unblock();
-            self.pending.dirty.push(face);
         }
     }
 
     fn ending(&mut self, Token(face): Token, has_hung_up: bool) {
         let face = FaceId(face as u64);
-        match self.links.get_mut(&face).map(|link| &mut link.connection) {
-            Some(Connection::Stream(stream)) => {
-                stream.set_ending(has_hung_up);
-                if has_hung_up {
-                    // A write ends the face, also if it is not read because its queue is long.
-                    self.unblock(face);
-                }
-            }
-            Some(Connection::WebSocket(socket)) => socket.set_ending(),
-            _ => {}
+        let connection = self.links.connection_mut(face);
+        if connection.is_some_and(|connection| connection.set_ending(has_hung_up)) {
+            // A write ends the face, also if it is not read because its queue is long.
+            self.links.unblock(face);
         }
     }
 
@@ -439,12 +317,10 @@ impl EventLoop {
                     return self.on_bell(now, face);
                 }
                 let face = FaceId(face as u64);
-                match self.links.get(&face).map(|link| &link.connection) {
-                    Some(Connection::Stream(_) | Connection::WebSocket(_)) => {
-                        self.read_stream(now, face)
-                    }
+                match self.links.connection(face) {
                     Some(Connection::Multicast(_)) => self.read_multicast(now, face),
-                    Some(Connection::Udp(_) | Connection::Ethernet(_)) | None => {}
+                    Some(_) => self.read_stream(now, face),
+                    None => {}
                 }
             }
         }
@@ -463,14 +339,15 @@ impl EventLoop {
             ));
             self.carry_out(now, command);
         }
-        self.pending.ready.push(WAKER);
+        self.ready.push(WAKER);
     }
 
     fn carry_out(&mut self, now: Time, command: Command) {
         match command {
             Command::Stop => self.stopping = true,
             Command::Listen(is_listening, reply) => {
-                self.set_listening(is_listening);
+                let registry = self.poll.registry();
+                self.listeners.set_listening(registry, is_listening);
                 let _ = reply.send(());
             }
             Command::JobDone(done) => self.forwarder.complete(done),
@@ -479,7 +356,7 @@ impl EventLoop {
             Command::Changes(changes) => changes
                 .into_iter()
                 .for_each(|change| self.change(now, change)),
-            Command::FaceAt(face, shard) => drop(self.remote_shard_faces.insert(face, shard)),
+            Command::FaceAt(face, shard) => self.shard_channel.note_face(face, shard),
             Command::Adopt(face, socket, activity) => self.adopt(face, *socket, activity),
             Command::Closed(face, why) => self.close(face, why),
             Command::Udp(udp) => self.replace_udp(udp.map(|udp| *udp)),
@@ -510,7 +387,7 @@ impl EventLoop {
                 let now = self.now();
                 let result = self.reload(now, *reload);
                 self.tell_others();
-                let _ = reply.send(result.map(|()| self.listening()));
+                let _ = reply.send(result.map(|()| self.listeners.listening()));
             }
             Command::Bounds(bounds) => self.set_bounds(bounds),
             Command::Observations(last, reply) => drop(reply.send(self.observations(last))),
@@ -526,10 +403,10 @@ impl EventLoop {
                 .partial
                 .fragments_are(self.forwarder.partial_bytes());
         }
-        if !self.pending.reliable.is_empty() {
-            self.keep_reliable(now);
+        if self.links.has_reliable() {
+            self.links.keep_reliable(now, &mut self.forwarder);
         }
-        if !self.pending.paused.is_empty() {
+        if self.links.has_paused() {
             self.watch_paused(now);
         }
         if let Some(job) = self.forwarder.job() {
@@ -558,28 +435,16 @@ impl EventLoop {
         self.connect_permanent(now);
         self.look_at_paths();
         self.ask_who_answered();
-        for token in std::mem::take(&mut self.listeners.accept_again) {
+        for token in self.listeners.take_accept_again() {
             self.accept(now, token);
         }
-        let idle = |link: &Link| match &link.connection {
-            Connection::Udp(peer) => {
-                !peer.permanent && now.since(peer.last_heard) >= limits::UDP_IDLE
-            }
-            Connection::WebSocket(socket) => {
-                !socket.is_open() && now.since(socket.accepted) >= limits::HANDSHAKE
-            }
-            Connection::Ethernet(peer) => {
-                !peer.permanent && now.since(peer.last_heard) >= limits::UDP_IDLE
-            }
-            Connection::Stream(_) | Connection::Multicast(_) => false,
-        };
         self.give_up_connecting(now);
         self.close_stalled(now);
         let over: Vec<FaceId> = self
             .links
             .iter()
-            .filter(|(_, link)| idle(link))
-            .map(|(face, _)| *face)
+            .filter(|(_, link)| link.connection.is_idle(now))
+            .map(|(face, _)| face)
             .collect();
         for face in over {
             self.close(face, Some("idle".to_owned()));

@@ -2,30 +2,17 @@
 //! send queues, which are written once per turn.
 
 use super::EventLoop;
-use super::backpressure::is_application;
 use crate::limits;
-use crate::ndn::batch::{Batch, Outgoing};
-use crate::ndn::datagram::{Left, Via};
-use crate::ndn::frames::Frames;
-use crate::ndn::frames::Refused;
-use crate::ndn::link::Connection;
-use crate::ndn::stream::{Framed, Reading};
+use crate::ndn::send::backpressure::whole_frames;
+use crate::ndn::shards::batch::{Batch, Outgoing};
 use crate::ndn::tokens::{UDP, UDP_OUTGOING, token};
+use crate::ndn::transport::reading::{Framed, Reading};
+use crate::ndn::transport::udp::datagram::{Left, Via};
 use larder_forwarder::{Body, Detail, DropReason, Dropped, FaceId, Received, Send};
-use larder_packet::types;
 use larder_units::Time;
 
 /// A number that no face has.
 pub(super) const NOBODY: FaceId = FaceId(0);
-
-/// The bytes that may wait for one reader: its share of those that may wait for all.
-#[derive(Clone, Copy)]
-pub(super) struct LongestQueues {
-    /// For any reader. Also the bytes that a reliable link may leave unacknowledged.
-    pub(super) any: usize,
-    /// For an application on this machine.
-    application: usize,
-}
 
 impl EventLoop {
     /// Reads once. The rest waits for the next turn, so that every face gets its turn.
@@ -33,19 +20,13 @@ impl EventLoop {
         if self.is_paused(now, face) {
             return;
         }
-        let Some(link) = self.links.get_mut(&face) else {
+        let Some(link) = self.links.get_mut(face) else {
             return;
         };
         let mut buffer = std::mem::take(&mut self.scratch.buffer);
         let mut frames = std::mem::take(&mut self.scratch.frames);
         let before = link.connection.partial_bytes();
-        let reading = match &mut link.connection {
-            Connection::Stream(stream) => stream.read(now, &mut buffer, &mut frames),
-            Connection::WebSocket(socket) => socket.read(now, &mut buffer, &mut frames),
-            Connection::Udp(_) | Connection::Multicast(_) | Connection::Ethernet(_) => {
-                Reading::Drained
-            }
-        };
+        let reading = link.connection.read(now, &mut buffer, &mut frames);
         self.polling.on_packets(frames.len());
         let verdict = self
             .places
@@ -60,7 +41,7 @@ impl EventLoop {
         }
         if link.queued() > 0 {
             // A WebSocket may have an answer of its own to write.
-            self.pending.dirty.push(face);
+            self.links.write_later(face);
         }
         let (mut rest, mut at) = (&mut buffer[..], 0);
         let packets = frames.iter().filter_map(|framed| {
@@ -86,17 +67,9 @@ impl EventLoop {
         self.obey_budget(verdict);
         match reading {
             Reading::Frames { more } => {
-                if let Some(upstream) = self
-                    .outgoing
-                    .upstreams
-                    .iter_mut()
-                    .find(|upstream| upstream.face == Some(face))
-                {
-                    upstream.heard();
-                }
-                self.heard_permanent(face);
+                self.outgoing.heard(face);
                 if more {
-                    self.pending.ready.push(token(face));
+                    self.ready.push(token(face));
                 }
             }
             Reading::Drained => {}
@@ -143,13 +116,58 @@ impl EventLoop {
             .for_each(|(origin, datagrams)| self.take_datagrams(now, via, &origin, datagrams));
         self.scratch.datagrams = batch;
         match received {
-            Ok(Left::Perhaps) => self.pending.ready.push(token),
+            Ok(Left::Perhaps) => self.ready.push(token),
             Ok(Left::Nothing) => {}
             Err(error) => {
                 // Probably an ICMP error of some peer. The other peers continue.
                 tracing::debug!(%error, "UDP receive");
-                self.pending.ready.push(token);
+                self.ready.push(token);
             }
+        }
+    }
+
+    /// Hands frames of a face to the forwarder. Frames that come while the face's queue is long
+    /// wait.
+    fn handle_with_backpressure<'a>(
+        &mut self,
+        now: Time,
+        face: FaceId,
+        frames: impl Iterator<Item = &'a mut [u8]>,
+    ) {
+        let mut frames = frames.peekable();
+        while frames.peek().is_some() {
+            if self.links.is_to_pause(face, &self.forwarder) {
+                self.links.pause(now, face, frames);
+                return self.end_polling(face);
+            }
+            self.handle(now, face, frames.by_ref().take(limits::FRAMES_AT_ONCE));
+        }
+    }
+
+    /// Returns true while the face is not read. If its queue has become short, handles the frames
+    /// that waited.
+    fn is_paused(&mut self, now: Time, face: FaceId) -> bool {
+        if !self.links.has_paused() {
+            debug_assert!(!self.links.is_paused(face), "a pause is not in the list");
+            return false;
+        }
+        if !self.links.is_to_resume(face) {
+            return self.links.is_paused(face);
+        }
+        let mut frames = self.links.resume(face);
+        self.handle_with_backpressure(now, face, whole_frames(&mut frames));
+        let is_paused = self.links.is_paused(face);
+        self.links.set_backlogged(face, is_paused);
+        is_paused
+    }
+
+    /// Reads faces again that have taken nothing for a long time.
+    pub(super) fn watch_paused(&mut self, now: Time) {
+        for face in self.links.stalled(now) {
+            let mut frames = self.links.resume(face);
+            self.handle(now, face, whole_frames(&mut frames));
+            self.links.set_backlogged(face, false);
+            self.ready.push(token(face));
         }
     }
 
@@ -279,7 +297,7 @@ impl EventLoop {
             .requests
             .extend(self.scratch.outbox.drain_requests());
         self.tell_others();
-        let most = self.longest_queues();
+        let most = self.links.longest_queues();
         let mut sends = std::mem::take(&mut self.scratch.sends);
         self.scratch.outbox.swap(&mut sends);
         for mut send in sends.drain(..) {
@@ -289,8 +307,13 @@ impl EventLoop {
             let input = frame
                 .get(self.scratch.outbox.input_of(&send))
                 .unwrap_or_default();
-            if !self.queue(now, most, &mut send, input) {
-                self.send_away(&send, input);
+            let udp = self.listeners.udp.as_ref();
+            let forwarder = &mut self.forwarder;
+            if !self
+                .links
+                .queue(now, most, &mut send, input, forwarder, udp)
+            {
+                self.shard_channel.send_away(&send, input);
             }
         }
         self.scratch.sends = sends;
@@ -299,7 +322,7 @@ impl EventLoop {
     /// Queues the sends of another thread's forwarder.
     pub(super) fn send_batch(&mut self, now: Time, mut batch: Batch<Outgoing>) {
         self.shard_channel.own().taken(batch.weight());
-        let most = self.longest_queues();
+        let most = self.links.longest_queues();
         for ((face, header), packet) in batch.packets() {
             let mut send = Send {
                 face: *face,
@@ -307,113 +330,27 @@ impl EventLoop {
                 body: Body::Input,
                 index: 0,
             };
-            self.queue(now, most, &mut send, packet);
+            let udp = self.listeners.udp.as_ref();
+            let forwarder = &mut self.forwarder;
+            self.links
+                .queue(now, most, &mut send, packet, forwarder, udp);
         }
         self.shard_channel.reuse(batch);
-    }
-
-    /// Returns the bytes that may wait for one reader.
-    pub(super) fn longest_queues(&self) -> LongestQueues {
-        let share =
-            limits::SEND_QUEUES_BYTES / self.shard_channel.shard.of() / self.links.len().max(1);
-        LongestQueues {
-            any: share.clamp(limits::SEND_QUEUE_LEAST_BYTES, limits::SEND_QUEUE_BYTES),
-            application: share.clamp(
-                limits::SEND_QUEUE_LEAST_BYTES,
-                limits::APPLICATION_QUEUE_BYTES,
-            ),
-        }
-    }
-
-    /// Queues a packet, and may mark it. Returns false if this thread does not have the face's
-    /// socket.
-    #[inline]
-    pub(super) fn queue(
-        &mut self,
-        now: Time,
-        most: LongestQueues,
-        send: &mut Send,
-        input: &[u8],
-    ) -> bool {
-        let Some(link) = self.links.get_mut(&send.face) else {
-            return false;
-        };
-        let (queued, mut is_marked) = (link.queued(), false);
-        if queued == 0 {
-            self.pending.dirty.push(send.face);
-        } else if self
-            .forwarder
-            .face(send.face)
-            .is_some_and(|config| link.is_long(now, config))
-        {
-            is_marked = true;
-        }
-        if self.pending.mark_next_data && send.packet(input).first() == Some(&(types::DATA as u8)) {
-            self.pending.mark_next_data = false;
-            is_marked = true;
-        }
-        if is_marked {
-            send.header.congestion_mark = Some(1);
-            self.marked += 1;
-        }
-        if let Some(frames) = link.connection.frames() {
-            frames.hold_at_most(most.any);
-        }
-        let is_full = queued > most.any
-            && (queued > most.application
-                || !is_application(&self.forwarder, send.face, &link.connection));
-        let result = if is_full {
-            Err(Refused::QueueFull)
-        } else {
-            link.queue(now, send, input, &mut self.spare)
-        };
-        if link.connection.frames().is_some_and(Frames::begins_to_wait) {
-            self.pending.reliable.push(send.face);
-        }
-        match result {
-            // An error shows again at the end of the turn, and closes the face.
-            Ok(()) if link.is_worth_writing() => {
-                let lost = link
-                    .flush(self.listeners.udp.as_ref(), &mut self.spare)
-                    .unwrap_or(0);
-                (0..lost).for_each(|_| self.forwarder.count_drop(send.face, DropReason::QueueFull));
-            }
-            Ok(()) => {}
-            Err(Refused::QueueFull) => self.forwarder.count_drop(send.face, DropReason::QueueFull),
-            Err(Refused::CannotFragment) => self
-                .forwarder
-                .count_drop(send.face, DropReason::CannotFragment),
-        }
-        true
     }
 
     /// Writes the queues. The batches for other threads leave first, because those threads work
     /// while this one writes.
     pub(super) fn flush(&mut self) {
         self.flush_shard_channel();
-        let mut dirty = std::mem::take(&mut self.pending.dirty);
+        let mut dirty = self.links.take_dirty();
         for face in dirty.drain(..) {
-            let Some(link) = self.links.get_mut(&face) else {
-                continue;
-            };
-            match link.flush(self.listeners.udp.as_ref(), &mut self.spare) {
-                Ok(lost) => {
-                    (0..lost).for_each(|_| self.forwarder.count_drop(face, DropReason::QueueFull))
-                }
-                Err(error) => {
-                    self.disconnected(self.now(), face, Some(error.to_string()));
-                    continue;
-                }
+            let udp = self.listeners.udp.as_ref();
+            match self.links.write(face, &mut self.forwarder, udp) {
+                Ok(()) if self.links.is_to_resume(face) => self.ready.push(token(face)),
+                Ok(()) => {}
+                Err(error) => self.disconnected(self.now(), face, Some(error.to_string())),
             }
-            if matches!(
-                link.connection,
-                Connection::Udp(_) | Connection::Ethernet(_)
-            ) && link.is_blocked()
-            {
-                self.pending.udp_blocked.push(face);
-            }
-            self.read_again_if_short(face);
         }
-        self.pending.dirty = dirty;
+        self.links.set_dirty(dirty);
     }
 }

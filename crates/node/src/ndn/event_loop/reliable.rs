@@ -4,10 +4,9 @@
 //! A face is reliable if a route or management says so. A face that its neighbour has opened
 //! becomes reliable with the first frame that offers it.
 
-use super::{EventLoop, Pending};
-use crate::ndn::link::Connection;
-use crate::ndn::udp_faces::PeerSetting;
-use larder_forwarder::{DropReason, FaceId};
+use super::EventLoop;
+use crate::ndn::guard::udp_faces::PeerSetting;
+use larder_forwarder::FaceId;
 use larder_packet::tlv::Tlv;
 use larder_packet::types::{LP_PACKET, LP_TX_SEQUENCE};
 use larder_units::Time;
@@ -24,17 +23,11 @@ impl EventLoop {
         if frames.peek().is_some_and(|frame| offers(frame)) {
             self.accept_reliability(face);
         }
-        let link = self
-            .links
-            .get_mut(&face)
-            .and_then(|link| link.connection.frames());
-        match link.filter(|link| link.is_reliable()) {
+        match self.links.frames(face).filter(|link| link.is_reliable()) {
             None => self.handle(now, face, frames),
             Some(link) => {
                 let new: Vec<&mut [u8]> = frames.filter(|frame| link.receive(now, frame)).collect();
-                if link.begins_to_wait() {
-                    self.pending.reliable.push(face);
-                }
+                self.links.watch_reliable(face);
                 self.handle(now, face, new.into_iter());
             }
         }
@@ -42,9 +35,7 @@ impl EventLoop {
 
     /// Numbers our frames too, if the neighbour numbers its own and has opened the face.
     fn accept_reliability(&mut self, face: FaceId) {
-        let Some(Connection::Udp(peer)) =
-            self.links.get_mut(&face).map(|link| &mut link.connection)
-        else {
+        let Some(peer) = self.links.udp_peer(face) else {
             return;
         };
         if !peer.permanent && peer.frames.accept_reliability() {
@@ -60,53 +51,9 @@ impl EventLoop {
 
     /// Switches the reliability of a face on or off, as its configuration says.
     pub(super) fn set_reliable(&mut self, face: FaceId, reliable: bool) {
-        let Some(frames) = self
-            .links
-            .get_mut(&face)
-            .and_then(|link| link.connection.frames())
-        else {
-            return;
-        };
-        frames.set_reliable(reliable);
-    }
-
-    /// Returns the time at which [`EventLoop::keep_reliable`] has to be called next.
-    pub(super) fn next_reliable(&mut self) -> Option<Time> {
-        let EventLoop {
-            pending: Pending { reliable, .. },
-            links,
-            ..
-        } = self;
-        let frames = reliable
-            .iter()
-            .filter_map(|face| links.get_mut(face)?.connection.frames()?.next_timeout());
-        frames.min()
-    }
-
-    /// Sends lost frames again, and Acks that found no frame to go in.
-    pub(super) fn keep_reliable(&mut self, now: Time) {
-        let EventLoop {
-            pending: Pending {
-                reliable, dirty, ..
-            },
-            links,
-            forwarder,
-            ..
-        } = self;
-        reliable.retain(|face| {
-            let Some(frames) = links
-                .get_mut(face)
-                .and_then(|link| link.connection.frames())
-            else {
-                return false;
-            };
-            if frames.next_timeout().is_some_and(|at| at <= now) {
-                let given_up = frames.on_timeout(now);
-                (0..given_up).for_each(|_| forwarder.count_drop(*face, DropReason::LinkLoss));
-                dirty.push(*face);
-            }
-            frames.still_waits()
-        });
+        if let Some(frames) = self.links.frames(face) {
+            frames.set_reliable(reliable);
+        }
     }
 }
 

@@ -1,15 +1,13 @@
 //! Applies the settings of a reload.
 
 use super::EventLoop;
-use crate::limits;
 use crate::ndn::bounds::Bounds;
-use crate::ndn::command::Command;
-use crate::ndn::datagram;
+use crate::ndn::control::settings::{Reload, Settings, udp_is_off};
 use crate::ndn::error::NdnError;
-use crate::ndn::link::{Connection, Link};
-use crate::ndn::reload::{Reload, Settings, udp_is_off};
-use crate::ndn::udp_faces::PeerSetting;
-use crate::ndn::upstream::Upstream;
+use crate::ndn::faces::upstream::Upstream;
+use crate::ndn::guard::udp_faces::PeerSetting;
+use crate::ndn::send::link::Link;
+use crate::ndn::shards::command::Command;
 use larder_policy::Engine;
 use larder_units::{Streams, Time};
 
@@ -91,7 +89,7 @@ impl EventLoop {
             self.shard_channel.port(shard).send(Command::Bounds(bounds));
         }
         self.set_bounds(bounds);
-        while self.has_too_many() && self.close_least_entitled() {}
+        while self.places.has_too_many(&self.bounds) && self.close_least_entitled() {}
     }
 
     /// Applies bounds.
@@ -107,15 +105,11 @@ impl EventLoop {
 
     /// Gives the faces of UDP peers and of groups the size of frames of the configuration.
     fn set_udp_mtus(&mut self, udp_mtu: Option<usize>) {
-        let mtu = |link: &Link| match &link.connection {
-            Connection::Udp(peer) => Some(datagram::mtu_to(peer.address, udp_mtu)),
-            Connection::Multicast(_) => Some(udp_mtu.unwrap_or(limits::UDP_MTU)),
-            _ => None,
-        };
+        let mtu = |link: &Link| link.connection.configured_mtu(udp_mtu);
         let mtus: Vec<_> = self
             .links
             .iter()
-            .filter_map(|(face, link)| Some((*face, mtu(link)?)))
+            .filter_map(|(face, link)| Some((face, mtu(link)?)))
             .collect();
         mtus.into_iter()
             .for_each(|(face, mtu)| self.change_peer(face, PeerSetting::Mtu(mtu)));
@@ -136,9 +130,10 @@ mod tests {
     use crate::config::Config;
     use crate::config::NdnConfig;
     use crate::inherited::Inherited;
-    use crate::ndn::new_listeners::{Bound, NewListeners, RunningListeners};
-    use crate::ndn::shard_channel::{Port, shard_contexts};
+    use crate::ndn::shards::channel::{Port, shard_contexts};
+    use crate::ndn::transport::new_listeners::{Bound, NewListeners, RunningListeners};
     use crate::ndn::{Command, Ndn, Snapshot};
+    use larder_forwarder::FaceId;
     use larder_packet::Name;
     use std::sync::atomic::Ordering;
     use std::sync::{Arc, mpsc};
@@ -158,6 +153,34 @@ mod tests {
         )
     }
 
+    /// Returns a node of one thread that serves this configuration.
+    fn started(config: &NdnConfig) -> EventLoop {
+        let shard_context = shard_contexts(1, 1 << 20).unwrap().1.remove(0);
+        let mut node = EventLoop::new(config, shard_context, None).unwrap();
+        let bound = Bound::new(
+            config,
+            1,
+            &RunningListeners::default(),
+            &mut Inherited::default(),
+        )
+        .unwrap();
+        node.replace_listeners(Time::ZERO, bound.listeners).unwrap();
+        node.add_routes(config).unwrap();
+        node
+    }
+
+    fn face_of(node: &EventLoop, port: u16) -> Option<FaceId> {
+        let uri = format!("udp4://127.0.0.1:{port}");
+        let faces = node.forwarder.face_stats();
+        let face = faces.into_iter().find(|face| face.config.uri == uri);
+        face.map(|face| face.id)
+    }
+
+    fn of_root(node: &EventLoop) -> String {
+        let strategy = node.forwarder.strategy_of(&Name::root());
+        strategy.unwrap().to_string()
+    }
+
     /// Failure: a setting of the operator is lost, a face in use is closed, or a setting that the
     /// file no longer has stays.
     #[test]
@@ -170,32 +193,8 @@ mod tests {
         let first = config(&format!(
             "policy = \"lru\"\nreadvertise = \"\"\n{strategies}{routes}"
         ));
-        let shard_context = shard_contexts(1, 1 << 20).unwrap().1.remove(0);
-        let mut node = EventLoop::new(&first, shard_context, None).unwrap();
-        let bound = Bound::new(
-            &first,
-            1,
-            &RunningListeners::default(),
-            &mut Inherited::default(),
-        )
-        .unwrap();
-        node.replace_listeners(Time::ZERO, bound.listeners).unwrap();
-        node.add_routes(&first).unwrap();
+        let mut node = started(&first);
         let name = |text: &str| text.parse::<Name>().unwrap();
-        let face_of = |node: &EventLoop, port: u16| {
-            let uri = format!("udp4://127.0.0.1:{port}");
-            node.forwarder
-                .face_stats()
-                .into_iter()
-                .find(|face| face.config.uri == uri)
-                .map(|face| face.id)
-        };
-        let of_root = |node: &EventLoop| {
-            node.forwarder
-                .strategy_of(&Name::root())
-                .unwrap()
-                .to_string()
-        };
         assert!(of_root(&node).contains("/multicast/"));
         let (kept, gone) = (face_of(&node, 7001), face_of(&node, 7002));
         assert!(kept.is_some() && gone.is_some());

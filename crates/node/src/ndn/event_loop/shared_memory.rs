@@ -1,11 +1,11 @@
 //! Shared memory for local applications that ask for it.
 
 use super::EventLoop;
-use crate::ndn::link::{Connection, Link};
 use crate::ndn::polling::Polling;
-use crate::ndn::stream::Socket;
+use crate::ndn::send::link::{Connection, Link};
 use crate::ndn::tokens::{bell, token};
-use crate::ndn::unix_socket::UnixSocket;
+use crate::ndn::transport::stream::Socket;
+use crate::ndn::transport::unix_socket::UnixSocket;
 use larder_forwarder::FaceId;
 use larder_packet::SharedMemory;
 use larder_shared_stream::SharedStream;
@@ -15,7 +15,7 @@ impl EventLoop {
     /// Handles a packet by which an application agrees on shared memory.
     pub(super) fn on_shared_memory(&mut self, face: FaceId, step: SharedMemory) {
         let most = self.bounds.shared_faces();
-        let Some(socket) = self.links.get_mut(&face).and_then(unix_socket) else {
+        let Some(socket) = self.links.get_mut(face).and_then(unix_socket) else {
             return;
         };
         match step {
@@ -35,17 +35,17 @@ impl EventLoop {
             SharedMemory::Switch => {
                 socket.on_switch();
                 // Nobody rings for bytes that came before.
-                self.pending.ready.push(token(face));
+                self.ready.push(token(face));
             }
             SharedMemory::Offer => {}
         }
         // The answer leaves with what is queued, or alone.
-        self.pending.dirty.push(face);
+        self.links.write_later(face);
     }
 
     /// Reads and writes a face whose application has rung: it has sent something, or made room.
     pub(super) fn on_bell(&mut self, now: Time, face: FaceId) {
-        let Some(link) = self.links.get_mut(&face) else {
+        let Some(link) = self.links.get_mut(face) else {
             return;
         };
         if let Some(socket) = unix_socket(link) {
@@ -56,7 +56,7 @@ impl EventLoop {
             self.polling.on_bell(now, face);
         }
         if link.is_blocked() && is_shared(link) {
-            self.unblock(face);
+            self.links.unblock(face);
         }
         self.read_stream(now, face);
     }
@@ -69,26 +69,26 @@ impl EventLoop {
         }
         let now = self.now();
         // A poll does not notice that an application has made room.
-        let is_due = waits && self.pending.paused.is_empty() && self.polling.is_due(now);
+        let is_due = waits && !self.links.has_paused() && self.polling.is_due(now);
         let EventLoop {
             polling: Polling { spin, active, .. },
             links,
-            pending,
+            ready,
             ..
         } = self;
         let mut look = |has_come: fn(&mut SharedStream) -> bool| {
-            let before = pending.ready.len();
+            let before = ready.len();
             for (face, last) in active.iter_mut() {
                 let stream = links
-                    .get_mut(face)
+                    .get_mut(*face)
                     .and_then(unix_socket)
                     .and_then(UnixSocket::shared_input);
                 if stream.is_some_and(has_come) {
                     *last = now;
-                    pending.ready.push(token(*face));
+                    ready.push(token(*face));
                 }
             }
-            pending.ready.len() > before
+            ready.len() > before
         };
         if !waits {
             return look(SharedStream::poll);
@@ -107,7 +107,7 @@ impl EventLoop {
         self.polling.forget(face);
         if let Some(stream) = self
             .links
-            .get_mut(&face)
+            .get_mut(face)
             .and_then(unix_socket)
             .and_then(UnixSocket::shared_input)
         {
@@ -120,7 +120,7 @@ impl EventLoop {
         self.links
             .iter()
             .filter(|(_, link)| is_shared(link))
-            .map(|(face, _)| *face)
+            .map(|(face, _)| face)
             .collect()
     }
 }

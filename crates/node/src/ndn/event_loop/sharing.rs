@@ -2,12 +2,12 @@
 //! thread that has a face's socket.
 
 use super::EventLoop;
-use crate::ndn::command::Command;
-use crate::ndn::link::{Connection, Link};
-use crate::ndn::stream::{Socket, StreamConnection};
-use crate::ndn::stream_places::Activity;
+use crate::ndn::guard::stream_places::Activity;
+use crate::ndn::send::link::{Connection, Link};
+use crate::ndn::shards::command::Command;
 use crate::ndn::tokens::token;
-use larder_forwarder::{Change, FaceId, Send};
+use crate::ndn::transport::stream::{Socket, StreamConnection};
+use larder_forwarder::{Change, FaceId};
 use larder_units::Time;
 use mio::Interest;
 
@@ -33,7 +33,7 @@ impl EventLoop {
     /// Applies a change from the first thread.
     pub(super) fn change(&mut self, now: Time, change: Change) {
         if let Change::FaceGone(face) = &change {
-            self.remote_shard_faces.remove(face);
+            self.shard_channel.forget_face(*face);
             self.drop_link(*face);
         }
         let changed = if let Change::Face(face, _) = &change {
@@ -44,37 +44,6 @@ impl EventLoop {
         self.forwarder.apply(now, change);
         if let Some(face) = changed {
             self.update_link(face);
-        }
-    }
-
-    /// Returns the thread for the next accepted connection: each in turn.
-    pub(super) fn next_home(&mut self) -> usize {
-        self.listeners.last_home = (self.listeners.last_home + 1) % self.shard_channel.shard.of();
-        self.listeners.last_home
-    }
-
-    /// Passes a new face's socket to another thread. The other threads learn its place first,
-    /// because they must know it before they send.
-    pub(super) fn give_away(
-        &mut self,
-        face: FaceId,
-        socket: Socket,
-        activity: Option<Activity>,
-        shard: usize,
-    ) {
-        self.tell_place(face, shard);
-        self.shard_channel
-            .port(shard)
-            .send(Command::Adopt(face, Box::new(socket), activity));
-    }
-
-    /// Tells the others that a new face is at thread `shard`, which gets its socket afterwards.
-    pub(super) fn tell_place(&mut self, face: FaceId, shard: usize) {
-        self.remote_shard_faces.insert(face, shard);
-        for other in self.shard_channel.others().filter(|other| *other != shard) {
-            self.shard_channel
-                .port(other)
-                .send(Command::FaceAt(face, shard));
         }
     }
 
@@ -98,16 +67,7 @@ impl EventLoop {
             Link::new(Connection::Stream(stream)).watched_by(activity),
         );
         // Bytes that came with the connection may have raised no event of their own.
-        self.pending.ready.push(token(face));
-    }
-
-    /// Passes a packet to the thread of its face. A face without a thread is gone.
-    pub(super) fn send_away(&mut self, send: &Send, input: &[u8]) {
-        let first = (self.shard_channel.shard.number() != 0).then_some(0);
-        if let Some(shard) = self.remote_shard_faces.get(&send.face).copied().or(first) {
-            self.shard_channel
-                .send(shard, send.face, send.header, send.packet(input));
-        }
+        self.ready.push(token(face));
     }
 
     /// Sends the batches for other threads.

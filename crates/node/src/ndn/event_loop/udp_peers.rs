@@ -7,14 +7,16 @@
 //! standing: it is served, and its place depends on its prefix's share. No probe is sent while
 //! there is room.
 
+use super::EventLoop;
 use super::packets::NOBODY;
-use super::{EventLoop, Places};
 use crate::limits;
-use crate::ndn::command::Command;
-use crate::ndn::datagram::{Origin, Via};
-use crate::ndn::link::{Connection, Link};
-use crate::ndn::udp_faces::{Datagrams, NewPeer, PeerSetting};
-use crate::ndn::udp_places::Standing;
+use crate::limits::PATHS_AT_ONCE;
+use crate::ndn::guard::udp_faces::{Datagrams, NewPeer, PeerSetting};
+use crate::ndn::guard::udp_places::Standing;
+use crate::ndn::send::link::{Connection, Link};
+use crate::ndn::shards::command::Command;
+use crate::ndn::transport::udp::datagram;
+use crate::ndn::transport::udp::datagram::{Origin, Via};
 use larder_forwarder::{Body, DropReason, FaceId, Persistency, Send};
 use larder_packet::{InterestBuilder, LpHeader, LpPacket, Name};
 use larder_units::Time;
@@ -33,13 +35,11 @@ impl EventLoop {
         let Some(face) = self.udp_face(now, via, origin, datagrams) else {
             return;
         };
-        if let Some(Connection::Udp(peer)) =
-            self.links.get_mut(&face).map(|link| &mut link.connection)
-        {
+        if let Some(peer) = self.links.udp_peer(face) {
             peer.last_heard = now;
             peer.local = origin.to;
         }
-        self.pending.mark_next_data |= origin.congested;
+        self.links.mark_next_data_if(origin.congested);
         self.handle_frames(now, face, datagrams.chunks_mut(origin.length));
     }
 
@@ -175,7 +175,7 @@ impl EventLoop {
         match self.home_of(address) {
             0 => self.adopt_peer(now, new),
             home => {
-                self.tell_place(face, home);
+                self.shard_channel.tell_place(face, home);
                 self.shard_channel
                     .port(home)
                     .send(Command::AdoptPeer(Box::new(new)));
@@ -201,7 +201,7 @@ impl EventLoop {
         let Some(mut first) = first else { return };
         self.shard_channel.own().stranger_taken(first.weight());
         // In a flood, the face may have lost its place at once. Its datagrams would make another.
-        if self.links.contains_key(&face) {
+        if self.links.contains(face) {
             self.take_datagrams(now, Via::Listening, &first.origin, &mut first.bytes);
         }
     }
@@ -211,7 +211,7 @@ impl EventLoop {
     pub(super) fn change_peer(&mut self, face: FaceId, setting: PeerSetting) {
         self.set_peer(face, setting);
         let first = (self.shard_channel.shard.number() != 0).then_some(0);
-        if let Some(shard) = first.or_else(|| self.remote_shard_faces.get(&face).copied()) {
+        if let Some(shard) = first.or_else(|| self.shard_channel.thread_of(face)) {
             self.shard_channel
                 .port(shard)
                 .send(Command::Peer(face, setting));
@@ -220,10 +220,7 @@ impl EventLoop {
 
     /// Applies a setting of a face, whose link may be at another thread.
     pub(super) fn set_peer(&mut self, face: FaceId, setting: PeerSetting) {
-        let frames = self
-            .links
-            .get_mut(&face)
-            .and_then(|link| link.connection.frames());
+        let frames = self.links.frames(face);
         match setting {
             PeerSetting::Mtu(mtu) => {
                 let mtu = frames.map_or(mtu, |frames| {
@@ -271,33 +268,11 @@ impl EventLoop {
     /// Records that the peers of these faces have answered.
     pub(super) fn prove(&mut self, faces: &[FaceId]) {
         for face in faces {
-            if let Some(Connection::Udp(peer)) = self.links.get(face).map(|link| &link.connection) {
+            if let Some(Connection::Udp(peer)) = self.links.connection(*face) {
                 self.places.udp_places.prove(peer.address, *face);
             }
         }
         self.make_room_for_udp();
-    }
-
-    /// Closes the faces of displaced UDP peers.
-    pub(super) fn make_room_for_udp(&mut self) {
-        if !self.places.udp_places.is_overfull() {
-            return;
-        }
-        let EventLoop {
-            places: Places { udp_places, .. },
-            forwarder,
-            ..
-        } = self;
-        let displaced = udp_places.make_room(|face| forwarder.has_answered(face));
-        if self.may_warn() {
-            tracing::warn!(
-                "many new UDP peers: perhaps a flood with forged addresses; others keep their places"
-            );
-        }
-        for face in displaced {
-            self.forwarder.count_drop(face, DropReason::PeerDisplaced);
-            self.close(face, Some("other UDP peers needed its place".to_owned()));
-        }
     }
 
     /// While places are scarce, asks a peer for a proof that it receives packets at its address. A
@@ -308,6 +283,7 @@ impl EventLoop {
         }
         let token = self.places.udp_places.probe(address);
         let Ok(mut name) = "/localhop/probe".parse::<Name>() else {
+            debug_assert!(false, "the name of a probe is none");
             return;
         };
         name.push_generic(&token);
@@ -317,13 +293,42 @@ impl EventLoop {
             .lifetime(limits::PROBE_LIFETIME)
             .hop_limit(1)
             .build();
-        let most = self.longest_queues();
+        let most = self.links.longest_queues();
         let mut send = Send {
             face,
             header: LpHeader::default(),
             body: Body::Input,
             index: 0,
         };
-        self.queue(now, most, &mut send, &interest);
+        let udp = self.listeners.udp.as_ref();
+        let forwarder = &mut self.forwarder;
+        self.links
+            .queue(now, most, &mut send, &interest, forwarder, udp);
+    }
+
+    /// Reads the MTU of some paths to UDP peers again, and of the others in the next calls: a
+    /// router may have reported a narrower one.
+    pub(super) fn look_at_paths(&mut self) {
+        if self.bounds.udp_mtu.is_some() {
+            return;
+        }
+        let by_path = |(face, link): (FaceId, &Link)| match &link.connection {
+            Connection::Udp(peer) if !peer.address.ip().is_loopback() => Some((face, peer.address)),
+            _ => None,
+        };
+        let mut peers: Vec<(FaceId, SocketAddr)> = self.links.iter().filter_map(by_path).collect();
+        peers.sort_unstable_by_key(|(face, _)| (*face <= self.path_looked_at, *face));
+        for (face, address) in peers.into_iter().take(PATHS_AT_ONCE) {
+            self.path_looked_at = face;
+            let mtu = datagram::mtu_to(address, None);
+            let smaller = self
+                .forwarder
+                .face(face)
+                .is_some_and(|config| config.mtu.is_some_and(|old| mtu < old));
+            // Only the operator can make it larger.
+            if smaller {
+                self.change_peer(face, PeerSetting::Mtu(mtu));
+            }
+        }
     }
 }
