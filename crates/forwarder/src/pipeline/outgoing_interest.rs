@@ -131,7 +131,8 @@ impl Forwarder {
     }
 
     /// Sends a pending Interest to an upstream, with this nonce if the strategy has chosen another.
-    #[inline]
+    // A call of its own costs 17 instructions for each Interest that is forwarded.
+    #[inline(always)]
     fn on_outgoing_interest(
         &self,
         arrival: &Arrival<'_>,
