@@ -1,23 +1,20 @@
 //! The running HTTP side: its start, its reload and its end.
 
 use crate::accept::listeners::Listeners;
-use crate::accept::preflight::Preflight;
 use crate::accept::request_threads::{RequestThreads, ThreadGroup};
 use crate::accept::served::HttpListenerSocket;
 use crate::accept::served::{ListenerPlan, ServedListeners};
 use crate::accept::tls::Identity;
 use crate::accept::{listen, listeners, request_threads, tls};
 use crate::access_log::AccessLogConfig;
-use crate::admin::purge::Purging;
-use crate::admin::server::StatusSource;
+use crate::admin::managed_cache;
 use crate::admin::status::CacheSource;
-use crate::base::entropy;
 use crate::base::error::{Error, Problem};
-use crate::base::listen_address::ListenAddress;
 use crate::base::live_limits::LiveLimits;
 use crate::base::phase::Phase;
 use crate::cache::disk_tier;
 use crate::cache::disk_tier::HttpDisk;
+use crate::cache::observed_cache::ObservedHttpCache;
 use crate::cache::shards::Shards;
 use crate::config::http_config::{ClientNoCache, HttpConfig};
 use crate::config::tls_config::TlsConfig;
@@ -27,8 +24,12 @@ use crate::message::loop_detection;
 use crate::origin::origin_config::Upstream;
 use crate::report::observer::Observer;
 use crate::rules::Rules;
-use crate::what_if::{HttpCache, LiveWhatIf};
+use larder_admin::{Purging, StatusSource};
+use larder_host::ListenAddress;
+use larder_host::Preflight;
+use larder_host::entropy;
 use larder_units::{ByteSize, Streams};
+use larder_what_if_host::LiveWhatIf;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -225,8 +226,11 @@ impl Http {
         let bounds =
             listen::Bounds::new(proxy.limits()).with_memory_pressure(proxy.memory_pressure());
         let listeners = Arc::new(ServedListeners::new(&proxy, &tls_identity));
-        let what_if = LiveWhatIf::start(HttpCache(Arc::clone(proxy.shards())), config.what_if)
-            .map_err(Error::Thread)?;
+        let what_if = LiveWhatIf::start(
+            ObservedHttpCache(Arc::clone(proxy.shards())),
+            config.what_if,
+        )
+        .map_err(Error::Thread)?;
         let what_if = Arc::new(what_if);
         let source = CacheSource::new(Arc::clone(&proxy), &listeners, bounds.counters(), &what_if);
         let source = Arc::new(source);
@@ -321,7 +325,8 @@ impl Http {
     /// Returns its purge interface, for the admin server: open to holders of the token, if there is
     /// one.
     pub fn purging(&self, token: Option<&str>) -> Arc<Purging> {
-        Arc::new(Purging::new(Arc::clone(&self.proxy), token))
+        let cache = managed_cache::HttpCache(Arc::clone(&self.proxy));
+        Arc::new(Purging::new(Arc::new(cache), token))
     }
 
     /// Reads another configuration: the origins, the rules, and certificate and key, whose files
@@ -338,7 +343,7 @@ impl Http {
         let identity = config
             .tls
             .as_ref()
-            .map(|tls| Ok((tls.clone(), tls::read(tls)?)))
+            .map(|tls| tls::read(tls).map(|identity| (tls.clone(), identity)))
             .transpose()?;
         let observer = self.proxy.observers().of(config)?;
         let threads = self.threads.group(request_threads::count(config.threads))?;

@@ -2,9 +2,10 @@
 
 mod wire;
 
-use larder_proxy::disk::DiskConfig;
+use larder_admin::{Console, Purging};
 use larder_proxy::rules::Rule;
-use larder_proxy::{Admin, Console, HttpConfig, Purging};
+use larder_proxy::{Admin, HttpConfig};
+use larder_tier_host::DiskConfig;
 use larder_units::ByteSize;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};

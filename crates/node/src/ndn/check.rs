@@ -5,7 +5,7 @@ use super::listen::{try_tcp, unix};
 use super::{ethernet, multicast, reload, udp_group};
 use crate::config::NdnConfig;
 use crate::inherited::{Inherited, Role};
-use larder_proxy::{ListenAddress, Preflight};
+use larder_host::{ListenAddress, Preflight};
 
 /// Tries the steps of a start: listeners without an inherited socket, interfaces, certificates and
 /// routes.

@@ -15,8 +15,8 @@ use larder_forwarder::{
 use larder_packet::Name;
 use larder_policy::observe::{Observation, Totals};
 use larder_policy::{Gauge, JobDone};
-use larder_proxy::what_if::CacheState;
 use larder_units::Time;
+use larder_what_if_host::CacheState;
 use std::sync::mpsc;
 
 /// The state of the NDN side.

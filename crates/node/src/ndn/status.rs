@@ -1,14 +1,14 @@
 //! The figures of the NDN side for the admin server.
 
 use super::{Handle, QueueFigures, Snapshot, StrategyFigures};
+use larder_admin::CaptureLines;
+use larder_admin::{Metrics, StatusSource};
 use larder_forwarder::{
     CAPTURE, CHILD_INHERIT, FaceCounters, FaceId, FaceStats, PrefixFigures, Route, Scope, Stats,
     TierCounters,
 };
 use larder_packet::Name;
-use larder_proxy::disk;
-use larder_proxy::what_if::CaptureLines;
-use larder_proxy::{Metrics, StatusSource};
+use larder_tier_host as disk;
 use larder_units::Ratio;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -15,7 +15,7 @@
 use super::address::with_ipv4_fallback;
 use super::datagram::{UdpListener, bind_udp};
 use super::steering::Steering;
-use larder_proxy::bind_beside;
+use larder_host::bind_beside;
 use socket2::SockRef;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};

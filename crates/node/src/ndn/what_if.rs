@@ -3,8 +3,8 @@
 use super::command::{Command, Observations};
 use super::shard_channel::Port;
 use larder_policy::observe::{Observation, Totals};
-use larder_proxy::what_if::{CacheState, ObservedCache};
 use larder_units::{ByteSize, Time};
+use larder_what_if_host::{CacheState, ObservedCache};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};

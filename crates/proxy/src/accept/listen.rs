@@ -5,12 +5,11 @@ use crate::accept::tls::Identity;
 use crate::base::client_shares::{ClientShares, Share};
 use crate::base::http_limits::HttpLimits;
 use crate::base::limits;
-use crate::base::listen_address::Peer;
 use crate::base::live_limits::LiveLimits;
 use crate::base::phase::{Phase, PhaseWatch};
 use crate::base::places::Place;
 use crate::base::slow_client::{MemoryPressure, WriteTimeout};
-use crate::base::sockets::{ClientSocket, ListenSocket};
+use crate::base::sockets::{Accepting, ClientSocket};
 use crate::base::timeouts::Timeouts;
 use crate::client::client_connections::{Activity, ClientConnection, ClientConnections};
 use crate::client::client_stream::{Before, ClientStream};
@@ -30,6 +29,8 @@ use hyper::server::conn::http1;
 use hyper::service::Service;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use larder_host::ListenSocket;
+use larder_host::Peer;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -314,7 +315,7 @@ async fn accept<S, B>(
         clients,
         mut phase,
     } = listener;
-    let listener = match socket.accepting() {
+    let listener = match Accepting::new(socket) {
         Ok(listener) => listener,
         Err(error) => return tracing::error!(%error, "cannot listen"),
     };

@@ -5,7 +5,6 @@ pub(crate) mod distinguished_name;
 pub(crate) mod listen;
 pub(crate) mod listeners;
 pub(crate) mod origin_server;
-pub(crate) mod preflight;
 pub(crate) mod request_threads;
 pub(crate) mod served;
 pub(crate) mod server_certificates;

@@ -3,10 +3,10 @@
 use crate::accept::listen;
 use crate::base::error::{Error, Problem};
 use crate::base::http_limits::HttpLimits;
+use crate::base::limits;
 use crate::base::live_limits::LiveLimits;
 use crate::base::phase::{Phase, PhaseSwitch};
 use crate::base::timeouts::Timeouts;
-use crate::base::{limits, sockets};
 use crate::message::body::BodyError;
 use crate::message::client_body::ClientBody;
 use crate::origin::generated_origin;
@@ -14,6 +14,7 @@ use crate::origin::origin_body::OriginBody;
 use ::http::uri::PathAndQuery;
 use ::http::{Request, Response};
 use hyper::service::service_fn;
+use larder_host::bind_listener;
 use std::net::SocketAddr;
 use std::thread::JoinHandle;
 
@@ -32,7 +33,7 @@ impl OriginServer {
     /// # Errors
     /// One line about the address.
     pub fn start(listen: SocketAddr, threads: usize) -> Result<OriginServer, Error> {
-        let listener = sockets::bind("--listen", listen, None)?;
+        let listener = bind_listener("--listen", listen, None)?;
         let of_listener = |error| Error::setting("--listen", Problem::Listener(error));
         let local = listener.local_addr().map_err(of_listener)?;
         let (phase, watch) = PhaseSwitch::new();

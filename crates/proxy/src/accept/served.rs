@@ -1,19 +1,19 @@
 //! The listeners that are served.
 
 use crate::accept::listen::{ClientSettings, Listener};
-use crate::accept::listeners::{Bound, Listeners, SocketFile, configured, setting};
+use crate::accept::listeners::{Bound, Listeners, configured, setting};
 use crate::accept::request_threads::ThreadGroup;
 use crate::accept::tls::Identity;
 use crate::base::error::{Error, Problem};
-use crate::base::listen_address::ListenAddress;
 use crate::base::phase::{Phase, PhaseSwitch, PhaseWatch};
-use crate::base::sockets::ListenSocket;
 use crate::client::plain::PlainHits;
 use crate::config::http_config::HttpConfig;
 use crate::exchange::https_redirect::HttpsRedirect;
 use crate::exchange::proxy::Proxy;
 use crate::report::observer::Observer;
 use ::http::HeaderName;
+use larder_host::ListenSocket;
+use larder_host::{ListenAddress, SocketFile};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 

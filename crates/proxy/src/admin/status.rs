@@ -2,18 +2,18 @@
 
 use crate::accept::listen::ClientCounters;
 use crate::accept::served::ServedListeners;
-use crate::admin::server::{Metrics, StatusSource};
-use crate::base::histogram::Times;
-use crate::base::listen_address::ListenAddress;
 use crate::cache::shards::CacheFigures;
-use crate::disk;
 use crate::exchange::proxy::Proxy;
 use crate::exchange::tunnel::TunnelFigures;
 use crate::exchange::upstream::{Origins, PoolStatus};
 use crate::origin::servers::{Figures, Known, NameFigures, Snapshot};
-use crate::what_if::{CaptureLines, LiveWhatIf};
+use larder_admin::histogram::Times;
+use larder_admin::{CaptureLines, Metrics, StatusSource};
+use larder_host::ListenAddress;
 use larder_http::{Counters, ForwardReason, Refusal};
+use larder_tier_host as disk;
 use larder_units::Ratio;
+use larder_what_if_host::LiveWhatIf;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;

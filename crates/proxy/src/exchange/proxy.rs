@@ -3,7 +3,6 @@
 
 pub(crate) mod forward;
 
-use crate::base::error::Error;
 use crate::base::fair_places::FairPlace;
 use crate::base::limits;
 use crate::base::live_limits::LiveLimits;
@@ -185,7 +184,7 @@ impl Proxy {
     ///
     /// # Errors
     /// One line if the disk fails.
-    pub(crate) async fn settle(&self) -> Result<(), Error> {
+    pub(crate) async fn settle(&self) -> Result<(), larder_tier_host::Error> {
         match &self.disk {
             Some(disk) => disk.settle().await,
             None => Ok(()),

@@ -4,7 +4,6 @@
 
 use crate::base::error::{Error, Problem};
 use crate::base::header_limits::HeaderLimits;
-use crate::base::histogram::Times;
 use crate::base::limits;
 use crate::base::timeouts::Timeouts;
 use crate::config::http_config::HttpConfig;
@@ -32,6 +31,7 @@ use ::http::header::{CONNECTION, EXPECT, HOST, TE, UPGRADE};
 use ::http::uri::{Authority, PathAndQuery, Scheme, Uri};
 use ::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Body;
+use larder_admin::histogram::Times;
 use larder_http::UpstreamFailure;
 use larder_units::Time;
 use std::collections::BTreeMap;

@@ -5,9 +5,9 @@
 //! other requests take. The admin server adds them up.
 
 use crate::access_log::{CacheResult, Outcome, Protocol};
-use crate::base::histogram::{Histogram, Times, add};
-use crate::base::metrics::Metrics;
 use crate::base::{limits, threads};
+use larder_admin::Metrics;
+use larder_admin::histogram::{Histogram, Times, add};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -4,8 +4,6 @@ use crate::access_log::{
     AccessLog, CLIENT_LEFT, CacheResult, Fields, Outcome, Protocol, Record, Template, WriterEnd,
 };
 use crate::base::error::Error;
-use crate::base::listen_address::Peer;
-use crate::base::metrics::Metrics;
 use crate::config::http_config::HttpConfig;
 use crate::message::field_names::remove_variable;
 use crate::message::normal_request::NormalRequest;
@@ -19,6 +17,8 @@ use ::http::header::{CONTENT_LENGTH, HOST};
 use ::http::request::Parts;
 use ::http::uri::PathAndQuery;
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, Version};
+use larder_admin::Metrics;
+use larder_host::Peer;
 use serde_json::{Map, Value};
 use std::net::IpAddr;
 use std::ops::Range;

@@ -2,7 +2,7 @@
 
 use super::EventLoop;
 use crate::ndn::command::Observations;
-use larder_proxy::what_if::CacheState;
+use larder_what_if_host::CacheState;
 
 impl EventLoop {
     /// Takes the observations since the last call. From now on, the sample is up to `last`.
