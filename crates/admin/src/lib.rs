@@ -28,7 +28,7 @@ mod token;
 
 pub use admin_body::AdminBody;
 pub use console::Console;
-pub use metrics::Metrics;
+pub use metrics::{MetricLine, Metrics};
 pub use pages::AdminPages;
 pub use purging::{ManagedCache, Managing, OrderError, Purged, Purging};
 pub use source::{CaptureLines, StatusSource};

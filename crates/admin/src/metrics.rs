@@ -5,7 +5,77 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
+use serde_json::{Map, Value};
 use std::fmt;
+
+#[derive(Clone, Copy)]
+enum MetricKind {
+    Counter,
+    Gauge,
+}
+
+/// One line of a table of figures of a `T`: where they are shown, and how they are read.
+pub struct MetricLine<T> {
+    /// The key on the status page.
+    key: &'static str,
+    /// The kind and the name of the metric, if it is one.
+    metric: Option<(MetricKind, &'static str)>,
+    help: &'static str,
+    of: fn(&T) -> u64,
+}
+
+impl<T> MetricLine<T> {
+    /// Returns the line of a total that only grows: its key on the status page and its metric.
+    pub const fn counter(
+        key: &'static str,
+        metric: &'static str,
+        help: &'static str,
+        of: fn(&T) -> u64,
+    ) -> MetricLine<T> {
+        MetricLine {
+            key,
+            metric: Some((MetricKind::Counter, metric)),
+            help,
+            of,
+        }
+    }
+
+    /// Returns the line of a level: its key on the status page and its metric.
+    pub const fn gauge(
+        key: &'static str,
+        metric: &'static str,
+        help: &'static str,
+        of: fn(&T) -> u64,
+    ) -> MetricLine<T> {
+        MetricLine {
+            key,
+            metric: Some((MetricKind::Gauge, metric)),
+            help,
+            of,
+        }
+    }
+
+    /// Returns the line of a figure that is no metric of its own.
+    pub const fn on_page(
+        key: &'static str,
+        help: &'static str,
+        of: fn(&T) -> u64,
+    ) -> MetricLine<T> {
+        MetricLine {
+            key,
+            metric: None,
+            help,
+            of,
+        }
+    }
+
+    /// Adds the figures of a table to a status page.
+    pub fn add_to_page(table: &[MetricLine<T>], of: &T, page: &mut Map<String, Value>) {
+        for line in table {
+            page.insert(line.key.to_owned(), (line.of)(of).into());
+        }
+    }
+}
 
 /// Where a [`StatusSource`](crate::StatusSource) writes its metrics.
 pub struct Metrics<'a, 'b> {
@@ -14,6 +84,18 @@ pub struct Metrics<'a, 'b> {
 }
 
 impl Metrics<'_, '_> {
+    /// Writes the figures of a table.
+    pub fn lines<T>(&mut self, table: &[MetricLine<T>], of: &T) {
+        for line in table {
+            let value = (line.of)(of);
+            match line.metric {
+                Some((MetricKind::Counter, name)) => self.counter(name, line.help, value),
+                Some((MetricKind::Gauge, name)) => self.gauge(name, line.help, value as f64),
+                None => {}
+            }
+        }
+    }
+
     /// Writes a total that only grows. `_total` is added to the name.
     pub fn counter(&mut self, name: &str, help: &str, value: u64) {
         self.one(name, help, &ConstCounter::new(value));

@@ -1,8 +1,8 @@
 //! The live what-if analysis: other policies and sizes of a cache, on the requests that it gets.
 //!
 //! What it is: a thread that takes a sample of the requests of an [`ObservedCache`] some times a
-//! second, runs miniature caches on it ([`larder_replay::WhatIf`]), and reports what they would hit.
-//! It also sends the sample as lines of a trace, for captures. What it is not: a cache, or a part
+//! second, runs miniature caches on it ([`larder_replay::WhatIf`]), and reports what they would
+//! hit. It also sends the sample as lines of a trace, for captures. What it is not: a cache, or a part
 //! of HTTP or NDN. Each of their caches has an analysis of its own.
 //!
 //! ```text

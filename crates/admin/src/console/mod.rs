@@ -88,9 +88,15 @@ impl Console {
     }
 
     /// Sets a token, or none. Returns true if it is another one than before: what clients have
-    /// opened with the former one has to end ([`AdminPages::end_streams`](crate::AdminPages::end_streams)).
+    /// opened with the former one has to end, by `AdminPages::end_streams`.
     pub fn set_token(&self, token: Option<&str>) -> bool {
         self.token.set(token)
+    }
+
+    /// Returns JSON pointers (RFC 6901) to the figures of the status page that the console draws, or
+    /// warns of.
+    pub fn pointers() -> impl Iterator<Item = &'static str> {
+        reading::pointers().chain(warnings::pointers())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -70,6 +70,13 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
         .chain(quantiles)
 }
 
+/// Returns the pointers to what is drawn.
+pub(super) fn pointers() -> impl Iterator<Item = &'static str> {
+    let drawn = TOTALS.iter().chain(&LEVELS).chain(&POLICIES);
+    let quantiles = QUANTILES.iter().map(|(_, pointer, _)| *pointer);
+    drawn.map(|(_, pointer)| *pointer).chain(quantiles)
+}
+
 /// One reading of the status page.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reading {

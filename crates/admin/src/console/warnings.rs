@@ -51,6 +51,11 @@ const COUNTERS: [(&str, &str, &str); 9] = [
     ),
 ];
 
+/// Returns the pointers to these counters.
+pub(super) fn pointers() -> impl Iterator<Item = &'static str> {
+    COUNTERS.iter().map(|(pointer, ..)| *pointer)
+}
+
 /// Returns the warnings of a status page. Counters are those since the start.
 pub(crate) fn warnings(status: &Value) -> Vec<Value> {
     let mut found = Vec::new();

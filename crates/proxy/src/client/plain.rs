@@ -101,7 +101,7 @@ impl PlainHits {
     ) -> Option<PlainAnswer> {
         let mut fields = [EMPTY_HEADER; FIELDS];
         let Parsed {
-            mut authority,
+            authority,
             target,
             fields,
             asks_for_less,
@@ -114,36 +114,29 @@ impl PlainHits {
         {
             return None;
         }
-        let (mut scheme, mut client, mut named) = (self.scheme, self.client, None);
-        if let Some(trusted) = &self.trusted {
-            let forwarded = trusted.read(fields.iter().map(|field| (field.name, field.value)));
-            scheme = forwarded.scheme.unwrap_or(scheme);
-            named = forwarded.client;
-            client = address_of(forwarded.client);
-            authority = forwarded.host.unwrap_or(authority);
-            if !is_plain_host(authority) {
-                return None;
-            }
-        }
-        if self.redirects && scheme == "http" {
-            return None;
-        }
+        let asker = self.asker(fields, authority)?;
+        let (scheme, authority, client) = (asker.scheme, asker.authority, asker.client);
         let (shards, codings) = (self.proxy.shards(), self.proxy.codings());
         let reduced = || {
             let mut fields = map(fields);
             codings.reduce(&mut fields);
             fields
         };
-        let (method, parsed) = (&Method::GET, RequestFields::Parsed(fields));
         let asking = RuleRequest {
             scheme,
             host: authority,
             target,
-            method,
+            method: &Method::GET,
             client,
-            fields: parsed,
+            fields: RequestFields::Parsed(fields),
         };
         let target = target.as_str();
+        let asked = Asked {
+            bytes,
+            asker: &asker,
+            target,
+            fields,
+        };
         let request = PlainRequest {
             scheme,
             authority,
@@ -152,13 +145,7 @@ impl PlainHits {
         };
         let Some((rules, bits)) = self.rules.of_request(&asking) else {
             let hit = shards.plain_hit(request, reduced, head, |_| ())?;
-            return Some(self.answered(
-                bytes,
-                (scheme, target, authority, fields),
-                hit,
-                (head.len(), named),
-                places,
-            ));
+            return Some(self.answered(&asked, hit, head.len(), places));
         };
         if !rules.allow_plain(bits, &asking) {
             return None;
@@ -187,25 +174,49 @@ impl PlainHits {
             rules.change_head(bits, &values, head)
         })?;
         rules.count(bits, &asking);
-        Some(self.answered(
-            bytes,
-            (scheme, target, authority, fields),
-            hit,
-            (head.len(), named),
-            places,
-        ))
+        Some(self.answered(&asked, hit, head.len(), places))
     }
 
-    /// Returns the answer to a request of this scheme, target, authority and fields. `length` is
-    /// that of the head with what stands behind it; `client` is the one that a trusted proxy names.
+    /// Returns what the client, or a trusted proxy, says of a request; `None` if the request is not
+    /// plain because of that.
+    fn asker<'a>(&self, fields: &[Header<'a>], authority: &'a str) -> Option<Asker<'a>> {
+        let mut asker = Asker {
+            scheme: self.scheme,
+            authority,
+            client: self.client,
+            named: None,
+        };
+        if let Some(trusted) = &self.trusted {
+            let forwarded = trusted.read(fields.iter().map(|field| (field.name, field.value)));
+            asker = Asker {
+                scheme: forwarded.scheme.unwrap_or(asker.scheme),
+                authority: forwarded.host.unwrap_or(authority),
+                client: address_of(forwarded.client),
+                named: forwarded.client,
+            };
+            if !is_plain_host(asker.authority) {
+                return None;
+            }
+        }
+        let is_redirected = self.redirects && asker.scheme == "http";
+        (!is_redirected).then_some(asker)
+    }
+
+    /// Returns the answer to a request. `length` is that of the head with what stands behind it.
     fn answered(
         &self,
-        bytes: &[u8],
-        (scheme, target, authority, fields): (&'static str, &str, &str, &[Header<'_>]),
-        (hit, begun): (PlainHit, Time),
-        (length, client): (usize, Option<IpAddr>),
+        request: &Asked<'_>,
+        hit: (PlainHit, Time),
+        length: usize,
         places: &mut Vec<Range<usize>>,
     ) -> PlainAnswer {
+        let Asked {
+            bytes,
+            asker,
+            target,
+            fields,
+        } = request;
+        let (hit, begun) = hit;
         let PlainHit {
             status,
             body_bytes,
@@ -222,20 +233,16 @@ impl PlainHits {
             }));
         }
         let head_bytes = length - (usize::try_from(body_bytes).unwrap_or(usize::MAX) - rest.len());
-        let (target, host) = (
-            place(bytes, target.as_bytes()),
-            place(bytes, authority.as_bytes()),
-        );
         PlainAnswer {
             status: status.as_u16(),
             head_bytes,
             body_bytes,
             rest,
             begun,
-            scheme,
-            target,
-            host,
-            client,
+            scheme: asker.scheme,
+            target: place(bytes, target.as_bytes()),
+            host: place(bytes, asker.authority.as_bytes()),
+            client: asker.named,
         }
     }
 
@@ -243,6 +250,25 @@ impl PlainHits {
     pub(crate) fn since(&self, lookup: Time, now: std::time::Instant) -> Duration {
         self.proxy.shards().since(lookup, now)
     }
+}
+
+/// What the client of a request, or a trusted proxy, says of it.
+struct Asker<'a> {
+    /// `http` or `https`.
+    scheme: &'static str,
+    authority: &'a str,
+    /// The client, for the rules.
+    client: IpAddr,
+    /// The client that a trusted proxy names.
+    named: Option<IpAddr>,
+}
+
+/// A plain request, for the access log.
+struct Asked<'a> {
+    bytes: &'a [u8],
+    asker: &'a Asker<'a>,
+    target: &'a str,
+    fields: &'a [Header<'a>],
 }
 
 /// The answer to a plain request.
