@@ -93,8 +93,8 @@ impl Console {
         self.token.set(token)
     }
 
-    /// Returns JSON pointers (RFC 6901) to the figures of the status page that the console draws, or
-    /// warns of.
+    /// Returns JSON pointers (RFC 6901) to the figures of the status page that the console draws,
+    /// or warns of.
     pub fn pointers() -> impl Iterator<Item = &'static str> {
         reading::pointers().chain(warnings::pointers())
     }
