@@ -18,6 +18,7 @@ use crate::cache::observed_cache::ObservedHttpCache;
 use crate::cache::shards::Shards;
 use crate::config::http_config::{ClientNoCache, HttpConfig};
 use crate::config::tls_config::TlsConfig;
+use crate::exchange::live::Live;
 use crate::exchange::proxy::Proxy;
 use crate::exchange::upstream::Origins;
 use crate::message::loop_detection;
@@ -48,8 +49,7 @@ pub struct Http {
 
 /// The result of [`Http::reload`].
 pub struct HttpReload {
-    origins: Origins,
-    rules: Option<Arc<Rules>>,
+    live: Live,
     identity: Option<(TlsConfig, rustls::ServerConfig)>,
     observer: Arc<Observer>,
     threads: Arc<ThreadGroup>,
@@ -207,18 +207,10 @@ impl Http {
             request_threads::count(config.threads),
         )?);
         let live_limits = LiveLimits::new(config.timeouts, config.limits);
-        let origins_and_rules = (origins, rules(config)?);
-        let proxy = Proxy::new(
-            shards,
-            origins_and_rules,
-            disk,
-            live_limits,
-            Arc::clone(&observer),
-        );
+        let live = Live::new(config, origins, rules(config)?);
+        let proxy = Proxy::new(shards, live, disk, live_limits, Arc::clone(&observer));
         let proxy = Arc::new(proxy);
-        proxy.set_subject_field(config.subject_field().cloned());
         proxy.cache_settings().start(cache_config(config, [0; 16]));
-        proxy.set_codings(config.accept_encoding);
         let tls_identity = Arc::new(OnceLock::new());
         if let Some(tls) = &config.tls {
             let _ = tls_identity.set(Arc::new(Identity::read(tls)?));
@@ -348,10 +340,13 @@ impl Http {
         let observer = self.proxy.observers().of(config)?;
         let threads = self.threads.group(request_threads::count(config.threads))?;
         let listeners = self.listeners.plan(config, (&observer, &threads))?;
-        let origins = origins(config, &listeners.addresses(), Some(&self.proxy.origins()))?;
+        let origins = origins(
+            config,
+            &listeners.addresses(),
+            Some(&self.proxy.live().origins),
+        )?;
         Ok(HttpReload {
-            origins,
-            rules,
+            live: Live::new(config, origins, rules),
             identity,
             observer,
             threads,
@@ -376,10 +371,7 @@ impl Http {
             .map_err(policy_error)?;
         warn_of_few_descriptors(config.limits.connections);
         self.proxy.limits().set(config.timeouts, config.limits);
-        self.proxy.set_codings(config.accept_encoding);
         self.what_if.enable(config.what_if);
-        self.proxy
-            .set_subject_field(config.subject_field().cloned());
         if let Some((config, identity)) = reload.identity {
             match self.tls_identity.get() {
                 Some(running) => running.set(&config, identity),
@@ -390,8 +382,7 @@ impl Http {
                 ),
             }
         }
-        self.proxy.set_origins(reload.origins);
-        self.proxy.rules().set(reload.rules);
+        self.proxy.set_live(reload.live);
         self.proxy.observers().set(reload.observer);
         self.listeners.apply(reload.listeners);
         self.threads.serve(reload.threads);

@@ -16,7 +16,7 @@ use crate::client::client_stream::{Before, ClientStream};
 use crate::client::exchanges::{Counted, Exchanges};
 use crate::client::http2::{http2, said};
 use crate::client::partial_heads::{PartialHead, PartialHeads};
-use crate::client::plain::PlainHits;
+use crate::client::plain::PlainSettings;
 use crate::exchange::client::Client;
 use crate::exchange::https_redirect::HttpsRedirect;
 use crate::exchange::upgrade::Switch;
@@ -49,7 +49,7 @@ pub(crate) struct Listener {
     /// The identity for TLS, if this listener uses it; set before it accepts connections.
     pub(crate) identity: Option<Arc<OnceLock<Arc<Identity>>>>,
     /// Answers plain hits before the service, if enabled.
-    pub(crate) plain: Option<PlainHits>,
+    pub(crate) plain: Option<PlainSettings>,
     /// True if each connection begins with a header of the PROXY protocol.
     pub(crate) proxy_protocol: bool,
     /// Present if requests for `http` are redirected to HTTPS.
@@ -417,7 +417,7 @@ impl Failing {
 /// The parts that the connections of a listener share on one thread.
 struct Serving<F> {
     identity: Option<Arc<OnceLock<Arc<Identity>>>>,
-    plain: Option<PlainHits>,
+    plain: Option<PlainSettings>,
     proxy_protocol: bool,
     redirect: Option<HttpsRedirect>,
     clients: ClientSettings,

@@ -6,7 +6,7 @@ use crate::accept::request_threads::ThreadGroup;
 use crate::accept::tls::Identity;
 use crate::base::error::{Error, Problem};
 use crate::base::phase::{Phase, PhaseSwitch, PhaseWatch};
-use crate::client::plain::PlainHits;
+use crate::client::plain::PlainSettings;
 use crate::config::http_config::HttpConfig;
 use crate::exchange::https_redirect::HttpsRedirect;
 use crate::exchange::proxy::Proxy;
@@ -282,7 +282,7 @@ impl ServedListeners {
         Listener {
             socket,
             identity: bound.is_secure().then(|| Arc::clone(&self.identity)),
-            plain: observer.map(|observer| PlainHits::new(&self.proxy, scheme, observer)),
+            plain: observer.map(|observer| PlainSettings::new(&self.proxy, scheme, observer)),
             proxy_protocol: bound.config.proxy_protocol,
             redirect: settings.redirect,
             clients: settings.clients.clone(),

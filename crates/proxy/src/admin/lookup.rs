@@ -22,7 +22,7 @@ type KeyParts<'a> = (&'a str, &'a str, &'a str);
 pub(crate) async fn look_up(proxy: &Proxy, text: &str) -> Result<Value, String> {
     let url = NormalUrl::new(text).map_err(|reason| format!("{text:?}: {reason}"))?;
     let (scheme, authority) = (url.scheme, &*url.authority);
-    let explanation = proxy.rules().explain(&url);
+    let explanation = proxy.live().explain(&url);
     let keyed = explanation
         .as_ref()
         .and_then(|explanation| explanation.key.parse::<Uri>().ok());

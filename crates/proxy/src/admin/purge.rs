@@ -64,8 +64,8 @@ struct PurgeRequest {
 /// # Errors
 /// The request is malformed, or a crash may bring the purged responses back.
 pub(crate) async fn purge(proxy: &Proxy, body: &[u8]) -> Result<Purged, OrderError> {
-    let rules = proxy.rules();
-    let parsed = parse(body, |url| rules.keyed_url(url));
+    let live = proxy.live();
+    let parsed = parse(body, |url| live.keyed_url(url));
     let (purge, what) = parsed.map_err(|error| OrderError::Malformed(error.into()))?;
     let objects = proxy.shards().purge(&purge);
     proxy

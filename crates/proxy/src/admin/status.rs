@@ -195,14 +195,14 @@ impl CacheSource {
         let forwarded = |counts: [u64; ForwardReason::ALL.len()]| {
             table(ForwardReason::ALL.map(ForwardReason::name), counts)
         };
-        let servers: Map<String, Value> = self
-            .proxy
-            .origins()
+        let live = self.proxy.live();
+        let origins = &live.origins;
+        let servers: Map<String, Value> = origins
             .servers()
             .into_iter()
             .map(|(server, usable)| (server, json!(usable)))
             .collect();
-        let (retries_refused, no_server) = self.proxy.origins().refusals();
+        let (retries_refused, no_server) = origins.refusals();
         let refused =
             |counts: [u64; Refusal::ALL.len()]| table(Refusal::ALL.map(Refusal::name), counts);
         let disk = self.proxy.disk().map(|disk| disk::status(&disk.figures()));
@@ -224,9 +224,9 @@ impl CacheSource {
         let mut page = Map::new();
         for (key, value) in [
             ("listen", json!(listen)),
-            ("origin", json!(self.proxy.origins().name())),
+            ("origin", json!(origins.name())),
             ("servers", json!(servers)),
-            ("pools", pools(self.proxy.origins().pools())),
+            ("pools", pools(origins.pools())),
             ("retries_refused", json!(retries_refused)),
             ("no_server", json!(no_server)),
             (
@@ -255,7 +255,7 @@ impl CacheSource {
     }
 
     fn origin_times(&self, metrics: &mut Metrics<'_, '_>) {
-        let times = self.proxy.origins().times();
+        let times = self.proxy.live().origins.times();
         let times = times.iter().filter(|(_, times)| times.count() > 0);
         let rows: Vec<_> = times
             .map(|(server, times)| ([("server", server.as_str())], times.clone()))
@@ -304,7 +304,7 @@ impl StatusSource for CacheSource {
         if let Some(disk) = disk {
             disk::metrics("larder_http_disk", "Responses", metrics, &disk.figures());
         }
-        let servers = self.proxy.origins().servers();
+        let servers = self.proxy.live().origins.servers();
         let servers = servers
             .iter()
             .map(|(server, usable)| (server.as_str(), f64::from(u8::from(*usable))));
@@ -314,7 +314,7 @@ impl StatusSource for CacheSource {
             "server",
             servers,
         );
-        member_metrics(&self.proxy.origins(), metrics);
+        member_metrics(&self.proxy.live().origins, metrics);
         self.origin_times(metrics);
         self.proxy.observers().metrics(metrics);
         let gauges: Vec<(String, f64)> = cache

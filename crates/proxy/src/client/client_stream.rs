@@ -496,7 +496,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ClientStream<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::header_limits::HeaderLimits;
     use crate::client::exchanges::Counted;
+    use crate::client::plain::PlainSettings;
     use crate::exchange::client::Client;
     use crate::exchange::proxy::Proxy;
     use crate::exchange::service::Service;
@@ -521,7 +523,8 @@ mod tests {
     }
 
     fn plain_hits(proxy: &Arc<Proxy>) -> PlainHits {
-        PlainHits::new(proxy, "http", &proxy.observers().current())
+        let settings = PlainSettings::new(proxy, "http", &proxy.observers().current());
+        settings.of_client(&None, None, false, HeaderLimits::default())
     }
 
     /// Returns a client's end and the connection, which accepts 256 bytes at once. With `true`,

@@ -10,8 +10,9 @@
 //! keep-alive.
 
 use crate::base::header_limits::HeaderLimits;
+use crate::exchange::live::LiveView;
 use crate::exchange::proxy::Proxy;
-use crate::exchange::ruled::{RulesView, address_of};
+use crate::exchange::ruled::address_of;
 use crate::message::host_pattern::is_plain_host;
 use crate::message::request_id::X_REQUEST_ID;
 use crate::message::target::Target;
@@ -31,45 +32,26 @@ use std::time::Duration;
 /// More fields than browsers send. hyper handles requests with more.
 const FIELDS: usize = 32;
 
-/// Answers the plain hits of one listener.
+/// What the plain hits of a listener need, before there is a client.
 #[derive(Clone)]
-pub(crate) struct PlainHits {
+pub(crate) struct PlainSettings {
     proxy: Arc<Proxy>,
     /// The observer of the listener's connections.
     observer: Arc<Observer>,
     /// `http` or `https`.
     scheme: &'static str,
-    headers: HeaderLimits,
-    /// Reads what a trusted proxy says of a request's client.
-    trusted: Option<TrustedPeer>,
-    /// True if requests for `http` are redirected.
-    redirects: bool,
-    rules: RulesView,
-    /// The client of the connection, for the rules.
-    client: IpAddr,
 }
 
-impl PlainHits {
+impl PlainSettings {
     pub(crate) fn new(
         proxy: &Arc<Proxy>,
         scheme: &'static str,
         observer: &Arc<Observer>,
-    ) -> PlainHits {
-        let (rules, client, headers) = (
-            RulesView::new(proxy.rules()),
-            address_of(None),
-            HeaderLimits::default(),
-        );
-        let (proxy, observer) = (Arc::clone(proxy), Arc::clone(observer));
-        PlainHits {
-            proxy,
-            observer,
+    ) -> PlainSettings {
+        PlainSettings {
+            proxy: Arc::clone(proxy),
+            observer: Arc::clone(observer),
             scheme,
-            headers,
-            trusted: None,
-            redirects: false,
-            rules,
-            client,
         }
     }
 
@@ -82,14 +64,36 @@ impl PlainHits {
         headers: HeaderLimits,
     ) -> PlainHits {
         PlainHits {
-            trusted: trusted.clone(),
-            client: address_of(client),
-            redirects,
+            proxy: Arc::clone(&self.proxy),
+            observer: Arc::clone(&self.observer),
+            scheme: self.scheme,
             headers,
-            ..self.clone()
+            trusted: trusted.clone(),
+            redirects,
+            live: LiveView::new(self.proxy.live_cell()),
+            client: address_of(client),
         }
     }
+}
 
+/// Answers the plain hits of one connection.
+pub(crate) struct PlainHits {
+    proxy: Arc<Proxy>,
+    observer: Arc<Observer>,
+    /// `http` or `https`.
+    scheme: &'static str,
+    headers: HeaderLimits,
+    /// Reads what a trusted proxy says of a request's client.
+    trusted: Option<TrustedPeer>,
+    /// True if requests for `http` are redirected.
+    redirects: bool,
+    /// Renewed when a request begins.
+    live: LiveView,
+    /// The client of the connection, for the rules.
+    client: IpAddr,
+}
+
+impl PlainHits {
     /// If `bytes` are a plain request and the store has the response: appends the head of the
     /// answer to `head` and returns the rest. `places` gets the places of the values that the
     /// access log needs: of the fields that its format names, and of `X-Request-Id`.
@@ -107,16 +111,18 @@ impl PlainHits {
             asks_for_less,
         } = parse(bytes, &mut fields, &self.headers)?;
         // Only the certificate of a client may set it.
-        if let Some(name) = self.proxy.subject_field()
+        self.live.renew();
+        if let Some(name) = self.live.subject_field()
             && fields
                 .iter()
                 .any(|field| field.name.eq_ignore_ascii_case(name.as_str()))
         {
             return None;
         }
+        let codings = self.live.codings();
         let asker = self.asker(fields, authority)?;
         let (scheme, authority, client) = (asker.scheme, asker.authority, asker.client);
-        let (shards, codings) = (self.proxy.shards(), self.proxy.codings());
+        let shards = self.proxy.shards();
         let reduced = || {
             let mut fields = map(fields);
             codings.reduce(&mut fields);
@@ -143,7 +149,7 @@ impl PlainHits {
             target,
             asks_for_less,
         };
-        let Some((rules, bits)) = self.rules.of_request(&asking) else {
+        let Some((rules, bits)) = self.live.rules_of(&asking) else {
             let hit = shards.plain_hit(request, reduced, head, |_| ())?;
             return Some(self.answered(&asked, hit, head.len(), places));
         };

@@ -3,8 +3,8 @@
 use crate::base::fair_places::FairPlace;
 use crate::base::limits;
 use crate::base::places::Place;
+use crate::base::timeouts::Timeouts;
 use crate::cache::shards::OpenFill;
-use crate::exchange::proxy::Proxy;
 use crate::message::body::Timed;
 use crate::origin::origin_body::OriginBody;
 use hyper::body::Body;
@@ -45,10 +45,9 @@ impl Collecting {
     pub(crate) fn new(
         body: OriginBody,
         fill: OpenFill,
-        proxy: &Proxy,
+        timeouts: &Timeouts,
         place: RequestPlace,
     ) -> Collecting {
-        let timeouts = proxy.timeouts();
         let silence = if fill.may_be_silent() {
             timeouts.origin_relay()
         } else {

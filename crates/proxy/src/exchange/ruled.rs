@@ -1,13 +1,11 @@
-//! The rules in force, and what they do to one request of a client.
+//! What the rules do to one request of a client.
 
-use crate::base::limits;
 use crate::exchange::outgoing::{Outgoing, plain_error};
 use crate::message::authority::normal_authority;
 use crate::message::normal_request::NormalRequest;
 use crate::message::target::{normal_prefix, normal_target};
 use crate::rules::{
-    Bits, ErrorPage, Explanation, HostRules, OwnAnswer, PassedBy, RequestFields, Rewrite,
-    RuleRequest, Rules, Values,
+    Bits, ErrorPage, OwnAnswer, PassedBy, RequestFields, Rewrite, RuleRequest, Rules, Values,
 };
 use ::http::header::{
     ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE,
@@ -22,60 +20,7 @@ use larder_units::ByteSize;
 use std::borrow::Cow;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// The rules in force, which a reload replaces.
-pub(crate) struct RulesCell {
-    /// Counts the replacements.
-    generation: AtomicU64,
-    /// `None` if there is no rule.
-    rules: Mutex<Option<Arc<Rules>>>,
-}
-
-impl RulesCell {
-    pub(crate) fn new(rules: Option<Arc<Rules>>) -> Arc<RulesCell> {
-        Arc::new(RulesCell {
-            generation: AtomicU64::new(0),
-            rules: Mutex::new(rules),
-        })
-    }
-
-    pub(crate) fn set(&self, rules: Option<Arc<Rules>>) {
-        *self.rules.lock().unwrap_or_else(PoisonError::into_inner) = rules;
-        self.generation.fetch_add(1, Ordering::Release);
-    }
-
-    /// Returns the URL under which the response to a GET of this URL is stored.
-    ///
-    /// # Errors
-    /// The reason for which such a request is refused.
-    pub(crate) fn keyed_url(&self, url: &str) -> Result<String, &'static str> {
-        let url = NormalUrl::new(url)?;
-        let keyed = self.get().and_then(|rules| {
-            let bits = rules.of_request(&url.get());
-            rules.keyed_target(bits, &url.target)
-        });
-        let target = keyed.as_deref().unwrap_or(&url.target);
-        Ok(format!("{}://{}{target}", url.scheme, url.authority))
-    }
-
-    /// Explains what the rules do to a GET of this URL, and to a response with 200.
-    pub(crate) fn explain(&self, url: &NormalUrl) -> Option<Explanation> {
-        let none = HeaderMap::new();
-        Some(
-            self.get()?
-                .explain(&url.get(), &none, StatusCode::OK, &none),
-        )
-    }
-
-    fn get(&self) -> Option<Arc<Rules>> {
-        self.rules
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-    }
-}
+use std::sync::Arc;
 
 /// A URL that an operator names, in the normal form of a client's request for it.
 pub struct NormalUrl {
@@ -124,7 +69,7 @@ impl NormalUrl {
     }
 
     /// Returns a GET of this URL by a client without an address, without fields.
-    fn get(&self) -> RuleRequest<'_> {
+    pub(crate) fn get(&self) -> RuleRequest<'_> {
         RuleRequest {
             scheme: self.scheme,
             host: &self.authority,
@@ -149,47 +94,15 @@ pub(crate) fn address_of(client: Option<IpAddr>) -> IpAddr {
     client.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED))
 }
 
-/// A connection's view of the rules. It looks at the cell only after a reload, so connections do
-/// not share a lock.
-#[derive(Clone)]
-pub(crate) struct RulesView {
-    cell: Arc<RulesCell>,
-    generation: u64,
-    rules: Option<Arc<Rules>>,
-    /// The rules of the host that the connection asked last.
-    host: Option<HostRules>,
-}
-
-impl RulesView {
-    pub(crate) fn new(cell: &Arc<RulesCell>) -> RulesView {
-        let generation = cell.generation.load(Ordering::Acquire);
-        RulesView {
-            cell: Arc::clone(cell),
-            generation,
-            rules: cell.get(),
-            host: None,
-        }
-    }
-
-    /// Returns those of the rules in force that are for a request; `None` if no rule is.
-    pub(crate) fn of_request(&mut self, request: &RuleRequest<'_>) -> Option<(&Arc<Rules>, Bits)> {
-        let generation = self.cell.generation.load(Ordering::Acquire);
-        if generation != self.generation {
-            (self.generation, self.rules, self.host) = (generation, self.cell.get(), None);
-        }
-        let rules = self.rules.as_ref()?;
-        let bits = match &self.host {
-            Some(host) if host.are_of(request.scheme, request.host) => {
-                rules.of_request_to(host, request)
-            }
-            _ => {
-                let host = rules.host_rules(request);
-                let bits = rules.of_request_to(&host, request);
-                self.host = (request.host.len() <= limits::KNOWN_HOST_BYTES).then_some(host);
-                bits
-            }
-        };
-        (!bits.is_empty()).then_some((rules, bits))
+/// Returns a request, as rules read it.
+pub(crate) fn rule_request(request: &NormalRequest) -> RuleRequest<'_> {
+    RuleRequest {
+        scheme: request.scheme,
+        host: request.authority(),
+        target: request.target(),
+        method: &request.parts.method,
+        client: address_of(request.client),
+        fields: RequestFields::Map(&request.parts.headers),
     }
 }
 
@@ -222,29 +135,16 @@ impl ResponseRules for Ruled {
 }
 
 impl Ruled {
-    /// Returns the rules of a request; `None` if there are none.
-    pub(crate) fn of(rules: &mut RulesView, request: &NormalRequest) -> Option<Arc<Ruled>> {
-        let NormalRequest { parts, scheme, .. } = request;
-        let (client, target, method) =
-            (address_of(request.client), request.target(), &parts.method);
-        let fields = RequestFields::Map(&parts.headers);
-        let request = RuleRequest {
-            scheme,
-            host: request.authority(),
-            target,
-            method,
-            client,
-            fields,
-        };
-        let (rules, bits) = rules.of_request(&request)?;
-        let target = target.as_str().to_owned();
+    /// Returns those of the rules that are for a request.
+    pub(crate) fn new(rules: &Arc<Rules>, bits: Bits, request: &RuleRequest<'_>) -> Arc<Ruled> {
+        let method = request.method;
         let values = Values {
-            scheme,
+            scheme: request.scheme,
             host: request.host.to_owned(),
-            target,
-            client,
+            target: request.target.as_str().to_owned(),
+            client: request.client,
         };
-        let mut answer = rules.own_answer(bits, &request, &values);
+        let mut answer = rules.own_answer(bits, request, &values);
         let is_head = *method == Method::HEAD;
         let is_safe = is_head || *method == Method::GET;
         let keyed_target: Option<PathAndQuery> = if rules.passes(bits) {
@@ -268,7 +168,7 @@ impl Ruled {
             answer = answer.or(Some(OwnAnswer::NoTarget));
         }
         let (rules, rewrite) = (Arc::clone(rules), rewrite.unwrap_or_default());
-        Some(Arc::new(Ruled {
+        Arc::new(Ruled {
             rules,
             bits,
             values,
@@ -277,7 +177,7 @@ impl Ruled {
             answer,
             is_head,
             is_safe,
-        }))
+        })
     }
 
     /// Returns the answer of the rules themselves, if they have one.

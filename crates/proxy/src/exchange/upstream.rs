@@ -8,7 +8,7 @@ use crate::base::limits;
 use crate::base::timeouts::Timeouts;
 use crate::config::http_config::HttpConfig;
 use crate::exchange::upgrade::Accepted;
-use crate::exchange::upstream_request::UpstreamTarget;
+use crate::exchange::upstream_target::UpstreamTarget;
 use crate::message::buffered_upload::Room;
 use crate::message::host_pattern::HostPattern;
 use crate::message::informational::Turn;
