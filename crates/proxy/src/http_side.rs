@@ -2,8 +2,8 @@
 
 use crate::accept::listeners::Listeners;
 use crate::accept::request_threads::{RequestThreads, ThreadGroup};
-use crate::accept::served::HttpListenerSocket;
-use crate::accept::served::{ListenerPlan, ServedListeners};
+use crate::accept::running_listeners::HttpListenerSocket;
+use crate::accept::running_listeners::{ListenerPlan, ServedListeners};
 use crate::accept::tls::Identity;
 use crate::accept::{listen, listeners, request_threads, tls};
 use crate::access_log::AccessLogConfig;

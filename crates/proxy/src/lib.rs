@@ -54,7 +54,7 @@ pub mod rules;
 
 pub use accept::listeners::{Bound, Listeners};
 pub use accept::origin_server::OriginServer;
-pub use accept::served::HttpListenerSocket;
+pub use accept::running_listeners::HttpListenerSocket;
 pub use access_log::AccessLogConfig;
 pub use admin::server::Admin;
 pub use base::header_limits::HeaderLimits;

@@ -6,6 +6,6 @@ pub(crate) mod listen;
 pub(crate) mod listeners;
 pub(crate) mod origin_server;
 pub(crate) mod request_threads;
-pub(crate) mod served;
+pub(crate) mod running_listeners;
 pub(crate) mod server_certificates;
 pub(crate) mod tls;

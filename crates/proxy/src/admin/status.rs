@@ -1,7 +1,7 @@
 //! The cache's figures for the admin server.
 
 use crate::accept::listen::ClientCounters;
-use crate::accept::served::ServedListeners;
+use crate::accept::running_listeners::ServedListeners;
 use crate::cache::shards::CacheFigures;
 use crate::exchange::proxy::Proxy;
 use crate::exchange::tunnel::TunnelFigures;
