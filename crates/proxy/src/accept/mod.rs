@@ -7,5 +7,5 @@ pub(crate) mod listeners;
 pub(crate) mod origin_server;
 pub(crate) mod request_threads;
 pub(crate) mod running_listeners;
-pub(crate) mod server_certificates;
+pub(crate) mod sni;
 pub(crate) mod tls;
