@@ -52,8 +52,8 @@ mod origin;
 mod report;
 pub mod rules;
 
+pub use accept::generated_server::OriginServer;
 pub use accept::listeners::{Bound, Listeners};
-pub use accept::origin_server::OriginServer;
 pub use accept::running_listeners::HttpListenerSocket;
 pub use access_log::AccessLogConfig;
 pub use admin::server::Admin;
