@@ -1,11 +1,11 @@
 //! The generated origin as a separate server, for testbeds that measure what stands before it.
 
 use crate::accept::listen;
+use crate::base::drain::{Phase, PhaseSwitch};
 use crate::base::error::{Error, Problem};
 use crate::base::http_limits::HttpLimits;
 use crate::base::limits;
 use crate::base::live_limits::LiveLimits;
-use crate::base::phase::{Phase, PhaseSwitch};
 use crate::base::timeouts::Timeouts;
 use crate::message::body::BodyError;
 use crate::message::client_body::ClientBody;

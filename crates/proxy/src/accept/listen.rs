@@ -3,10 +3,10 @@
 use crate::accept::tls;
 use crate::accept::tls::Identity;
 use crate::base::client_shares::{ClientShares, Share};
+use crate::base::drain::{Phase, PhaseWatch};
 use crate::base::http_limits::HttpLimits;
 use crate::base::limits;
 use crate::base::live_limits::LiveLimits;
-use crate::base::phase::{Phase, PhaseWatch};
 use crate::base::places::Place;
 use crate::base::slow_client::{MemoryPressure, WriteTimeout};
 use crate::base::sockets::{Accepting, ClientSocket};

@@ -4,10 +4,10 @@
 //! It is the first part of a node that starts and the last that stops.
 
 use crate::accept::listen;
+use crate::base::drain::{Phase, PhaseSwitch};
 use crate::base::error::{Error, Problem};
 use crate::base::http_limits::HttpLimits;
 use crate::base::live_limits::LiveLimits;
-use crate::base::phase::{Phase, PhaseSwitch};
 use crate::base::timeouts::Timeouts;
 use hyper::service::service_fn;
 use larder_admin::{AdminPages, Console, Purging, StatusSource, limits};
