@@ -6,7 +6,7 @@
 //! so no request waits.
 
 use crate::base::limits;
-use crate::report::top::{Entry, Top};
+use crate::report::heavy_hitters::{Entry, Top};
 use crate::rules::PassedBy;
 use larder_http::{ForwardReason, Refusal};
 use serde_json::{Value, json};

@@ -2,6 +2,6 @@
 
 pub(crate) mod content;
 pub(crate) mod exchange_figures;
+pub(crate) mod heavy_hitters;
 pub(crate) mod observer;
 pub(crate) mod observers;
-pub(crate) mod top;
