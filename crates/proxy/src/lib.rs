@@ -64,7 +64,7 @@ pub use base::proxy_protocol;
 pub use base::timeouts::Timeouts;
 pub use cache::shards;
 pub use config::tls_config::{CertificateFiles, ClientCertificates, TlsConfig};
-pub use exchange::ruled::NormalUrl;
+pub use exchange::request_rules::NormalUrl;
 pub use message::authority::normal_authority;
 pub use message::field_names::remove_unkeyed;
 pub use message::request_id::RequestIdSource;

@@ -3,7 +3,7 @@
 use crate::base::limits;
 use crate::cache::disk_tier;
 use crate::exchange::proxy::Proxy;
-use crate::exchange::ruled::NormalUrl;
+use crate::exchange::request_rules::NormalUrl;
 use crate::rules::Explanation;
 use ::http::Uri;
 use ::http::header::{CONTENT_ENCODING, CONTENT_TYPE, ETAG};

@@ -14,7 +14,7 @@
 //! either, also not after a restart.
 
 use crate::exchange::proxy::Proxy;
-use crate::exchange::ruled::NormalUrl;
+use crate::exchange::request_rules::NormalUrl;
 use larder_admin::{OrderError, Purged};
 use larder_http::{Purge, Scope, Url, UrlError};
 use serde::Deserialize;

@@ -12,7 +12,7 @@
 use crate::base::header_limits::HeaderLimits;
 use crate::exchange::live::LiveView;
 use crate::exchange::proxy::Proxy;
-use crate::exchange::ruled::address_of;
+use crate::exchange::request_rules::address_of;
 use crate::message::host_pattern::is_plain_host;
 use crate::message::request_id::X_REQUEST_ID;
 use crate::message::target::Target;

@@ -4,7 +4,7 @@
 use crate::base::limits;
 use crate::base::timeouts::Timeouts;
 use crate::config::http_config::HttpConfig;
-use crate::exchange::ruled::NormalUrl;
+use crate::exchange::request_rules::NormalUrl;
 use crate::exchange::upstream::Origins;
 use crate::rules::{Bits, Explanation, HostRules, RuleRequest, Rules};
 use ::http::{HeaderMap, HeaderName, StatusCode};

@@ -9,7 +9,7 @@ pub(crate) mod max_forwards;
 pub(crate) mod observed;
 pub(crate) mod outgoing;
 pub(crate) mod proxy;
-pub(crate) mod ruled;
+pub(crate) mod request_rules;
 pub(crate) mod service;
 pub(crate) mod streamed;
 pub(crate) mod tunnel;

@@ -10,7 +10,7 @@ use crate::exchange::max_forwards;
 use crate::exchange::outgoing::{Outgoing, plain_error};
 use crate::exchange::proxy::Proxy;
 use crate::exchange::proxy::forward::DetachOnDrop;
-use crate::exchange::ruled::{Ruled, address_of, rule_request};
+use crate::exchange::request_rules::{Ruled, address_of, rule_request};
 use crate::exchange::upgrade::{Offer, Switch, Upgrade};
 use crate::exchange::upstream_request::{UpstreamRequest, head};
 use crate::message::client_body::ClientBody;

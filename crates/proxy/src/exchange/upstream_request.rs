@@ -1,7 +1,7 @@
 //! A request on its way to the origin.
 
 use crate::exchange::live::Live;
-use crate::exchange::ruled::Ruled;
+use crate::exchange::request_rules::Ruled;
 use crate::exchange::upgrade::Upgrade;
 use crate::exchange::upstream_target::UpstreamTarget;
 use crate::message::informational::Turn;

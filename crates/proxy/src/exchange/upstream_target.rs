@@ -1,6 +1,6 @@
 //! The target of a request to the origin, and the fields that describe its client.
 
-use crate::exchange::ruled::Ruled;
+use crate::exchange::request_rules::Ruled;
 use crate::message::field_names::{X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO};
 use crate::message::informational::Turn;
 use crate::origin::server_requests::ServerRequests;
