@@ -7,7 +7,7 @@ use crate::base::limits;
 use crate::cache::shards::{
     BrokenOff, NextPiece, OpenExchange, ShardAssembly, SharedReader, SliceWaitEnd,
 };
-use crate::exchange::collecting::{Collecting, RequestPlace};
+use crate::exchange::fill::{Collecting, RequestPlace};
 use crate::exchange::outgoing::Outgoing;
 use crate::exchange::proxy::Proxy;
 use crate::exchange::streamed::Reading;

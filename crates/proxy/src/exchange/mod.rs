@@ -2,7 +2,7 @@
 
 pub(crate) mod assemble;
 pub(crate) mod client;
-pub(crate) mod collecting;
+pub(crate) mod fill;
 pub(crate) mod https_redirect;
 pub(crate) mod live;
 pub(crate) mod max_forwards;

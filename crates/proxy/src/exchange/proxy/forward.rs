@@ -6,7 +6,7 @@ use crate::cache::disk_tier;
 use crate::cache::shards;
 use crate::cache::shards::{Lookup, Next, OpenExchange, OpenFill, ShardAssembly, WaitEnd, Waiting};
 use crate::exchange::assemble::assemble;
-use crate::exchange::collecting::{Collecting, RequestPlace};
+use crate::exchange::fill::{Collecting, RequestPlace};
 use crate::exchange::outgoing::{Outgoing, response};
 use crate::exchange::upgrade::Accepted;
 use crate::exchange::upstream_request::{LiveTarget, UpstreamRequest, accepts_trailers};
