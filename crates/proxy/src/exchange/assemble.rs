@@ -7,10 +7,10 @@ use crate::base::limits;
 use crate::cache::shards::{
     BrokenOff, NextPiece, OpenExchange, ShardAssembly, SharedReader, SliceWaitEnd,
 };
+use crate::exchange::disk_body::Reading;
 use crate::exchange::fill::{Collecting, RequestPlace};
 use crate::exchange::outgoing::Outgoing;
 use crate::exchange::proxy::Proxy;
-use crate::exchange::streamed::Reading;
 use crate::exchange::upstream_request::LiveTarget;
 use crate::message::body::BodyError;
 use crate::message::pieces::{Pieces, Sender};

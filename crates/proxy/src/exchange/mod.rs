@@ -2,6 +2,7 @@
 
 pub(crate) mod assemble;
 pub(crate) mod client;
+pub(crate) mod disk_body;
 pub(crate) mod fill;
 pub(crate) mod https_redirect;
 pub(crate) mod live;
@@ -11,7 +12,6 @@ pub(crate) mod outgoing;
 pub(crate) mod proxy;
 pub(crate) mod request_rules;
 pub(crate) mod service;
-pub(crate) mod streamed;
 pub(crate) mod tunnel;
 pub(crate) mod upgrade;
 pub(crate) mod upstream;
