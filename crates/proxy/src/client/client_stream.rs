@@ -20,10 +20,10 @@
 
 use crate::base::limits;
 use crate::base::timeouts::Timeouts;
-use crate::client::exchanges::Exchanges;
 use crate::client::framing::Framing;
 use crate::client::partial_heads::PartialHead;
 use crate::client::plain::{PlainAnswer, PlainHits};
+use crate::client::request_counter::Exchanges;
 use crate::exchange::upgrade::Switch;
 use crate::message::informational::InformationalResponses;
 use crate::report::observer::{ObservedClient, PlainExchange};
@@ -497,8 +497,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ClientStream<S> {
 mod tests {
     use super::*;
     use crate::base::header_limits::HeaderLimits;
-    use crate::client::exchanges::Counted;
     use crate::client::plain::PlainSettings;
+    use crate::client::request_counter::Counted;
     use crate::exchange::client::Client;
     use crate::exchange::proxy::Proxy;
     use crate::exchange::service::Service;

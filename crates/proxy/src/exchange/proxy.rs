@@ -253,7 +253,7 @@ impl Proxy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::exchanges::{Counted, Exchanges};
+    use crate::client::request_counter::{Counted, Exchanges};
     use crate::exchange::client::Client;
     use crate::exchange::service::Service;
     use crate::message::informational::InformationalResponses;
