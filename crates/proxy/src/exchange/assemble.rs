@@ -13,7 +13,7 @@ use crate::exchange::outgoing::Outgoing;
 use crate::exchange::proxy::Proxy;
 use crate::exchange::upstream_request::LiveTarget;
 use crate::message::body::BodyError;
-use crate::message::pieces::{Pieces, Sender};
+use crate::message::channel_body::{Pieces, Sender};
 use crate::message::upload::Upload;
 use ::http::Method;
 use larder_http::{Assembly, ResponseHead, TierSlice};

@@ -8,7 +8,7 @@
 use crate::cache::disk_tier::HttpDisk;
 use crate::exchange::outgoing::Outgoing;
 use crate::message::body::BodyError;
-use crate::message::pieces::{Pieces, Sender};
+use crate::message::channel_body::{Pieces, Sender};
 use bytes::Bytes;
 use larder_disk::Parts;
 use larder_http::{Budget, Reservation, Streamed, StreamedPiece};

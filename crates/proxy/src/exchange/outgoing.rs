@@ -2,7 +2,7 @@
 
 use crate::cache::shards::{BrokenOff, SharedReader};
 use crate::message::body::{BodyError, Timed};
-use crate::message::pieces::Pieces;
+use crate::message::channel_body::Pieces;
 use crate::origin::origin_body::OriginBody;
 use ::http::header::CONTENT_LENGTH;
 use ::http::{HeaderMap, HeaderValue, Response, StatusCode};
