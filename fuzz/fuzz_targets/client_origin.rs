@@ -4,7 +4,8 @@
 #![no_main]
 
 use larder_proxy::proxy_protocol::{Decoded, Header, LONGEST, decode};
-use larder_proxy::{Peer, TrustedProxies};
+use larder_host::Peer;
+use larder_proxy::TrustedProxies;
 use libfuzzer_sys::fuzz_target;
 use std::net::SocketAddr;
 

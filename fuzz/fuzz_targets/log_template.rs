@@ -3,7 +3,7 @@
 //! is a format, a newline, a target, a newline, and the value of a field.
 #![no_main]
 
-use larder_proxy::Peer;
+use larder_host::Peer;
 use larder_proxy::access_log::{
     Attempt, CacheResult, Escape, Fields, Protocol, Record, Template, TimeText,
 };

@@ -196,7 +196,7 @@ pub use body::shared_body::{
 pub use body::streamed::{RecordHandle, Streamed, StreamedPiece};
 pub use cache::assembly::{Assembled, Assembly, TierSlice};
 pub use cache::completion::Completion;
-pub use cache::counters::Counters;
+pub use cache::counters::{COUNTERS, Counter, Counters, ShownIn};
 pub use cache::exchange::{Exchange, RequestHead, ResponseHead, UpstreamFailure};
 pub use cache::fill::{Fill, Pushed};
 pub use cache::plain::{PlainField, PlainHit, PlainRequest};

@@ -2,7 +2,7 @@
 //! process that this one replaces. Each is given to the listener of the configuration that has its
 //! address.
 
-use larder_proxy::{ListenAddress, ListenSocket};
+use larder_host::{ListenAddress, ListenSocket};
 use socket2::{Domain, Socket, Type};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};

@@ -10,7 +10,8 @@ use crate::inherited::Inherited;
 use crate::privileges::Account;
 use crate::user_files::without_files_of_root;
 use crate::{ndn, parts};
-use larder_proxy::Preflight;
+use larder_host::Preflight;
+use larder_tier_host::DiskConfig;
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -74,16 +75,23 @@ fn check(config: &Config, inherited: &Inherited, mut preflight: Preflight) -> Ve
             .disk
             .as_ref()
             .map(|table| table.behind(config.ndn.content_store));
-        preflight.disk("[ndn.disk]", tier.as_ref());
+        check_disk("[ndn.disk]", tier.as_ref(), &mut preflight);
     }
     if let Some(http) = parts::http(&config.http, None) {
         larder_proxy::check(&http, &mut preflight);
-        preflight.disk("[http.disk]", http.disk.as_ref());
+        check_disk("[http.disk]", http.disk.as_ref(), &mut preflight);
     }
     if let Some(listen) = config.admin.listen {
         preflight.listen("[admin] listen", &listen.into());
     }
     preflight.into_problems()
+}
+
+/// Opens the file of a disk tier, if there is one.
+fn check_disk(setting: &str, config: Option<&DiskConfig>, preflight: &mut Preflight) {
+    let checked =
+        config.map(|config| larder_tier_host::check(setting, config, preflight.is_running()));
+    preflight.add(checked.and_then(Result::err));
 }
 
 /// Returns the seconds since 1970.

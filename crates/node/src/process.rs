@@ -1,6 +1,6 @@
 //! The process of the node, for its status page and metrics.
 
-use larder_proxy::{Metrics, StatusSource};
+use larder_admin::{Metrics, StatusSource};
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};

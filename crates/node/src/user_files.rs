@@ -12,7 +12,7 @@ use crate::inherited::{Inherited, Role};
 use crate::limits::SYMBOLIC_LINKS;
 use crate::ndn::{SocketError, bind_unix_socket};
 use larder_client::default_socket_paths;
-use larder_proxy::ListenAddress;
+use larder_host::ListenAddress;
 use nix::unistd::{Gid, Uid, setfsgid, setfsuid};
 use std::fs::{DirBuilder, Metadata, OpenOptions};
 use std::io;

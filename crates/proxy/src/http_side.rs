@@ -1,34 +1,36 @@
 //! The running HTTP side: its start, its reload and its end.
 
 use crate::accept::listeners::Listeners;
-use crate::accept::preflight::Preflight;
 use crate::accept::request_threads::{RequestThreads, ThreadGroup};
-use crate::accept::served::HttpListenerSocket;
-use crate::accept::served::{ListenerPlan, ServedListeners};
+use crate::accept::running_listeners::HttpListenerSocket;
+use crate::accept::running_listeners::{ListenerPlan, ServedListeners};
 use crate::accept::tls::Identity;
 use crate::accept::{listen, listeners, request_threads, tls};
 use crate::access_log::AccessLogConfig;
-use crate::admin::purge::Purging;
-use crate::admin::server::StatusSource;
+use crate::admin::managed_cache;
 use crate::admin::status::CacheSource;
-use crate::base::entropy;
+use crate::base::drain::Phase;
 use crate::base::error::{Error, Problem};
-use crate::base::listen_address::ListenAddress;
 use crate::base::live_limits::LiveLimits;
-use crate::base::phase::Phase;
 use crate::cache::disk_tier;
 use crate::cache::disk_tier::HttpDisk;
+use crate::cache::observed_cache::ObservedHttpCache;
 use crate::cache::shards::Shards;
 use crate::config::http_config::{ClientNoCache, HttpConfig};
 use crate::config::tls_config::TlsConfig;
+use crate::exchange::live::Live;
 use crate::exchange::proxy::Proxy;
 use crate::exchange::upstream::Origins;
 use crate::message::loop_detection;
 use crate::origin::origin_config::Upstream;
 use crate::report::observer::Observer;
 use crate::rules::Rules;
-use crate::what_if::{HttpCache, LiveWhatIf};
+use larder_admin::{Purging, StatusSource};
+use larder_host::ListenAddress;
+use larder_host::Preflight;
+use larder_host::entropy;
 use larder_units::{ByteSize, Streams};
+use larder_what_if_host::LiveWhatIf;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -47,8 +49,7 @@ pub struct Http {
 
 /// The result of [`Http::reload`].
 pub struct HttpReload {
-    origins: Origins,
-    rules: Option<Arc<Rules>>,
+    live: Live,
     identity: Option<(TlsConfig, rustls::ServerConfig)>,
     observer: Arc<Observer>,
     threads: Arc<ThreadGroup>,
@@ -206,18 +207,10 @@ impl Http {
             request_threads::count(config.threads),
         )?);
         let live_limits = LiveLimits::new(config.timeouts, config.limits);
-        let origins_and_rules = (origins, rules(config)?);
-        let proxy = Proxy::new(
-            shards,
-            origins_and_rules,
-            disk,
-            live_limits,
-            Arc::clone(&observer),
-        );
+        let live = Live::new(config, origins, rules(config)?);
+        let proxy = Proxy::new(shards, live, disk, live_limits, Arc::clone(&observer));
         let proxy = Arc::new(proxy);
-        proxy.set_subject_field(config.subject_field().cloned());
         proxy.cache_settings().start(cache_config(config, [0; 16]));
-        proxy.set_codings(config.accept_encoding);
         let tls_identity = Arc::new(OnceLock::new());
         if let Some(tls) = &config.tls {
             let _ = tls_identity.set(Arc::new(Identity::read(tls)?));
@@ -225,8 +218,11 @@ impl Http {
         let bounds =
             listen::Bounds::new(proxy.limits()).with_memory_pressure(proxy.memory_pressure());
         let listeners = Arc::new(ServedListeners::new(&proxy, &tls_identity));
-        let what_if = LiveWhatIf::start(HttpCache(Arc::clone(proxy.shards())), config.what_if)
-            .map_err(Error::Thread)?;
+        let what_if = LiveWhatIf::start(
+            ObservedHttpCache(Arc::clone(proxy.shards())),
+            config.what_if,
+        )
+        .map_err(Error::Thread)?;
         let what_if = Arc::new(what_if);
         let source = CacheSource::new(Arc::clone(&proxy), &listeners, bounds.counters(), &what_if);
         let source = Arc::new(source);
@@ -321,7 +317,8 @@ impl Http {
     /// Returns its purge interface, for the admin server: open to holders of the token, if there is
     /// one.
     pub fn purging(&self, token: Option<&str>) -> Arc<Purging> {
-        Arc::new(Purging::new(Arc::clone(&self.proxy), token))
+        let cache = managed_cache::HttpCache(Arc::clone(&self.proxy));
+        Arc::new(Purging::new(Arc::new(cache), token))
     }
 
     /// Reads another configuration: the origins, the rules, and certificate and key, whose files
@@ -338,15 +335,18 @@ impl Http {
         let identity = config
             .tls
             .as_ref()
-            .map(|tls| Ok((tls.clone(), tls::read(tls)?)))
+            .map(|tls| tls::read(tls).map(|identity| (tls.clone(), identity)))
             .transpose()?;
         let observer = self.proxy.observers().of(config)?;
         let threads = self.threads.group(request_threads::count(config.threads))?;
         let listeners = self.listeners.plan(config, (&observer, &threads))?;
-        let origins = origins(config, &listeners.addresses(), Some(&self.proxy.origins()))?;
+        let origins = origins(
+            config,
+            &listeners.addresses(),
+            Some(&self.proxy.live().origins),
+        )?;
         Ok(HttpReload {
-            origins,
-            rules,
+            live: Live::new(config, origins, rules),
             identity,
             observer,
             threads,
@@ -371,10 +371,7 @@ impl Http {
             .map_err(policy_error)?;
         warn_of_few_descriptors(config.limits.connections);
         self.proxy.limits().set(config.timeouts, config.limits);
-        self.proxy.set_codings(config.accept_encoding);
         self.what_if.enable(config.what_if);
-        self.proxy
-            .set_subject_field(config.subject_field().cloned());
         if let Some((config, identity)) = reload.identity {
             match self.tls_identity.get() {
                 Some(running) => running.set(&config, identity),
@@ -385,8 +382,7 @@ impl Http {
                 ),
             }
         }
-        self.proxy.set_origins(reload.origins);
-        self.proxy.rules().set(reload.rules);
+        self.proxy.set_live(reload.live);
         self.proxy.observers().set(reload.observer);
         self.listeners.apply(reload.listeners);
         self.threads.serve(reload.threads);

@@ -1,9 +1,9 @@
 //! Failure: a client gets the cookie that the origin has set for another one.
 
 mod wire;
-use larder_proxy::disk::DiskConfig;
 use larder_proxy::rules::Rule;
 use larder_proxy::{HttpConfig, Upstream};
+use larder_tier_host::DiskConfig;
 use larder_units::ByteSize;
 use std::sync::atomic::{AtomicU64, Ordering};
 use wire::{Asked, Client, Node, Origin, say};

@@ -2,9 +2,10 @@
 
 mod wire;
 
-use larder_proxy::disk::DiskConfig;
+use larder_admin::{Console, Purging};
 use larder_proxy::rules::Rule;
-use larder_proxy::{Admin, Console, HttpConfig, Purging};
+use larder_proxy::{Admin, HttpConfig};
+use larder_tier_host::DiskConfig;
 use larder_units::ByteSize;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
@@ -667,4 +668,29 @@ fn a_variant_is_not_found() {
         (origin.requests(), node.status()["requests"].as_u64()),
         (3, Some(0))
     );
+}
+
+/// Failure: a figure of the status page has another name than the console reads, which then draws
+/// and warns of nothing.
+#[test]
+fn a_figure_that_the_console_reads_is_not_on_the_status_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = DiskConfig {
+        path: folder.path().join("tier"),
+        capacity: ByteSize::from_mib(8),
+        policy: "fifo".parse().unwrap(),
+        queue: ByteSize::from_mib(8),
+    };
+    let node = Node::with(&HttpConfig {
+        disk: Some(disk),
+        ..wire::config(larder_proxy::Upstream::Generated)
+    });
+    let page = serde_json::json!({ "http": node.status() });
+    let read: Vec<&str> = Console::pointers()
+        .filter(|pointer| pointer.starts_with("/http/"))
+        .collect();
+    assert!(read.len() > 20, "{read:?}");
+    for pointer in read {
+        assert!(page.pointer(pointer).is_some(), "{pointer}");
+    }
 }

@@ -3,8 +3,9 @@
 //! disk a hundred times; a disk that cannot be used takes the cache with it.
 
 mod wire;
-use larder_proxy::disk::DiskConfig;
-use larder_proxy::{Admin, Http, HttpConfig, StatusSource, Upstream};
+use larder_admin::StatusSource;
+use larder_proxy::{Admin, Http, HttpConfig, Upstream};
+use larder_tier_host::DiskConfig;
 use larder_units::ByteSize;
 use std::net::SocketAddr;
 use std::os::unix::fs::FileExt;

@@ -2,8 +2,8 @@
 //! wrongly.
 
 mod wire;
-use larder_proxy::disk::DiskConfig;
 use larder_proxy::{HttpConfig, Upstream};
+use larder_tier_host::DiskConfig;
 use larder_units::ByteSize;
 use std::io::Write;
 use std::net::TcpStream;

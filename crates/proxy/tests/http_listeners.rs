@@ -2,11 +2,9 @@
 //! taken for an origin, or a socket file stays behind.
 
 mod wire;
+use larder_host::{ListenAddress, ListenConfig};
 use larder_proxy::access_log::{Escape, LogTarget, Template};
-use larder_proxy::{
-    AccessLogConfig, Http, HttpConfig, ListenAddress, ListenConfig, Listeners, RequestIdSource,
-    Upstream,
-};
+use larder_proxy::{AccessLogConfig, Http, HttpConfig, Listeners, RequestIdSource, Upstream};
 use std::io::{BufReader, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;

@@ -4,9 +4,9 @@
 mod wire;
 
 use http::Method;
-use larder_proxy::disk::DiskConfig;
 use larder_proxy::rules::{RequestFields, Rule, RuleRequest, Rules};
 use larder_proxy::{Http, HttpConfig, Upstream, normal_target};
+use larder_tier_host::DiskConfig;
 use larder_units::ByteSize;
 use proptest::collection::vec;
 use proptest::prelude::*;

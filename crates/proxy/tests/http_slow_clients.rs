@@ -2,7 +2,7 @@
 //! or it keeps its place for ever. Over HTTP/1.1 and HTTP/2.
 
 mod wire;
-use larder_proxy::{Admin, HttpConfig, Timeouts, Upstream, limits};
+use larder_proxy::{Admin, HttpConfig, Timeouts, Upstream};
 use std::io::Write;
 use std::net::TcpStream;
 use std::time::Duration;
@@ -71,7 +71,7 @@ fn silent_clients_do_not_shut_out_the_scraper() {
     let node = Node::generated();
     let source = node.http.as_ref().unwrap().source();
     let admin = Admin::start(([127, 0, 0, 1], 0).into(), vec![source], None).unwrap();
-    let silent: Vec<TcpStream> = (0..limits::ADMIN_CONNECTIONS)
+    let silent: Vec<TcpStream> = (0..larder_admin::limits::ADMIN_CONNECTIONS)
         .map(|number| {
             let mut stream = TcpStream::connect(admin.local_addr()).unwrap();
             // Some in the middle of a request.

@@ -2,7 +2,8 @@
 //! go to the wrong key.
 
 mod wire;
-use larder_proxy::{HttpConfig, ListenConfig, TrustedFields, TrustedProxies, Upstream};
+use larder_host::ListenConfig;
+use larder_proxy::{HttpConfig, TrustedFields, TrustedProxies, Upstream};
 use std::io::{BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use wire::{Client, Node, Origin, Seen};

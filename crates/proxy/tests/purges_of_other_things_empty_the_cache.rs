@@ -2,8 +2,8 @@
 //! stored ones, in memory or on disk.
 
 mod wire;
-use larder_proxy::disk::DiskConfig;
 use larder_proxy::{Admin, HttpConfig, Upstream};
+use larder_tier_host::DiskConfig;
 use larder_units::ByteSize;
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;

@@ -2,8 +2,8 @@
 //! and however little memory there is.
 
 mod wire;
-use larder_proxy::disk::DiskConfig;
 use larder_proxy::{HttpConfig, Upstream};
+use larder_tier_host::DiskConfig;
 use larder_units::ByteSize;
 use std::io::{BufReader, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -12,7 +12,17 @@ use syn::visit::{self, Visit};
 
 /// Layers of a crate, the lowest first. A module's layer is the first one that lists its folder or
 /// file.
-const LAYERS: [(&str, &[&[&str]]); 5] = [
+const LAYERS: [(&str, &[&[&str]]); 6] = [
+    (
+        "admin",
+        &[
+            &["limits", "histogram", "token", "admin_body"],
+            &["metrics", "admin_reply"],
+            &["console"],
+            &["source", "purging"],
+            &["pages"],
+        ],
+    ),
     (
         "forwarder",
         &[
@@ -86,12 +96,11 @@ const LAYERS: [(&str, &[&[&str]]); 5] = [
         &[
             &["base"],
             &["message"],
-            &["access_log", "rules", "disk"],
+            &["access_log", "rules"],
             &["origin"],
             &["config"],
             &["report"],
             &["cache"],
-            &["what_if"],
             &["exchange"],
             &["client"],
             &["accept"],

@@ -161,7 +161,7 @@ impl Egress {
     }
 
     /// Returns its figures, for the admin server.
-    pub fn source(&self) -> Arc<dyn larder_proxy::StatusSource> {
+    pub fn source(&self) -> Arc<dyn larder_admin::StatusSource> {
         Arc::new(status::FarSource(self.figures.clone()))
     }
 

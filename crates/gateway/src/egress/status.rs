@@ -2,7 +2,7 @@
 
 use super::Figures;
 use crate::thread::Shown;
-use larder_proxy::{Metrics, StatusSource};
+use larder_admin::{Metrics, StatusSource};
 use serde_json::{Value, json};
 
 pub(super) struct FarSource(pub(super) Shown<Figures>);

@@ -148,7 +148,7 @@ impl Ingress {
     }
 
     /// Returns its figures, for the admin server.
-    pub fn source(&self) -> Arc<dyn larder_proxy::StatusSource> {
+    pub fn source(&self) -> Arc<dyn larder_admin::StatusSource> {
         Arc::new(status::EdgeSource(Arc::clone(&self.handle)))
     }
 

@@ -1,7 +1,7 @@
 //! The ingress's figures for the admin server.
 
 use super::{Figures, Handle};
-use larder_proxy::{Metrics, StatusSource};
+use larder_admin::{Metrics, StatusSource};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 

@@ -52,36 +52,80 @@ pub struct Counters {
     pub heads_too_large: u64,
 }
 
+/// Where a host shows a counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShownIn {
+    /// On the status page and as a metric.
+    PageAndMetrics,
+    /// On the status page, and as a metric if there is a second tier.
+    PageAndTierMetrics,
+    /// On the status page alone.
+    Page,
+}
+
+/// One of [`Counters`], as a host shows it.
+pub struct Counter {
+    /// Its key on a status page. The name of its metric ends so.
+    pub name: &'static str,
+    /// What it counts.
+    pub help: &'static str,
+    /// Where it is shown.
+    pub shown: ShownIn,
+    /// Reads it.
+    pub of: fn(&Counters) -> u64,
+    field: fn(&mut Counters) -> &mut u64,
+}
+
+/// Makes the table of [`COUNTERS`]: `FIELD: SHOWN, NAME, HELP;`.
+macro_rules! counters {
+    ($($field:ident: $shown:ident, $name:literal, $help:literal;)*) => {
+        [$(Counter {
+            name: $name,
+            help: $help,
+            shown: ShownIn::$shown,
+            of: |counters| counters.$field,
+            field: |counters| &mut counters.$field,
+        }),*]
+    };
+}
+
+/// All counters but those by a reason: the sums, the status page and the metrics come from here.
+pub static COUNTERS: [Counter; 19] = counters! {
+    requests: PageAndMetrics, "requests", "Requests of clients";
+    hits: PageAndMetrics, "hits", "Requests answered from the store";
+    validated: PageAndMetrics, "validated", "Requests answered from the store after a 304";
+    stale: PageAndMetrics, "stale", "Requests answered from the store though it was stale";
+    collapsed: PageAndMetrics, "collapsed", "Requests that waited for another's response";
+    hit_bytes: PageAndMetrics, "hit_bytes", "Body bytes of these";
+    unsatisfied: PageAndMetrics, "unsatisfied", "Requests with only-if-cached and no answer";
+    stored: PageAndMetrics, "stored", "Responses stored";
+    truncated: PageAndMetrics, "truncated", "Bodies that broke off";
+    evicted: PageAndMetrics, "evicted", "Responses evicted";
+    variants_dropped: PageAndMetrics, "variants_dropped",
+        "Variants that left for others of their URL";
+    clocks_behind: PageAndMetrics, "clocks_behind", "Responses of origins whose clock is behind";
+    uncounted_hits: PageAndMetrics, "uncounted_hits",
+        "Hits that the policy did not count, because it was busy";
+    invalidated: PageAndMetrics, "invalidated", "Responses removed as outdated";
+    purged: PageAndMetrics, "purged", "Responses purged by an operator";
+    upstream_failures: PageAndMetrics, "origin_failures", "Requests that the origin did not answer";
+    heads_too_large: PageAndMetrics, "origin_heads_too_large",
+        "Responses of origins with more header fields, or larger ones, than [http.limits] lets in";
+    tier_hits: Page, "recalled", "Requests answered from the disk tier";
+    tier_hit_bytes: PageAndTierMetrics, "disk_hit_bytes",
+        "Body bytes of requests answered from the disk tier";
+};
+
 impl Counters {
     /// Adds the counters of another shard.
     pub fn add(&mut self, other: &Counters) {
-        let Counters {
-            forwarded, refused, ..
-        } = other;
-        let one = |to: &mut u64, from: u64| *to += from;
-        one(&mut self.requests, other.requests);
-        one(&mut self.hits, other.hits);
-        one(&mut self.tier_hits, other.tier_hits);
-        one(&mut self.validated, other.validated);
-        one(&mut self.hit_bytes, other.hit_bytes);
-        one(&mut self.tier_hit_bytes, other.tier_hit_bytes);
-        one(&mut self.stale, other.stale);
-        one(&mut self.collapsed, other.collapsed);
-        one(&mut self.unsatisfied, other.unsatisfied);
-        one(&mut self.stored, other.stored);
-        one(&mut self.truncated, other.truncated);
-        one(&mut self.evicted, other.evicted);
-        one(&mut self.variants_dropped, other.variants_dropped);
-        one(&mut self.uncounted_hits, other.uncounted_hits);
-        one(&mut self.invalidated, other.invalidated);
-        one(&mut self.purged, other.purged);
-        one(&mut self.upstream_failures, other.upstream_failures);
-        one(&mut self.clocks_behind, other.clocks_behind);
-        one(&mut self.heads_too_large, other.heads_too_large);
-        for (to, from) in self.forwarded.iter_mut().zip(forwarded) {
+        for counter in &COUNTERS {
+            *(counter.field)(self) += (counter.of)(other);
+        }
+        for (to, from) in self.forwarded.iter_mut().zip(other.forwarded) {
             *to += from;
         }
-        for (to, from) in self.refused.iter_mut().zip(refused) {
+        for (to, from) in self.refused.iter_mut().zip(other.refused) {
             *to += from;
         }
     }
@@ -99,5 +143,53 @@ impl Counters {
 
     pub(crate) fn refuse(&mut self, refusal: Refusal) {
         self.refused[refusal as usize] += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Failure: a counter is missing in the table, so that a sum and the metrics lack it.
+    #[test]
+    fn a_counter_is_not_in_the_table() {
+        // Without `..`: a new field has to stand here, with a number of its own.
+        let counters = Counters {
+            requests: 1,
+            hits: 2,
+            tier_hits: 3,
+            validated: 4,
+            hit_bytes: 5,
+            tier_hit_bytes: 6,
+            stale: 7,
+            collapsed: 8,
+            unsatisfied: 9,
+            forwarded: [100; ForwardReason::ALL.len()],
+            stored: 10,
+            refused: [200; Refusal::ALL.len()],
+            truncated: 11,
+            evicted: 12,
+            variants_dropped: 13,
+            uncounted_hits: 14,
+            invalidated: 15,
+            purged: 16,
+            upstream_failures: 17,
+            clocks_behind: 18,
+            heads_too_large: 19,
+        };
+        let mut read: Vec<u64> = COUNTERS
+            .iter()
+            .map(|counter| (counter.of)(&counters))
+            .collect();
+        read.sort_unstable();
+        assert_eq!(read, (1..=19).collect::<Vec<_>>());
+        let mut sum = Counters::default();
+        sum.add(&counters);
+        assert_eq!(sum, counters);
+        sum.add(&counters);
+        assert_eq!(
+            (sum.purged, sum.forwarded[0], sum.refused[0]),
+            (32, 200, 400)
+        );
     }
 }

@@ -6,16 +6,17 @@ use super::listen::listeners;
 use super::origin::{EXPECTED, Origin, ServerEntry, has_name, server};
 use super::values::{from_text, known_spec, loopback, optional_path, parsed};
 use http::uri::{Authority, PathAndQuery};
+use larder_host::ListenConfig;
 use larder_http::Codings;
 use larder_policy::Spec;
-use larder_proxy::disk::DiskConfig;
 use larder_proxy::limits::{DISK_QUEUE_LEAST_BYTES, DISK_QUEUE_SHARE};
 use larder_proxy::rules::Rule;
 use larder_proxy::{
     Balance, CertificateFiles, ClientCertificates, ClientNoCache, HostPattern, HttpLimits,
-    ListenConfig, OriginProtocol, PoolConfig, PoolServer, RequestIdSource, Timeouts, TlsConfig,
-    TrustedFields, TrustedProxies,
+    OriginProtocol, PoolConfig, PoolServer, RequestIdSource, Timeouts, TlsConfig, TrustedFields,
+    TrustedProxies,
 };
+use larder_tier_host::DiskConfig;
 use larder_units::ByteSize;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};

@@ -1,6 +1,6 @@
 //! `listen` of `[http]` and `[http.tls]`: one listener, or an array of them.
 
-use larder_proxy::{ListenAddress, ListenConfig, SOCKET_MODE};
+use larder_host::{ListenAddress, ListenConfig, SOCKET_MODE};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};

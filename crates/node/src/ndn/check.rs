@@ -7,7 +7,7 @@ use crate::ndn::error::NdnError;
 use crate::ndn::transport::listen::{try_tcp, unix};
 use crate::ndn::transport::udp::group;
 use crate::ndn::transport::{ethernet, multicast};
-use larder_proxy::{ListenAddress, Preflight};
+use larder_host::{ListenAddress, Preflight};
 
 /// Tries the steps of a start: listeners without an inherited socket, interfaces, certificates and
 /// routes.

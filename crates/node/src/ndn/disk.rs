@@ -7,7 +7,7 @@ use bytes::Bytes;
 use larder_disk::BanVerdict;
 use larder_forwarder::{EraseBans, SecondTier, TierFigures, TierLookup, TierRecord};
 use larder_packet::NameRef;
-use larder_proxy::disk::{Asked, Disk, DiskConfig};
+use larder_tier_host::{Asked, Disk, DiskConfig};
 use larder_units::Streams;
 use std::sync::Arc;
 

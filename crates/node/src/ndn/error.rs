@@ -60,7 +60,7 @@ pub enum NdnError {
     /// A route needs UDP, which is off.
     UdpIsOff(RouteTarget),
     /// The disk tier cannot start.
-    Disk(larder_proxy::Error),
+    Disk(larder_tier_host::Error),
     /// The system starts no thread.
     Thread(io::Error),
     /// The thread does not answer to a reload.

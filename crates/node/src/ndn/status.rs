@@ -2,14 +2,13 @@
 
 use crate::ndn::control::metrics::{CONTENT_STORE, FORWARDER, UDP_STANDINGS};
 use crate::ndn::{Handle, QueueFigures, Snapshot, StrategyFigures};
+use larder_admin::{CaptureLines, Metrics, StatusSource};
 use larder_forwarder::{
     CAPTURE, CHILD_INHERIT, FaceCounters, FaceId, FaceStats, PrefixFigures, Route, Scope,
     TierCounters,
 };
 use larder_packet::Name;
-use larder_proxy::disk;
-use larder_proxy::what_if::CaptureLines;
-use larder_proxy::{Metrics, StatusSource};
+use larder_tier_host as disk;
 use larder_units::Ratio;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -3,21 +3,20 @@
 use crate::accept::tls;
 use crate::accept::tls::Identity;
 use crate::base::client_shares::{ClientShares, Share};
+use crate::base::drain::{Phase, PhaseWatch};
 use crate::base::http_limits::HttpLimits;
 use crate::base::limits;
-use crate::base::listen_address::Peer;
 use crate::base::live_limits::LiveLimits;
-use crate::base::phase::{Phase, PhaseWatch};
 use crate::base::places::Place;
 use crate::base::slow_client::{MemoryPressure, WriteTimeout};
-use crate::base::sockets::{ClientSocket, ListenSocket};
+use crate::base::sockets::{Accepting, ClientSocket};
 use crate::base::timeouts::Timeouts;
 use crate::client::client_connections::{Activity, ClientConnection, ClientConnections};
 use crate::client::client_stream::{Before, ClientStream};
-use crate::client::exchanges::{Counted, Exchanges};
 use crate::client::http2::{http2, said};
 use crate::client::partial_heads::{PartialHead, PartialHeads};
-use crate::client::plain::PlainHits;
+use crate::client::plain::PlainSettings;
+use crate::client::request_counter::{Counted, Exchanges};
 use crate::exchange::client::Client;
 use crate::exchange::https_redirect::HttpsRedirect;
 use crate::exchange::upgrade::Switch;
@@ -30,6 +29,8 @@ use hyper::server::conn::http1;
 use hyper::service::Service;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use larder_host::ListenSocket;
+use larder_host::Peer;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -48,7 +49,7 @@ pub(crate) struct Listener {
     /// The identity for TLS, if this listener uses it; set before it accepts connections.
     pub(crate) identity: Option<Arc<OnceLock<Arc<Identity>>>>,
     /// Answers plain hits before the service, if enabled.
-    pub(crate) plain: Option<PlainHits>,
+    pub(crate) plain: Option<PlainSettings>,
     /// True if each connection begins with a header of the PROXY protocol.
     pub(crate) proxy_protocol: bool,
     /// Present if requests for `http` are redirected to HTTPS.
@@ -314,7 +315,7 @@ async fn accept<S, B>(
         clients,
         mut phase,
     } = listener;
-    let listener = match socket.accepting() {
+    let listener = match Accepting::new(socket) {
         Ok(listener) => listener,
         Err(error) => return tracing::error!(%error, "cannot listen"),
     };
@@ -416,7 +417,7 @@ impl Failing {
 /// The parts that the connections of a listener share on one thread.
 struct Serving<F> {
     identity: Option<Arc<OnceLock<Arc<Identity>>>>,
-    plain: Option<PlainHits>,
+    plain: Option<PlainSettings>,
     proxy_protocol: bool,
     redirect: Option<HttpsRedirect>,
     clients: ClientSettings,

@@ -1,11 +1,8 @@
 //! The listeners of a configuration, bound by this process or by the one that handed them over.
 
 use crate::base::error::{Error, Problem};
-use crate::base::listen_address::{ListenAddress, ListenConfig};
-use crate::base::sockets::ListenSocket;
 use crate::config::http_config::HttpConfig;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use larder_host::{ListenAddress, ListenConfig, ListenError, ListenSocket, SocketFile};
 
 /// The listeners of [`Http`](crate::Http), in the order of the configuration: first those for HTTP, then
 /// those for TLS.
@@ -74,7 +71,7 @@ impl Bound {
     ) -> Result<Bound, Error> {
         let socket = ListenSocket::bind(config, closing);
         let socket =
-            socket.map_err(|error| Error::listen(setting(is_secure), &config.address, error))?;
+            socket.map_err(|error| ListenError::new(setting(is_secure), &config.address, error))?;
         Bound::on(socket, config, is_secure, true)
     }
 
@@ -102,7 +99,7 @@ impl Bound {
     pub(crate) fn again(&self, config: &ListenConfig, is_secure: bool) -> Result<Bound, Error> {
         let socket = self.socket.try_clone();
         let socket =
-            socket.map_err(|error| Error::listen(setting(is_secure), &config.address, error))?;
+            socket.map_err(|error| ListenError::new(setting(is_secure), &config.address, error))?;
         Bound::new(config, is_secure, Some(socket))
     }
 
@@ -145,62 +142,12 @@ pub(crate) fn setting(is_secure: bool) -> &'static str {
     }
 }
 
-/// The file of a Unix socket. It is removed when it is dropped, if it is still the same file.
-#[derive(Debug)]
-pub(crate) struct SocketFile {
-    path: PathBuf,
-    /// Device and inode.
-    identity: (u64, u64),
-}
-
-impl SocketFile {
-    /// Sets its permissions.
-    pub(crate) fn set_mode(&self, mode: u32) {
-        let mode_now =
-            std::fs::metadata(&self.path).map(|found| found.permissions().mode() & 0o7777);
-        if mode_now.ok() != Some(mode)
-            && let Err(error) =
-                std::fs::set_permissions(&self.path, std::fs::Permissions::from_mode(mode))
-        {
-            tracing::error!(path = %self.path.display(), %error, "the permissions of the socket file stay as they were");
-        }
-    }
-
-    /// Returns the file of a listener that was just bound; `None` for TCP.
-    pub(crate) fn of(config: &ListenConfig) -> Option<SocketFile> {
-        let ListenAddress::Unix(path) = &config.address else {
-            return None;
-        };
-        Some(SocketFile {
-            path: path.clone(),
-            identity: identity(path)?,
-        })
-    }
-
-    /// Leaves the file in place: another process listens on its socket.
-    pub(crate) fn leave(self) {
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for SocketFile {
-    fn drop(&mut self) {
-        if identity(&self.path) == Some(self.identity) {
-            let _ = std::fs::remove_file(&self.path);
-        }
-    }
-}
-
-fn identity(path: &Path) -> Option<(u64, u64)> {
-    std::fs::symlink_metadata(path)
-        .ok()
-        .map(|found| (found.dev(), found.ino()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::listen_address::SOCKET_MODE;
+    use larder_host::SOCKET_MODE;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
 
     fn config(path: &Path, mode: u32) -> ListenConfig {
         ListenConfig {

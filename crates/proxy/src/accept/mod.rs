@@ -2,11 +2,10 @@
 
 pub(crate) mod certificate_watch;
 pub(crate) mod distinguished_name;
+pub(crate) mod generated_server;
 pub(crate) mod listen;
 pub(crate) mod listeners;
-pub(crate) mod origin_server;
-pub(crate) mod preflight;
 pub(crate) mod request_threads;
-pub(crate) mod served;
-pub(crate) mod server_certificates;
+pub(crate) mod running_listeners;
+pub(crate) mod sni;
 pub(crate) mod tls;

@@ -192,7 +192,8 @@ impl RequestThreads {
 /// Resolutions, probes and sweeps for the origins on one thread, as long as the proxy exists.
 async fn check_origins(proxy: Weak<Proxy>, is_first: bool) {
     while is_first && let Some(proxy) = proxy.upgrade() {
-        proxy.origins().check();
+        proxy.live().origins.check();
+        proxy.live_cell().forget_former();
         let changed = proxy.origins_changed();
         drop(proxy);
         let _ = tokio::time::timeout(limits::PROBE_LOOK, changed.notified()).await;

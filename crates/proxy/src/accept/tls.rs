@@ -2,7 +2,7 @@
 //! ALPN (RFC 7301), and certificates of clients if they are configured.
 
 use crate::accept::distinguished_name;
-use crate::accept::server_certificates::ServerCertificates;
+use crate::accept::sni::ServerCertificates;
 use crate::base::error::{Error, Problem};
 use crate::config::tls_config::{ClientCertificates, TlsConfig};
 use ::http::HeaderValue;

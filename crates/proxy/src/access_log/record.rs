@@ -3,8 +3,8 @@
 //! A new fact is a field of [`Record`], a [`Variable`](super::template::Variable) that writes it,
 //! and its value where records are made (`observer.rs`).
 
-use crate::base::listen_address::Peer;
 use http::HeaderValue;
+use larder_host::Peer;
 use std::ops::Range;
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
-//! The admin server, and its console.
+//! The admin server, and what its clients read and change of the HTTP cache.
 
-pub(crate) mod admin_reply;
-pub(crate) mod console;
+pub(crate) mod apply;
+pub(crate) mod lookup;
+pub(crate) mod managed_cache;
 pub(crate) mod purge;
 pub(crate) mod server;
 pub(crate) mod status;
-pub(crate) mod token;

@@ -1,5 +1,5 @@
-//! `POST /purge` of the admin server: a client with the token removes responses from the cache. The
-//! body is one JSON object:
+//! `POST /purge` of the admin server: a client with the token removes responses from the cache
+//! ([`larder_admin::Purging`]). The body is one JSON object:
 //!
 //! ```json
 //! {"url": "http://example.com/a"}         all variants of one URL
@@ -13,48 +13,16 @@
 //! purged responses in memory. After the answer, none of them is served any more, none on disk
 //! either, also not after a restart.
 
-use crate::admin::token::AdminToken;
-use crate::base::error::Error;
-use crate::base::limits;
 use crate::exchange::proxy::Proxy;
-use crate::exchange::ruled::NormalUrl;
-use crate::message::body::BodyError;
-use crate::message::client_body::ClientBody;
-use ::http::{HeaderMap, StatusCode};
-use hyper::body::Body;
+use crate::exchange::request_rules::NormalUrl;
+use larder_admin::{OrderError, Purged};
 use larder_http::{Purge, Scope, Url, UrlError};
 use serde::Deserialize;
-use std::fmt;
-use std::future::poll_fn;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::{error, fmt};
 
-/// The purge interface of the cache, for clients with the token.
-pub struct Purging {
-    proxy: Arc<Proxy>,
-    /// Without a token, purging is disabled.
-    token: AdminToken,
-    /// True from the time when another process takes over, whose caches a purge would not reach.
-    is_handed_over: AtomicBool,
-}
-
-/// The reason why a purge request is refused: one line.
+/// The reason why the body of a purge request is refused: one line.
 #[derive(Debug)]
-pub(crate) enum PurgeError {
-    /// There is no token, or no cache.
-    Disabled,
-    /// The request has another token, or none.
-    Unauthorized,
-    /// Another process takes over.
-    HandedOver,
-    /// The body did not arrive in time.
-    TimedOut,
-    /// The body broke off.
-    Body(BodyError),
-    /// The body has more than [`limits::PURGE_BYTES`].
-    TooLong,
+enum PurgeRequestError {
     /// The body is not the expected JSON.
     Json(serde_json::Error),
     /// The body names no URL.
@@ -63,49 +31,22 @@ pub(crate) enum PurgeError {
     Refused(&'static str),
     /// The body names no responses, or in several ways.
     Scope,
-    /// The responses were purged, but a crash may bring them back.
-    NotSettled(Error),
 }
 
-impl PurgeError {
-    /// Returns the status of the answer.
-    pub(crate) fn status(&self) -> StatusCode {
-        match self {
-            PurgeError::Disabled => StatusCode::FORBIDDEN,
-            PurgeError::Unauthorized => StatusCode::UNAUTHORIZED,
-            PurgeError::HandedOver => StatusCode::SERVICE_UNAVAILABLE,
-            PurgeError::TimedOut => StatusCode::REQUEST_TIMEOUT,
-            PurgeError::NotSettled(_) => StatusCode::INTERNAL_SERVER_ERROR,
-            _ => StatusCode::BAD_REQUEST,
-        }
-    }
-}
-
-impl fmt::Display for PurgeError {
+impl fmt::Display for PurgeRequestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PurgeError::Disabled => {
-                f.write_str("nobody may change anything: set [admin] token, and serve HTTP")
-            }
-            PurgeError::Unauthorized => {
-                f.write_str("send Authorization: Bearer and the [admin] token")
-            }
-            PurgeError::HandedOver => f.write_str("another process takes over: send it again"),
-            PurgeError::TimedOut => f.write_str("the order did not come in time"),
-            PurgeError::Body(error) => error.fmt(f),
-            PurgeError::TooLong => {
-                write!(f, "the order is longer than {} bytes", limits::PURGE_BYTES)
-            }
-            PurgeError::Json(error) => error.fmt(f),
-            PurgeError::Url(error) => error.fmt(f),
-            PurgeError::Refused(reason) => f.write_str(reason),
-            PurgeError::Scope => f.write_str(
+            PurgeRequestError::Json(error) => error.fmt(f),
+            PurgeRequestError::Url(error) => error.fmt(f),
+            PurgeRequestError::Refused(reason) => f.write_str(reason),
+            PurgeRequestError::Scope => f.write_str(
                 "name one of url, prefix, tag or everything: {\"url\": \"http://host/path\"}",
             ),
-            PurgeError::NotSettled(error) => error.fmt(f),
         }
     }
 }
+
+impl error::Error for PurgeRequestError {}
 
 /// The body of a purge request.
 #[derive(Default, Deserialize)]
@@ -118,94 +59,26 @@ struct PurgeRequest {
     soft: bool,
 }
 
-impl Purging {
-    pub(crate) fn new(proxy: Arc<Proxy>, token: Option<&str>) -> Purging {
-        Purging {
-            proxy,
-            token: AdminToken::new(token),
-            is_handed_over: AtomicBool::new(false),
-        }
-    }
-
-    /// Refuses purges while another process takes over, or takes them again: a purge would not
-    /// reach the other one's caches.
-    pub fn set_handed_over(&self, is_handed_over: bool) {
-        self.is_handed_over.store(is_handed_over, Ordering::Relaxed);
-    }
-
-    /// Sets another token, or none.
-    pub fn set_token(&self, token: Option<&str>) {
-        let _ = self.token.set(token);
-    }
-
-    /// Returns the cache, for requests of the console.
-    pub(crate) fn proxy(&self) -> &Arc<Proxy> {
-        &self.proxy
-    }
-
-    /// Reads the body of a request that changes something, if its client may send one.
-    ///
-    /// # Errors
-    /// The reason of the refusal.
-    pub(crate) async fn read(
-        &self,
-        headers: &HeaderMap,
-        body: ClientBody,
-    ) -> Result<Vec<u8>, PurgeError> {
-        if !self.token.is_set() {
-            return Err(PurgeError::Disabled);
-        }
-        if !self.token.is_in(headers) {
-            return Err(PurgeError::Unauthorized);
-        }
-        if self.is_handed_over.load(Ordering::Relaxed) {
-            return Err(PurgeError::HandedOver);
-        }
-        let read = tokio::time::timeout(ORDER_TIME, read(body)).await;
-        read.map_err(|_| PurgeError::TimedOut)?
-    }
-
-    /// Executes a purge request. Returns the number of purged responses.
-    ///
-    /// # Errors
-    /// The reason of the refusal.
-    pub(crate) async fn respond(
-        &self,
-        headers: &HeaderMap,
-        body: ClientBody,
-    ) -> Result<u64, PurgeError> {
-        let body = self.read(headers, body).await?;
-        let rules = self.proxy.rules();
-        let (purge, what) = parse(&body, |url| rules.keyed_url(url))?;
-        let objects = self.proxy.shards().purge(&purge);
-        self.proxy
-            .observers()
-            .current()
-            .content()
-            .add_purge(&what, objects);
-        self.proxy.settle().await.map_err(PurgeError::NotSettled)?;
-        // Meanwhile, another process may have got the disk tier, perhaps without this purge.
-        if self.is_handed_over.load(Ordering::Relaxed) {
-            return Err(PurgeError::HandedOver);
-        }
-        tracing::info!(?purge, objects, "purged");
-        Ok(objects)
-    }
-}
-
-/// The time for the whole body.
-const ORDER_TIME: Duration = limits::ADMIN_HEADER_READ;
-
-async fn read(mut body: ClientBody) -> Result<Vec<u8>, PurgeError> {
-    let mut text = Vec::new();
-    while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
-        let frame = frame.map_err(PurgeError::Body)?;
-        text.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
-        if text.len() > limits::PURGE_BYTES {
-            return Err(PurgeError::TooLong);
-        }
-    }
-    Ok(text)
+/// Executes a purge request.
+///
+/// # Errors
+/// The request is malformed, or a crash may bring the purged responses back.
+pub(crate) async fn purge(proxy: &Proxy, body: &[u8]) -> Result<Purged, OrderError> {
+    let live = proxy.live();
+    let parsed = parse(body, |url| live.keyed_url(url));
+    let (purge, what) = parsed.map_err(|error| OrderError::Malformed(error.into()))?;
+    let objects = proxy.shards().purge(&purge);
+    proxy
+        .observers()
+        .current()
+        .content()
+        .add_purge(&what, objects);
+    let settled = proxy.settle().await;
+    settled.map_err(|error| OrderError::NotSettled(error.into()))?;
+    Ok(Purged {
+        objects,
+        purge: format!("{purge:?}"),
+    })
 }
 
 /// Returns the purge, and what it names, as text. `keyed` returns the URL under which the responses
@@ -213,16 +86,16 @@ async fn read(mut body: ClientBody) -> Result<Vec<u8>, PurgeError> {
 fn parse(
     text: &[u8],
     keyed: impl Fn(&str) -> Result<String, &'static str>,
-) -> Result<(Purge, String), PurgeError> {
-    let request: PurgeRequest = serde_json::from_slice(text).map_err(PurgeError::Json)?;
-    let url = |text: String| text.parse::<Url>().map_err(PurgeError::Url);
+) -> Result<(Purge, String), PurgeRequestError> {
+    let request: PurgeRequest = serde_json::from_slice(text).map_err(PurgeRequestError::Json)?;
+    let url = |text: String| text.parse::<Url>().map_err(PurgeRequestError::Url);
     let (scope, what) = match (request.url, request.prefix, request.tag, request.everything) {
         (Some(text), None, None, false) => (
-            Scope::Exact(url(keyed(&text).map_err(PurgeError::Refused)?)?),
+            Scope::Exact(url(keyed(&text).map_err(PurgeRequestError::Refused)?)?),
             text,
         ),
         (None, Some(text), None, false) => {
-            let prefix = NormalUrl::prefix(&text).map_err(PurgeError::Refused)?;
+            let prefix = NormalUrl::prefix(&text).map_err(PurgeRequestError::Refused)?;
             (Scope::Prefix(url(prefix.to_string())?), format!("{text}…"))
         }
         (None, None, Some(tag), false) if !tag.is_empty() => {
@@ -230,7 +103,7 @@ fn parse(
             (Scope::Tag(tag), what)
         }
         (None, None, None, true) => (Scope::Everything, "everything".to_owned()),
-        _ => return Err(PurgeError::Scope),
+        _ => return Err(PurgeRequestError::Scope),
     };
     Ok((
         Purge {

@@ -1,19 +1,19 @@
 //! The cache's figures for the admin server.
 
 use crate::accept::listen::ClientCounters;
-use crate::accept::served::ServedListeners;
-use crate::admin::server::{Metrics, StatusSource};
-use crate::base::histogram::Times;
-use crate::base::listen_address::ListenAddress;
+use crate::accept::running_listeners::ServedListeners;
 use crate::cache::shards::CacheFigures;
-use crate::disk;
 use crate::exchange::proxy::Proxy;
 use crate::exchange::tunnel::TunnelFigures;
 use crate::exchange::upstream::{Origins, PoolStatus};
 use crate::origin::servers::{Figures, Known, NameFigures, Snapshot};
-use crate::what_if::{CaptureLines, LiveWhatIf};
-use larder_http::{Counters, ForwardReason, Refusal};
+use larder_admin::histogram::Times;
+use larder_admin::{CaptureLines, MetricLine, Metrics, StatusSource};
+use larder_host::ListenAddress;
+use larder_http::{COUNTERS, Counters, ForwardReason, Refusal, ShownIn};
+use larder_tier_host as disk;
 use larder_units::Ratio;
+use larder_what_if_host::LiveWhatIf;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,6 +25,112 @@ pub(crate) struct CacheSource {
     clients: Arc<ClientCounters>,
     what_if: Arc<LiveWhatIf>,
 }
+
+/// What the cache holds.
+static CACHE: [MetricLine<CacheFigures>; 5] = [
+    MetricLine::gauge(
+        "used_bytes",
+        "larder_http_used_bytes",
+        "Bytes stored, with headers and structures",
+        |cache| cache.engine.used().bytes(),
+    ),
+    MetricLine::gauge(
+        "capacity_bytes",
+        "larder_http_capacity_bytes",
+        "Bytes that may be stored",
+        |cache| cache.engine.capacity().bytes(),
+    ),
+    MetricLine::gauge(
+        "objects",
+        "larder_http_objects",
+        "Responses stored now",
+        |cache| cache.engine.len() as u64,
+    ),
+    MetricLine::gauge(
+        "filling_bytes",
+        "larder_http_filling_bytes",
+        "Bodies under way: received for the store, recalled from the disk tier, or still read though not stored",
+        |cache| cache.filling.bytes(),
+    ),
+    MetricLine::gauge(
+        "shared_header_bytes",
+        "larder_http_shared_header_bytes",
+        "Header lines that several stored responses have; each is in memory once",
+        |cache| cache.shared_lines.bytes(),
+    ),
+];
+
+/// Connections that have left HTTP.
+static TUNNELS: [MetricLine<TunnelFigures>; 5] = [
+    MetricLine::gauge(
+        "open",
+        "larder_http_upgraded_open",
+        "Connections with another protocol, such as WebSocket",
+        |tunnels| tunnels.open,
+    ),
+    MetricLine::counter(
+        "opened",
+        "larder_http_upgraded",
+        "Connections that changed to another protocol",
+        |tunnels| tunnels.opened,
+    ),
+    MetricLine::counter(
+        "refused",
+        "larder_http_upgrades_refused",
+        "Upgrades that got 503, because too many were open",
+        |tunnels| tunnels.refused,
+    ),
+    MetricLine::on_page(
+        "received_bytes",
+        "Bytes that clients sent on them",
+        |tunnels| tunnels.received,
+    ),
+    MetricLine::on_page("sent_bytes", "Bytes that clients got on them", |tunnels| {
+        tunnels.sent
+    }),
+];
+
+/// Connections of clients. Their metrics by the step of their end are those of
+/// [`CacheSource::client_metrics`].
+static CLIENTS: [MetricLine<CacheSource>; 7] = [
+    MetricLine::gauge(
+        "connections",
+        "larder_http_connections",
+        "Connections of clients",
+        |source| source.open_connections() as u64,
+    ),
+    MetricLine::counter(
+        "slow_clients",
+        "larder_http_slow_clients",
+        "Connections ended so that bodies can be stored",
+        |source| source.proxy.memory_pressure().left(),
+    ),
+    MetricLine::on_page(
+        "too_many_connections",
+        "Connections of clients that had too many",
+        |source| source.clients.too_many.load(Ordering::Relaxed),
+    ),
+    MetricLine::on_page(
+        "no_proxy_header",
+        "Connections without a header of the PROXY protocol",
+        |source| source.clients.no_proxy_header.load(Ordering::Relaxed),
+    ),
+    MetricLine::on_page(
+        "no_tls",
+        "Connections whose TLS handshake failed",
+        |source| source.clients.no_tls.load(Ordering::Relaxed),
+    ),
+    MetricLine::on_page(
+        "displaced_connections",
+        "Idle connections that were closed for others",
+        |source| source.clients.displaced.load(Ordering::Relaxed),
+    ),
+    MetricLine::on_page(
+        "refused_heads",
+        "Heads of requests that found no room",
+        |source| source.clients.partial_heads.refused(),
+    ),
+];
 
 impl CacheSource {
     pub(crate) fn new(
@@ -74,33 +180,8 @@ impl CacheSource {
             "step",
             ended,
         );
-        let open = self.open_connections() as f64;
-        metrics.gauge("larder_http_connections", "Connections of clients", open);
-        let slow = self.proxy.memory_pressure().left();
-        metrics.counter(
-            "larder_http_slow_clients",
-            "Connections ended so that bodies can be stored",
-            slow,
-        );
+        metrics.lines(&CLIENTS, self);
     }
-}
-
-fn variants_and_clocks(metrics: &mut Metrics<'_, '_>, counters: &Counters) {
-    let Counters {
-        variants_dropped,
-        clocks_behind,
-        ..
-    } = *counters;
-    metrics.counter(
-        "larder_http_variants_dropped",
-        "Variants that left for others of their URL",
-        variants_dropped,
-    );
-    metrics.counter(
-        "larder_http_clocks_behind",
-        "Responses of origins whose clock is behind",
-        clocks_behind,
-    );
 }
 
 impl CacheSource {
@@ -110,35 +191,25 @@ impl CacheSource {
     }
 
     /// Returns the figures of the cache, without those of exchanges.
-    fn cache(&self) -> Value {
+    fn cache(&self) -> Map<String, Value> {
         let forwarded = |counts: [u64; ForwardReason::ALL.len()]| {
             table(ForwardReason::ALL.map(ForwardReason::name), counts)
         };
-        let servers: Map<String, Value> = self
-            .proxy
-            .origins()
+        let live = self.proxy.live();
+        let origins = &live.origins;
+        let servers: Map<String, Value> = origins
             .servers()
             .into_iter()
             .map(|(server, usable)| (server, json!(usable)))
             .collect();
-        let (retries_refused, no_server) = self.proxy.origins().refusals();
+        let (retries_refused, no_server) = origins.refusals();
         let refused =
             |counts: [u64; Refusal::ALL.len()]| table(Refusal::ALL.map(Refusal::name), counts);
         let disk = self.proxy.disk().map(|disk| disk::status(&disk.figures()));
-        let slow_clients = self.proxy.memory_pressure().left();
-        let TunnelFigures {
-            open,
-            opened,
-            refused: no_place,
-            received,
-            sent,
-        } = self.proxy.tunnels().figures();
+        let cache = self.proxy.shards().figures();
         let CacheFigures {
-            counters,
-            engine,
-            filling,
-            shared_lines,
-        } = self.proxy.shards().figures();
+            counters, engine, ..
+        } = &cache;
         let mut figures = Map::new();
         for (policy, gauge) in engine.gauges() {
             figures.insert(format!("{policy}.{}", gauge.name), json!(gauge.value));
@@ -148,70 +219,43 @@ impl CacheSource {
             .iter()
             .map(|(address, is_secure)| url(address, *is_secure))
             .collect();
-        let mut status = json!({
-            "listen": listen,
-            "origin": self.proxy.origins().name(),
-            "servers": servers,
-            "pools": pools(self.proxy.origins().pools()),
-            "retries_refused": retries_refused,
-            "no_server": no_server,
-            "policy": { "spec": engine.spec().to_string(), "figures": figures },
-            "capacity_bytes": engine.capacity().bytes(),
-            "used_bytes": engine.used().bytes(),
-            "objects": engine.len(),
-            "filling_bytes": filling.bytes(),
-            "shared_header_bytes": shared_lines.bytes(),
-            "policy_state_bytes": engine.state_bytes(),
-            "requests": counters.requests,
-            "hits": counters.hits,
-            "recalled": counters.tier_hits,
-            "validated": counters.validated,
-            "hit_ratio": Ratio::of(counters.hits, counters.requests).value(),
-            "stale": counters.stale,
-            "collapsed": counters.collapsed,
-            "hit_bytes": counters.hit_bytes,
-            "disk_hit_bytes": counters.tier_hit_bytes,
-            "unsatisfied": counters.unsatisfied,
-            "forwarded": forwarded(counters.forwarded),
-            "stored": counters.stored,
-            "not_stored": refused(counters.refused),
-            "truncated": counters.truncated,
-            "evicted": counters.evicted,
-            "uncounted_hits": counters.uncounted_hits,
-            "invalidated": counters.invalidated,
-            "purged": counters.purged,
-            "origin_failures": counters.upstream_failures,
-            "origin_heads_too_large": counters.heads_too_large,
-            "slow_clients": slow_clients,
-            "upgraded": {
-                "open": open,
-                "opened": opened,
-                "refused": no_place,
-                "received_bytes": received,
-                "sent_bytes": sent,
-            },
-            "connections": self.open_connections(),
-            "too_many_connections": self.clients.too_many.load(Ordering::Relaxed),
-            "no_proxy_header": self.clients.no_proxy_header.load(Ordering::Relaxed),
-            "no_tls": self.clients.no_tls.load(Ordering::Relaxed),
-            "disk": disk,
-            "what_if": self.what_if.status(),
-        });
-        self.add_more(&counters, &mut status);
-        status
-    }
-
-    /// Adds figures, because the macro takes no more lines: of rare responses, and of what was
-    /// refused because it would have shut others out.
-    fn add_more(&self, counters: &Counters, status: &mut Value) {
-        status["variants_dropped"] = counters.variants_dropped.into();
-        status["clocks_behind"] = counters.clocks_behind.into();
-        status["displaced_connections"] = self.clients.displaced.load(Ordering::Relaxed).into();
-        status["refused_heads"] = self.clients.partial_heads.refused().into();
+        let mut upgraded = Map::new();
+        MetricLine::add_to_page(&TUNNELS, &self.proxy.tunnels().figures(), &mut upgraded);
+        let mut page = Map::new();
+        for (key, value) in [
+            ("listen", json!(listen)),
+            ("origin", json!(origins.name())),
+            ("servers", json!(servers)),
+            ("pools", pools(origins.pools())),
+            ("retries_refused", json!(retries_refused)),
+            ("no_server", json!(no_server)),
+            (
+                "policy",
+                json!({ "spec": engine.spec().to_string(), "figures": figures }),
+            ),
+            ("policy_state_bytes", json!(engine.state_bytes())),
+            (
+                "hit_ratio",
+                json!(Ratio::of(counters.hits, counters.requests).value()),
+            ),
+            ("forwarded", forwarded(counters.forwarded)),
+            ("not_stored", refused(counters.refused)),
+            ("disk", json!(disk)),
+            ("what_if", json!(self.what_if.status())),
+            ("upgraded", Value::Object(upgraded)),
+        ] {
+            page.insert(key.to_owned(), value);
+        }
+        for counter in &COUNTERS {
+            page.insert(counter.name.to_owned(), json!((counter.of)(counters)));
+        }
+        MetricLine::add_to_page(&CACHE, &cache, &mut page);
+        MetricLine::add_to_page(&CLIENTS, self, &mut page);
+        page
     }
 
     fn origin_times(&self, metrics: &mut Metrics<'_, '_>) {
-        let times = self.proxy.origins().times();
+        let times = self.proxy.live().origins.times();
         let times = times.iter().filter(|(_, times)| times.count() > 0);
         let rows: Vec<_> = times
             .map(|(server, times)| ([("server", server.as_str())], times.clone()))
@@ -228,10 +272,8 @@ impl StatusSource for CacheSource {
 
     fn status(&self) -> Value {
         let mut page = self.cache();
-        if let Value::Object(page) = &mut page {
-            self.proxy.observers().current().status(page);
-        }
-        page
+        self.proxy.observers().current().status(&mut page);
+        Value::Object(page)
     }
 
     fn capture(&self, share: f64) -> Option<CaptureLines> {
@@ -253,133 +295,16 @@ impl StatusSource for CacheSource {
 
     fn metrics(&self, metrics: &mut Metrics<'_, '_>) {
         self.what_if.metrics("larder_whatif", metrics);
-        let CacheFigures {
-            counters,
-            engine,
-            filling,
-            shared_lines,
-        } = self.proxy.shards().figures();
-        metrics.counter(
-            "larder_http_requests",
-            "Requests of clients",
-            counters.requests,
-        );
-        metrics.counter(
-            "larder_http_hits",
-            "Requests answered from the store",
-            counters.hits,
-        );
-        metrics.counter(
-            "larder_http_validated",
-            "Requests answered from the store after a 304",
-            counters.validated,
-        );
-        metrics.counter(
-            "larder_http_stale",
-            "Requests answered from the store though it was stale",
-            counters.stale,
-        );
-        metrics.counter(
-            "larder_http_collapsed",
-            "Requests that waited for another's response",
-            counters.collapsed,
-        );
-        metrics.counter(
-            "larder_http_hit_bytes",
-            "Body bytes of these",
-            counters.hit_bytes,
-        );
-        metrics.counter(
-            "larder_http_unsatisfied",
-            "Requests with only-if-cached and no answer",
-            counters.unsatisfied,
-        );
-        let forwarded = ForwardReason::ALL
-            .map(ForwardReason::name)
-            .into_iter()
-            .zip(counters.forwarded);
-        metrics.counters(
-            "larder_http_forwarded",
-            "Requests sent to the origin",
-            "reason",
-            forwarded,
-        );
-        metrics.counter("larder_http_stored", "Responses stored", counters.stored);
-        let refused = Refusal::ALL
-            .map(Refusal::name)
-            .into_iter()
-            .zip(counters.refused);
-        metrics.counters(
-            "larder_http_not_stored",
-            "Responses to GET not stored",
-            "reason",
-            refused,
-        );
-        metrics.counter(
-            "larder_http_truncated",
-            "Bodies that broke off",
-            counters.truncated,
-        );
-        metrics.counter("larder_http_evicted", "Responses evicted", counters.evicted);
-        variants_and_clocks(metrics, &counters);
-        metrics.counter(
-            "larder_http_uncounted_hits",
-            "Hits that the policy did not count, because it was busy",
-            counters.uncounted_hits,
-        );
-        metrics.counter(
-            "larder_http_invalidated",
-            "Responses removed as outdated",
-            counters.invalidated,
-        );
-        metrics.counter(
-            "larder_http_purged",
-            "Responses purged by an operator",
-            counters.purged,
-        );
-        metrics.counter(
-            "larder_http_origin_failures",
-            "Requests that the origin did not answer",
-            counters.upstream_failures,
-        );
-        metrics.counter(
-            "larder_http_origin_heads_too_large",
-            "Responses of origins with more header fields, or larger ones, than [http.limits] lets in",
-            counters.heads_too_large,
-        );
+        let cache = self.proxy.shards().figures();
+        let disk = self.proxy.disk();
+        counter_metrics(metrics, &cache.counters, disk.is_some());
         self.client_metrics(metrics);
-        upgraded(metrics, self.proxy.tunnels().figures());
-        metrics.gauge(
-            "larder_http_used_bytes",
-            "Bytes stored, with headers and structures",
-            engine.used().bytes() as f64,
-        );
-        metrics.gauge(
-            "larder_http_capacity_bytes",
-            "Bytes that may be stored",
-            engine.capacity().bytes() as f64,
-        );
-        metrics.gauge(
-            "larder_http_objects",
-            "Responses stored now",
-            engine.len() as f64,
-        );
-        metrics.gauge(
-            "larder_http_filling_bytes",
-            "Bodies under way: received for the store, recalled from the disk tier, or still read though not stored",
-            filling.bytes() as f64,
-        );
-        metrics.gauge(
-            "larder_http_shared_header_bytes",
-            "Header lines that several stored responses have; each is in memory once",
-            shared_lines.bytes() as f64,
-        );
-        if let Some(disk) = self.proxy.disk() {
+        upgraded_metrics(metrics, &self.proxy.tunnels().figures());
+        metrics.lines(&CACHE, &cache);
+        if let Some(disk) = disk {
             disk::metrics("larder_http_disk", "Responses", metrics, &disk.figures());
-            let help = "Body bytes of requests answered from the disk tier";
-            metrics.counter("larder_http_disk_hit_bytes", help, counters.tier_hit_bytes);
         }
-        let servers = self.proxy.origins().servers();
+        let servers = self.proxy.live().origins.servers();
         let servers = servers
             .iter()
             .map(|(server, usable)| (server.as_str(), f64::from(u8::from(*usable))));
@@ -389,10 +314,11 @@ impl StatusSource for CacheSource {
             "server",
             servers,
         );
-        member_metrics(&self.proxy.origins(), metrics);
+        member_metrics(&self.proxy.live().origins, metrics);
         self.origin_times(metrics);
         self.proxy.observers().metrics(metrics);
-        let gauges: Vec<(String, f64)> = engine
+        let gauges: Vec<(String, f64)> = cache
+            .engine
             .gauges()
             .iter()
             .map(|(policy, gauge)| (format!("{policy}.{}", gauge.name), gauge.value))
@@ -407,35 +333,43 @@ impl StatusSource for CacheSource {
     }
 }
 
+/// Writes the counters of the cache.
+fn counter_metrics(metrics: &mut Metrics<'_, '_>, counters: &Counters, has_tier: bool) {
+    for counter in &COUNTERS {
+        let is_shown = match counter.shown {
+            ShownIn::PageAndMetrics => true,
+            ShownIn::PageAndTierMetrics => has_tier,
+            ShownIn::Page => false,
+        };
+        if is_shown {
+            let name = format!("larder_http_{}", counter.name);
+            metrics.counter(&name, counter.help, (counter.of)(counters));
+        }
+    }
+    let forwarded = ForwardReason::ALL.map(ForwardReason::name);
+    metrics.counters(
+        "larder_http_forwarded",
+        "Requests sent to the origin",
+        "reason",
+        forwarded.into_iter().zip(counters.forwarded),
+    );
+    let refused = Refusal::ALL.map(Refusal::name);
+    metrics.counters(
+        "larder_http_not_stored",
+        "Responses to GET not stored",
+        "reason",
+        refused.into_iter().zip(counters.refused),
+    );
+}
+
 /// Writes the figures of connections that have left HTTP.
-fn upgraded(metrics: &mut Metrics<'_, '_>, figures: TunnelFigures) {
-    let TunnelFigures {
-        open,
-        opened,
-        refused,
-        received,
-        sent,
-    } = figures;
-    metrics.gauge(
-        "larder_http_upgraded_open",
-        "Connections with another protocol, such as WebSocket",
-        open as f64,
-    );
-    metrics.counter(
-        "larder_http_upgraded",
-        "Connections that changed to another protocol",
-        opened,
-    );
-    metrics.counter(
-        "larder_http_upgrades_refused",
-        "Upgrades that got 503, because too many were open",
-        refused,
-    );
+fn upgraded_metrics(metrics: &mut Metrics<'_, '_>, figures: &TunnelFigures) {
+    metrics.lines(&TUNNELS, figures);
     metrics.counters(
         "larder_http_upgraded_bytes",
         "Bytes on connections with another protocol",
         "direction",
-        [("received", received), ("sent", sent)].into_iter(),
+        [("received", figures.received), ("sent", figures.sent)].into_iter(),
     );
 }
 

@@ -1,16 +1,15 @@
-//! The errors of a start, a reload and a disk tier: each is one line.
+//! The errors of a start and a reload: each is one line.
 
 use crate::base::limits;
-use crate::base::listen_address::ListenAddress;
 use http::Uri;
-use larder_disk::GeometryError;
+use larder_host::ListenError;
 use larder_policy::SpecError;
 use larder_units::system_message;
 use rustls::pki_types::pem;
 use std::path::PathBuf;
 use std::{error, fmt, io};
 
-/// The reason why the proxy cannot start or reload, or a disk tier cannot forget records.
+/// The reason why the proxy or the admin server cannot start or reload.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -23,25 +22,16 @@ pub enum Error {
     },
     /// The system starts no thread.
     Thread(io::Error),
-    /// The disk has not synced in time: a crash now may bring back what was removed.
-    NotSynced(PathBuf),
-    /// The disk has failed, and its file cannot be emptied.
-    NotEmptied(PathBuf),
+    /// A listener cannot be bound.
+    Listen(ListenError),
+    /// The disk tier cannot start, or cannot forget records.
+    Disk(larder_tier_host::Error),
 }
 
 /// The problem of a setting.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Problem {
-    /// Another program listens on the address.
-    InUse(ListenAddress),
-    /// The system refuses the address.
-    Listen {
-        /// The address.
-        address: ListenAddress,
-        /// The system's error.
-        error: io::Error,
-    },
     /// The system refuses an operation on the listener.
     Listener(io::Error),
     /// A file cannot be opened, created or locked.
@@ -51,10 +41,6 @@ pub enum Problem {
         /// The system's error.
         error: io::Error,
     },
-    /// A file is no disk tier.
-    Foreign(PathBuf),
-    /// The capacity of a disk tier cannot be used.
-    Capacity(GeometryError),
     /// The policy cannot be used.
     Policy(SpecError),
     /// A PEM file cannot be read.
@@ -117,15 +103,17 @@ impl Error {
             problem: Box::new(problem),
         }
     }
+}
 
-    /// Returns the error of an address that cannot be bound.
-    pub(crate) fn listen(setting: &str, address: &ListenAddress, error: io::Error) -> Error {
-        let address = address.clone();
-        let problem = match error.kind() {
-            io::ErrorKind::AddrInUse => Problem::InUse(address),
-            _ => Problem::Listen { address, error },
-        };
-        Error::setting(setting, problem)
+impl From<ListenError> for Error {
+    fn from(error: ListenError) -> Error {
+        Error::Listen(error)
+    }
+}
+
+impl From<larder_tier_host::Error> for Error {
+    fn from(error: larder_tier_host::Error) -> Error {
+        Error::Disk(error)
     }
 }
 
@@ -134,20 +122,8 @@ impl fmt::Display for Error {
         match self {
             Error::Setting { setting, problem } => write!(f, "{setting}: {problem}"),
             Error::Thread(error) => write!(f, "cannot start a thread: {error}"),
-            Error::NotSynced(path) => {
-                let (path, patience) = (path.display(), limits::DISK_PATIENCE);
-                write!(
-                    f,
-                    "{path} has not synced within {patience:?}: a crash now may bring back what was removed"
-                )
-            }
-            Error::NotEmptied(path) => {
-                write!(
-                    f,
-                    "{} has failed and cannot be emptied: remove it before the next start",
-                    path.display()
-                )
-            }
+            Error::Listen(error) => error.fmt(f),
+            Error::Disk(error) => error.fmt(f),
         }
     }
 }
@@ -155,16 +131,8 @@ impl fmt::Display for Error {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Problem::InUse(address) => {
-                write!(f, "{address} is in use; stop the other program or set another {}", address.kind())
-            }
-            Problem::Listen { address, error } => write!(f, "cannot listen on {address}: {}", system_message(error)),
             Problem::Listener(error) => error.fmt(f),
             Problem::File { path, error } => write!(f, "{}: {}", path.display(), system_message(error)),
-            Problem::Foreign(path) => {
-                write!(f, "{}: it holds something else; name a new file, or remove this one", path.display())
-            }
-            Problem::Capacity(error) => error.fmt(f),
             Problem::Policy(error) => error.fmt(f),
             Problem::Pem { path, error } => write!(f, "{}: {error}", path.display()),
             Problem::NoCertificate(path) => write!(f, "{}: no certificate in it; expected PEM", path.display()),
@@ -201,7 +169,8 @@ impl error::Error for Error {
         match self {
             Error::Setting { problem, .. } => problem.source(),
             Error::Thread(error) => Some(error),
-            Error::NotSynced(_) | Error::NotEmptied(_) => None,
+            Error::Listen(error) => error.source(),
+            Error::Disk(error) => error.source(),
         }
     }
 }
@@ -209,10 +178,7 @@ impl error::Error for Error {
 impl Problem {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {
-            Problem::Listen { error, .. }
-            | Problem::Listener(error)
-            | Problem::File { error, .. } => Some(error),
-            Problem::Capacity(error) => Some(error),
+            Problem::Listener(error) | Problem::File { error, .. } => Some(error),
             Problem::Policy(error) => Some(error),
             Problem::Pem { error, .. } => Some(error),
             Problem::Tls(error) | Problem::TlsFile { error, .. } | Problem::NoTickets(error) => {
@@ -235,17 +201,6 @@ mod tests {
     /// Failure: an error does not say which setting is wrong, or what to do.
     #[test]
     fn an_error_names_the_setting_and_the_remedy() {
-        let address = ListenAddress::Tcp(([127, 0, 0, 1], 80).into());
-        let refused =
-            |kind| Error::listen("[http] listen", &address, io::Error::from(kind)).to_string();
-        assert_eq!(
-            refused(io::ErrorKind::AddrInUse),
-            "[http] listen: 127.0.0.1:80 is in use; stop the other program or set another port"
-        );
-        assert!(
-            refused(io::ErrorKind::PermissionDenied)
-                .starts_with("[http] listen: cannot listen on 127.0.0.1:80: ")
-        );
         let path = PathBuf::from("/x");
         assert_eq!(
             text(Problem::UnusableCertificates {

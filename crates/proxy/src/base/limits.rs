@@ -298,6 +298,10 @@ pub const PROBES: u32 = 2;
 /// was left out.
 pub const PROBE: Duration = Duration::from_secs(5);
 
+/// A configuration that a reload has replaced is kept for so long at least, for requests that began
+/// just before: they find their origins within microseconds.
+pub const FORMER_LIVE: Duration = Duration::from_secs(1);
+
 /// The interval of checks whether probes are due.
 pub const PROBE_LOOK: Duration = Duration::from_secs(1);
 
@@ -391,9 +395,6 @@ pub const GOAWAY_PAUSE: Duration = Duration::from_secs(1);
 /// The time for a client of HTTP/2 to agree to the end of an idle connection.
 pub const GOODBYE: Duration = Duration::from_secs(5);
 
-/// The time for requests of the admin server at a stop: its pages take milliseconds.
-pub const ADMIN_STOP_GRACE: Duration = Duration::from_secs(5);
-
 /// Connections that are open so long after a stop began are logged. Idle ones close within
 /// milliseconds.
 pub const STOP_NOTICE: Duration = Duration::from_millis(500);
@@ -405,73 +406,12 @@ pub const ACCEPT_WARNING: Duration = Duration::from_secs(1);
 /// The pause after an error of accept (usually: out of descriptors).
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// The time between two looks of the what-if analysis at the observations of the shards: with
-/// [`larder_http::limits::OBSERVATIONS`] it bounds the requests in the sample per second.
-pub const WHAT_IF_TURN: Duration = Duration::from_millis(100);
-
-/// The same after a look that found more than [`WHAT_IF_MANY`], and during a capture, which loses
-/// what a shard cannot keep.
-pub const WHAT_IF_BUSY_TURN: Duration = Duration::from_millis(10);
-
-/// Observations of a look that are many: half of what one shard keeps. A small cache has one shard,
-/// and popular objects may all be in the same one.
-pub const WHAT_IF_MANY: usize = 1 << 9;
-
-/// The same while there are none.
-pub const WHAT_IF_IDLE_TURN: Duration = Duration::from_secs(1);
-
-/// Each what-if analysis spends at most one part in this many of the time that passes on the
-/// requests of its sample. If it spends more, the sample becomes smaller.
-pub const WHAT_IF_SHARE: u32 = 33;
-
-/// The same, of the processor time of the whole node, so that a request costs little more with the
-/// analysis than without it.
-pub const WHAT_IF_NODE_SHARE: u32 = 20;
-
-/// One part in this many of the time that passes is always allowed: of a node with little work, a
-/// twentieth would leave a sample that is too small for an estimate.
-pub const WHAT_IF_LEAST_SHARE: u32 = 330;
-
-/// The time between two looks at these shares. A new node takes all requests into its sample, so
-/// its first seconds cost most.
-pub const WHAT_IF_SHARE_TIME: Duration = Duration::from_millis(250);
-
-/// Time that was allowed and not used is kept, up to that of so many looks, a minute: a burst of
-/// requests makes no sample smaller for ever.
-pub const WHAT_IF_SAVED_LOOKS: u32 = 240;
-
-/// Captures of the traffic of a cache at a time.
-pub const CAPTURES: usize = 4;
-
-/// Bytes of a piece of a capture at most.
-pub const CAPTURE_PIECE: usize = 64 << 10;
-
-/// Pieces of a capture that may be on their way to its client: 1 MiB.
-pub const CAPTURE_PIECES: usize = 16;
-
-/// Bytes of a capture that may wait behind these: ten seconds at ten thousand requests in the
-/// sample per second.
-pub const CAPTURE_WAITING: usize = 4 << 20;
-
-/// The time between two results of the what-if analysis.
-pub const WHAT_IF_REPORT: Duration = Duration::from_secs(1);
-
 /// Requests between two checks whether the policy has long work to do.
 pub const REQUESTS_PER_JOB_CHECK: u32 = 1024;
 
 /// The largest object of the generated origin: larger than any test needs, and small enough for
 /// every client's arithmetic.
 pub const GENERATED_BYTES: u64 = 1 << 40;
-
-/// Concurrent connections to the admin server: a scraper, a person, and their retries.
-pub const ADMIN_CONNECTIONS: usize = 32;
-
-/// Bytes of the body of a purge request: the longest URL that is keyed, and its JSON.
-pub const PURGE_BYTES: usize = 32 * 1024;
-
-/// The time for a client of the admin server to send a request, and the next one, because a silent
-/// client must not hold one of so few places. A scraper with an interval of 15 s connects anew.
-pub const ADMIN_HEADER_READ: Duration = Duration::from_secs(5);
 
 /// Bytes of a request's body that are read although no server takes it, so that the client gets the
 /// 502: enough for a form. A larger upload loses the connection.
@@ -484,48 +424,6 @@ pub const UNWANTED_UPLOAD: Duration = Duration::from_secs(1);
 /// dropped: a connection that is closed on a client that still sends is reset, and the reset may
 /// destroy the response (RFC 9112 §9.6). nginx waits up to 30 s, with pauses of up to 5 s.
 pub const LINGER: Duration = Duration::from_secs(5);
-
-/// The time between two warnings about a disk: the first tells the problem, the counters its
-/// frequency.
-pub const WARNINGS: Duration = Duration::from_secs(1);
-
-/// Threads that read from a disk tier. The page cache needs one; an SSD answers several at once.
-pub const DISK_READERS: usize = 4;
-
-/// Threads that read parts of values whose readers have begun to send them: they wait for no other
-/// reads.
-pub const DISK_PART_READERS: usize = 2;
-
-/// Values that are checked at once before they are read in parts. Each may be as long as a region,
-/// up to 256 MiB, so one behind so many others still begins within [`DISK_PATIENCE`] on a disk of 1
-/// GB/s, unless all are that long.
-pub const DISK_OPENS: usize = 16;
-
-/// A part that a disk tier has not read within this time ends its body: a client waits as long for
-/// it.
-pub const DISK_PART_PATIENCE: Duration = Duration::from_secs(60);
-
-/// Reads that wait for a disk tier, some 200 bytes each and the value's. Above this, the origin is
-/// asked instead. Responses that are read whole are reserved before, and Data has the forwarder's
-/// own bound (`larder_forwarder::limits::TIER_LOOKUPS`). Consumers with a window request hundreds
-/// of segments at once.
-pub const DISK_READS_WAITING: usize = 2048;
-
-/// The writer of a disk tier looks for work at least this often: it is woken for all work that it
-/// knows.
-pub const DISK_IDLE: Duration = Duration::from_secs(5);
-
-/// The longest wait for a read or a sync of a disk tier. After that, the origin is asked, and a
-/// removal reports an error. A disk under load takes less than a second; one that repeats failed
-/// operations takes ten and more.
-pub const DISK_PATIENCE: Duration = Duration::from_secs(5);
-
-/// A part of a value, whose reader has begun to send it, is requested again after this time if the
-/// queue of reads is full.
-pub const DISK_RETRY: Duration = Duration::from_millis(10);
-
-/// The interval in which a node that stops checks its disk tier: too short to be noticed.
-pub const DISK_STOP_LOOK: Duration = Duration::from_millis(5);
 
 /// The largest page of `error_page`: each is held in memory, and a page with all its styles has
 /// less.
@@ -562,31 +460,6 @@ pub const REQUEST_ID_BYTES: usize = 128;
 /// The longest host whose rules a connection keeps for its next request: the longest name with a
 /// dot at its end (RFC 1035 §2.3.4), a colon and a port.
 pub const KNOWN_HOST_BYTES: usize = 260;
-
-/// Pages that show the console at once. Each holds one of [`ADMIN_CONNECTIONS`], of which scrapers
-/// and health checks keep half.
-pub const CONSOLE_STREAMS: usize = 16;
-
-/// The seconds between two points of the console's last hour, and their number.
-pub const HISTORY_HOUR: (u64, usize) = (10, 360);
-
-/// The seconds between two points of the console's last day, and their number. Both rings have 650
-/// points of some 0.6 KiB.
-pub const HISTORY_DAY: (u64, usize) = (300, 288);
-
-/// The seconds between two writes of the file of the history: what a crash loses.
-pub const HISTORY_SAVE_SECONDS: u64 = 60;
-
-/// The largest file of a history that is read: a full one has less than half of it.
-pub const HISTORY_FILE_BYTES: u64 = 1 << 20;
-
-/// The time that a stop or an upgrade gives the last write of the history: it is a file of at most
-/// 1 MiB, and without it only the last minute is missing.
-pub const HISTORY_LEAVE: Duration = Duration::from_secs(2);
-
-/// The seconds between two status pages in a stream of the console. A node with thousands of faces
-/// has a page of megabytes.
-pub const CONSOLE_STATUS_SECONDS: u64 = 5;
 
 /// Each thread reports one of so many exchanges to the tables of the console. A report takes some
 /// microseconds.

@@ -1,17 +1,13 @@
-//! What all other parts use: limits, errors, addresses, sockets, time limits, shares of places.
+//! What all other parts use: limits, errors, sockets, time limits, shares of places.
 
 pub(crate) mod client_shares;
-pub(crate) mod entropy;
+pub(crate) mod drain;
 pub(crate) mod error;
 pub(crate) mod fair_places;
 pub(crate) mod header_limits;
-pub(crate) mod histogram;
 pub(crate) mod http_limits;
 pub mod limits;
-pub(crate) mod listen_address;
 pub(crate) mod live_limits;
-pub(crate) mod metrics;
-pub(crate) mod phase;
 pub(crate) mod places;
 pub mod proxy_protocol;
 pub(crate) mod slow_client;

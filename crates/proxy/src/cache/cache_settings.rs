@@ -75,6 +75,6 @@ impl CacheSettings {
 }
 
 fn reconfigure(shards: &Shards, config: &Config) -> Result<(), SpecError> {
-    let [seed] = crate::base::entropy::words();
+    let [seed] = larder_host::entropy::words();
     shards.reconfigure(config, &Streams::new(seed))
 }

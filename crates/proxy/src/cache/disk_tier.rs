@@ -1,13 +1,13 @@
 //! The HTTP cache's second tier: responses in a log on disk.
 
 use crate::base::error::Error;
-use crate::disk::{Disk, DiskConfig, Found};
 use bytes::Bytes;
 use larder_disk::BanVerdict;
 use larder_http::limits::TIER_FIRST_BYTES;
 use larder_http::{
     Budget, Purge, PurgeBans, PurgeVerdict, Scope, SecondTier, TierHit, TierResponse,
 };
+use larder_tier_host::{Disk, DiskConfig, Found};
 use larder_units::Streams;
 use std::sync::Arc;
 
@@ -40,7 +40,12 @@ impl larder_disk::Bans for TierBans {
 }
 
 pub(crate) fn start(config: &DiskConfig, streams: &Streams) -> Result<HttpDisk, Error> {
-    Disk::start("[http.disk]", config, TierBans::default(), streams)
+    Ok(Disk::start(
+        "[http.disk]",
+        config,
+        TierBans::default(),
+        streams,
+    )?)
 }
 
 /// The cache's handle of the tier.

@@ -2,4 +2,5 @@
 
 pub(crate) mod cache_settings;
 pub(crate) mod disk_tier;
+pub(crate) mod observed_cache;
 pub mod shards;

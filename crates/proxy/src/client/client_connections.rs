@@ -4,7 +4,7 @@
 
 use crate::base::client_shares::subscriber;
 use crate::base::limits;
-use crate::base::listen_address::Peer;
+use larder_host::Peer;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::{Future, poll_fn};
 use std::net::IpAddr;

@@ -20,10 +20,10 @@
 
 use crate::base::limits;
 use crate::base::timeouts::Timeouts;
-use crate::client::exchanges::Exchanges;
 use crate::client::framing::Framing;
 use crate::client::partial_heads::PartialHead;
 use crate::client::plain::{PlainAnswer, PlainHits};
+use crate::client::request_counter::Exchanges;
 use crate::exchange::upgrade::Switch;
 use crate::message::informational::InformationalResponses;
 use crate::report::observer::{ObservedClient, PlainExchange};
@@ -496,7 +496,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ClientStream<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::exchanges::Counted;
+    use crate::base::header_limits::HeaderLimits;
+    use crate::client::plain::PlainSettings;
+    use crate::client::request_counter::Counted;
     use crate::exchange::client::Client;
     use crate::exchange::proxy::Proxy;
     use crate::exchange::service::Service;
@@ -521,7 +523,8 @@ mod tests {
     }
 
     fn plain_hits(proxy: &Arc<Proxy>) -> PlainHits {
-        PlainHits::new(proxy, "http", &proxy.observers().current())
+        let settings = PlainSettings::new(proxy, "http", &proxy.observers().current());
+        settings.of_client(&None, None, false, HeaderLimits::default())
     }
 
     /// Returns a client's end and the connection, which accepts 256 bytes at once. With `true`,

@@ -1,13 +1,13 @@
 //! One HTTP/2 connection, with deadlines that h2 does not have, and with few large writes.
 
+use crate::base::drain::{Phase, PhaseWatch};
 use crate::base::http_limits::HttpLimits;
 use crate::base::limits;
-use crate::base::phase::{Phase, PhaseWatch};
 use crate::base::slow_client::MemoryPressure;
 use crate::base::timeouts::Timeouts;
 use crate::client::client_connections::Activity;
+use crate::client::http2_activity::{Streams, Watched};
 use crate::client::http2_stream::{Exchange, StreamData};
-use crate::client::streams::{Streams, Watched};
 use crate::message::client_body::ClientBody;
 use bytes::Buf;
 use h2::server::{Builder, Connection, Handshake};
@@ -342,7 +342,7 @@ pub(crate) fn said<E: std::fmt::Display>(ended: Result<(), E>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::phase::PhaseSwitch;
+    use crate::base::drain::PhaseSwitch;
     use bytes::Bytes;
     use http_body_util::{BodyExt, Empty, Full};
     use hyper::client::conn::http2::{Builder, SendRequest};

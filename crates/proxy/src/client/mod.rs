@@ -2,10 +2,10 @@
 
 pub(crate) mod client_connections;
 pub(crate) mod client_stream;
-pub(crate) mod exchanges;
 pub(crate) mod framing;
 pub(crate) mod http2;
+pub(crate) mod http2_activity;
 pub(crate) mod http2_stream;
 pub(crate) mod partial_heads;
 pub(crate) mod plain;
-pub(crate) mod streams;
+pub(crate) mod request_counter;

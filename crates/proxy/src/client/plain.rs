@@ -10,8 +10,9 @@
 //! keep-alive.
 
 use crate::base::header_limits::HeaderLimits;
+use crate::exchange::live::LiveView;
 use crate::exchange::proxy::Proxy;
-use crate::exchange::ruled::{RulesView, address_of};
+use crate::exchange::request_rules::address_of;
 use crate::message::host_pattern::is_plain_host;
 use crate::message::request_id::X_REQUEST_ID;
 use crate::message::target::Target;
@@ -31,45 +32,26 @@ use std::time::Duration;
 /// More fields than browsers send. hyper handles requests with more.
 const FIELDS: usize = 32;
 
-/// Answers the plain hits of one listener.
+/// What the plain hits of a listener need, before there is a client.
 #[derive(Clone)]
-pub(crate) struct PlainHits {
+pub(crate) struct PlainSettings {
     proxy: Arc<Proxy>,
     /// The observer of the listener's connections.
     observer: Arc<Observer>,
     /// `http` or `https`.
     scheme: &'static str,
-    headers: HeaderLimits,
-    /// Reads what a trusted proxy says of a request's client.
-    trusted: Option<TrustedPeer>,
-    /// True if requests for `http` are redirected.
-    redirects: bool,
-    rules: RulesView,
-    /// The client of the connection, for the rules.
-    client: IpAddr,
 }
 
-impl PlainHits {
+impl PlainSettings {
     pub(crate) fn new(
         proxy: &Arc<Proxy>,
         scheme: &'static str,
         observer: &Arc<Observer>,
-    ) -> PlainHits {
-        let (rules, client, headers) = (
-            RulesView::new(proxy.rules()),
-            address_of(None),
-            HeaderLimits::default(),
-        );
-        let (proxy, observer) = (Arc::clone(proxy), Arc::clone(observer));
-        PlainHits {
-            proxy,
-            observer,
+    ) -> PlainSettings {
+        PlainSettings {
+            proxy: Arc::clone(proxy),
+            observer: Arc::clone(observer),
             scheme,
-            headers,
-            trusted: None,
-            redirects: false,
-            rules,
-            client,
         }
     }
 
@@ -82,14 +64,36 @@ impl PlainHits {
         headers: HeaderLimits,
     ) -> PlainHits {
         PlainHits {
-            trusted: trusted.clone(),
-            client: address_of(client),
-            redirects,
+            proxy: Arc::clone(&self.proxy),
+            observer: Arc::clone(&self.observer),
+            scheme: self.scheme,
             headers,
-            ..self.clone()
+            trusted: trusted.clone(),
+            redirects,
+            live: LiveView::new(self.proxy.live_cell()),
+            client: address_of(client),
         }
     }
+}
 
+/// Answers the plain hits of one connection.
+pub(crate) struct PlainHits {
+    proxy: Arc<Proxy>,
+    observer: Arc<Observer>,
+    /// `http` or `https`.
+    scheme: &'static str,
+    headers: HeaderLimits,
+    /// Reads what a trusted proxy says of a request's client.
+    trusted: Option<TrustedPeer>,
+    /// True if requests for `http` are redirected.
+    redirects: bool,
+    /// Renewed when a request begins.
+    live: LiveView,
+    /// The client of the connection, for the rules.
+    client: IpAddr,
+}
+
+impl PlainHits {
     /// If `bytes` are a plain request and the store has the response: appends the head of the
     /// answer to `head` and returns the rest. `places` gets the places of the values that the
     /// access log needs: of the fields that its format names, and of `X-Request-Id`.
@@ -101,64 +105,53 @@ impl PlainHits {
     ) -> Option<PlainAnswer> {
         let mut fields = [EMPTY_HEADER; FIELDS];
         let Parsed {
-            mut authority,
+            authority,
             target,
             fields,
             asks_for_less,
         } = parse(bytes, &mut fields, &self.headers)?;
         // Only the certificate of a client may set it.
-        if let Some(name) = self.proxy.subject_field()
+        self.live.renew();
+        if let Some(name) = self.live.subject_field()
             && fields
                 .iter()
                 .any(|field| field.name.eq_ignore_ascii_case(name.as_str()))
         {
             return None;
         }
-        let (mut scheme, mut client, mut named) = (self.scheme, self.client, None);
-        if let Some(trusted) = &self.trusted {
-            let forwarded = trusted.read(fields.iter().map(|field| (field.name, field.value)));
-            scheme = forwarded.scheme.unwrap_or(scheme);
-            named = forwarded.client;
-            client = address_of(forwarded.client);
-            authority = forwarded.host.unwrap_or(authority);
-            if !is_plain_host(authority) {
-                return None;
-            }
-        }
-        if self.redirects && scheme == "http" {
-            return None;
-        }
-        let (shards, codings) = (self.proxy.shards(), self.proxy.codings());
+        let codings = self.live.codings();
+        let asker = self.asker(fields, authority)?;
+        let (scheme, authority, client) = (asker.scheme, asker.authority, asker.client);
+        let shards = self.proxy.shards();
         let reduced = || {
             let mut fields = map(fields);
             codings.reduce(&mut fields);
             fields
         };
-        let (method, parsed) = (&Method::GET, RequestFields::Parsed(fields));
         let asking = RuleRequest {
             scheme,
             host: authority,
             target,
-            method,
+            method: &Method::GET,
             client,
-            fields: parsed,
+            fields: RequestFields::Parsed(fields),
         };
         let target = target.as_str();
+        let asked = Asked {
+            bytes,
+            asker: &asker,
+            target,
+            fields,
+        };
         let request = PlainRequest {
             scheme,
             authority,
             target,
             asks_for_less,
         };
-        let Some((rules, bits)) = self.rules.of_request(&asking) else {
+        let Some((rules, bits)) = self.live.rules_of(&asking) else {
             let hit = shards.plain_hit(request, reduced, head, |_| ())?;
-            return Some(self.answered(
-                bytes,
-                (scheme, target, authority, fields),
-                hit,
-                (head.len(), named),
-                places,
-            ));
+            return Some(self.answered(&asked, hit, head.len(), places));
         };
         if !rules.allow_plain(bits, &asking) {
             return None;
@@ -187,25 +180,49 @@ impl PlainHits {
             rules.change_head(bits, &values, head)
         })?;
         rules.count(bits, &asking);
-        Some(self.answered(
-            bytes,
-            (scheme, target, authority, fields),
-            hit,
-            (head.len(), named),
-            places,
-        ))
+        Some(self.answered(&asked, hit, head.len(), places))
     }
 
-    /// Returns the answer to a request of this scheme, target, authority and fields. `length` is
-    /// that of the head with what stands behind it; `client` is the one that a trusted proxy names.
+    /// Returns what the client, or a trusted proxy, says of a request; `None` if the request is not
+    /// plain because of that.
+    fn asker<'a>(&self, fields: &[Header<'a>], authority: &'a str) -> Option<Asker<'a>> {
+        let mut asker = Asker {
+            scheme: self.scheme,
+            authority,
+            client: self.client,
+            named: None,
+        };
+        if let Some(trusted) = &self.trusted {
+            let forwarded = trusted.read(fields.iter().map(|field| (field.name, field.value)));
+            asker = Asker {
+                scheme: forwarded.scheme.unwrap_or(asker.scheme),
+                authority: forwarded.host.unwrap_or(authority),
+                client: address_of(forwarded.client),
+                named: forwarded.client,
+            };
+            if !is_plain_host(asker.authority) {
+                return None;
+            }
+        }
+        let is_redirected = self.redirects && asker.scheme == "http";
+        (!is_redirected).then_some(asker)
+    }
+
+    /// Returns the answer to a request. `length` is that of the head with what stands behind it.
     fn answered(
         &self,
-        bytes: &[u8],
-        (scheme, target, authority, fields): (&'static str, &str, &str, &[Header<'_>]),
-        (hit, begun): (PlainHit, Time),
-        (length, client): (usize, Option<IpAddr>),
+        request: &Asked<'_>,
+        hit: (PlainHit, Time),
+        length: usize,
         places: &mut Vec<Range<usize>>,
     ) -> PlainAnswer {
+        let Asked {
+            bytes,
+            asker,
+            target,
+            fields,
+        } = request;
+        let (hit, begun) = hit;
         let PlainHit {
             status,
             body_bytes,
@@ -222,20 +239,16 @@ impl PlainHits {
             }));
         }
         let head_bytes = length - (usize::try_from(body_bytes).unwrap_or(usize::MAX) - rest.len());
-        let (target, host) = (
-            place(bytes, target.as_bytes()),
-            place(bytes, authority.as_bytes()),
-        );
         PlainAnswer {
             status: status.as_u16(),
             head_bytes,
             body_bytes,
             rest,
             begun,
-            scheme,
-            target,
-            host,
-            client,
+            scheme: asker.scheme,
+            target: place(bytes, target.as_bytes()),
+            host: place(bytes, asker.authority.as_bytes()),
+            client: asker.named,
         }
     }
 
@@ -243,6 +256,25 @@ impl PlainHits {
     pub(crate) fn since(&self, lookup: Time, now: std::time::Instant) -> Duration {
         self.proxy.shards().since(lookup, now)
     }
+}
+
+/// What the client of a request, or a trusted proxy, says of it.
+struct Asker<'a> {
+    /// `http` or `https`.
+    scheme: &'static str,
+    authority: &'a str,
+    /// The client, for the rules.
+    client: IpAddr,
+    /// The client that a trusted proxy names.
+    named: Option<IpAddr>,
+}
+
+/// A plain request, for the access log.
+struct Asked<'a> {
+    bytes: &'a [u8],
+    asker: &'a Asker<'a>,
+    target: &'a str,
+    fields: &'a [Header<'a>],
 }
 
 /// The answer to a plain request.

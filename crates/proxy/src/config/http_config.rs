@@ -2,17 +2,17 @@
 
 use crate::access_log::AccessLogConfig;
 use crate::base::http_limits::HttpLimits;
-use crate::base::listen_address::ListenConfig;
 use crate::base::timeouts::Timeouts;
 use crate::config::tls_config::TlsConfig;
-use crate::disk::DiskConfig;
 use crate::message::request_id::RequestIdSource;
 use crate::message::trusted_proxies::TrustedProxies;
 use crate::origin::dial::OriginProtocol;
 use crate::origin::origin_config::{OriginGroup, Upstream};
 use crate::rules::Rule;
+use larder_host::ListenConfig;
 use larder_http::Codings;
 use larder_policy::Spec;
+use larder_tier_host::DiskConfig;
 use larder_units::ByteSize;
 use std::net::SocketAddr;
 use std::path::PathBuf;

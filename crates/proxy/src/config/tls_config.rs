@@ -1,7 +1,7 @@
 //! The configuration of TLS for clients.
 
-use crate::base::listen_address::ListenConfig;
 use ::http::HeaderName;
+use larder_host::ListenConfig;
 use std::path::{Path, PathBuf};
 
 /// `[http.tls]`: the listeners for TLS, and the identity.

@@ -7,13 +7,13 @@ use crate::base::limits;
 use crate::cache::shards::{
     BrokenOff, NextPiece, OpenExchange, ShardAssembly, SharedReader, SliceWaitEnd,
 };
-use crate::exchange::collecting::{Collecting, RequestPlace};
+use crate::exchange::disk_body::Reading;
+use crate::exchange::fill::{Collecting, RequestPlace};
 use crate::exchange::outgoing::Outgoing;
 use crate::exchange::proxy::Proxy;
-use crate::exchange::streamed::Reading;
-use crate::exchange::upstream_request::UpstreamTarget;
+use crate::exchange::upstream_request::LiveTarget;
 use crate::message::body::BodyError;
-use crate::message::pieces::{Pieces, Sender};
+use crate::message::channel_body::{Pieces, Sender};
 use crate::message::upload::Upload;
 use ::http::Method;
 use larder_http::{Assembly, ResponseHead, TierSlice};
@@ -27,7 +27,7 @@ use tokio::task::JoinHandle;
 pub(crate) fn assemble(
     proxy: Arc<Proxy>,
     assembly: ShardAssembly<Assembly>,
-    upstream_target: UpstreamTarget,
+    upstream_target: LiveTarget,
 ) -> Outgoing {
     let left = assembly.left();
     let upstream_target = Arc::new(upstream_target);
@@ -45,7 +45,7 @@ pub(crate) fn assemble(
 async fn deliver(
     proxy: Arc<Proxy>,
     mut assembly: ShardAssembly<Assembly>,
-    upstream_target: &Arc<UpstreamTarget>,
+    upstream_target: &Arc<LiveTarget>,
     sender: &Sender,
 ) -> Option<()> {
     let mut ahead = Ahead::default();
@@ -118,7 +118,7 @@ impl Ahead {
         &mut self,
         proxy: &Arc<Proxy>,
         assembly: &ShardAssembly<Assembly>,
-        upstream_target: &Arc<UpstreamTarget>,
+        upstream_target: &Arc<LiveTarget>,
     ) {
         self.turns += 1;
         let most = self.turns.min(limits::SLICES_AHEAD);
@@ -172,12 +172,12 @@ impl Drop for Fetch {
 async fn ask(
     proxy: &Arc<Proxy>,
     mut exchange: OpenExchange,
-    upstream_target: &UpstreamTarget,
+    upstream_target: &LiveTarget,
 ) -> Result<SharedReader, &'static str> {
-    if let Some(rules) = upstream_target.rules.clone() {
+    if let Some(rules) = upstream_target.target.rules.clone() {
         exchange.set_rules(rules);
     }
-    let place = proxy.place(upstream_target.client).await;
+    let place = proxy.place(upstream_target.target.client).await;
     let response = proxy
         .ask(
             Method::GET,
@@ -196,7 +196,7 @@ async fn ask(
         version: head.version,
         headers: head.headers,
     };
-    if let Some(rules) = &upstream_target.rules {
+    if let Some(rules) = &upstream_target.target.rules {
         rules.change_origin_response(head.status, &mut head.headers);
     }
     let fill = proxy
@@ -207,7 +207,7 @@ async fn ask(
     tokio::spawn(Collecting::new(
         body,
         fill,
-        proxy,
+        &upstream_target.live.timeouts,
         RequestPlace::OfClient(place),
     ));
     Ok(reader)

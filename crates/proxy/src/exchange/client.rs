@@ -1,13 +1,13 @@
 //! What the service knows of a connected client.
 
 use crate::base::http_limits::HttpLimits;
-use crate::base::listen_address::Peer;
 use crate::exchange::https_redirect::HttpsRedirect;
 use crate::exchange::upgrade::Switch;
 use crate::message::informational::InformationalResponses;
 use crate::message::trusted_proxies::TrustedPeer;
 use crate::report::observer::ObservedClient;
 use ::http::HeaderValue;
+use larder_host::Peer;
 
 /// A connected client.
 pub(crate) struct Client {

@@ -2,7 +2,7 @@
 
 use crate::cache::shards::{BrokenOff, SharedReader};
 use crate::message::body::{BodyError, Timed};
-use crate::message::pieces::Pieces;
+use crate::message::channel_body::Pieces;
 use crate::origin::origin_body::OriginBody;
 use ::http::header::CONTENT_LENGTH;
 use ::http::{HeaderMap, HeaderValue, Response, StatusCode};
@@ -10,7 +10,6 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use tokio::sync::mpsc;
 
 /// The body of a response to a client.
 pub(crate) enum Outgoing {
@@ -24,8 +23,6 @@ pub(crate) enum Outgoing {
     Shared(SharedReader),
     /// From the origin as it arrives. Nothing is read ahead of the client.
     Relay(Box<Timed<OriginBody>>),
-    /// Made piece by piece, until the sender is dropped.
-    Stream(mpsc::Receiver<Bytes>),
 }
 
 impl Outgoing {
@@ -64,9 +61,6 @@ impl Body for Outgoing {
                 })
             }),
             Outgoing::Relay(body) => Pin::new(&mut **body).poll_frame(cx),
-            Outgoing::Stream(pieces) => pieces
-                .poll_recv(cx)
-                .map(|piece| piece.map(|piece| Ok(Frame::data(piece)))),
         }
     }
 
@@ -77,7 +71,6 @@ impl Body for Outgoing {
             Outgoing::Assembled(pieces) => pieces.left == 0,
             Outgoing::Shared(reader) => reader.left() == Some(0),
             Outgoing::Relay(body) => body.is_end_stream(),
-            Outgoing::Stream(_) => false,
         }
     }
 
@@ -94,7 +87,6 @@ impl Body for Outgoing {
                 .left()
                 .map_or_else(SizeHint::default, SizeHint::with_exact),
             Outgoing::Relay(body) => body.size_hint(),
-            Outgoing::Stream(_) => SizeHint::default(),
         }
     }
 }

@@ -3,44 +3,40 @@
 
 pub(crate) mod forward;
 
-use crate::base::error::Error;
 use crate::base::fair_places::FairPlace;
 use crate::base::limits;
 use crate::base::live_limits::LiveLimits;
 use crate::base::places::Places;
 use crate::base::slow_client::MemoryPressure;
-use crate::base::timeouts::Timeouts;
 use crate::cache::cache_settings::CacheSettings;
 use crate::cache::disk_tier;
 use crate::cache::disk_tier::HttpDisk;
 use crate::cache::shards::{OpenExchange, ShardAssembly, Shards};
+use crate::exchange::disk_body::stream;
+use crate::exchange::live::{Live, LiveCell};
 use crate::exchange::outgoing::{Outgoing, response};
-use crate::exchange::ruled::RulesCell;
-use crate::exchange::streamed::stream;
 use crate::exchange::tunnel::Tunnels;
-use crate::exchange::upstream::Origins;
-use crate::exchange::upstream_request::{UpstreamTarget, set_forwarded_headers};
+use crate::exchange::upstream_request::LiveTarget;
+use crate::exchange::upstream_target::set_forwarded_headers;
 use crate::message::upload::Upload;
 use crate::origin::origin_body::OriginBody;
 use crate::report::observer::Observer;
 use crate::report::observers::Observers;
-use crate::rules::Rules;
-use ::http::{HeaderMap, HeaderName, Method, Response};
-use larder_http::{Answer, Assembly, Budget, Codings, TierSlice, UpstreamFailure};
+use ::http::{HeaderMap, Method, Response};
+use larder_http::{Answer, Assembly, Budget, TierSlice, UpstreamFailure};
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Notify;
 
 /// The cache and its origins, shared by all connections.
 pub(crate) struct Proxy {
     shards: Arc<Shards>,
     cache_settings: CacheSettings,
-    /// Replaced as a whole. Requests in progress keep the origins that they began with.
-    origins: Mutex<Arc<Origins>>,
-    /// Notified after that.
+    /// The configuration of requests.
+    live: Arc<LiveCell>,
+    /// Notified after it was replaced.
     origins_changed: Arc<Notify>,
-    rules: Arc<RulesCell>,
     disk: Option<HttpDisk>,
     limits: Arc<LiveLimits>,
     /// Gets the records of exchanges.
@@ -53,31 +49,19 @@ pub(crate) struct Proxy {
     tunnels: Arc<Tunnels>,
     /// True after a request in a loop was logged.
     circle_logged: AtomicBool,
-    /// The number of the [`Codings`] that `Accept-Encoding` is reduced to.
-    codings: AtomicU8,
-    /// The request field for the subject of a client's certificate.
-    subject_field: SubjectField,
-}
-
-/// A field that most nodes do not have, so that they take no lock for it.
-#[derive(Default)]
-struct SubjectField {
-    is_set: AtomicBool,
-    name: RwLock<Option<HeaderName>>,
 }
 
 impl Proxy {
     pub(crate) fn new(
         shards: Arc<Shards>,
-        (origins, rules): (Origins, Option<Arc<Rules>>),
+        live: Live,
         disk: Option<HttpDisk>,
         limits: Arc<LiveLimits>,
         observer: Arc<Observer>,
     ) -> Proxy {
         Proxy {
-            origins: Mutex::new(Arc::new(origins)),
+            live: LiveCell::new(live),
             origins_changed: Arc::default(),
-            rules: RulesCell::new(rules),
             disk,
             memory_pressure: MemoryPressure::of(shards.budget().clone()),
             shards,
@@ -87,26 +71,7 @@ impl Proxy {
             tunnels: Tunnels::new(&limits.upgrades),
             limits,
             circle_logged: AtomicBool::new(false),
-            codings: AtomicU8::new(0),
-            subject_field: SubjectField::default(),
         }
-    }
-
-    /// Returns the request field for the subject of a client's certificate, if it is configured. No
-    /// client may send it.
-    pub(crate) fn subject_field(&self) -> Option<HeaderName> {
-        let SubjectField { is_set, name } = &self.subject_field;
-        let is_set = is_set.load(Ordering::Acquire);
-        is_set
-            .then(|| name.read().unwrap_or_else(PoisonError::into_inner).clone())
-            .flatten()
-    }
-
-    pub(crate) fn set_subject_field(&self, field: Option<HeaderName>) {
-        let SubjectField { is_set, name } = &self.subject_field;
-        let has_field = field.is_some();
-        *name.write().unwrap_or_else(PoisonError::into_inner) = field;
-        is_set.store(has_field, Ordering::Release);
     }
 
     /// Returns the cache.
@@ -133,42 +98,31 @@ impl Proxy {
         &self.limits
     }
 
-    /// Returns the codings that `Accept-Encoding` is reduced to.
-    pub(crate) fn codings(&self) -> Codings {
-        Codings::from_bits(self.codings.load(Ordering::Relaxed))
-    }
-
-    pub(crate) fn set_codings(&self, codings: Codings) {
-        self.codings.store(codings.bits(), Ordering::Relaxed);
-    }
-
-    pub(crate) fn timeouts(&self) -> Timeouts {
-        self.limits.timeouts()
-    }
-
     /// Returns the connections that have left HTTP.
     pub(crate) fn tunnels(&self) -> &Arc<Tunnels> {
         &self.tunnels
     }
 
-    pub(crate) fn origins(&self) -> Arc<Origins> {
-        Arc::clone(&self.origins.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Returns the configuration of requests in force.
+    pub(crate) fn live(&self) -> Arc<Live> {
+        self.live.current()
     }
 
-    pub(crate) fn set_origins(&self, origins: Origins) {
-        origins.expire_names();
-        *self.origins.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(origins);
+    /// Returns what holds that configuration, for the views of connections.
+    pub(crate) fn live_cell(&self) -> &Arc<LiveCell> {
+        &self.live
+    }
+
+    /// Replaces the configuration of requests. Those in progress keep the one that they began with.
+    pub(crate) fn set_live(&self, live: Live) {
+        live.origins.expire_names();
+        self.live.set(live);
         self.origins_changed.notify_one();
     }
 
-    /// Returns the event of [`Proxy::set_origins`].
+    /// Returns the event of [`Proxy::set_live`].
     pub(crate) fn origins_changed(&self) -> Arc<Notify> {
         Arc::clone(&self.origins_changed)
-    }
-
-    /// Returns the rules in force.
-    pub(crate) fn rules(&self) -> &Arc<RulesCell> {
-        &self.rules
     }
 
     /// Returns the room for bodies in progress.
@@ -185,7 +139,7 @@ impl Proxy {
     ///
     /// # Errors
     /// One line if the disk fails.
-    pub(crate) async fn settle(&self) -> Result<(), Error> {
+    pub(crate) async fn settle(&self) -> Result<(), larder_tier_host::Error> {
         match &self.disk {
             Some(disk) => disk.settle().await,
             None => Ok(()),
@@ -212,18 +166,18 @@ impl Proxy {
     pub(crate) async fn ask(
         &self,
         method: Method,
-        upstream_target: &UpstreamTarget,
+        LiveTarget { live, target }: &LiveTarget,
         fields: impl Fn() -> HeaderMap + Send + Sync,
         mut body: Upload,
     ) -> Result<Response<OriginBody>, UpstreamFailure> {
         body.check_emptiness().await?;
         let forwarded_headers = || {
             let mut headers = fields();
-            set_forwarded_headers(&mut headers, upstream_target);
+            set_forwarded_headers(&mut headers, target);
             headers
         };
-        self.origins()
-            .ask(method, upstream_target, &forwarded_headers, body)
+        live.origins
+            .ask(method, target, &forwarded_headers, body)
             .await
     }
 
@@ -277,14 +231,18 @@ impl Proxy {
             hash_key: [1; 16],
         };
         let shards = Shards::with(&config, &larder_units::Streams::new(1), 4, None).unwrap();
-        let limits = LiveLimits::new(
-            Timeouts::default(),
-            crate::base::http_limits::HttpLimits::default(),
-        );
-        let origins = (Origins::generated(), None);
+        let timeouts = crate::base::timeouts::Timeouts::default();
+        let limits = LiveLimits::new(timeouts, crate::base::http_limits::HttpLimits::default());
+        let live = Live {
+            origins: crate::exchange::upstream::Origins::generated(),
+            rules: None,
+            timeouts,
+            codings: larder_http::Codings::from_bits(0),
+            subject_field: None,
+        };
         Arc::new(Proxy::new(
             shards,
-            origins,
+            live,
             None,
             limits,
             Arc::new(Observer::without_log()),
@@ -295,7 +253,7 @@ impl Proxy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::exchanges::{Counted, Exchanges};
+    use crate::client::request_counter::{Counted, Exchanges};
     use crate::exchange::client::Client;
     use crate::exchange::service::Service;
     use crate::message::informational::InformationalResponses;

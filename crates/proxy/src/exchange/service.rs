@@ -5,11 +5,12 @@ use crate::base::http_limits::HttpLimits;
 use crate::cache::shards::Next;
 use crate::exchange::client::Client;
 use crate::exchange::https_redirect::HttpsRedirect;
+use crate::exchange::live::LiveView;
 use crate::exchange::max_forwards;
 use crate::exchange::outgoing::{Outgoing, plain_error};
 use crate::exchange::proxy::Proxy;
 use crate::exchange::proxy::forward::DetachOnDrop;
-use crate::exchange::ruled::{Ruled, RulesView, address_of};
+use crate::exchange::request_rules::{Ruled, address_of, rule_request};
 use crate::exchange::upgrade::{Offer, Switch, Upgrade};
 use crate::exchange::upstream_request::{UpstreamRequest, head};
 use crate::message::client_body::ClientBody;
@@ -21,7 +22,7 @@ use crate::message::upload::linger;
 use crate::report::observer::RefusalReason;
 use ::http::header::{CONNECTION, EXPECT, RETRY_AFTER};
 use ::http::request::Parts;
-use ::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
+use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
 use hyper::body::Body;
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -48,12 +49,13 @@ pub(crate) struct Service {
     interims: InformationalResponses,
     switch: Switch,
     limits: HttpLimits,
-    rules: RefCell<RulesView>,
+    /// Renewed when a request begins.
+    live: RefCell<LiveView>,
 }
 
 impl Service {
     pub(crate) fn new(proxy: &Arc<Proxy>, client: Client) -> Service {
-        let rules = RefCell::new(RulesView::new(proxy.rules()));
+        let live = RefCell::new(LiveView::new(proxy.live_cell()));
         let peer =
             HeaderValue::try_from(client.peer.to_string()).expect("an address is visible ASCII");
         let scheme = if client.is_secure { "https" } else { "http" };
@@ -78,7 +80,7 @@ impl Service {
             interims,
             switch,
             limits,
-            rules,
+            live,
         }
     }
 }
@@ -99,8 +101,8 @@ impl hyper::service::Service<Request<ClientBody>> for Service {
 
 impl Service {
     /// Sets the field with the subject of the client's certificate, and removes a client's own.
-    fn set_subject(&self, headers: &mut HeaderMap) {
-        let Some(field) = self.proxy.subject_field() else {
+    fn set_subject(&self, field: Option<&HeaderName>, headers: &mut HeaderMap) {
+        let Some(field) = field else {
             return;
         };
         remove_where(headers, |name| {
@@ -145,6 +147,14 @@ impl Service {
         Some(refusal)
     }
 
+    /// Returns the rules of a request; `None` if there are none.
+    fn rules_of(&self, request: &NormalRequest) -> Option<Arc<Ruled>> {
+        let mut view = self.live.borrow_mut();
+        let request = rule_request(request);
+        let (rules, bits) = view.rules_of(&request)?;
+        Some(Ruled::new(rules, bits, &request))
+    }
+
     /// Returns the largest body of a request.
     fn body_bytes(&self, rules: Option<&Ruled>) -> u64 {
         self.limits
@@ -156,8 +166,12 @@ impl Service {
     /// # Errors
     /// It is malformed, or servers read it in several ways.
     pub(crate) fn normalise(&self, parts: Parts) -> Result<NormalRequest, Box<RefusedRequest>> {
-        let origins = (parts.version == Version::HTTP_10).then(|| self.proxy.origins());
-        let fallback = origins.as_ref().map_or("", |origins| origins.authority());
+        let mut view = self.live.borrow_mut();
+        view.renew();
+        let live = (parts.version == Version::HTTP_10)
+            .then(|| view.live())
+            .flatten();
+        let fallback = live.as_ref().map_or("", |live| live.origins.authority());
         let (trusted, client) = (self.trusted.as_ref(), self.client);
         let mut request = NormalRequest::new(
             parts,
@@ -168,7 +182,7 @@ impl Service {
                 fallback,
             },
         )?;
-        self.set_subject(&mut request.parts.headers);
+        self.set_subject(view.subject_field(), &mut request.parts.headers);
         Ok(request)
     }
 
@@ -203,13 +217,14 @@ impl Service {
         let goes_by = !body.is_end_stream() || offer.is_some() || self.subject.is_some();
         let is_storable = !goes_by && matches!(parts.method, Method::GET | Method::HEAD);
         if is_storable {
-            self.proxy.codings().reduce(&mut parts.headers);
+            let codings = self.live.borrow().codings();
+            codings.reduce(&mut parts.headers);
         }
         let offer = offer.map(|offer| (offer, request.client));
         if let Some(redirect) = self.redirected(&request) {
             return Responding::Now(Some(redirect));
         }
-        let rules = Ruled::of(&mut self.rules.borrow_mut(), &request);
+        let rules = self.rules_of(&request);
         let own_answer = rules.as_ref().and_then(|rules| rules.answer());
         if let Some(answer) =
             own_answer.or_else(|| self.too_large(&request.parts, &body, rules.as_deref()))
@@ -265,6 +280,9 @@ impl Service {
         let is_current = parts.version >= Version::HTTP_11;
         let expects = is_current && expects(&parts.headers);
         parts.headers.remove(EXPECT);
+        let Some(live) = self.live.borrow().live() else {
+            return Responding::Now(Some(overtaken()));
+        };
         let upgrade = match offer.map(|(offer, client)| (offer, self.proxy.tunnels().place(client)))
         {
             Some((_, None)) => return Responding::Now(Some(no_place())),
@@ -282,9 +300,10 @@ impl Service {
         };
         let interims = turn.clone();
         let turn = turn.and_then(|turn| turn.of_connection());
-        let (proxy, peer) = (Arc::clone(&self.proxy), self.peer.clone());
+        let (proxy, peer) = (&self.proxy, self.peer.clone());
         let body_bytes = self.body_bytes(rules.as_deref());
         let upstream_request = UpstreamRequest {
+            live,
             parts,
             peer,
             client: address_of(client),
@@ -309,13 +328,13 @@ impl Service {
                 Responding::Now(Some(proxy.refuse_circle(exchange)))
             }
             Next::Forward(exchange) => {
-                let sent = proxy.send_forward(exchange, upstream_request, body);
+                let sent = Arc::clone(proxy).send_forward(exchange, upstream_request, body);
                 Responding::Later(Last::new(turn, sent), None)
             }
             Next::Follow(waiting) => {
                 let followed = DetachOnDrop::new(
                     false,
-                    Box::pin(proxy.follow(waiting, upstream_request, body)),
+                    Box::pin(Arc::clone(proxy).follow(waiting, upstream_request, body)),
                 );
                 Responding::Later(Last::new(turn, followed), None)
             }
@@ -389,6 +408,13 @@ impl Future for Responding {
             }),
         }
     }
+}
+
+/// Returns the answer to a request whose configuration is gone: this thread has not run for longer
+/// than [`limits::FORMER_LIVE`](crate::base::limits::FORMER_LIVE), in which a reload came.
+fn overtaken() -> Response<Outgoing> {
+    let text = "larder: the configuration was replaced meanwhile\n";
+    plain_error(StatusCode::SERVICE_UNAVAILABLE, text)
 }
 
 /// Returns the answer to a request that offers to change the protocol, when there are too many such

@@ -4,12 +4,11 @@
 
 use crate::base::error::{Error, Problem};
 use crate::base::header_limits::HeaderLimits;
-use crate::base::histogram::Times;
 use crate::base::limits;
 use crate::base::timeouts::Timeouts;
 use crate::config::http_config::HttpConfig;
 use crate::exchange::upgrade::Accepted;
-use crate::exchange::upstream_request::UpstreamTarget;
+use crate::exchange::upstream_target::UpstreamTarget;
 use crate::message::buffered_upload::Room;
 use crate::message::host_pattern::HostPattern;
 use crate::message::informational::Turn;
@@ -32,6 +31,7 @@ use ::http::header::{CONNECTION, EXPECT, HOST, TE, UPGRADE};
 use ::http::uri::{Authority, PathAndQuery, Scheme, Uri};
 use ::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Body;
+use larder_admin::histogram::Times;
 use larder_http::UpstreamFailure;
 use larder_units::Time;
 use std::collections::BTreeMap;
@@ -64,6 +64,50 @@ type ConnectionLimits = ([Duration; 4], HeaderLimits);
 /// Creates the fields of a request, each time that it is sent. They are complete, with `Host`.
 pub(crate) type Fields<'a> = &'a (dyn Fn() -> HeaderMap + Send + Sync);
 
+/// Returns the origin of requests that match no other.
+fn rest_of(config: &HttpConfig) -> OriginGroup {
+    let servers = match &config.upstream {
+        Upstream::Generated | Upstream::Custom(_) => Vec::new(),
+        Upstream::Http(uri) => vec![PoolServer {
+            resolve: config.origin_resolve,
+            ..PoolServer::from(uri.clone())
+        }],
+    };
+    OriginGroup {
+        path: "/".to_owned(),
+        servers,
+        protocol: config.origin_protocol,
+        buffer_requests: config.buffer_requests,
+        ..OriginGroup::default()
+    }
+}
+
+/// Returns the name of that origin, for the status page.
+fn name_of(upstream: &Upstream) -> String {
+    match upstream {
+        Upstream::Generated => "generated".to_owned(),
+        Upstream::Http(uri) => uri.to_string(),
+        Upstream::Custom(origin) => origin.name(),
+    }
+}
+
+fn connection_limits(config: &HttpConfig) -> ConnectionLimits {
+    let Timeouts {
+        origin_connect,
+        origin_send,
+        origin_response,
+        origin_keepalive,
+        ..
+    } = config.timeouts;
+    let times = [
+        origin_connect,
+        origin_send,
+        origin_response,
+        origin_keepalive,
+    ];
+    (times, config.limits.headers())
+}
+
 /// One origin and its servers. Without servers, it is the generated one.
 struct Group {
     config: OriginGroup,
@@ -95,23 +139,7 @@ impl Origins {
                 Problem::ServerCount,
             ));
         }
-        let rest = match &config.upstream {
-            Upstream::Generated | Upstream::Custom(_) => Vec::new(),
-            Upstream::Http(uri) => {
-                vec![PoolServer {
-                    resolve: config.origin_resolve,
-                    ..PoolServer::from(uri.clone())
-                }]
-            }
-        };
-        let protocol = config.origin_protocol;
-        let rest = OriginGroup {
-            path: "/".to_owned(),
-            servers: rest,
-            protocol,
-            buffer_requests: config.buffer_requests,
-            ..OriginGroup::default()
-        };
+        let rest = rest_of(config);
         let all = || config.origins.iter().chain([&rest]);
         let is_secret = |server: &PoolServer| server.uri.scheme() == Some(&Scheme::HTTPS);
         let speaks_tls = all().any(|group| group.servers.iter().any(is_secret));
@@ -122,20 +150,7 @@ impl Origins {
             (Some(trust), Some(before)) => trust.is_same(before),
             (trust, before) => trust.is_none() && before.is_none(),
         };
-        let Timeouts {
-            origin_connect,
-            origin_send,
-            origin_response,
-            origin_keepalive,
-            ..
-        } = config.timeouts;
-        let times = [
-            origin_connect,
-            origin_send,
-            origin_response,
-            origin_keepalive,
-        ];
-        let limits = (times, config.limits.headers());
+        let limits = connection_limits(config);
         let has_limits = before.is_some_and(|before| before.limits == limits);
         let groups_before = before.map_or(&[][..], |before| &before.groups);
         let mut groups = Vec::new();
@@ -170,11 +185,6 @@ impl Origins {
             Upstream::Custom(origin) => Some(Arc::clone(origin)),
             _ => None,
         };
-        let name = match &config.upstream {
-            Upstream::Generated => "generated".to_owned(),
-            Upstream::Http(uri) => uri.to_string(),
-            Upstream::Custom(origin) => origin.name(),
-        };
         let dns = match before
             .map(|before| &before.dns)
             .filter(|dns| dns.servers() == config.resolver)
@@ -189,7 +199,7 @@ impl Origins {
             trust,
             limits,
             dns,
-            name,
+            name: name_of(&config.upstream),
         })
     }
 

@@ -1,48 +1,30 @@
-//! A request on its way to the origin, and the fields that describe its client.
+//! A request on its way to the origin.
 
-use crate::exchange::ruled::Ruled;
+use crate::exchange::live::Live;
+use crate::exchange::request_rules::Ruled;
 use crate::exchange::upgrade::Upgrade;
-use crate::message::field_names::{X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO};
+use crate::exchange::upstream_target::UpstreamTarget;
 use crate::message::informational::Turn;
 use crate::message::normal_request::target;
-use crate::origin::server_requests::ServerRequests;
-use ::http::header::{HOST, TE};
+use ::http::header::TE;
 use ::http::request::Parts;
 use ::http::uri::PathAndQuery;
 use ::http::{HeaderMap, HeaderValue};
-use bytes::Bytes;
 use larder_http::RequestHead;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// The target of requests for slices, and the client that they serve.
-pub(crate) struct UpstreamTarget {
-    pub(crate) target: PathAndQuery,
-    /// The client's address for `X-Forwarded-For`.
-    pub(crate) peer: HeaderValue,
-    /// The client, whose places its requests take.
-    pub(crate) client: IpAddr,
-    /// The scheme of the client's request: `http` or `https`.
-    pub(crate) scheme: &'static str,
-    /// The host of the request to the origin: as it is keyed, unless a rule sets another one.
-    pub(crate) host: HeaderValue,
-    /// The host of the client's request, as it is keyed.
-    pub(crate) client_host: HeaderValue,
-    /// The informational responses that the client may get before its response. Slices have none:
-    /// they are requested after the head of the response has left.
-    pub(crate) interims: Option<Turn>,
-    /// The protocols that the request offers (`Upgrade`).
-    pub(crate) protocols: Option<Box<HeaderValue>>,
-    /// The rules of the request.
-    pub(crate) rules: Option<Arc<Ruled>>,
-    /// True if the client accepts trailers (`TE`).
-    pub(crate) trailers: bool,
-    /// Gets the requests to servers, if the access log names them.
-    pub(crate) servers: Option<ServerRequests>,
+/// The target of requests for slices, and the configuration of the client's request, which they
+/// keep.
+pub(crate) struct LiveTarget {
+    pub(crate) live: Arc<Live>,
+    pub(crate) target: UpstreamTarget,
 }
 
 /// A request on its way to the origin, with its client and its target.
 pub(crate) struct UpstreamRequest {
+    /// The configuration when it began.
+    pub(crate) live: Arc<Live>,
     pub(crate) parts: Parts,
     /// The client's address for `X-Forwarded-For`.
     pub(crate) peer: HeaderValue,
@@ -64,7 +46,7 @@ pub(crate) struct UpstreamRequest {
 }
 
 impl UpstreamRequest {
-    pub(crate) fn upstream_target(&self) -> UpstreamTarget {
+    pub(crate) fn upstream_target(&self) -> LiveTarget {
         let target = self
             .parts
             .uri
@@ -76,7 +58,7 @@ impl UpstreamRequest {
             .as_ref()
             .map(|rules| rules.rewrite().clone())
             .unwrap_or_default();
-        UpstreamTarget {
+        let target = UpstreamTarget {
             target: rewrite.target.unwrap_or(target),
             peer: self.peer.clone(),
             client: self.client,
@@ -91,6 +73,10 @@ impl UpstreamRequest {
                 .upgrade
                 .as_ref()
                 .map(|upgrade| Box::new(upgrade.protocols().clone())),
+        };
+        LiveTarget {
+            live: Arc::clone(&self.live),
+            target,
         }
     }
 
@@ -133,26 +119,4 @@ pub(crate) fn accepts_trailers(headers: &HeaderMap) -> bool {
     lines
         .flat_map(|line| line.split(','))
         .any(|member| member.trim().eq_ignore_ascii_case("trailers"))
-}
-
-/// Sets the fields that describe client and target. The client's own are gone, but for the
-/// addresses that it names.
-pub(crate) fn set_forwarded_headers(headers: &mut HeaderMap, upstream_target: &UpstreamTarget) {
-    let mut path: Vec<u8> = Vec::new();
-    for line in headers.get_all(X_FORWARDED_FOR) {
-        path.extend_from_slice(line.as_bytes());
-        path.extend_from_slice(b", ");
-    }
-    let mut peer = upstream_target.peer.clone();
-    if !path.is_empty() {
-        path.extend_from_slice(peer.as_bytes());
-        peer = HeaderValue::from_maybe_shared(Bytes::from(path)).unwrap_or(peer);
-    }
-    headers.insert(X_FORWARDED_FOR, peer);
-    headers.insert(
-        X_FORWARDED_PROTO,
-        HeaderValue::from_static(upstream_target.scheme),
-    );
-    headers.insert(X_FORWARDED_HOST, upstream_target.client_host.clone());
-    headers.insert(HOST, upstream_target.host.clone());
 }

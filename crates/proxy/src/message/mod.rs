@@ -3,6 +3,7 @@
 pub(crate) mod authority;
 pub(crate) mod body;
 pub(crate) mod buffered_upload;
+pub(crate) mod channel_body;
 pub(crate) mod client_body;
 pub(crate) mod field_names;
 pub(crate) mod host_pattern;
@@ -10,7 +11,6 @@ pub(crate) mod informational;
 pub(crate) mod loop_detection;
 pub(crate) mod network;
 pub(crate) mod normal_request;
-pub(crate) mod pieces;
 pub(crate) mod request_id;
 pub(crate) mod target;
 pub(crate) mod trusted_proxies;

@@ -33,7 +33,7 @@ impl RequestIds {
     pub(crate) fn new(source: RequestIdSource) -> RequestIds {
         RequestIds {
             source,
-            seeds: crate::base::entropy::words(),
+            seeds: larder_host::entropy::words(),
             count: AtomicU64::new(0),
         }
     }

@@ -11,8 +11,8 @@
 //! `[http] trusted_headers` count as absent. `X-Forwarded-Host` and `Forwarded` are not among its
 //! default: an ordinary proxy passes a client's own on.
 
-use crate::base::listen_address::Peer;
 use crate::message::network::Network;
+use larder_host::Peer;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 

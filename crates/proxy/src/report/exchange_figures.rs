@@ -5,9 +5,9 @@
 //! other requests take. The admin server adds them up.
 
 use crate::access_log::{CacheResult, Outcome, Protocol};
-use crate::base::histogram::{Histogram, Times, add};
-use crate::base::metrics::Metrics;
 use crate::base::{limits, threads};
+use larder_admin::histogram::{Histogram, Times, add};
+use larder_admin::{MetricLine, Metrics};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -176,22 +176,25 @@ impl ExchangeFigures {
         Some(*count)
     }
 
+    /// Returns the sum of a counter over all threads.
+    fn sum(&self, counter: impl Fn(&ThreadFigures) -> &AtomicU64) -> u64 {
+        self.threads()
+            .map(|thread| counter(thread).load(Ordering::Relaxed))
+            .sum()
+    }
+
+    /// Returns the responses by the class of their status.
+    fn classes(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let classes = CLASSES.iter().enumerate();
+        classes.map(|(at, class)| (*class, self.sum(|thread| &thread.classes[at])))
+    }
+
     /// Adds the figures to the status page of the cache. Hits are answers without the origin; times
     /// are counted by the bounds of the histograms of `/metrics`.
     pub(crate) fn status(&self, page: &mut Map<String, Value>) {
-        let sum = |figure: &dyn Fn(&ThreadFigures) -> &AtomicU64| {
-            self.threads()
-                .map(|thread| figure(thread).load(Ordering::Relaxed))
-                .sum::<u64>()
-        };
-        let classes = CLASSES.iter().enumerate();
-        let classes: Map<String, Value> = classes
-            .map(|(at, class)| {
-                (
-                    (*class).to_owned(),
-                    json!(sum(&move |thread| &thread.classes[at])),
-                )
-            })
+        let classes: Map<String, Value> = self
+            .classes()
+            .map(|(class, count)| (class.to_owned(), json!(count)))
             .collect();
         let times = |of: &[CacheResult]| {
             let mut times = Times::default();
@@ -212,123 +215,120 @@ impl ExchangeFigures {
         ]);
         page.insert("responses".to_owned(), Value::Object(classes));
         page.insert(
-            "sent_bytes".to_owned(),
-            json!(sum(&|thread| &thread.sent_bytes)),
-        );
-        page.insert(
-            "broken_exchanges".to_owned(),
-            json!(sum(&|thread| &thread.broken)),
-        );
-        page.insert(
             "first_byte_seconds".to_owned(),
             json!({ "hits": hits, "misses": misses }),
         );
+        MetricLine::add_to_page(&EXCHANGES, self, page);
     }
 
     /// Writes the figures.
     pub(crate) fn metrics(&self, metrics: &mut Metrics<'_, '_>) {
-        type Table = [[Histogram; PROTOCOLS]; RESULTS];
-        type TableOf = fn(&ThreadFigures) -> &Table;
-        let tables: [(&str, &str, TableOf); 2] = [
-            (
-                "larder_http_first_byte_seconds",
-                "Time from a request's head to the head of its response",
-                |thread| &thread.first_byte,
-            ),
-            (
-                "larder_http_request_seconds",
-                "Time from a request's head to the end of its response",
-                |thread| &thread.total,
-            ),
-        ];
-        for (name, help, table) in tables {
-            let mut rows = Vec::new();
-            for (result, protocol) in CacheResult::ALL
-                .iter()
-                .flat_map(|r| Protocol::ALL.iter().map(move |p| (r, p)))
-            {
-                let mut times = Times::default();
-                self.threads().for_each(|thread| {
-                    table(thread)[*result as usize][*protocol as usize].sum(&mut times)
-                });
-                if times.count() > 0 {
-                    rows.push((
-                        [("cache", result.name()), ("protocol", protocol.name())],
-                        times,
-                    ));
-                }
-            }
-            metrics.histograms(name, help, &rows);
+        for (name, help, table) in TIMES {
+            self.time_metrics(metrics, name, help, table);
         }
-        let sum = |figure: &dyn Fn(&ThreadFigures) -> &AtomicU64| {
-            self.threads()
-                .map(|thread| figure(thread).load(Ordering::Relaxed))
-                .sum::<u64>()
-        };
-        let classes = CLASSES
-            .iter()
-            .enumerate()
-            .map(|(at, class)| (*class, sum(&move |thread| &thread.classes[at])));
         metrics.counters(
             "larder_http_responses",
             "Responses by the class of their status",
             "class",
-            classes,
+            self.classes(),
         );
-        metrics.counter(
-            "larder_http_sent_bytes",
-            "Body bytes of responses",
-            sum(&|thread| &thread.sent_bytes),
-        );
-        let help = "Exchanges whose body broke off, or whose client left";
-        metrics.counter(
-            "larder_http_broken_exchanges",
-            help,
-            sum(&|thread| &thread.broken),
-        );
-        let hosts: Vec<(usize, &str)> = (1..)
-            .zip(
-                self.hosts
-                    .iter()
-                    .map_while(OnceLock::get)
-                    .map(|host| &**host),
-            )
-            .collect();
-        let all = || hosts.iter().copied().chain([(0, "other")]);
-        let of_host = |figure: fn(&HostFigures) -> &AtomicU64| {
-            all().map(move |(number, host)| {
-                (host, sum(&move |thread| figure(&thread.hosts[number])))
-            })
-        };
-        metrics.counters(
-            "larder_http_host_requests",
-            "Requests by host",
-            "host",
-            of_host(|host| &host.requests),
-        );
-        let help = "Requests answered from the store by host";
-        metrics.counters(
-            "larder_http_host_hits",
-            help,
-            "host",
-            of_host(|host| &host.hits),
-        );
-        let help = "Body bytes of responses by host";
-        metrics.counters(
-            "larder_http_host_sent_bytes",
-            help,
-            "host",
-            of_host(|host| &host.sent_bytes),
-        );
-        let help = "Responses with a status from 500 by host";
-        metrics.counters(
-            "larder_http_host_server_errors",
-            help,
-            "host",
-            of_host(|host| &host.server_errors),
-        );
+        metrics.lines(&EXCHANGES, self);
+        self.host_metrics(metrics);
+    }
+
+    fn time_metrics(
+        &self,
+        metrics: &mut Metrics<'_, '_>,
+        name: &str,
+        help: &str,
+        table: fn(&ThreadFigures) -> &TimeTable,
+    ) {
+        let mut rows = Vec::new();
+        for result in CacheResult::ALL {
+            for protocol in Protocol::ALL {
+                let mut times = Times::default();
+                for thread in self.threads() {
+                    table(thread)[result as usize][protocol as usize].sum(&mut times);
+                }
+                if times.count() > 0 {
+                    let labels = [("cache", result.name()), ("protocol", protocol.name())];
+                    rows.push((labels, times));
+                }
+            }
+        }
+        metrics.histograms(name, help, &rows);
+    }
+
+    fn host_metrics(&self, metrics: &mut Metrics<'_, '_>) {
+        let known = self.hosts.iter().map_while(OnceLock::get);
+        let known = (1..).zip(known.map(|host| &**host));
+        let hosts: Vec<(usize, &str)> = known.chain([(0, "other")]).collect();
+        for (name, help, counter) in HOSTS {
+            let counts = hosts
+                .iter()
+                .map(|(number, host)| (*host, self.sum(|thread| counter(&thread.hosts[*number]))));
+            metrics.counters(name, help, "host", counts);
+        }
     }
 }
+
+/// Times of the exchanges of a thread.
+type TimeTable = [[Histogram; PROTOCOLS]; RESULTS];
+
+/// Name, help and reading of a histogram.
+type TimeLine = (&'static str, &'static str, fn(&ThreadFigures) -> &TimeTable);
+
+static TIMES: [TimeLine; 2] = [
+    (
+        "larder_http_first_byte_seconds",
+        "Time from a request's head to the head of its response",
+        |thread| &thread.first_byte,
+    ),
+    (
+        "larder_http_request_seconds",
+        "Time from a request's head to the end of its response",
+        |thread| &thread.total,
+    ),
+];
+
+static EXCHANGES: [MetricLine<ExchangeFigures>; 2] = [
+    MetricLine::counter(
+        "sent_bytes",
+        "larder_http_sent_bytes",
+        "Body bytes of responses",
+        |figures| figures.sum(|thread| &thread.sent_bytes),
+    ),
+    MetricLine::counter(
+        "broken_exchanges",
+        "larder_http_broken_exchanges",
+        "Exchanges whose body broke off, or whose client left",
+        |figures| figures.sum(|thread| &thread.broken),
+    ),
+];
+
+/// Name, help and reading of a counter by host.
+type HostLine = (&'static str, &'static str, fn(&HostFigures) -> &AtomicU64);
+
+static HOSTS: [HostLine; 4] = [
+    ("larder_http_host_requests", "Requests by host", |host| {
+        &host.requests
+    }),
+    (
+        "larder_http_host_hits",
+        "Requests answered from the store by host",
+        |host| &host.hits,
+    ),
+    (
+        "larder_http_host_sent_bytes",
+        "Body bytes of responses by host",
+        |host| &host.sent_bytes,
+    ),
+    (
+        "larder_http_host_server_errors",
+        "Responses with a status from 500 by host",
+        |host| &host.server_errors,
+    ),
+];
 
 #[cfg(test)]
 mod tests {

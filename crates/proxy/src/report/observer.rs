@@ -4,21 +4,21 @@ use crate::access_log::{
     AccessLog, CLIENT_LEFT, CacheResult, Fields, Outcome, Protocol, Record, Template, WriterEnd,
 };
 use crate::base::error::Error;
-use crate::base::listen_address::Peer;
-use crate::base::metrics::Metrics;
 use crate::config::http_config::HttpConfig;
 use crate::message::field_names::remove_variable;
 use crate::message::normal_request::NormalRequest;
 use crate::message::request_id::{RequestIds, X_REQUEST_ID};
 use crate::message::trusted_proxies::TrustedPeer;
 use crate::origin::server_requests::ServerRequests;
-use crate::report::content::{ContentSample, Miss, UrlParts};
 use crate::report::exchange_figures::ExchangeFigures;
+use crate::report::top_urls::{ContentSample, Miss, UrlParts};
 use crate::rules::PassedBy;
 use ::http::header::{CONTENT_LENGTH, HOST};
 use ::http::request::Parts;
 use ::http::uri::PathAndQuery;
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, Version};
+use larder_admin::Metrics;
+use larder_host::Peer;
 use serde_json::{Map, Value};
 use std::net::IpAddr;
 use std::ops::Range;

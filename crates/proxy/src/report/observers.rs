@@ -2,9 +2,9 @@
 
 use crate::access_log::WriterEnd;
 use crate::base::error::Error;
-use crate::base::metrics::Metrics;
 use crate::config::http_config::HttpConfig;
 use crate::report::observer::Observer;
+use larder_admin::Metrics;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// All observers that are in use.

@@ -144,7 +144,7 @@ struct Bucket {
 impl Limiter {
     pub(super) fn new() -> Limiter {
         let part = || Mutex::new(vec![Set::default(); SETS].into_boxed_slice());
-        let [first, second] = crate::base::entropy::words();
+        let [first, second] = larder_host::entropy::words();
         let mut secret = [0; 16];
         secret[..8].copy_from_slice(&first.to_le_bytes());
         secret[8..].copy_from_slice(&second.to_le_bytes());

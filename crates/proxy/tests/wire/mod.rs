@@ -5,10 +5,11 @@
 
 pub mod http2;
 
+use larder_admin::StatusSource;
 use larder_http::Codings;
 use larder_proxy::{
-    ClientNoCache, Http, HttpConfig, HttpLimits, OriginProtocol, RequestIdSource, StatusSource,
-    Timeouts, Upstream,
+    ClientNoCache, Http, HttpConfig, HttpLimits, OriginProtocol, RequestIdSource, Timeouts,
+    Upstream,
 };
 use larder_units::ByteSize;
 use socket2::{Domain, Socket, Type};

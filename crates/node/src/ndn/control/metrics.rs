@@ -1,8 +1,8 @@
 //! The metrics of the NDN side: one table for the pages of Prometheus and for the status page.
 
 use crate::ndn::Snapshot;
+use larder_admin::Metrics;
 use larder_forwarder::{FaceCounters, PrefixFigures};
-use larder_proxy::Metrics;
 use serde_json::{Value, json};
 
 /// The labels of [`Snapshot::udp_peers`].

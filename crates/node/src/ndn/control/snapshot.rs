@@ -4,8 +4,8 @@ use larder_forwarder::{FaceId, FaceStats, PrefixFigures, Route, Stats, add_face_
 use larder_packet::Name;
 use larder_policy::Gauge;
 use larder_policy::observe::{Observation, Totals};
-use larder_proxy::what_if::CacheState;
 use larder_units::Time;
+use larder_what_if_host::CacheState;
 
 /// The state of the NDN side.
 #[derive(Clone, Debug)]

@@ -7,8 +7,8 @@ use crate::ndn::control::snapshot::{Observations, QueueFigures, Snapshot, Strate
 use crate::ndn::send::link::Link;
 use larder_forwarder::{FaceId, PrefixFigures};
 use larder_packet::Name;
-use larder_proxy::what_if::CacheState;
 use larder_units::Time;
+use larder_what_if_host::CacheState;
 
 impl EventLoop {
     /// Returns its state.

@@ -4,7 +4,7 @@ use crate::inherited::Inherited;
 use crate::ndn::address::{canonical, with_ipv4_fallback};
 use crate::ndn::error::{NdnError, SocketError};
 use larder_client::{default_socket_paths, is_safe};
-use larder_proxy::bind_beside;
+use larder_host::bind_beside;
 use mio::net::{TcpListener, UnixListener, UnixStream};
 use rustix::fs::{FileType, Mode, OFlags};
 use std::io;

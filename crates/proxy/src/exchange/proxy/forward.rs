@@ -6,10 +6,10 @@ use crate::cache::disk_tier;
 use crate::cache::shards;
 use crate::cache::shards::{Lookup, Next, OpenExchange, OpenFill, ShardAssembly, WaitEnd, Waiting};
 use crate::exchange::assemble::assemble;
-use crate::exchange::collecting::{Collecting, RequestPlace};
+use crate::exchange::fill::{Collecting, RequestPlace};
 use crate::exchange::outgoing::{Outgoing, response};
 use crate::exchange::upgrade::Accepted;
-use crate::exchange::upstream_request::{UpstreamRequest, UpstreamTarget, accepts_trailers};
+use crate::exchange::upstream_request::{LiveTarget, UpstreamRequest, accepts_trailers};
 use crate::exchange::websocket_stream::not_opened;
 use crate::message::body::Timed;
 use crate::message::client_body::ClientBody;
@@ -35,10 +35,10 @@ impl Proxy {
     pub(crate) fn assembled(
         self: &Arc<Self>,
         assembled: ShardAssembly<Assembled>,
-        mut upstream_target: UpstreamTarget,
+        mut upstream_target: LiveTarget,
     ) -> Response<Outgoing> {
         // An informational response to a slice would stand within the body.
-        upstream_target.interims = None;
+        upstream_target.target.interims = None;
         let (status, headers, body) = assembled.into_parts();
         response(
             status,
@@ -96,7 +96,7 @@ impl Proxy {
         let is_shared = exchange.is_shared();
         let client = upstream_request.client;
         if !body.is_end_stream() {
-            let upload = self.upload(body, &upstream_request);
+            let upload = Proxy::upload(body, &upstream_request);
             let sent = Box::pin(self.send_upload(exchange, upstream_request, upload));
             return DetachOnDrop::new(is_shared, sent);
         }
@@ -202,8 +202,9 @@ impl Proxy {
         answer
     }
 
-    fn upload(&self, body: ClientBody, request: &UpstreamRequest) -> Upload {
-        let silence = (self.timeouts().client_body, self.timeouts().origin_relay());
+    fn upload(body: ClientBody, request: &UpstreamRequest) -> Upload {
+        let timeouts = &request.live.timeouts;
+        let silence = (timeouts.client_body, timeouts.origin_relay());
         Upload::new(body, request.expects, request.body_bytes, silence)
     }
 
@@ -215,11 +216,13 @@ impl Proxy {
         place: FairPlace,
     ) -> Response<Outgoing> {
         let asked = upload.asked();
+        let live = Arc::clone(&upstream_request.live);
         let (mut response, rest) = Arc::clone(&self)
             .forward(exchange, upstream_request, upload)
             .await;
         if let Some((body, fill)) = rest {
-            let mut collecting = Collecting::new(body, fill, &self, RequestPlace::OfClient(place));
+            let mut collecting =
+                Collecting::new(body, fill, &live.timeouts, RequestPlace::OfClient(place));
             // A small body has come with its head and needs no task.
             if !poll_fn(|cx| Poll::Ready(Pin::new(&mut collecting).poll(cx).is_ready())).await {
                 tokio::spawn(collecting);
@@ -248,14 +251,15 @@ impl Proxy {
             return;
         };
         upstream_request.parts.method = Method::GET;
-        let proxy = Arc::clone(self);
+        let (proxy, live) = (Arc::clone(self), Arc::clone(&upstream_request.live));
         tokio::spawn(async move {
             // A body that is not for the store is not needed.
             if let (_, Some((body, fill))) = Arc::clone(&proxy)
                 .forward(exchange, upstream_request, Upload::empty())
                 .await
             {
-                Collecting::new(body, fill, &proxy, RequestPlace::Background(place)).await;
+                let place = RequestPlace::Background(place);
+                Collecting::new(body, fill, &live.timeouts, place).await;
             }
         });
     }
@@ -310,7 +314,7 @@ impl Proxy {
             ..
         } = upstream_request.parts;
         exchange.take_headers(headers);
-        if let Some(rules) = upstream_target.rules.clone() {
+        if let Some(rules) = upstream_target.target.rules.clone() {
             exchange.set_rules(rules);
         }
         let mut asked = self
@@ -333,7 +337,7 @@ impl Proxy {
                 version: head.version,
                 headers: head.headers,
             };
-            if let Some(rules) = &upstream_target.rules {
+            if let Some(rules) = &upstream_target.target.rules {
                 rules.change_origin_response(head.status, &mut head.headers);
             }
             let (reply, unsettled) = self.shards.on_response(exchange, head);
@@ -346,10 +350,8 @@ impl Proxy {
                 shards::Response::Relay(status, headers, fill) => {
                     if let Some((upgrade, accepted)) = upgrade.take().zip(accepted) {
                         let switching = response(status, headers, Outgoing::whole(Bytes::new()));
-                        return (
-                            upgrade.accept((accepted, body), self.timeouts().upgrade, switching),
-                            None,
-                        );
+                        let idle = upstream_target.live.timeouts.upgrade;
+                        return (upgrade.accept((accepted, body), idle, switching), None);
                     }
                     if status.is_success() && is_stream {
                         return (not_opened(), None);
@@ -357,7 +359,7 @@ impl Proxy {
                     let Some((fill, reader)) =
                         fill.and_then(|fill| fill.reader().map(|reader| (fill, reader)))
                     else {
-                        let body = Timed::new(body, self.timeouts().origin_relay());
+                        let body = Timed::new(body, upstream_target.live.timeouts.origin_relay());
                         let mut relayed =
                             response(status, headers, Outgoing::Relay(Box::new(body)));
                         keep_reason(&mut relayed, reason);

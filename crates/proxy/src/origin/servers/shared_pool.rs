@@ -2,9 +2,9 @@
 
 use super::{Change, Choice, Pool, Ticket, Tried, Verdict};
 use crate::base::client_shares::{ClientShares, Share};
-use crate::base::histogram::Histogram;
 use crate::base::limits;
 use crate::origin::connections::{ConnectionVerdict, Failed, Server};
+use larder_admin::histogram::Histogram;
 use larder_units::Time;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -15,7 +15,7 @@
 use crate::ndn::address::with_ipv4_fallback;
 use crate::ndn::transport::udp::datagram::{UdpListener, bind_udp};
 use crate::ndn::transport::udp::steering::Steering;
-use larder_proxy::bind_beside;
+use larder_host::bind_beside;
 use socket2::SockRef;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};

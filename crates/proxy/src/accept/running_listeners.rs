@@ -1,0 +1,392 @@
+//! The listeners that are served.
+
+use crate::accept::listen::{ClientSettings, Listener};
+use crate::accept::listeners::{Bound, Listeners, configured, setting};
+use crate::accept::request_threads::ThreadGroup;
+use crate::accept::tls::Identity;
+use crate::base::drain::{Phase, PhaseSwitch, PhaseWatch};
+use crate::base::error::{Error, Problem};
+use crate::client::plain::PlainSettings;
+use crate::config::http_config::HttpConfig;
+use crate::exchange::https_redirect::HttpsRedirect;
+use crate::exchange::proxy::Proxy;
+use crate::report::observer::Observer;
+use ::http::HeaderName;
+use larder_host::ListenSocket;
+use larder_host::{ListenAddress, SocketFile};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// The listeners of [`Http`](crate::Http) while it runs.
+pub(crate) struct ServedListeners {
+    inner: Mutex<Inner>,
+    proxy: Arc<Proxy>,
+    /// The identity of listeners for TLS; set before the first of them is applied.
+    identity: Arc<OnceLock<Arc<Identity>>>,
+}
+
+#[derive(Default)]
+struct Inner {
+    listeners: Vec<Served>,
+    /// The phases of listeners that a reload has removed, as long as they have connections.
+    removed: Vec<PhaseSwitch>,
+}
+
+/// A listener, with what its connections depend on.
+struct Served {
+    bound: Bound,
+    settings: ListenerSettings,
+    phase: PhaseSwitch,
+}
+
+/// The settings that connections get from their listener. If they change, another listener on the
+/// same socket replaces it.
+#[derive(Clone)]
+struct ListenerSettings {
+    redirect: Option<HttpsRedirect>,
+    clients: ClientSettings,
+    /// The handshake of a connection decides whether the origin learns its client's subject.
+    subject_field: Option<HeaderName>,
+    /// The threads that accept its connections.
+    threads: Arc<ThreadGroup>,
+}
+
+impl ListenerSettings {
+    fn is_same(&self, other: &ListenerSettings) -> bool {
+        let is_same_observer = match (&self.clients.observer, &other.clients.observer) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        let of = |settings: &ListenerSettings| (settings.redirect, settings.subject_field.clone());
+        let is_same_group = Arc::ptr_eq(&self.threads, &other.threads);
+        is_same_observer
+            && is_same_group
+            && of(self) == of(other)
+            && self.clients.trusted_proxies == other.clients.trusted_proxies
+    }
+}
+
+/// The listeners of a configuration, ready to be served, and what becomes of those that run.
+pub(crate) struct ListenerPlan(Vec<Planned>);
+
+struct Planned {
+    /// The place of the running listener that stays, or whose socket this one takes over.
+    running: Option<usize>,
+    /// `None` if it stays.
+    next: Option<(Served, Vec<Listener>)>,
+    address: (ListenAddress, bool),
+}
+
+impl ListenerPlan {
+    /// Returns the actual addresses, each with true for TLS.
+    pub(crate) fn addresses(&self) -> Vec<(ListenAddress, bool)> {
+        self.0
+            .iter()
+            .map(|planned| planned.address.clone())
+            .collect()
+    }
+}
+
+/// The listening socket of an HTTP listener, for another process.
+#[derive(Debug)]
+pub struct HttpListenerSocket {
+    /// Another descriptor of the socket.
+    pub socket: ListenSocket,
+    /// True if the process that stops listening removes the socket's file.
+    pub owns_file: bool,
+    /// True for TLS.
+    pub is_secure: bool,
+}
+
+impl ServedListeners {
+    pub(crate) fn new(
+        proxy: &Arc<Proxy>,
+        identity: &Arc<OnceLock<Arc<Identity>>>,
+    ) -> ServedListeners {
+        let (proxy, identity) = (Arc::clone(proxy), Arc::clone(identity));
+        ServedListeners {
+            inner: Mutex::default(),
+            proxy,
+            identity,
+        }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Plans the listeners of a configuration, all of which are bound already.
+    ///
+    /// # Errors
+    /// As [`ServedListeners::plan`].
+    pub(crate) fn plan_bound(
+        &self,
+        bound: Listeners,
+        config: &HttpConfig,
+        (observer, threads): (&Arc<Observer>, &Arc<ThreadGroup>),
+    ) -> Result<ListenerPlan, Error> {
+        self.prepare(
+            bound
+                .0
+                .into_iter()
+                .map(|bound| (None, Some(bound)))
+                .collect(),
+            config,
+            (observer, threads),
+        )
+    }
+
+    /// Plans the listeners of another configuration, and binds those that are new. A listener that
+    /// has not changed stays; one on the address of another takes over its socket.
+    ///
+    /// # Errors
+    /// One line that names the setting, the address and the problem. Nothing has changed then.
+    pub(crate) fn plan(
+        &self,
+        config: &HttpConfig,
+        (observer, threads): (&Arc<Observer>, &Arc<ThreadGroup>),
+    ) -> Result<ListenerPlan, Error> {
+        let inner = self.inner();
+        let mut is_taken = vec![false; inner.listeners.len()];
+        let mut parts = Vec::new();
+        let is_gone = |served: &&Served| {
+            configured(config).all(|(listen, _)| listen.address != served.bound.config.address)
+        };
+        let closing: Vec<_> = inner
+            .listeners
+            .iter()
+            .filter(is_gone)
+            .map(|served| served.bound.socket())
+            .collect();
+        for (listen, is_secure) in configured(config) {
+            let bounds = || {
+                inner
+                    .listeners
+                    .iter()
+                    .map(|served| &served.bound)
+                    .enumerate()
+            };
+            let stays = |bound: &Bound| bound.config == *listen && bound.is_secure() == is_secure;
+            let is_there = |bound: &Bound| {
+                let port = listen.address.tcp().map(|address| address.port());
+                bound.config.address == listen.address && port != Some(0)
+            };
+            let same = bounds().find(|(at, bound)| !is_taken[*at] && stays(bound));
+            let part = match same
+                .or_else(|| bounds().find(|(at, bound)| !is_taken[*at] && is_there(bound)))
+            {
+                Some((at, bound)) if stays(bound) => (Some(at), None),
+                Some((at, bound)) => (Some(at), Some(bound.again(listen, is_secure)?)),
+                None => (None, Some(Bound::beside(&closing, listen, is_secure)?)),
+            };
+            part.0.into_iter().for_each(|at| is_taken[at] = true);
+            parts.push(part);
+        }
+        drop(inner);
+        self.prepare(parts, config, (observer, threads))
+    }
+
+    /// Completes a plan: a running listener whose settings change is replaced, too.
+    fn prepare(
+        &self,
+        parts: Vec<(Option<usize>, Option<Bound>)>,
+        config: &HttpConfig,
+        (observer, threads): (&Arc<Observer>, &Arc<ThreadGroup>),
+    ) -> Result<ListenerPlan, Error> {
+        let inner = self.inner();
+        let running = |at: Option<usize>| at.and_then(|at| inner.listeners.get(at));
+        let bound = |part: &(Option<usize>, Option<Bound>)| {
+            let bound = part
+                .1
+                .as_ref()
+                .or(running(part.0).map(|served| &served.bound));
+            bound.map(|bound| (bound.local().clone(), bound.is_secure()))
+        };
+        let addresses: Vec<_> = parts.iter().filter_map(bound).collect();
+        let https = addresses
+            .iter()
+            .filter(|(_, is_secure)| *is_secure)
+            .find_map(|(address, _)| address.tcp());
+        let redirect = HttpsRedirect {
+            port: https.map_or(443, |address| address.port()),
+        };
+        let trusted_proxies = Arc::new(config.trusted_proxies.clone());
+        let clients = ClientSettings {
+            trusted_proxies,
+            observer: Some(Arc::clone(observer)),
+        };
+        let mut planned = Vec::new();
+        for ((at, mut bound), address) in parts.into_iter().zip(addresses) {
+            let redirect = (config.redirect_to_https && !address.1).then_some(redirect);
+            let subject_field = config.subject_field().filter(|_| address.1).cloned();
+            let (clients, threads) = (clients.clone(), Arc::clone(threads));
+            let settings = ListenerSettings {
+                redirect,
+                clients,
+                subject_field,
+                threads,
+            };
+            if let (None, Some(served)) = (&bound, running(at))
+                && !served.settings.is_same(&settings)
+            {
+                bound = Some(served.bound.again(&served.bound.config, address.1)?);
+            }
+            let next = bound
+                .map(|bound| self.serving(bound, settings))
+                .transpose()?;
+            planned.push(Planned {
+                running: at,
+                next,
+                address,
+            });
+        }
+        Ok(ListenerPlan(planned))
+    }
+
+    /// Returns a listener with its parts for all threads: a free one accepts.
+    fn serving(
+        &self,
+        bound: Bound,
+        settings: ListenerSettings,
+    ) -> Result<(Served, Vec<Listener>), Error> {
+        let (phase, watch) = PhaseSwitch::new();
+        let part = |_| {
+            let socket = bound.socket().try_clone();
+            let socket = socket.map_err(|error| {
+                Error::setting(setting(bound.is_secure()), Problem::Listener(error))
+            })?;
+            Ok(self.listener(&bound, socket, &settings, watch.clone()))
+        };
+        let parts = (0..settings.threads.count())
+            .map(part)
+            .collect::<Result<_, Error>>()?;
+        Ok((
+            Served {
+                bound,
+                settings,
+                phase,
+            },
+            parts,
+        ))
+    }
+
+    fn listener(
+        &self,
+        bound: &Bound,
+        socket: ListenSocket,
+        settings: &ListenerSettings,
+        phase: PhaseWatch,
+    ) -> Listener {
+        let scheme = if bound.is_secure() { "https" } else { "http" };
+        let observer = settings.clients.observer.as_ref();
+        Listener {
+            socket,
+            identity: bound.is_secure().then(|| Arc::clone(&self.identity)),
+            plain: observer.map(|observer| PlainSettings::new(&self.proxy, scheme, observer)),
+            proxy_protocol: bound.config.proxy_protocol,
+            redirect: settings.redirect,
+            clients: settings.clients.clone(),
+            phase,
+        }
+    }
+
+    /// Serves the listeners of a plan. Those that are not in it, or replaced, drain.
+    pub(crate) fn apply(&self, ListenerPlan(planned): ListenerPlan) {
+        let mut inner = self.inner();
+        let mut before: Vec<_> = std::mem::take(&mut inner.listeners)
+            .into_iter()
+            .map(Some)
+            .collect();
+        for Planned { running, next, .. } in planned {
+            let running = running
+                .and_then(|at| before.get_mut(at))
+                .and_then(Option::take);
+            let Some((mut next, parts)) = next else {
+                inner.listeners.extend(running);
+                continue;
+            };
+            next.settings.threads.listen(parts);
+            if let Some(Served {
+                mut bound, phase, ..
+            }) = running
+            {
+                next.bound.file = next.bound.file.or_else(|| bound.file.take());
+                next.bound
+                    .file
+                    .iter()
+                    .for_each(|file| file.set_mode(next.bound.config.mode));
+                phase.begin(Phase::Draining);
+                inner.removed.push(phase);
+            }
+            inner.listeners.push(next);
+        }
+        for Served { phase, .. } in before.into_iter().flatten() {
+            phase.drain_socket();
+            inner.removed.push(phase);
+        }
+        inner.removed.retain(|phase| !phase.is_unused());
+    }
+
+    /// Returns the actual addresses, each with true for TLS.
+    pub(crate) fn addresses(&self) -> Vec<(ListenAddress, bool)> {
+        self.inner()
+            .listeners
+            .iter()
+            .map(|served| (served.bound.local().clone(), served.bound.is_secure()))
+            .collect()
+    }
+
+    /// Begins a phase of all listeners.
+    pub(crate) fn begin(&self, phase: Phase) {
+        let inner = self.inner();
+        let all = inner
+            .listeners
+            .iter()
+            .map(|served| &served.phase)
+            .chain(&inner.removed);
+        all.for_each(|switch| switch.begin(phase));
+    }
+
+    /// Returns the sockets for another process.
+    pub(crate) fn sockets(&self) -> std::io::Result<Vec<HttpListenerSocket>> {
+        let handed = |Served { bound, .. }: &Served| {
+            let (socket, owns_file) = (bound.socket().try_clone()?, bound.file.is_some());
+            Ok(HttpListenerSocket {
+                socket,
+                owns_file,
+                is_secure: bound.is_secure(),
+            })
+        };
+        self.inner().listeners.iter().map(handed).collect()
+    }
+
+    /// Closes the sockets, and removes their files.
+    pub(crate) fn close(&self) {
+        self.inner().listeners.clear();
+    }
+
+    /// Leaves the socket files in place at the end.
+    pub(crate) fn leave_files(&self) {
+        let mut inner = self.inner();
+        inner
+            .listeners
+            .iter_mut()
+            .filter_map(|served| served.bound.file.take())
+            .for_each(SocketFile::leave);
+    }
+
+    /// Removes the files at these paths at the end, and gives them the mode of the configuration.
+    pub(crate) fn own_files(&self, paths: &[PathBuf]) {
+        for Served { bound, .. } in &mut self.inner().listeners {
+            if let ListenAddress::Unix(path) = &bound.config.address
+                && paths.contains(path)
+            {
+                bound.file = SocketFile::of(&bound.config);
+                bound
+                    .file
+                    .iter()
+                    .for_each(|file| file.set_mode(bound.config.mode));
+            }
+        }
+    }
+}

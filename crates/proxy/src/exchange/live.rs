@@ -1,0 +1,183 @@
+//! The configuration of requests in force. A reload replaces it as a whole, so a request sees the
+//! former one or the new one, and never parts of both.
+
+use crate::base::limits;
+use crate::base::timeouts::Timeouts;
+use crate::config::http_config::HttpConfig;
+use crate::exchange::request_rules::NormalUrl;
+use crate::exchange::upstream::Origins;
+use crate::rules::{Bits, Explanation, HostRules, RuleRequest, Rules};
+use ::http::{HeaderMap, HeaderName, StatusCode};
+use larder_http::Codings;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
+
+/// The configuration of requests.
+pub(crate) struct Live {
+    pub(crate) origins: Origins,
+    /// `None` if there is no rule.
+    pub(crate) rules: Option<Arc<Rules>>,
+    /// The time limits of requests. Those of connections are the ones with which they began.
+    pub(crate) timeouts: Timeouts,
+    /// The codings that `Accept-Encoding` is reduced to.
+    pub(crate) codings: Codings,
+    /// The request field for the subject of a client's certificate, if it is configured. No client
+    /// may send it.
+    pub(crate) subject_field: Option<HeaderName>,
+}
+
+impl Live {
+    /// Returns the configuration with these origins and rules, which were made from it.
+    pub(crate) fn new(config: &HttpConfig, origins: Origins, rules: Option<Arc<Rules>>) -> Live {
+        Live {
+            origins,
+            rules,
+            timeouts: config.timeouts,
+            codings: config.accept_encoding,
+            subject_field: config.subject_field().cloned(),
+        }
+    }
+
+    /// Returns the URL under which the response to a GET of this URL is stored.
+    ///
+    /// # Errors
+    /// The reason for which such a request is refused.
+    pub(crate) fn keyed_url(&self, url: &str) -> Result<String, &'static str> {
+        let url = NormalUrl::new(url)?;
+        let keyed = self.rules.as_ref().and_then(|rules| {
+            let bits = rules.of_request(&url.get());
+            rules.keyed_target(bits, &url.target)
+        });
+        let target = keyed.as_deref().unwrap_or(&url.target);
+        Ok(format!("{}://{}{target}", url.scheme, url.authority))
+    }
+
+    /// Explains what the rules do to a GET of this URL, and to a response with 200.
+    pub(crate) fn explain(&self, url: &NormalUrl) -> Option<Explanation> {
+        let (rules, none) = (self.rules.as_ref()?, HeaderMap::new());
+        Some(rules.explain(&url.get(), &none, StatusCode::OK, &none))
+    }
+}
+
+/// The configuration in force, which a reload replaces.
+pub(crate) struct LiveCell {
+    /// Counts the replacements.
+    generation: AtomicU64,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    current: Arc<Live>,
+    /// Those before, and since when they are no longer in force. A request that began just before
+    /// the reload still finds its own.
+    former: Vec<(Instant, Arc<Live>)>,
+}
+
+impl LiveCell {
+    pub(crate) fn new(live: Live) -> Arc<LiveCell> {
+        Arc::new(LiveCell {
+            generation: AtomicU64::new(0),
+            inner: Mutex::new(Inner {
+                current: Arc::new(live),
+                former: Vec::new(),
+            }),
+        })
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Replaces the configuration. Requests in progress keep the one that they began with.
+    pub(crate) fn set(&self, live: Live) {
+        let mut inner = self.inner();
+        let before = std::mem::replace(&mut inner.current, Arc::new(live));
+        inner.former.push((Instant::now(), before));
+        self.generation.fetch_add(1, Ordering::Release);
+    }
+
+    /// Returns the configuration in force.
+    pub(crate) fn current(&self) -> Arc<Live> {
+        Arc::clone(&self.inner().current)
+    }
+
+    /// Gives up former configurations after [`limits::FORMER_LIVE`]. Requests in progress have
+    /// their own.
+    pub(crate) fn forget_former(&self) {
+        let is_old = |(since, _): &mut (Instant, _)| since.elapsed() >= limits::FORMER_LIVE;
+        let old: Vec<_> = self.inner().former.extract_if(.., is_old).collect();
+        // Without the lock, because they close their connections.
+        drop(old);
+    }
+}
+
+/// A connection's view of the configuration. It looks into the cell only after a reload, so
+/// connections do not share a lock. It keeps the rules, and no origins: an idle connection holds
+/// none that a reload has removed.
+pub(crate) struct LiveView {
+    cell: Arc<LiveCell>,
+    generation: u64,
+    live: Weak<Live>,
+    rules: Option<Arc<Rules>>,
+    codings: Codings,
+    subject_field: Option<HeaderName>,
+    /// The rules of the host that the connection asked last.
+    host: Option<HostRules>,
+}
+
+impl LiveView {
+    pub(crate) fn new(cell: &Arc<LiveCell>) -> LiveView {
+        let generation = cell.generation.load(Ordering::Acquire);
+        let live = cell.current();
+        LiveView {
+            cell: Arc::clone(cell),
+            generation,
+            live: Arc::downgrade(&live),
+            rules: live.rules.clone(),
+            codings: live.codings,
+            subject_field: live.subject_field.clone(),
+            host: None,
+        }
+    }
+
+    /// A request begins: from now on, this is a view of the configuration in force.
+    pub(crate) fn renew(&mut self) {
+        if self.cell.generation.load(Ordering::Acquire) != self.generation {
+            *self = LiveView::new(&self.cell);
+        }
+    }
+
+    /// Returns the whole configuration of the request that began last; `None` if a reload has
+    /// replaced it more than [`limits::FORMER_LIVE`] ago.
+    pub(crate) fn live(&self) -> Option<Arc<Live>> {
+        self.live.upgrade()
+    }
+
+    /// Returns the codings that `Accept-Encoding` is reduced to.
+    pub(crate) fn codings(&self) -> Codings {
+        self.codings
+    }
+
+    /// Returns the request field for the subject of a client's certificate.
+    pub(crate) fn subject_field(&self) -> Option<&HeaderName> {
+        self.subject_field.as_ref()
+    }
+
+    /// Returns those of its rules that are for a request; `None` if no rule is.
+    pub(crate) fn rules_of(&mut self, request: &RuleRequest<'_>) -> Option<(&Arc<Rules>, Bits)> {
+        let rules = self.rules.as_ref()?;
+        let bits = match &self.host {
+            Some(host) if host.are_of(request.scheme, request.host) => {
+                rules.of_request_to(host, request)
+            }
+            _ => {
+                let host = rules.host_rules(request);
+                let bits = rules.of_request_to(&host, request);
+                self.host = (request.host.len() <= limits::KNOWN_HOST_BYTES).then_some(host);
+                bits
+            }
+        };
+        (!bits.is_empty()).then_some((rules, bits))
+    }
+}

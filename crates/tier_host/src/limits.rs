@@ -1,0 +1,45 @@
+//! Every bound of the threads of a disk tier, with its reason.
+
+use std::time::Duration;
+
+/// The time between two warnings about a disk: the first tells the problem, the counters its
+/// frequency.
+pub const WARNINGS: Duration = Duration::from_secs(1);
+
+/// Threads that read from a disk tier. The page cache needs one; an SSD answers several at once.
+pub const DISK_READERS: usize = 4;
+
+/// Threads that read parts of values whose readers have begun to send them: they wait for no other
+/// reads.
+pub const DISK_PART_READERS: usize = 2;
+
+/// Values that are checked at once before they are read in parts. Each may be as long as a region,
+/// up to 256 MiB, so one behind so many others still begins within [`DISK_PATIENCE`] on a disk of 1
+/// GB/s, unless all are that long.
+pub const DISK_OPENS: usize = 16;
+
+/// A part that a disk tier has not read within this time ends its body: a client waits as long for
+/// it.
+pub const DISK_PART_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Reads that wait for a disk tier, some 200 bytes each and the value's. Above this, the origin is
+/// asked instead. Responses that are read whole are reserved before, and Data has the forwarder's
+/// own bound (`larder_forwarder::limits::TIER_LOOKUPS`). Consumers with a window request hundreds
+/// of segments at once.
+pub const DISK_READS_WAITING: usize = 2048;
+
+/// The writer of a disk tier looks for work at least this often: it is woken for all work that it
+/// knows.
+pub const DISK_IDLE: Duration = Duration::from_secs(5);
+
+/// The longest wait for a read or a sync of a disk tier. After that, the origin is asked, and a
+/// removal reports an error. A disk under load takes less than a second; one that repeats failed
+/// operations takes ten and more.
+pub const DISK_PATIENCE: Duration = Duration::from_secs(5);
+
+/// A part of a value, whose reader has begun to send it, is requested again after this time if the
+/// queue of reads is full.
+pub const DISK_RETRY: Duration = Duration::from_millis(10);
+
+/// The interval in which a node that stops checks its disk tier: too short to be noticed.
+pub const DISK_STOP_LOOK: Duration = Duration::from_millis(5);
