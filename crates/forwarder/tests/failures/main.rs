@@ -6,6 +6,8 @@ mod answers_at_the_deadline;
 mod answers_unlike_nfd;
 mod arbitrary_bytes;
 mod batches;
+mod content_store_mismanaged;
+mod faces_mismanaged;
 mod flooded_tables;
 mod forged_commands;
 mod held_interests;
