@@ -1,9 +1,7 @@
 //! Failure: put, get and ping work in part and report success. Uses the real program, a real node
 //! and Unix sockets.
 
-mod home;
-
-use home::{Home, Running, assert_same, produce_plain, stderr};
+use crate::home::{Home, Running, assert_same, produce_plain, stderr};
 use rustix::process::Signal;
 use std::fs;
 use std::time::{Duration, Instant};

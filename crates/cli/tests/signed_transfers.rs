@@ -1,9 +1,7 @@
 //! Failure: put and get sign or check a file so that a consumer cannot validate it, or accepts what
 //! the trusted key has not signed. Uses the real program, a real node and Unix sockets.
 
-mod home;
-
-use home::{Home, Running, assert_same, produce_plain, stderr};
+use crate::home::{Home, Running, assert_same, produce_plain, stderr};
 use larder_packet::{Certificate, Data, InterestBuilder, KeyLocator, LpPacket, Name};
 use rustix::process::Signal;
 use std::fs;

@@ -23,6 +23,7 @@ mod place_on_the_path;
 mod poisoned_cache;
 mod prefixes_do_not_spread;
 mod rate_limits;
+mod registered_strategy;
 mod registration;
 mod scope_leak;
 mod second_tier;

@@ -1,5 +1,5 @@
-//! Failures of the Interests that wait for a read of the tier: one gets nothing, is forwarded twice,
-//! or goes where it may not.
+//! Failures of the Interests that wait for a read of the tier: one gets nothing, is forwarded
+//! twice, or goes where it may not.
 
 use super::*;
 
