@@ -1,6 +1,6 @@
 """Counts the hits of URLs while other things are purged.
 
-    benches/http/purges.py --larder target/release/larder
+    benches/http/purges.py --larder target/dist/larder
 
 60 URLs are requested twice, one after another, from an origin that takes 30 ms, while the admin
 server is asked to purge tags, prefixes and URLs that no response has. The table has the hits of the

@@ -1,6 +1,6 @@
 """Times requests for different variants of one URL, through Larder, nginx and Varnish.
 
-    benches/http/variants.py --larder target/release/larder
+    benches/http/variants.py --larder target/dist/larder
 
 An origin takes one second to the first byte of a response with `Vary: Cookie`. First ten visitors
 with ten cookies ask at once; then 80 visitors with 80 cookies ask, 20 a second; then one visitor asks

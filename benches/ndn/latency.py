@@ -104,7 +104,7 @@ class Link:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("larder", help="the program, built for release")
+    parser.add_argument("larder", help="the program, built by `cargo build --profile dist`")
     parser.add_argument("--rates", type=int, nargs="+", default=[1000], help="Mb/s of the link")
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()

@@ -3,7 +3,7 @@
 //! requests there that it has not sent yet.
 //!
 //! ```text
-//! cargo run --release -p larder-cli --example http2_load http://127.0.0.1:8080/1KiB/a CONNECTIONS SECONDS
+//! cargo run --profile dist -p larder-cli --example http2_load http://127.0.0.1:8080/1KiB/a CONNECTIONS SECONDS
 //! ```
 #![allow(clippy::print_stdout, reason = "its result")]
 

@@ -1,6 +1,7 @@
 //! Detects a node that starts wrongly, or ends when it must not. The real program, real files, real
 //! sockets.
 
+use crate::upgrades::vacant;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -102,11 +103,7 @@ impl Running {
 }
 
 fn vacant_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port()
+    vacant().port()
 }
 
 /// Returns the body of a page of the admin server.

@@ -2,10 +2,11 @@
 //! The real program, started as root in a child process.
 #![expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 
+use crate::upgrades::vacant;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
@@ -24,11 +25,7 @@ impl Drop for Running {
 }
 
 fn vacant_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port()
+    vacant().port()
 }
 
 fn page(port: u16, path: &str) -> String {

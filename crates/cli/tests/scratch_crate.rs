@@ -17,8 +17,24 @@ impl Drop for Node {
     }
 }
 
+/// Returns the workspace's tables of profiles.
+fn profiles(workspace: &str) -> String {
+    let mut is_profile = false;
+    workspace
+        .lines()
+        .filter(|line| {
+            if line.starts_with('[') {
+                is_profile = line.starts_with("[profile.");
+            }
+            is_profile
+        })
+        .map(|line| format!("{line}\n"))
+        .collect()
+}
+
 /// Builds both crates, which are no members of the workspace, and returns their programs. They
-/// share the workspace's build directory and lock file, so most dependencies are built already.
+/// share the workspace's build directory, lock file and profiles, so most dependencies are built
+/// already: with other profiles, cargo would build all of them again.
 fn build() -> [PathBuf; 2] {
     // Always the same place: cargo builds all crates anew for a crate in another one.
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("custom-larder");
@@ -30,9 +46,11 @@ fn build() -> [PathBuf; 2] {
     fs::create_dir_all(directory.join("src")).unwrap();
     let manifest = "[package]\nname = \"custom-larder\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
                     [workspace]\nmembers = [\"my-policy\"]\n";
+    let workspace = fs::read_to_string(crates.parent().unwrap().join("Cargo.toml")).unwrap();
+    let profiles = profiles(&workspace);
     fs::write(
         directory.join("Cargo.toml"),
-        format!("{manifest}\n[dependencies]\n{dependencies}"),
+        format!("{manifest}\n[dependencies]\n{dependencies}\n{profiles}"),
     )
     .unwrap();
     fs::copy(

@@ -2,7 +2,7 @@
 //! forwarder does to it. ndn-cxx and ndn-tools are in no registry.
 //!
 //! ```text
-//! cargo run --release -p larder-node --example catchunks -- SOCKET NAME SEGMENTS [MICROS_PER_DATA]
+//! cargo run --profile dist -p larder-node --example catchunks -- SOCKET NAME SEGMENTS [MICROS_PER_DATA]
 //! ```
 //!
 //! The same: one Interest a segment, of NAME/seg=0 to SEGMENTS - 1; each Interest is written by a

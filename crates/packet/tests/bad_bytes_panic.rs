@@ -1,8 +1,7 @@
 //! Whatever the network sends, a decoder answers with a packet or with an error at an offset inside
 //! what it was given.
 
-mod generators;
-
+use crate::generators;
 use larder_packet::mgmt::{self, Element};
 use larder_packet::{
     ControlParameters, ControlResponse, Data, DecodeError, Interest, LpPacket, Name, NameRef,

@@ -1,8 +1,6 @@
 //! What a builder was told, a decoder must say.
 
-mod generators;
-
-use generators::name_of;
+use crate::generators::{self, name_of};
 use larder_packet::{
     ControlParameters, ControlResponse, Data, DigestVerifier, Interest, LpHeader, LpPacket, Name,
     NameRef, encode_lp, lp_overhead, types, with_nonce,

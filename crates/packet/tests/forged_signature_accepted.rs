@@ -1,8 +1,6 @@
 //! Signatures: made and checked with every algorithm, refused after any flipped bit, and the same
 //! as other implementations make.
 
-mod generators;
-
 use larder_packet::{
     Data, DataBuilder, DigestSigner, DigestVerifier, EcdsaSigner, Ed25519Signer, HmacSigner,
     HmacVerifier, Interest, InterestBuilder, KeyError, KeyLocator, Name, ParametersDigestError,

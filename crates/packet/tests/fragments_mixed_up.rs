@@ -1,8 +1,7 @@
 //! Fragments come in any order, twice, never, or from somebody hostile: a packet is whole and
 //! right, or it is not handed on, and the memory stays within its bound.
 
-mod generators;
-
+use crate::generators;
 use larder_packet::limits::{
     LARGEST_PACKET_BYTES, MAX_FRAGMENTS, MAX_PACKET_BYTES, MAX_PARTIAL_PACKETS, PARTIAL_BYTES,
     REASSEMBLY_TIMEOUT, RELIABLE_PARTIAL_BYTES, RELIABLE_PARTIAL_PACKETS,

@@ -1,8 +1,7 @@
 //! A length that reaches past the bytes that are there must be an error at an offset: one NDN
 //! library panics on ten bytes.
 
-mod generators;
-
+use crate::generators;
 use larder_packet::tlv::TlvReader;
 use larder_packet::{ControlParameters, Data, DecodeErrorKind, Interest, LpPacket, NameRef};
 use proptest::prelude::*;

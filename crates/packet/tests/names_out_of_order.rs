@@ -1,8 +1,7 @@
 //! Names must sort in canonical order, component by component, though they are compared as bytes;
 //! and print as the specification says.
 
-mod generators;
-
+use crate::generators;
 use larder_packet::{Name, NameRef};
 use proptest::prelude::*;
 

@@ -1,12 +1,10 @@
 //! Each admission policy against a naive model of its definition; those that throw dice also
 //! against the share that they should admit.
 
-mod traffic;
-
+use crate::traffic::{self, Owner};
 use larder_units::{Stream, Streams, Time};
 use proptest::prelude::*;
 use std::collections::HashMap;
-use traffic::Owner;
 
 fn requests() -> impl Strategy<Value = Vec<(bool, u64)>> {
     proptest::collection::vec((proptest::bool::weighted(0.05), 0..25u64), 0..400)

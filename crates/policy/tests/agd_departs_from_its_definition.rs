@@ -1,10 +1,8 @@
 //! agd against a naive model of its definition, and its power against what suits the traffic.
 
-mod traffic;
-
+use crate::traffic::{Owner, Zipf, size_of};
 use larder_units::{Streams, Time};
 use proptest::prelude::*;
-use traffic::{Owner, Zipf, size_of};
 
 /// The definition, object by object.
 struct Naive {

@@ -1,10 +1,8 @@
 //! agd beside LRU where recency counts, and where it does not: sets that move and are replaced, new
 //! objects, loops, crowds, scans. And sawtooths, once it has learnt not to follow them.
 
-mod traffic;
-
+use crate::traffic::{Owner, Zipf, size_of};
 use larder_units::{Stream, Streams, Time};
-use traffic::{Owner, Zipf, size_of};
 
 const REQUESTS: u64 = 150_000;
 /// The first requests do not count: the tuner starts from p = 1.5, and has to learn.

@@ -1,13 +1,11 @@
 //! Policies that know the trace ahead are bounds: nobody may beat them, and they must be what they
 //! are said to be.
 
-mod traffic;
-
+use crate::traffic::{Owner, Zipf, every_policy, size_of};
 use larder_policy::{Engine, Future, FutureBuilder, Spec};
 use larder_units::{ByteSize, Streams, Time};
 use proptest::prelude::*;
 use std::sync::Arc;
-use traffic::{Owner, Zipf, every_policy, size_of};
 
 /// An id and a size each.
 type Requests = Vec<(u64, u64)>;

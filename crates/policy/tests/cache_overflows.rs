@@ -1,12 +1,10 @@
 //! Invariants of every policy in the registry, over the same traffic: capacity, victims,
 //! accounting, determinism, bounded state.
 
-mod traffic;
-
+use crate::traffic::{Owner, Zipf, every_policy, size_of};
 use larder_policy::Spec;
 use larder_units::Time;
 use proptest::prelude::*;
-use traffic::{Owner, Zipf, every_policy, size_of};
 
 #[derive(Clone, Debug)]
 enum Step {

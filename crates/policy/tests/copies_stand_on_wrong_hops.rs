@@ -1,11 +1,9 @@
 //! The admissions that depend on a cache's place on the path, in a line of four caches between a
 //! producer and a consumer.
 
-mod traffic;
-
+use crate::traffic::{Owner, Zipf};
 use larder_policy::Path;
 use larder_units::Time;
-use traffic::{Owner, Zipf};
 
 /// The betweenness of each cache of the line: the third is the most central.
 const BETWEENNESS: [f64; 4] = [2.0, 3.0, 5.0, 2.0];

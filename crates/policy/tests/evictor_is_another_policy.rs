@@ -1,13 +1,10 @@
 //! Each eviction policy against a naive model of its definition: vectors of ids, searched from one
 //! end.
 
-mod models;
-mod traffic;
-
+use crate::models::*;
+use crate::traffic::{self, Owner};
 use larder_units::Time;
-use models::*;
 use proptest::prelude::*;
-use traffic::Owner;
 
 /// Requests and removals of a few objects.
 fn steps() -> impl Strategy<Value = Vec<(bool, u64)>> {
@@ -15,8 +12,6 @@ fn steps() -> impl Strategy<Value = Vec<(bool, u64)>> {
     let id = prop_oneof![0..6u64, 0..40u64];
     proptest::collection::vec((proptest::bool::weighted(0.02), id), 0..600)
 }
-
-const CAPACITY: u64 = 200;
 
 /// The same requests for the policy and for its model; `equal`: every object has the same size.
 fn compare(

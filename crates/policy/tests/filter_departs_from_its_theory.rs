@@ -1,10 +1,8 @@
 //! Filter before FIFO against the analytic model of its paper, equations (3) to (7): hit rate and
 //! insertion rate of independent requests.
 
-mod traffic;
-
+use crate::traffic::{Owner, Zipf};
 use larder_units::Time;
-use traffic::{Owner, Zipf};
 
 const OBJECTS: usize = 20_000;
 const EXPONENT: f64 = 0.8;

@@ -1,11 +1,9 @@
 //! Each policy against a naive model of its definition.
 
-mod traffic;
-
+use crate::traffic::Owner;
 use larder_units::{ByteSize, Time};
 use proptest::prelude::*;
 use std::collections::VecDeque;
-use traffic::Owner;
 
 /// Requests and removals of a few objects; the size follows the id.
 fn requests() -> impl Strategy<Value = Vec<(bool, u64)>> {

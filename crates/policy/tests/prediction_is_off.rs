@@ -1,10 +1,8 @@
 //! AdaptSize: what it predicts against what a replay gives, and the c that it finds against the
 //! best fixed one. Independent requests with Zipf popularity, which is what the model assumes.
 
-mod traffic;
-
+use crate::traffic::{Owner, Zipf, size_of};
 use larder_units::Time;
-use traffic::{Owner, Zipf, size_of};
 
 const OBJECTS: usize = 4_000;
 const CAPACITY: u64 = 24 << 20;

@@ -1,10 +1,8 @@
 //! What `larder policies` says of each policy's memory, against what its tables hold.
 
-mod traffic;
-
+use crate::traffic::{Owner, Zipf};
 use larder_policy::{Kind, PolicyEntry, Spec, registry};
 use larder_units::Time;
-use traffic::{Owner, Zipf};
 
 /// Bytes of heap once a cache of `objects` objects of 1 KiB has turned over several times, so that
 /// ghosts and histories are full.

@@ -1,11 +1,9 @@
 //! WLFU and W-TinyLFU against naive models of their definitions.
 
-mod traffic;
-
+use crate::traffic::Owner;
 use larder_units::Time;
 use proptest::prelude::*;
 use std::collections::HashMap;
-use traffic::Owner;
 
 fn requests() -> impl Strategy<Value = Vec<(bool, u64)>> {
     proptest::collection::vec((proptest::bool::weighted(0.05), 0..40u64), 0..400)

@@ -4,14 +4,12 @@
 //! Before, the time for a response ran from the start of the request: ten uploads of a byte each
 //! second for 70 s got 504, and took the pool down.
 
-mod wire;
-
+use crate::wire::{self, Node, Origin, Seen, say};
 use larder_proxy::{HttpConfig, OriginGroup, Timeouts, Upstream};
 use std::io::{BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use wire::{Node, Origin, Seen, say};
 
 /// Answers with the length of what it got.
 fn counting() -> Origin {

@@ -1,12 +1,11 @@
 //! Failure: what the origin says about stale responses counts for nothing beside `s-maxage`; or
 //! each client waits for an origin that fails, before it gets the stale response.
 
-mod wire;
+use crate::wire::{self, Asked, Client, Node, Origin, say};
 use larder_proxy::{HttpConfig, Timeouts, Upstream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
-use wire::{Asked, Client, Node, Origin, say};
 
 /// An origin that answers until it is stopped, and from then on is silent until the test ends.
 struct Stopped {

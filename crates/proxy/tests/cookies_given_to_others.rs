@@ -1,12 +1,11 @@
 //! Failure: a client gets the cookie that the origin has set for another one.
 
-mod wire;
+use crate::wire::{self, Asked, Client, Node, Origin, say};
 use larder_proxy::rules::Rule;
 use larder_proxy::{HttpConfig, Upstream};
 use larder_tier_host::DiskConfig;
 use larder_units::ByteSize;
 use std::sync::atomic::{AtomicU64, Ordering};
-use wire::{Asked, Client, Node, Origin, say};
 
 /// An origin that gives each client a session, and its pages a lifetime.
 fn origin(fields: &'static str) -> Origin {

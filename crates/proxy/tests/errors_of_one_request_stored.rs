@@ -1,10 +1,9 @@
 //! Failure: one client's odd request makes the origin answer with an error, and everybody gets it
 //! from the cache.
 
-mod wire;
+use crate::wire::{self, Asked, Client, Node, Origin, say};
 use larder_proxy::rules::Rule;
 use larder_proxy::{HttpConfig, Upstream};
-use wire::{Asked, Client, Node, Origin, say};
 
 /// An origin that answers with the status that the field `x-odd` has, as one does for a request
 /// that it does not understand. It gives each of its responses a lifetime.

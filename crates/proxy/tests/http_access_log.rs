@@ -1,8 +1,7 @@
 //! Failure: an exchange has no line in the access log, several, or one that says something else
 //! than what happened.
 
-mod wire;
-
+use crate::wire::{self, Client, Node, Origin, say, say_last};
 use http_body_util::Empty;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use larder_proxy::access_log::{Escape, LogTarget, Template};
@@ -17,7 +16,6 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use wire::{Client, Node, Origin, say, say_last};
 
 /// A node whose log has this format. One thread keeps the lines in order.
 struct Logged {

@@ -1,9 +1,8 @@
 //! Failure: an origin that is down, slow, cut off or malicious takes the cache with it.
 
-mod wire;
+use crate::wire::{self, Client, Node, Origin, say, say_last};
 use std::net::TcpListener;
 use std::time::Duration;
-use wire::{Client, Node, Origin, say, say_last};
 
 #[test]
 fn down_is_502_with_its_reason() {

@@ -1,15 +1,14 @@
 //! Failure: a hundred clients ask for one cold thing at once, and the origin is asked a hundred
 //! times; or they wait for each other for ever.
 
-mod wire;
+use crate::wire::http2::{CANCEL, Http2};
+use crate::wire::{Client, Node, Origin, Seen, say};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use wire::http2::{CANCEL, Http2};
-use wire::{Client, Node, Origin, Seen, say};
 
 const CLIENTS: usize = 100;
 

@@ -1,8 +1,7 @@
 //! Failure: one client decides what others get (poisoning), or gets what was made for another
 //! (deception).
 
-mod wire;
-use wire::{Client, Node, Origin, say};
+use crate::wire::{Client, Node, Origin, say};
 
 /// An origin that repeats what it was told, and says that it may be kept.
 fn echo() -> Origin {

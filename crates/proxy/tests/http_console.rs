@@ -1,7 +1,6 @@
 //! Failure: the console shows nothing, shows it to others, or runs what others have written.
 
-mod wire;
-
+use crate::wire::{self, Client, Node, Seen};
 use larder_admin::{Console, Purging};
 use larder_proxy::rules::Rule;
 use larder_proxy::{Admin, HttpConfig};
@@ -12,7 +11,6 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
-use wire::{Client, Node, Seen};
 
 const TOKEN: &str = "0123456789abcdef";
 

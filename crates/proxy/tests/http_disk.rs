@@ -2,7 +2,7 @@
 //! replaced; a response comes back younger or as another variant than it was; a burst reads the
 //! disk a hundred times; a disk that cannot be used takes the cache with it.
 
-mod wire;
+use crate::wire::{self, Asked, Client, Node, Origin, Seen, say};
 use larder_admin::StatusSource;
 use larder_proxy::{Admin, Http, HttpConfig, Upstream};
 use larder_tier_host::DiskConfig;
@@ -12,7 +12,6 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use wire::{Asked, Client, Node, Origin, Seen, say};
 
 const TOKEN: &str = "0123456789abcdef";
 

@@ -1,7 +1,7 @@
 //! Failure: one client with few connections keeps all others out.
 
-mod wire;
-
+use crate::wire::http2::{Http2, pseudo};
+use crate::wire::{self, Client, Node, Origin, say};
 use larder_proxy::{
     Admin, HttpConfig, HttpLimits, OriginGroup, OriginProtocol, PoolServer, Upstream,
 };
@@ -11,8 +11,6 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
-use wire::http2::{Http2, pseudo};
-use wire::{Client, Node, Origin, say};
 
 /// Connects from another address of this machine: for the node, another client.
 fn from_another(address: SocketAddr) -> TcpStream {

@@ -1,10 +1,8 @@
 //! Failure: what an origin says of its responses is read otherwise than the RFCs have it, and
 //! pages are fetched, or denied, for nothing.
 
-mod wire;
-
+use crate::wire::{Client, Node, Origin, say};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use wire::{Client, Node, Origin, say};
 
 /// Its first answer has these fields, and every later one this status.
 fn origin(fields: &'static str, later: &'static str) -> Origin {

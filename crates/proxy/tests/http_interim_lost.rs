@@ -2,7 +2,7 @@
 //! between the bytes of something else; and a client that waits with its body until it is asked for
 //! it waits for ever, or is asked for what nobody takes. RFC 9110 §10.1.1, §15.2; RFC 8297.
 
-mod wire;
+use crate::wire::{self, Client, Node, Origin, read_response, say};
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response};
 use larder_proxy::Upstream;
@@ -13,7 +13,6 @@ use std::pin::Pin;
 use std::sync::mpsc::channel;
 use std::task::Poll;
 use std::time::{Duration, Instant};
-use wire::{Client, Node, Origin, read_response, say};
 
 const PAGE: &str = "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 2\r\n\r\nok";
 

@@ -1,13 +1,11 @@
 //! Failure: an application that sends many cookies takes itself out of service, and no setting
 //! lets it through.
 
-mod wire;
-
+use crate::wire::http2::{self, head_frames};
+use crate::wire::{self, Client, Node, Origin, say};
 use larder_proxy::{HttpConfig, HttpLimits, OriginGroup, OriginProtocol, Upstream};
 use larder_units::ByteSize;
 use std::net::SocketAddr;
-use wire::http2::{self, head_frames};
-use wire::{Client, Node, Origin, say};
 
 /// Answers `/N/SIZE` with so many fields of so many bytes.
 fn origin() -> Origin {

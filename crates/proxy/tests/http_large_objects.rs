@@ -1,7 +1,7 @@
 //! Failure: a range of ten gigabytes fetches ten gigabytes; or what arrives is put together
 //! wrongly.
 
-mod wire;
+use crate::wire::{self, Asked, Client, Node, Origin};
 use larder_proxy::{HttpConfig, Upstream};
 use larder_tier_host::DiskConfig;
 use larder_units::ByteSize;
@@ -11,7 +11,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use wire::{Asked, Client, Node, Origin};
 
 const LARGE: u64 = 10_000_000_000;
 const SLICE: u64 = 1 << 20;

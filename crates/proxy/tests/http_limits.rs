@@ -1,7 +1,8 @@
 //! Failure: a limit of `[http.limits]` does not hold, or what it refuses is not told why; a limit
 //! that a reload raises still refuses.
 
-mod wire;
+use crate::wire::http2::{Http2, REFUSED_STREAM};
+use crate::wire::{self, Client, Node, Origin, Seen, read_response, say};
 use larder_proxy::rules::Rule;
 use larder_proxy::{HttpConfig, HttpLimits, Timeouts, Upstream};
 use larder_units::ByteSize;
@@ -10,8 +11,6 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use wire::http2::{Http2, REFUSED_STREAM};
-use wire::{Client, Node, Origin, Seen, read_response, say};
 
 fn node(upstream: Upstream, limits: HttpLimits) -> Node {
     Node::with(&HttpConfig {

@@ -1,7 +1,8 @@
 //! Failure: one of several listeners serves nothing or another cache, an address of the node is
 //! taken for an origin, or a socket file stays behind.
 
-mod wire;
+use crate::wire::http2::{Http2, PREFACE};
+use crate::wire::{self, Client, Node};
 use larder_host::{ListenAddress, ListenConfig};
 use larder_proxy::access_log::{Escape, LogTarget, Template};
 use larder_proxy::{AccessLogConfig, Http, HttpConfig, Listeners, RequestIdSource, Upstream};
@@ -10,8 +11,6 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use wire::http2::{Http2, PREFACE};
-use wire::{Client, Node};
 
 fn any_port() -> ListenConfig {
     SocketAddr::from(([127, 0, 0, 1], 0)).into()

@@ -1,19 +1,17 @@
 //! Failure: what an origin sends is passed on in a form that clients misread, or a request is lost
 //! that the origin has not processed.
 
-mod wire;
-
+use crate::wire::http2::{
+    self, ACK, DATA, END_STREAM, GOAWAY, HEADERS, Http2, RST_STREAM, SETTINGS, WINDOW_UPDATE,
+    frame, head_frames, pseudo,
+};
+use crate::wire::{self, Client, Node, Origin, raw, say_last};
 use larder_proxy::{HttpConfig, OriginGroup, OriginProtocol, PoolServer, Upstream};
 use std::collections::HashMap;
 use std::io::{BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use wire::http2::{
-    self, ACK, DATA, END_STREAM, GOAWAY, HEADERS, Http2, RST_STREAM, SETTINGS, WINDOW_UPDATE,
-    frame, head_frames, pseudo,
-};
-use wire::{Client, Node, Origin, raw, say_last};
 
 /// A node before an origin of HTTP/1.1 that answers each request with these bytes, and closes.
 fn answering(bytes: &'static str) -> (Node, Origin) {

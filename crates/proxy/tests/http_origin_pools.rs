@@ -1,8 +1,7 @@
 //! Failure: an origin that fails gets every request of every client, clients hang while it does, or
 //! nobody sees its state; a limit or a weight of a server is ignored; a reload forgets its health.
 
-mod wire;
-
+use crate::wire::{self, Client, Node, Origin, say, say_last};
 use larder_proxy::{HttpConfig, OriginGroup, PoolServer, Timeouts, Upstream};
 use serde_json::Value;
 use socket2::{Domain, Socket, Type};
@@ -11,7 +10,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
-use wire::{Client, Node, Origin, say, say_last};
 
 fn server(address: SocketAddr) -> PoolServer {
     PoolServer::from(format!("http://{address}").parse::<http::Uri>().unwrap())

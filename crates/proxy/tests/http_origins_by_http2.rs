@@ -2,8 +2,11 @@
 //! origin has not processed fails or is made twice. Requests to an origin of HTTP/2, by prior
 //! knowledge and by ALPN; to a Unix socket; to an origin with a path.
 
-mod wire;
-
+use crate::wire::http2::{
+    END_HEADERS, END_STREAM, GOAWAY, HEADERS, INTERNAL_ERROR, REFUSED_STREAM, RST_STREAM, frame,
+    origin,
+};
+use crate::wire::{self, Client, Node, Origin, say};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Channel, Full};
 use hyper::body::Incoming;
@@ -23,11 +26,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use wire::http2::{
-    END_HEADERS, END_STREAM, GOAWAY, HEADERS, INTERNAL_ERROR, REFUSED_STREAM, RST_STREAM, frame,
-    origin,
-};
-use wire::{Client, Node, Origin, say};
 
 fn data(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))

@@ -1,10 +1,9 @@
 //! Failure: what works in the core does not work on sockets. A client, the proxy with the
 //! generated origin, and what `curl` would show.
 
-mod wire;
+use crate::wire::{self, Client, Node};
 use larder_proxy::{Admin, Http, HttpConfig, Upstream};
 use std::net::SocketAddr;
-use wire::{Client, Node};
 
 #[test]
 fn a_miss_and_then_a_hit() {

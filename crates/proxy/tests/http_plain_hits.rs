@@ -1,11 +1,10 @@
 //! Failure: what is answered ahead of hyper is answered otherwise than hyper would, out of turn,
 //! in part, or though it was no request.
 
-mod wire;
+use crate::wire::{self, Client, Node};
 use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
-use wire::{Client, Node};
 
 fn connect(node: &Node) -> TcpStream {
     let stream = TcpStream::connect(node.address).unwrap();

@@ -1,9 +1,8 @@
 //! Failure: the policy's long work is never asked for, or its result never comes back, and the
 //! cache keeps its first guess.
 
-mod wire;
+use crate::wire::{self, Client, Node};
 use larder_proxy::{HttpConfig, Upstream};
-use wire::{Client, Node};
 
 #[test]
 fn adaptsize_tunes_itself_beside_the_requests() {

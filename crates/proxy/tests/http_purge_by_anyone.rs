@@ -1,9 +1,8 @@
 //! Failure: whoever reaches the admin port empties the cache; or its owner orders a purge, and it
 //! was not done.
 
-mod wire;
+use crate::wire::{Client, Node, Origin, Seen, say};
 use larder_proxy::Admin;
-use wire::{Client, Node, Origin, Seen, say};
 
 const TOKEN: &str = "0123456789abcdef";
 

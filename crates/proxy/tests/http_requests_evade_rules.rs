@@ -1,13 +1,11 @@
 //! Failure: rules, the key, the log or the origin read a request in another way than the others,
 //! so that a client reaches what a rule denies, or decides what others get.
 
-mod wire;
-
+use crate::wire::http2::{Http2, pseudo};
+use crate::wire::{self, Asked, Node, Origin, raw, say};
 use larder_proxy::rules::Rule;
 use larder_proxy::{HttpConfig, TrustedProxies, Upstream};
 use std::sync::{Arc, Mutex};
-use wire::http2::{Http2, pseudo};
-use wire::{Asked, Node, Origin, raw, say};
 
 fn rules(text: &str) -> Vec<Rule> {
     #[derive(serde::Deserialize)]

@@ -1,8 +1,7 @@
 //! Failure: a rule does not apply, applies to another request, or is lost where a plain hit answers
 //! before hyper.
 
-mod wire;
-
+use crate::wire::{self, Asked, Client, Node, Origin, Seen, say};
 use http::Method;
 use larder_proxy::rules::{RequestFields, Rule, RuleRequest, Rules};
 use larder_proxy::{Http, HttpConfig, Upstream, normal_target};
@@ -11,7 +10,6 @@ use larder_units::ByteSize;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
-use wire::{Asked, Client, Node, Origin, Seen, say};
 
 /// Reads the table of a file.
 fn rules(text: &str) -> Vec<Rule> {

@@ -2,18 +2,15 @@
 //! are gone, a change breaks requests in progress or forgets the health of servers that stay, or a
 //! name server that fails or lies ends the service.
 
-mod names;
-mod wire;
-
+use crate::names::{NameServer, Says};
+use crate::wire::{self, Asked, Client, Node, Origin, say};
 use larder_proxy::{HttpConfig, OriginGroup, OriginProtocol, PoolConfig, PoolServer, Upstream};
-use names::{NameServer, Says};
 use serde_json::Value;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
-use wire::{Asked, Client, Node, Origin, say};
 
 fn loopback(last: u8) -> IpAddr {
     Ipv4Addr::new(127, 0, 0, last).into()

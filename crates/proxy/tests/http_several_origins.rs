@@ -1,15 +1,13 @@
 //! Failure: a request goes to the wrong origin; one server's death is the clients' affair; a
 //! request that must not be repeated is; a reload drops what is under way.
 
-mod wire;
-
+use crate::wire::{self, Client, Node, Origin, say};
 use larder_proxy::{HttpConfig, OriginGroup, PoolServer, Upstream};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use wire::{Client, Node, Origin, say};
 
 /// Says who it is.
 fn named(name: &'static str) -> Origin {

@@ -1,11 +1,9 @@
 //! Failure: a page of server-sent events, or a long poll, is cut because the origin is silent for
 //! a while.
 
-mod wire;
-
+use crate::wire::{self, Client, Node, Origin, say, say_last};
 use larder_proxy::{HttpConfig, Timeouts, Upstream};
 use std::time::Duration;
-use wire::{Client, Node, Origin, say, say_last};
 
 const SILENCE: Duration = Duration::from_millis(900);
 

@@ -1,15 +1,13 @@
 //! Failure: a large object takes a round trip to its origin for each slice, one after another; or
 //! slices are fetched twice, in any number at once, or on for a client that has left.
 
-mod wire;
-
+use crate::wire::{Asked, Client, Node, Origin};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use wire::{Asked, Client, Node, Origin};
 
 const SLICE: u64 = 1 << 20;
 const BLOCK: u64 = 64 << 10;

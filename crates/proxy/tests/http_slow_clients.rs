@@ -1,16 +1,15 @@
 //! Failure: a slow client, or one that sends without end, stops the others, or a stop of the node;
 //! or it keeps its place for ever. Over HTTP/1.1 and HTTP/2.
 
-mod wire;
+use crate::wire::http2::{
+    CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, Http2, PING, PREFACE, PRIORITY,
+    RST_STREAM, WINDOW_UPDATE, block, frame, pseudo, settings,
+};
+use crate::wire::{self, Client, Node, Origin, say};
 use larder_proxy::{Admin, HttpConfig, Timeouts, Upstream};
 use std::io::Write;
 use std::net::TcpStream;
 use std::time::Duration;
-use wire::http2::{
-    CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, Http2, PING, PREFACE, PRIORITY,
-    RST_STREAM, WINDOW_UPDATE, block, frame, pseudo, settings,
-};
-use wire::{Client, Node, Origin, say};
 
 /// Clients that read nothing do not slow the one that does.
 #[test]

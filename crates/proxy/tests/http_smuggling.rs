@@ -1,14 +1,13 @@
 //! Failure: a request that this cache and the origin read differently. What the cache takes for a
 //! body, the origin takes for the next request, and the answer to that is stored for somebody else.
 
-mod wire;
+use crate::wire::http2::{self, DATA, END_STREAM, Http2, frame, head_frames, pseudo};
+use crate::wire::{self, Asked, Client, Node, Origin, config, say, say_last};
 use larder_proxy::{HttpConfig, OriginProtocol, Upstream};
 use std::io::{BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use wire::http2::{self, DATA, END_STREAM, Http2, frame, head_frames, pseudo};
-use wire::{Asked, Client, Node, Origin, config, say, say_last};
 
 /// An origin that writes down what it was asked.
 struct Witness {

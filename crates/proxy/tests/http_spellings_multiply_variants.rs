@@ -1,13 +1,11 @@
 //! Failure: each spelling of `Accept-Encoding` is a request to the origin and a variant, a client
 //! gets a coding that it refuses, or the origin does not see what the client accepts.
 
-mod wire;
-
+use crate::wire::{self, Asked, Client, Node, Origin, say};
 use larder_http::Codings;
 use larder_proxy::{HttpConfig, Upstream};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
-use wire::{Asked, Client, Node, Origin, say};
 
 /// An origin that uses the first coding that the request names, and notes what it names.
 fn negotiating() -> (Origin, Arc<Mutex<Vec<Option<String>>>>) {

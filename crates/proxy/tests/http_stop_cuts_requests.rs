@@ -1,15 +1,13 @@
 //! Failure: a restart cuts requests that would have been answered a moment later; or it waits for
 //! a client without end.
 
-mod wire;
-
+use crate::wire::{self, Node, Origin, say};
 use larder_proxy::{HttpConfig, Timeouts, Upstream};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
-use wire::{Node, Origin, say};
 
 /// Stops the node while a request waits for the origin; returns what the client got.
 fn stopped(shutdown: Duration, delay: &str) -> String {

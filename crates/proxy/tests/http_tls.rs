@@ -1,8 +1,7 @@
 //! Failure: HTTPS that serves what was cached for HTTP, HTTP/2 that is not the same cache, a
 //! certificate that cannot be renewed.
 
-mod wire;
-
+use crate::wire::{self, Client, Node};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
 use hyper::client::conn::http2::SendRequest;
@@ -19,7 +18,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use wire::{Client, Node};
 
 fn data(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))

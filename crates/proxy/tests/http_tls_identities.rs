@@ -1,7 +1,7 @@
 //! Failure: a client gets the certificate of another host or an old one, a stranger is let in by
 //! mutual TLS, or another subject reaches the origin.
 
-mod wire;
+use crate::wire::{self, Node, Origin, Seen};
 use larder_proxy::{CertificateFiles, ClientCertificates, HttpConfig, TlsConfig, Upstream};
 use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject;
@@ -12,7 +12,6 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wire::{Node, Origin, Seen};
 
 fn data(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))

@@ -1,14 +1,12 @@
 //! Failure: an origin's HTTPS that anybody can answer, a trust that a reload does not renew, an
 //! origin that is believed for another's name.
 
-mod wire;
-
+use crate::wire::{self, Client, Node};
 use larder_proxy::{CertificateFiles, Http, HttpConfig, TlsConfig, Upstream};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::Arc;
-use wire::{Client, Node};
 
 fn data(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))

@@ -1,12 +1,11 @@
 //! Failure: a proxy in front is not believed, or a client that is none; plain hits of their clients
 //! go to the wrong key.
 
-mod wire;
+use crate::wire::{self, Client, Node, Origin, Seen};
 use larder_host::ListenConfig;
 use larder_proxy::{HttpConfig, TrustedFields, TrustedProxies, Upstream};
 use std::io::{BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use wire::{Client, Node, Origin, Seen};
 
 fn any_port() -> ListenConfig {
     SocketAddr::from(([127, 0, 0, 1], 0)).into()

@@ -1,7 +1,8 @@
 //! Failure: a WebSocket does not open, loses bytes, or never ends; or a request with `Upgrade`
 //! carries others past the inspection of messages. RFC 9110 §7.8, RFC 6455.
 
-mod wire;
+use crate::wire::http2::Http2;
+use crate::wire::{self, Asked, Client, Node, Origin, config, read_response, say};
 use larder_proxy::{HttpConfig, Timeouts, Upstream};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -9,8 +10,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tungstenite::protocol::Role;
 use tungstenite::{Message, WebSocket};
-use wire::http2::Http2;
-use wire::{Asked, Client, Node, Origin, config, read_response, say};
 
 const ACCEPTED: &str =
     "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: Upgrade\r\nx-own: 1\r\n\r\n";

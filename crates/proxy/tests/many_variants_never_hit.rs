@@ -1,8 +1,7 @@
 //! Failure: a URL has more variants than the cache keeps, and no request for it hits.
 
-mod wire;
+use crate::wire::{self, Asked, Client, Node, Origin, say};
 use larder_proxy::{HttpConfig, Upstream};
-use wire::{Asked, Client, Node, Origin, say};
 
 fn origin() -> Origin {
     Origin::new(|asked: &Asked, stream| {

@@ -1,7 +1,7 @@
 //! Failure: purges of other URLs, prefixes and tags keep responses from being stored, or remove
 //! stored ones, in memory or on disk.
 
-mod wire;
+use crate::wire::{self, Asked, Client, Node, Origin, Seen, say};
 use larder_proxy::{Admin, HttpConfig, Upstream};
 use larder_tier_host::DiskConfig;
 use larder_units::ByteSize;
@@ -9,7 +9,6 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use wire::{Asked, Client, Node, Origin, Seen, say};
 
 const TOKEN: &str = "0123456789abcdef";
 const URLS: usize = 60;

@@ -1,14 +1,12 @@
 //! Failure: thirty clients reload one page at once, and the origin is asked thirty times; or a
 //! reload gets what was asked for before it.
 
-mod wire;
-
+use crate::wire::{self, Client, Node, Origin, Seen, say};
 use larder_proxy::{ClientNoCache, HttpConfig, Upstream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use wire::{Client, Node, Origin, Seen, say};
 
 const CLIENTS: usize = 30;
 

@@ -1,8 +1,7 @@
 //! Failure: the clock of an origin is some minutes behind, and no request for its pages hits.
 
-mod wire;
+use crate::wire::{Asked, Client, Node, Origin, say};
 use std::time::{Duration, SystemTime};
-use wire::{Asked, Client, Node, Origin, say};
 
 fn origin(of_a_cache: &'static str) -> Origin {
     Origin::new(move |_: &Asked, stream| {

@@ -1,7 +1,7 @@
 //! Objects on the disk tier must be there for all clients, however slowly some of them take theirs,
 //! and however little memory there is.
 
-mod wire;
+use crate::wire::{self, Client, Node, Origin, Seen, read_response, say};
 use larder_proxy::{HttpConfig, Upstream};
 use larder_tier_host::DiskConfig;
 use larder_units::ByteSize;
@@ -11,7 +11,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use wire::{Client, Node, Origin, Seen, read_response, say};
 
 const BODY_BYTES: usize = 400_000;
 

@@ -1,13 +1,12 @@
 //! Failure: clients that get other variants of a page wait for each other at the origin, one after
 //! another.
 
-mod wire;
+use crate::wire::{self, Asked, Client, Node, Origin, say};
 use larder_proxy::rules::Rule;
 use larder_proxy::{HttpConfig, Upstream};
 use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
-use wire::{Asked, Client, Node, Origin, say};
 
 const CLIENTS: usize = 10;
 

@@ -80,108 +80,111 @@ fn columns_are_mistaken_for_each_other() {
     );
 }
 
+/// Traces with an error: the name of the file, its content, and the message.
+const MISREAD: &[(&str, &str, &str)] = &[
+    (
+        "t.csv",
+        "0,1,2\n0,1\n",
+        "t.csv, line 2: time, object and size expected, found `0,1`",
+    ),
+    (
+        "t.csv",
+        "0,1,2\n\n0,1,x\n",
+        "t.csv, line 3: `x` is not a size in bytes",
+    ),
+    (
+        "t.csv",
+        "0,1,-5\n",
+        "t.csv, line 1: `-5` is not a size in bytes",
+    ),
+    (
+        "t.csv",
+        "soon,1,5\n",
+        "t.csv, line 1: `soon` is not a time in seconds",
+    ),
+    (
+        "t.csv",
+        "-1,1,5\n",
+        "t.csv, line 1: `-1` is not a time in seconds",
+    ),
+    (
+        "t.csv",
+        "nan,1,5\n",
+        "t.csv, line 1: `nan` is not a time in seconds",
+    ),
+    ("t.csv", "0,,5\n", "t.csv, line 1: the object is missing"),
+    (
+        "t.csv",
+        "0,1,18446744073709551616\n",
+        "t.csv, line 1: `18446744073709551616` is not a size in bytes",
+    ),
+    (
+        "t.lis",
+        "12\n",
+        "t.lis, line 1: first block, number of blocks, flag and the request's number expected, found `12`",
+    ),
+    (
+        "t.lis",
+        "1 8 0 7\n9 8 0 6\n",
+        "t.lis, line 2: request 6 after request 7",
+    ),
+    (
+        "t.lis",
+        "1 8 0 0\n9 8 0 1\n1 8 0 0\n9 8 0 0\n",
+        "t.lis, line 4: request 0 after request 0",
+    ),
+    (
+        "t.lis",
+        "12 9999999 0 0\n",
+        "t.lis, line 1: 9999999 blocks in one request, more than 1048576",
+    ),
+    (
+        "t.lis",
+        "18446744073709551615 2 0 0\n",
+        "t.lis, line 1: block 18446744073709551615 and 2 more pass 2^64",
+    ),
+    (
+        "t.tsv",
+        "time\turl\tresponse\tsize\n",
+        "t.tsv, line 1: the first line names no column `bytes`",
+    ),
+    (
+        "t.tsv",
+        "time\turl\tresponse\tbytes\n1\t/\t2x0\t5\n",
+        "t.tsv, line 2: `2x0` is not a response's status",
+    ),
+    (
+        "t.tsv",
+        "time\turl\tresponse\tbytes\n1\t/\n",
+        "t.tsv, line 2: no response in `1\\t/`",
+    ),
+    (
+        "t.oracleGeneral",
+        "1234567890123456\x01\0\0\0\0\0\0\0abc",
+        "t.oracleGeneral, byte 24: the trace ends within a record of 24 bytes",
+    ),
+    (
+        "t.oracleGeneral.bin",
+        "1234567890123456\x01\0\0\0\0\0\0\0a picture, or a program..",
+        "t.oracleGeneral.bin, byte 24: no record of oracle-general as the file's name says, its next access is no request's number; \
+             to read it all the same give --format oracle-general",
+    ),
+    (
+        "t.trace",
+        "\0\0\0\x01\0",
+        "t.trace, byte 4: the trace ends within a record of 4 bytes",
+    ),
+    (
+        "t.bin",
+        "\0\0\0\x01",
+        "t.bin: cannot tell the format, give one of columns, json-lines, web-log, arc, oracle-general, twitter, numbers",
+    ),
+];
+
 #[test]
 fn errors_do_not_say_where() {
-    for (name, bytes, line) in [
-        (
-            "t.csv",
-            "0,1,2\n0,1\n",
-            "t.csv, line 2: time, object and size expected, found `0,1`",
-        ),
-        (
-            "t.csv",
-            "0,1,2\n\n0,1,x\n",
-            "t.csv, line 3: `x` is not a size in bytes",
-        ),
-        (
-            "t.csv",
-            "0,1,-5\n",
-            "t.csv, line 1: `-5` is not a size in bytes",
-        ),
-        (
-            "t.csv",
-            "soon,1,5\n",
-            "t.csv, line 1: `soon` is not a time in seconds",
-        ),
-        (
-            "t.csv",
-            "-1,1,5\n",
-            "t.csv, line 1: `-1` is not a time in seconds",
-        ),
-        (
-            "t.csv",
-            "nan,1,5\n",
-            "t.csv, line 1: `nan` is not a time in seconds",
-        ),
-        ("t.csv", "0,,5\n", "t.csv, line 1: the object is missing"),
-        (
-            "t.csv",
-            "0,1,18446744073709551616\n",
-            "t.csv, line 1: `18446744073709551616` is not a size in bytes",
-        ),
-        (
-            "t.lis",
-            "12\n",
-            "t.lis, line 1: first block, number of blocks, flag and the request's number expected, found `12`",
-        ),
-        (
-            "t.lis",
-            "1 8 0 7\n9 8 0 6\n",
-            "t.lis, line 2: request 6 after request 7",
-        ),
-        (
-            "t.lis",
-            "1 8 0 0\n9 8 0 1\n1 8 0 0\n9 8 0 0\n",
-            "t.lis, line 4: request 0 after request 0",
-        ),
-        (
-            "t.lis",
-            "12 9999999 0 0\n",
-            "t.lis, line 1: 9999999 blocks in one request, more than 1048576",
-        ),
-        (
-            "t.lis",
-            "18446744073709551615 2 0 0\n",
-            "t.lis, line 1: block 18446744073709551615 and 2 more pass 2^64",
-        ),
-        (
-            "t.tsv",
-            "time\turl\tresponse\tsize\n",
-            "t.tsv, line 1: the first line names no column `bytes`",
-        ),
-        (
-            "t.tsv",
-            "time\turl\tresponse\tbytes\n1\t/\t2x0\t5\n",
-            "t.tsv, line 2: `2x0` is not a response's status",
-        ),
-        (
-            "t.tsv",
-            "time\turl\tresponse\tbytes\n1\t/\n",
-            "t.tsv, line 2: no response in `1\\t/`",
-        ),
-        (
-            "t.oracleGeneral",
-            "1234567890123456\x01\0\0\0\0\0\0\0abc",
-            "t.oracleGeneral, byte 24: the trace ends within a record of 24 bytes",
-        ),
-        (
-            "t.oracleGeneral.bin",
-            "1234567890123456\x01\0\0\0\0\0\0\0a picture, or a program..",
-            "t.oracleGeneral.bin, byte 24: no record of oracle-general as the file's name says, its next access is no request's number; \
-             to read it all the same give --format oracle-general",
-        ),
-        (
-            "t.trace",
-            "\0\0\0\x01\0",
-            "t.trace, byte 4: the trace ends within a record of 4 bytes",
-        ),
-        (
-            "t.bin",
-            "\0\0\0\x01",
-            "t.bin: cannot tell the format, give one of columns, json-lines, web-log, arc, oracle-general, twitter, numbers",
-        ),
-    ] {
-        assert_eq!(error(name, bytes.as_bytes()), line);
+    for (name, bytes, line) in MISREAD {
+        assert_eq!(error(name, bytes.as_bytes()), *line);
     }
     let missing = Trace::open(&data("none.csv"), None)
         .err()

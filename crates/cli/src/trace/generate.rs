@@ -11,7 +11,7 @@ use larder_replay::{Access, Cdn, FlashCrowd, Joint, Mix, TrafficMix, Video, Web,
 use larder_units::Streams;
 use std::fs::File;
 use std::io::BufReader;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Generate a trace: web pages, videos, a CDN's traffic
 ///
@@ -307,28 +307,31 @@ pub fn run(args: GenerateArgs) -> Result<(), Failure> {
             );
             common.record(made(mix)?.requests())
         }
-        Generator::Joint { table, common } => {
-            let name = table.display();
-            let file = File::open(&table).map_err(|error| {
-                Failure::usage(format!(
-                    "cannot read {name}: {}",
-                    larder_units::system_message(&error)
-                ))
-            })?;
-            let joint = Joint::read(BufReader::new(file))
-                .map_err(|error| Failure::usage(format!("{name}, {error}")))?;
-            let most = larder_replay::limits::JOINT_MAX_REQUESTS;
-            let requests = usize::try_from(common.requests)
-                .ok()
-                .filter(|requests| *requests <= most);
-            let requests = requests.ok_or_else(|| {
-                Failure::usage(format!(
-                    "--requests: at most {most} by a table, which are shuffled in memory"
-                ))
-            })?;
-            common.record(joint.requests(requests, &common.streams()))
-        }
+        Generator::Joint { table, common } => record_joint(&table, common),
     }
+}
+
+/// Records requests by a table of popularity and size.
+fn record_joint(table: &Path, common: Common) -> Result<(), Failure> {
+    let name = table.display();
+    let file = File::open(table).map_err(|error| {
+        Failure::usage(format!(
+            "cannot read {name}: {}",
+            larder_units::system_message(&error)
+        ))
+    })?;
+    let joint = Joint::read(BufReader::new(file))
+        .map_err(|error| Failure::usage(format!("{name}, {error}")))?;
+    let most = larder_replay::limits::JOINT_MAX_REQUESTS;
+    let requests = usize::try_from(common.requests)
+        .ok()
+        .filter(|requests| *requests <= most);
+    let requests = requests.ok_or_else(|| {
+        Failure::usage(format!(
+            "--requests: at most {most} by a table, which are shuffled in memory"
+        ))
+    })?;
+    common.record(joint.requests(requests, &common.streams()))
 }
 
 fn made<T>(generator: Result<T, larder_replay::ParameterError>) -> Result<T, Failure> {

@@ -1,7 +1,7 @@
 //! Failures: one fault of the disk, wherever it is, costs more than the value in that place; or it
 //! brings back a removed, replaced or purged value.
 
-use crate::world::LastBytes;
+use super::world::LastBytes;
 use bytes::Bytes;
 use larder_disk::{Config, Geometry, Identity, Log, Opened, Put, Storage};
 use larder_units::{Streams, Time};

@@ -1,7 +1,7 @@
 //! A log over a disk that fails, and beside it what may be read: of each value, everything that has
 //! happened to it, in order, and how much of that must have survived.
 
-use crate::disk::Disk;
+use super::disk::Disk;
 use bytes::Bytes;
 use larder_disk::{BanVerdict, Bans, Config, Geometry, Identity, Log, Opened, Put};
 use larder_units::{Stream, Streams, Time};

@@ -2,8 +2,8 @@
 //! strategy has its own file.
 //!
 //! A program can add strategies of its own: it implements [`Strategy`], describes it by a
-//! [`StrategyEntry`] and calls `Forwarder::register_strategy`. `tests/registered_strategy.rs` of
-//! this crate is an example.
+//! [`StrategyEntry`] and calls `Forwarder::register_strategy`.
+//! `tests/failures/registered_strategy.rs` of this crate is an example.
 //!
 //! A strategy decides by calling [`Decision::send`] and [`Decision::refuse`]; what it remembers of
 //! one Interest is in its [`PitEntry`], what it remembers of the names under its prefix is its own.

@@ -7,8 +7,8 @@
 //! The age is at least the time from that message to the client's request. Each cache but the one
 //! next to the origin may have lost a second of it, because `Age` is in whole seconds.
 
-use crate::directives::{has, number};
-use crate::origin::{REQUEST, RESPONSE, Rules, variant_of};
+use super::directives::{has, number};
+use super::origin::{REQUEST, RESPONSE, Rules, variant_of};
 use http::header::{AGE, AUTHORIZATION, CONTENT_LENGTH, ETAG, IF_NONE_MATCH};
 use http::{Method, StatusCode};
 use larder_netsim::tcp::{HttpPurge, HttpRequest, HttpResponse};

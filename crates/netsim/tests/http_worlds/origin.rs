@@ -1,6 +1,6 @@
 //! An origin whose objects change, each with rules of its own.
 
-use crate::oracle::{History, Sent, Write};
+use super::oracle::{History, Sent, Write};
 use http::header::{
     ACCEPT_LANGUAGE, CACHE_CONTROL, CONTENT_LENGTH, DATE, ETAG, EXPIRES, IF_NONE_MATCH, VARY,
 };

@@ -1,7 +1,7 @@
 //! Clients with random directives, which give each response to the oracle.
 
-use crate::oracle::{Asked, History};
-use crate::origin::REQUEST;
+use super::oracle::{Asked, History};
+use super::origin::REQUEST;
 use http::header::{ACCEPT_LANGUAGE, AUTHORIZATION, CACHE_CONTROL, ETAG, IF_NONE_MATCH};
 use http::{HeaderValue, Method};
 use larder_netsim::tcp::{HttpRequest, HttpResponse, Requester};

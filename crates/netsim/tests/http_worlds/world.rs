@@ -1,8 +1,8 @@
 //! A random network of caches from a seed.
 
-use crate::oracle::{History, Purge, Seen};
-use crate::origin::{RandomOrigin, Rules};
-use crate::requester::RandomRequester;
+use super::oracle::{History, Purge, Seen};
+use super::origin::{RandomOrigin, Rules};
+use super::requester::RandomRequester;
 use larder_netsim::apps::{Names, ZipfMandelbrot};
 use larder_netsim::tcp::{CacheConfig, ClientConfig, Congestion, HostId, HttpPurge, TcpConfig};
 use larder_netsim::{

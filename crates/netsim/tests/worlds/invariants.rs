@@ -1,7 +1,7 @@
 //! Invariants that hold in every network.
 
-use crate::apps::{Print, RandomConsumer, RandomProducer};
-use crate::world::World;
+use super::apps::{Print, RandomConsumer, RandomProducer};
+use super::world::World;
 use larder_forwarder::DropReason;
 use larder_netsim::{ChannelId, NodeId, Simulation};
 use larder_units::Time;

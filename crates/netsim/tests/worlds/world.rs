@@ -1,6 +1,6 @@
 //! A random world from a seed.
 
-use crate::apps::{AnswerConfig, ConsumerConfig, RandomConsumer, RandomProducer};
+use super::apps::{AnswerConfig, ConsumerConfig, RandomConsumer, RandomProducer};
 use larder_forwarder::strategy::strategy_by_name;
 use larder_netsim::{
     AppId, Capacity, CoDel, Depth, Fault, LinkConfig, LinkId, Loss, NodeConfig, NodeId, Queueing,

@@ -27,6 +27,23 @@ fn packet(fields: &[(u32, &[u8])]) -> Vec<u8> {
     wire
 }
 
+/// Returns the first two acknowledgements of these frames.
+fn two_acknowledgements(mut next: impl FnMut() -> Vec<u8>) -> Vec<Vec<u8>> {
+    let mut acknowledged = Vec::new();
+    while acknowledged.len() < 2 {
+        let frame = next();
+        let packet = Tlv::only(&frame, LP_PACKET).unwrap();
+        acknowledged.extend(
+            packet
+                .children()
+                .flatten()
+                .filter(|one| one.typ == LP_ACK)
+                .map(|one| one.value.to_vec()),
+        );
+    }
+    acknowledged
+}
+
 #[test]
 fn a_frame_comes_again_until_it_is_acknowledged() {
     let stage = Stage::new();
@@ -84,18 +101,7 @@ fn a_frame_comes_again_until_it_is_acknowledged() {
         neighbour.send_to(&packet(&fields), node).unwrap();
     }
     assert_eq!(app.receive().unwrap(), answer);
-    let mut acknowledged = Vec::new();
-    while acknowledged.len() < 2 {
-        let (frame, _) = next();
-        let packet = Tlv::only(&frame, LP_PACKET).unwrap();
-        acknowledged.extend(
-            packet
-                .children()
-                .flatten()
-                .filter(|one| one.typ == LP_ACK)
-                .map(|one| one.value.to_vec()),
-        );
-    }
+    let acknowledged = two_acknowledgements(|| next().0);
     assert_eq!(acknowledged, [7u64.to_be_bytes(), 8u64.to_be_bytes()]);
     assert_eq!(
         stage.figure("/ndn/drops/unsolicited"),

@@ -224,11 +224,7 @@ fn everybody_on_a_network_is_heard_by_udp_multicast() {
     );
 }
 
-#[test]
-fn neighbours_speak_over_ethernet_as_a_group_and_alone() {
-    let Some(cable) = Cable::new("ether") else {
-        return;
-    };
+fn speak_as_a_group(cable: &Cable) {
     let (left, right) = (
         cable.node(0, "ethernet = [\"left\"]"),
         cable.node(1, "ethernet = [\"*\"]"),
@@ -246,6 +242,14 @@ fn neighbours_speak_over_ethernet_as_a_group_and_alone() {
     // Else they would go on answering on their interfaces.
     left.node.stop();
     right.node.stop();
+}
+
+#[test]
+fn neighbours_speak_over_ethernet_as_a_group_and_alone() {
+    let Some(cable) = Cable::new("ether") else {
+        return;
+    };
+    speak_as_a_group(&cable);
 
     let (left, right) = (
         cable.node(0, "ethernet = [\"left\"]"),

@@ -1,8 +1,8 @@
 //! Failure: half a page that looks whole, a page that comes only when its last byte has, or one
 //! that fills the memory.
 
+use super::{Place, noise, pair, route};
 use crate::wire::{Asked, Client, Origin, say, say_last};
-use crate::{Place, noise, pair, route};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Failure: somebody on the way answers for the far node.
 
+use super::{Place, noise};
 use crate::wire::{Asked, Origin, say};
-use crate::{Place, noise};
 use larder_client::{Client, Received, Transport};
 use larder_packet::{Certificate, Data, InterestBuilder, KeyLocator, Name};
 use std::io::Write;

@@ -1,8 +1,8 @@
 //! Failure: a peer of the egress sends its origin what no ingress would, or takes its places from
 //! everybody else.
 
+use super::{Place, fetch_by_name};
 use crate::wire::{Asked, Origin, say};
-use crate::{Place, fetch_by_name};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use larder_client::{Client, Received, Transport};

@@ -1,8 +1,8 @@
 //! Failure: packets that the link loses are bytes that the client misses, or the far node's end is
 //! the client's patience.
 
+use super::{Place, noise, pair};
 use crate::wire::{Origin, say};
-use crate::{Place, noise, pair};
 use larder_units::{Stream, Streams};
 use std::io::Write;
 use std::net::{SocketAddr, UdpSocket};

@@ -1,7 +1,7 @@
 //! Failure: a page for one is given to another; or a page for everybody is fetched for each.
 
+use super::{Place, fetch_by_name, noise};
 use crate::wire::{Asked, Origin, say};
-use crate::{Place, fetch_by_name, noise};
 use larder_client::{Client, Received, Transport};
 use larder_packet::{InterestBuilder, Name, types};
 use std::io::Write;

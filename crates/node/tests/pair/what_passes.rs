@@ -1,8 +1,8 @@
 //! Failure: a page that the origin has, and the client of the pair does not get, or gets
 //! otherwise.
 
+use super::{Place, fetch_by_name, noise, pair};
 use crate::wire::{self, Asked, Node, Origin, say};
-use crate::{Place, fetch_by_name, noise, pair};
 use larder_proxy::{CertificateFiles, HttpConfig, TlsConfig, Upstream};
 use std::io::Write;
 use std::net::TcpStream;

@@ -1,8 +1,7 @@
 //! CLOCK-Pro with its one clock, hot, cold and remembered objects in the order in which they were
 //! placed.
 
-use super::{Item, Model, new};
-use crate::CAPACITY;
+use super::{CAPACITY, Item, Model, new};
 
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {

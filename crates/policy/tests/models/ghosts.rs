@@ -1,7 +1,6 @@
 //! Two lists and their ghosts: 2Q, ARC, CAR.
 
-use super::{Model, Queue, bytes, find, new, remember, take};
-use crate::CAPACITY;
+use super::{CAPACITY, Model, Queue, bytes, find, new, remember, take};
 
 pub struct TwoQ {
     share: u64,

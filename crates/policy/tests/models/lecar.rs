@@ -1,7 +1,6 @@
 //! LeCaR by searching one vector for what each expert would evict.
 
-use super::{Item, Model, new};
-use crate::CAPACITY;
+use super::{CAPACITY, Item, Model, new};
 use larder_units::{Stream, Streams};
 
 /// What is stored, or was, with the request that it notes.

@@ -3,8 +3,7 @@
 //! What befell objects is a list of events, each with its weight, and a density is summed over all
 //! of it anew.
 
-use super::{Item, Model, Queue, bytes, find, new};
-use crate::CAPACITY;
+use super::{CAPACITY, Item, Model, Queue, bytes, find, new};
 use larder_policy::limits::{LHD_MAX_INTERVAL, LHD_MIN_INTERVAL};
 use larder_units::{Stream, Streams};
 use std::collections::{BTreeSet, HashMap, HashSet};

@@ -1,7 +1,6 @@
 //! LIRS with its stack, as the paper draws it.
 
-use super::{Model, Queue, bytes, find, new, take};
-use crate::CAPACITY;
+use super::{CAPACITY, Model, Queue, bytes, find, new, take};
 
 /// In [`super::Item::count`]: what an entry of the stack is.
 const LIR: u64 = 0;

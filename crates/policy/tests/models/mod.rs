@@ -16,7 +16,10 @@ pub use lirs::*;
 pub use queues::*;
 pub use ranked::*;
 
-/// A cache of [`crate::CAPACITY`] bytes.
+/// The bytes of each cache.
+pub const CAPACITY: u64 = 200;
+
+/// A cache of [`CAPACITY`] bytes.
 pub trait Model {
     /// True at a hit.
     fn request(&mut self, id: u64, size: u64) -> bool;

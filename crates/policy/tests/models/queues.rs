@@ -1,7 +1,6 @@
 //! Queues with bits and counts: CLOCK, SIEVE, S3-FIFO, SLRU.
 
-use super::{Item, Model, Queue, bytes, find, new, remember, take};
-use crate::CAPACITY;
+use super::{CAPACITY, Item, Model, Queue, bytes, find, new, remember, take};
 
 /// The hand stands at the first.
 #[derive(Default)]

@@ -1,8 +1,7 @@
 //! The least of a rank leaves: LFU, GreedyDual-Size and with Frequency, LRU-K, hyperbolic, random
 //! priority.
 
-use super::{Item, Model, Queue, bytes, find, new, take};
-use crate::CAPACITY;
+use super::{CAPACITY, Item, Model, Queue, bytes, find, new, take};
 use larder_units::{Stream, Streams};
 use std::collections::HashMap;
 

@@ -177,6 +177,61 @@ impl Wire {
             packet,
         }));
     }
+
+    /// Gives a packet to the end that it goes to. The producer answers at once.
+    fn deliver(
+        &mut self,
+        now: Time,
+        packet: Packet,
+        fetcher: &mut Fetcher,
+        producer: &mut impl FnMut(&Interest<'_>) -> Reply,
+        content: &mut Vec<u8>,
+    ) {
+        match packet {
+            Packet::Interest(interest)
+                if self
+                    .link
+                    .bottleneck
+                    .is_some_and(|bottleneck| self.waiting(now) >= bottleneck.nack_from) =>
+            {
+                self.send(
+                    now,
+                    Packet::Nack {
+                        interest,
+                        reason: NackReason::Congestion,
+                    },
+                );
+            }
+            Packet::Interest(interest) => match producer(&Interest::decode(&interest).unwrap()) {
+                Reply::Data(data) => self.send(
+                    now,
+                    Packet::Data {
+                        wire: data,
+                        marked: false,
+                    },
+                ),
+                Reply::Nack(reason) => self.send(now, Packet::Nack { interest, reason }),
+                Reply::Silence => {}
+            },
+            Packet::Data { wire, marked } => {
+                let data = Data::decode(&wire).unwrap();
+                let granted = self.link.bottleneck.filter(|bottleneck| bottleneck.grants);
+                let granted_rate = granted.map(|bottleneck| bottleneck.packets_a_second.into());
+                fetcher.on_data(
+                    now,
+                    &data,
+                    PathFeedback {
+                        marked,
+                        granted_rate,
+                    },
+                    |bytes| content.extend_from_slice(bytes),
+                );
+            }
+            Packet::Nack { interest, reason } => {
+                fetcher.on_nack(now, Interest::decode(&interest).unwrap().name, reason);
+            }
+        }
+    }
 }
 
 /// Runs a transfer to its end. Panics if it hangs, or lasts longer than a simulated day.
@@ -234,50 +289,8 @@ pub fn run(
             .peek()
             .is_some_and(|Reverse(next)| next.at <= now)
         {
-            match wire.queue.pop().map(|Reverse(next)| next.packet).unwrap() {
-                Packet::Interest(interest)
-                    if link
-                        .bottleneck
-                        .is_some_and(|bottleneck| wire.waiting(now) >= bottleneck.nack_from) =>
-                {
-                    wire.send(
-                        now,
-                        Packet::Nack {
-                            interest,
-                            reason: NackReason::Congestion,
-                        },
-                    );
-                }
-                Packet::Interest(interest) => match producer(&Interest::decode(&interest).unwrap())
-                {
-                    Reply::Data(data) => wire.send(
-                        now,
-                        Packet::Data {
-                            wire: data,
-                            marked: false,
-                        },
-                    ),
-                    Reply::Nack(reason) => wire.send(now, Packet::Nack { interest, reason }),
-                    Reply::Silence => {}
-                },
-                Packet::Data { wire, marked } => {
-                    let data = Data::decode(&wire).unwrap();
-                    let granted = link.bottleneck.filter(|bottleneck| bottleneck.grants);
-                    let granted_rate = granted.map(|bottleneck| bottleneck.packets_a_second.into());
-                    fetcher.on_data(
-                        now,
-                        &data,
-                        PathFeedback {
-                            marked,
-                            granted_rate,
-                        },
-                        |bytes| content.extend_from_slice(bytes),
-                    );
-                }
-                Packet::Nack { interest, reason } => {
-                    fetcher.on_nack(now, Interest::decode(&interest).unwrap().name, reason);
-                }
-            }
+            let Reverse(next) = wire.queue.pop().unwrap();
+            wire.deliver(now, next.packet, &mut fetcher, &mut producer, &mut content);
         }
     }
 }

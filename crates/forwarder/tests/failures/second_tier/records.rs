@@ -1,6 +1,7 @@
 //! What a record of the tier, and an Interest that waits for one, must not lose: times, the trust
 //! in its signer, a congestion mark; and who learns of it.
 
+use super::reads::fail_read;
 use super::*;
 use crate::poisoned_cache::{ANCHOR, anchor, certificate, key};
 use larder_forwarder::PitEntry;

@@ -6,7 +6,7 @@
 //! client gets whether RFC 9111 allows it. `cargo test` runs 300 seeds. For longer searches:
 //!
 //! ```text
-//! LARDER_SEEDS=0..100000 cargo test --release -p larder-netsim --test http_worlds
+//! LARDER_SEEDS=0..100000 cargo test --release -p larder-netsim --test failures http_worlds::
 //! ```
 //!
 //! A failing seed prints its world and the command that runs it alone.
@@ -38,7 +38,7 @@ impl Drop for Replay<'_> {
             let &mut Replay(seed, words) = self;
             let range = format!("{seed}..{}", seed + 1);
             eprintln!(
-                "{words}world {seed} fails: LARDER_SEEDS={range} cargo test -p larder-netsim --test http_worlds"
+                "{words}world {seed} fails: LARDER_SEEDS={range} cargo test -p larder-netsim --test failures http_worlds::"
             );
         }
     }

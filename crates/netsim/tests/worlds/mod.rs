@@ -5,7 +5,7 @@
 //! `cargo test` runs 200 seeds. For longer searches:
 //!
 //! ```text
-//! LARDER_SEEDS=0..1000000 cargo test --release -p larder-netsim --test worlds
+//! LARDER_SEEDS=0..1000000 cargo test --release -p larder-netsim --test failures no_world
 //! ```
 //!
 //! A failing seed prints the command that runs it alone.
@@ -33,7 +33,7 @@ impl Drop for Replay {
         if std::thread::panicking() {
             let seed = self.0;
             eprintln!(
-                "world {seed} fails: LARDER_SEEDS={seed}..{} cargo test -p larder-netsim --test worlds",
+                "world {seed} fails: LARDER_SEEDS={seed}..{} cargo test -p larder-netsim --test failures no_world",
                 seed + 1
             );
         }

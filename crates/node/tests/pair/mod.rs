@@ -7,9 +7,8 @@ mod forged_requests;
 mod lost_packets;
 mod pages_given_to_others;
 mod what_passes;
-#[path = "../../../proxy/tests/wire/mod.rs"]
-mod wire;
 
+use crate::wire::{Client, Origin};
 use larder_client::{Received, Transport};
 use larder_node::{Config, Node};
 use larder_packet::Name;
@@ -18,7 +17,6 @@ use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
-use wire::{Client, Origin};
 
 /// A node of the pair, or one between.
 pub(crate) struct Place {
