@@ -41,11 +41,9 @@ impl Histogram {
 
     /// Adds what is here to a sum.
     pub fn sum(&self, times: &mut Times) {
-        times
-            .buckets
-            .iter_mut()
-            .zip(&self.buckets)
-            .for_each(|(sum, count)| *sum += count.load(Ordering::Relaxed));
+        for (sum, count) in times.buckets.iter_mut().zip(&self.buckets) {
+            *sum += count.load(Ordering::Relaxed);
+        }
         times.nanos = times.nanos.wrapping_add(self.nanos.load(Ordering::Relaxed));
     }
 }

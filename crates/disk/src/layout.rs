@@ -500,6 +500,19 @@ pub(crate) fn read_record(bytes: &Bytes, offset: u32, seed: u64) -> Option<Recor
 }
 
 impl FooterEntry {
+    /// Returns the head of a record that takes the place of this one, with this value and no key.
+    pub(crate) fn without_key<'a>(&self, value: &'a Bytes) -> RecordHead<'a> {
+        RecordHead {
+            kind: self.kind,
+            tag: self.tag,
+            offset: self.offset,
+            hash: self.hash,
+            key: &[],
+            value: std::slice::from_ref(value),
+            filler: self.length - RECORD - within_region(value.len()),
+        }
+    }
+
     /// Returns the start of the next record.
     pub(crate) fn end(&self) -> u32 {
         self.offset + self.length

@@ -192,11 +192,11 @@ pub(crate) fn write(
         let seed = identity.seed(sequence);
         match &piece.content {
             Content::Header => {
-                let header = RegionEnd {
+                let end = RegionEnd {
                     sequence,
                     entries: None,
-                }
-                .encode(identity);
+                };
+                let header = end.encode(identity);
                 run.push(at(0), &header)?;
                 run.push(at(geometry.footer_at(0)), &header)?;
             }
@@ -235,16 +235,7 @@ pub(crate) fn write(
             }
             Content::Repairs(records) => {
                 for (entry, value) in records {
-                    let head = RecordHead {
-                        kind: entry.kind,
-                        tag: entry.tag,
-                        offset: entry.offset,
-                        hash: entry.hash,
-                        key: &[],
-                        value: std::slice::from_ref(value),
-                        filler: entry.length - RECORD - within_region(value.len()),
-                    };
-                    run.push_record(at(entry.offset), &head, seed)?;
+                    run.push_record(at(entry.offset), &entry.without_key(value), seed)?;
                 }
             }
             Content::Entries(changed) => {

@@ -151,9 +151,9 @@ impl Place {
         let last = interests.len() - 500;
         let begun = cpu();
         for _ in 0..4 {
-            interests[last..]
-                .iter_mut()
-                .for_each(|interest| self.packet(self.consumer, interest));
+            for interest in interests[last..].iter_mut() {
+                self.packet(self.consumer, interest);
+            }
             assert_eq!(self.outbox.sends().len(), 1);
         }
         cpu() - begun
@@ -164,9 +164,9 @@ impl Place {
         let mut took = Duration::ZERO;
         for interests in interests[..1000].chunks_mut(500) {
             let begun = cpu();
-            interests
-                .iter_mut()
-                .for_each(|interest| self.packet(self.consumer, interest));
+            for interest in interests.iter_mut() {
+                self.packet(self.consumer, interest);
+            }
             took += cpu() - begun;
             let read = self.read();
             assert_eq!(read.len(), interests.len());

@@ -104,10 +104,9 @@ impl DropCounters {
 
     /// Adds what another has counted.
     pub(crate) fn add(&mut self, other: &DropCounters) {
-        self.0
-            .iter_mut()
-            .zip(other.0)
-            .for_each(|(count, more)| *count += more);
+        for (count, more) in self.0.iter_mut().zip(other.0) {
+            *count += more;
+        }
     }
 
     /// Returns the number of packets dropped for `reason`.

@@ -218,7 +218,9 @@ impl Forwarder {
         if self.next_sweep.is_some_and(|at| at <= now) {
             let (left, given_up) = self.faces.sweep_reassemblers(now);
             self.partial_bytes = left;
-            (0..given_up).for_each(|_| self.drops.count(DropReason::Reassembly));
+            for _ in 0..given_up {
+                self.drops.count(DropReason::Reassembly);
+            }
             self.next_sweep = (left > 0).then_some(now + REASSEMBLY_TIMEOUT);
         }
         if self.management.events.is_due() {
@@ -313,9 +315,9 @@ impl Forwarder {
                 .map_or(0, |reassembler| reassembler.held_bytes());
             let updates = self.rib.remove_face(face);
             self.update_fib(updates);
-            self.strategies
-                .values_mut()
-                .for_each(|instance| instance.strategy.forget(face));
+            for instance in self.strategies.values_mut() {
+                instance.strategy.forget(face);
+            }
             self.tell(|| Change::FaceGone(face));
         }
     }
@@ -411,13 +413,12 @@ impl Forwarder {
     /// Removes the strategy of exactly this prefix. Names under it then use the strategy above it;
     /// the root uses the default.
     pub fn unset_strategy(&mut self, prefix: &Name) {
-        let before = match prefix.as_name().is_empty() {
-            true => {
-                let instance = Instance::default_of_root(&self.streams);
-                self.strategies
-                    .insert(&self.hasher, prefix.as_name(), instance)
-            }
-            false => self.strategies.remove(&self.hasher, prefix.as_name()),
+        let before = if prefix.as_name().is_empty() {
+            let instance = Instance::default_of_root(&self.streams);
+            self.strategies
+                .insert(&self.hasher, prefix.as_name(), instance)
+        } else {
+            self.strategies.remove(&self.hasher, prefix.as_name())
         };
         self.unhold(before);
         self.count_listening();
@@ -614,9 +615,9 @@ impl Forwarder {
     pub fn stats(&self) -> Stats {
         let engine = self.content_store.engine();
         let mut packets = self.faces.gone;
-        self.faces
-            .iter()
-            .for_each(|(_, face)| packets.add(&face.counters));
+        for (_, face) in self.faces.iter() {
+            packets.add(&face.counters);
+        }
         let (prefixes_to_readvertise, readvertised_prefixes) = self.management.readvertise.counts();
         Stats {
             packets,

@@ -148,9 +148,10 @@ impl Dispatch {
     }
 
     fn home(&self, name: NameRef<'_>, group: Group) -> usize {
-        match is_management(name) || is_routing_daemon(name) {
-            true => 0,
-            false => self.of_hash(self.hasher.hash(&name.as_bytes()[..group.end])),
+        if is_management(name) || is_routing_daemon(name) {
+            0
+        } else {
+            self.of_hash(self.hasher.hash(&name.as_bytes()[..group.end]))
         }
     }
 
@@ -307,9 +308,9 @@ mod tests {
     fn one_shard_has_all_the_work() {
         let mut counts = [0; SHARDS_HERE];
         for number in 0..7000 {
-            of_interest(&format!("/ndn/edu/{number}/x"))
-                .iter()
-                .for_each(|shard| counts[shard] += 1);
+            for shard in of_interest(&format!("/ndn/edu/{number}/x")).iter() {
+                counts[shard] += 1;
+            }
         }
         assert!(
             counts.iter().all(|count| (850..1150).contains(count)),

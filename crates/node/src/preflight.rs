@@ -42,9 +42,9 @@ pub fn problems(config: &Config) -> Vec<String> {
             .ndn
             .invalid_certificates(unix_seconds())
             .unwrap_or_default();
-        invalid
-            .into_iter()
-            .for_each(|problem| preflight.add(Some(problem)));
+        for problem in invalid.into_iter() {
+            preflight.add(Some(problem));
+        }
     }
     match Account::find(config) {
         Ok(None) => check(config, &Inherited::default(), preflight),

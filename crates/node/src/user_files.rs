@@ -121,9 +121,10 @@ impl Owner {
         // These calls report no errors, but the ids before.
         setfsgid(self.group);
         setfsuid(self.user);
-        match setfsgid(self.group) == self.group && setfsuid(self.user) == self.user {
-            true => Ok(()),
-            false => Err(io::ErrorKind::PermissionDenied.into()),
+        if setfsgid(self.group) == self.group && setfsuid(self.user) == self.user {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::PermissionDenied.into())
         }
     }
 

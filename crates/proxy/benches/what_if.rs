@@ -81,7 +81,9 @@ fn main() {
     let targets: Vec<String> = (0..OBJECTS)
         .map(|object| format!("/object/{object}"))
         .collect();
-    targets.iter().for_each(|target| fill(&shards, target));
+    for target in targets.iter() {
+        fill(&shards, target);
+    }
     let last = (rate > 0.0).then_some((rate * 2_f64.powi(64)) as u64);
     let (mut taken, mut head, mut hits) = (Vec::new(), Vec::new(), 0);
     shards.take_observations(last, &mut taken);

@@ -138,8 +138,9 @@ pub fn check(config: &HttpConfig, preflight: &mut Preflight) {
         preflight.add(Origins::new(config, None).err());
     }
     preflight.add(rules(config).err());
-    own.into_iter()
-        .for_each(|problem| preflight.add(Some(problem)));
+    for problem in own.into_iter() {
+        preflight.add(Some(problem));
+    }
     preflight.add(config.access_log.as_ref().and_then(AccessLogConfig::check));
 }
 

@@ -151,9 +151,9 @@ fn a_server_that_gives_up_slow_uploads_stays() {
     let uploads: Vec<_> = (0..10)
         .map(|number| upload(&node, format!("/{number}"), 10, 1, Duration::ZERO))
         .collect();
-    uploads
-        .into_iter()
-        .for_each(|upload| assert_eq!(upload.join().unwrap().status, 502));
+    for upload in uploads.into_iter() {
+        assert_eq!(upload.join().unwrap().status, 502);
+    }
     assert!(are_up(&node), "{}", node.status()["servers"]);
     assert_eq!(wire::Client::new(&node).get("/").status, 200);
 }

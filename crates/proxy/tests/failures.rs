@@ -43,6 +43,7 @@ mod http_upgrades;
 mod many_variants_never_hit;
 mod names;
 mod purges_of_other_things_empty_the_cache;
+mod reloads_mix_configurations;
 mod reloads_reach_the_origin_one_by_one;
 mod slow_clocks_never_hit;
 mod slow_readers_make_disk_objects_unavailable;

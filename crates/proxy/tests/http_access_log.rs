@@ -247,7 +247,9 @@ fn servers_that_were_asked_are_not_named() {
     let logged = Logged::new(format, config);
     let mut client = Client::new(&logged.node);
     let requests = 16;
-    (0..requests).for_each(|number| assert_eq!(client.get(&format!("/{number}")).status, 200));
+    for number in 0..requests {
+        assert_eq!(client.get(&format!("/{number}")).status, 200);
+    }
     client.get("/0");
     let lines = logged.lines();
     let both = format!("|{dead}, {}|-, 200|", origin.address);

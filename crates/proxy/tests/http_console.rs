@@ -163,7 +163,9 @@ fn an_open_page_stands_still() {
     };
     assert_eq!(events.next("status")["http"]["requests"], 0);
     let mut client = Client::new(&node);
-    (0..20).for_each(|_| drop(client.get("/100/a")));
+    for _ in 0..20 {
+        drop(client.get("/100/a"));
+    }
     let requests = std::iter::from_fn(|| Some(events.next("point")))
         .find(|point| point[place("requests")] != 0.0);
     let point = requests.unwrap();
@@ -402,8 +404,12 @@ fn a_missed_url_has_no_reason() {
     let node = Node::of(origin.address);
     let admin = start(&node, None);
     let mut client = Client::new(&node);
-    (0..100).for_each(|_| drop(client.get("/cookie?'-alert(1)-'")));
-    (0..200).for_each(|_| drop(client.get("/a")));
+    for _ in 0..100 {
+        drop(client.get("/cookie?'-alert(1)-'"));
+    }
+    for _ in 0..200 {
+        drop(client.get("/a"));
+    }
     let page = status(&admin, |page| page["http"]["requests"] == 300);
     let content = &page["console"]["http"]["content"];
     let refused = &content["refused"][0];
@@ -567,7 +573,9 @@ fn a_rule_that_passes_is_not_named() {
     });
     let admin = start(&node, None);
     let mut client = Client::new(&node);
-    (0..10).for_each(|_| drop(client.get("/admin/a")));
+    for _ in 0..10 {
+        drop(client.get("/admin/a"));
+    }
     let page = status(&admin, |page| page["http"]["requests"] == 10);
     let refused = &page["console"]["http"]["content"]["refused"][0];
     assert_eq!(

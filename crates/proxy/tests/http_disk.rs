@@ -214,11 +214,10 @@ fn purges_and_invalidations_hold_across_restarts() {
 fn a_lifetime_that_was_taken_away_is_not_on_the_disk_any_more() {
     let origin = Origin::new(|asked: &Asked, stream| {
         let validated = asked.header("if-none-match").is_some();
-        let answer = match validated {
-            true => "HTTP/1.1 304 Not Modified\r\ncache-control: no-cache\r\netag: \"a\"\r\n\r\n",
-            false => {
-                "HTTP/1.1 200 OK\r\ncache-control: max-age=600\r\netag: \"a\"\r\ncontent-length: 4\r\n\r\npage"
-            }
+        let answer = if validated {
+            "HTTP/1.1 304 Not Modified\r\ncache-control: no-cache\r\netag: \"a\"\r\n\r\n"
+        } else {
+            "HTTP/1.1 200 OK\r\ncache-control: max-age=600\r\netag: \"a\"\r\ncontent-length: 4\r\n\r\npage"
         };
         say(stream, answer)
     });

@@ -320,12 +320,15 @@ fn hints_of_late_slices_are_not_in_the_body() {
 
 #[test]
 fn clients_of_http_1_0_get_none_and_no_switch_of_protocols_passes() {
-    let origin = Origin::new(|asked, stream| match asked.line.contains("switch") {
-        true => say(
-            stream,
-            "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n",
-        ),
-        false => say(stream, &format!("HTTP/1.1 103 Early Hints\r\n\r\n{PAGE}")),
+    let origin = Origin::new(|asked, stream| {
+        if asked.line.contains("switch") {
+            say(
+                stream,
+                "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n",
+            )
+        } else {
+            say(stream, &format!("HTTP/1.1 103 Early Hints\r\n\r\n{PAGE}"))
+        }
     });
     let node = Node::of(origin.address);
     let answer = wire::raw(

@@ -265,9 +265,9 @@ fn one_client_has_all_connections() {
         ..wire::config(Upstream::Generated)
     });
     let mut clients: Vec<_> = (0..5).map(|_| connect(&behind)).collect();
-    clients
-        .iter_mut()
-        .for_each(|client| assert_eq!(get(client).status, 200));
+    for client in clients.iter_mut() {
+        assert_eq!(get(client).status, 200);
+    }
 }
 
 /// With hits that hyper answers, those that it does not see, and misses.

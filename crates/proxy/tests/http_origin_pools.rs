@@ -79,9 +79,9 @@ fn a_page_that_crashes_takes_no_other_page_away() {
         }));
         let mut client = Client::new(&node);
         for target in ["/bad", "/bad/malformed"] {
-            (0..10).for_each(|number| {
+            for number in 0..10 {
                 assert_eq!(client.get(&format!("{target}/{number}")).status, 502)
-            });
+            }
             assert_eq!(client.get("/good").status, 200, "after {target}");
         }
         assert_eq!(member(&node, 0)["ejections"], 0);
@@ -185,9 +185,9 @@ fn a_server_has_at_most_its_requests_and_others_wait_for_a_place() {
             let node = &node;
             scope.spawn(move || {
                 let mut to = Client::new(node);
-                (0..3).for_each(|number| {
+                for number in 0..3 {
                     assert_eq!(to.get(&format!("/{client}/{number}")).status, 200)
-                });
+                }
             });
         }
     });
@@ -216,7 +216,9 @@ fn a_reload_keeps_the_health_of_servers_that_stay() {
         ..OriginGroup::default()
     }));
     let mut client = Client::new(&node);
-    (0..20).for_each(|number| assert_eq!(client.get(&format!("/{number}")).status, 200));
+    for number in 0..20 {
+        assert_eq!(client.get(&format!("/{number}")).status, 200);
+    }
     let before = member(&node, 0);
     assert!(
         before["state"] == "open" && before["failures"].as_u64() >= Some(3),

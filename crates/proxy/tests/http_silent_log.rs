@@ -65,7 +65,9 @@ fn a_circle_of_caches_ends() {
         );
     };
     let mut client = Client::new(&near);
-    (0..5).for_each(|number| ask(&mut client, number));
+    for number in 0..5 {
+        ask(&mut client, number);
+    }
     let requests = |node: &Node| node.status()["requests"].as_u64().unwrap();
     assert_eq!(
         requests(&near) + requests(&far),
@@ -81,10 +83,10 @@ fn a_circle_of_caches_ends() {
         for node in [&near, &far] {
             scope.spawn(|| {
                 let mut client = Client::new(node);
-                (5..105).for_each(|number| {
+                for number in 5..105 {
                     begin.wait();
                     ask(&mut client, number);
-                });
+                }
             });
         }
     });

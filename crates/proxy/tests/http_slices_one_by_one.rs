@@ -121,7 +121,9 @@ fn two_clients_of_one_object_fetch_each_slice_once() {
     let slow = Slow::new();
     let node = Node::of(slow.origin.address);
     std::thread::scope(|scope| {
-        (0..2).for_each(|_| drop(scope.spawn(|| read(&node, 16))));
+        for _ in 0..2 {
+            drop(scope.spawn(|| read(&node, 16)));
+        }
     });
     assert_eq!(slow.twice(), [0; 0]);
     assert_eq!(slow.starts.lock().unwrap().len(), 16);

@@ -154,9 +154,9 @@ fn a_changed_certificate_is_not_shown_or_a_broken_one_is() {
         .unwrap();
     };
     let both = |from: &str| {
-        ["pem", "key"]
-            .into_iter()
-            .for_each(|ending| put(from, ending))
+        for ending in ["pem", "key"].into_iter() {
+            put(from, ending);
+        }
     };
     both("localhost");
     let node = node(tls(files(Some(folder.path()), "own")), Upstream::Generated);

@@ -183,9 +183,9 @@ fn a_purge_is_forgotten_among_many_others() {
         let mut admin = Client::to(purger.address());
         assert_eq!(purge(&mut admin, order), URLS as u64);
         for number in 0..100 {
-            KINDS
-                .iter()
-                .for_each(|kind| _ = purge(&mut admin, &other(kind, number)));
+            for kind in KINDS.iter() {
+                _ = purge(&mut admin, &other(kind, number));
+            }
         }
         purger.0.stop();
         drop(node);

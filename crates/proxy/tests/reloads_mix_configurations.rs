@@ -1,14 +1,12 @@
 //! Failure: after a reload that changes origins and rules together, a request meets the origins of
 //! one configuration with the rules of the other.
 
-mod wire;
-
+use crate::wire::{self, Client, Node, Origin, read_response, say};
 use larder_proxy::rules::Rule;
 use larder_proxy::{HttpConfig, Upstream};
 use std::io::{BufReader, Write};
 use std::net::TcpStream;
 use std::time::Duration;
-use wire::{Client, Node, Origin, read_response, say};
 
 /// An origin that answers with its own name and the name that the rules have added.
 fn origin(name: &'static str) -> Origin {

@@ -39,9 +39,10 @@ impl Gate {
 fn origin(gate: &Arc<Gate>, control: &'static str, vary: &'static str) -> Origin {
     let gate = Arc::clone(gate);
     Origin::new(move |asked: &Asked, stream| {
-        let body = match gate.pass() {
-            true => asked.header("cookie").unwrap_or("none").to_owned(),
-            false => "alone".to_owned(),
+        let body = if gate.pass() {
+            asked.header("cookie").unwrap_or("none").to_owned()
+        } else {
+            "alone".to_owned()
         };
         say(
             stream,

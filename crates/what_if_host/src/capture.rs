@@ -66,7 +66,9 @@ impl Captures {
             return;
         }
         for request in requests {
-            captures.iter_mut().for_each(|capture| capture.add(request));
+            for capture in captures.iter_mut() {
+                capture.add(request);
+            }
         }
         captures.retain_mut(Capture::send);
     }

@@ -42,7 +42,9 @@ impl Ring {
             None => None,
         };
         self.last = Some((unix_seconds, reading.clone()));
-        point.iter().cloned().for_each(|point| self.push(point));
+        for point in point.iter().cloned() {
+            self.push(point);
+        }
         point
     }
 
@@ -81,7 +83,9 @@ impl Ring {
         let points =
             points.filter(|point| point.unix_seconds < before && point.unix_seconds + length > now);
         let own = std::mem::take(&mut self.points);
-        points.chain(own).for_each(|point| self.push(point));
+        for point in points.chain(own) {
+            self.push(point);
+        }
     }
 }
 
@@ -243,9 +247,12 @@ fn replace(path: &Path, content: &str, may_write: impl Fn() -> bool) -> io::Resu
     // A process that was killed may have had the same number. What still writes to that file does
     // not write to the new one.
     let _ = fs::remove_file(&beside);
-    let is_replaced = write_new(&beside, content).and_then(|()| match may_write() {
-        true => fs::rename(&beside, path).map(|()| true),
-        false => Ok(false),
+    let is_replaced = write_new(&beside, content).and_then(|()| {
+        if may_write() {
+            fs::rename(&beside, path).map(|()| true)
+        } else {
+            Ok(false)
+        }
     });
     if !matches!(is_replaced, Ok(true)) {
         let _ = fs::remove_file(&beside);
@@ -309,9 +316,9 @@ mod tests {
     fn a_ring_grows_without_end() {
         let mut history = History::default();
         let (start, length) = (1_800_000_000, 25 * 3600);
-        (0..=length)
-            .step_by(10)
-            .for_each(|second| drop(history.add(&reading(5 * second, second), start + second)));
+        for second in (0..=length).step_by(10) {
+            drop(history.add(&reading(5 * second, second), start + second));
+        }
         let page = history.to_json();
         let (hour, day) = (times(&page, "hour"), times(&page, "day"));
         assert_eq!(
@@ -345,10 +352,14 @@ mod tests {
         let path = folder.path().join("history");
         let mut first = History::default();
         let start = 1_800_000_000;
-        (0..=600).for_each(|second| drop(first.add(&reading(second, second), start + second)));
+        for second in 0..=600 {
+            drop(first.add(&reading(second, second), start + second));
+        }
         replace(&path, &first.to_json().to_string(), || true).unwrap();
         let mut second = History::default();
-        (610..=640).for_each(|now| drop(second.add(&reading(now, now), start + now)));
+        for now in 610..=640 {
+            drop(second.add(&reading(now, now), start + now));
+        }
         second.restore(&path, start + 640).unwrap();
         let page = second.to_json();
         assert_eq!(times(&page, "hour").len(), 60 + 3);
@@ -374,9 +385,12 @@ mod tests {
     fn a_clock_set_back_stops_the_history() {
         let mut history = History::default();
         let start = 1_800_000_000;
-        (0..100).for_each(|second| drop(history.add(&reading(second, second), start + second)));
-        (100..200)
-            .for_each(|second| drop(history.add(&reading(second, second), start + second - 50)));
+        for second in 0..100 {
+            drop(history.add(&reading(second, second), start + second));
+        }
+        for second in 100..200 {
+            drop(history.add(&reading(second, second), start + second - 50));
+        }
         let hour = times(&history.to_json(), "hour");
         assert!(
             hour.is_sorted() && hour.last().unwrap() > &(start + 130),

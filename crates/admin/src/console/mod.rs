@@ -243,9 +243,10 @@ impl Console {
                     return;
                 }
                 let events = changes.borrow_and_update().clone();
-                next = match events.status_is_new {
-                    true => Bytes::from([events.status, events.point].concat()),
-                    false => events.point,
+                next = if events.status_is_new {
+                    Bytes::from([events.status, events.point].concat())
+                } else {
+                    events.point
                 };
             }
         });

@@ -159,10 +159,9 @@ impl Reading {
         });
         let mut figures = [None; FIGURES];
         let all = rates.chain(self.levels.iter().copied()).chain(quantiles);
-        figures
-            .iter_mut()
-            .zip(all)
-            .for_each(|(place, figure)| *place = figure);
+        for (place, figure) in figures.iter_mut().zip(all) {
+            *place = figure;
+        }
         Point {
             unix_seconds,
             figures,
@@ -196,10 +195,9 @@ impl Point {
             .filter(|array| array.len() == known.len() + 2)?;
         let figure = |name: &str| array[1 + known.iter().position(|known| known == name)?].as_f64();
         let mut figures = [None; FIGURES];
-        figures
-            .iter_mut()
-            .zip(names())
-            .for_each(|(place, name)| *place = figure(name));
+        for (place, name) in figures.iter_mut().zip(names()) {
+            *place = figure(name);
+        }
         let gauges = array.last()?.as_object()?.iter();
         let gauges = gauges
             .filter_map(|(name, value)| Some((name.chars().take(64).collect(), value.as_f64()?)));

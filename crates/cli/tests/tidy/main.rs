@@ -7,6 +7,7 @@
 mod folders;
 mod functions;
 mod imports;
+mod orphans;
 mod security;
 mod text;
 
@@ -129,6 +130,15 @@ fn a_function_that_does_not_fit_a_screen() {
 fn a_folder_in_which_a_file_has_to_be_searched() {
     let violations = folders::full_folders(&sources("rs"), &folders::LISTED);
     none(&violations, "divide it into folders that are layers");
+}
+
+#[test]
+fn a_type_is_implemented_where_nobody_looks() {
+    let violations = orphans::orphans(&sources("rs"), &orphans::LISTED);
+    none(
+        &violations,
+        "move the methods to a part with a type of its own, or list the file",
+    );
 }
 
 #[test]

@@ -78,18 +78,18 @@ fn a_packet_is_lost_or_overtaken_at_the_change_to_shared_memory() {
             .map(|number| format!("/packet/{number}"))
             .collect();
         let (by_socket, by_memory) = packets.split_at(before + behind + 3);
-        by_socket[..before]
-            .iter()
-            .for_each(|name| stream.write_all(&data(name, &[7; 4000])).unwrap());
+        for name in by_socket[..before].iter() {
+            stream.write_all(&data(name, &[7; 4000])).unwrap();
+        }
         // The client sends too, before it knows.
         client
             .output()
             .send(None, |out| out.extend(interest("/asked/0")));
         let mut shared = offer(&stream);
         // The node goes on over the socket until the client has changed.
-        by_socket[before..before + behind]
-            .iter()
-            .for_each(|name| stream.write_all(&data(name, b"")).unwrap());
+        for name in by_socket[before..before + behind].iter() {
+            stream.write_all(&data(name, b"")).unwrap();
+        }
         await_packets(&mut client, &by_socket[..before + behind]);
         client
             .output()
@@ -108,12 +108,12 @@ fn a_packet_is_lost_or_overtaken_at_the_change_to_shared_memory() {
         }
         assert_eq!(frame, SharedMemory::Switch.packet());
         // The first bytes in the memory come before the last ones on the socket.
-        by_memory
-            .iter()
-            .for_each(|name| assert!(shared.write(&data(name, b"")).unwrap() > 0));
-        by_socket[before + behind..]
-            .iter()
-            .for_each(|name| stream.write_all(&data(name, &[7; 3000])).unwrap());
+        for name in by_memory.iter() {
+            assert!(shared.write(&data(name, b"")).unwrap() > 0);
+        }
+        for name in by_socket[before + behind..].iter() {
+            stream.write_all(&data(name, &[7; 3000])).unwrap();
+        }
         stream.write_all(&SharedMemory::Switch.packet()).unwrap();
         await_packets(&mut client, &packets[before + behind..]);
         client
@@ -213,9 +213,9 @@ fn an_answer_is_cut_in_two_at_the_change_to_shared_memory() {
     let packets: Vec<Vec<u8>> = (0..200)
         .map(|number| data(&format!("/large/{number}"), &[7; 8000]))
         .collect();
-    packets
-        .iter()
-        .for_each(|packet| client.output().send(None, |out| out.extend(packet)));
+    for packet in packets.iter() {
+        client.output().send(None, |out| out.extend(packet));
+    }
     assert!(client.flush(Duration::ZERO).is_ok() && client.output().waiting_bytes() > 0);
     let mut shared = offer(&stream);
     let reader = thread::spawn(move || {

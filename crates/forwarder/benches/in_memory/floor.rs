@@ -124,10 +124,12 @@ impl Floor {
             self.ask(&mut round);
             let begun = thread_nanos();
             for batch in round.chunks_mut(2 * FRAMES) {
-                batch
-                    .chunks_mut(FRAMES)
-                    .for_each(|batch| self.interests(batch));
-                batch.chunks_mut(FRAMES).for_each(|batch| self.data(batch));
+                for batch in batch.chunks_mut(FRAMES) {
+                    self.interests(batch);
+                }
+                for batch in batch.chunks_mut(FRAMES) {
+                    self.data(batch);
+                }
                 black_box(&self.wire);
                 self.wire.clear();
             }
@@ -159,15 +161,16 @@ impl Floor {
                 &self.nonces,
                 &self.counters,
             ];
-            tables
-                .into_iter()
-                .for_each(|table| prefetch(table, place(table, *hash)));
+            for table in tables.into_iter() {
+                prefetch(table, place(table, *hash));
+            }
         }
         for exchange in batch.iter_mut() {
             exchange.entry = value(&self.store_index, exchange.hash);
-            match exchange.is_hit {
-                true => prefetch(&self.entries, exchange.entry),
-                false => prefetch(&self.filter, place(&self.filter, exchange.prefix)),
+            if exchange.is_hit {
+                prefetch(&self.entries, exchange.entry)
+            } else {
+                prefetch(&self.filter, place(&self.filter, exchange.prefix))
             }
         }
         for exchange in batch.iter().filter(|exchange| !exchange.is_hit) {
@@ -197,9 +200,9 @@ impl Floor {
             } else {
                 black_box(self.rows[exchange.row].0[0]);
                 touch(&mut self.pit_index, exchange.hash);
-                self.pending[at * PENDING_LINES..][..PENDING_LINES]
-                    .iter_mut()
-                    .for_each(|line| line.0[0] += 1);
+                for line in self.pending[at * PENDING_LINES..][..PENDING_LINES].iter_mut() {
+                    line.0[0] += 1;
+                }
                 self.wire.extend_from_slice(&exchange.interest);
             }
         }
@@ -216,15 +219,15 @@ impl Floor {
         for (_, Exchange { data, hash, .. }) in misses() {
             read(&data[..2 * LINE]);
             let tables = [&self.pit_index, &self.nonces, &self.counters];
-            tables
-                .into_iter()
-                .for_each(|table| prefetch(table, place(table, *hash)));
+            for table in tables.into_iter() {
+                prefetch(table, place(table, *hash));
+            }
         }
         for (at, exchange) in misses() {
             touch(&mut self.pit_index, exchange.hash);
-            self.pending[at * PENDING_LINES..][..PENDING_LINES]
-                .iter_mut()
-                .for_each(|line| line.0[0] += 1);
+            for line in self.pending[at * PENDING_LINES..][..PENDING_LINES].iter_mut() {
+                line.0[0] += 1;
+            }
             touch(&mut self.nonces, exchange.hash);
             black_box(value(&self.counters, exchange.hash));
             if exchange.is_insertion {

@@ -89,9 +89,10 @@ fn main() {
         .into_iter()
         .filter(|(policy, _)| is_given(policy))
         .collect();
-    match wanted.is_empty() {
-        true => everything(&scale, is_given("--stages")),
-        false => policies(&scale, &wanted, is_given("--stages")),
+    if wanted.is_empty() {
+        everything(&scale, is_given("--stages"))
+    } else {
+        policies(&scale, &wanted, is_given("--stages"))
     }
     if is_given("--floor") {
         floor(&scale);
@@ -122,9 +123,9 @@ fn everything(scale: &Scale, by_stages: bool) {
     );
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let powers = std::iter::successors(Some(1), |threads| Some(threads * 2));
-    powers
-        .take_while(|threads| *threads <= cores)
-        .for_each(|threads| together(scale, threads));
+    for threads in powers.take_while(|threads| *threads <= cores) {
+        together(scale, threads);
+    }
     flood(scale);
 }
 

@@ -271,9 +271,9 @@ impl World {
     /// of one packet.
     fn exchange(&mut self, now: Time, batch: std::ops::Range<usize>) {
         let batch = &mut self.round[batch];
-        batch
-            .iter_mut()
-            .for_each(|exchange| exchange.is_forwarded = false);
+        for exchange in batch.iter_mut() {
+            exchange.is_forwarded = false;
+        }
         if let [exchange] = batch {
             let _ = self.forwarder.on_packet(
                 now,
@@ -294,10 +294,9 @@ impl World {
                     &mut self.outbox,
                 );
                 let input = &exchange.data[self.outbox.input()];
-                self.outbox
-                    .sends()
-                    .iter()
-                    .for_each(|send| send.write_stream(input, &mut self.wire));
+                for send in self.outbox.sends().iter() {
+                    send.write_stream(input, &mut self.wire);
+                }
             }
         } else {
             let World {
@@ -318,9 +317,9 @@ impl World {
             };
             let interests = batch.iter_mut().map(|exchange| &mut exchange.interest);
             let sent_on = pass.run(*consumer, interests);
-            sent_on
-                .into_iter()
-                .for_each(|index| batch[index].is_forwarded = true);
+            for index in sent_on.into_iter() {
+                batch[index].is_forwarded = true;
+            }
             let answered = batch.iter_mut().filter(|exchange| exchange.is_forwarded);
             pass.run(*producer, answered.map(|exchange| &mut exchange.data));
         }
@@ -362,10 +361,9 @@ impl Pass<'_> {
                 let begun = Instant::now();
                 let mut clock = || begun.elapsed().as_nanos() as u64;
                 let profile = forwarder.profile(*now, &mut batch, outbox, &mut clock);
-                stages
-                    .iter_mut()
-                    .zip(profile.ticks)
-                    .for_each(|(all, nanos)| *all += nanos);
+                for (all, nanos) in stages.iter_mut().zip(profile.ticks) {
+                    *all += nanos;
+                }
             }
         }
         for send in outbox.sends() {

@@ -21,12 +21,13 @@ impl Content {
     /// Adds an entry. Fails if the dataset becomes too large.
     pub(crate) fn push(&mut self, element: &impl Element) -> Result<(), Refusal> {
         element.encode_into(&mut self.bytes);
-        match self.bytes.len() > DATASET_BYTES {
-            true => Err((
+        if self.bytes.len() > DATASET_BYTES {
+            Err((
                 507,
                 format!("the dataset is larger than {DATASET_BYTES} bytes"),
-            )),
-            false => Ok(()),
+            ))
+        } else {
+            Ok(())
         }
     }
 

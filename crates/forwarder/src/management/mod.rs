@@ -438,9 +438,10 @@ impl Request<'_> {
     /// Refuses Flags without a Mask that says which of them are meant, and a Mask without Flags, as
     /// NFD does.
     fn check_mask(&self) -> Result<(), Refusal> {
-        match self.parameters.flags.is_some() == self.parameters.mask.is_some() {
-            true => Ok(()),
-            false => Err((400, "Flags must be accompanied by Mask".to_owned())),
+        if self.parameters.flags.is_some() == self.parameters.mask.is_some() {
+            Ok(())
+        } else {
+            Err((400, "Flags must be accompanied by Mask".to_owned()))
         }
     }
 

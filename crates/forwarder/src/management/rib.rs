@@ -121,12 +121,13 @@ fn prefix_and_face(request: &Request<'_>) -> Result<(Name, FaceId), Refusal> {
     let prefix = require(request.parameters.name.clone(), "Name")?;
     check_prefix(request, &prefix)?;
     let face = request.face();
-    match request.local || face == request.from {
-        true => Ok((prefix, face)),
-        false => Err((
+    if request.local || face == request.from {
+        Ok((prefix, face))
+    } else {
+        Err((
             403,
             "a remote application registers for its own face only".to_owned(),
-        )),
+        ))
     }
 }
 
@@ -136,20 +137,22 @@ fn check_prefix(request: &Request<'_>, prefix: &Name) -> Result<(), Refusal> {
     let first = prefix.as_name().component(0);
     let reserved =
         first.is_none_or(|first| first.value == b"localhost" || first.value == b"localhop");
-    match reserved && !request.local {
-        true => Err((
+    if reserved && !request.local {
+        Err((
             403,
             "a remote application registers neither / nor a local prefix".to_owned(),
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }
 
 fn origin_of(origin: Option<u64>) -> Result<u64, Refusal> {
     let origin = origin.unwrap_or(0);
-    match origin > LARGEST_ORIGIN {
-        true => Err((400, format!("{origin} is no origin of a route"))),
-        false => Ok(origin),
+    if origin > LARGEST_ORIGIN {
+        Err((400, format!("{origin} is no origin of a route")))
+    } else {
+        Ok(origin)
     }
 }
 
@@ -182,9 +185,10 @@ pub(super) fn list(
             .filter(|route| route.origin != ORIGIN_FIB)
             .map(record)
             .collect();
-        match routes.is_empty() {
-            true => Ok(()),
-            false => content.push(&RibEntry { name, routes }),
+        if routes.is_empty() {
+            Ok(())
+        } else {
+            content.push(&RibEntry { name, routes })
         }
     })
 }

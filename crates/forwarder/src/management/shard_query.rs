@@ -68,11 +68,12 @@ impl Forwarder {
     /// Refuses a command that has to query other shards or the second tier if too many commands
     /// wait already. It is called before the command changes anything.
     pub(super) fn may_ask(&self) -> Result<(), Refusal> {
-        match (self.shard.manages() || self.tier.is_some())
+        if (self.shard.manages() || self.tier.is_some())
             && self.management.shard_queries.waiting.len() >= SHARD_QUERIES
         {
-            true => Err((507, "too many commands wait".to_owned())),
-            false => Ok(()),
+            Err((507, "too many commands wait".to_owned()))
+        } else {
+            Ok(())
         }
     }
 
@@ -227,15 +228,17 @@ impl Forwarder {
 
     pub(super) fn stats_of_all(&self) -> Stats {
         let mut stats = self.stats();
-        self.figures_of_others()
-            .for_each(|(others, _, _)| stats.add_shard(others));
+        for (others, _, _) in self.figures_of_others() {
+            stats.add_shard(others);
+        }
         stats
     }
 
     pub(super) fn face_stats_of_all(&self) -> Vec<FaceStats> {
         let mut faces = self.face_stats();
-        self.figures_of_others()
-            .for_each(|(_, others, _)| add_face_counters(&mut faces, others));
+        for (_, others, _) in self.figures_of_others() {
+            add_face_counters(&mut faces, others);
+        }
         faces
     }
 

@@ -160,9 +160,9 @@ impl Forwarder {
                 self.prefetch_index(frame);
             }
             meter.end(Stage::Decode, prefetched.len());
-            prefetched
-                .iter_mut()
-                .for_each(|prefetched| self.prefetch_entries(prefetched, lengths, &mut prefixes));
+            for prefetched in prefetched.iter_mut() {
+                self.prefetch_entries(prefetched, lengths, &mut prefixes);
+            }
             let data = prefetched
                 .iter()
                 .filter(|prefetched| matches!(prefetched.frame.packet, Packet::Data(..)))
@@ -170,13 +170,13 @@ impl Forwarder {
             if data > 0 {
                 self.content_store.prefetch_victims(data);
             }
-            prefetched.iter().for_each(|prefetched| {
+            for prefetched in prefetched.iter() {
                 self.fib
                     .prefetch_index(&prefixes[prefetched.places.clone()])
-            });
-            prefetched
-                .iter()
-                .for_each(|prefetched| self.prefetch_rows(prefetched, &prefixes));
+            }
+            for prefetched in prefetched.iter() {
+                self.prefetch_rows(prefetched, &prefixes);
+            }
             if data > 0 {
                 self.content_store.prefetch_victims_further();
             }
@@ -249,11 +249,11 @@ impl Forwarder {
     /// Returns the number of the first frames that pass the stages together.
     fn length_of_run(&self, frames: &[PrefetchedFrame<'_>]) -> usize {
         let of_data = matches!(frames[0].frame.packet, Packet::Data(..));
-        let may_be_long = match of_data {
-            true => self.pit.prefix_lengths() == Lengths::default(),
-            false => self
-                .pit
-                .has_room_for(frames.len(), frames.len() * self.max_packet_bytes),
+        let may_be_long = if of_data {
+            self.pit.prefix_lengths() == Lengths::default()
+        } else {
+            self.pit
+                .has_room_for(frames.len(), frames.len() * self.max_packet_bytes)
         };
         if !may_be_long || self.paths.is_some() {
             return 1;
@@ -419,18 +419,18 @@ impl Forwarder {
                 State::Refused(dropped) => Err(dropped),
                 _ => arrivals.of(&mut self.faces, frame.face).map(|arrival| {
                     let slots = &found[places.clone()];
-                    slots.iter().for_each(|slot| {
+                    for slot in slots.iter() {
                         self.on_outgoing_data(arrival, data, *slot, None, first, out)
-                    });
+                    }
                 }),
             };
             self.end_of_frame(first, frame, &result, out);
             out.end_of_frame(result);
         }
         meter.end(Stage::DataSend, matched);
-        found
-            .iter()
-            .for_each(|slot| self.on_interest_finalize(now, *slot));
+        for slot in found.iter() {
+            self.on_interest_finalize(now, *slot);
+        }
         meter.end(Stage::PitDelete, matched);
         self.scratch.found = found;
     }

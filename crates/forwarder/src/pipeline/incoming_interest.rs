@@ -126,15 +126,16 @@ impl Forwarder {
     ) -> Result<Option<u32>, Dropped> {
         let pending = self.pit.find(hash, interest);
         let peer = arrival.point_to_point.then_some(arrival.face);
-        match self.is_duplicate(
+        if self.is_duplicate(
             arrival.now,
             hash,
             interest.nonce.unwrap_or_default(),
             peer,
             pending,
         ) {
-            true => Err(Dropped::new(DropReason::DuplicateNonce)),
-            false => Ok(pending),
+            Err(Dropped::new(DropReason::DuplicateNonce))
+        } else {
+            Ok(pending)
         }
     }
 

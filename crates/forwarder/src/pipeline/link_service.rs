@@ -174,15 +174,16 @@ pub(crate) fn open(frame: &mut [u8], largest: usize) -> Opened {
 
 #[inline]
 pub(crate) fn check_size(packet: &[u8], largest: usize) -> Result<(), Dropped> {
-    match packet.len() > largest {
-        true => Err(Dropped {
+    if packet.len() > largest {
+        Err(Dropped {
             reason: DropReason::Oversized,
             detail: Detail::Bytes {
                 found: packet.len(),
                 largest,
             },
-        }),
-        false => Ok(()),
+        })
+    } else {
+        Ok(())
     }
 }
 
@@ -195,9 +196,10 @@ fn check_and_age(
     largest: usize,
 ) -> Result<(), Dropped> {
     check_size(packet, largest)?;
-    match nack.is_none() && may_have_hop_limit(packet) {
-        true => age(packet),
-        false => Ok(()),
+    if nack.is_none() && may_have_hop_limit(packet) {
+        age(packet)
+    } else {
+        Ok(())
     }
 }
 

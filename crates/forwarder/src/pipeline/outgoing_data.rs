@@ -24,11 +24,12 @@ impl Forwarder {
         let now = arrival.now;
         // The tier is no next hop, and no strategy knows the Interests that wait for it.
         let from_tier = arrival.face == FaceId::CONTENT_STORE;
-        let told = match from_tier || self.pit.entry(slot).waits_for_tier() {
-            true => None,
-            false => self.measure(slot, |strategy, entry| {
+        let told = if from_tier || self.pit.entry(slot).waits_for_tier() {
+            None
+        } else {
+            self.measure(slot, |strategy, entry| {
                 strategy.on_data(now, arrival.face, entry)
-            }),
+            })
         };
         let told = told.unwrap_or_default();
         let mark = arrival.header.congestion_mark.or(told.mark.then_some(1));

@@ -262,11 +262,10 @@ impl Forwarder {
             }
             let is_unchanged =
                 interest.nonce == Some(consumer.nonce) && interest.hop_limit == consumer.hop_limit;
-            let body = match is_unchanged {
-                true => arrival.source.body(),
-                false => {
-                    Body::Stored(rewritten(interest, consumer.nonce, consumer.hop_limit).into())
-                }
+            let body = if is_unchanged {
+                arrival.source.body()
+            } else {
+                Body::Stored(rewritten(interest, consumer.nonce, consumer.hop_limit).into())
             };
             let header = out.push(consumer.face, body);
             (header.pit_token, header.nack) = (consumer.token, Some(reason));

@@ -27,7 +27,9 @@ impl Forwarder {
         };
         self.partial_bytes -= reassembler.held_bytes();
         let packets = reassembler.give_up();
-        (0..packets).for_each(|_| self.count_drop(face, DropReason::PartialReclaimed));
+        for _ in 0..packets {
+            self.count_drop(face, DropReason::PartialReclaimed);
+        }
     }
 
     /// Enforces the bound of reassembly: the face that holds the most loses its incomplete packets.

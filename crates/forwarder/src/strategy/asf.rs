@@ -159,13 +159,14 @@ impl Strategy for Asf {
             hops.min_by_key(|hop| asf.rank(namespace, hop))
         };
         let is_new = decision.is_new();
-        let chosen = match is_new {
-            true => best(self, false),
-            false => best(self, true).or_else(|| {
+        let chosen = if is_new {
+            best(self, false)
+        } else {
+            best(self, true).or_else(|| {
                 decision
                     .next_hops()
                     .min_by_key(|hop| decision.tried(hop.face).map(|out| out.sent))
-            }),
+            })
         };
         let Some(chosen) = chosen else {
             return decision.refuse_if_all_refused();

@@ -123,7 +123,9 @@ mod tests {
     fn nobody_is_granted_nothing_or_more_than_the_link() {
         let mut link = FairRate::new(1000.0, Time::ZERO);
         for round in 1..200 {
-            (0..100_000).for_each(|_| link.on_interest());
+            for _ in 0..100_000 {
+                link.on_interest();
+            }
             assert!(link.on_data(Time::from_secs(round), Duration::from_millis(1), 1e9) >= 1);
         }
         for round in 200..2000 {

@@ -348,9 +348,10 @@ impl Decision<'_> {
     /// Sends the Interest to the face that the application chose, whether or not it is a next hop
     /// of the name. The scope of the name still applies.
     pub(crate) fn send_to_chosen(&mut self, face: FaceId) {
-        match self.may_use(face) {
-            true => self.send(face),
-            false => self.refuse_if_all_refused(),
+        if self.may_use(face) {
+            self.send(face)
+        } else {
+            self.refuse_if_all_refused()
         }
     }
 

@@ -220,16 +220,15 @@ impl StrategyRegistry {
     /// [`StrategyError`] if it does not exist, or its parameters are wrong or unknown.
     pub fn by_name(&self, text: &str) -> Result<Name, StrategyError> {
         let named = |text: &str| text.parse::<Name>().map_err(|_| self.unknown(Name::root()));
-        let name = match text.starts_with('/') {
-            true => named(text)?,
-            false => {
-                let mut name = Name::root();
-                PREFIX
-                    .iter()
-                    .for_each(|component| _ = name.push_generic(component.as_bytes()));
-                name.append(named(&format!("/{text}"))?.as_name());
-                name
+        let name = if text.starts_with('/') {
+            named(text)?
+        } else {
+            let mut name = Name::root();
+            for component in PREFIX.iter() {
+                _ = name.push_generic(component.as_bytes());
             }
+            name.append(named(&format!("/{text}"))?.as_name());
+            name
         };
         let instance = Instance::new(self, &name, &Streams::new(0))?;
         match instance.unknown {
@@ -303,14 +302,13 @@ pub fn strategy_names() -> impl Iterator<Item = &'static str> {
 
 fn full_name(entry: &StrategyEntry, parameters: &[String]) -> Name {
     let mut name = Name::root();
-    PREFIX
-        .iter()
-        .chain([&entry.name])
-        .for_each(|component| _ = name.push_generic(component.as_bytes()));
+    for component in PREFIX.iter().chain([&entry.name]) {
+        _ = name.push_generic(component.as_bytes());
+    }
     name.push_version(entry.version);
-    parameters
-        .iter()
-        .for_each(|parameter| _ = name.push_generic(parameter.as_bytes()));
+    for parameter in parameters.iter() {
+        _ = name.push_generic(parameter.as_bytes());
+    }
     name
 }
 

@@ -117,9 +117,10 @@ impl Stateful {
         let full = |link: &Link| link.bucket.level(now) > 0.0;
         let link = remembered(&mut self.links, face, full, || limit.link(now));
         let full = |flow: &TokenBucket| flow.level(now) > 0.0;
-        let mut flow = match self.limits_fib {
-            true => remembered(&mut self.flows, namespace, full, || limit.bucket(now)),
-            false => None,
+        let mut flow = if self.limits_fib {
+            remembered(&mut self.flows, namespace, full, || limit.bucket(now))
+        } else {
+            None
         };
         if let Some(flow) = &mut flow {
             flow.settle(now);

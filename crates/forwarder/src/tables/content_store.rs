@@ -590,7 +590,9 @@ impl ContentStore {
             last = Some(key);
             found.extend(is_under.then_some(slot));
         }
-        found.iter().for_each(|slot| self.remove(*slot));
+        for slot in found.iter() {
+            self.remove(*slot);
+        }
         // A name that waits now may be entered in front.
         let is_whole = self.tree.is_whole();
         let goes_on = last.filter(|_| more && is_long && is_whole);

@@ -242,8 +242,12 @@ mod tests {
             .flat_map(|start| [1, AGE as u32 / 2, AGE as u32].map(|at| (start, at)))
         {
             let mut dead = DeadNonces::new();
-            (0..40).for_each(|number| dead.insert(start, hash(number), 1));
-            (40..80).for_each(|number| dead.insert(start + tick() * later, hash(number), 1));
+            for number in 0..40 {
+                dead.insert(start, hash(number), 1);
+            }
+            for number in 40..80 {
+                dead.insert(start + tick() * later, hash(number), 1);
+            }
             assert_eq!(
                 dead.buckets.len(),
                 2 * FEWEST_BUCKETS,
@@ -258,7 +262,9 @@ mod tests {
     fn a_sweep_takes_a_nonce_before_its_age_or_leaves_it() {
         for ticks_at_once in 1..=AGE as u32 {
             let (mut dead, start) = (DeadNonces::new(), Time::from_secs(3000));
-            (0..40).for_each(|number| dead.insert(start, hash(number), 1));
+            for number in 0..40 {
+                dead.insert(start, hash(number), 1);
+            }
             for ticks in (0..40).step_by(ticks_at_once as usize) {
                 let now = start + tick() * ticks;
                 for number in 0..40 {
@@ -283,10 +289,14 @@ mod tests {
         let nonces = 4 * (MOST_BUCKETS as u64 / 2) + 1;
         for ticks_at_once in [1, AGE as usize] {
             let mut dead = DeadNonces::new();
-            (0..nonces).for_each(|number| dead.insert(Time::ZERO, hash(number), 1));
+            for number in 0..nonces {
+                dead.insert(Time::ZERO, hash(number), 1);
+            }
             assert_eq!(dead.buckets.len(), MOST_BUCKETS);
             let ticks = (0..1 << TICK_BITS).step_by(ticks_at_once);
-            ticks.for_each(|ticks| _ = dead.contains(Time::ZERO + tick() * ticks, 0, 0));
+            for ticks in ticks {
+                _ = dead.contains(Time::ZERO + tick() * ticks, 0, 0);
+            }
             let now = Time::ZERO + tick() * (1 << TICK_BITS);
             let back = (0..nonces)
                 .filter(|number| dead.contains(now, hash(*number), 1))

@@ -98,9 +98,9 @@ impl Fib {
     pub(crate) fn check_invariants(&self, hasher: &NameHasher) {
         self.prefixes.check_invariants(hasher);
         let mut counts = vec![0; self.sets.sets.len()];
-        self.prefixes
-            .values()
-            .for_each(|number| counts[*number as usize] += 1);
+        for number in self.prefixes.values() {
+            counts[*number as usize] += 1;
+        }
         for (set, count) in self.sets.sets.iter().zip(&counts) {
             assert_eq!(
                 set.prefixes, *count,
@@ -230,10 +230,7 @@ mod tests {
                 name.push_generic(&[prefix]);
                 let next_hops: Vec<NextHop> = faces.iter().map(|face| NextHop { face: FaceId(*face), cost: 1 }).collect();
                 fib.set(&hasher, name.as_name(), &next_hops);
-                match next_hops.is_empty() {
-                    true => drop(model.remove(&name)),
-                    false => drop(model.insert(name, next_hops)),
-                }
+                if next_hops.is_empty() { drop(model.remove(&name)) } else { drop(model.insert(name, next_hops)) }
                 fib.check_invariants(&hasher);
             }
             let all: BTreeMap<Name, Vec<NextHop>> = fib.iter().map(|(name, hops)| (name, hops.to_vec())).collect();

@@ -439,7 +439,7 @@ mod tests {
             prop_assert_eq!(hasher.hash(name.as_bytes()), by_definition(&hasher, name.as_bytes()));
             let mut prefixes = Vec::new();
             let mut lengths = Lengths::default();
-            wanted.iter().for_each(|length| lengths.insert(*length));
+            for length in wanted.iter() { lengths.insert(*length); }
             prop_assert!((1..14).all(|length| lengths.contains(length) == wanted.contains(&length)));
             hasher.prefixes(name.as_name(), lengths, &mut prefixes);
             let there: Vec<usize> = prefixes.iter().map(|prefix| usize::from(prefix.components)).collect();
@@ -470,7 +470,9 @@ mod tests {
         const NAME: [u8; 1200] = [0x5a; 1200];
         let changed = |changes: &[(usize, u8)]| {
             let mut name = NAME.to_vec();
-            changes.iter().for_each(|(at, byte)| name[*at] = *byte);
+            for (at, byte) in changes.iter() {
+                name[*at] = *byte;
+            }
             name
         };
         let mut pairs = vec![
@@ -491,10 +493,9 @@ mod tests {
                 let differ = hasher.hash(&one) ^ hasher.hash(&other);
                 assert_ne!(differ, 0, "{one:?} {other:?}");
                 // Bits that choose a bucket, a tag, a line of the filter and a bit of it.
-                [56, 32, 6, 0]
-                    .iter()
-                    .zip(&mut same)
-                    .for_each(|(shift, same)| *same += u32::from((differ >> shift) as u8 == 0));
+                for (shift, same) in [56, 32, 6, 0].iter().zip(&mut same) {
+                    *same += u32::from((differ >> shift) as u8 == 0);
+                }
             }
             // 8 of 2,048 are expected of each eight bits; 32 are more than eight deviations off.
             assert!(

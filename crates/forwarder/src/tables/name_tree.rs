@@ -229,7 +229,7 @@ mod tests {
                     tree.remove(&hasher, name.as_name(), hash(name), Slot::new(i as u32));
                 }
             };
-            (0..names.len()).for_each(|i| tree.add(Slot::new(i as u32)));
+            for i in 0..names.len() { tree.add(Slot::new(i as u32)); }
             // Some leave while they wait, some afterwards, and half of the others stay.
             remove(&mut tree, 0);
             tree.enter(&hasher, entered, named);
@@ -255,7 +255,9 @@ mod tests {
         let names: Vec<Name> = (0..2000)
             .map(|i| format!("/a/{}/{i}", i % 100).parse().unwrap())
             .collect();
-        (0..2000).for_each(|i| tree.add(Slot::new(i)));
+        for i in 0..2000 {
+            tree.add(Slot::new(i));
+        }
         let named = |slot: Slot| {
             Some((
                 names[slot.index()].as_name(),
@@ -274,7 +276,9 @@ mod tests {
         let names: Vec<Name> = (0..100)
             .map(|i| format!("/a/{i}").parse().unwrap())
             .collect();
-        (0..100).for_each(|i| tree.add(Slot::new(i)));
+        for i in 0..100 {
+            tree.add(Slot::new(i));
+        }
         let named = |slot: Slot| {
             Some((
                 names[slot.index()].as_name(),
@@ -314,7 +318,9 @@ mod tests {
         let names: Vec<Name> = (0..4).map(|component| name(&[component])).collect();
         for (number, breakage) in breakages.into_iter().enumerate() {
             let mut tree = NameTree::default();
-            (0..4).for_each(|slot| tree.add(Slot::new(slot)));
+            for slot in 0..4 {
+                tree.add(Slot::new(slot));
+            }
             // Slot 9 is known, and not stored.
             tree.places.resize(10, ENTERED);
             let named = |slot: Slot| {

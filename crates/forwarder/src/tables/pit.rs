@@ -327,9 +327,12 @@ impl Pit {
                 .and_then(|rest| rest.strip_prefix(DIGEST_HEADER))
                 == Some(&digest[..])
         };
-        self.collect(hash, found, |entry| match entry.has_digest {
-            false => entry.name == name,
-            true => full_name(entry, digest.get_or_insert_with(|| data.implicit_digest())),
+        self.collect(hash, found, |entry| {
+            if entry.has_digest {
+                full_name(entry, digest.get_or_insert_with(|| data.implicit_digest()))
+            } else {
+                entry.name == name
+            }
         });
         if self.prefix_lengths != Lengths::default() {
             hasher.prefixes(data.name, self.prefix_lengths, prefixes);
@@ -692,7 +695,9 @@ mod tests {
                     .unwrap()
                 })
                 .collect();
-            slots.into_iter().for_each(|slot| pit.remove(slot));
+            for slot in slots.into_iter() {
+                pit.remove(slot);
+            }
             assert_eq!((pit.len(), pit.entries.len()), (0, kept), "{interests}");
             pit.check_invariants();
         }

@@ -295,7 +295,9 @@ mod tests {
         ];
         for (number, breakage) in breakages.into_iter().enumerate() {
             let mut quota = PitQuota::default();
-            (0..3).for_each(|entry| quota.insert(FaceId(1), entry));
+            for entry in 0..3 {
+                quota.insert(FaceId(1), entry);
+            }
             quota.insert(FaceId(2), 3);
             quota.remove(3);
             quota.check_invariants(3, |entry| entry < 3);
@@ -326,10 +328,9 @@ mod tests {
         let mut quota = PitQuota::default();
         let mut entries = 0..;
         let mut insert = |quota: &mut PitQuota, face: u64, count: usize| {
-            entries
-                .by_ref()
-                .take(count)
-                .for_each(|entry| quota.insert(FaceId(face), entry));
+            for entry in entries.by_ref().take(count) {
+                quota.insert(FaceId(face), entry);
+            }
         };
         insert(&mut quota, 1, 3);
         assert_eq!(quota.oldest_of_the_greatest(FaceId(3)), Some(0));
@@ -348,7 +349,9 @@ mod tests {
         insert(&mut quota, 2, 1);
         insert(&mut quota, 3, 1);
         assert_eq!(quota.oldest_of_the_greatest(FaceId(3)), Some(3));
-        (3..7).for_each(|entry| quota.remove(entry));
+        for entry in 3..7 {
+            quota.remove(entry);
+        }
         insert(&mut quota, 1, 1);
         assert_eq!(
             quota.oldest_of_the_greatest(FaceId(3)),

@@ -252,12 +252,15 @@ mod tests {
     fn old_prefixes_keep_their_places() {
         let hasher = NameHasher::new([3, 4]);
         let mut figures = FiguresByPrefix::new(1);
-        (0..COUNTED_PREFIXES)
-            .for_each(|number| note(&mut figures, &hasher, &format!("/old{number}"), false));
+        for number in 0..COUNTED_PREFIXES {
+            note(&mut figures, &hasher, &format!("/old{number}"), false);
+        }
         for round in 1..=3 {
             // As many as there are samples: each takes the place of another sample's prefix.
             let new = (0..COUNTED_PREFIXES / SAMPLE).map(|number| format!("/new{round}-{number}"));
-            new.for_each(|uri| note(&mut figures, &hasher, &uri, false));
+            for uri in new {
+                note(&mut figures, &hasher, &uri, false);
+            }
             for sample in figures.places.chunks(SAMPLE) {
                 let displaced = sample
                     .iter()

@@ -143,9 +143,9 @@ mod tests {
 
     fn prefixes(hasher: &NameHasher, components: &[usize]) -> Vec<Prefix> {
         let mut name = Name::root();
-        components
-            .iter()
-            .for_each(|component| _ = name.push_generic(&component.to_be_bytes()));
+        for component in components.iter() {
+            _ = name.push_generic(&component.to_be_bytes());
+        }
         let mut prefixes = Vec::new();
         hasher.prefixes(name.as_name(), Lengths::up_to(8), &mut prefixes);
         prefixes

@@ -239,8 +239,9 @@ impl<T> PrefixTable<T> {
     /// Prefetches the lines of the index, when the filter's line is in the processor's cache.
     #[inline]
     pub(crate) fn prefetch_index(&self, prefixes: &[Prefix]) {
-        self.candidates(prefixes)
-            .for_each(|prefix| self.index.part(prefix.hash).prefetch(prefix.hash));
+        for prefix in self.candidates(prefixes) {
+            self.index.part(prefix.hash).prefetch(prefix.hash);
+        }
     }
 
     /// Prefetches the rows, when the lines of the index are in the processor's cache.
@@ -249,7 +250,9 @@ impl<T> PrefixTable<T> {
         let guessed = self
             .candidates(prefixes)
             .filter_map(|prefix| self.index.part(prefix.hash).guess(prefix.hash));
-        guessed.for_each(|slot| self.rows.prefetch(slot));
+        for slot in guessed {
+            self.rows.prefetch(slot);
+        }
     }
 
     /// Every prefix with its value, in no order.
@@ -453,7 +456,9 @@ mod tests {
             name.push_generic(&number.to_be_bytes());
             name
         };
-        (0..1000).for_each(|number| _ = table.insert(&hasher, numbered(number).as_name(), number));
+        for number in 0..1000 {
+            _ = table.insert(&hasher, numbered(number).as_name(), number);
+        }
         for number in 0..1000 {
             // As though the names had the same hash.
             let other = numbered(1000 + number);
@@ -483,9 +488,9 @@ mod tests {
                 number,
                 number % 11,
             ];
-            components[..2 + number % 4]
-                .iter()
-                .for_each(|component| _ = name.push_generic(&component.to_be_bytes()));
+            for component in components[..2 + number % 4].iter() {
+                _ = name.push_generic(&component.to_be_bytes());
+            }
             name
         };
         let mut model = BTreeMap::new();
@@ -559,9 +564,9 @@ mod tests {
         let mut table = PrefixTable::new();
         let numbered = |number: usize| {
             let mut name = Name::root();
-            [number / 50, number, 1, 2]
-                .iter()
-                .for_each(|component| _ = name.push_generic(&component.to_be_bytes()));
+            for component in [number / 50, number, 1, 2].iter() {
+                _ = name.push_generic(&component.to_be_bytes());
+            }
             name
         };
         let most = FILTER_LINES_AT_ONCE + PREFIXES_FILTERED_AT_ONCE + 1;

@@ -183,9 +183,10 @@ impl Rib {
 
     /// Removes every route of a face that was removed.
     pub(crate) fn remove_face(&mut self, face: FaceId) -> Vec<FibUpdate> {
-        match self.of_face.contains_key(&face) {
-            true => self.remove_everywhere(|route| route.face == face),
-            false => Vec::new(),
+        if self.of_face.contains_key(&face) {
+            self.remove_everywhere(|route| route.face == face)
+        } else {
+            Vec::new()
         }
     }
 
@@ -224,7 +225,9 @@ impl Rib {
             }
             !routes.is_empty()
         });
-        removed.into_iter().for_each(|face| self.forget(face));
+        for face in removed.into_iter() {
+            self.forget(face);
+        }
         // In canonical order the prefixes under a prefix follow it, so each subtree is computed
         // once.
         let mut top: Option<&Name> = None;
@@ -270,9 +273,9 @@ impl Rib {
         let mut of_face: HashMap<FaceId, usize> = HashMap::new();
         for (prefix, routes) in &self.prefixes {
             assert!(!routes.is_empty(), "{prefix} has a route");
-            routes
-                .iter()
-                .for_each(|route| *of_face.entry(route.face).or_default() += 1);
+            for route in routes.iter() {
+                *of_face.entry(route.face).or_default() += 1;
+            }
             let expected = self.next_hops(prefix.as_name());
             assert_eq!(
                 next_hops(prefix.as_name()),
@@ -482,10 +485,7 @@ mod tests {
                 let concerns = |name: &Name| changed.iter().any(|prefix| name.as_name().starts_with(prefix.as_name()));
                 prop_assert!(names.into_iter().all(concerns), "{:?}", step);
                 for FibUpdate { prefix, next_hops } in updates {
-                    match next_hops.is_empty() {
-                        true => drop(fib.remove(&prefix)),
-                        false => drop(fib.insert(prefix, next_hops)),
-                    }
+                    if next_hops.is_empty() { drop(fib.remove(&prefix)) } else { drop(fib.insert(prefix, next_hops)) }
                 }
                 for name in NAMES {
                     let name: Name = name.parse().unwrap();
@@ -495,9 +495,9 @@ mod tests {
                     prop_assert_eq!(rib.of(&name).len(), of_name);
                 }
                 prop_assert_eq!((rib.routes(), rib.iter().count()), (routes.len(), fib.len()));
-                (1..6).map(FaceId).for_each(|face| {
+                for face in (1..6).map(FaceId) {
                     assert_eq!(rib.has_routes_to(face), routes.iter().any(|(_, route)| route.face == face));
-                });
+                }
                 let first = routes.iter().filter_map(|(_, route)| route.expires).min();
                 prop_assert!(first.is_none_or(|first| rib.next_timeout().is_some_and(|at| at <= first)));
                 let is_due = rib.next_timeout().is_some_and(|at| at <= now);

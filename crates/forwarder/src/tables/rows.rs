@@ -107,7 +107,9 @@ mod tests {
             );
         }
         *rows.get_mut(Slot::new(CHUNK as u32)) = 0;
-        rows.iter_mut().for_each(|row| *row += 1);
+        for row in rows.iter_mut() {
+            *row += 1;
+        }
         let expected = (1..=2 * CHUNK + 5).map(|row| if row == CHUNK + 1 { 1 } else { row });
         assert!(rows.iter().copied().eq(expected));
     }

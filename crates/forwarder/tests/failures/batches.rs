@@ -247,9 +247,10 @@ impl SecondTier for Shelf {
     fn tier_lookup(&mut self, name: NameRef<'_>, ticket: u64) -> TierLookup {
         let mut shelved = self.0.lock().unwrap();
         let name = name.as_bytes().to_vec();
-        match shelved.records.contains_key(&name) {
-            true => shelved.reads.push((ticket, name)),
-            false => return TierLookup::Absent,
+        if shelved.records.contains_key(&name) {
+            shelved.reads.push((ticket, name))
+        } else {
+            return TierLookup::Absent;
         }
         TierLookup::Reading
     }
@@ -467,8 +468,9 @@ fn a_stage_has_the_cost_of_other_packets() {
     };
     let stages = |of: &[(Stage, u32)]| {
         let mut all = vec![(0, 0); STAGES];
-        of.iter()
-            .for_each(|(stage, packets)| all[*stage as usize] = (10, *packets));
+        for (stage, packets) in of.iter() {
+            all[*stage as usize] = (10, *packets);
+        }
         all
     };
     use Stage::{

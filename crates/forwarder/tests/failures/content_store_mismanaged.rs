@@ -51,7 +51,9 @@ fn an_erasure_passes_all_siblings_of_a_deep_prefix() {
         world.interest(consumer, &uri, i);
         world.sent(producer, data(&uri, b"", None));
     };
-    (0..SIBLINGS).for_each(|i| store(&mut world, i));
+    for i in 0..SIBLINGS {
+        store(&mut world, i);
+    }
     let erase = |world: &mut World, prefix: &str| {
         let done = world
             .command(

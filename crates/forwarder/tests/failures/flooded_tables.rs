@@ -63,9 +63,9 @@ fn answered_in_a_flood(others: usize, batch: bool) -> f64 {
                 .forwarder
                 .on_packets(world.now, &mut frames.collect::<Vec<_>>(), &mut out);
         } else {
-            frames
-                .into_iter()
-                .for_each(|frame| drop(world.sent(flooder, frame)));
+            for frame in frames.into_iter() {
+                drop(world.sent(flooder, frame));
+            }
         }
         for face in &others {
             made += 1;
@@ -241,9 +241,9 @@ fn a_network_of_larger_packets_says_so() {
             frames.push(frame.to_vec())
         })
         .unwrap();
-    frames
-        .into_iter()
-        .for_each(|frame| sent.extend(world.frame(producer, frame).unwrap()));
+    for frame in frames.into_iter() {
+        sent.extend(world.frame(producer, frame).unwrap());
+    }
     assert!(
         matches!(&sent[..], [Sent { packet: Packet::Data { content, .. }, .. }] if content.len() == 160_000)
     );

@@ -87,9 +87,9 @@ fn a_burst_passes_or_is_refused_where_it_could_wait() {
 fn one_conversation_has_all_turns() {
     let mut world = shaped("");
     let (consumer, other, producer) = (world.remote(), world.remote(), world.remote());
-    ["/a", "/b"]
-        .iter()
-        .for_each(|prefix| world.route(prefix, producer, 1));
+    for prefix in ["/a", "/b"].iter() {
+        world.route(prefix, producer, 1);
+    }
     burst(&mut world, consumer, "/a", 5);
     burst(&mut world, consumer, "/b", 2);
     assert_eq!(
@@ -303,9 +303,9 @@ fn data_that_wait_for_the_link_slow_nothing_down() {
 fn a_host_that_wakes_late_loses_the_turns_or_makes_up_an_hour() {
     let mut world = shaped("");
     let (consumer, producer) = (world.remote(), world.remote());
-    ["/a", "/b", "/c"]
-        .iter()
-        .for_each(|prefix| world.route(prefix, producer, 1));
+    for prefix in ["/a", "/b", "/c"].iter() {
+        world.route(prefix, producer, 1);
+    }
     for prefix in ["/a", "/b", "/c"] {
         burst(&mut world, consumer, prefix, 8);
     }

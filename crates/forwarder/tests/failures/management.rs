@@ -352,7 +352,9 @@ fn a_deep_name_that_waits_brings_the_forwarder_down() {
     };
     let mut deep = name("/localhost/nfd/faces/create");
     deep.push_generic(&parameters.encode());
-    (0..100).for_each(|_| _ = deep.push_generic(b"x"));
+    for _ in 0..100 {
+        _ = deep.push_generic(b"x");
+    }
     let frame = InterestBuilder::new(deep).can_be_prefix(true).nonce(2);
     let frame = frame
         .sign(&DigestSigner, SignatureFreshness::default())

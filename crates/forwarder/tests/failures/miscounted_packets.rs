@@ -114,9 +114,9 @@ fn a_packet_in_pieces_counts_otherwise_than_a_whole_one() {
         })
         .unwrap();
     let bytes = frames.iter().map(|frame| len(frame)).sum();
-    frames
-        .into_iter()
-        .for_each(|frame| assert!(world.frame(consumer, frame).is_ok()));
+    for frame in frames.into_iter() {
+        assert!(world.frame(consumer, frame).is_ok());
+    }
     let expected = FaceCounters {
         in_interests: 1,
         in_bytes: bytes,

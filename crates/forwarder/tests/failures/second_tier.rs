@@ -137,9 +137,10 @@ impl SecondTier for Side {
     fn erase(&mut self, prefix: NameRef<'_>) {
         let mut shelf = lock(&self.0);
         let now = shelf.now;
-        match prefix.is_empty() {
-            true => shelf.log.clear(now),
-            false => shelf.log.ban(prefix.as_bytes().to_vec().into(), now),
+        if prefix.is_empty() {
+            shelf.log.clear(now)
+        } else {
+            shelf.log.ban(prefix.as_bytes().to_vec().into(), now)
         }
     }
 

@@ -210,9 +210,9 @@ impl Shards {
             frames.push(frame.to_vec())
         });
         assert!(cut.is_ok());
-        frames
-            .into_iter()
-            .for_each(|frame| self.arrive(face, frame));
+        for frame in frames.into_iter() {
+            self.arrive(face, frame);
+        }
     }
 
     /// Everything is delivered; the answer to a command or dataset of this face.
@@ -406,7 +406,9 @@ impl Run {
             )
         });
         // One Data may be for several Interests, but each of them is answered once at most.
-        asked.iter_mut().for_each(|asked| asked.answered = true);
+        for asked in asked.iter_mut() {
+            asked.answered = true;
+        }
         match asked.into_iter().find(|asked| !asked.spent) {
             Some(asked) => asked.spent = true,
             None => panic!("{face} was sent {name} without a record"),
@@ -500,12 +502,16 @@ impl Run {
 
 #[test]
 fn an_answered_interest_waits_in_vain_where_shards_are_slow() {
-    (0..30).for_each(|seed| Run::new(seed, true).go());
+    for seed in 0..30 {
+        Run::new(seed, true).go();
+    }
 }
 
 #[test]
 fn state_stays_behind_or_data_goes_to_who_never_asked() {
-    (0..30).for_each(|seed| Run::new(seed, false).go());
+    for seed in 0..30 {
+        Run::new(seed, false).go();
+    }
 }
 
 /// Failure: fragments that contain fragments, which contain fragments, exhaust the stack.
@@ -531,9 +537,9 @@ fn pieces_of_pieces_are_put_together_for_ever() {
             frames.push(frame.to_vec())
         })
         .unwrap();
-    frames
-        .into_iter()
-        .for_each(|frame| shards.arrive(face, frame));
+    for frame in frames.into_iter() {
+        shards.arrive(face, frame);
+    }
     assert!(shards.queues.iter().all(VecDeque::is_empty));
     let drops: u64 = shards
         .forwarders

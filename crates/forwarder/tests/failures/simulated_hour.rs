@@ -51,16 +51,17 @@ impl Network {
         for sent in world.sent(face, frame) {
             let wire = encode(&sent.packet);
             if sent.face == self.link[node] {
-                match self.loss.chance(LOSS) {
-                    true => self.lost += 1,
-                    false => self.at(
+                if self.loss.chance(LOSS) {
+                    self.lost += 1
+                } else {
+                    self.at(
                         now + LINK,
                         Event::Arrive {
                             node: 1 - node,
                             face: self.link[1 - node],
                             frame: wire,
                         },
-                    ),
+                    )
                 }
             } else if node == 1 && sent.face == self.producer {
                 self.at(

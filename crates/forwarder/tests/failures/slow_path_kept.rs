@@ -97,9 +97,9 @@ fn random_spreads_over_all_next_hops_and_retries_another() {
     let mut world = World::new();
     let consumer = world.local();
     let hops: Vec<FaceId> = (0..3).map(|_| world.remote()).collect();
-    hops.iter()
-        .enumerate()
-        .for_each(|(cost, face)| world.route("/a", *face, cost as u64));
+    for (cost, face) in hops.iter().enumerate() {
+        world.route("/a", *face, cost as u64);
+    }
     choose(&mut world, "random");
     let delays: Vec<_> = hops.iter().map(|face| (*face, Some(1))).collect();
     let mut counts: HashMap<FaceId, u32> = HashMap::new();

@@ -120,9 +120,9 @@ fn estimates_are_off_the_replay_of_the_same_requests() {
             let mut replay = Replay::new(&policy.parse().unwrap(), capacity, 1)
                 .unwrap()
                 .filling();
-            accesses.iter().for_each(|access| {
+            for access in accesses.iter() {
                 replay.request(&Access { size, ..*access });
-            });
+            }
             let exact = replay.row("").object_hit_ratio;
             let off = (cell.object_hit_ratio - exact).abs();
             assert!(

@@ -170,9 +170,9 @@ impl World {
             .forwarder
             .on_packet(self.now, face, &mut frame, &mut self.outbox);
         let mut wire = Vec::new();
-        self.outbox
-            .drain()
-            .for_each(|send| send.write_stream(&[], &mut wire));
+        for send in self.outbox.drain() {
+            send.write_stream(&[], &mut wire);
+        }
         self.forwarder.remove_face(face);
         Data::decode(&wire)
             .unwrap()

@@ -91,7 +91,9 @@ fn what_was_stored_long_ago_is_found_by_its_prefix_soon_after_the_first_who_asks
         world.data(producer, name);
     };
     store(&mut world, "/old/1");
-    (0..2000).for_each(|i| store(&mut world, &format!("/newer/{i}")));
+    for i in 0..2000 {
+        store(&mut world, &format!("/newer/{i}"));
+    }
     let by_prefix = |nonce| interest("/old", nonce).can_be_prefix(true).build();
     assert_eq!(
         faces(&world.sent(consumer, by_prefix(2))),
@@ -100,12 +102,12 @@ fn what_was_stored_long_ago_is_found_by_its_prefix_soon_after_the_first_who_asks
     );
     world.pass(Duration::from_secs(5));
     // Looked up, not stored: each enters two names of those that wait.
-    (0..1000).for_each(|i| {
+    for i in 0..1000 {
         assert_eq!(
             contents(&world.interest(consumer, &format!("/newer/{i}"), 3)).len(),
             1
         )
-    });
+    }
     assert_eq!(contents(&world.sent(consumer, by_prefix(4))).len(), 1);
 }
 

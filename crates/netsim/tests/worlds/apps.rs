@@ -169,7 +169,7 @@ impl RandomConsumer {
                 can_be_prefix,
                 ..
             } = &pending.request;
-            let fits = if can_be_prefix {
+            let fits = if *can_be_prefix {
                 data.name.starts_with(name.as_name())
             } else {
                 data.name == name.as_name()

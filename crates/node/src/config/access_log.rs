@@ -51,11 +51,12 @@ fn keep() -> u32 {
 
 fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     let share = f64::deserialize(deserializer)?;
-    match share > 0.0 && share <= 1.0 {
-        true => Ok(share),
-        false => Err(D::Error::custom(format!(
+    if share > 0.0 && share <= 1.0 {
+        Ok(share)
+    } else {
+        Err(D::Error::custom(format!(
             "sample: expected a share above 0 and up to 1, not {share}"
-        ))),
+        )))
     }
 }
 
@@ -72,11 +73,12 @@ fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ByteSize>, 
 
 fn files<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     let keep = u32::deserialize(deserializer)?;
-    match (1..=LOG_FILES).contains(&keep) {
-        true => Ok(keep),
-        false => Err(D::Error::custom(format!(
+    if (1..=LOG_FILES).contains(&keep) {
+        Ok(keep)
+    } else {
+        Err(D::Error::custom(format!(
             "keep: expected 1 to {LOG_FILES} files, not {keep}"
-        ))),
+        )))
     }
 }
 

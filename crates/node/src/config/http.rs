@@ -522,9 +522,12 @@ fn host<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D:
 }
 
 fn path<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    from_text(deserializer, |text| match text.starts_with('/') {
-        true => Ok(text.to_owned()),
-        false => Err("expected a path that starts with /".to_owned()),
+    from_text(deserializer, |text| {
+        if text.starts_with('/') {
+            Ok(text.to_owned())
+        } else {
+            Err("expected a path that starts with /".to_owned())
+        }
     })
 }
 

@@ -560,12 +560,13 @@ fn origins<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D:
 fn partial_input<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ByteSize, D::Error> {
     from_text(deserializer, |text| {
         let size: ByteSize = text.parse().map_err(|error| format!("{error}"))?;
-        match size.bytes() >= PARTIAL_INPUT_LEAST_BYTES {
-            true => Ok(size),
-            false => Err(format!(
+        if size.bytes() >= PARTIAL_INPUT_LEAST_BYTES {
+            Ok(size)
+        } else {
+            Err(format!(
                 "less than {}",
                 ByteSize::from_bytes(PARTIAL_INPUT_LEAST_BYTES)
-            )),
+            ))
         }
     })
 }
@@ -581,21 +582,23 @@ fn partial_timeout<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duratio
 
 fn remote_faces<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
     let faces = usize::deserialize(deserializer)?;
-    match (4..=MOST_REMOTE_FACES).contains(&faces) {
-        true => Ok(faces),
-        false => Err(serde::de::Error::custom(format!(
+    if (4..=MOST_REMOTE_FACES).contains(&faces) {
+        Ok(faces)
+    } else {
+        Err(serde::de::Error::custom(format!(
             "{faces}: from 4 to {MOST_REMOTE_FACES}"
-        ))),
+        )))
     }
 }
 
 fn shards<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
     let shards = usize::deserialize(deserializer)?;
-    match shards <= SHARDS {
-        true => Ok(shards),
-        false => Err(serde::de::Error::custom(format!(
+    if shards <= SHARDS {
+        Ok(shards)
+    } else {
+        Err(serde::de::Error::custom(format!(
             "{shards} shards are more than {SHARDS}"
-        ))),
+        )))
     }
 }
 

@@ -218,9 +218,10 @@ impl ConfigSources {
                 let _ = writeln!(text, "{gap}[{table}]");
                 title = table;
             }
-            let _ = match key.dotted() == "admin.token" && value.as_str() != Some("") {
-                true => writeln!(text, "# {name}: a secret   # {place}"),
-                false => writeln!(text, "{name} = {value}   # {place}"),
+            let _ = if key.dotted() == "admin.token" && value.as_str() != Some("") {
+                writeln!(text, "# {name}: a secret   # {place}")
+            } else {
+                writeln!(text, "{name} = {value}   # {place}")
             };
         }
         Ok(text)
@@ -298,9 +299,9 @@ mod tests {
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let mut sources = ConfigSources::new(file, variables);
-        flags
-            .iter()
-            .for_each(|(key, value)| sources.set(&format!("--set {key}"), key, value));
+        for (key, value) in flags.iter() {
+            sources.set(&format!("--set {key}"), key, value);
+        }
         sources
     }
 

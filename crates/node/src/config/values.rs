@@ -22,9 +22,12 @@ pub(super) fn from_text<'de, D: Deserializer<'de>, T, E: fmt::Display>(
     let text = String::deserialize(deserializer)?;
     read(&text)
         .map_err(|error| error.to_string())
-        .map_err(|error| match error.contains(&text) {
-            true => serde::de::Error::custom(error),
-            false => serde::de::Error::custom(format!("{text:?}: {error}")),
+        .map_err(|error| {
+            if error.contains(&text) {
+                serde::de::Error::custom(error)
+            } else {
+                serde::de::Error::custom(format!("{text:?}: {error}"))
+            }
         })
 }
 

@@ -94,9 +94,10 @@ pub(crate) fn check_listed(origin: &str) -> Result<(), OriginError> {
     let is_origin = origin.split_once("://").is_some_and(|(scheme, authority)| {
         !scheme.is_empty() && !authority.is_empty() && !authority.contains(['/', '*', ' '])
     });
-    match is_origin || origin == "null" || origin == "*" {
-        true => Ok(()),
-        false => Err(OriginError(origin.to_owned())),
+    if is_origin || origin == "null" || origin == "*" {
+        Ok(())
+    } else {
+        Err(OriginError(origin.to_owned()))
     }
 }
 

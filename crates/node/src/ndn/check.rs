@@ -47,7 +47,9 @@ pub(crate) fn check(config: &NdnConfig, inherited: &Inherited, preflight: &mut P
         .iter()
         .filter(|_| config.udp.is_none())
         .map(|route| &route.to);
-    targets.for_each(|target| preflight.add(settings::udp_is_off(target)));
+    for target in targets {
+        preflight.add(settings::udp_is_off(target));
+    }
     // A running node occupies the path of its own socket.
     if let Some(setting) = config.unix.as_ref().filter(|_| !preflight.is_running()) {
         match unix(setting.path(), &mut Inherited::default()) {

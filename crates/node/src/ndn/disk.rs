@@ -91,12 +91,13 @@ impl SecondTier for Tier {
     }
 
     fn erase(&mut self, prefix: NameRef<'_>) {
-        self.disk.change(
-            |log, now| match prefix.is_empty() || log.bans().0.is_full() {
-                true => log.clear(now),
-                false => log.ban(Bytes::copy_from_slice(prefix.as_bytes()), now),
-            },
-        );
+        self.disk.change(|log, now| {
+            if prefix.is_empty() || log.bans().0.is_full() {
+                log.clear(now)
+            } else {
+                log.ban(Bytes::copy_from_slice(prefix.as_bytes()), now)
+            }
+        });
     }
 
     fn holds(&self, name: NameRef<'_>, position: u64) -> bool {

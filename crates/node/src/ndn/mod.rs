@@ -159,7 +159,9 @@ impl Handle {
 
     /// Ends the event loops.
     pub fn stop(&self) {
-        self.ports.iter().for_each(|port| port.send(Command::Stop));
+        for port in self.ports.iter() {
+            port.send(Command::Stop);
+        }
     }
 }
 
@@ -379,9 +381,9 @@ impl Ndn {
         // Its thread asks the others.
         self.handle.what_if.stop();
         self.handle.stop();
-        self.threads
-            .into_iter()
-            .for_each(|thread| drop(thread.join()));
+        for thread in self.threads.into_iter() {
+            drop(thread.join());
+        }
         self.handle.stop_disk();
     }
 }

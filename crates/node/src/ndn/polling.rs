@@ -122,8 +122,9 @@ mod tests {
     #[test]
     fn faces_that_are_silent_or_too_many_are_polled() {
         let Some(mut polling) = busy() else { return };
-        (0..limits::POLLED_FACES as u64)
-            .for_each(|number| polling.on_bell(Time::ZERO, FaceId(256 + number)));
+        for number in 0..limits::POLLED_FACES as u64 {
+            polling.on_bell(Time::ZERO, FaceId(256 + number));
+        }
         assert!(polling.is_due(Time::ZERO));
         polling.on_bell(Time::from_nanos(1), FaceId(1000));
         assert!(!polling.is_due(Time::ZERO));

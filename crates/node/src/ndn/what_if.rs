@@ -77,9 +77,9 @@ impl ObservedCache for ObservedContentStore {
     fn state(&self) -> Option<CacheState> {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         let mut shards = self.ask(pending.0)?;
-        shards
-            .iter_mut()
-            .for_each(|shard| pending.1.append(&mut shard.taken));
+        for shard in shards.iter_mut() {
+            pending.1.append(&mut shard.taken);
+        }
         let states = shards.into_iter().map(|shard| shard.state);
         states.reduce(|all, one| CacheState {
             policy: all.policy,

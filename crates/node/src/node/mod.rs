@@ -527,9 +527,9 @@ fn watch_signals(events: mpsc::Sender<Event>) -> Result<(), NodeError> {
         signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2])
             .map_err(NodeError::Signals)?;
     let watch = move || {
-        signals
-            .forever()
-            .for_each(|signal| drop(events.send(Event::Signal(signal))))
+        for signal in signals.forever() {
+            drop(events.send(Event::Signal(signal)));
+        }
     };
     let thread = std::thread::Builder::new()
         .name("signals".to_owned())

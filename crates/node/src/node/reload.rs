@@ -79,9 +79,10 @@ impl Node {
             next.admin = Some(config.admin.listen.map(open).transpose()?);
         }
         if config.ndn.enabled != self.ndn.is_some() {
-            next.ndn = Some(match config.ndn.enabled {
-                true => Some(self.start_ndn(config, &mut Inherited::default())?),
-                false => None,
+            next.ndn = Some(if config.ndn.enabled {
+                Some(self.start_ndn(config, &mut Inherited::default())?)
+            } else {
+                None
             });
         }
         if self.http.is_none() && parts::http(&config.http, None).is_some() {

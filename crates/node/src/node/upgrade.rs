@@ -160,9 +160,9 @@ impl Node {
         }
         let successor = self.successor.take()?;
         supervisor::main_process_is(successor.pid());
-        self.signals_to_repeat
-            .iter()
-            .for_each(|signal| successor.signal(*signal));
+        for signal in self.signals_to_repeat.iter() {
+            successor.signal(*signal);
+        }
         if let Some(ndn) = &mut self.ndn {
             ndn.leave_files();
         }
@@ -176,33 +176,27 @@ impl Node {
         );
         // Requests may wait for HTTP over NDN. Otherwise applications connect to the new process
         // as soon as they can.
-        match self.ingress.is_some() {
-            true => {
-                self.finish_http();
-                self.stop_ndn();
-            }
-            false => {
-                self.stop_ndn();
-                self.finish_http();
-            }
+        if self.ingress.is_some() {
+            self.finish_http();
+            self.stop_ndn();
+        } else {
+            self.stop_ndn();
+            self.finish_http();
         }
         self.admin.into_iter().for_each(Admin::stop);
         None
     }
 
     fn stop_ndn(&mut self) {
-        self.ingress
-            .take()
-            .into_iter()
-            .for_each(|ingress| ingress.into_stopping().stop());
-        self.egress
-            .take()
-            .into_iter()
-            .for_each(|egress| egress.into_stopping().stop());
-        self.ndn
-            .take()
-            .into_iter()
-            .for_each(|ndn| ndn.into_stopping().stop());
+        for ingress in self.ingress.take().into_iter() {
+            ingress.into_stopping().stop();
+        }
+        for egress in self.egress.take().into_iter() {
+            egress.into_stopping().stop();
+        }
+        for ndn in self.ndn.take().into_iter() {
+            ndn.into_stopping().stop();
+        }
     }
 
     /// Waits until the last connection has ended, within the time for requests in progress. A

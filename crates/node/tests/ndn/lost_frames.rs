@@ -19,9 +19,9 @@ fn field(frame: &[u8], typ: u32) -> Option<Vec<u8>> {
 
 fn packet(fields: &[(u32, &[u8])]) -> Vec<u8> {
     let (mut inside, mut wire) = (Vec::new(), Vec::new());
-    fields
-        .iter()
-        .for_each(|(typ, value)| write_tlv(&mut inside, *typ, value));
+    for (typ, value) in fields.iter() {
+        write_tlv(&mut inside, *typ, value);
+    }
     write_header(&mut wire, LP_PACKET, inside.len());
     wire.extend_from_slice(&inside);
     wire

@@ -69,11 +69,11 @@ fn partial_packets_of_all_transports_exceed_one_budget_or_stop_an_honest_client(
     let forged: Vec<UdpSocket> = (0..10).map(|_| stage.udp()).collect();
     for round in 0..20 {
         for (number, socket) in forged.iter().enumerate() {
-            (0..8).for_each(|piece| {
+            for piece in 0..8 {
                 drop(socket.send(&fragment(
                     (round * 8 + piece) * 100 + number as u64 * 100_000,
                 )))
-            });
+            }
         }
         seen = most(seen);
         // Honest clients of every kind, one with a packet in two pieces and one with a packet in

@@ -125,7 +125,9 @@ fn exchange(connect: impl Fn() -> Client, packets: usize, while_it_runs: impl Fn
                 "nothing comes after {received} packets"
             );
             if received > packets / 2 {
-                while_it_runs.take().into_iter().for_each(|look| look());
+                for look in while_it_runs.take().into_iter() {
+                    look();
+                }
             }
         }
     });

@@ -12,11 +12,10 @@ use std::time::{Duration, Instant};
 #[test]
 fn what_the_origin_breaks_off_breaks_off() {
     let origin = Origin::new(|asked: &Asked, stream| {
-        let head = match asked.line.contains("chunked") {
-            true => "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n186a0\r\n",
-            false => {
-                "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 200000\r\n\r\n"
-            }
+        let head = if asked.line.contains("chunked") {
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n186a0\r\n"
+        } else {
+            "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 200000\r\n\r\n"
         };
         let _ = say(stream, head) && stream.write_all(&noise(100_000)).is_ok();
         say_last(stream, "\r\n")

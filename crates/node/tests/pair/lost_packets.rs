@@ -32,7 +32,9 @@ fn lossy(to: &str) -> String {
             return;
         };
         while let Ok(length) = far.recv(&mut buffer) {
-            peer_known.try_iter().for_each(|latest| sender = latest);
+            for latest in peer_known.try_iter() {
+                sender = latest;
+            }
             pass(&mut losses, || {
                 drop(near.send_to(&buffer[..length], sender))
             });

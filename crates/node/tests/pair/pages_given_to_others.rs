@@ -198,9 +198,10 @@ fn everybody_has_a_session_of_his_own() {
         // So that both ask at the same time.
         std::thread::sleep(Duration::from_millis(100));
         let number = sessions.fetch_add(1, Ordering::SeqCst);
-        let fields = match asked.line.contains("private") {
-            true => "cache-control: private, max-age=60\r\n".to_owned(),
-            false => format!("set-cookie: session={number}\r\n"),
+        let fields = if asked.line.contains("private") {
+            "cache-control: private, max-age=60\r\n".to_owned()
+        } else {
+            format!("set-cookie: session={number}\r\n")
         };
         let body = format!("for {number}");
         say(

@@ -77,10 +77,12 @@ impl OriginServer {
     pub fn stop(self) {
         self.phase.begin(Phase::Closing);
         let (controls, threads): (Vec<_>, Vec<_>) = self.threads.into_iter().unzip();
-        controls
-            .iter()
-            .for_each(|control| control.stop(limits::STOP_GRACE));
-        threads.into_iter().for_each(|thread| drop(thread.join()));
+        for control in controls.iter() {
+            control.stop(limits::STOP_GRACE);
+        }
+        for thread in threads.into_iter() {
+            drop(thread.join());
+        }
     }
 }
 

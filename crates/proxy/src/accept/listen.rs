@@ -369,9 +369,9 @@ async fn accept<S, B>(
     if phase.is_last() {
         let places = std::iter::from_fn(|| limits.connections.try_acquire());
         let waiting = listener.into_waiting().into_iter().flatten();
-        places
-            .zip(waiting)
-            .for_each(|(place, accepted)| begin(accepted, Some(place), &phase));
+        for (place, accepted) in places.zip(waiting) {
+            begin(accepted, Some(place), &phase);
+        }
     }
 }
 
@@ -531,9 +531,10 @@ async fn converse<S, B, F>(
     let limits = (*timeouts, *most, &**memory_pressure);
     let Some(identity) = &serving.identity else {
         let service = (serving.service)(client);
-        return match is_http2 {
-            true => Box::pin(http2(stream, service, limits, open.activity(), phase)).await,
-            false => http1((stream, before, *most), service, open.activity(), phase).await,
+        return if is_http2 {
+            Box::pin(http2(stream, service, limits, open.activity(), phase)).await
+        } else {
+            http1((stream, before, *most), service, open.activity(), phase).await
         };
     };
     let Some(identity) = identity.get() else {

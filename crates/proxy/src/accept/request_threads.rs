@@ -57,10 +57,9 @@ impl ThreadGroup {
 
     /// Makes each thread accept the connections of one of these listeners.
     pub(crate) fn listen(&self, listeners: impl IntoIterator<Item = Listener>) {
-        self.0
-            .iter()
-            .zip(listeners)
-            .for_each(|(thread, listener)| thread.control.listen(listener));
+        for (thread, listener) in self.0.iter().zip(listeners) {
+            thread.control.listen(listener);
+        }
     }
 }
 
@@ -132,7 +131,9 @@ impl RequestThreads {
             });
             if end == End::Stopped {
                 let first = on_end.lock().unwrap_or_else(PoisonError::into_inner).take();
-                first.into_iter().for_each(|on_end| on_end());
+                for on_end in first.into_iter() {
+                    on_end();
+                }
             }
         };
         let thread = std::thread::Builder::new()
@@ -164,19 +165,18 @@ impl RequestThreads {
             .collect();
         let Inner { retired: all, .. } = &mut *inner;
         all.retain(|thread| !thread.control.has_ended());
-        retired.iter().for_each(|thread| thread.control.retire());
+        for thread in retired.iter() {
+            thread.control.retire();
+        }
         all.extend(retired);
     }
 
     /// Ends all threads when their connections have ended, and at the latest after this time.
     pub(crate) fn stop(&self, within: Duration) {
         let inner = self.inner();
-        inner
-            .serving
-            .0
-            .iter()
-            .chain(&inner.retired)
-            .for_each(|thread| thread.control.stop(within));
+        for thread in inner.serving.0.iter().chain(&inner.retired) {
+            thread.control.stop(within);
+        }
     }
 
     /// Waits for the end of all threads.

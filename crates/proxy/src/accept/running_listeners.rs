@@ -179,7 +179,9 @@ impl ServedListeners {
                 Some((at, bound)) => (Some(at), Some(bound.again(listen, is_secure)?)),
                 None => (None, Some(Bound::beside(&closing, listen, is_secure)?)),
             };
-            part.0.into_iter().for_each(|at| is_taken[at] = true);
+            for at in part.0.into_iter() {
+                is_taken[at] = true;
+            }
             parts.push(part);
         }
         drop(inner);
@@ -311,10 +313,9 @@ impl ServedListeners {
             }) = running
             {
                 next.bound.file = next.bound.file.or_else(|| bound.file.take());
-                next.bound
-                    .file
-                    .iter()
-                    .for_each(|file| file.set_mode(next.bound.config.mode));
+                for file in next.bound.file.iter() {
+                    file.set_mode(next.bound.config.mode);
+                }
                 phase.begin(Phase::Draining);
                 inner.removed.push(phase);
             }
@@ -344,7 +345,9 @@ impl ServedListeners {
             .iter()
             .map(|served| &served.phase)
             .chain(&inner.removed);
-        all.for_each(|switch| switch.begin(phase));
+        for switch in all {
+            switch.begin(phase);
+        }
     }
 
     /// Returns the sockets for another process.
@@ -382,10 +385,9 @@ impl ServedListeners {
                 && paths.contains(path)
             {
                 bound.file = SocketFile::of(&bound.config);
-                bound
-                    .file
-                    .iter()
-                    .for_each(|file| file.set_mode(bound.config.mode));
+                for file in bound.file.iter() {
+                    file.set_mode(bound.config.mode);
+                }
             }
         }
     }

@@ -36,18 +36,20 @@ pub(super) fn append(escape: Escape, value: &[u8], line: &mut Vec<u8>) {
         }),
         Escape::Json => {
             let is_text = str::from_utf8(value).is_ok();
-            value.iter().for_each(|byte| match byte {
-                b'"' | b'\\' => line.extend_from_slice(&[b'\\', *byte]),
-                0x80.. if is_text => line.push(*byte),
-                0..0x20 | 0x7f.. => {
-                    line.extend_from_slice(b"\\u00");
-                    line.extend_from_slice(&[
-                        HEX[usize::from(byte >> 4)],
-                        HEX[usize::from(byte & 15)],
-                    ]);
-                }
-                _ => line.push(*byte),
-            });
+            for byte in value.iter() {
+                match byte {
+                    b'"' | b'\\' => line.extend_from_slice(&[b'\\', *byte]),
+                    0x80.. if is_text => line.push(*byte),
+                    0..0x20 | 0x7f.. => {
+                        line.extend_from_slice(b"\\u00");
+                        line.extend_from_slice(&[
+                            HEX[usize::from(byte >> 4)],
+                            HEX[usize::from(byte & 15)],
+                        ]);
+                    }
+                    _ => line.push(*byte),
+                };
+            }
         }
     }
 }

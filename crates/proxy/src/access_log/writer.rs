@@ -211,7 +211,9 @@ mod tests {
         let buffers = Buffers::new(1);
         let line = [b'x'; 1000];
         let lines = 2 * limits::LOG_BUFFER_BYTES / line.len();
-        (0..lines).for_each(|_| add(&buffers, &line));
+        for _ in 0..lines {
+            add(&buffers, &line);
+        }
         let held = buffers.own().lines.len();
         assert!(held <= limits::LOG_BUFFER_BYTES + line.len() + 1, "{held}");
         assert_eq!(buffers.dropped() as usize, lines - held / (line.len() + 1));

@@ -132,13 +132,14 @@ fn within<N: PartialOrd + Display, E: Error>(
     number: N,
     range: RangeInclusive<N>,
 ) -> Result<N, E> {
-    match range.contains(&number) {
-        true => Ok(number),
-        false => Err(E::custom(format!(
+    if range.contains(&number) {
+        Ok(number)
+    } else {
+        Err(E::custom(format!(
             "{key}: expected {} to {}, not {number}",
             range.start(),
             range.end()
-        ))),
+        )))
     }
 }
 

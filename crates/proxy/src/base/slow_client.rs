@@ -238,17 +238,18 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let write =
-            match slices.iter().map(|slice| slice.len()).sum::<usize>() <= limits::JOINED_BYTES {
-                true => JOINED.with_borrow_mut(|joined| {
-                    joined.clear();
-                    slices
-                        .iter()
-                        .for_each(|slice| joined.extend_from_slice(slice));
-                    Pin::new(&mut self.stream).poll_write(cx, joined)
-                }),
-                false => Pin::new(&mut self.stream).poll_write_vectored(cx, slices),
-            };
+        let write = if slices.iter().map(|slice| slice.len()).sum::<usize>() <= limits::JOINED_BYTES
+        {
+            JOINED.with_borrow_mut(|joined| {
+                joined.clear();
+                for slice in slices.iter() {
+                    joined.extend_from_slice(slice);
+                }
+                Pin::new(&mut self.stream).poll_write(cx, joined)
+            })
+        } else {
+            Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
+        };
         self.patiently(cx, write)
     }
 

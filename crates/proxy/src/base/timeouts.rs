@@ -88,10 +88,11 @@ impl Timeouts {
 fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let text = String::deserialize(deserializer)?;
     let time = parse_duration(&text).map_err(D::Error::custom)?;
-    match (limits::TIMEOUT_LEAST..=limits::TIMEOUT_LONGEST).contains(&time) {
-        true => Ok(time),
-        false => Err(D::Error::custom(format!(
+    if (limits::TIMEOUT_LEAST..=limits::TIMEOUT_LONGEST).contains(&time) {
+        Ok(time)
+    } else {
+        Err(D::Error::custom(format!(
             "{text:?}: expected a time from 10ms to 30d"
-        ))),
+        )))
     }
 }

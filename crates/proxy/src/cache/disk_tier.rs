@@ -96,9 +96,12 @@ impl SecondTier for Tier {
     }
 
     fn verdict(&self, key: &[u8], position: u64, response: &[u8]) -> PurgeVerdict {
-        self.0.with(|log, _| match log.is_current(key, position) {
-            true => log.bans().0.judge(position, key, response),
-            false => PurgeVerdict::Purged,
+        self.0.with(|log, _| {
+            if log.is_current(key, position) {
+                log.bans().0.judge(position, key, response)
+            } else {
+                PurgeVerdict::Purged
+            }
         })
     }
 }

@@ -266,8 +266,9 @@ mod tests {
         let busy: Vec<_> = (0..limits::DISPLACED_LOOK * 2)
             .map(|_| all.add(peer(1)))
             .collect();
-        busy.iter()
-            .for_each(|connection| connection.activity().begin());
+        for connection in busy.iter() {
+            connection.activity().begin();
+        }
         let _idle = all.add(peer(1));
         assert!((0..3).any(|_| all.displace()));
     }

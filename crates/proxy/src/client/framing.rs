@@ -237,9 +237,9 @@ impl Framing {
         match &mut self.at {
             At::Fields(said) => {
                 if let Some(free) = self.line.start.get_mut(before..) {
-                    free.iter_mut()
-                        .zip(text)
-                        .for_each(|(free, byte)| *free = byte.to_ascii_lowercase());
+                    for (free, byte) in free.iter_mut().zip(text) {
+                        *free = byte.to_ascii_lowercase();
+                    }
                 }
                 let (start, known) = (&self.line.start, before + text.len());
                 let is_named = |name: &[u8]| {

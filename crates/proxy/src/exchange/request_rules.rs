@@ -282,9 +282,9 @@ impl Ruled {
             LAST_MODIFIED,
         ];
         let headers = response.headers_mut();
-        OF_THE_BODY
-            .iter()
-            .for_each(|name| drop(headers.remove(name)));
+        for name in OF_THE_BODY.iter() {
+            drop(headers.remove(name));
+        }
         headers.insert(CONTENT_TYPE, page.content_type.clone());
         headers.insert(CONTENT_LENGTH, HeaderValue::from(page.text.len()));
         *response.body_mut() = Outgoing::whole(if self.is_head {

@@ -384,9 +384,9 @@ impl Responding {
     fn ruled(self, rules: &Arc<Ruled>) -> Responding {
         match self {
             Responding::Now(mut response) => {
-                response
-                    .iter_mut()
-                    .for_each(|response| rules.finish(response));
+                for response in response.iter_mut() {
+                    rules.finish(response);
+                }
                 Responding::Now(response)
             }
             Responding::Later(last, _) => Responding::Later(last, Some(Arc::clone(rules))),
@@ -403,7 +403,9 @@ impl Future for Responding {
                 .take()
                 .map_or(Poll::Pending, |response| Poll::Ready(Ok(response))),
             Responding::Later(last, rules) => Pin::new(last).poll(cx).map(|mut response| {
-                rules.iter().for_each(|rules| rules.finish(&mut response));
+                for rules in rules.iter() {
+                    rules.finish(&mut response);
+                }
                 Ok(response)
             }),
         }

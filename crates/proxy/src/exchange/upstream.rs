@@ -310,7 +310,9 @@ impl Origins {
         for group in &self.groups {
             group.resolve(&self.dns);
             let members: Vec<_> = group.pool.pool().items().map(Arc::clone).collect();
-            members.iter().for_each(|known| known.server.sweep());
+            for known in members.iter() {
+                known.server.sweep();
+            }
             let Some((path, every)) = &group.config.check else {
                 continue;
             };
@@ -348,9 +350,9 @@ impl Origins {
                     .entry(member.item.server.address.name.clone())
                     .or_insert(false) |= member.is_usable;
             }
-            servers
-                .into_iter()
-                .for_each(|(server, usable)| *all.entry(server).or_insert(true) &= usable);
+            for (server, usable) in servers.into_iter() {
+                *all.entry(server).or_insert(true) &= usable;
+            }
         }
         all
     }

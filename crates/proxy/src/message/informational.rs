@@ -223,9 +223,9 @@ impl ConnectionTurn {
         )
         .into_bytes();
         for (name, value) in fields {
-            [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"]
-                .iter()
-                .for_each(|text| head.extend_from_slice(text));
+            for text in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].iter() {
+                head.extend_from_slice(text);
+            }
         }
         head.extend_from_slice(b"\r\n");
         let mut state = self.shared.lock();
@@ -346,7 +346,9 @@ mod tests {
         let next = interims.turn();
         hint(&turn);
         assert!(!interims.are_waiting(), "its turn is over");
-        (0..10_000).for_each(|_| hint(&next));
+        for _ in 0..10_000 {
+            hint(&next);
+        }
         let all = written(&interims, usize::MAX);
         assert!(all.len() <= limits::INTERIM_BYTES && all.len() > limits::INTERIM_BYTES / 2);
         assert_eq!(all, HINT.repeat(all.len() / HINT.len()));

@@ -358,10 +358,9 @@ impl Coming {
             self.asked.store(true, Ordering::Relaxed);
         }
         if self.later.is_some() && self.answered.load(Ordering::Relaxed) {
-            self.later
-                .take()
-                .into_iter()
-                .for_each(|silence| self.body.extend(silence));
+            for silence in self.later.take().into_iter() {
+                self.body.extend(silence);
+            }
         }
         let frame = match ready!(self.poll_announced(cx)) {
             Some(Ok(frame)) if !self.has_room_for(&frame) => Some(Err(BodyError::new(TooLarge))),

@@ -441,9 +441,10 @@ impl Server {
             if may_negotiate && self.protocol == OriginProtocol::Http2 && !is_http2 {
                 return Err(io::Error::other("it does not choose HTTP/2 (ALPN)"));
             }
-            Ok(match is_http2 {
-                true => Fresh::Http2(origin_http2::speak(stream).await?),
-                false => Fresh::Http1(speak(stream, &self.headers).await?),
+            Ok(if is_http2 {
+                Fresh::Http2(origin_http2::speak(stream).await?)
+            } else {
+                Fresh::Http1(speak(stream, &self.headers).await?)
             })
         };
         timeout(time, opened)

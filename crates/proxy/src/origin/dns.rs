@@ -115,10 +115,11 @@ impl Dns {
 
     /// Returns the resolver of the last resolution, or a new one if the file has changed.
     fn resolver(&self) -> Result<Arc<Resolver>, NetError> {
-        let file = match self.servers.is_empty() {
+        let file = if self.servers.is_empty() {
             // Without the file, hickory says what is wrong.
-            true => std::fs::read("/etc/resolv.conf").unwrap_or_default(),
-            false => Vec::new(),
+            std::fs::read("/etc/resolv.conf").unwrap_or_default()
+        } else {
+            Vec::new()
         };
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(last) = last.as_ref().filter(|last| last.file == file) {
@@ -224,10 +225,9 @@ fn config(servers: &[SocketAddr]) -> Result<(ResolverConfig, ResolverOpts), NetE
     }
     let server = |address: &SocketAddr| {
         let mut server = NameServerConfig::udp_and_tcp(address.ip());
-        server
-            .connections
-            .iter_mut()
-            .for_each(|connection| connection.port = address.port());
+        for connection in server.connections.iter_mut() {
+            connection.port = address.port();
+        }
         server
     };
     let config = ResolverConfig::from_parts(None, Vec::new(), servers.iter().map(server).collect());

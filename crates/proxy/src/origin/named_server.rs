@@ -153,9 +153,10 @@ impl NamedServer {
         for address in &update.joined {
             let known = self.known(*address, None);
             let config = self.config(&known);
-            match update.is_first {
-                true => members.add(known, config, None, now),
-                false => members.join(known, config, now),
+            if update.is_first {
+                members.add(known, config, None, now)
+            } else {
+                members.join(known, config, now)
             };
         }
         drop(members);

@@ -67,12 +67,16 @@ impl Observers {
     }
 
     pub(crate) fn reopen_logs(&self) {
-        self.all().iter().for_each(|observer| observer.reopen_log());
+        for observer in self.all().iter() {
+            observer.reopen_log();
+        }
     }
 
     /// Writes the last lines, also those of logs whose last connection has just ended.
     pub(crate) fn stop(&self) {
-        self.all().iter().for_each(|observer| observer.stop());
+        for observer in self.all().iter() {
+            observer.stop();
+        }
         let inner = self.inner();
         let gone = inner
             .former

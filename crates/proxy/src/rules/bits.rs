@@ -69,7 +69,9 @@ impl Bits {
 impl FromIterator<usize> for Bits {
     fn from_iter<I: IntoIterator<Item = usize>>(places: I) -> Bits {
         let mut bits = Bits::default();
-        places.into_iter().for_each(|place| bits.insert(place));
+        for place in places.into_iter() {
+            bits.insert(place);
+        }
         bits
     }
 }

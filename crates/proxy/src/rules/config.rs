@@ -248,11 +248,15 @@ fn hosts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<HostPattern>,
 }
 
 fn paths<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Glob>, D::Error> {
-    texts(deserializer, |text| match text.starts_with(['/', '*']) {
-        true => Glob::of_path(text),
-        false => Err(
-            "expected a path that starts with / or *, such as \"/img/*\" or \"*.jpg\"".to_owned(),
-        ),
+    texts(deserializer, |text| {
+        if text.starts_with(['/', '*']) {
+            Glob::of_path(text)
+        } else {
+            Err(
+                "expected a path that starts with / or *, such as \"/img/*\" or \"*.jpg\""
+                    .to_owned(),
+            )
+        }
     })
 }
 
@@ -291,11 +295,10 @@ fn target<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Template>
             .to_string()
             .bytes()
             .all(|byte| byte.is_ascii_graphic() && byte != b'#');
-        match is_path && is_sound {
-            true => Ok(Some(template)),
-            false => Err(
-                "expected a path that starts with /, such as \"/new/$1$is_args$args\"".to_owned(),
-            ),
+        if is_path && is_sound {
+            Ok(Some(template))
+        } else {
+            Err("expected a path that starts with /, such as \"/new/$1$is_args$args\"".to_owned())
         }
     })
 }
@@ -340,12 +343,13 @@ const RESERVED: [&str; 21] = [
 
 fn method<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Method>, D::Error> {
     texts(deserializer, |text| {
-        match text.bytes().any(|byte| byte.is_ascii_lowercase()) {
-            true => Err(format!(
+        if text.bytes().any(|byte| byte.is_ascii_lowercase()) {
+            Err(format!(
                 "methods have capital letters: write {:?}",
                 text.to_ascii_uppercase()
-            )),
-            false => text.parse().map_err(|_| "it is no method".to_owned()),
+            ))
+        } else {
+            text.parse().map_err(|_| "it is no method".to_owned())
         }
     })
 }

@@ -111,9 +111,9 @@ fn answer(question: &[u8], says: &Says, most: usize) -> Option<Vec<u8>> {
         message.extend(count.to_be_bytes());
     }
     message.extend(&question[12..name_end + 4]);
-    records
-        .into_iter()
-        .for_each(|record| message.extend(record));
+    for record in records.into_iter() {
+        message.extend(record);
+    }
     Some(message)
 }
 

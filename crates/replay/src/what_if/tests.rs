@@ -277,7 +277,7 @@ fn an_object_without_a_lifetime_answers() {
 #[test]
 fn responses_that_may_not_be_stored_are_no_misses() {
     let mut host = Host::new(&["lru".parse().unwrap()], 100_000);
-    for second in (0..2) {
+    for second in 0..2 {
         host.fetched(1, request(second));
     }
     host.observer.unstorable(Some(100));
@@ -387,7 +387,7 @@ fn the_figures_go_back_more_than_an_hour() {
 #[test]
 fn the_figures_include_lost_observations() {
     let mut host = Host::new(&["lru".parse().unwrap()], 1_000_000);
-    for key in (0..5_000) {
+    for key in 0..5_000 {
         host.fetched(key, request(0));
     }
     host.pass(Time::from_secs(1));
@@ -397,7 +397,7 @@ fn the_figures_include_lost_observations() {
         "{report:?}"
     );
     // The requests from then on are counted, with the objects in the caches.
-    for key in (0..100) {
+    for key in 0..100 {
         host.fetched(key, request(1));
     }
     host.pass(Time::from_secs(2));

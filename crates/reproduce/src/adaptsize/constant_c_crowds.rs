@@ -140,28 +140,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
         let found = found
             .into_iter()
             .collect::<Result<Vec<Repetition>, Error>>()?;
-        for (at, (shape, _)) in SHAPES.into_iter().enumerate() {
-            let of = |value: fn(&Move) -> f64| {
-                found
-                    .iter()
-                    .map(|found| value(&found.moves[at]))
-                    .collect::<Vec<f64>>()
-            };
-            let kept = of(|moved| moved.kept);
-            section.measured_if_claimed(format!("crowd-{id}-{shape}-kept"), median(kept.clone()));
-            let cs = [of(|moved| moved.from), of(|moved| moved.to)];
-            let cs =
-                cs.map(|cs| between(&cs.into_iter().map(|c| c / 1024.0).collect::<Vec<f64>>(), 0));
-            let shares = [kept, of(|moved| moved.of_lookahead)].map(|shares| between(&shares, 3));
-            kept_rows.push(
-                [id, shape]
-                    .map(str::to_owned)
-                    .into_iter()
-                    .chain(cs)
-                    .chain(shares)
-                    .collect(),
-            );
-        }
+        keep(&mut section, id, &found, &mut kept_rows);
         let of_all: fn(&Repetition) -> &[f64] = |found| &found.shares;
         let of_late: fn(&Repetition) -> &[f64] = |found| &found.late_shares;
         for (rows, infix, of) in [
@@ -181,6 +160,31 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
     }
     tables(&mut section, kept_rows, share_rows, late_rows);
     section.judged()
+}
+
+/// Records what the best constant c of a reading keeps when the crowd comes, a row for each shape.
+fn keep(section: &mut Section, id: &str, found: &[Repetition], kept_rows: &mut Vec<Vec<String>>) {
+    for (at, (shape, _)) in SHAPES.into_iter().enumerate() {
+        let of = |value: fn(&Move) -> f64| {
+            found
+                .iter()
+                .map(|found| value(&found.moves[at]))
+                .collect::<Vec<f64>>()
+        };
+        let kept = of(|moved| moved.kept);
+        section.measured_if_claimed(format!("crowd-{id}-{shape}-kept"), median(kept.clone()));
+        let cs = [of(|moved| moved.from), of(|moved| moved.to)];
+        let cs = cs.map(|cs| between(&cs.into_iter().map(|c| c / 1024.0).collect::<Vec<f64>>(), 0));
+        let shares = [kept, of(|moved| moved.of_lookahead)].map(|shares| between(&shares, 3));
+        kept_rows.push(
+            [id, shape]
+                .map(str::to_owned)
+                .into_iter()
+                .chain(cs)
+                .chain(shares)
+                .collect(),
+        );
+    }
 }
 
 /// Adds the tables, each with its rows.

@@ -30,11 +30,12 @@ impl DiskFile {
         }
         let file = DiskFile(file);
         file.lock()?;
-        match is_foreign(&file.0)? {
-            true => Err(io::Error::other(
+        if is_foreign(&file.0)? {
+            Err(io::Error::other(
                 "it holds something else, which begins with zeros; name a new file, or remove this one",
-            )),
-            false => Ok(file),
+            ))
+        } else {
+            Ok(file)
         }
     }
 
@@ -84,13 +85,14 @@ pub(super) fn check(path: &Path, bytes: u64) -> io::Result<()> {
     let taken = file.0.metadata()?.blocks() * 512;
     let system = rustix::fs::fstatvfs(&file.0)?;
     let free = system.f_bavail * system.f_frsize;
-    match bytes.saturating_sub(taken) > free {
-        true => Err(io::Error::other(format!(
+    if bytes.saturating_sub(taken) > free {
+        Err(io::Error::other(format!(
             "its file system has {} free for {}; set a smaller capacity, or name a file elsewhere",
             ByteSize::from_bytes(free),
             ByteSize::from_bytes(bytes)
-        ))),
-        false => Ok(()),
+        )))
+    } else {
+        Ok(())
     }
 }
 

@@ -74,9 +74,10 @@ impl<M: Bans + Send + 'static> Disk<M> {
                 _ = sender.send(disk.look(&lookup, room, held, first));
             }
         });
-        match self.submit(read) {
-            true => self.await_answer(answered, limits::DISK_PATIENCE).await?,
-            false => None,
+        if self.submit(read) {
+            self.await_answer(answered, limits::DISK_PATIENCE).await?
+        } else {
+            None
         }
     }
 

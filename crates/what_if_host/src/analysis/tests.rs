@@ -64,10 +64,9 @@ impl Host {
         let mut analysis = Analysis::new(HttpCache(Arc::clone(&shards)), &shared);
         analysis.step();
         // On a slow machine, the share of the processor would make the samples smaller meanwhile.
-        analysis
-            .running
-            .iter_mut()
-            .for_each(|running| running.measured = Time::from_secs(1 << 30));
+        for running in analysis.running.iter_mut() {
+            running.measured = Time::from_secs(1 << 30);
+        }
         Host {
             shards,
             analysis,

@@ -35,11 +35,9 @@ fn packet(name: &str, content: &[u8], freshness: u64) -> Vec<u8> {
 fn a_broken_store_passes_its_check() {
     let breakages: [fn(&mut ContentStore); 6] = [
         |store| {
-            store
-                .entries
-                .iter_mut()
-                .flatten()
-                .for_each(|entry| entry.hash ^= 1)
+            for entry in store.entries.iter_mut().flatten() {
+                entry.hash ^= 1;
+            }
         },
         |store| store.entries[0] = None,
         |store| store.index = SlotIndex::default(),

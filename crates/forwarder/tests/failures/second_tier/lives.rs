@@ -271,7 +271,9 @@ fn something_wrong_is_served_in_some_life() {
     for seed in 0..20 {
         let life = std::panic::catch_unwind(|| {
             let mut life = Life::new(seed);
-            (0..1500).for_each(|_| life.step());
+            for _ in 0..1500 {
+                life.step();
+            }
             // The disk answers what it was asked; who still waits, waits for the producer, until
             // his time is over.
             while life.place.is_reading() {

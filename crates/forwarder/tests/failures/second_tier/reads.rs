@@ -37,12 +37,11 @@ fn an_interest_with_a_next_hop_of_its_own_waits_for_a_read() {
             (ticket, shelf.read(&lookup).filter(|_| is_read))
         };
         let sent = place.tier_record(ticket, found);
-        let sent = match is_read {
-            true => sent,
-            false => {
-                assert_eq!(faces(&sent), [], "the chosen one was asked just now");
-                place.world.data(chosen, "/a/b")
-            }
+        let sent = if is_read {
+            sent
+        } else {
+            assert_eq!(faces(&sent), [], "the chosen one was asked just now");
+            place.world.data(chosen, "/a/b")
         };
         let mut got = faces(&sent);
         got.sort();
@@ -171,7 +170,9 @@ fn a_consumer_is_its_own_next_hop() {
         let (first, second) = (place.world.remote(), place.world.remote());
         place.world.route("/a", second, 1);
         assert!(place.world.interest(first, "/a/b", 1).is_empty());
-        (0..others).for_each(|_| assert!(place.world.interest(second, "/a/b", 2).is_empty()));
+        for _ in 0..others {
+            assert!(place.world.interest(second, "/a/b", 2).is_empty());
+        }
         place.world.forwarder.remove_face(first);
         let sent = fail_read(&mut place);
         assert!(

@@ -86,8 +86,9 @@ fn requests_for_other_variants_wait_for_each_other() {
             ));
         }
         stage.abandon(stranger);
-        sent.into_iter()
-            .for_each(|exchange| stage.abandon(exchange));
+        for exchange in sent.into_iter() {
+            stage.abandon(exchange);
+        }
         stage.cache.check_invariants();
         // Nothing of it is stored any more, and it is still known what varies.
         let purge = larder_http::Purge {

@@ -82,10 +82,9 @@ impl Snapshot {
         self.marked += other.marked;
         self.turns += other.turns;
         self.polls += other.polls;
-        self.udp_peers
-            .iter_mut()
-            .zip(other.udp_peers)
-            .for_each(|(sum, count)| *sum += count);
+        for (sum, count) in self.udp_peers.iter_mut().zip(other.udp_peers) {
+            *sum += count;
+        }
     }
 }
 

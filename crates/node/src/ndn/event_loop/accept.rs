@@ -90,10 +90,9 @@ impl EventLoop {
         for face in self.places.udp_faces.all() {
             self.close(face, Some("[ndn] udp has changed".to_owned()));
         }
-        self.outgoing
-            .upstreams
-            .iter_mut()
-            .for_each(|upstream| upstream.udp_changed(now));
+        for upstream in self.outgoing.upstreams.iter_mut() {
+            upstream.udp_changed(now);
+        }
     }
 
     /// Serves the UDP socket that the first thread has bound for this one.

@@ -38,9 +38,9 @@ impl EventLoop {
                     let gone = old.routes.iter().filter(|(prefix, _)| {
                         !upstream.routes.iter().any(|(still, _)| still == prefix)
                     });
-                    gone.for_each(|(prefix, _)| {
+                    for (prefix, _) in gone {
                         self.forwarder.remove_route(prefix, face, ORIGIN_STATIC)
-                    });
+                    }
                     self.add_routes_of(&upstream, face);
                     if upstream.reliable != old.reliable {
                         self.be_reliable(face, upstream.reliable);

@@ -131,10 +131,11 @@ impl EventLoop {
             self.places.add_remote(face);
         }
         self.tell_others();
-        match self.places.is_crowded(&self.bounds) {
+        if self.places.is_crowded(&self.bounds) {
             // A flood must not fill the log.
-            true => tracing::debug!(face = face.0, uri, "face created"),
-            false => tracing::info!(face = face.0, uri, "face created"),
+            tracing::debug!(face = face.0, uri, "face created")
+        } else {
+            tracing::info!(face = face.0, uri, "face created")
         }
         Some(face)
     }
@@ -238,9 +239,10 @@ impl EventLoop {
         self.outgoing.closed(now, face);
         self.on_not_connected(now, face, why.as_deref());
         let why = why.as_deref().unwrap_or("closed by the peer");
-        match self.places.is_crowded(&self.bounds) {
-            true => tracing::debug!(face = face.0, why, "face destroyed"),
-            false => tracing::info!(face = face.0, why, "face destroyed"),
+        if self.places.is_crowded(&self.bounds) {
+            tracing::debug!(face = face.0, why, "face destroyed")
+        } else {
+            tracing::info!(face = face.0, why, "face destroyed")
         }
     }
 
@@ -294,9 +296,10 @@ fn tcp_face(scheme: &str, from: SocketAddr, socket: &TcpStream) -> FaceConfig {
         "ws" => format!("ws://{}", canonical(address)),
         _ => listen::face_uri(scheme, address),
     };
-    let config = match from.ip().to_canonical().is_loopback() {
-        true => FaceConfig::local(uri(from)),
-        false => FaceConfig::remote(uri(from)),
+    let config = if from.ip().to_canonical().is_loopback() {
+        FaceConfig::local(uri(from))
+    } else {
+        FaceConfig::remote(uri(from))
     };
     config.with_local_uri(socket.local_addr().map_or(String::new(), uri))
 }

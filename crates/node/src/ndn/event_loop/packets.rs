@@ -111,9 +111,9 @@ impl EventLoop {
         };
         let mut batch = std::mem::take(&mut self.scratch.datagrams);
         let received = udp.receive(now, via, &mut batch);
-        batch
-            .messages()
-            .for_each(|(origin, datagrams)| self.take_datagrams(now, via, &origin, datagrams));
+        for (origin, datagrams) in batch.messages() {
+            self.take_datagrams(now, via, &origin, datagrams);
+        }
         self.scratch.datagrams = batch;
         match received {
             Ok(Left::Perhaps) => self.ready.push(token),

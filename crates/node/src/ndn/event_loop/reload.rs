@@ -71,12 +71,12 @@ impl EventLoop {
         let policy_changed = before.policy.to_string() != settings.policy.to_string();
         if policy_changed || before.content_store != settings.content_store {
             // A change of the capacity alone keeps what the policy has learned.
-            match policy_changed {
-                true => self
-                    .forwarder
+            if policy_changed {
+                self.forwarder
                     .set_policy(now, &settings.policy, Some(settings.content_store))
-                    .map_err(NdnError::Policy)?,
-                false => self.forwarder.set_capacity(now, settings.content_store),
+                    .map_err(NdnError::Policy)?
+            } else {
+                self.forwarder.set_capacity(now, settings.content_store)
             }
         }
         Ok(())
@@ -111,8 +111,9 @@ impl EventLoop {
             .iter()
             .filter_map(|(face, link)| Some((face, mtu(link)?)))
             .collect();
-        mtus.into_iter()
-            .for_each(|(face, mtu)| self.change_peer(face, PeerSetting::Mtu(mtu)));
+        for (face, mtu) in mtus.into_iter() {
+            self.change_peer(face, PeerSetting::Mtu(mtu));
+        }
     }
 }
 

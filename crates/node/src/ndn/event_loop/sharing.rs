@@ -75,8 +75,8 @@ impl EventLoop {
         self.tell_others();
         self.shard_channel.flush();
         let (dropped, reason) = self.shard_channel.take_dropped();
-        dropped
-            .into_iter()
-            .for_each(|face| self.forwarder.count_drop(face, reason));
+        for face in dropped.into_iter() {
+            self.forwarder.count_drop(face, reason);
+        }
     }
 }

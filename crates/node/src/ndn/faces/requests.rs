@@ -98,12 +98,13 @@ pub(crate) fn peer(uri: &str) -> Result<Remote, FaceAnswer> {
             "multicast faces are made by [ndn] udp_multicast of the configuration".to_owned(),
         ));
     }
-    match fits && address.port() != 0 && !address.ip().is_unspecified() {
-        true => Ok(remote(address)),
-        false => Err(FaceAnswer::Refused(
+    if fits && address.port() != 0 && !address.ip().is_unspecified() {
+        Ok(remote(address))
+    } else {
+        Err(FaceAnswer::Refused(
             400,
             format!("{uri:?} is no peer of a unicast face"),
-        )),
+        ))
     }
 }
 

@@ -62,10 +62,9 @@ pub(crate) fn sort_by_entitlement<T>(claims: &mut [Claim<T>]) {
     for level in 0..IPV4_PREFIXES.len() {
         claims.sort_unstable_by_key(|claim| (claim.prefix(level), claim.turn()));
         for of_prefix in claims.chunk_by_mut(|one, next| one.prefix(level) == next.prefix(level)) {
-            of_prefix
-                .iter_mut()
-                .enumerate()
-                .for_each(|(turn, claim)| claim.rank = turn);
+            for (turn, claim) in of_prefix.iter_mut().enumerate() {
+                claim.rank = turn;
+            }
         }
     }
     claims.sort_unstable_by_key(Claim::turn);

@@ -58,10 +58,11 @@ impl Budget {
             .enumerate()
             .max_by_key(|(_, held)| *held)
             .unwrap_or((shard, own));
-        match own >= most {
+        if own >= most {
             // At most half, because another shard may hold the most after that.
-            true => Verdict::GiveUp((sum - limit / 8 * 7).min(own.div_ceil(2))),
-            false => Verdict::Wake(other),
+            Verdict::GiveUp((sum - limit / 8 * 7).min(own.div_ceil(2)))
+        } else {
+            Verdict::Wake(other)
         }
     }
 }
@@ -99,24 +100,22 @@ impl PartialInput {
     /// Records that a connection holds `after` bytes instead of `before`.
     #[inline]
     pub(crate) fn connection_changed(&mut self, before: usize, after: usize) -> Verdict {
-        match before == after {
-            true => Verdict::Fits,
-            false => {
-                self.connections = self.connections - before + after;
-                self.publish()
-            }
+        if before == after {
+            Verdict::Fits
+        } else {
+            self.connections = self.connections - before + after;
+            self.publish()
         }
     }
 
     /// Records the bytes in reassembly.
     #[inline]
     pub(crate) fn fragments_are(&mut self, bytes: usize) -> Verdict {
-        match self.fragments == bytes {
-            true => Verdict::Fits,
-            false => {
-                self.fragments = bytes;
-                self.publish()
-            }
+        if self.fragments == bytes {
+            Verdict::Fits
+        } else {
+            self.fragments = bytes;
+            self.publish()
         }
     }
 

@@ -222,7 +222,9 @@ mod tests {
             let old: Vec<FaceId> = (0..20)
                 .map(|host| world.accept([10, 98, 7, host]))
                 .collect();
-            old.iter().for_each(|face| assert!(world.packet(*face)));
+            for face in old.iter() {
+                assert!(world.packet(*face));
+            }
             let mut newcomers = Vec::new();
             for number in 0..10_000 {
                 let [_, b, c, d] = (random.below(1 << 24) as u32).to_be_bytes();

@@ -244,9 +244,9 @@ impl UdpPlaces {
             .filter(|(_, place)| proven(place))
             .map(|(address, _)| *address)
             .collect();
-        proven
-            .into_iter()
-            .for_each(|address| self.set_standing(address, Standing::Proven));
+        for address in proven.into_iter() {
+            self.set_standing(address, Standing::Proven);
+        }
         for address in self.least_entitled(Standing::Proven) {
             self.set_standing(address, Standing::Known);
         }
@@ -390,9 +390,9 @@ mod tests {
             let start = world.now;
             // Peers with history: one that answered, and one that was only heard again.
             let (proven, known) = (at([192, 0, 2, 1], 6363), at([198, 51, 100, 1], 6363));
-            [proven, known]
-                .into_iter()
-                .for_each(|peer| assert!(!world.datagram(peer)));
+            for peer in [proven, known].into_iter() {
+                assert!(!world.datagram(peer));
+            }
             world.answering.insert(world.places.get(proven).unwrap());
             world.now += UDP_KNOWN_AFTER;
             assert!(world.datagram(known));
@@ -443,21 +443,20 @@ mod tests {
                 let inside = |address: &&SocketAddr| matches!(address.ip(), IpAddr::V4(v4) if v4.octets()[2] == subnet);
                 world.open.iter().filter(inside).count()
             };
-            match usize::from(peers) <= UDP_NEW_PEERS {
-                true => assert_eq!(
+            if usize::from(peers) <= UDP_NEW_PEERS {
+                assert_eq!(
                     world.open.len(),
                     usize::from(peers),
                     "seed {seed}: there was room"
-                ),
-                false => {
-                    assert!(world.open.len() >= UDP_NEW_PEERS * 7 / 8, "seed {seed}");
-                    let least = held(2).min(held(3));
-                    assert!(
-                        held(1) <= least.max(UDP_NEW_PEERS / 3) + UDP_NEW_PEERS / 4,
-                        "seed {seed}: {}",
-                        held(1)
-                    );
-                }
+                )
+            } else {
+                assert!(world.open.len() >= UDP_NEW_PEERS * 7 / 8, "seed {seed}");
+                let least = held(2).min(held(3));
+                assert!(
+                    held(1) <= least.max(UDP_NEW_PEERS / 3) + UDP_NEW_PEERS / 4,
+                    "seed {seed}: {}",
+                    held(1)
+                );
             }
         }
     }

@@ -196,7 +196,9 @@ impl Links {
             // An error shows again at the end of the turn, and closes the face.
             Ok(()) if link.is_worth_writing() => {
                 let lost = link.flush(udp, &mut self.spare).unwrap_or(0);
-                (0..lost).for_each(|_| forwarder.count_drop(send.face, DropReason::QueueFull));
+                for _ in 0..lost {
+                    forwarder.count_drop(send.face, DropReason::QueueFull);
+                }
             }
             Ok(()) => {}
             Err(Refused::QueueFull) => forwarder.count_drop(send.face, DropReason::QueueFull),
@@ -236,7 +238,9 @@ impl Links {
             return Ok(());
         };
         let lost = link.flush(udp, &mut self.spare)?;
-        (0..lost).for_each(|_| forwarder.count_drop(face, DropReason::QueueFull));
+        for _ in 0..lost {
+            forwarder.count_drop(face, DropReason::QueueFull);
+        }
         if link.is_blocked() && link.connection.source().is_none() {
             self.blocked.push(face);
         }
@@ -300,7 +304,9 @@ impl Links {
             };
             if frames.next_timeout().is_some_and(|at| at <= now) {
                 let given_up = frames.on_timeout(now);
-                (0..given_up).for_each(|_| forwarder.count_drop(*face, DropReason::LinkLoss));
+                for _ in 0..given_up {
+                    forwarder.count_drop(*face, DropReason::LinkLoss);
+                }
                 dirty.push(*face);
             }
             frames.still_waits()
@@ -358,7 +364,9 @@ impl Links {
         };
         debug_assert!(link.pause.is_none(), "a face that is paused was read");
         let mut frames = Vec::new();
-        rest.for_each(|frame| frames.extend_from_slice(frame));
+        for frame in rest {
+            frames.extend_from_slice(frame);
+        }
         self.held_bytes += frames.len();
         link.pause = Some(Pause {
             frames,

@@ -328,21 +328,21 @@ impl ShardChannel {
 
     fn send_frames(&mut self, shard: usize) {
         let batch = self.frames[shard].take();
-        match self.ports[shard].reserve(batch.weight()) {
-            true => self.ports[shard].send(Command::Frames(batch)),
-            false => self
-                .dropped
-                .extend(batch.items.iter().map(|(face, _)| *face)),
+        if self.ports[shard].reserve(batch.weight()) {
+            self.ports[shard].send(Command::Frames(batch))
+        } else {
+            self.dropped
+                .extend(batch.items.iter().map(|(face, _)| *face))
         }
     }
 
     fn send_sends(&mut self, shard: usize) {
         let batch = self.sends[shard].take();
-        match self.ports[shard].reserve(batch.weight()) {
-            true => self.ports[shard].send(Command::Sends(batch)),
-            false => self
-                .dropped
-                .extend(batch.items.iter().map(|((face, _), _)| *face)),
+        if self.ports[shard].reserve(batch.weight()) {
+            self.ports[shard].send(Command::Sends(batch))
+        } else {
+            self.dropped
+                .extend(batch.items.iter().map(|((face, _), _)| *face))
         }
     }
 
@@ -372,7 +372,9 @@ mod tests {
             "packets have their own room"
         );
         assert!(!port.reserve(1));
-        (0..strangers).for_each(|_| port.stranger_taken(weight));
+        for _ in 0..strangers {
+            port.stranger_taken(weight);
+        }
         assert!(port.reserve_stranger(STRANGERS_BYTES) && !port.reserve_stranger(1));
     }
 

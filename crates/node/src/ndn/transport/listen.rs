@@ -52,9 +52,10 @@ pub(crate) fn own_directory(path: &Path) -> Result<(), SocketError> {
     };
     // A new directory belongs to this user; an existing one is examined.
     let _ = std::fs::DirBuilder::new().mode(0o755).create(directory);
-    match is_safe(path) {
-        true => Ok(()),
-        false => Err(SocketError::ForeignDirectory),
+    if is_safe(path) {
+        Ok(())
+    } else {
+        Err(SocketError::ForeignDirectory)
     }
 }
 
@@ -96,9 +97,10 @@ fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     }
     // A descriptor of this kind cannot be changed itself, but its link in /proc leads to the file.
     let same = format!("/proc/self/fd/{}", file.as_raw_fd());
-    match std::fs::exists(&same)? {
-        true => std::fs::set_permissions(same, std::fs::Permissions::from_mode(mode)),
-        false => std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)),
+    if std::fs::exists(&same)? {
+        std::fs::set_permissions(same, std::fs::Permissions::from_mode(mode))
+    } else {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
     }
 }
 
@@ -199,11 +201,14 @@ mod tests {
 
     #[test]
     fn a_machine_without_ipv6_serves_on_ipv4() {
-        let no_ipv6 = |address: SocketAddr| match address.is_ipv6() {
-            true => Err(io::Error::from_raw_os_error(
-                crate::ndn::address::EAFNOSUPPORT,
-            )),
-            false => Ok(address),
+        let no_ipv6 = |address: SocketAddr| {
+            if address.is_ipv6() {
+                Err(io::Error::from_raw_os_error(
+                    crate::ndn::address::EAFNOSUPPORT,
+                ))
+            } else {
+                Ok(address)
+            }
         };
         let bound = |text: &str| {
             with_ipv4_fallback(text.parse().unwrap(), no_ipv6)

@@ -112,19 +112,19 @@ impl Listeners {
         // Another process may have the same socket, so closing it does not end its watch.
         let unwatch = |source: &mut dyn Source| drop(registry.deregister(source));
         if let Some(unix) = unix {
-            std::mem::replace(&mut self.unix, unix)
-                .iter_mut()
-                .for_each(|(socket, _)| unwatch(socket));
+            for (socket, _) in std::mem::replace(&mut self.unix, unix).iter_mut() {
+                unwatch(socket);
+            }
         }
         if let Some(tcp) = tcp {
-            std::mem::replace(&mut self.tcp, tcp)
-                .iter_mut()
-                .for_each(|socket| unwatch(socket));
+            for socket in std::mem::replace(&mut self.tcp, tcp).iter_mut() {
+                unwatch(socket);
+            }
         }
         if let Some(websocket) = websocket {
-            std::mem::replace(&mut self.websocket, websocket)
-                .iter_mut()
-                .for_each(|socket| unwatch(socket));
+            for socket in std::mem::replace(&mut self.websocket, websocket).iter_mut() {
+                unwatch(socket);
+            }
         }
         udp
     }
@@ -133,10 +133,11 @@ impl Listeners {
     pub(crate) fn replace_udp(&mut self, registry: &Registry, udp: Option<UdpListener>) {
         let before = std::mem::replace(&mut self.udp, udp);
         // Another process may have the same socket, so closing it does not end its watch.
-        before.into_iter().for_each(|mut udp| {
-            udp.sockets()
-                .for_each(|socket| drop(registry.deregister(socket)))
-        });
+        for mut udp in before.into_iter() {
+            for socket in udp.sockets() {
+                drop(registry.deregister(socket));
+            }
+        }
     }
 
     /// Returns the addresses of the listeners for messages.
@@ -179,26 +180,29 @@ impl Listeners {
     /// Pauses the listeners: another process takes what arrives at them. Or goes on with them.
     pub(crate) fn set_listening(&mut self, registry: &Registry, is_listening: bool) {
         let set = |source: &mut dyn Source, token, interest| {
-            let set = match is_listening {
-                true => source.register(registry, token, interest),
-                false => source.deregister(registry),
+            let set = if is_listening {
+                source.register(registry, token, interest)
+            } else {
+                source.deregister(registry)
             };
             if let Err(error) = set {
                 tracing::error!(%error, is_listening, "cannot pause or resume a listener");
             }
         };
         self.accept_again.clear();
-        self.unix
-            .iter_mut()
-            .for_each(|(listener, _)| set(listener, UNIX, Interest::READABLE));
-        self.tcp
-            .iter_mut()
-            .for_each(|listener| set(listener, TCP, Interest::READABLE));
-        self.websocket
-            .iter_mut()
-            .for_each(|listener| set(listener, WEBSOCKET, Interest::READABLE));
+        for (listener, _) in self.unix.iter_mut() {
+            set(listener, UNIX, Interest::READABLE);
+        }
+        for listener in self.tcp.iter_mut() {
+            set(listener, TCP, Interest::READABLE);
+        }
+        for listener in self.websocket.iter_mut() {
+            set(listener, WEBSOCKET, Interest::READABLE);
+        }
         let udp = &mut self.udp;
-        udp.iter_mut().for_each(|udp| set(udp.socket(), UDP, BOTH));
+        for udp in udp.iter_mut() {
+            set(udp.socket(), UDP, BOTH);
+        }
         if let Some(Err(error)) = udp
             .as_ref()
             .filter(|_| is_listening)
@@ -218,9 +222,10 @@ impl Listeners {
     /// Forgets the face of an Ethernet peer or group that is gone.
     pub(crate) fn forget_ethernet(&mut self, peer: &EthernetPeer) {
         let port = &mut self.ethernet[peer.port];
-        match peer.address == GROUP {
-            true => port.group = None,
-            false => drop(port.peers.remove(&peer.address)),
+        if peer.address == GROUP {
+            port.group = None;
+        } else {
+            port.peers.remove(&peer.address);
         }
     }
 }

@@ -115,9 +115,10 @@ pub(crate) fn join_all(config: &NdnConfig) -> Result<Vec<(String, Vec<Multicast>
         let join = |group: &SocketAddr| Multicast::join(interface, *group, config);
         let results: Vec<_> = config.udp_multicast_groups.iter().map(join).collect();
         // An interface may have only one version of IP.
-        match results.iter().any(Result::is_ok) {
-            true => Ok(results.into_iter().flatten().collect()),
-            false => results.into_iter().collect::<io::Result<Vec<_>>>(),
+        if results.iter().any(Result::is_ok) {
+            Ok(results.into_iter().flatten().collect())
+        } else {
+            results.into_iter().collect::<io::Result<Vec<_>>>()
         }
     };
     interfaces::for_each("udp_multicast", &config.udp_multicast, open)
@@ -144,12 +145,13 @@ pub(crate) fn in_scope(group: SocketAddr, index: u32) -> SocketAddr {
 
 /// Returns the link type of an interface as the configuration says.
 pub(crate) fn link_type(config: &NdnConfig, interface: &str) -> LinkType {
-    match config
+    if config
         .ad_hoc
         .iter()
         .any(|name| name == interface || name == "*")
     {
-        true => LinkType::AdHoc,
-        false => LinkType::MultiAccess,
+        LinkType::AdHoc
+    } else {
+        LinkType::MultiAccess
     }
 }

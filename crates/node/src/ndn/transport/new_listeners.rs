@@ -217,9 +217,10 @@ impl Bound {
             let closing = running.closing(Role::NdnUdp);
             let bind = |address| {
                 let inherited = inherited.udp(address);
-                let bound = match inherited.is_empty() {
-                    false => group::listen_on(inherited, threads),
-                    true => group::bind(address, threads, &closing),
+                let bound = if inherited.is_empty() {
+                    group::bind(address, threads, &closing)
+                } else {
+                    group::listen_on(inherited, threads)
                 };
                 bound.map_err(|error| NdnError::Listen {
                     key: "udp",

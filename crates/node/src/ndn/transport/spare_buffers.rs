@@ -37,10 +37,9 @@ mod tests {
         let mut spare = SpareBuffers::default();
         let mut queues: Vec<Vec<u8>> = (0..100).map(|n| vec![1; 1000 + n]).collect();
         queues.push(vec![1; SPARE_BUFFER_BYTES + 1]);
-        queues
-            .iter_mut()
-            .rev()
-            .for_each(|queue| spare.take_back(queue));
+        for queue in queues.iter_mut().rev() {
+            spare.take_back(queue);
+        }
         assert!(queues.iter().all(|queue| queue.capacity() == 0));
         assert!(
             spare.0.len() == SPARE_BUFFERS && spare.0.iter().all(|buffer| buffer.capacity() < 2000)

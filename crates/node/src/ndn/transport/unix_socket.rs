@@ -187,10 +187,13 @@ impl UnixSocket {
     /// memory is read to its end; that read ends the face.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.shared {
-            Some(shared) if shared.is_written => match self.has_hung_up {
-                true => Ok(bytes.len()),
-                false => shared.stream.write(bytes),
-            },
+            Some(shared) if shared.is_written => {
+                if self.has_hung_up {
+                    Ok(bytes.len())
+                } else {
+                    shared.stream.write(bytes)
+                }
+            }
             _ => self.socket.write(bytes),
         }
     }

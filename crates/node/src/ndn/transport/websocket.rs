@@ -144,13 +144,14 @@ impl Transport for WebSocketConnection {
         };
         let more = self.ending || kept + read == buffer.len();
         let bytes = &mut buffer[..kept + read];
-        let from = match self.is_open() {
-            true => 0,
-            false => match self.shake_hands(now, bytes) {
+        let from = if self.is_open() {
+            0
+        } else {
+            match self.shake_hands(now, bytes) {
                 Ok(Some(from)) => from,
                 Ok(None) => return Reading::Frames { more },
                 Err(reading) => return reading,
-            },
+            }
         };
         let Some(messages) = &mut self.messages else {
             return Reading::Closed(None);

@@ -232,9 +232,9 @@ impl Shards {
         let share = |engine| Engine(Arc::new(Mutex::new(engine)));
         let mut caches = Cache::shards(config, streams, shards, share)?;
         if let Some((tier, queue)) = tier {
-            caches
-                .iter_mut()
-                .for_each(|cache| cache.set_tier(tier(), queue));
+            for cache in caches.iter_mut() {
+                cache.set_tier(tier(), queue);
+            }
         }
         let (router, budget, cdn_loop) =
             (caches[0].router(), caches[0].budget(), caches[0].cdn_loop());
@@ -277,9 +277,9 @@ impl Shards {
                 .cache
                 .reconfigure_engine(config, streams, now, &mut state.outbox)
         })?;
-        self.shards
-            .iter()
-            .for_each(|shard| shard.lock().cache.reconfigure(config));
+        for shard in self.shards.iter() {
+            shard.lock().cache.reconfigure(config);
+        }
         Ok(())
     }
 
@@ -320,9 +320,9 @@ impl Shards {
     /// all requests: see [`Cache::take_observations`].
     pub fn take_observations(&self, last: Option<u64>, taken: &mut Vec<Observation>) -> Totals {
         let mut totals = Totals::default();
-        self.shards
-            .iter()
-            .for_each(|shard| totals.add(&shard.lock().cache.take_observations(last, taken)));
+        for shard in self.shards.iter() {
+            totals.add(&shard.lock().cache.take_observations(last, taken));
+        }
         totals
     }
 
@@ -332,9 +332,9 @@ impl Shards {
     /// # Panics
     /// If an invariant does not hold.
     pub fn check_invariants(&self) {
-        self.shards
-            .iter()
-            .for_each(|shard| shard.lock().cache.check_invariants());
+        for shard in self.shards.iter() {
+            shard.lock().cache.check_invariants();
+        }
     }
 
     /// Returns how long before `now` a lookup was.
@@ -387,9 +387,10 @@ impl Shards {
         let route = self.router.route(head.scheme, head.authority, head.target);
         let (now, shard) = (self.now(), route.shard());
         let mut state = self.shards[shard].lock();
-        let step = match may_collapse {
-            true => state.cache.on_request_at(&route, head, now),
-            false => state.cache.on_uncollapsed_request_at(&route, head, now),
+        let step = if may_collapse {
+            state.cache.on_request_at(&route, head, now)
+        } else {
+            state.cache.on_uncollapsed_request_at(&route, head, now)
         };
         let is_due = state.is_job_check_due();
         drop(state);
@@ -802,9 +803,9 @@ impl Shards {
         let woken: Vec<Waker> = woken.into_iter().filter_map(waker).collect();
         drop(state);
         woken.into_iter().for_each(Waker::wake);
-        clock_behind
-            .iter()
-            .for_each(|origin| self.clock_warning.log(origin));
+        for origin in clock_behind.iter() {
+            self.clock_warning.log(origin);
+        }
         for eviction in evictions {
             self.shards[eviction.shard()]
                 .lock()

@@ -168,9 +168,9 @@ fn a_purge_reaches_all_shards() {
         Scope::Prefix(url("http://example.com/a")),
     ] {
         let shards = shards(16);
-        (0..100).for_each(|object| {
+        for object in 0..100 {
             get(&shards, &format!("/a/{object}"), 10);
-        });
+        }
         let late: Vec<OpenExchange> = (100..200)
             .map(
                 |object| match step(&shards, &Method::GET, &format!("/a/{object}")) {
@@ -388,7 +388,9 @@ fn a_reconfiguration_loses_the_content_or_breaks_the_cache() {
 #[test]
 fn a_stored_response_is_a_miss_after_a_change_of_the_policy() {
     let shards = shards(4);
-    (0..20).for_each(|number| _ = get(&shards, &format!("/{number}"), 1000));
+    for number in 0..20 {
+        _ = get(&shards, &format!("/{number}"), 1000);
+    }
     for policy in ["fifo", "agd", "s3fifo", "lru"] {
         shards
             .reconfigure(&config(ByteSize::from_mib(2), policy), &Streams::new(1))

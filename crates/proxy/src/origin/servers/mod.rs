@@ -260,9 +260,9 @@ impl<T: Clone> Pool<T> {
             .iter_mut()
             .flatten()
             .find(|member| is_added && member.id == id);
-        added
-            .into_iter()
-            .for_each(|member| member.breaker.start_slowly(now));
+        for member in added.into_iter() {
+            member.breaker.start_slowly(now);
+        }
         is_added
     }
 
@@ -322,20 +322,21 @@ impl<T: Clone> Pool<T> {
             self.retries_refused += 1;
             return Choice::Exhausted;
         }
-        self.members
-            .iter_mut()
-            .flatten()
-            .for_each(|member| member.breaker.settle(now));
+        for member in self.members.iter_mut().flatten() {
+            member.breaker.settle(now);
+        }
         let chosen = self.choose(key, *tried, is_repeatable, now);
         let Some(Candidate { at, .. }) = chosen else {
-            return match is_retry {
-                true => Choice::Exhausted,
-                false => self.none_is_left(now),
+            return if is_retry {
+                Choice::Exhausted
+            } else {
+                self.none_is_left(now)
             };
         };
-        match is_retry {
-            true => self.retries.on_retry(),
-            false => self.retries.on_request(now),
+        if is_retry {
+            self.retries.on_retry()
+        } else {
+            self.retries.on_request(now)
         }
         tried.0 |= 1 << at;
         let member = self.members[at].as_mut().expect("a candidate is a member");

@@ -9,10 +9,9 @@ const SECOND: Duration = Duration::from_secs(1);
 
 fn pool_of(config: PoolConfig, members: impl IntoIterator<Item = MemberConfig>) -> Pool<usize> {
     let mut pool = Pool::new(config, Time::ZERO);
-    members
-        .into_iter()
-        .enumerate()
-        .for_each(|(number, member)| assert!(pool.add(number, member, None, Time::ZERO)));
+    for (number, member) in members.into_iter().enumerate() {
+        assert!(pool.add(number, member, None, Time::ZERO));
+    }
     pool
 }
 
@@ -131,7 +130,9 @@ fn one_request_tries_a_server_that_is_out_and_the_pauses_double() {
     let mut pool = equal(2);
     let mut now = Time::from_secs(100);
     let its_key = key_of(&mut pool, 0, now);
-    (0..3).for_each(|_| break_down(&mut pool, 0, now));
+    for _ in 0..3 {
+        break_down(&mut pool, 0, now);
+    }
     for pause in [1, 2, 4, 8, 16, 32, 60, 60] {
         now += Duration::from_secs(pause) - Duration::from_millis(1);
         assert_eq!(
@@ -236,10 +237,14 @@ fn backups_serve_when_no_other_can_and_failed_checks_alone_end_nothing() {
         );
     }
     assert!((0..100).all(|key| first(&mut pool, key, now) == 2));
-    (0..2).for_each(|_| _ = pool.on_check(|item| *item == 2, false, now));
+    for _ in 0..2 {
+        _ = pool.on_check(|item| *item == 2, false, now);
+    }
     let all: Vec<usize> = (0..100).map(|key| first(&mut pool, key, now)).collect();
     assert!((0..3).all(|at| all.contains(&at)), "{all:?}");
-    (0..2).for_each(|_| _ = pool.on_check(|item| *item == 1, true, now));
+    for _ in 0..2 {
+        _ = pool.on_check(|item| *item == 1, true, now);
+    }
     assert!((0..100).all(|key| first(&mut pool, key, now) == 1));
 }
 
@@ -735,9 +740,12 @@ fn whatever_happens_the_rules_hold_and_everything_recovers() {
         world.is_dead.fill(false);
         for _ in 0..400 {
             world.advance(SECOND);
-            (0..world.is_dead.len())
-                .for_each(|at| _ = world.pool.on_check(|item| *item == at, true, world.now));
-            (0..5).for_each(|_| world.request());
+            for at in 0..world.is_dead.len() {
+                _ = world.pool.on_check(|item| *item == at, true, world.now);
+            }
+            for _ in 0..5 {
+                world.request();
+            }
         }
         world.advance(60 * SECOND);
         let all = world.pool.snapshot(world.now);

@@ -163,9 +163,10 @@ impl UdpListener {
         let bound = self.through(peer);
         let local = canonical(bound.socket.local_addr()?);
         let path = path_to(peer, None)?.local;
-        let other_family = match local.ip().is_unspecified() {
-            true => peer.is_ipv6() && !bound.ipv6,
-            false => peer.is_ipv6() != local.is_ipv6(),
+        let other_family = if local.ip().is_unspecified() {
+            peer.is_ipv6() && !bound.ipv6
+        } else {
+            peer.is_ipv6() != local.is_ipv6()
         };
         match (other_family, local.ip().is_unspecified()) {
             (true, _) => Err(io::Error::other(format!(

@@ -134,12 +134,11 @@ impl Decoder {
                 break;
             };
             unmask(payload, &header);
-            match continues {
-                true => {
-                    bytes.copy_within(start..end, rest.message.end);
-                    rest.message.end += end - start;
-                }
-                false => rest.message = start..end,
+            if continues {
+                bytes.copy_within(start..end, rest.message.end);
+                rest.message.end += end - start;
+            } else {
+                rest.message = start..end
             }
             rest.next = end;
             self.fragments = Fragments::Joined;
@@ -204,8 +203,9 @@ fn unmask(payload: &mut [u8], header: &FrameHeader) {
         }
     }
     let rest = words.into_remainder().iter_mut();
-    rest.zip([a, b, c, d, a, b, c, d])
-        .for_each(|(byte, mask)| *byte ^= mask);
+    for (byte, mask) in rest.zip([a, b, c, d, a, b, c, d]) {
+        *byte ^= mask;
+    }
 }
 
 fn on_control(code: Control, payload: &[u8], replies: &mut Vec<u8>) -> Result<(), End> {
