@@ -24,9 +24,9 @@ def _ctrl_c() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def larder() -> Path:
     """Returns the command line, with which results are compared."""
-    path = Path(os.environ.get("LARDER", ROOT / "target/release/larder"))
+    path = Path(os.environ.get("LARDER", ROOT / "target/dist/larder"))
     if not path.is_file():
-        pytest.fail(f"{path} is missing; run cargo build --release, or set LARDER")
+        pytest.fail(f"{path} is missing; run cargo build --profile dist, or set LARDER")
     return path
 
 

@@ -22,7 +22,7 @@ fn configuration(advice: &Advice) -> String {
         "# From {} by `larder advise`.\n",
         advice.traffic.files.join(", ").escape_debug()
     );
-    for line in lines_of_choice(advice).iter() {
+    for line in &lines_of_choice(advice) {
         _ = writeln!(text, "# {line}");
     }
     text += "# The names of the other keys, and their defaults: `larder run --print-config`.\n\n[http]\n";

@@ -36,7 +36,7 @@ fn page(advice: &Advice) -> String {
          <h1>{title}</h1>\n<div class=\"advice\">\n"
     );
     // Writing into a string cannot fail, so the result is ignored.
-    for line in lines_of_choice(advice).iter() {
+    for line in &lines_of_choice(advice) {
         _ = writeln!(page, "<p>{}</p>", escaped(line));
     }
     page += "</div>\n<h2>Traffic</h2>\n<dl>\n";
@@ -132,7 +132,7 @@ fn table(rows: &[Vec<String>]) -> String {
     for (place, row) in rows.iter().enumerate() {
         let tag = if place == 0 { "th" } else { "td" };
         table += "<tr>";
-        for cell in row.iter() {
+        for cell in row {
             _ = write!(table, "<{tag}>{}</{tag}>", escaped(cell));
         }
         table += "</tr>\n";

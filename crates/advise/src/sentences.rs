@@ -109,7 +109,7 @@ pub(crate) fn facts(traffic: &Traffic) -> Vec<(&'static str, String)> {
 pub(crate) fn ratios(advice: &Advice) -> Vec<Vec<String>> {
     let goal = advice.choice.goal;
     let mut policies: Vec<&str> = Vec::new();
-    for candidate in advice.candidates.iter() {
+    for candidate in &advice.candidates {
         if !policies.contains(&candidate.policy.as_str()) {
             policies.push(&candidate.policy);
         }

@@ -31,7 +31,7 @@ fn text(advice: &Advice) -> String {
         aligned(worth(advice))
     );
     text += "\nAdvice:\n";
-    for line in lines_of_choice(advice).iter() {
+    for line in &lines_of_choice(advice) {
         text += &format!("  {line}\n");
     }
     if advice.traffic.unit == Unit::Bytes {

@@ -137,7 +137,7 @@ impl Client {
         argument: Option<&[u8]>,
     ) -> Result<Vec<u8>, ClientError> {
         let mut name = self.management_name(dataset);
-        for argument in argument.into_iter() {
+        if let Some(argument) = argument {
             _ = name.push_generic(argument);
         }
         let first = self.segment(dataset, &name, true)?;

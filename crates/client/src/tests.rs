@@ -543,7 +543,7 @@ fn what_a_link_loses_is_lost() {
         });
         answer.push(data("/b", &[]));
         assert_eq!(answer.len(), 3);
-        for frame in answer.iter() {
+        for frame in &answer {
             _ = forwarder.send_to(frame, client).unwrap();
         }
         // It is heard of.

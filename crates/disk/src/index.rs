@@ -96,7 +96,7 @@ impl Index {
     /// Removes all records whose key has this hash, and returns how many there were.
     pub(crate) fn remove_key(&mut self, hash: u64) -> u64 {
         let slots: Vec<Slot> = self.of_key(hash).collect();
-        for slot in slots.iter() {
+        for slot in &slots {
             self.remove(*slot);
         }
         slots.len() as u64

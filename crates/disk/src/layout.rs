@@ -403,7 +403,7 @@ impl RecordHead<'_> {
         checksum.update(&head[..32]);
         if self.kind.has_content() {
             checksum.update(self.key);
-            for piece in self.value.iter() {
+            for piece in self.value {
                 checksum.update(piece);
             }
         }

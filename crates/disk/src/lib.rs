@@ -3,8 +3,8 @@
 //!
 //! The crate is the log's state machine. It positions records, keeps the index, selects the next
 //! write, sync and read, and rebuilds itself from the disk. It is not a host: it opens no file,
-//! starts no thread and reads no clock. `larder-proxy` does that, and a test runs it on a disk that
-//! tears, reorders and forgets writes. Read [`Log`] first, then [`Job`].
+//! starts no thread and reads no clock. `larder-tier-host` does that, and a test runs it on a disk
+//! that tears, reorders and forgets writes. Read [`Log`] first, then [`Job`].
 //!
 //! ```text
 //!  owner ── put, remove, ban ───► Log ── job ──► Job::run(&Storage) ── complete ──► Log       (one thread, one job at a time)

@@ -151,7 +151,7 @@ impl Place {
         let last = interests.len() - 500;
         let begun = cpu();
         for _ in 0..4 {
-            for interest in interests[last..].iter_mut() {
+            for interest in &mut interests[last..] {
                 self.packet(self.consumer, interest);
             }
             assert_eq!(self.outbox.sends().len(), 1);

@@ -72,7 +72,7 @@ mod tests {
 
     fn map(fields: &[(&'static str, &'static str)]) -> HeaderMap {
         let mut headers = HeaderMap::new();
-        for (name, value) in fields.iter() {
+        for (name, value) in fields {
             _ = headers.append(*name, HeaderValue::from_static(value));
         }
         headers

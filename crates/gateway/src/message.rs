@@ -205,7 +205,7 @@ impl Answer {
             Content::Inline(body) => write_tlv(&mut out, INLINE, body),
             Content::Segments { version, length } => {
                 write_nni(&mut out, VERSION, *version);
-                for length in length.iter() {
+                if let Some(length) = length {
                     write_nni(&mut out, LENGTH, *length);
                 }
             }

@@ -45,7 +45,7 @@ impl Object {
             .map_or((target, None), |(path, query)| (path, Some(query)));
         let mut parts: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
         let last = parts.pop().unwrap_or_default();
-        for part in parts.into_iter() {
+        for part in parts {
             _ = name.push_generic(part.as_bytes());
         }
         match query {
@@ -105,7 +105,7 @@ pub fn read(prefix: NameRef<'_>, name: NameRef<'_>) -> Option<(Object, Subject)>
     let path: Option<Vec<String>> = parts.iter().map(text).collect();
     let target = format!("/{}", path?.join("/"));
     let mut name = prefix.to_name();
-    for component in components.into_iter() {
+    for component in components {
         _ = name.push_component(component);
     }
     Some((

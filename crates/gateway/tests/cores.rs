@@ -59,7 +59,7 @@ fn head(
     length: Option<u64>,
 ) -> OriginHead {
     let mut headers = HeaderMap::new();
-    for (name, value) in fields.iter() {
+    for (name, value) in fields {
         _ = headers.append(*name, HeaderValue::from_static(value));
     }
     OriginHead {
@@ -84,7 +84,7 @@ fn interests(fetches: &mut Fetches, now: Time) -> Vec<Vec<u8>> {
 }
 
 fn hand_in(core: &mut EgressCore, now: Time, wires: &[Vec<u8>], out: &mut Outcome) {
-    for wire in wires.iter() {
+    for wire in wires {
         core.on_interest(now, &Interest::decode(wire).unwrap(), None, None, out);
     }
 }

@@ -42,7 +42,7 @@ pub fn problems(config: &Config) -> Vec<String> {
             .ndn
             .invalid_certificates(unix_seconds())
             .unwrap_or_default();
-        for problem in invalid.into_iter() {
+        for problem in invalid {
             preflight.add(Some(problem));
         }
     }

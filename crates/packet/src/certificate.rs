@@ -65,7 +65,12 @@ impl fmt::Display for CertificateError {
                 "no certificate: it is not called /IDENTITY/KEY/KEY-ID/ISSUER/VERSION, or of content type 2",
             ),
             CertificateError::Validity => f.write_str("the certificate does not say when it holds"),
-            CertificateError::NotValid { name, from, to, now } => if now < from { write!(f, "{name} is not valid before {} UTC", time_of(*from)) } else { write!(f, "{name} has expired at {} UTC", time_of(*to)) },
+            CertificateError::NotValid { name, from, now, .. } if now < from => {
+                write!(f, "{name} is not valid before {} UTC", time_of(*from))
+            }
+            CertificateError::NotValid { name, to, .. } => {
+                write!(f, "{name} has expired at {} UTC", time_of(*to))
+            }
             CertificateError::NeitherKeyNorCertificate => f.write_str(
                 "neither a PEM key (-----BEGIN ...-----) nor a certificate in base64, as `ndnsec cert-dump` writes it",
             ),

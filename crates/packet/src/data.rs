@@ -394,11 +394,11 @@ mod tests {
                 let mut wire = Vec::new();
                 tlv::write_nested(&mut wire, types::DATA, 0, |out| {
                     tlv::write_nested(out, types::NAME, 0, |out| {
-                        for (typ, value) in name.iter() {
+                        for (typ, value) in &name {
                             tlv::write_tlv(out, *typ, value);
                         }
                     });
-                    for (typ, value) in elements.iter() {
+                    for (typ, value) in &elements {
                         tlv::write_tlv(out, *typ, value);
                     }
                 });

@@ -551,7 +551,7 @@ impl InterestBuilder {
             }
             if !self.forwarding_hint.is_empty() {
                 tlv::write_nested(out, types::FORWARDING_HINT, 0, |out| {
-                    for name in self.forwarding_hint.iter() {
+                    for name in &self.forwarding_hint {
                         tlv::write_tlv(out, types::NAME, name.as_bytes());
                     }
                 });
@@ -629,11 +629,11 @@ mod tests {
                 let mut wire = Vec::new();
                 tlv::write_nested(&mut wire, typ, 0, |out| {
                     tlv::write_nested(out, types::NAME, 0, |out| {
-                        for (typ, value) in name.iter() {
+                        for (typ, value) in &name {
                             tlv::write_tlv(out, *typ, value);
                         }
                     });
-                    for (typ, value) in elements.iter() {
+                    for (typ, value) in &elements {
                         tlv::write_tlv(out, *typ, value);
                     }
                 });

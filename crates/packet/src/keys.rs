@@ -182,7 +182,7 @@ impl Signer for HmacSigner {
 
     fn sign(&self, portions: &[&[u8]]) -> Result<Vec<u8>, SignError> {
         let mut context = hmac::Context::with_key(&self.key);
-        for portion in portions.iter() {
+        for portion in portions {
             context.update(portion);
         }
         Ok(context.sign().as_ref().to_vec())

@@ -138,7 +138,7 @@ impl Verifier for DigestVerifier {
 
 fn digest(portions: &[&[u8]]) -> [u8; 32] {
     let mut hash = Sha256::new();
-    for portion in portions.iter() {
+    for portion in portions {
         hash.update(portion);
     }
     hash.finalize().into()

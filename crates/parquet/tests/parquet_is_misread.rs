@@ -46,7 +46,7 @@ fn error(bytes: &[u8]) -> String {
 
 fn written(accesses: &[Access]) -> Vec<u8> {
     let mut writer = ParquetWriter::new(Vec::new()).unwrap();
-    for access in accesses.iter() {
+    for access in accesses {
         writer.write(access).unwrap();
     }
     assert_eq!(writer.requests(), accesses.len() as u64);

@@ -141,7 +141,7 @@ mod tests {
 
     fn future(ids: &[u64]) -> Future {
         let mut trace = FutureBuilder::default();
-        for id in ids.iter() {
+        for id in ids {
             trace.push(*id, id * 10).unwrap();
         }
         trace.build()

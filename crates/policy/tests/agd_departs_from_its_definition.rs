@@ -123,7 +123,7 @@ impl History {
         let line = hash as usize % self.lines();
         match self {
             History::Sketch(lines) => {
-                for at in counters(hash).iter() {
+                for at in &counters(hash) {
                     lines[line][*at] = lines[line][*at].max(count);
                 }
             }
@@ -289,7 +289,7 @@ impl Naive {
             || (miss && self.since_halving.1 >= self.history.lines() * 64)
         {
             self.since_halving = (0, 0);
-            for stored in self.order.stored.iter_mut() {
+            for stored in &mut self.order.stored {
                 stored.count /= 2.0;
             }
             self.first_and_second = self.first_and_second.map(|objects| objects / 2.0);

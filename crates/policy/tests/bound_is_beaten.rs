@@ -12,7 +12,7 @@ type Requests = Vec<(u64, u64)>;
 
 fn foreseen(requests: &Requests) -> Arc<Future> {
     let mut trace = FutureBuilder::default();
-    for (id, size) in requests.iter() {
+    for (id, size) in requests {
         trace.push(*id, *size).unwrap();
     }
     Arc::new(trace.build())

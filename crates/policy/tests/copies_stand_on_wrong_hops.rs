@@ -71,7 +71,7 @@ impl Line {
     fn shares(&mut self) -> [f64; 4] {
         let mut copies = [0_u32; 4];
         for id in 0..40_000 {
-            for cache in self.request(id).into_iter() {
+            for cache in self.request(id) {
                 copies[cache] += 1;
             }
         }
@@ -148,7 +148,7 @@ fn probcache_gathers_copies_at_the_source() {
         let mut zipf = Zipf::new(2000, 1.0, 7);
         let mut copies = [0_u32; 4];
         for _ in 0..60_000 {
-            for cache in line.request(zipf.draw()).into_iter() {
+            for cache in line.request(zipf.draw()) {
                 copies[cache] += 1;
             }
         }

@@ -58,7 +58,7 @@ fn free_slots_are_counted_as_memory() {
         .map(|id| insert(&mut engine, id).0)
         .collect();
     let full = engine.state_bytes();
-    for slot in slots.into_iter() {
+    for slot in slots {
         engine.remove(slot);
     }
     let free = engine.state_bytes() - full;

@@ -49,7 +49,7 @@ fn the_order_of_eviction_is_lost() {
         lru.miss(id, Time::ZERO);
         slots.extend(lru.insert(id, 100, Time::ZERO, &mut Vec::new()));
     }
-    for id in [3, 0, 7].iter() {
+    for id in &[3, 0, 7] {
         lru.hit(slots[*id as usize], *id, Time::ZERO);
     }
     assert!(reconfigure(&mut lru, "fifo", 1000).is_empty());

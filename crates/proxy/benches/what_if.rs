@@ -81,7 +81,7 @@ fn main() {
     let targets: Vec<String> = (0..OBJECTS)
         .map(|object| format!("/object/{object}"))
         .collect();
-    for target in targets.iter() {
+    for target in &targets {
         fill(&shards, target);
     }
     let last = (rate > 0.0).then_some((rate * 2_f64.powi(64)) as u64);

@@ -138,7 +138,7 @@ pub fn check(config: &HttpConfig, preflight: &mut Preflight) {
         preflight.add(Origins::new(config, None).err());
     }
     preflight.add(rules(config).err());
-    for problem in own.into_iter() {
+    for problem in own {
         preflight.add(Some(problem));
     }
     preflight.add(config.access_log.as_ref().and_then(AccessLogConfig::check));

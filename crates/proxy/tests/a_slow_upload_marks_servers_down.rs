@@ -151,7 +151,7 @@ fn a_server_that_gives_up_slow_uploads_stays() {
     let uploads: Vec<_> = (0..10)
         .map(|number| upload(&node, format!("/{number}"), 10, 1, Duration::ZERO))
         .collect();
-    for upload in uploads.into_iter() {
+    for upload in uploads {
         assert_eq!(upload.join().unwrap().status, 502);
     }
     assert!(are_up(&node), "{}", node.status()["servers"]);

@@ -347,7 +347,7 @@ fn the_first_stream_may_leave() {
         } else {
             first.reset(stream, CANCEL);
             joined.pass();
-            for stream in others.into_iter() {
+            for stream in others {
                 assert_eq!(first.answer(stream).body, b"all");
             }
         }

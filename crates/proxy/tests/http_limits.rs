@@ -265,7 +265,7 @@ fn one_client_has_all_connections() {
         ..wire::config(Upstream::Generated)
     });
     let mut clients: Vec<_> = (0..5).map(|_| connect(&behind)).collect();
-    for client in clients.iter_mut() {
+    for client in &mut clients {
         assert_eq!(get(client).status, 200);
     }
 }

@@ -154,7 +154,7 @@ fn a_changed_certificate_is_not_shown_or_a_broken_one_is() {
         .unwrap();
     };
     let both = |from: &str| {
-        for ending in ["pem", "key"].into_iter() {
+        for ending in ["pem", "key"] {
             put(from, ending);
         }
     };

@@ -183,7 +183,7 @@ fn a_purge_is_forgotten_among_many_others() {
         let mut admin = Client::to(purger.address());
         assert_eq!(purge(&mut admin, order), URLS as u64);
         for number in 0..100 {
-            for kind in KINDS.iter() {
+            for kind in &KINDS {
                 _ = purge(&mut admin, &other(kind, number));
             }
         }

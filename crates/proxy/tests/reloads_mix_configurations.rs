@@ -77,3 +77,34 @@ fn a_request_meets_parts_of_two_configurations() {
         }
     });
 }
+
+/// A request waits for another one while the reload comes, and then asks by itself.
+#[test]
+fn what_a_former_origin_answers_after_a_reload_is_stored() {
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let released = std::sync::Mutex::new(released);
+    let one = Origin::new(move |_, stream| {
+        // The first answer waits, and is for its client alone. The channel is closed for others.
+        let is_first = released.lock().unwrap().recv().is_ok();
+        let control = if is_first { "no-store" } else { "max-age=60" };
+        say(
+            stream,
+            &format!("HTTP/1.1 200 OK\r\ncache-control: {control}\r\ncontent-length: 3\r\n\r\none"),
+        )
+    });
+    let two = origin("two");
+    let node = Node::with(&config(&one, "one"));
+    std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..2)
+            .map(|_| scope.spawn(|| Client::new(&node).get("/a").text()))
+            .collect();
+        node.await_figure("collapsed", 1);
+        reload(&node, &config(&two, "two"));
+        release.send(()).unwrap();
+        drop(release);
+        for client in clients {
+            assert_eq!(client.join().unwrap(), "one");
+        }
+    });
+    assert_eq!(Client::new(&node).get("/a").text(), "two two");
+}

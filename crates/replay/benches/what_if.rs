@@ -66,7 +66,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let (mut observer, mut taken) = (Observer::new(seed, 1_024), Vec::new());
         let started = Instant::now();
         for accesses in std::iter::once(&accesses[..0]).chain(accesses.chunks(512)) {
-            for access in accesses.iter() {
+            for access in accesses {
                 observer.fetched(access.id, access.size, |place| observed(access, place))
             }
             let totals = observer.take(what_if.sample(), &mut taken);
@@ -118,7 +118,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             what_if.state_bytes() as f64 / 1e6,
         );
     }
-    for (capacity, worst) in worst.iter() {
+    for (capacity, worst) in &worst {
         println!("{capacity:>12} B  worst {worst:.4}");
     }
     println!(

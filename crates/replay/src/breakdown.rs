@@ -176,7 +176,7 @@ impl Figures {
 
 fn merged(pair: &[Part]) -> Part {
     let mut whole = pair[0];
-    for part in pair[1..].iter() {
+    for part in &pair[1..] {
         whole.add(part);
     }
     whole

@@ -191,7 +191,7 @@ impl Replay {
             self.engine.admit(id, size, now)
         };
         if admitted && self.engine.make_room(id, size, now, &mut self.victims) {
-            for victim in self.victims.iter() {
+            for victim in &self.victims {
                 events.on_evict(*victim);
             }
             self.forget_victims();

@@ -314,7 +314,7 @@ mod tests {
 
     fn report(accesses: impl IntoIterator<Item = (u64, u64, u64)>) -> Report {
         let mut survey = Survey::default();
-        for (s, id, size) in accesses.into_iter() {
+        for (s, id, size) in accesses {
             survey.count(&Access {
                 id,
                 size,

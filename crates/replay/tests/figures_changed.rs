@@ -31,7 +31,7 @@ fn row(accesses: &[Access], spec: &str, capacity: u64) -> Row {
 fn nasa() {
     let accesses = trace("nasa_19950801.tsv.zst");
     let mut survey = Survey::default();
-    for access in accesses.iter() {
+    for access in &accesses {
         survey.count(access);
     }
     let capacity = survey.unique_bytes() / 10;
@@ -78,7 +78,7 @@ fn preparing_requests_changes_the_figures() {
     let accesses = trace("nasa_19950801.tsv.zst");
     let accesses = &accesses[..8_000];
     let mut future = FutureBuilder::default();
-    for access in accesses.iter() {
+    for access in accesses {
         future.push(access.id, access.size).unwrap();
     }
     let future = Arc::new(future.build());
@@ -95,7 +95,7 @@ fn preparing_requests_changes_the_figures() {
         let (parsed, capacity) = (spec.parse().unwrap(), ByteSize::from_bytes(capacity));
         let new = || Replay::foreseeing(&parsed, capacity, 1, &future).unwrap();
         for (mut alone, mut in_rows) in [(new(), new()), (new().filling(), new().filling())] {
-            for access in accesses.iter() {
+            for access in accesses {
                 _ = alone.request(access);
             }
             let hits: u64 = accesses
@@ -104,7 +104,7 @@ fn preparing_requests_changes_the_figures() {
                 .sum();
             assert_eq!(hits, in_rows.row("").hits, "{spec}");
             assert_eq!(alone.row(""), in_rows.row(""), "{spec}");
-            for replay in [alone, in_rows].iter() {
+            for replay in &[alone, in_rows] {
                 replay.engine().check_invariants();
             }
         }
@@ -206,7 +206,7 @@ fn a_warm_up_is_counted_or_changes_the_rest() {
     let mut plain = Replay::new(&spec, ByteSize::from_bytes(10 << 20), 1).unwrap();
     let mut reset = Replay::new(&spec, ByteSize::from_bytes(10 << 20), 1).unwrap();
     for replay in [&mut plain, &mut reset] {
-        for access in first.iter() {
+        for access in first {
             _ = replay.request(access);
         }
     }
@@ -219,7 +219,7 @@ fn a_warm_up_is_counted_or_changes_the_rest() {
         .iter()
         .filter(|access| plain.request(access))
         .collect();
-    for access in second.iter() {
+    for access in second {
         _ = reset.request(access);
     }
     let row = reset.row("");

@@ -58,7 +58,7 @@ impl Report {
     /// of the earlier archive that this report lacks stay.
     pub fn archived(&self, earlier: &EarlierArchive) -> [ArchivedFile; 2] {
         let mut whole = self.clone();
-        for section in whole.sections.iter_mut() {
+        for section in &mut whole.sections {
             section.headline = headline(section);
         }
         let stays = |section: &&Section| !self.sections.iter().any(|new| new.name == section.name);

@@ -100,7 +100,7 @@ mod tests {
             .collect();
         shell.kill().unwrap();
         shell.wait().unwrap();
-        for pid in ended.iter() {
+        for pid in &ended {
             drop(Command::new("kill").arg(pid.to_string()).status());
         }
         assert!(

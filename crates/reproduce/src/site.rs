@@ -192,10 +192,10 @@ impl Site {
 
     /// Kills all programs and waits for their end.
     pub(crate) fn kill_programs(&mut self) {
-        for program in self.programs.iter_mut() {
+        for program in &mut self.programs {
             drop(program.process.kill());
         }
-        for program in self.programs.iter_mut() {
+        for program in &mut self.programs {
             drop(program.process.wait());
         }
     }

@@ -48,7 +48,7 @@ fn experiment(text: &str) -> Result<Experiment<Sweep>, String> {
 fn judged(scale: Scale, measured: &[(&str, f64)]) -> Result<Section, String> {
     let mut section = Section::new(&experiment(FILE).unwrap(), scale);
     section.figure("fig", vec![]);
-    for (id, value) in measured.iter() {
+    for (id, value) in measured {
         section.measured(*id, *value);
     }
     section.judged().map_err(|error| error.to_string())

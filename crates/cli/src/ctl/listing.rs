@@ -35,7 +35,7 @@ impl List {
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
         table.set_header(self.columns.iter().map(|name| name.replace('_', " ")));
-        for row in self.rows.iter() {
+        for row in &self.rows {
             _ = table.add_row(row.iter().map(cell));
         }
         for (at, column) in table.column_iter_mut().enumerate() {

@@ -204,7 +204,7 @@ fn malformed(dataset: &str, error: &larder_packet::DecodeError) -> Failure {
 fn channels(node: &mut Management, json: bool) -> Result<(), Failure> {
     let channels: Vec<ChannelStatus> = node.list("faces/channels", None)?;
     let mut list = List::new(&["local_uri"]);
-    for channel in channels.iter() {
+    for channel in &channels {
         list.row([json!(channel.local_uri)]);
     }
     list.print(json);

@@ -83,7 +83,7 @@ fn list(node: &mut Management, json: bool) -> Result<(), Failure> {
     let mut choices: Vec<StrategyChoice> = node.list("strategy-choice/list", None)?;
     choices.sort_by(|a, b| a.name.cmp(&b.name));
     let mut list = List::new(&["prefix", "strategy"]);
-    for choice in choices.iter() {
+    for choice in &choices {
         list.row([
             json!(choice.name.to_string()),
             json!(choice.strategy.to_string()),

@@ -124,7 +124,7 @@ impl Lines {
 
 fn work(mut lines: Vec<&mut Timed>, chunks: &Receiver<Arc<Vec<Sampled>>>) {
     while let Ok(chunk) = chunks.recv() {
-        for line in lines.iter_mut() {
+        for line in &mut lines {
             line.take(&chunk);
         }
     }

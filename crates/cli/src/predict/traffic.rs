@@ -99,7 +99,7 @@ impl<'a> Traffic<'a> {
     pub fn replay(&self, mut caches: Vec<Replay>) -> Result<Vec<Row>, Failure> {
         let take = |caches: &mut Vec<Replay>, chunk: &[Access]| {
             for cache in caches {
-                for access in chunk.iter() {
+                for access in chunk {
                     _ = cache.request(access);
                 }
             }

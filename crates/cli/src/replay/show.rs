@@ -24,7 +24,7 @@ pub fn csv_header() {
 
 /// Prints one row per line, by RFC 4180. Texts are quoted, because specs contain commas.
 pub fn csv(rows: &[Row]) -> Result<(), Failure> {
-    for row in rows.iter() {
+    for row in rows {
         line!("{}", csv_line(row));
     }
     Ok(())
@@ -94,7 +94,7 @@ pub fn table(rows: &[Row]) {
         cells
     };
     table.set_header(cells(None));
-    for row in rows.iter() {
+    for row in rows {
         _ = table.add_row(cells(Some(row)));
     }
     let texts = 1 + usize::from(traces);

@@ -1,5 +1,5 @@
-//! The rule for implementations: a type's methods are in the file that defines it, or in files that
-//! are listed here with the reason.
+//! The rule for files that only implement: a file defines a type of its own, or it holds no methods
+//! of another file's type, or it is listed here with the reason.
 
 use super::Source;
 use std::collections::BTreeSet;

@@ -106,7 +106,7 @@ fn upgrades_reloads_and_new_certificates_lose_requests() {
     node.upgrade();
     some_answers(&seen);
     seen.stop.store(true, Ordering::Relaxed);
-    for thread in threads.into_iter() {
+    for thread in threads {
         thread.join().unwrap();
     }
     let failures = seen.failures.lock().unwrap();

@@ -78,7 +78,7 @@ fn a_packet_is_lost_or_overtaken_at_the_change_to_shared_memory() {
             .map(|number| format!("/packet/{number}"))
             .collect();
         let (by_socket, by_memory) = packets.split_at(before + behind + 3);
-        for name in by_socket[..before].iter() {
+        for name in &by_socket[..before] {
             stream.write_all(&data(name, &[7; 4000])).unwrap();
         }
         // The client sends too, before it knows.
@@ -87,7 +87,7 @@ fn a_packet_is_lost_or_overtaken_at_the_change_to_shared_memory() {
             .send(None, |out| out.extend(interest("/asked/0")));
         let mut shared = offer(&stream);
         // The node goes on over the socket until the client has changed.
-        for name in by_socket[before..before + behind].iter() {
+        for name in &by_socket[before..before + behind] {
             stream.write_all(&data(name, b"")).unwrap();
         }
         await_packets(&mut client, &by_socket[..before + behind]);
@@ -108,10 +108,10 @@ fn a_packet_is_lost_or_overtaken_at_the_change_to_shared_memory() {
         }
         assert_eq!(frame, SharedMemory::Switch.packet());
         // The first bytes in the memory come before the last ones on the socket.
-        for name in by_memory.iter() {
+        for name in by_memory {
             assert!(shared.write(&data(name, b"")).unwrap() > 0);
         }
-        for name in by_socket[before + behind..].iter() {
+        for name in &by_socket[before + behind..] {
             stream.write_all(&data(name, &[7; 3000])).unwrap();
         }
         stream.write_all(&SharedMemory::Switch.packet()).unwrap();
@@ -213,7 +213,7 @@ fn an_answer_is_cut_in_two_at_the_change_to_shared_memory() {
     let packets: Vec<Vec<u8>> = (0..200)
         .map(|number| data(&format!("/large/{number}"), &[7; 8000]))
         .collect();
-    for packet in packets.iter() {
+    for packet in &packets {
         client.output().send(None, |out| out.extend(packet));
     }
     assert!(client.flush(Duration::ZERO).is_ok() && client.output().waiting_bytes() > 0);

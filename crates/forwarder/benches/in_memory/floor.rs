@@ -161,7 +161,7 @@ impl Floor {
                 &self.nonces,
                 &self.counters,
             ];
-            for table in tables.into_iter() {
+            for table in tables {
                 prefetch(table, place(table, *hash));
             }
         }
@@ -200,7 +200,7 @@ impl Floor {
             } else {
                 black_box(self.rows[exchange.row].0[0]);
                 touch(&mut self.pit_index, exchange.hash);
-                for line in self.pending[at * PENDING_LINES..][..PENDING_LINES].iter_mut() {
+                for line in &mut self.pending[at * PENDING_LINES..][..PENDING_LINES] {
                     line.0[0] += 1;
                 }
                 self.wire.extend_from_slice(&exchange.interest);
@@ -219,13 +219,13 @@ impl Floor {
         for (_, Exchange { data, hash, .. }) in misses() {
             read(&data[..2 * LINE]);
             let tables = [&self.pit_index, &self.nonces, &self.counters];
-            for table in tables.into_iter() {
+            for table in tables {
                 prefetch(table, place(table, *hash));
             }
         }
         for (at, exchange) in misses() {
             touch(&mut self.pit_index, exchange.hash);
-            for line in self.pending[at * PENDING_LINES..][..PENDING_LINES].iter_mut() {
+            for line in &mut self.pending[at * PENDING_LINES..][..PENDING_LINES] {
                 line.0[0] += 1;
             }
             touch(&mut self.nonces, exchange.hash);

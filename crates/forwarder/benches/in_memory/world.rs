@@ -294,7 +294,7 @@ impl World {
                     &mut self.outbox,
                 );
                 let input = &exchange.data[self.outbox.input()];
-                for send in self.outbox.sends().iter() {
+                for send in self.outbox.sends() {
                     send.write_stream(input, &mut self.wire);
                 }
             }
@@ -317,7 +317,7 @@ impl World {
             };
             let interests = batch.iter_mut().map(|exchange| &mut exchange.interest);
             let sent_on = pass.run(*consumer, interests);
-            for index in sent_on.into_iter() {
+            for index in sent_on {
                 batch[index].is_forwarded = true;
             }
             let answered = batch.iter_mut().filter(|exchange| exchange.is_forwarded);

@@ -419,7 +419,7 @@ impl Forwarder {
                 State::Refused(dropped) => Err(dropped),
                 _ => arrivals.of(&mut self.faces, frame.face).map(|arrival| {
                     let slots = &found[places.clone()];
-                    for slot in slots.iter() {
+                    for slot in slots {
                         self.on_outgoing_data(arrival, data, *slot, None, first, out)
                     }
                 }),
@@ -428,7 +428,7 @@ impl Forwarder {
             out.end_of_frame(result);
         }
         meter.end(Stage::DataSend, matched);
-        for slot in found.iter() {
+        for slot in &found {
             self.on_interest_finalize(now, *slot);
         }
         meter.end(Stage::PitDelete, matched);

@@ -224,7 +224,7 @@ impl StrategyRegistry {
             named(text)?
         } else {
             let mut name = Name::root();
-            for component in PREFIX.iter() {
+            for component in &PREFIX {
                 _ = name.push_generic(component.as_bytes());
             }
             name.append(named(&format!("/{text}"))?.as_name());
@@ -306,7 +306,7 @@ fn full_name(entry: &StrategyEntry, parameters: &[String]) -> Name {
         _ = name.push_generic(component.as_bytes());
     }
     name.push_version(entry.version);
-    for parameter in parameters.iter() {
+    for parameter in parameters {
         _ = name.push_generic(parameter.as_bytes());
     }
     name

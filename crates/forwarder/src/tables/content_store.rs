@@ -590,7 +590,7 @@ impl ContentStore {
             last = Some(key);
             found.extend(is_under.then_some(slot));
         }
-        for slot in found.iter() {
+        for slot in &found {
             self.remove(*slot);
         }
         // A name that waits now may be entered in front.

@@ -439,7 +439,7 @@ mod tests {
             prop_assert_eq!(hasher.hash(name.as_bytes()), by_definition(&hasher, name.as_bytes()));
             let mut prefixes = Vec::new();
             let mut lengths = Lengths::default();
-            for length in wanted.iter() { lengths.insert(*length); }
+            for length in &wanted { lengths.insert(*length); }
             prop_assert!((1..14).all(|length| lengths.contains(length) == wanted.contains(&length)));
             hasher.prefixes(name.as_name(), lengths, &mut prefixes);
             let there: Vec<usize> = prefixes.iter().map(|prefix| usize::from(prefix.components)).collect();
@@ -470,7 +470,7 @@ mod tests {
         const NAME: [u8; 1200] = [0x5a; 1200];
         let changed = |changes: &[(usize, u8)]| {
             let mut name = NAME.to_vec();
-            for (at, byte) in changes.iter() {
+            for (at, byte) in changes {
                 name[*at] = *byte;
             }
             name

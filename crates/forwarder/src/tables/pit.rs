@@ -695,7 +695,7 @@ mod tests {
                     .unwrap()
                 })
                 .collect();
-            for slot in slots.into_iter() {
+            for slot in slots {
                 pit.remove(slot);
             }
             assert_eq!((pit.len(), pit.entries.len()), (0, kept), "{interests}");

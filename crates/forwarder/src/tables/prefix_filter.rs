@@ -143,7 +143,7 @@ mod tests {
 
     fn prefixes(hasher: &NameHasher, components: &[usize]) -> Vec<Prefix> {
         let mut name = Name::root();
-        for component in components.iter() {
+        for component in components {
             _ = name.push_generic(&component.to_be_bytes());
         }
         let mut prefixes = Vec::new();

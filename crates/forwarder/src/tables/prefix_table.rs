@@ -488,7 +488,7 @@ mod tests {
                 number,
                 number % 11,
             ];
-            for component in components[..2 + number % 4].iter() {
+            for component in &components[..2 + number % 4] {
                 _ = name.push_generic(&component.to_be_bytes());
             }
             name
@@ -564,7 +564,7 @@ mod tests {
         let mut table = PrefixTable::new();
         let numbered = |number: usize| {
             let mut name = Name::root();
-            for component in [number / 50, number, 1, 2].iter() {
+            for component in &[number / 50, number, 1, 2] {
                 _ = name.push_generic(&component.to_be_bytes());
             }
             name

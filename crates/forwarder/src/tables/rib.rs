@@ -225,7 +225,7 @@ impl Rib {
             }
             !routes.is_empty()
         });
-        for face in removed.into_iter() {
+        for face in removed {
             self.forget(face);
         }
         // In canonical order the prefixes under a prefix follow it, so each subtree is computed
@@ -273,7 +273,7 @@ impl Rib {
         let mut of_face: HashMap<FaceId, usize> = HashMap::new();
         for (prefix, routes) in &self.prefixes {
             assert!(!routes.is_empty(), "{prefix} has a route");
-            for route in routes.iter() {
+            for route in routes {
                 *of_face.entry(route.face).or_default() += 1;
             }
             let expected = self.next_hops(prefix.as_name());

@@ -198,13 +198,13 @@ mod tests {
     fn a_burst_of_evictions_is_kept_for_ever() {
         let mut spare = Spare::default();
         let packets: Vec<StoredPacket> = (0..2000).map(|_| spare.store(&[1; 8000])).collect();
-        for packet in packets.into_iter() {
+        for packet in packets {
             spare.put(packet);
         }
         assert!(spare.bytes <= SPARE_BUFFER_BYTES && spare.bytes > SPARE_BUFFER_BYTES - 10_000);
         let mut spare = Spare::default();
         let packets: Vec<StoredPacket> = (0..1025).map(|_| spare.store(&[1; 1024])).collect();
-        for packet in packets.into_iter() {
+        for packet in packets {
             spare.put(packet);
         }
         assert_eq!(spare.bytes, SPARE_BUFFER_BYTES);

@@ -468,7 +468,7 @@ fn a_stage_has_the_cost_of_other_packets() {
     };
     let stages = |of: &[(Stage, u32)]| {
         let mut all = vec![(0, 0); STAGES];
-        for (stage, packets) in of.iter() {
+        for (stage, packets) in of {
             all[*stage as usize] = (10, *packets);
         }
         all

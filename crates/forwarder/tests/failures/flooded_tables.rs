@@ -63,7 +63,7 @@ fn answered_in_a_flood(others: usize, batch: bool) -> f64 {
                 .forwarder
                 .on_packets(world.now, &mut frames.collect::<Vec<_>>(), &mut out);
         } else {
-            for frame in frames.into_iter() {
+            for frame in frames {
                 drop(world.sent(flooder, frame));
             }
         }
@@ -241,7 +241,7 @@ fn a_network_of_larger_packets_says_so() {
             frames.push(frame.to_vec())
         })
         .unwrap();
-    for frame in frames.into_iter() {
+    for frame in frames {
         sent.extend(world.frame(producer, frame).unwrap());
     }
     assert!(

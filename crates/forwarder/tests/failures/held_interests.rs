@@ -87,7 +87,7 @@ fn a_burst_passes_or_is_refused_where_it_could_wait() {
 fn one_conversation_has_all_turns() {
     let mut world = shaped("");
     let (consumer, other, producer) = (world.remote(), world.remote(), world.remote());
-    for prefix in ["/a", "/b"].iter() {
+    for prefix in &["/a", "/b"] {
         world.route(prefix, producer, 1);
     }
     burst(&mut world, consumer, "/a", 5);
@@ -303,7 +303,7 @@ fn data_that_wait_for_the_link_slow_nothing_down() {
 fn a_host_that_wakes_late_loses_the_turns_or_makes_up_an_hour() {
     let mut world = shaped("");
     let (consumer, producer) = (world.remote(), world.remote());
-    for prefix in ["/a", "/b", "/c"].iter() {
+    for prefix in &["/a", "/b", "/c"] {
         world.route(prefix, producer, 1);
     }
     for prefix in ["/a", "/b", "/c"] {

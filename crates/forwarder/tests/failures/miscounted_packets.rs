@@ -114,7 +114,7 @@ fn a_packet_in_pieces_counts_otherwise_than_a_whole_one() {
         })
         .unwrap();
     let bytes = frames.iter().map(|frame| len(frame)).sum();
-    for frame in frames.into_iter() {
+    for frame in frames {
         assert!(world.frame(consumer, frame).is_ok());
     }
     let expected = FaceCounters {

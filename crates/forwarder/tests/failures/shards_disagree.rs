@@ -210,7 +210,7 @@ impl Shards {
             frames.push(frame.to_vec())
         });
         assert!(cut.is_ok());
-        for frame in frames.into_iter() {
+        for frame in frames {
             self.arrive(face, frame);
         }
     }
@@ -406,7 +406,7 @@ impl Run {
             )
         });
         // One Data may be for several Interests, but each of them is answered once at most.
-        for asked in asked.iter_mut() {
+        for asked in &mut asked {
             asked.answered = true;
         }
         match asked.into_iter().find(|asked| !asked.spent) {
@@ -537,7 +537,7 @@ fn pieces_of_pieces_are_put_together_for_ever() {
             frames.push(frame.to_vec())
         })
         .unwrap();
-    for frame in frames.into_iter() {
+    for frame in frames {
         shards.arrive(face, frame);
     }
     assert!(shards.queues.iter().all(VecDeque::is_empty));

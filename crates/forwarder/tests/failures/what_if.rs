@@ -120,7 +120,7 @@ fn estimates_are_off_the_replay_of_the_same_requests() {
             let mut replay = Replay::new(&policy.parse().unwrap(), capacity, 1)
                 .unwrap()
                 .filling();
-            for access in accesses.iter() {
+            for access in &accesses {
                 replay.request(&Access { size, ..*access });
             }
             let exact = replay.row("").object_hit_ratio;

@@ -205,7 +205,7 @@ mod tests {
             DATE,
             HeaderValue::from_static("Sun, 06 Nov 1994 08:49:37 GMT"),
         );
-        for (name, value) in fields.iter() {
+        for (name, value) in fields {
             _ = headers.append(*name, HeaderValue::from_static(value));
         }
         headers

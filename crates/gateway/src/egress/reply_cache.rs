@@ -98,7 +98,7 @@ impl ReplyCache {
             .filter(|(_, question)| past(question))
             .map(|(key, _)| key.clone())
             .collect();
-        for key in old.iter() {
+        for key in &old {
             self.forget_question(key);
         }
         for answers in [&mut self.answered, &mut self.answered_once] {
@@ -110,7 +110,7 @@ impl ReplyCache {
             .filter(|(_, body)| body.is_past(now))
             .map(|(key, _)| key.clone())
             .collect();
-        for key in old.iter() {
+        for key in &old {
             self.forget_body(key, out);
         }
     }
@@ -274,7 +274,7 @@ impl ReplyCache {
             .filter(|(_, question)| names(question))
             .map(|(key, _)| key.clone())
             .collect();
-        for key in keys.iter() {
+        for key in &keys {
             self.forget_question(key);
         }
     }

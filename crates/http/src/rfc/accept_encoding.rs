@@ -64,7 +64,7 @@ impl Codings {
             return;
         }
         let mut accepted = Accepted::default();
-        for line in request.get_all(ACCEPT_ENCODING).iter() {
+        for line in &request.get_all(ACCEPT_ENCODING) {
             accepted.read(line.as_bytes());
         }
         if let Some(codings) = accepted.of(self) {

@@ -53,7 +53,7 @@ impl<'a> Key<'a> {
             }
             return hasher.hash(&text[..end]);
         }
-        for part in self.parts().into_iter() {
+        for part in self.parts() {
             hasher.write(part);
         }
         hasher.finish()

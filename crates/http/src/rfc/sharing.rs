@@ -74,7 +74,7 @@ mod tests {
         };
         let of = |status: u16, fields: &[(&'static str, &'static str)]| {
             let mut headers = HeaderMap::new();
-            for (name, value) in fields.iter() {
+            for (name, value) in fields {
                 headers.append(*name, HeaderValue::from_static(value));
             }
             sharing(

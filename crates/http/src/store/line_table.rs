@@ -300,7 +300,11 @@ mod tests {
             for (is_new, name, text) in steps {
                 let name = HeaderName::try_from(format!("x-{name}")).expect("a name");
                 let value = value(&text.to_string());
-                if is_new { held.extend(acquire(&mut table, &name, &value).map(|id| (id, name, value))) } else { if let Some((id, ..)) = held.pop() { table.release(id) } }
+                if is_new {
+                    held.extend(acquire(&mut table, &name, &value).map(|id| (id, name, value)));
+                } else if let Some((id, ..)) = held.pop() {
+                    table.release(id);
+                }
                 for (id, name, value) in &held {
                     prop_assert_eq!((table.name(*id), table.value(*id)), (name, value));
                 }

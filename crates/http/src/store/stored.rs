@@ -176,7 +176,7 @@ impl Stored {
     /// Calls `look` with each of its tags.
     pub(crate) fn each_tag(&self, look: &mut dyn FnMut(&[u8])) {
         for name in [SURROGATE_KEY, CACHE_TAG] {
-            for line in self.headers.get_all(&name).iter() {
+            for line in &self.headers.get_all(&name) {
                 each_tag(name.as_str(), line.as_bytes(), look);
             }
         }

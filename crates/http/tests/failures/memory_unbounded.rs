@@ -212,7 +212,7 @@ fn what_only_passes_is_counted_and_leaves_room() {
         }
     }
     assert_eq!(stage.cache.filling().bytes() as usize, counted);
-    for reader in readers.into_iter() {
+    for reader in readers {
         stage.leave(reader);
     }
     assert_eq!(stage.cache.filling().bytes(), 0);
@@ -262,7 +262,7 @@ fn many_bodies_at_once_share_one_budget() {
         Some(Completion::Refused(Refusal::Busy)),
         "its first buffer finds no room"
     );
-    for fill in fills.into_iter() {
+    for fill in fills {
         stage.abort(fill);
     }
     assert_eq!(stage.cache.filling().bytes(), 0);

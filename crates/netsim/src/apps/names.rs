@@ -62,7 +62,7 @@ impl ZipfMandelbrot {
             cumulative.push(cumulative.last().unwrap_or(&0.0) + weight);
         }
         let total = cumulative.last().copied().unwrap_or(1.0);
-        for share in cumulative.iter_mut() {
+        for share in &mut cumulative {
             *share /= total;
         }
         ZipfMandelbrot { cumulative }

@@ -299,7 +299,7 @@ mod tests {
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let mut sources = ConfigSources::new(file, variables);
-        for (key, value) in flags.iter() {
+        for (key, value) in flags {
             sources.set(&format!("--set {key}"), key, value);
         }
         sources

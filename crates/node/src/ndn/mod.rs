@@ -381,7 +381,7 @@ impl Ndn {
         // Its thread asks the others.
         self.handle.what_if.stop();
         self.handle.stop();
-        for thread in self.threads.into_iter() {
+        for thread in self.threads {
             drop(thread.join());
         }
         self.handle.stop_disk();

@@ -77,7 +77,7 @@ impl ObservedCache for ObservedContentStore {
     fn state(&self) -> Option<CacheState> {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         let mut shards = self.ask(pending.0)?;
-        for shard in shards.iter_mut() {
+        for shard in &mut shards {
             pending.1.append(&mut shard.taken);
         }
         let states = shards.into_iter().map(|shard| shard.state);

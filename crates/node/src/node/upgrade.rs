@@ -160,7 +160,7 @@ impl Node {
         }
         let successor = self.successor.take()?;
         supervisor::main_process_is(successor.pid());
-        for signal in self.signals_to_repeat.iter() {
+        for signal in &self.signals_to_repeat {
             successor.signal(*signal);
         }
         if let Some(ndn) = &mut self.ndn {
@@ -188,13 +188,13 @@ impl Node {
     }
 
     fn stop_ndn(&mut self) {
-        for ingress in self.ingress.take().into_iter() {
+        if let Some(ingress) = self.ingress.take() {
             ingress.into_stopping().stop();
         }
-        for egress in self.egress.take().into_iter() {
+        if let Some(egress) = self.egress.take() {
             egress.into_stopping().stop();
         }
-        for ndn in self.ndn.take().into_iter() {
+        if let Some(ndn) = self.ndn.take() {
             ndn.into_stopping().stop();
         }
     }

@@ -19,7 +19,7 @@ fn field(frame: &[u8], typ: u32) -> Option<Vec<u8>> {
 
 fn packet(fields: &[(u32, &[u8])]) -> Vec<u8> {
     let (mut inside, mut wire) = (Vec::new(), Vec::new());
-    for (typ, value) in fields.iter() {
+    for (typ, value) in fields {
         write_tlv(&mut inside, *typ, value);
     }
     write_header(&mut wire, LP_PACKET, inside.len());

@@ -288,3 +288,34 @@ fn a_permanent_tcp_face_ends_with_its_connection() {
     );
     assert!(face(&mut app, &uri).is_none());
 }
+
+#[test]
+fn a_face_that_is_down_and_no_longer_permanent_stays() {
+    let stage = Stage::new();
+    let mut app = stage.unix();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let uri = format!("tcp4://{}", listener.local_addr().unwrap());
+    let wanted = ControlParameters {
+        face_persistency: Some(2),
+        ..to(&uri)
+    };
+    let made = app.obeyed("faces/create", &wanted);
+    let far = accepted(&listener);
+    drop((far, listener));
+    // The node needs a moment to read the end of the connection.
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(face(&mut app, &uri).is_some(), "it is permanent");
+    app.obeyed(
+        "faces/update",
+        &ControlParameters {
+            face_id: made.face_id,
+            face_persistency: Some(0),
+            ..ControlParameters::default()
+        },
+    );
+    let begun = Instant::now();
+    while face(&mut app, &uri).is_some() {
+        assert!(begun.elapsed() < PATIENCE, "it stays without a connection");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

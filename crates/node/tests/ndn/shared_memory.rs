@@ -124,10 +124,10 @@ fn exchange(connect: impl Fn() -> Client, packets: usize, while_it_runs: impl Fn
                 received > before || consumer.now() < deadline,
                 "nothing comes after {received} packets"
             );
-            if received > packets / 2 {
-                for look in while_it_runs.take().into_iter() {
-                    look();
-                }
+            if received > packets / 2
+                && let Some(look) = while_it_runs.take()
+            {
+                look();
             }
         }
     });

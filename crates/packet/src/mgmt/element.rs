@@ -179,7 +179,7 @@ impl<C: Codec> Count<C> for count::many {
     }
 
     fn write(value: &Self::Value, typ: u32, out: &mut Vec<u8>) {
-        for value in value.iter() {
+        for value in value {
             C::write(value, typ, out);
         }
     }

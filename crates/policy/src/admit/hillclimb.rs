@@ -156,7 +156,7 @@ impl Policy for HillClimb {
     fn on_resize(&mut self, capacity: u64) {
         self.capacity = capacity;
         self.bound();
-        for shadow in self.shadows.iter_mut() {
+        for shadow in &mut self.shadows {
             shadow.shrink(capacity);
         }
     }

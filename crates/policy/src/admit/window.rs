@@ -209,7 +209,7 @@ mod tests {
             let requests: Vec<(u64, u64)> =
                 (0..1000).map(|_| draw()).map(|id| (id, size(id))).collect();
             let mut future = FutureBuilder::default();
-            for (id, size) in requests.iter() {
+            for (id, size) in &requests {
                 future.push(*id, *size).unwrap();
             }
             let future = future.build();

@@ -127,7 +127,7 @@ fn looking_ahead_loses_objects() {
                             })
                             .collect();
                         assert_eq!(left, *shown.lock().unwrap(), "{name}");
-                        for id in left.iter() {
+                        for id in &left {
                             _ = index.remove(id);
                         }
                         index.insert(id, slot);

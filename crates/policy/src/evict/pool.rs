@@ -152,7 +152,7 @@ mod tests {
 
     fn pool_of(slots: impl IntoIterator<Item = u32>) -> Pool {
         let mut pool = Pool::default();
-        for raw in slots.into_iter() {
+        for raw in slots {
             pool.insert(Slot::new(raw));
         }
         pool
@@ -165,7 +165,7 @@ mod tests {
         let (mut sample, mut drawn) = (Vec::new(), vec![0; slots]);
         for _ in 0..samples {
             pool.sample(8, &mut stream, &table, &mut sample);
-            for slot in sample.iter() {
+            for slot in &sample {
                 drawn[slot.index()] += 1;
             }
         }

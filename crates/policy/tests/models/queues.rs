@@ -200,7 +200,7 @@ impl Model for Slru {
     }
 
     fn remove(&mut self, id: u64) {
-        for queue in self.segments.iter_mut() {
+        for queue in &mut self.segments {
             _ = take(queue, id);
         }
     }

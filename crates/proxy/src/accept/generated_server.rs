@@ -77,10 +77,10 @@ impl OriginServer {
     pub fn stop(self) {
         self.phase.begin(Phase::Closing);
         let (controls, threads): (Vec<_>, Vec<_>) = self.threads.into_iter().unzip();
-        for control in controls.iter() {
+        for control in &controls {
             control.stop(limits::STOP_GRACE);
         }
-        for thread in threads.into_iter() {
+        for thread in threads {
             drop(thread.join());
         }
     }

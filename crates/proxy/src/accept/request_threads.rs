@@ -131,7 +131,7 @@ impl RequestThreads {
             });
             if end == End::Stopped {
                 let first = on_end.lock().unwrap_or_else(PoisonError::into_inner).take();
-                for on_end in first.into_iter() {
+                if let Some(on_end) = first {
                     on_end();
                 }
             }
@@ -165,7 +165,7 @@ impl RequestThreads {
             .collect();
         let Inner { retired: all, .. } = &mut *inner;
         all.retain(|thread| !thread.control.has_ended());
-        for thread in retired.iter() {
+        for thread in &retired {
             thread.control.retire();
         }
         all.extend(retired);

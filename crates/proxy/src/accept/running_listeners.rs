@@ -179,7 +179,7 @@ impl ServedListeners {
                 Some((at, bound)) => (Some(at), Some(bound.again(listen, is_secure)?)),
                 None => (None, Some(Bound::beside(&closing, listen, is_secure)?)),
             };
-            for at in part.0.into_iter() {
+            if let Some(at) = part.0 {
                 is_taken[at] = true;
             }
             parts.push(part);
@@ -313,7 +313,7 @@ impl ServedListeners {
             }) = running
             {
                 next.bound.file = next.bound.file.or_else(|| bound.file.take());
-                for file in next.bound.file.iter() {
+                if let Some(file) = &next.bound.file {
                     file.set_mode(next.bound.config.mode);
                 }
                 phase.begin(Phase::Draining);
@@ -385,7 +385,7 @@ impl ServedListeners {
                 && paths.contains(path)
             {
                 bound.file = SocketFile::of(&bound.config);
-                for file in bound.file.iter() {
+                if let Some(file) = &bound.file {
                     file.set_mode(bound.config.mode);
                 }
             }

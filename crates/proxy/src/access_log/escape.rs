@@ -36,7 +36,7 @@ pub(super) fn append(escape: Escape, value: &[u8], line: &mut Vec<u8>) {
         }),
         Escape::Json => {
             let is_text = str::from_utf8(value).is_ok();
-            for byte in value.iter() {
+            for byte in value {
                 match byte {
                     b'"' | b'\\' => line.extend_from_slice(&[b'\\', *byte]),
                     0x80.. if is_text => line.push(*byte),

@@ -300,7 +300,7 @@ pub const PROBE: Duration = Duration::from_secs(5);
 
 /// A configuration that a reload has replaced is kept for so long at least, for requests that began
 /// just before: they find their origins within microseconds.
-pub const FORMER_LIVE: Duration = Duration::from_secs(5);
+pub const FORMER_LIVE: Duration = Duration::from_secs(1);
 
 /// The interval of checks whether probes are due.
 pub const PROBE_LOOK: Duration = Duration::from_secs(1);

@@ -242,7 +242,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
         {
             JOINED.with_borrow_mut(|joined| {
                 joined.clear();
-                for slice in slices.iter() {
+                for slice in slices {
                     joined.extend_from_slice(slice);
                 }
                 Pin::new(&mut self.stream).poll_write(cx, joined)

@@ -266,7 +266,7 @@ mod tests {
         let busy: Vec<_> = (0..limits::DISPLACED_LOOK * 2)
             .map(|_| all.add(peer(1)))
             .collect();
-        for connection in busy.iter() {
+        for connection in &busy {
             connection.activity().begin();
         }
         let _idle = all.add(peer(1));

@@ -149,7 +149,7 @@ impl LiveView {
     }
 
     /// Returns the whole configuration of the request that began last; `None` if a reload has
-    /// replaced it more than [`limits::FORMER_LIVE`] ago.
+    /// replaced it more than [`limits::FORMER_LIVE`] ago: this thread has not run since.
     pub(crate) fn live(&self) -> Option<Arc<Live>> {
         self.live.upgrade()
     }

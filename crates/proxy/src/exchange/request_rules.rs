@@ -282,7 +282,7 @@ impl Ruled {
             LAST_MODIFIED,
         ];
         let headers = response.headers_mut();
-        for name in OF_THE_BODY.iter() {
+        for name in &OF_THE_BODY {
             drop(headers.remove(name));
         }
         headers.insert(CONTENT_TYPE, page.content_type.clone());

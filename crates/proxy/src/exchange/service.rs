@@ -269,6 +269,11 @@ impl Service {
         rules: Option<Arc<Ruled>>,
         offer: Option<(Offer, Option<IpAddr>)>,
     ) -> Responding {
+        // A hit does not look at the configuration.
+        let step = match step {
+            Next::Answer(answer) => return Responding::Now(Some(self.proxy.sent(answer))),
+            step => step,
+        };
         let NormalRequest {
             mut parts,
             host,
@@ -280,9 +285,11 @@ impl Service {
         let is_current = parts.version >= Version::HTTP_11;
         let expects = is_current && expects(&parts.headers);
         parts.headers.remove(EXPECT);
-        let Some(live) = self.live.borrow().live() else {
-            return Responding::Now(Some(overtaken()));
-        };
+        let live = self
+            .live
+            .borrow()
+            .live()
+            .unwrap_or_else(|| self.proxy.live());
         let upgrade = match offer.map(|(offer, client)| (offer, self.proxy.tunnels().place(client)))
         {
             Some((_, None)) => return Responding::Now(Some(no_place())),
@@ -384,7 +391,7 @@ impl Responding {
     fn ruled(self, rules: &Arc<Ruled>) -> Responding {
         match self {
             Responding::Now(mut response) => {
-                for response in response.iter_mut() {
+                if let Some(response) = &mut response {
                     rules.finish(response);
                 }
                 Responding::Now(response)
@@ -410,13 +417,6 @@ impl Future for Responding {
             }),
         }
     }
-}
-
-/// Returns the answer to a request whose configuration is gone: this thread has not run for longer
-/// than [`limits::FORMER_LIVE`](crate::base::limits::FORMER_LIVE), in which a reload came.
-fn overtaken() -> Response<Outgoing> {
-    let text = "larder: the configuration was replaced meanwhile\n";
-    plain_error(StatusCode::SERVICE_UNAVAILABLE, text)
 }
 
 /// Returns the answer to a request that offers to change the protocol, when there are too many such

@@ -310,7 +310,7 @@ impl Origins {
         for group in &self.groups {
             group.resolve(&self.dns);
             let members: Vec<_> = group.pool.pool().items().map(Arc::clone).collect();
-            for known in members.iter() {
+            for known in &members {
                 known.server.sweep();
             }
             let Some((path, every)) = &group.config.check else {
@@ -350,7 +350,7 @@ impl Origins {
                     .entry(member.item.server.address.name.clone())
                     .or_insert(false) |= member.is_usable;
             }
-            for (server, usable) in servers.into_iter() {
+            for (server, usable) in servers {
                 *all.entry(server).or_insert(true) &= usable;
             }
         }

@@ -223,7 +223,7 @@ impl ConnectionTurn {
         )
         .into_bytes();
         for (name, value) in fields {
-            for text in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].iter() {
+            for text in &[name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
                 head.extend_from_slice(text);
             }
         }

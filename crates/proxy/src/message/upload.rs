@@ -357,10 +357,10 @@ impl Coming {
         if self.expects {
             self.asked.store(true, Ordering::Relaxed);
         }
-        if self.later.is_some() && self.answered.load(Ordering::Relaxed) {
-            for silence in self.later.take().into_iter() {
-                self.body.extend(silence);
-            }
+        if self.answered.load(Ordering::Relaxed)
+            && let Some(silence) = self.later.take()
+        {
+            self.body.extend(silence);
         }
         let frame = match ready!(self.poll_announced(cx)) {
             Some(Ok(frame)) if !self.has_room_for(&frame) => Some(Err(BodyError::new(TooLarge))),

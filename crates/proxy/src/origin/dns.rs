@@ -225,7 +225,7 @@ fn config(servers: &[SocketAddr]) -> Result<(ResolverConfig, ResolverOpts), NetE
     }
     let server = |address: &SocketAddr| {
         let mut server = NameServerConfig::udp_and_tcp(address.ip());
-        for connection in server.connections.iter_mut() {
+        for connection in &mut server.connections {
             connection.port = address.port();
         }
         server

@@ -67,14 +67,14 @@ impl Observers {
     }
 
     pub(crate) fn reopen_logs(&self) {
-        for observer in self.all().iter() {
+        for observer in &self.all() {
             observer.reopen_log();
         }
     }
 
     /// Writes the last lines, also those of logs whose last connection has just ended.
     pub(crate) fn stop(&self) {
-        for observer in self.all().iter() {
+        for observer in &self.all() {
             observer.stop();
         }
         let inner = self.inner();

@@ -69,7 +69,7 @@ impl Bits {
 impl FromIterator<usize> for Bits {
     fn from_iter<I: IntoIterator<Item = usize>>(places: I) -> Bits {
         let mut bits = Bits::default();
-        for place in places.into_iter() {
+        for place in places {
             bits.insert(place);
         }
         bits

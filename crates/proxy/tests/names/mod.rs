@@ -111,7 +111,7 @@ fn answer(question: &[u8], says: &Says, most: usize) -> Option<Vec<u8>> {
         message.extend(count.to_be_bytes());
     }
     message.extend(&question[12..name_end + 4]);
-    for record in records.into_iter() {
+    for record in records {
         message.extend(record);
     }
     Some(message)

@@ -130,7 +130,7 @@ impl<S: Simulated> Curve<S> {
         self.sorted.iter_mut().for_each(Vec::clear);
         self.sorted[0].extend(sampled.iter().map(|sampled| sampled.access));
         if !self.sets.is_empty() {
-            for sampled in sampled.iter() {
+            for sampled in sampled {
                 self.sorted[1 + usize::from(sampled.set)].push(sampled.access);
             }
         }

@@ -72,7 +72,7 @@ impl KeptSample {
 
     /// Adds the bytes that a cache needs for each object besides its body.
     pub fn add_overhead(&mut self, bytes: u64) {
-        for sampled in self.kept.iter_mut() {
+        for sampled in &mut self.kept {
             sampled.access.size = sampled.access.size.saturating_add(bytes);
         }
         self.sample
@@ -93,7 +93,7 @@ impl KeptSample {
     /// those of all objects. Numbers of objects and bytes must be divided by the rate.
     pub fn survey(&self) -> Survey {
         let mut survey = Survey::default();
-        for sampled in self.kept.iter() {
+        for sampled in &self.kept {
             survey.count(&sampled.access);
         }
         survey
@@ -103,7 +103,7 @@ impl KeptSample {
     /// confidence, from the parts of the sample; the error is 0 if every object is kept.
     pub fn unique_bytes(&self) -> (f64, f64) {
         let mut sets: [Survey; CURVE_SETS] = Default::default();
-        for sampled in self.kept.iter() {
+        for sampled in &self.kept {
             sets[usize::from(sampled.set)].count(&sampled.access);
         }
         super::estimate::total(
@@ -182,7 +182,7 @@ mod tests {
     fn the_footprint_is_beyond_its_error() {
         let accesses = web(300_000);
         let mut exact = Survey::default();
-        for access in accesses.iter() {
+        for access in &accesses {
             exact.count(access);
         }
         let mut missed = 0;

@@ -123,7 +123,7 @@ impl LruCurve {
 
     fn set_budgets(&mut self) {
         let rate = self.sample.rate();
-        for cache in self.caches.iter_mut() {
+        for cache in &mut self.caches {
             cache.budget = (cache.capacity as f64 * rate) as u64;
         }
     }
@@ -161,7 +161,7 @@ impl LruCurve {
                 }
             }
         }
-        for cache in self.caches.iter_mut() {
+        for cache in &mut self.caches {
             cache.from = kept[cache.from as usize] & !NOWHERE;
         }
         self.sizes.truncate(places as usize);
@@ -188,7 +188,7 @@ impl LruCurve {
         }
         self.set_budgets();
         let (scale, sizes) = (1.0 / self.sample.rate(), &self.sizes);
-        for cache in self.caches.iter_mut() {
+        for cache in &mut self.caches {
             cache.fit(sizes, scale);
         }
     }
@@ -242,13 +242,13 @@ impl LruCurve {
             // their caches.
             _ => (asked, 0),
         };
-        for place in place.into_iter() {
+        if let Some(place) = place {
             self.sizes[place as usize] = 0;
         }
         // The first cache that the object fits into.
         let first = self.caches.partition_point(|cache| cache.capacity < size);
         if first == self.caches.len() {
-            for slot in known.into_iter() {
+            if let Some(slot) = known {
                 self.forget(slot);
             }
             return;
@@ -307,7 +307,7 @@ impl Simulated for LruCurve {
             if let Some(access) = due(1) {
                 let guess = self.index.guess(access.id);
                 guesses[next % (2 * STEP)] = guess;
-                for slot in guess.into_iter() {
+                if let Some(slot) = guess {
                     prefetch(&self.objects, slot.index());
                 }
             }

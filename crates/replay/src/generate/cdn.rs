@@ -79,7 +79,7 @@ impl Cdn {
 
     /// Returns the same catalogue with `factor` times larger objects, up to 1.6 GB each.
     pub fn magnified(mut self, factor: u32) -> Cdn {
-        for size in self.sizes.iter_mut() {
+        for size in &mut self.sizes {
             *size = size.saturating_mul(factor).min(SIZES[1] as u32);
         }
         self

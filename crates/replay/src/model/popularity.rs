@@ -114,7 +114,7 @@ impl Popularity {
 
     /// Gives all objects a size of `size` bytes.
     pub fn with_size(mut self, size: u64) -> Popularity {
-        for group in self.groups.iter_mut() {
+        for group in &mut self.groups {
             group.size = size.max(1) as f64;
         }
         self

@@ -62,7 +62,7 @@ impl Cell {
         let keeps = |id: u64| id <= last | VARIANT_BITS;
         self.whole.shrink(scaled(self.capacity, rate), keeps);
         let part = scaled(self.capacity, rate / CURVE_SETS as f64);
-        for set in self.sets.iter_mut() {
+        for set in &mut self.sets {
             set.shrink(part, keeps);
         }
     }

@@ -116,7 +116,7 @@ impl Row {
         }
         self.last = (places - 1) << 32 | VARIANT_BITS;
         let (last, rate) = (self.last, self.rate());
-        for cell in self.cells.iter_mut() {
+        for cell in &mut self.cells {
             cell.shrink(last, rate);
         }
     }
@@ -231,7 +231,7 @@ impl WhatIf {
     fn pass_batch(&mut self) {
         for row in &mut self.rows {
             let (weight, last) = (1.0 / row.rate(), row.last);
-            for cell in row.cells.iter_mut() {
+            for cell in &mut row.cells {
                 cell.requests(&self.batch, last, weight);
             }
         }
@@ -249,7 +249,7 @@ impl WhatIf {
         match ids {
             None => cells.for_each(|cell| cell.remove_all(removal.soft, removal.now)),
             Some(ids) => cells.for_each(|cell| {
-                for id in ids.iter() {
+                for id in &ids {
                     cell.remove(*id, removal.soft, removal.now);
                 }
             }),

@@ -108,7 +108,7 @@ fn replayed(accesses: &[Access], spec: &Spec, capacity: u64) -> (f64, f64) {
 fn run(accesses: &[Access], capacity: u64) -> Host {
     let mut host = Host::new(&specs(), capacity);
     for accesses in accesses.chunks(512) {
-        for access in accesses.iter() {
+        for access in accesses {
             host.fetched(access.id, of_access(access));
         }
         host.pass(accesses[0].now);

@@ -55,7 +55,7 @@ pub(super) fn run(request: &Request<'_>, watch: &dyn Watch) -> Result<Section, E
             Err(error) => return Err(error),
         };
         let mut survey = Survey::default();
-        for access in traffic.accesses.iter() {
+        for access in &traffic.accesses {
             survey.count(access);
         }
         let capacity = (survey.unique_bytes() as f64 * sweep.capacity) as u64;

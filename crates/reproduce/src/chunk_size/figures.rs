@@ -514,7 +514,7 @@ mod tests {
             );
         }
         let mut incomplete = found();
-        for run in incomplete.means.iter_mut() {
+        for run in &mut incomplete.means {
             run.hit_ratio = f64::NAN;
         }
         assert!(

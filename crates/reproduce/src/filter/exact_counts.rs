@@ -24,7 +24,7 @@ impl ExactCounts {
     }
 
     pub(super) fn halve(&mut self) {
-        for count in self.0.iter_mut() {
+        for count in &mut self.0 {
             *count /= 2;
         }
     }
@@ -70,11 +70,11 @@ mod tests {
     #[test]
     fn a_request_outlives_the_window() {
         let mut last = LastRequests::new(3);
-        for id in [1, 1, 2].into_iter() {
+        for id in [1, 1, 2] {
             last.push(id);
         }
         assert_eq!([1, 2, 3].map(|id| last.count(id)), [2, 1, 0]);
-        for id in [3, 3].into_iter() {
+        for id in [3, 3] {
             last.push(id);
         }
         assert_eq!([1, 2, 3].map(|id| last.count(id)), [0, 1, 2]);

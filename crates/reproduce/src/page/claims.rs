@@ -14,7 +14,7 @@ pub(super) fn write(page: &mut String, claims: &[Judged]) {
          </p>\n<div class=\"scroll\"><table class=\"claims\">\n<thead><tr><th>claim, and why its band<th>kind<th>published\
          <th>expected<th>measured<th>band<th>strip<th>verdict</tr></thead>\n<tbody>\n",
     );
-    for claim in claims.iter() {
+    for claim in claims {
         write_claim(page, claim);
     }
     page.push_str("</tbody></table></div>\n");

@@ -226,11 +226,11 @@ fn write_section(page: &mut String, section: &Section, detail: Detail) {
     }
     claims::write(page, &section.claims);
     if detail == Detail::All {
-        for drawing in section.figures.iter() {
+        for drawing in &section.figures {
             write_figure(page, drawing);
         }
     }
-    for table in section.tables.iter() {
+    for table in &section.tables {
         write_table(page, table);
     }
     page.push_str("</section>\n");

@@ -64,7 +64,7 @@ impl Host {
         let mut analysis = Analysis::new(HttpCache(Arc::clone(&shards)), &shared);
         analysis.step();
         // On a slow machine, the share of the processor would make the samples smaller meanwhile.
-        for running in analysis.running.iter_mut() {
+        if let Some(running) = &mut analysis.running {
             running.measured = Time::from_secs(1 << 30);
         }
         Host {

@@ -150,7 +150,7 @@ impl AtOrigin {
 
     fn take(&mut self, out: &Outcome) {
         self.0.extend(out.orders.iter().map(|request| request.id));
-        for id in out.stops.iter() {
+        for id in &out.stops {
             _ = self.0.remove(id);
         }
         assert!(

@@ -86,7 +86,7 @@ fn requests_for_other_variants_wait_for_each_other() {
             ));
         }
         stage.abandon(stranger);
-        for exchange in sent.into_iter() {
+        for exchange in sent {
             stage.abandon(exchange);
         }
         stage.cache.check_invariants();

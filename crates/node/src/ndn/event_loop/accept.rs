@@ -90,7 +90,7 @@ impl EventLoop {
         for face in self.places.udp_faces.all() {
             self.close(face, Some("[ndn] udp has changed".to_owned()));
         }
-        for upstream in self.outgoing.upstreams.iter_mut() {
+        for upstream in &mut self.outgoing.upstreams {
             upstream.udp_changed(now);
         }
     }

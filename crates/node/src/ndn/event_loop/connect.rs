@@ -91,6 +91,15 @@ impl EventLoop {
                 }
             }
         }
+        // Room for one of these may have cost another one its face.
+        for upstream in &mut upstreams {
+            if upstream
+                .face
+                .is_some_and(|face| self.forwarder.face(face).is_none())
+            {
+                upstream.lost(now);
+            }
+        }
         self.outgoing.upstreams = upstreams;
     }
 
@@ -120,11 +129,11 @@ impl EventLoop {
 
     /// Ends the permanence of the face. A face without a connection ends.
     pub(super) fn end_permanence(&mut self, face: FaceId) {
-        if self.outgoing.permanent.remove(face) {
-            self.close(
-                face,
-                Some("it has no connection, and is not permanent any more".to_owned()),
-            );
+        if self.outgoing.permanent.is_down(face) {
+            let why = "it has no connection, and is not permanent any more";
+            self.close(face, Some(why.to_owned()));
+        } else {
+            self.outgoing.permanent.remove(face);
         }
     }
 

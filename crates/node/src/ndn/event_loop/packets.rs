@@ -342,15 +342,21 @@ impl EventLoop {
     /// while this one writes.
     pub(super) fn flush(&mut self) {
         self.flush_shard_channel();
-        let mut dirty = self.links.take_dirty();
-        for face in dirty.drain(..) {
-            let udp = self.listeners.udp.as_ref();
-            match self.links.write(face, &mut self.forwarder, udp) {
-                Ok(()) if self.links.is_to_resume(face) => self.ready.push(token(face)),
-                Ok(()) => {}
-                Err(error) => self.disconnected(self.now(), face, Some(error.to_string())),
+        // A face that ends may cause packets for others: an answer to a command, a notification.
+        loop {
+            let mut dirty = self.links.take_dirty();
+            for face in dirty.drain(..) {
+                let udp = self.listeners.udp.as_ref();
+                match self.links.write(face, &mut self.forwarder, udp) {
+                    Ok(()) if self.links.is_to_resume(face) => self.ready.push(token(face)),
+                    Ok(()) => {}
+                    Err(error) => self.disconnected(self.now(), face, Some(error.to_string())),
+                }
             }
+            if self.links.give_back(dirty) {
+                break;
+            }
+            self.flush_shard_channel();
         }
-        self.links.set_dirty(dirty);
     }
 }

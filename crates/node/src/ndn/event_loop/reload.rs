@@ -111,7 +111,7 @@ impl EventLoop {
             .iter()
             .filter_map(|(face, link)| Some((face, mtu(link)?)))
             .collect();
-        for (face, mtu) in mtus.into_iter() {
+        for (face, mtu) in mtus {
             self.change_peer(face, PeerSetting::Mtu(mtu));
         }
     }

@@ -115,7 +115,7 @@ impl EventLoop {
     }
 
     /// Drops the connection's packet and skips its rest. If that is impossible, closes the
-    /// connection.
+    /// connection. A permanent face is connected again.
     fn give_up_connection(&mut self, face: FaceId) {
         let Some(link) = self.links.get_mut(face) else {
             return;
@@ -128,7 +128,8 @@ impl EventLoop {
         self.forwarder
             .count_drop(face, DropReason::PartialReclaimed);
         if !is_skipped {
-            self.close(
+            self.disconnected(
+                self.now(),
                 face,
                 Some(
                     "partial input takes all its memory, and this packet was the largest"
@@ -151,7 +152,8 @@ impl EventLoop {
             .collect();
         for face in over {
             self.forwarder.count_drop(face, DropReason::PartialTimeout);
-            self.close(
+            self.disconnected(
+                now,
                 face,
                 Some("the rest of a packet did not come in time".to_owned()),
             );

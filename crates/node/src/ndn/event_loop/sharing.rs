@@ -75,7 +75,7 @@ impl EventLoop {
         self.tell_others();
         self.shard_channel.flush();
         let (dropped, reason) = self.shard_channel.take_dropped();
-        for face in dropped.into_iter() {
+        for face in dropped {
             self.forwarder.count_drop(face, reason);
         }
     }

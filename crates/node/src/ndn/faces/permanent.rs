@@ -34,12 +34,16 @@ impl PermanentFaces {
         }
     }
 
-    /// Ends the permanence of a face. Returns true if the face has no connection.
-    pub(crate) fn remove(&mut self, face: FaceId) -> bool {
-        let Some(at) = self.0.iter().position(|one| one.face == face) else {
-            return false;
-        };
-        self.0.swap_remove(at).retry.is_some()
+    /// Ends the permanence of a face.
+    pub(crate) fn remove(&mut self, face: FaceId) {
+        self.0.retain(|one| one.face != face);
+    }
+
+    /// Returns true for a permanent face without a connection.
+    pub(crate) fn is_down(&self, face: FaceId) -> bool {
+        self.0
+            .iter()
+            .any(|one| one.face == face && one.retry.is_some())
     }
 
     pub(crate) fn contains(&self, face: FaceId) -> bool {
@@ -122,6 +126,8 @@ mod tests {
         faces.heard(face);
         faces.lost(now, face);
         assert_eq!(faces.due(now + RECONNECT_FIRST), [(face, address)]);
-        assert!(faces.remove(face) && !faces.contains(face));
+        assert!(faces.is_down(face));
+        faces.remove(face);
+        assert!(!faces.is_down(face) && !faces.contains(face));
     }
 }

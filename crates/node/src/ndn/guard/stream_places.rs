@@ -222,7 +222,7 @@ mod tests {
             let old: Vec<FaceId> = (0..20)
                 .map(|host| world.accept([10, 98, 7, host]))
                 .collect();
-            for face in old.iter() {
+            for face in &old {
                 assert!(world.packet(*face));
             }
             let mut newcomers = Vec::new();

@@ -244,7 +244,7 @@ impl UdpPlaces {
             .filter(|(_, place)| proven(place))
             .map(|(address, _)| *address)
             .collect();
-        for address in proven.into_iter() {
+        for address in proven {
             self.set_standing(address, Standing::Proven);
         }
         for address in self.least_entitled(Standing::Proven) {
@@ -390,7 +390,7 @@ mod tests {
             let start = world.now;
             // Peers with history: one that answered, and one that was only heard again.
             let (proven, known) = (at([192, 0, 2, 1], 6363), at([198, 51, 100, 1], 6363));
-            for peer in [proven, known].into_iter() {
+            for peer in [proven, known] {
                 assert!(!world.datagram(peer));
             }
             world.answering.insert(world.places.get(proven).unwrap());

@@ -214,14 +214,19 @@ impl Links {
         self.dirty.push(face);
     }
 
-    /// Returns the faces whose queues have grown. Give the buffer back by [`Links::set_dirty`].
+    /// Returns the faces whose queues have grown. Give the buffer back by [`Links::give_back`].
     pub(crate) fn take_dirty(&mut self) -> Vec<FaceId> {
         std::mem::take(&mut self.dirty)
     }
 
-    /// Replaces the faces whose queues have grown.
-    pub(crate) fn set_dirty(&mut self, dirty: Vec<FaceId>) {
-        self.dirty = dirty;
+    /// Takes the buffer of [`Links::take_dirty`] back. Returns false if other queues have grown
+    /// since.
+    pub(crate) fn give_back(&mut self, buffer: Vec<FaceId>) -> bool {
+        let is_idle = self.dirty.is_empty();
+        if is_idle {
+            self.dirty = buffer;
+        }
+        is_idle
     }
 
     /// Writes a face's queue as far as its socket accepts it.

@@ -111,20 +111,20 @@ impl Listeners {
         } = new;
         // Another process may have the same socket, so closing it does not end its watch.
         let unwatch = |source: &mut dyn Source| drop(registry.deregister(source));
-        if let Some(unix) = unix {
-            for (socket, _) in std::mem::replace(&mut self.unix, unix).iter_mut() {
-                unwatch(socket);
-            }
+        if let Some(unix) = unix
+            && let Some((socket, _)) = &mut std::mem::replace(&mut self.unix, unix)
+        {
+            unwatch(socket);
         }
-        if let Some(tcp) = tcp {
-            for socket in std::mem::replace(&mut self.tcp, tcp).iter_mut() {
-                unwatch(socket);
-            }
+        if let Some(tcp) = tcp
+            && let Some(socket) = &mut std::mem::replace(&mut self.tcp, tcp)
+        {
+            unwatch(socket);
         }
-        if let Some(websocket) = websocket {
-            for socket in std::mem::replace(&mut self.websocket, websocket).iter_mut() {
-                unwatch(socket);
-            }
+        if let Some(websocket) = websocket
+            && let Some(socket) = &mut std::mem::replace(&mut self.websocket, websocket)
+        {
+            unwatch(socket);
         }
         udp
     }
@@ -133,7 +133,7 @@ impl Listeners {
     pub(crate) fn replace_udp(&mut self, registry: &Registry, udp: Option<UdpListener>) {
         let before = std::mem::replace(&mut self.udp, udp);
         // Another process may have the same socket, so closing it does not end its watch.
-        for mut udp in before.into_iter() {
+        if let Some(mut udp) = before {
             for socket in udp.sockets() {
                 drop(registry.deregister(socket));
             }
@@ -190,13 +190,13 @@ impl Listeners {
             }
         };
         self.accept_again.clear();
-        for (listener, _) in self.unix.iter_mut() {
+        if let Some((listener, _)) = &mut self.unix {
             set(listener, UNIX, Interest::READABLE);
         }
-        for listener in self.tcp.iter_mut() {
+        if let Some(listener) = &mut self.tcp {
             set(listener, TCP, Interest::READABLE);
         }
-        for listener in self.websocket.iter_mut() {
+        if let Some(listener) = &mut self.websocket {
             set(listener, WEBSOCKET, Interest::READABLE);
         }
         let udp = &mut self.udp;

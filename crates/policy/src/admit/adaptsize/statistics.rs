@@ -224,7 +224,7 @@ mod tests {
 
     fn interval(requests: &[u64]) -> Counts {
         let mut counts = Counts::default();
-        for id in requests.iter() {
+        for id in requests {
             counts.count(*id, 100);
         }
         counts

@@ -101,7 +101,7 @@ impl Ranking {
 
     /// Multiplies all counts.
     pub fn scale_counts(&mut self, by: f32) {
-        for place in self.store.places.iter_mut() {
+        for place in &mut self.store.places {
             place.count *= by;
         }
     }
@@ -232,7 +232,7 @@ impl Places for Store {
     }
 
     fn change_since(&mut self, change: impl Fn(f64, u8) -> f64) {
-        for place in self.places.iter_mut() {
+        for place in &mut self.places {
             place.since = change(place.since, place.class);
         }
     }

@@ -232,7 +232,7 @@ impl Shards {
         let share = |engine| Engine(Arc::new(Mutex::new(engine)));
         let mut caches = Cache::shards(config, streams, shards, share)?;
         if let Some((tier, queue)) = tier {
-            for cache in caches.iter_mut() {
+            for cache in &mut caches {
                 cache.set_tier(tier(), queue);
             }
         }
@@ -277,7 +277,7 @@ impl Shards {
                 .cache
                 .reconfigure_engine(config, streams, now, &mut state.outbox)
         })?;
-        for shard in self.shards.iter() {
+        for shard in &self.shards {
             shard.lock().cache.reconfigure(config);
         }
         Ok(())
@@ -320,7 +320,7 @@ impl Shards {
     /// all requests: see [`Cache::take_observations`].
     pub fn take_observations(&self, last: Option<u64>, taken: &mut Vec<Observation>) -> Totals {
         let mut totals = Totals::default();
-        for shard in self.shards.iter() {
+        for shard in &self.shards {
             totals.add(&shard.lock().cache.take_observations(last, taken));
         }
         totals
@@ -332,7 +332,7 @@ impl Shards {
     /// # Panics
     /// If an invariant does not hold.
     pub fn check_invariants(&self) {
-        for shard in self.shards.iter() {
+        for shard in &self.shards {
             shard.lock().cache.check_invariants();
         }
     }
@@ -803,7 +803,7 @@ impl Shards {
         let woken: Vec<Waker> = woken.into_iter().filter_map(waker).collect();
         drop(state);
         woken.into_iter().for_each(Waker::wake);
-        for origin in clock_behind.iter() {
+        if let Some(origin) = &clock_behind {
             self.clock_warning.log(origin);
         }
         for eviction in evictions {

@@ -75,13 +75,31 @@ impl Proxy {
                 }
                 Next::Follow(other) => waiting = other,
                 Next::Forward(exchange) => {
+                    let exchange = self.forbid_storing_if_overtaken(exchange, &upstream_request);
                     return self.send_forward(exchange, upstream_request, body).await;
                 }
                 Next::Refresh(answer, exchange) => {
+                    let exchange = self.forbid_storing_if_overtaken(exchange, &upstream_request);
                     self.refresh(exchange, upstream_request);
                     return self.sent(answer);
                 }
             }
+        }
+    }
+
+    /// Returns an exchange that stores nothing if a reload came since the request began. Its
+    /// answer is of the former configuration: whoever purges after a reload does not find it again.
+    fn forbid_storing_if_overtaken(
+        &self,
+        exchange: OpenExchange,
+        request: &UpstreamRequest,
+    ) -> OpenExchange {
+        if Arc::ptr_eq(&request.live, &self.live()) {
+            return exchange;
+        }
+        match self.shards.pass(&request.head(false)) {
+            Next::Forward(passing) => passing,
+            _ => exchange,
         }
     }
 
@@ -151,11 +169,13 @@ impl Proxy {
                 self.follow(waiting, upstream_request, body).await
             }
             Next::Forward(exchange) => {
+                let exchange = self.forbid_storing_if_overtaken(exchange, &upstream_request);
                 let is_shared = exchange.is_shared();
                 let sent = Box::pin(self.send(exchange, upstream_request, Upload::empty(), place));
                 DetachOnDrop::new(is_shared, sent).await
             }
             Next::Refresh(answer, exchange) => {
+                let exchange = self.forbid_storing_if_overtaken(exchange, &upstream_request);
                 self.refresh(exchange, upstream_request);
                 self.sent(answer)
             }

@@ -260,7 +260,7 @@ impl<T: Clone> Pool<T> {
             .iter_mut()
             .flatten()
             .find(|member| is_added && member.id == id);
-        for member in added.into_iter() {
+        if let Some(member) = added {
             member.breaker.start_slowly(now);
         }
         is_added
