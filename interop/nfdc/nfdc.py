@@ -286,7 +286,9 @@ def outcome(nfdc: Nfdc, call: Call, given: dict) -> tuple[Answer, dict]:
     ((kind, body),) = elements(wire)
     if kind == 100 and 800 in dict(elements(body)):
         return answer(NACK), {}
-    content = elements(nfdc.data(wire)[2])
+    got_name, _, content = nfdc.data(wire)
+    assert got_name[: len(name)] == name, f"{call.verb}, {call.what}: the answer is of another name"
+    content = elements(content)
     if [kind for kind, _ in content] == [101]:
         (_, status), _, *body = elements(content[0][1])
         got = elements(body[0][1]) if body else []
@@ -308,6 +310,10 @@ def run_calls(nfdc: Nfdc):
             there[kind] = taken.getsockname()[1]
             taken.listen() if kind == "open" else None
         for call in CALLS:
+            needed = call.parameters.get("face")
+            if isinstance(needed, str) and needed[1:] not in numbers:
+                wrong.append(f"{call.verb}, {call.what}: the face {needed} was not made")
+                continue
             given = {
                 key: numbers[value[1:]] if key == "face" and isinstance(value, str)
                 else value.format(**there) if key == "uri" else value

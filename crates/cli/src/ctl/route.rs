@@ -4,7 +4,7 @@ use super::face::{find, find_or_create};
 use super::listing::{List, done};
 use super::{Management, seconds};
 use crate::failure::Failure;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, value_parser};
 use larder_packet::mgmt::RibEntry;
 use larder_packet::{ControlParameters, Name};
 use larder_units::parse_duration;
@@ -41,7 +41,7 @@ enum RouteVerb {
         cost: u64,
 
         /// Origin of the route: 0 an application, 65 a client, 255 the operator
-        #[arg(long, default_value_t = STATIC)]
+        #[arg(long, default_value_t = STATIC, value_parser = value_parser!(u64).range(..=0xFFFF))]
         origin: u64,
 
         /// Lifetime of the route [default: unlimited]
@@ -65,7 +65,7 @@ enum RouteVerb {
         face: String,
 
         /// Origin of the route
-        #[arg(long, default_value_t = STATIC)]
+        #[arg(long, default_value_t = STATIC, value_parser = value_parser!(u64).range(..=0xFFFF))]
         origin: u64,
     },
 }

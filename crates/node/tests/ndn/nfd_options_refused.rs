@@ -319,3 +319,21 @@ fn a_face_that_is_down_and_no_longer_permanent_stays() {
         std::thread::sleep(Duration::from_millis(5));
     }
 }
+
+#[test]
+fn a_permanent_face_ends_because_its_peer_stalls() {
+    let stage = Stage::with("partial_timeout = \"1s\"");
+    let mut app = stage.unix();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let uri = format!("tcp4://{}", listener.local_addr().unwrap());
+    let wanted = ControlParameters {
+        face_persistency: Some(2),
+        ..to(&uri)
+    };
+    let made = app.obeyed("faces/create", &wanted);
+    let mut far = accepted(&listener);
+    // The begin of a Data of 200 bytes.
+    far.send(&[6, 200, 7]);
+    let _again = accepted(&listener);
+    assert_eq!(face(&mut app, &uri).map(|face| face.face_id), made.face_id);
+}
