@@ -249,7 +249,7 @@ impl Evict for Wlfu {
 /// A list for each count, and a bitmap of the lists that are not empty.
 struct Levels {
     lists: Vec<List>,
-    /// A bit for each list, and a bit for each word of these bits.
+    /// A bit is set if its list has objects; in `words`, if its word of `filled` is not 0.
     filled: [u64; LEVELS / 64],
     words: u64,
 }

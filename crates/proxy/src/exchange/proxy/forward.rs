@@ -87,8 +87,8 @@ impl Proxy {
         }
     }
 
-    /// Returns an exchange that stores nothing if a reload came since the request began. Its
-    /// answer is of the former configuration: whoever purges after a reload does not find it again.
+    /// Returns an exchange that stores nothing if a reload came since the request began. The answer
+    /// is of the former configuration, and a purge after the reload must hold.
     fn forbid_storing_if_overtaken(
         &self,
         exchange: OpenExchange,
