@@ -36,11 +36,15 @@ impl OriginServer {
         let listener = bind_listener("--listen", listen, None)?;
         let of_listener = |error| Error::setting("--listen", Problem::Listener(error));
         let local = listener.local_addr().map_err(of_listener)?;
-        let (phase, watch) = PhaseSwitch::new();
+        let (phase, watch, accepting) = PhaseSwitch::new();
         let thread = |_| {
             let listener = listener.try_clone().map_err(of_listener)?;
             let (control, commands) = listen::Control::new();
-            control.listen(listen::Listener::simple(listener, watch.clone()));
+            control.listen(listen::Listener::simple(
+                listener,
+                watch.clone(),
+                accepting.clone(),
+            ));
             let bounds =
                 listen::Bounds::new(&LiveLimits::new(Timeouts::default(), HttpLimits::default()));
             let thread = std::thread::Builder::new()

@@ -3,7 +3,7 @@
 use crate::accept::tls;
 use crate::accept::tls::Identity;
 use crate::base::client_shares::{ClientShares, Share};
-use crate::base::drain::{Phase, PhaseWatch};
+use crate::base::drain::{AcceptToken, Phase, PhaseWatch};
 use crate::base::http_limits::HttpLimits;
 use crate::base::limits;
 use crate::base::live_limits::LiveLimits;
@@ -57,11 +57,17 @@ pub(crate) struct Listener {
     pub(crate) clients: ClientSettings,
     /// The phase of the listener and of its connections.
     pub(crate) phase: PhaseWatch,
+    /// Kept as long as connections are accepted.
+    pub(crate) accepting: AcceptToken,
 }
 
 impl Listener {
     /// Returns a listener without TLS and without plain hits.
-    pub(crate) fn simple(socket: std::net::TcpListener, phase: PhaseWatch) -> Listener {
+    pub(crate) fn simple(
+        socket: std::net::TcpListener,
+        phase: PhaseWatch,
+        accepting: AcceptToken,
+    ) -> Listener {
         Listener {
             socket: ListenSocket::Tcp(socket),
             identity: None,
@@ -70,6 +76,7 @@ impl Listener {
             redirect: None,
             clients: ClientSettings::default(),
             phase,
+            accepting,
         }
     }
 }
@@ -314,6 +321,7 @@ async fn accept<S, B>(
         redirect,
         clients,
         mut phase,
+        accepting,
     } = listener;
     let listener = match Accepting::new(socket) {
         Ok(listener) => listener,
@@ -373,6 +381,7 @@ async fn accept<S, B>(
             begin(accepted, Some(place), &phase);
         }
     }
+    drop(accepting);
 }
 
 /// Waits for a place for a connection. If there is none, closes idle connections for it.

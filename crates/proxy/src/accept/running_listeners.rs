@@ -4,7 +4,7 @@ use crate::accept::listen::{ClientSettings, Listener};
 use crate::accept::listeners::{Bound, Listeners, configured, setting};
 use crate::accept::request_threads::ThreadGroup;
 use crate::accept::tls::Identity;
-use crate::base::drain::{Phase, PhaseSwitch, PhaseWatch};
+use crate::base::drain::{AcceptToken, Phase, PhaseSwitch, PhaseWatch};
 use crate::base::error::{Error, Problem};
 use crate::client::plain::PlainSettings;
 use crate::config::http_config::HttpConfig;
@@ -251,13 +251,13 @@ impl ServedListeners {
         bound: Bound,
         settings: ListenerSettings,
     ) -> Result<(Served, Vec<Listener>), Error> {
-        let (phase, watch) = PhaseSwitch::new();
+        let (phase, watch, accepting) = PhaseSwitch::new();
         let part = |_| {
             let socket = bound.socket().try_clone();
             let socket = socket.map_err(|error| {
                 Error::setting(setting(bound.is_secure()), Problem::Listener(error))
             })?;
-            Ok(self.listener(&bound, socket, &settings, watch.clone()))
+            Ok(self.listener(&bound, socket, &settings, watch.clone(), accepting.clone()))
         };
         let parts = (0..settings.threads.count())
             .map(part)
@@ -278,6 +278,7 @@ impl ServedListeners {
         socket: ListenSocket,
         settings: &ListenerSettings,
         phase: PhaseWatch,
+        accepting: AcceptToken,
     ) -> Listener {
         let scheme = if bound.is_secure() { "https" } else { "http" };
         let observer = settings.clients.observer.as_ref();
@@ -289,10 +290,12 @@ impl ServedListeners {
             redirect: settings.redirect,
             clients: settings.clients.clone(),
             phase,
+            accepting,
         }
     }
 
-    /// Serves the listeners of a plan. Those that are not in it, or replaced, drain.
+    /// Serves the listeners of a plan. Those that are not in it, or replaced, drain. When this
+    /// returns, the former ones accept no connection: whoever connects now is served by the plan.
     pub(crate) fn apply(&self, ListenerPlan(planned): ListenerPlan) {
         let mut inner = self.inner();
         let mut before: Vec<_> = std::mem::take(&mut inner.listeners)
@@ -324,6 +327,9 @@ impl ServedListeners {
         for Served { phase, .. } in before.into_iter().flatten() {
             phase.drain_socket();
             inner.removed.push(phase);
+        }
+        for phase in &inner.removed {
+            phase.wait_for_acceptors();
         }
         inner.removed.retain(|phase| !phase.is_unused());
     }

@@ -58,10 +58,12 @@ impl Admin {
         let local = listener.local_addr().map_err(of_listener)?;
         let pages = Arc::new(AdminPages::new(console));
         let (answers, readings) = (Arc::clone(&pages), Arc::clone(&pages));
-        let ((phase, watch), (control, commands)) = (PhaseSwitch::new(), listen::Control::new());
+        let (phase, watch, accepting) = PhaseSwitch::new();
+        let (control, commands) = listen::Control::new();
         control.listen(listen::Listener::simple(
             listener.try_clone().map_err(of_listener)?,
             watch,
+            accepting,
         ));
         let timeouts = Timeouts {
             client_header: limits::ADMIN_HEADER_READ,

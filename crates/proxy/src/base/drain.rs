@@ -1,7 +1,9 @@
 //! The phases of a listener and of its connections: they serve, then drain, then close.
 
-use std::sync::Arc;
+use crate::base::limits;
+use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -22,8 +24,16 @@ pub(crate) enum Phase {
 /// Sets the phase of a listener.
 pub(crate) struct PhaseSwitch {
     phase: watch::Sender<(Phase, Instant)>,
+    /// Its senders are the tasks that accept connections.
+    accepting: mpsc::Receiver<Infallible>,
     is_draining: Arc<AtomicBool>,
     is_last: Arc<AtomicBool>,
+}
+
+/// A task that accepts the connections of a listener has one, and drops it when it ends.
+#[derive(Clone)]
+pub(crate) struct AcceptToken {
+    _sender: mpsc::Sender<Infallible>,
 }
 
 /// The phase of a listener, for its connections.
@@ -36,7 +46,8 @@ pub(crate) struct PhaseWatch {
 }
 
 impl PhaseSwitch {
-    pub(crate) fn new() -> (PhaseSwitch, PhaseWatch) {
+    pub(crate) fn new() -> (PhaseSwitch, PhaseWatch, AcceptToken) {
+        let (token, accepting) = mpsc::channel();
         let (sender, phase) = watch::channel((Phase::Serving, Instant::now()));
         let (is_draining, is_last) = (
             Arc::new(AtomicBool::new(false)),
@@ -50,10 +61,12 @@ impl PhaseSwitch {
         (
             PhaseSwitch {
                 phase: sender,
+                accepting,
                 is_draining,
                 is_last,
             },
             watch,
+            AcceptToken { _sender: token },
         )
     }
 
@@ -74,6 +87,13 @@ impl PhaseSwitch {
     pub(crate) fn drain_socket(&self) {
         self.is_last.store(true, Ordering::Relaxed);
         self.begin(Phase::Draining);
+    }
+
+    /// Waits until no task accepts connections of the listener, which drains. A task that does not
+    /// come to it for a second, because its thread is busy, is not waited for.
+    pub(crate) fn wait_for_acceptors(&self) {
+        // The result is an error in both cases: nothing is ever sent.
+        let _ = self.accepting.recv_timeout(limits::ACCEPTORS_END);
     }
 
     /// Returns true if no connection of the listener is left.
@@ -98,5 +118,36 @@ impl PhaseWatch {
     /// Returns the flag that is true from [`Phase::Draining`] on: cheaper than a look at the phase.
     pub(crate) fn is_draining(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.is_draining)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Failure: a connection after a reload is accepted with the settings from before it.
+    #[test]
+    fn a_reload_is_complete_before_former_acceptors_have_ended() {
+        let (switch, watch, token) = PhaseSwitch::new();
+        let has_ended = Arc::new(AtomicBool::new(false));
+        let acceptor = std::thread::spawn({
+            let (has_ended, mut watch) = (Arc::clone(&has_ended), watch.clone());
+            move || {
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .build()
+                    .unwrap();
+                runtime.block_on(watch.reached(Phase::Draining));
+                has_ended.store(true, Ordering::SeqCst);
+                drop(token);
+            }
+        });
+        switch.begin(Phase::Draining);
+        switch.wait_for_acceptors();
+        assert!(has_ended.load(Ordering::SeqCst));
+        acceptor.join().unwrap();
+        // A connection has the watch still.
+        assert!(!switch.is_unused());
+        drop(watch);
+        assert!(switch.is_unused());
     }
 }

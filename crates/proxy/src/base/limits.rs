@@ -403,6 +403,9 @@ pub const STOP_NOTICE: Duration = Duration::from_millis(500);
 /// would be twenty per second.
 pub const ACCEPT_WARNING: Duration = Duration::from_secs(1);
 
+/// The time that a reload gives the tasks of a former listener to end: far more than they need.
+pub const ACCEPTORS_END: Duration = Duration::from_secs(1);
+
 /// The pause after an error of accept (usually: out of descriptors).
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 

@@ -360,7 +360,7 @@ mod tests {
     /// counter of requests.
     fn server(bytes: usize) -> (DuplexStream, JoinHandle<()>, Arc<AtomicUsize>, PhaseSwitch) {
         let (near, far) = tokio::io::duplex(256 * 1024);
-        let (stopping, phase) = PhaseSwitch::new();
+        let (stopping, phase, _) = PhaseSwitch::new();
         let asked = Arc::new(AtomicUsize::new(0));
         let counting = Arc::clone(&asked);
         let service = service_fn(move |_| {
@@ -389,7 +389,7 @@ mod tests {
     #[tokio::test]
     async fn a_panic_ends_the_connection() {
         let (near, far) = tokio::io::duplex(256 * 1024);
-        let (_stopping, phase) = PhaseSwitch::new();
+        let (_stopping, phase, _) = PhaseSwitch::new();
         let service = service_fn(|request: Request<ClientBody>| {
             Box::pin(async move {
                 assert_ne!(request.uri().path(), "/panic");
