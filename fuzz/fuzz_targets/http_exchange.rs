@@ -55,6 +55,7 @@ fuzz_target!(|bytes: &[u8]| {
             authority: "example.com",
             target,
             asks_for_less,
+            coding: None,
         };
         let mut start = Vec::new();
         let hit = is_plain

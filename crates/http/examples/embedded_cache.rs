@@ -74,6 +74,7 @@ fn get(cache: &mut Cache, target: &str, headers: &HeaderMap, now: Now) -> (Statu
         version: Version::HTTP_11,
         headers,
         has_body: false,
+        coding: None,
     };
     let mut exchange = match cache.on_request(&request, now) {
         Step::Answer(answer) => return (answer.status, answer.headers),
@@ -120,6 +121,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         collapse: true,
         targets: Vec::new(),
         // A real host draws it from its entropy.
+        compression: None,
         hash_key: [7; 16],
     };
     let mut cache = Cache::new(&config, &Streams::new(1))?;

@@ -124,6 +124,7 @@
 //!     ignore_reloads: false,
 //!     collapse: true,
 //!     targets: vec!["cdn-cache-control".parse().unwrap()],
+//!     compression: None,
 //!     hash_key: [7; 16], // from the host's entropy
 //! };
 //! let mut cache = Cache::new(&config, &Streams::new(1)).unwrap();
@@ -137,6 +138,7 @@
 //!     version: Version::HTTP_11,
 //!     headers: &no_headers,
 //!     has_body: false,
+//!     coding: None,
 //! };
 //!
 //! // The first request goes to the origin.
@@ -209,6 +211,10 @@ pub use outbox::{ClockBehind, FollowerId, Invalidation, Outbox};
 pub use rfc::accept_encoding::Codings;
 pub use rfc::cache_status::ForwardReason;
 pub use rfc::conditional::strong_validator;
+pub use rfc::content_coding::{
+    Compression, ContentCoding, MediaTypes, code_fields, names_coded_form, vary_by_coding,
+    weaken_tag,
+};
 pub use rfc::fields::{
     CdnLoop, NAME, append_cdn_loop, cdn_loop_count, interim_fields, strip_hop_by_hop,
 };
@@ -219,6 +225,7 @@ pub use rfc::sharing::{Sharing, sharing};
 pub use rfc::storability::Refusal;
 pub use store::answer::Answer;
 pub use store::bans::PurgeBans;
+pub use store::coded_forms::{AnswerCoding, WantedForm};
 pub use store::policy_engine::{EngineAccess, EngineFigures, Eviction, PolicyEngine};
 pub use store::purge::{Purge, Purged, Scope, Url, UrlError};
 pub use store::purge_table::{Position, PurgeVerdict};

@@ -48,6 +48,8 @@ pub struct Counters {
     pub upstream_failures: u64,
     /// Responses whose `Date` shows that the clock of their origin is behind.
     pub clocks_behind: u64,
+    /// Coded forms of responses stored.
+    pub coded_forms: u64,
     /// Responses of the origin that had too many header fields, or too large ones.
     pub heads_too_large: u64,
 }
@@ -90,7 +92,7 @@ macro_rules! counters {
 }
 
 /// All counters but those by a reason: the sums, the status page and the metrics come from here.
-pub static COUNTERS: [Counter; 19] = counters! {
+pub static COUNTERS: [Counter; 20] = counters! {
     requests: PageAndMetrics, "requests", "Requests of clients";
     hits: PageAndMetrics, "hits", "Requests answered from the store";
     validated: PageAndMetrics, "validated", "Requests answered from the store after a 304";
@@ -99,6 +101,7 @@ pub static COUNTERS: [Counter; 19] = counters! {
     hit_bytes: PageAndMetrics, "hit_bytes", "Body bytes of these";
     unsatisfied: PageAndMetrics, "unsatisfied", "Requests with only-if-cached and no answer";
     stored: PageAndMetrics, "stored", "Responses stored";
+    coded_forms: PageAndMetrics, "coded_forms", "Coded forms of responses stored";
     truncated: PageAndMetrics, "truncated", "Bodies that broke off";
     evicted: PageAndMetrics, "evicted", "Responses evicted";
     variants_dropped: PageAndMetrics, "variants_dropped",
@@ -176,13 +179,14 @@ mod tests {
             upstream_failures: 17,
             clocks_behind: 18,
             heads_too_large: 19,
+            coded_forms: 20,
         };
         let mut read: Vec<u64> = COUNTERS
             .iter()
             .map(|counter| (counter.of)(&counters))
             .collect();
         read.sort_unstable();
-        assert_eq!(read, (1..=19).collect::<Vec<_>>());
+        assert_eq!(read, (1..=20).collect::<Vec<_>>());
         let mut sum = Counters::default();
         sum.add(&counters);
         assert_eq!(sum, counters);

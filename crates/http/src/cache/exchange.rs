@@ -3,6 +3,7 @@
 use crate::cache::source::Source;
 use crate::collapse::in_flight::Lead;
 use crate::rfc::cache_status::ForwardReason;
+use crate::rfc::content_coding::ContentCoding;
 use crate::rfc::fields::CdnLoop;
 use crate::rfc::key::Key;
 use crate::rfc::overrides::ResponseRules;
@@ -32,6 +33,9 @@ pub struct RequestHead<'a> {
     pub headers: &'a HeaderMap,
     /// True if a body follows, of any length.
     pub has_body: bool,
+    /// The coding that the client gets where a response may have one
+    /// ([`Compression::chosen_by`](crate::Compression::chosen_by)).
+    pub coding: Option<ContentCoding>,
 }
 
 /// The head of the origin's final response.

@@ -28,14 +28,17 @@ use crate::collapse::table::InFlightTable;
 use crate::limits;
 use crate::now::Now;
 use crate::outbox::Outbox;
+use crate::rfc::content_coding::Compression;
 use crate::rfc::fields::CdnLoop;
 use crate::rfc::route::Router;
+use crate::store::coded_forms::WantedForm;
 use crate::store::index::Store;
 use crate::store::policy_engine::{
     EngineAccess, EngineFigures, EngineHandle, Eviction, PolicyEngine,
 };
 use crate::store::purges::Purges;
 use crate::store::second_tier::SecondTier;
+use bytes::Bytes;
 use http::HeaderName;
 use larder_policy::observe::{Observation, Observer, Totals};
 use larder_policy::{Engine, Job, JobDone, Spec, SpecError};
@@ -93,6 +96,9 @@ pub struct Config {
     /// True if a request for a response that is being fetched waits for it (RFC 9111 §4). False:
     /// each request is sent to the origin, as in caches without collapsing; only slices are shared.
     pub collapse: bool,
+    /// The responses of which clients get coded forms, if the host makes such
+    /// ([`Cache::store_coded`]); `None` if it makes none.
+    pub compression: Option<Compression>,
     /// The secret of the keys' hash, from the host's entropy. Without it, no client can make keys
     /// collide.
     pub hash_key: [u8; 16],
@@ -229,6 +235,7 @@ impl Cache {
         cache
             .store
             .bound_variants_to(config.variants, config.capacity.bytes());
+        cache.store.set_compression(config.compression.as_ref());
         cache
     }
 
@@ -266,7 +273,7 @@ impl Cache {
     }
 
     /// Changes the settings of a shard: `max_object`, `slice`, `share_cookies`, `strict_s_maxage`,
-    /// `targets`, `ignore_reloads` and `collapse`. Stored responses and requests in progress keep
+    /// `targets`, `ignore_reloads`, `collapse` and `compression`. Stored responses and requests in progress keep
     /// their settings. The hash key does not change.
     pub fn reconfigure(&mut self, config: &Config) {
         (self.max_object, self.slice_bytes) = sizes(config, &self.budget);
@@ -274,6 +281,7 @@ impl Cache {
         self.strict_s_maxage = config.strict_s_maxage;
         self.store
             .bound_variants_to(config.variants, config.capacity.bytes());
+        self.store.set_compression(config.compression.as_ref());
         self.ignores_reloads = config.ignore_reloads;
         self.collapses = config.collapse;
         self.targets = config.targets.clone().into_boxed_slice();
@@ -298,6 +306,21 @@ impl Cache {
     /// to [`Cache::complete_job`].
     pub fn job(&mut self) -> Option<Job> {
         self.store.engine.with(PolicyEngine::job)
+    }
+
+    /// Stores a coded form of a response, if the response is still stored and the form is much
+    /// smaller. Later requests that accept its coding get it.
+    pub fn store_coded(
+        &mut self,
+        wanted: &WantedForm,
+        coded: Bytes,
+        now: Now,
+        outbox: &mut Outbox,
+    ) {
+        if self.store.store_coded(wanted, coded, now.time) {
+            self.counters.coded_forms += 1;
+        }
+        self.report(outbox);
     }
 
     /// Takes the result of a job.

@@ -4,6 +4,7 @@
 
 use crate::cache::Cache;
 use crate::now::Now;
+use crate::rfc::content_coding::ContentCoding;
 use crate::rfc::directives::RequestDirectives;
 use crate::rfc::range::Selection;
 use crate::rfc::route::Route;
@@ -63,6 +64,8 @@ pub struct PlainRequest<'a> {
     pub target: &'a str,
     /// True if one of its fields is [`PlainField::AsksForLess`].
     pub asks_for_less: bool,
+    /// See [`RequestHead::coding`](crate::RequestHead).
+    pub coding: Option<ContentCoding>,
 }
 
 /// The answer to a plain request: a head, and this.
@@ -91,7 +94,7 @@ impl Cache {
         let route = self
             .router
             .route(request.scheme, request.authority, request.target);
-        self.plain_hit_at(&route, request.asks_for_less, fields, now, start, |_| ())
+        self.plain_hit_at(&route, &request, fields, now, start, |_| ())
     }
 
     /// Does what [`Cache::plain_hit`] does, for a request whose route is known. `edit` may change
@@ -99,7 +102,7 @@ impl Cache {
     pub fn plain_hit_at(
         &mut self,
         route: &Route<'_>,
-        asks_for_less: bool,
+        asked: &PlainRequest<'_>,
         fields: impl FnOnce() -> HeaderMap,
         now: Now,
         start: &mut Vec<u8>,
@@ -108,7 +111,7 @@ impl Cache {
         let Route { key, hash, .. } = route;
         let newest = self.store.newest_variant(key, *hash)?;
         let varies = !self.store.entry(newest).selector().is_empty();
-        let request = (varies || asks_for_less).then(fields);
+        let request = (varies || asked.asks_for_less).then(fields);
         let slot = match &request {
             Some(request) if varies => match self.store.find(key, *hash, request) {
                 Found::Match(slot) => slot,
@@ -116,8 +119,14 @@ impl Cache {
             },
             _ => newest,
         };
-        let view = self.store.view(slot);
-        let entry = self.store.entry(slot);
+        let is_codable = self.store.is_codable(slot);
+        let wanted = asked.coding.filter(|_| is_codable);
+        let view = match wanted {
+            // Without this form, the host codes the response while it sends it.
+            Some(coding) => self.store.form(slot, coding)?,
+            None => self.store.view(slot),
+        };
+        let entry = view.entry();
         let is_whole = entry.status == StatusCode::OK && entry.sliced().is_none();
         if !is_whole
             || !entry
@@ -126,7 +135,7 @@ impl Cache {
         {
             return None;
         }
-        let hit = match request.filter(|_| asks_for_less) {
+        let hit = match request.filter(|_| asked.asks_for_less) {
             None => HitHead::Whole,
             // RFC 9110 §13.2.2: conditions first, then the range.
             Some(request)

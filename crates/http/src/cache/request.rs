@@ -10,6 +10,7 @@ use crate::collapse::table::{Join, Sharers};
 use crate::limits;
 use crate::now::Now;
 use crate::rfc::cache_status::{CacheStatus, ForwardReason};
+use crate::rfc::content_coding::weaken_tag;
 use crate::rfc::directives::{Reload, RequestDirectives};
 use crate::rfc::key::Key;
 use crate::rfc::route::Route;
@@ -17,6 +18,7 @@ use crate::rfc::selection::Ready;
 use crate::rfc::vary::Selector;
 use crate::rfc::{conditional, fields};
 use crate::store::answer::Answer;
+use crate::store::coded_forms::AnswerCoding;
 use crate::store::index::Found;
 use crate::store::policy_engine::EntryId;
 use bytes::Bytes;
@@ -342,14 +344,26 @@ impl Cache {
         answer
     }
 
-    /// Returns the answer of the stored response in `slot` to the request.
-    fn answer(&self, slot: EntryId, hash: u64, request: &RequestHead<'_>, now: Now) -> Answer {
-        let (entry, view) = (self.store.entry(slot), self.store.view(slot));
+    /// Returns the answer of the stored response in `slot` to the request: in the coding that its
+    /// client gets, if that form is stored.
+    fn answer(&mut self, slot: EntryId, hash: u64, request: &RequestHead<'_>, now: Now) -> Answer {
+        let is_codable = self.store.is_codable(slot);
+        let wanted = request.coding.filter(|_| is_codable);
+        let form = wanted.and_then(|coding| self.store.form(slot, coding));
+        let missing = wanted.filter(|_| form.is_none());
+        let view = form.unwrap_or_else(|| self.store.view(slot));
+        let entry = view.entry();
         if entry.status == StatusCode::OK && conditional::has_condition(request.headers) {
             // Most conditions lead to a 304. Such an answer has few of the fields.
-            let headers = view.not_modified_headers(now.time);
+            let mut headers = view.not_modified_headers(now.time);
             if conditional::is_not_modified(request.headers, &headers) {
-                return Answer::of(StatusCode::NOT_MODIFIED, headers, Bytes::new());
+                if missing.is_some() {
+                    weaken_tag(&mut headers);
+                }
+                return Answer {
+                    coding: AnswerCoding::Decided,
+                    ..Answer::of(StatusCode::NOT_MODIFIED, headers, Bytes::new())
+                };
             }
         }
         let headers = view.hit_headers(now.time);
@@ -359,9 +373,13 @@ impl Cache {
             length: Some(entry.length()),
             boundary: Some(hash),
         };
-        ready
+        let answer = ready
             .reply(request.method, request.headers)
-            .with_body(|| entry.body())
+            .with_body(|| entry.body());
+        let coding = missing.map_or(AnswerCoding::Decided, |coding| {
+            AnswerCoding::Wanted(Box::new(self.store.wanted(slot, coding)))
+        });
+        Answer { coding, ..answer }
     }
 
     /// Returns the answer to `only-if-cached` without a stored response (RFC 9111 §5.2.1.7).

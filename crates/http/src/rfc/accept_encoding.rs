@@ -144,7 +144,7 @@ impl Accepted {
 
 /// A weight (RFC 9110 §12.4.2): the digits after its point, without zeros at the end; `None` is 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Weight<'a>(Option<&'a [u8]>);
+pub(crate) struct Weight<'a>(Option<&'a [u8]>);
 
 impl<'a> Weight<'a> {
     /// `None` if it is malformed.
@@ -168,10 +168,17 @@ impl<'a> Weight<'a> {
     fn is_positive(self) -> bool {
         self.0 != Some(&[])
     }
+
+    /// Returns the weight in thousandths, from 0 to 1000.
+    pub(crate) fn thousandths(self) -> u16 {
+        let Some(digits) = self.0 else { return 1000 };
+        let digit = |place| u16::from(digits.get(place).map_or(0, |digit| digit - b'0'));
+        digit(0) * 100 + digit(1) * 10 + digit(2)
+    }
 }
 
 /// Returns the members of a list, each with its weight; `None` for a malformed one.
-fn members(line: &[u8]) -> impl Iterator<Item = (&[u8], Option<Weight<'_>>)> {
+pub(crate) fn members(line: &[u8]) -> impl Iterator<Item = (&[u8], Option<Weight<'_>>)> {
     let members = line
         .split(|byte| *byte == b',')
         .map(<[u8]>::trim_ascii)
@@ -197,7 +204,7 @@ fn members(line: &[u8]) -> impl Iterator<Item = (&[u8], Option<Weight<'_>>)> {
 }
 
 /// Returns the name without the `x-` of old programs.
-fn current(name: &[u8]) -> &[u8] {
+pub(crate) fn current(name: &[u8]) -> &[u8] {
     let is_old = [&b"x-gzip"[..], b"x-compress"]
         .iter()
         .any(|old| name.eq_ignore_ascii_case(old));

@@ -3,6 +3,7 @@
 pub(crate) mod accept_encoding;
 pub(crate) mod cache_status;
 pub(crate) mod conditional;
+pub(crate) mod content_coding;
 pub(crate) mod date;
 pub(crate) mod directives;
 pub(crate) mod fields;

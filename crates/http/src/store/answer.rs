@@ -5,6 +5,7 @@ use crate::now::Now;
 use crate::rfc::cache_status::CacheStatus;
 use crate::rfc::date;
 use crate::rfc::selection::Response;
+use crate::store::coded_forms::AnswerCoding;
 use crate::store::stored::Stored;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, DATE};
@@ -23,6 +24,8 @@ pub struct Answer {
     pub more: Vec<Bytes>,
     /// The body instead of `body`, if it must be read from the second tier.
     pub streamed: Option<Box<Streamed>>,
+    /// The content coding of the body.
+    pub coding: AnswerCoding,
 }
 
 impl Response {
@@ -81,6 +84,7 @@ impl Answer {
             body,
             more: Vec::new(),
             streamed: None,
+            coding: AnswerCoding::Open,
         }
     }
 

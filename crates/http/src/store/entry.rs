@@ -3,6 +3,7 @@
 
 use crate::limits;
 use crate::rfc::cache_status::{self, CacheStatus};
+use crate::rfc::content_coding::{ContentCoding, vary_by_coding};
 use crate::rfc::fields;
 use crate::rfc::freshness::Freshness;
 use crate::rfc::selection::NOT_MODIFIED_FIELDS;
@@ -27,9 +28,9 @@ pub(crate) struct Entry {
     /// `Cache-Status` of other caches, and a small body.
     bytes: Box<[u8]>,
     pub freshness: Freshness,
-    /// The position of its request among the purges in the lower 48 bits, which are enough for
-    /// 8,900 years of 1,000 purges a second. The number of its tags in the upper 16: it is at most
-    /// half of [`limits::STORED_HEADER_BYTES`].
+    /// The position of its request among the purges in the lower 46 bits, which are enough for
+    /// 2,200 years of 1,000 purges a second. Then its [`Codable`] in two bits. The number of its
+    /// tags in the upper 16: it is at most half of [`limits::STORED_HEADER_BYTES`].
     asked_at_and_tags: u64,
     /// The body, if it is not in `bytes`.
     rest: Option<Box<Rest>>,
@@ -48,15 +49,60 @@ pub(crate) struct Entry {
 }
 
 /// The bits of a position in [`Entry::asked_at_and_tags`].
-const ASKED_AT_BITS: u32 = 48;
+const ASKED_AT_BITS: u32 = 46;
 
 const ASKED_AT: u64 = (1 << ASKED_AT_BITS) - 1;
+
+/// The position of the number of tags there.
+const TAGS_SHIFT: u32 = 48;
 
 enum Rest {
     /// In memory of its own, which readers share.
     Body(Bytes),
+    /// Rarer ones, in a box of their own, so that the other one stays small.
+    Other(Box<Other>),
+}
+
+enum Other {
     /// In slices, each of which is stored by itself.
-    Slices(Box<Sliced>),
+    Slices(Sliced),
+    /// In memory of its own, with coded forms.
+    Coded(Coded),
+}
+
+/// A body with its coded forms.
+struct Coded {
+    body: Bytes,
+    /// By [`ContentCoding::index`]. They have no key and no selector: those of the entry are
+    /// theirs, too.
+    forms: [Option<Entry>; ContentCoding::ALL.len()],
+}
+
+/// Whether clients get coded forms of a stored response. The settings decide it, so it is found out
+/// at the first hit after they have changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Codable {
+    /// Not found out.
+    Unknown,
+    /// They get it as it came.
+    No,
+    /// They do. An answer needs one more line, for `Vary`.
+    Yes,
+    /// They do, and its own fields have that line.
+    YesAndSaysSo,
+}
+
+impl Codable {
+    const ALL: [Codable; 4] = [
+        Codable::Unknown,
+        Codable::No,
+        Codable::Yes,
+        Codable::YesAndSaysSo,
+    ];
+
+    pub(crate) fn is_yes(self) -> bool {
+        matches!(self, Codable::Yes | Codable::YesAndSaysSo)
+    }
 }
 
 /// An [`Entry`] with the table of its shared lines.
@@ -73,7 +119,8 @@ impl Entry {
     pub(crate) fn new(stored: &Stored, table: &mut LineTable) -> Entry {
         let rest = match stored.elsewhere.as_deref() {
             Some(Elsewhere::Slices(sliced)) => {
-                Some(Box::new(Rest::Slices(Box::new(sliced.clone()))))
+                let slices = Box::new(Other::Slices(sliced.clone()));
+                Some(Box::new(Rest::Other(slices)))
             }
             Some(Elsewhere::Tier(_)) => {
                 unreachable!("a body that is left in the second tier is in no store")
@@ -138,7 +185,7 @@ impl Entry {
             bytes: bytes.into(),
             freshness: stored.freshness,
             asked_at_and_tags: stored.asked_at.0 & ASKED_AT
-                | stored.tags().min(u16::MAX.into()) << ASKED_AT_BITS,
+                | stored.tags().min(u16::MAX.into()) << TAGS_SHIFT,
             rest,
             key_bytes: stored.key.len() as u16,
             selector_bytes: selector.len() as u16,
@@ -150,10 +197,85 @@ impl Entry {
         }
     }
 
-    /// Releases its shared lines. The entry must not be used afterwards.
+    /// Releases its shared lines, and those of its coded forms. The entry must not be used
+    /// afterwards.
     pub(crate) fn release(&self, table: &mut LineTable) {
-        for id in self.shared_lines() {
+        for id in self.all_shared_lines() {
             table.release(id);
+        }
+    }
+
+    pub(crate) fn codable(&self) -> Codable {
+        Codable::ALL[(self.asked_at_and_tags >> ASKED_AT_BITS & 0b11) as usize]
+    }
+
+    pub(crate) fn set_codable(&mut self, codable: Codable) {
+        self.asked_at_and_tags &= !(0b11 << ASKED_AT_BITS);
+        self.asked_at_and_tags |= (codable as u64) << ASKED_AT_BITS;
+    }
+
+    /// Returns its form with this coding.
+    pub(crate) fn form(&self, coding: ContentCoding) -> Option<&Entry> {
+        self.coded()?.forms[coding.index()].as_ref()
+    }
+
+    /// Returns its coded forms.
+    pub(crate) fn forms(&self) -> impl Iterator<Item = (ContentCoding, &Entry)> {
+        ContentCoding::ALL
+            .into_iter()
+            .filter_map(|coding| Some((coding, self.form(coding)?)))
+    }
+
+    /// Adds a coded form, and returns the one that it replaces.
+    pub(crate) fn set_form(&mut self, coding: ContentCoding, form: Entry) -> Option<Entry> {
+        if self.sliced().is_some() {
+            // Nobody asks for a form of it.
+            return Some(form);
+        }
+        if self.coded().is_none() {
+            let coded = Other::Coded(Coded {
+                body: self.body(),
+                forms: [const { None }; ContentCoding::ALL.len()],
+            });
+            self.bytes = self.bytes[..self.earlier_end()].into();
+            self.rest = Some(Box::new(Rest::Other(Box::new(coded))));
+        }
+        self.coded_mut()?.forms[coding.index()].replace(form)
+    }
+
+    fn coded(&self) -> Option<&Coded> {
+        match self.other() {
+            Some(Other::Coded(coded)) => Some(coded),
+            _ => None,
+        }
+    }
+
+    fn coded_mut(&mut self) -> Option<&mut Coded> {
+        match self.rest.as_deref_mut() {
+            Some(Rest::Other(other)) => match &mut **other {
+                Other::Coded(coded) => Some(coded),
+                Other::Slices(_) => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn other(&self) -> Option<&Other> {
+        match self.rest.as_deref() {
+            Some(Rest::Other(other)) => Some(other),
+            _ => None,
+        }
+    }
+
+    /// Makes it stale, with its coded forms.
+    pub(crate) fn expire(&mut self, now: Time) {
+        self.freshness.expire(now);
+        for form in self
+            .coded_mut()
+            .iter_mut()
+            .flat_map(|coded| coded.forms.iter_mut().flatten())
+        {
+            form.freshness.expire(now);
         }
     }
 
@@ -172,10 +294,16 @@ impl Entry {
         ids.iter().map(|id| LineId(u16::from_le_bytes(*id)))
     }
 
+    /// Returns its shared lines, and those of its coded forms.
+    pub(crate) fn all_shared_lines(&self) -> impl Iterator<Item = LineId> {
+        let of_forms = self.forms().flat_map(|(_, form)| form.shared_lines());
+        self.shared_lines().chain(of_forms)
+    }
+
     /// Returns the description of its slices, if its body is stored in slices.
     pub(crate) fn sliced(&self) -> Option<&Sliced> {
-        match self.rest.as_deref() {
-            Some(Rest::Slices(sliced)) => Some(sliced),
+        match self.other() {
+            Some(Other::Slices(sliced)) => Some(sliced),
             _ => None,
         }
     }
@@ -191,18 +319,31 @@ impl Entry {
     pub(crate) fn body(&self) -> Bytes {
         match self.rest.as_deref() {
             Some(Rest::Body(body)) => body.clone(),
-            Some(Rest::Slices(_)) => Bytes::new(),
+            Some(Rest::Other(other)) => match &**other {
+                Other::Coded(coded) => coded.body.clone(),
+                Other::Slices(_) => Bytes::new(),
+            },
             None => Bytes::copy_from_slice(&self.bytes[self.earlier_end()..]),
         }
     }
 
-    /// Returns the bytes of a body that readers share: it may be in memory for longer than the
-    /// entry.
+    /// Returns the bytes of the bodies that readers share: they may be in memory for longer than
+    /// the entry.
     pub(crate) fn shared_body_bytes(&self) -> usize {
-        match self.rest.as_deref() {
-            Some(Rest::Body(body)) => body.len(),
-            _ => 0,
-        }
+        let (own, forms) = match self.rest.as_deref() {
+            Some(Rest::Body(body)) => (body.len(), 0),
+            Some(Rest::Other(other)) => match &**other {
+                Other::Coded(Coded { body, forms }) => {
+                    let forms = forms.iter().flatten().map(Entry::shared_body_bytes);
+                    (body.len(), forms.sum())
+                }
+                Other::Slices(_) => (0, 0),
+            },
+            None => (0, 0),
+        };
+        // A small body was copied when it was stored, and has no reservation.
+        let is_small = own <= limits::INLINE_BODY_BYTES;
+        forms + if is_small { 0 } else { own }
     }
 
     /// Returns the memory of its bytes and its body. The store adds that of its structures.
@@ -211,12 +352,18 @@ impl Entry {
             Some(Rest::Body(body)) => {
                 limits::LARGE_BODY_OVERHEAD_BYTES + allocated(body.len()) as u64
             }
-            Some(Rest::Slices(sliced)) => {
-                let (name, value) = sliced.pin.parts();
-                (allocated(size_of::<Rest>())
-                    + allocated(size_of::<Sliced>())
-                    + name.as_str().len()
-                    + value.len()) as u64
+            Some(Rest::Other(other)) => {
+                let more = match &**other {
+                    Other::Slices(sliced) => {
+                        let (name, value) = sliced.pin.parts();
+                        (name.as_str().len() + value.len()) as u64
+                    }
+                    Other::Coded(Coded { body, forms }) => {
+                        let forms: u64 = forms.iter().flatten().map(Entry::size).sum();
+                        limits::LARGE_BODY_OVERHEAD_BYTES + allocated(body.len()) as u64 + forms
+                    }
+                };
+                (allocated(size_of::<Rest>()) + allocated(size_of::<Other>())) as u64 + more
             }
             None => 0,
         };
@@ -230,24 +377,24 @@ impl Entry {
 
     /// Returns the length of the whole body in bytes, whatever its location.
     pub(crate) fn length(&self) -> u64 {
-        match self.rest.as_deref() {
-            Some(Rest::Body(body)) => body.len() as u64,
-            Some(Rest::Slices(sliced)) => sliced.length,
-            None => (self.bytes.len() - self.earlier_end()) as u64,
-        }
+        self.sliced()
+            .map_or(self.own_length(), |sliced| sliced.length)
     }
 
     /// Returns the bytes of the body that is stored with it; 0 if its slices are stored separately.
     pub(crate) fn own_length(&self) -> u64 {
         match self.rest.as_deref() {
             Some(Rest::Body(body)) => body.len() as u64,
-            Some(Rest::Slices(_)) => 0,
+            Some(Rest::Other(other)) => match &**other {
+                Other::Coded(coded) => coded.body.len() as u64,
+                Other::Slices(_) => 0,
+            },
             None => (self.bytes.len() - self.earlier_end()) as u64,
         }
     }
 
     fn tags(&self) -> u64 {
-        self.asked_at_and_tags >> ASKED_AT_BITS
+        self.asked_at_and_tags >> TAGS_SHIFT
     }
 
     fn own_start(&self) -> usize {
@@ -282,6 +429,10 @@ impl<'a> View<'a> {
 
     pub(crate) fn key(&self) -> &'a [u8] {
         self.entry.key()
+    }
+
+    pub(crate) fn entry(&self) -> &'a Entry {
+        self.entry
     }
 
     /// Returns the values of the field `name`, line by line.
@@ -357,6 +508,9 @@ impl<'a> View<'a> {
             freshness.age(now),
             cache_status.after(self.entry.earlier()),
         );
+        if self.entry.codable() == Codable::Yes {
+            vary_by_coding(&mut headers);
+        }
         headers
     }
 
@@ -377,6 +531,9 @@ impl<'a> View<'a> {
             head.extend_from_slice(b"\r\n");
         } else {
             self.write_less(hit, head);
+        }
+        if entry.codable() == Codable::Yes {
+            head.extend_from_slice(b"vary: Accept-Encoding\r\n");
         }
         head.extend_from_slice(b"age: ");
         head.extend_from_slice(digits.format(entry.freshness.age(now).as_secs()).as_bytes());

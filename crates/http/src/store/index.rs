@@ -2,10 +2,13 @@
 
 use crate::body::budget::Budget;
 use crate::limits;
+use crate::rfc::content_coding::{Compression, ContentCoding};
 use crate::rfc::key::Key;
 use crate::rfc::vary;
 use crate::rfc::vary::Selector;
-use crate::store::entry::{Entry, View};
+use crate::store::coded_forms;
+use crate::store::coded_forms::WantedForm;
+use crate::store::entry::{Codable, Entry, View};
 use crate::store::host_counts::HostCounts;
 use crate::store::line_table::LineTable;
 use crate::store::observed;
@@ -16,11 +19,13 @@ use crate::store::purges::Purges;
 use crate::store::stored::Stored;
 use crate::store::tag_index::TagIndex;
 use crate::store::variant_index::VariantIndex;
+use bytes::Bytes;
 use hashbrown::{HashSet, HashTable};
 use http::{HeaderMap, HeaderName};
 use larder_policy::Slot;
 use larder_policy::observe::{Observer, Outcome};
 use larder_units::Time;
+use std::sync::Arc;
 
 /// The number of variants of a key that may exceed [`limits::VARIANTS_SHARE`]: some encodings or
 /// formats of a large object.
@@ -61,6 +66,8 @@ pub(crate) struct Store {
     variants_bytes: u64,
     tags: TagIndex,
     hosts: HostCounts,
+    /// The responses of which clients get coded forms; `None` if they get none.
+    compression: Option<Arc<Compression>>,
     /// The purges, which all shards share.
     pub purges: Purges,
     /// Responses that were evicted to make room.
@@ -132,6 +139,7 @@ impl Store {
             variants_bytes: capacity / limits::VARIANTS_SHARE,
             tags: TagIndex::new(secret),
             hosts: HostCounts::new(secret),
+            compression: None,
             purges,
             evicted: 0,
             variants_dropped: 0,
@@ -306,13 +314,16 @@ impl Store {
 
     /// Returns the id of the variant with the same key and selecting values.
     pub(crate) fn position(&self, stored: &Stored) -> Option<EntryId> {
-        let (key, selector) = (&*stored.key, stored.selector.as_bytes());
+        self.position_of(&stored.key, stored.hash, stored.selector.as_bytes())
+    }
+
+    fn position_of(&self, key: &[u8], hash: u64, selector: &[u8]) -> Option<EntryId> {
         if !selector.is_empty() {
             let is_one =
                 |id: EntryId| self.entry(id).key() == key && self.entry(id).selector() == selector;
-            return self.variants.find(stored.hash, selector, is_one);
+            return self.variants.find(hash, selector, is_one);
         }
-        let newest = self.newest(stored.hash, |entry| entry.key() == key);
+        let newest = self.newest(hash, |entry| entry.key() == key);
         let mut ids = std::iter::successors(newest, |id| self.indexed(*id).older());
         ids.find(|id| self.entry(*id).selector().is_empty())
     }
@@ -425,7 +436,16 @@ impl Store {
             self.put(stored, now);
             return;
         };
-        let entry = Entry::new(stored, &mut self.lines);
+        let mut entry = Entry::new(stored, &mut self.lines);
+        if let Some(former) = &self.entries[id.index()] {
+            coded_forms::carry_over(
+                &former.entry,
+                stored,
+                &mut entry,
+                self.compression.as_deref(),
+                &mut self.lines,
+            );
+        }
         let (at, size) = (self.engine_slot(id), self.overhead + entry.size());
         let fits = self
             .engine
@@ -449,6 +469,98 @@ impl Store {
             tags.remove(id, View::new(&old, lines));
             tags.add(id, View::new(&indexed.entry, lines));
             old.release(lines);
+        }
+    }
+
+    /// Changes which responses have coded forms. Those that exist stay with their responses, and
+    /// are not asked for if clients get none now.
+    pub(crate) fn set_compression(&mut self, compression: Option<&Compression>) {
+        if self.compression.as_deref() == compression {
+            return;
+        }
+        self.compression = compression.cloned().map(Arc::new);
+        for indexed in self.entries.iter_mut().flatten() {
+            indexed.entry.set_codable(Codable::Unknown);
+        }
+    }
+
+    /// Returns true if clients get coded forms of a response.
+    pub(crate) fn is_codable(&mut self, id: EntryId) -> bool {
+        let Some(compression) = &self.compression else {
+            return false;
+        };
+        let Some(indexed) = &mut self.entries[id.index()] else {
+            return false;
+        };
+        let entry = &mut indexed.entry;
+        if entry.codable() == Codable::Unknown {
+            let found = coded_forms::codable(View::new(entry, &self.lines), entry, compression);
+            entry.set_codable(found);
+        }
+        entry.codable().is_yes()
+    }
+
+    /// Returns the form of a stored response with this coding.
+    pub(crate) fn form(&self, id: EntryId, coding: ContentCoding) -> Option<View<'_>> {
+        let form = self.entry(id).form(coding)?;
+        Some(View::new(form, &self.lines))
+    }
+
+    /// Returns what the host needs to make a coded form.
+    pub(crate) fn wanted(&self, id: EntryId, coding: ContentCoding) -> WantedForm {
+        let indexed = self.indexed(id);
+        let entry = &indexed.entry;
+        WantedForm {
+            shard: self.shard,
+            key: entry.key().into(),
+            hash: indexed.hash,
+            selector: entry.selector().into(),
+            coding,
+            body: entry.body(),
+        }
+    }
+
+    /// Stores a coded form, if its response is still there. Returns true if it is stored.
+    pub(crate) fn store_coded(&mut self, wanted: &WantedForm, coded: Bytes, now: Time) -> bool {
+        let id = self.position_of(&wanted.key, wanted.hash, &wanted.selector);
+        let Some(id) = id.filter(|id| wanted.is_of(self.entry(*id)) && self.is_codable(*id)) else {
+            return false;
+        };
+        if !wanted.is_worth(&coded) {
+            if self.entry(id).forms().next().is_none()
+                && let Some(indexed) = &mut self.entries[id.index()]
+            {
+                indexed.entry.set_codable(Codable::No);
+            }
+            return false;
+        }
+        let Some(coded) = coded_forms::reserved(coded, &self.budget) else {
+            return false;
+        };
+        let (stored, at) = (self.stored(id), self.engine_slot(id));
+        let form = coded_forms::form(&stored, wanted.coding, coded, &mut self.lines);
+        self.budget.on_stored(form.shared_body_bytes());
+        let Some(indexed) = &mut self.entries[id.index()] else {
+            return false;
+        };
+        if let Some(other) = indexed.entry.set_form(wanted.coding, form) {
+            self.budget.on_departed(other.shared_body_bytes());
+            other.release(&mut self.lines);
+        }
+        let size = self.overhead + indexed.entry.size();
+        // The engine has no larger objects in place of smaller ones: it is a new one there.
+        self.engine.with(|engine| engine.remove(at));
+        match self.insert(wanted.hash, size, id, now) {
+            Some(slot) => {
+                if let Some(indexed) = &mut self.entries[id.index()] {
+                    indexed.slot = slot;
+                }
+                true
+            }
+            None => {
+                self.unlink(id);
+                false
+            }
         }
     }
 
@@ -587,7 +699,7 @@ impl Store {
     /// Makes the entry stale. Returns the next older variant.
     fn expire_slot(&mut self, id: EntryId, now: Time) -> Option<EntryId> {
         let indexed = self.entries[id.index()].as_mut()?;
-        indexed.entry.freshness.expire(now);
+        indexed.entry.expire(now);
         indexed.older()
     }
 
@@ -733,7 +845,7 @@ impl Store {
             self.entries
                 .iter()
                 .flatten()
-                .flat_map(|indexed| indexed.entry.shared_lines()),
+                .flat_map(|indexed| indexed.entry.all_shared_lines()),
         );
         bodies
     }

@@ -3,6 +3,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod bans;
+pub(crate) mod coded_forms;
 pub(crate) mod entry;
 pub(crate) mod host_counts;
 pub(crate) mod index;

@@ -76,7 +76,7 @@ fn stocked() -> Stage {
 
 /// The lines of the head as it is sent, in the order of their names: the fields of a part and of a
 /// 304 stand elsewhere, but those of one name keep their order.
-fn written(status: StatusCode, headers: &HeaderMap) -> Vec<String> {
+pub fn written(status: StatusCode, headers: &HeaderMap) -> Vec<String> {
     let lines = headers
         .iter()
         .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()));
@@ -89,7 +89,7 @@ fn sorted(lines: impl Iterator<Item = String>) -> Vec<String> {
     lines
 }
 
-fn lines(head: &str) -> Vec<String> {
+pub fn lines(head: &str) -> Vec<String> {
     sorted(
         head.strip_suffix("\r\n\r\n")
             .unwrap()
@@ -98,7 +98,7 @@ fn lines(head: &str) -> Vec<String> {
     )
 }
 
-fn short_way(stage: &mut Stage, request: &Request) -> Option<(String, Vec<u8>)> {
+pub fn short_way(stage: &mut Stage, request: &Request) -> Option<(String, Vec<u8>)> {
     let has = |kind| {
         request
             .headers
@@ -118,6 +118,7 @@ fn short_way(stage: &mut Stage, request: &Request) -> Option<(String, Vec<u8>)> 
         authority,
         target,
         asks_for_less,
+        coding: request.coding,
     };
     let mut start = b"before".to_vec();
     let hit = stage

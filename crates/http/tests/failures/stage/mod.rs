@@ -8,8 +8,8 @@ pub use bodies::Reader;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use larder_http::{
-    Answer, BodyPart, Cache, Completion, Config, Exchange, Fill, FollowerId, Now, Outbox, Pushed,
-    Read, Reply, RequestHead, ResponseHead, Room, Step, UpstreamFailure,
+    Answer, BodyPart, Cache, Completion, Config, ContentCoding, Exchange, Fill, FollowerId, Now,
+    Outbox, Pushed, Read, Reply, RequestHead, ResponseHead, Room, Step, UpstreamFailure,
 };
 use larder_units::{ByteSize, Streams, Time};
 use std::time::Duration;
@@ -37,6 +37,7 @@ pub struct Request {
     pub target: String,
     pub headers: HeaderMap,
     pub has_body: bool,
+    pub coding: Option<ContentCoding>,
 }
 
 /// What a client saw.
@@ -86,6 +87,7 @@ pub fn request(method: Method, target: &str) -> Request {
         target,
         headers: HeaderMap::new(),
         has_body: false,
+        coding: None,
     }
 }
 
@@ -107,6 +109,7 @@ impl Request {
             version: Version::HTTP_11,
             headers: &self.headers,
             has_body: self.has_body,
+            coding: self.coding,
         }
     }
 }
@@ -123,6 +126,7 @@ pub fn config(capacity: u64, policy: &str) -> Config {
         ignore_reloads: false,
         collapse: true,
         targets: vec!["cdn-cache-control".parse().unwrap()],
+        compression: None,
         hash_key: [9; 16],
     }
 }
