@@ -219,6 +219,7 @@ fn cache() -> Cache {
         ignore_reloads: false,
         collapse: true,
         targets: vec!["cdn-cache-control".parse().unwrap()],
+        compression: None,
         hash_key: [7; 16],
     };
     Cache::new(&config, &Streams::new(1)).expect("a cache")

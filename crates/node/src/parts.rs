@@ -70,6 +70,7 @@ pub(crate) fn http_with(table: &HttpTable, ingress: Option<&Ingress>) -> HttpCon
         what_if: table.what_if,
         client_no_cache: table.client_no_cache,
         accept_encoding: table.accept_encoding,
+        compression: table.compression.clone(),
         targets: table.targets.clone(),
         disk: table.disk.as_ref().map(|disk| disk.behind(table.cache)),
         access_log: table.access_log.as_ref().map(AccessLogTable::config),

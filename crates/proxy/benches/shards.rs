@@ -51,6 +51,7 @@ fn shards(capacity: ByteSize, policy: &str, count: u16) -> Arc<Shards> {
         ignore_reloads: false,
         collapse: true,
         targets: Vec::new(),
+        compression: None,
         hash_key: [7; 16],
     };
     Shards::with(&config, &Streams::new(1), count, None).expect("a cache")

@@ -76,6 +76,7 @@ fn main() {
         ignore_reloads: false,
         collapse: true,
         targets: Vec::new(),
+        compression: None,
         hash_key: [7; 16],
     };
     let shards = Shards::with(&config, &Streams::new(1), 64, None).expect("a cache");

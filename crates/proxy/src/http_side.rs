@@ -448,6 +448,7 @@ fn cache_config(config: &HttpConfig, hash_key: [u8; 16]) -> larder_http::Config 
         ignore_reloads: config.client_no_cache == ClientNoCache::Ignore,
         collapse: true,
         targets: config.targets.clone(),
+        compression: config.compression.compression(),
         hash_key,
     }
 }

@@ -44,6 +44,7 @@ mod admin;
 mod base;
 mod cache;
 mod client;
+mod coding;
 mod config;
 mod exchange;
 mod http_side;
@@ -71,6 +72,7 @@ pub use message::request_id::RequestIdSource;
 pub use message::target::{Target, normal_target};
 
 pub use base::error::{Error, Problem};
+pub use config::compression_config::CompressionConfig;
 pub use config::http_config::{ClientNoCache, HttpConfig};
 pub use http_side::{Http, HttpReload, check, origin_servers};
 pub use message::body::BodyError;

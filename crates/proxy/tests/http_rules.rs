@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
 
 /// Reads the table of a file.
-fn rules(text: &str) -> Vec<Rule> {
+pub fn rules(text: &str) -> Vec<Rule> {
     #[derive(serde::Deserialize)]
     struct Table {
         rules: Vec<Rule>,

@@ -128,6 +128,7 @@ mod tests {
             strict_s_maxage: false,
             variants: 1000,
             accept_encoding: Default::default(),
+            compression: Default::default(),
             what_if: false,
             client_no_cache: ClientNoCache::Obey,
             targets: Vec::new(),

@@ -101,6 +101,7 @@ const LAYERS: [(&str, &[&[&str]]); 6] = [
             &["config"],
             &["report"],
             &["cache"],
+            &["coding"],
             &["exchange"],
             &["client"],
             &["accept"],

@@ -273,8 +273,8 @@ impl Cache {
     }
 
     /// Changes the settings of a shard: `max_object`, `slice`, `share_cookies`, `strict_s_maxage`,
-    /// `targets`, `ignore_reloads`, `collapse` and `compression`. Stored responses and requests in progress keep
-    /// their settings. The hash key does not change.
+    /// `targets`, `ignore_reloads`, `collapse` and `compression`. Stored responses and requests in
+    /// progress keep their settings, except that of `compression`. The hash key does not change.
     pub fn reconfigure(&mut self, config: &Config) {
         (self.max_object, self.slice_bytes) = sizes(config, &self.budget);
         self.share_cookies = config.share_cookies;

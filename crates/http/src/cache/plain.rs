@@ -119,8 +119,8 @@ impl Cache {
             },
             _ => newest,
         };
-        let is_codable = self.store.is_codable(slot);
-        let wanted = asked.coding.filter(|_| is_codable);
+        let codable = self.store.codable(slot);
+        let wanted = asked.coding.filter(|_| codable.is_yes());
         let view = match wanted {
             // Without this form, the host codes the response while it sends it.
             Some(coding) => self.store.form(slot, coding)?,

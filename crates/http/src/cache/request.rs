@@ -19,6 +19,7 @@ use crate::rfc::vary::Selector;
 use crate::rfc::{conditional, fields};
 use crate::store::answer::Answer;
 use crate::store::coded_forms::AnswerCoding;
+use crate::store::entry::Codable;
 use crate::store::index::Found;
 use crate::store::policy_engine::EntryId;
 use bytes::Bytes;
@@ -347,8 +348,8 @@ impl Cache {
     /// Returns the answer of the stored response in `slot` to the request: in the coding that its
     /// client gets, if that form is stored.
     fn answer(&mut self, slot: EntryId, hash: u64, request: &RequestHead<'_>, now: Now) -> Answer {
-        let is_codable = self.store.is_codable(slot);
-        let wanted = request.coding.filter(|_| is_codable);
+        let codable = self.store.codable(slot);
+        let wanted = request.coding.filter(|_| codable.is_yes());
         let form = wanted.and_then(|coding| self.store.form(slot, coding));
         let missing = wanted.filter(|_| form.is_none());
         let view = form.unwrap_or_else(|| self.store.view(slot));
@@ -360,10 +361,7 @@ impl Cache {
                 if missing.is_some() {
                     weaken_tag(&mut headers);
                 }
-                return Answer {
-                    coding: AnswerCoding::Decided,
-                    ..Answer::of(StatusCode::NOT_MODIFIED, headers, Bytes::new())
-                };
+                return Answer::of(StatusCode::NOT_MODIFIED, headers, Bytes::new());
             }
         }
         let headers = view.hit_headers(now.time);
@@ -376,9 +374,11 @@ impl Cache {
         let answer = ready
             .reply(request.method, request.headers)
             .with_body(|| entry.body());
-        let coding = missing.map_or(AnswerCoding::Decided, |coding| {
-            AnswerCoding::Wanted(Box::new(self.store.wanted(slot, coding)))
-        });
+        let coding = match missing {
+            Some(coding) => AnswerCoding::Wanted(Box::new(self.store.wanted(slot, coding))),
+            None if codable == Codable::Unknown => AnswerCoding::Open,
+            None => AnswerCoding::Decided,
+        };
         Answer { coding, ..answer }
     }
 

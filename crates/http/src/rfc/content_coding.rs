@@ -224,8 +224,8 @@ impl Compression {
     /// the body, if it is known.
     ///
     /// Never: a part; a response with a coding of the origin, or that forbids transformations (RFC
-    /// 9110 §7.7); what is `private`, because the length of a page with a secret and with text of an
-    /// attacker tells the secret (the attack BREACH).
+    /// 9110 §7.7); what is `private`, because the length of a page with a secret and with text of
+    /// an attacker tells the secret (the attack BREACH).
     pub fn may_code(&self, status: StatusCode, headers: &HeaderMap, length: Option<u64>) -> bool {
         let is_of_status = [
             StatusCode::OK,

@@ -36,6 +36,11 @@ impl WantedForm {
         usize::from(self.shard)
     }
 
+    /// Returns a number that few others have.
+    pub fn id(&self) -> u64 {
+        self.hash
+    }
+
     /// Returns true if the body of the entry is the one that was coded.
     pub(crate) fn is_of(&self, entry: &Entry) -> bool {
         let body = entry.body();
@@ -56,7 +61,7 @@ pub enum AnswerCoding {
     /// The cache does not know whether the answer gets one: the host decides by its fields.
     #[default]
     Open,
-    /// It has the one that it shall have, or needs none.
+    /// It has the coding that its client gets, or none is due.
     Decided,
     /// It is as it came, and the client accepts a coding: the host may code it while it sends it,
     /// and once for all.

@@ -484,20 +484,19 @@ impl Store {
         }
     }
 
-    /// Returns true if clients get coded forms of a response.
-    pub(crate) fn is_codable(&mut self, id: EntryId) -> bool {
-        let Some(compression) = &self.compression else {
-            return false;
-        };
-        let Some(indexed) = &mut self.entries[id.index()] else {
-            return false;
+    /// Returns whether clients get coded forms of a response; [`Codable::Unknown`] if the host
+    /// makes none at all.
+    pub(crate) fn codable(&mut self, id: EntryId) -> Codable {
+        let (Some(compression), Some(indexed)) = (&self.compression, &mut self.entries[id.index()])
+        else {
+            return Codable::Unknown;
         };
         let entry = &mut indexed.entry;
         if entry.codable() == Codable::Unknown {
             let found = coded_forms::codable(View::new(entry, &self.lines), entry, compression);
             entry.set_codable(found);
         }
-        entry.codable().is_yes()
+        entry.codable()
     }
 
     /// Returns the form of a stored response with this coding.
@@ -523,7 +522,8 @@ impl Store {
     /// Stores a coded form, if its response is still there. Returns true if it is stored.
     pub(crate) fn store_coded(&mut self, wanted: &WantedForm, coded: Bytes, now: Time) -> bool {
         let id = self.position_of(&wanted.key, wanted.hash, &wanted.selector);
-        let Some(id) = id.filter(|id| wanted.is_of(self.entry(*id)) && self.is_codable(*id)) else {
+        let Some(id) = id.filter(|id| wanted.is_of(self.entry(*id)) && self.codable(*id).is_yes())
+        else {
             return false;
         };
         if !wanted.is_worth(&coded) {

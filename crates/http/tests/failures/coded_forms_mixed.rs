@@ -258,7 +258,7 @@ fn other_settings_apply_to_what_is_stored() {
     stage.ask(&get("/a"), 200, TEXT, &text(1, 2000));
     let mut config = config(16 << 20, "lru");
     let brotli = accepting(ContentCoding::Brotli);
-    assert_eq!(hit(&mut stage, &brotli).coding, AnswerCoding::Decided);
+    assert_eq!(hit(&mut stage, &brotli).coding, AnswerCoding::Open);
     config.compression = Some(Compression::default());
     stage.cache.reconfigure(&config);
     let wanted = wanted(&mut stage, &brotli);

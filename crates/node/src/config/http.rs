@@ -12,9 +12,9 @@ use larder_policy::Spec;
 use larder_proxy::limits::{DISK_QUEUE_LEAST_BYTES, DISK_QUEUE_SHARE};
 use larder_proxy::rules::Rule;
 use larder_proxy::{
-    Balance, CertificateFiles, ClientCertificates, ClientNoCache, HostPattern, HttpLimits,
-    OriginProtocol, PoolConfig, PoolServer, RequestIdSource, Timeouts, TlsConfig, TrustedFields,
-    TrustedProxies,
+    Balance, CertificateFiles, ClientCertificates, ClientNoCache, CompressionConfig, HostPattern,
+    HttpLimits, OriginProtocol, PoolConfig, PoolServer, RequestIdSource, Timeouts, TlsConfig,
+    TrustedFields, TrustedProxies,
 };
 use larder_tier_host::DiskConfig;
 use larder_units::ByteSize;
@@ -98,6 +98,8 @@ pub struct HttpTable {
     /// The codings that `Accept-Encoding` of GET and HEAD is reduced to; none: it stays as it is.
     #[serde(deserialize_with = "codings")]
     pub accept_encoding: Codings,
+    /// `[http.compression]`
+    pub compression: CompressionConfig,
     /// Targeted response fields, the one with the highest priority first.
     #[serde(deserialize_with = "field_names")]
     pub targets: Vec<http::HeaderName>,
@@ -388,6 +390,7 @@ impl Default for HttpTable {
             what_if: true,
             client_no_cache: ClientNoCache::Obey,
             accept_encoding: Codings::OF_BROWSERS,
+            compression: CompressionConfig::default(),
             targets: vec![http::HeaderName::from_static("cdn-cache-control")],
             disk: None,
             access_log: None,

@@ -339,12 +339,14 @@ async fn accept<S, B>(
     });
     let mut failing = Failing::default();
     let begin = |(stream, peer), place, phase: &PhaseWatch| {
-        let connection = connect(stream, peer, Arc::clone(&serving), phase.clone());
-        let open = open.clone();
-        tokio::spawn(async move {
-            connection.await;
-            drop((place, open));
-        });
+        let held = (place, open.clone());
+        tokio::spawn(connect(
+            stream,
+            peer,
+            Arc::clone(&serving),
+            phase.clone(),
+            held,
+        ));
     };
     loop {
         let accepted = tokio::select! {
@@ -458,11 +460,14 @@ impl<F> Serving<F> {
 }
 
 /// Serves one connection from its first to its last request, or until it is closed for another.
+/// `_held` is what it holds meanwhile. The parts that a silent connection does not need are in
+/// boxes: this future is its memory.
 async fn connect<S, B, F>(
     socket: ClientSocket,
     peer: Peer,
     serving: Arc<Serving<F>>,
     phase: PhaseWatch,
+    _held: impl Send,
 ) where
     F: Fn(Client) -> S,
     S: Service<Request<ClientBody>, Response = Response<B>>,
@@ -535,18 +540,40 @@ async fn converse<S, B, F>(
     let Ok(_share_behind_proxy) = serving.count(peer, serving.proxy_protocol) else {
         return;
     };
-    let (mut client, mut before) = begin_client(peer, &serving, (*timeouts, *most));
     let stream = WriteTimeout::new(socket, memory_pressure, timeouts.client_send);
-    let limits = (*timeouts, *most, &**memory_pressure);
-    let Some(identity) = &serving.identity else {
-        let service = (serving.service)(client);
-        return if is_http2 {
-            Box::pin(http2(stream, service, limits, open.activity(), phase)).await
-        } else {
-            http1((stream, before, *most), service, open.activity(), phase).await
-        };
-    };
-    let Some(identity) = identity.get() else {
+    let begun = begin_client(peer, &serving, (*timeouts, *most));
+    let activity = open.activity();
+    if serving.identity.is_some() {
+        Box::pin(serve_tls(stream, begun, &serving, activity, phase)).await;
+    } else if is_http2 {
+        Box::pin(serve_http2(stream, begun, &serving, activity, phase)).await;
+    } else {
+        Box::pin(serve_http1(stream, begun, &serving, activity, phase)).await;
+    }
+}
+
+/// Serves a connection with TLS.
+async fn serve_tls<S, B, F, T>(
+    stream: T,
+    mut begun: Begun,
+    serving: &Serving<F>,
+    activity: &Arc<Activity>,
+    mut phase: PhaseWatch,
+) where
+    F: Fn(Client) -> S,
+    S: Service<Request<ClientBody>, Response = Response<B>>,
+    S::Future: Send + Unpin + 'static,
+    S::Error: std::error::Error + Send + Sync + 'static,
+    B: Body + Send + Unpin + 'static,
+    B::Data: Send,
+    B::Error: std::error::Error + Send + Sync + 'static,
+    T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let Some(identity) = serving
+        .identity
+        .as_ref()
+        .and_then(|identity| identity.get())
+    else {
         return;
     };
     let shaken = tokio::select! {
@@ -556,25 +583,17 @@ async fn converse<S, B, F>(
     };
     let Some(stream) = shaken else { return };
     let connection = stream.get_ref().1;
-    if let Some(client) = &before.client {
+    if let Some(client) = &begun.before.client {
         client.set_tls(connection.protocol_version());
     }
-    client.subject = identity.subject(connection);
-    if client.subject.is_some() {
-        before.plain = None;
+    begun.client.subject = identity.subject(connection);
+    if begun.client.subject.is_some() {
+        begun.before.plain = None;
     }
-    let service = (serving.service)(client);
-    match stream.get_ref().1.alpn_protocol() {
-        Some(tls::H2) => Box::pin(http2(stream, service, limits, open.activity(), phase)).await,
-        _ => {
-            Box::pin(http1(
-                (stream, before, *most),
-                service,
-                open.activity(),
-                phase,
-            ))
-            .await
-        }
+    if connection.alpn_protocol() == Some(tls::H2) {
+        Box::pin(serve_http2(stream, begun, serving, activity, phase)).await;
+    } else {
+        Box::pin(serve_http1(stream, begun, serving, activity, phase)).await;
     }
 }
 
@@ -584,12 +603,21 @@ async fn closing(phase: &mut PhaseWatch) {
     tokio::time::sleep_until(begun + limits::LAST_REQUEST).await;
 }
 
-/// Returns the client of a connection, before TLS, and what stands before hyper.
+/// A connection whose client is known.
+struct Begun {
+    client: Client,
+    /// What stands before hyper.
+    before: Before,
+    timeouts: Timeouts,
+    limits: HttpLimits,
+}
+
+/// Returns what is known of a connection before TLS.
 fn begin_client<F>(
     peer: Peer,
     serving: &Serving<F>,
     (timeouts, limits): (Timeouts, HttpLimits),
-) -> (Client, Before) {
+) -> Begun {
     let trusted = TrustedPeer::new(&serving.clients.trusted_proxies, peer);
     let (interims, switch) = (InformationalResponses::default(), Switch::default());
     let is_secure = serving.identity.is_some();
@@ -621,7 +649,12 @@ fn begin_client<F>(
         switch,
         head,
     };
-    (client, before)
+    Begun {
+        client,
+        before,
+        timeouts,
+        limits,
+    }
 }
 
 /// Returns the stream within TLS; counts a handshake that fails.
@@ -664,22 +697,51 @@ async fn begin<F>(
     ))
 }
 
-async fn http1<S, B>(
-    (stream, before, limits): (
-        impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-        Before,
-        HttpLimits,
-    ),
-    service: S,
+async fn serve_http2<S, B, F>(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    begun: Begun,
+    serving: &Serving<F>,
+    activity: &Arc<Activity>,
+    phase: PhaseWatch,
+) where
+    F: Fn(Client) -> S,
+    S: Service<Request<ClientBody>, Response = Response<B>>,
+    S::Future: Send + Unpin + 'static,
+    S::Error: std::error::Error + Send + Sync + 'static,
+    B: Body + Send + Unpin + 'static,
+    B::Data: Send,
+    B::Error: std::error::Error + Send + Sync + 'static,
+{
+    let service = (serving.service)(begun.client);
+    let limits = (
+        begun.timeouts,
+        begun.limits,
+        &*serving.bounds.memory_pressure,
+    );
+    http2(stream, service, limits, activity, phase).await;
+}
+
+async fn serve_http1<S, B, F>(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    begun: Begun,
+    serving: &Serving<F>,
     activity: &Arc<Activity>,
     mut phase: PhaseWatch,
 ) where
+    F: Fn(Client) -> S,
     S: Service<Request<ClientBody>, Response = Response<B>>,
     S::Future: Unpin,
     S::Error: std::error::Error + Send + Sync + 'static,
     B: Body + Unpin + 'static,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
+    let Begun {
+        client,
+        before,
+        limits,
+        ..
+    } = begun;
+    let service = (serving.service)(client);
     // Not pipeline_flush: with it, hyper buffers a response without bound while the client does not
     // read.
     let exchanges = Exchanges::new(limits.keepalive_requests(), phase.is_draining(), activity);

@@ -3,6 +3,7 @@
 use crate::accept::listen::ClientCounters;
 use crate::accept::running_listeners::ServedListeners;
 use crate::cache::shards::CacheFigures;
+use crate::coding::coded_body::CodingCounters;
 use crate::exchange::proxy::Proxy;
 use crate::exchange::tunnel::TunnelFigures;
 use crate::exchange::upstream::{Origins, PoolStatus};
@@ -132,6 +133,34 @@ static CLIENTS: [MetricLine<CacheSource>; 7] = [
     ),
 ];
 
+/// Responses that are coded while they are sent.
+static CODINGS: [MetricLine<CodingCounters>; 4] = [
+    MetricLine::counter(
+        "coded_responses",
+        "larder_http_coded_responses",
+        "Responses that got a content coding while they were sent",
+        |codings| codings.responses.load(Ordering::Relaxed),
+    ),
+    MetricLine::counter(
+        "coded_bytes",
+        "larder_http_coded_bytes",
+        "Body bytes of these, as they came",
+        |codings| codings.bytes.load(Ordering::Relaxed),
+    ),
+    MetricLine::counter(
+        "coded_sent_bytes",
+        "larder_http_coded_sent_bytes",
+        "Body bytes of these, coded",
+        |codings| codings.sent.load(Ordering::Relaxed),
+    ),
+    MetricLine::counter(
+        "uncoded_responses",
+        "larder_http_uncoded_responses",
+        "Responses that got no content coding, because too many were being coded",
+        |codings| codings.refused.load(Ordering::Relaxed),
+    ),
+];
+
 impl CacheSource {
     pub(crate) fn new(
         proxy: Arc<Proxy>,
@@ -251,6 +280,7 @@ impl CacheSource {
         }
         MetricLine::add_to_page(&CACHE, &cache, &mut page);
         MetricLine::add_to_page(&CLIENTS, self, &mut page);
+        MetricLine::add_to_page(&CODINGS, self.proxy.coding_counters(), &mut page);
         page
     }
 
@@ -301,6 +331,7 @@ impl StatusSource for CacheSource {
         self.client_metrics(metrics);
         upgraded_metrics(metrics, &self.proxy.tunnels().figures());
         metrics.lines(&CACHE, &cache);
+        metrics.lines(&CODINGS, self.proxy.coding_counters());
         if let Some(disk) = disk {
             disk::metrics("larder_http_disk", "Responses", metrics, &disk.figures());
         }

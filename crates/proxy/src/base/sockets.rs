@@ -108,8 +108,9 @@ impl ClientSocket {
 
     /// Reads what has come. Returns false at the end of the stream.
     async fn read_early(&mut self) -> io::Result<bool> {
-        let mut space = [0; EARLY_BYTES];
+        // The space is in the closure, so that a silent connection does not hold it.
         let read = poll_fn(|cx| {
+            let mut space = [0; EARLY_BYTES];
             let mut buffer = ReadBuf::new(&mut space);
             let read = match &mut self.stream {
                 Stream::Tcp(stream) => Pin::new(stream).poll_read(cx, &mut buffer),

@@ -19,10 +19,11 @@ use crate::message::target::Target;
 use crate::message::trusted_proxies::TrustedPeer;
 use crate::report::observer::Observer;
 use crate::rules::{RequestFields, RuleRequest, Values};
+use ::http::header::{ACCEPT_ENCODING, RANGE};
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use bytes::Bytes;
 use httparse::{EMPTY_HEADER, Header, Request, Status};
-use larder_http::{PlainField, PlainHit, PlainRequest};
+use larder_http::{ContentCoding, PlainField, PlainHit, PlainRequest};
 use larder_units::Time;
 use std::net::IpAddr;
 use std::ops::Range;
@@ -120,6 +121,7 @@ impl PlainHits {
             return None;
         }
         let codings = self.live.codings();
+        let coding = self.coding_of(fields)?;
         let asker = self.asker(fields, authority)?;
         let (scheme, authority, client) = (asker.scheme, asker.authority, asker.client);
         let shards = self.proxy.shards();
@@ -148,6 +150,7 @@ impl PlainHits {
             authority,
             target,
             asks_for_less,
+            coding,
         };
         let Some((rules, bits)) = self.live.rules_of(&asking) else {
             let hit = shards.plain_hit(request, reduced, head, |_| ())?;
@@ -174,6 +177,7 @@ impl PlainHits {
         let keyed = rules.keyed_target(bits, target);
         let request = PlainRequest {
             target: keyed.as_deref().unwrap_or(target),
+            coding: coding.filter(|_| rules.compresses(bits)),
             ..request
         };
         let hit = shards.plain_hit(request, changed, head, |head| {
@@ -181,6 +185,26 @@ impl PlainHits {
         })?;
         rules.count(bits, &asking);
         Some(self.answered(&asked, hit, head.len(), places))
+    }
+
+    /// Returns the content coding that the client gets, if responses have such; `None` if the
+    /// request is not plain because of that.
+    fn coding_of(&mut self, fields: &[Header<'_>]) -> Option<Option<ContentCoding>> {
+        if self.live.compression().is_none() {
+            return Some(None);
+        }
+        let mut accepted: Option<&[u8]> = None;
+        for field in fields {
+            if field.name.eq_ignore_ascii_case(ACCEPT_ENCODING.as_str()) {
+                if accepted.replace(field.value).is_some() {
+                    return None;
+                }
+            } else if field.name.eq_ignore_ascii_case(RANGE.as_str()) {
+                // Ranges are those of the response as it came.
+                return Some(None);
+            }
+        }
+        Some(accepted.and_then(|accepted| self.live.coding_of(accepted)))
     }
 
     /// Returns what the client, or a trusted proxy, says of a request; `None` if the request is not

@@ -3,6 +3,7 @@
 use crate::access_log::AccessLogConfig;
 use crate::base::http_limits::HttpLimits;
 use crate::base::timeouts::Timeouts;
+use crate::config::compression_config::CompressionConfig;
 use crate::config::tls_config::TlsConfig;
 use crate::message::request_id::RequestIdSource;
 use crate::message::trusted_proxies::TrustedProxies;
@@ -71,6 +72,8 @@ pub struct HttpConfig {
     pub client_no_cache: ClientNoCache,
     /// The codings that `Accept-Encoding` of GET and HEAD is reduced to; none: it stays as it is.
     pub accept_encoding: Codings,
+    /// The responses that get a content coding.
+    pub compression: CompressionConfig,
     /// Targeted response fields (RFC 9213), the one with the highest priority first.
     pub targets: Vec<::http::HeaderName>,
     /// The disk tier, if there is one.

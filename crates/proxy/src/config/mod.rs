@@ -1,4 +1,5 @@
 //! The configuration of the HTTP host.
 
+pub(crate) mod compression_config;
 pub(crate) mod http_config;
 pub(crate) mod tls_config;

@@ -8,7 +8,7 @@ use crate::exchange::request_rules::NormalUrl;
 use crate::exchange::upstream::Origins;
 use crate::rules::{Bits, Explanation, HostRules, RuleRequest, Rules};
 use ::http::{HeaderMap, HeaderName, StatusCode};
-use larder_http::Codings;
+use larder_http::{Codings, Compression, ContentCoding};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
@@ -22,6 +22,8 @@ pub(crate) struct Live {
     pub(crate) timeouts: Timeouts,
     /// The codings that `Accept-Encoding` is reduced to.
     pub(crate) codings: Codings,
+    /// The responses that get a content coding; `None` if none does.
+    pub(crate) compression: Option<Arc<Compression>>,
     /// The request field for the subject of a client's certificate, if it is configured. No client
     /// may send it.
     pub(crate) subject_field: Option<HeaderName>,
@@ -35,6 +37,7 @@ impl Live {
             rules,
             timeouts: config.timeouts,
             codings: config.accept_encoding,
+            compression: config.compression.compression().map(Arc::new),
             subject_field: config.subject_field().cloned(),
         }
     }
@@ -121,10 +124,16 @@ pub(crate) struct LiveView {
     live: Weak<Live>,
     rules: Option<Arc<Rules>>,
     codings: Codings,
+    compression: Option<Arc<Compression>>,
     subject_field: Option<HeaderName>,
     /// The rules of the host that the connection asked last.
     host: Option<HostRules>,
+    /// The last `Accept-Encoding`, and the coding that follows from it: a client repeats one value.
+    accepted: (Box<[u8]>, Option<ContentCoding>),
 }
+
+/// The longest `Accept-Encoding` that a connection remembers: browsers send 23 bytes.
+const REMEMBERED_BYTES: usize = 64;
 
 impl LiveView {
     pub(crate) fn new(cell: &Arc<LiveCell>) -> LiveView {
@@ -136,8 +145,10 @@ impl LiveView {
             live: Arc::downgrade(&live),
             rules: live.rules.clone(),
             codings: live.codings,
+            compression: live.compression.clone(),
             subject_field: live.subject_field.clone(),
             host: None,
+            accepted: Default::default(),
         }
     }
 
@@ -157,6 +168,23 @@ impl LiveView {
     /// Returns the codings that `Accept-Encoding` is reduced to.
     pub(crate) fn codings(&self) -> Codings {
         self.codings
+    }
+
+    /// Returns which responses get a content coding.
+    pub(crate) fn compression(&self) -> Option<&Arc<Compression>> {
+        self.compression.as_ref()
+    }
+
+    /// Returns the coding that a client with this `Accept-Encoding` gets, if responses get any.
+    pub(crate) fn coding_of(&mut self, accepted: &[u8]) -> Option<ContentCoding> {
+        if *self.accepted.0 == *accepted {
+            return self.accepted.1;
+        }
+        let coding = self.compression.as_ref()?.chosen([accepted].into_iter());
+        if accepted.len() <= REMEMBERED_BYTES {
+            self.accepted = (accepted.into(), coding);
+        }
+        coding
     }
 
     /// Returns the request field for the subject of a client's certificate.

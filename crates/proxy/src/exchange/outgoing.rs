@@ -1,6 +1,7 @@
 //! Responses to clients, and their bodies.
 
 use crate::cache::shards::{BrokenOff, SharedReader};
+use crate::coding::coded_body::CodedBody;
 use crate::message::body::{BodyError, Timed};
 use crate::message::channel_body::Pieces;
 use crate::origin::origin_body::OriginBody;
@@ -23,6 +24,8 @@ pub(crate) enum Outgoing {
     Shared(SharedReader),
     /// From the origin as it arrives. Nothing is read ahead of the client.
     Relay(Box<Timed<OriginBody>>),
+    /// One of the others, which gets its content coding while it is sent.
+    Coded(Box<CodedBody<Outgoing>>),
 }
 
 impl Outgoing {
@@ -61,6 +64,7 @@ impl Body for Outgoing {
                 })
             }),
             Outgoing::Relay(body) => Pin::new(&mut **body).poll_frame(cx),
+            Outgoing::Coded(body) => Pin::new(&mut **body).poll_frame(cx),
         }
     }
 
@@ -71,6 +75,7 @@ impl Body for Outgoing {
             Outgoing::Assembled(pieces) => pieces.left == 0,
             Outgoing::Shared(reader) => reader.left() == Some(0),
             Outgoing::Relay(body) => body.is_end_stream(),
+            Outgoing::Coded(body) => body.is_end_stream(),
         }
     }
 
@@ -87,6 +92,7 @@ impl Body for Outgoing {
                 .left()
                 .map_or_else(SizeHint::default, SizeHint::with_exact),
             Outgoing::Relay(body) => body.size_hint(),
+            Outgoing::Coded(body) => body.size_hint(),
         }
     }
 }

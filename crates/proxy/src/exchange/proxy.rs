@@ -12,6 +12,9 @@ use crate::cache::cache_settings::CacheSettings;
 use crate::cache::disk_tier;
 use crate::cache::disk_tier::HttpDisk;
 use crate::cache::shards::{OpenExchange, ShardAssembly, Shards};
+use crate::coding::asked_coding::AskedCoding;
+use crate::coding::coded_body::{CodedBody, CodingCounters};
+use crate::coding::form_maker::FormMaker;
 use crate::exchange::disk_body::stream;
 use crate::exchange::live::{Live, LiveCell};
 use crate::exchange::outgoing::{Outgoing, response};
@@ -23,7 +26,8 @@ use crate::origin::origin_body::OriginBody;
 use crate::report::observer::Observer;
 use crate::report::observers::Observers;
 use ::http::{HeaderMap, Method, Response};
-use larder_http::{Answer, Assembly, Budget, TierSlice, UpstreamFailure};
+use hyper::body::Body;
+use larder_http::{Answer, AnswerCoding, Assembly, Budget, TierSlice, UpstreamFailure};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,6 +51,10 @@ pub(crate) struct Proxy {
     background: Arc<Places>,
     /// Connections that have left HTTP.
     tunnels: Arc<Tunnels>,
+    /// Places for bodies that are coded while they are sent.
+    encoders: Arc<Places>,
+    coding_counters: Arc<CodingCounters>,
+    form_maker: FormMaker,
     /// True after a request in a loop was logged.
     circle_logged: AtomicBool,
 }
@@ -64,6 +72,9 @@ impl Proxy {
             origins_changed: Arc::default(),
             disk,
             memory_pressure: MemoryPressure::of(shards.budget().clone()),
+            encoders: Places::new(limits::ENCODERS),
+            coding_counters: Arc::default(),
+            form_maker: FormMaker::new(&shards),
             shards,
             cache_settings: CacheSettings::default(),
             observers: Observers::new(observer),
@@ -189,15 +200,55 @@ impl Proxy {
             body,
             mut more,
             streamed,
+            coding,
         } = answer;
         if let (Some(streamed), Some(disk)) = (streamed, &self.disk) {
             return response(status, headers, stream(disk, self.budget(), *streamed));
         }
-        if more.is_empty() {
-            return response(status, headers, Outgoing::whole(body));
+        let body = if more.is_empty() {
+            Outgoing::whole(body)
+        } else {
+            more.insert(0, body);
+            Outgoing::parts(more)
+        };
+        let mut response = response(status, headers, body);
+        if coding != AnswerCoding::Open {
+            response.extensions_mut().insert(coding);
         }
-        more.insert(0, body);
-        response(status, headers, Outgoing::parts(more))
+        response
+    }
+
+    /// Returns the counters of responses that are coded while they are sent.
+    pub(crate) fn coding_counters(&self) -> &CodingCounters {
+        &self.coding_counters
+    }
+
+    /// Gives a response the content coding that its client gets.
+    pub(crate) fn coded(
+        &self,
+        response: Response<Outgoing>,
+        asked: &AskedCoding,
+    ) -> Response<Outgoing> {
+        let (mut head, body) = response.into_parts();
+        let says = head.extensions.remove::<AnswerCoding>().unwrap_or_default();
+        let length = body.size_hint().exact();
+        let mut place = None;
+        let may_encode = || {
+            place = self.encoders.try_acquire();
+            if place.is_none() {
+                self.coding_counters.refused.fetch_add(1, Ordering::Relaxed);
+            }
+            place.is_some()
+        };
+        let encoder = asked.apply(head.status, &mut head.headers, length, &says, may_encode);
+        let (Some(encoder), Some(place)) = (encoder, place) else {
+            return Response::from_parts(head, body);
+        };
+        if let AnswerCoding::Wanted(form) = says {
+            self.form_maker.make(form);
+        }
+        let body = Box::new(CodedBody::new(body, encoder, &self.coding_counters, place));
+        Response::from_parts(head, Outgoing::Coded(body))
     }
 
     /// Refuses a request in a loop. The first one is logged; the others would repeat the line.
@@ -228,6 +279,7 @@ impl Proxy {
             ignore_reloads: false,
             collapse: true,
             targets: vec!["cdn-cache-control".parse().unwrap()],
+            compression: None,
             hash_key: [1; 16],
         };
         let shards = Shards::with(&config, &larder_units::Streams::new(1), 4, None).unwrap();
@@ -238,6 +290,7 @@ impl Proxy {
             rules: None,
             timeouts,
             codings: larder_http::Codings::from_bits(0),
+            compression: None,
             subject_field: None,
         };
         Arc::new(Proxy::new(

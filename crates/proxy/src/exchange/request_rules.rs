@@ -220,6 +220,11 @@ impl Ruled {
         self.rules.collapses(self.bits)
     }
 
+    /// Returns true if the response may get a content coding.
+    pub(crate) fn compresses(&self) -> bool {
+        self.rules.compresses(self.bits)
+    }
+
     /// Returns the request as the rules change it, for the cache and the origin; `None` if they do
     /// not. `is_storable`: its response may be stored, so that cookies are selected.
     pub(crate) fn changed(&self, parts: &Parts, is_storable: bool) -> Option<Parts> {

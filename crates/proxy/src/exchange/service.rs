@@ -3,6 +3,7 @@
 
 use crate::base::http_limits::HttpLimits;
 use crate::cache::shards::Next;
+use crate::coding::asked_coding::AskedCoding;
 use crate::exchange::client::Client;
 use crate::exchange::https_redirect::HttpsRedirect;
 use crate::exchange::live::LiveView;
@@ -202,6 +203,12 @@ impl Service {
         }
     }
 
+    /// Returns the codings that the client accepts, if responses get such.
+    fn asked_coding(&self, parts: &Parts) -> Option<AskedCoding> {
+        let view = self.live.borrow();
+        Some(AskedCoding::new(view.compression()?, parts))
+    }
+
     fn answer(&self, mut request: NormalRequest, body: ClientBody) -> Responding {
         let parts = &mut request.parts;
         let own_answer = max_forwards::spend(parts);
@@ -216,6 +223,7 @@ impl Service {
         // else's: such requests go to the origin, as one with a body.
         let goes_by = !body.is_end_stream() || offer.is_some() || self.subject.is_some();
         let is_storable = !goes_by && matches!(parts.method, Method::GET | Method::HEAD);
+        let asked = self.asked_coding(parts);
         if is_storable {
             let codings = self.live.borrow().codings();
             codings.reduce(&mut parts.headers);
@@ -236,9 +244,34 @@ impl Service {
                 .iter()
                 .fold(Responding::Now(Some(answer)), Responding::ruled);
         }
+        let asked = asked.filter(|_| rules.as_ref().is_none_or(|rules| rules.compresses()));
+        request.coding = asked.as_ref().and_then(|asked| asked.coding);
+        let responding = self.look_up(request, body, rules, offer, goes_by);
+        match asked {
+            Some(asked) => responding.coded(&self.proxy, asked),
+            None => responding,
+        }
+    }
+
+    /// Passes a request, which the rules let through, to the cache. With `goes_by`, nothing stored
+    /// answers it.
+    fn look_up(
+        &self,
+        mut request: NormalRequest,
+        body: ClientBody,
+        rules: Option<Arc<Ruled>>,
+        offer: Option<(Offer, Option<IpAddr>)>,
+        goes_by: bool,
+    ) -> Responding {
         let Some(rules) = rules else {
             let step = self.proxy.shards().step(
-                &head(&request.parts, request.scheme, request.authority(), goes_by),
+                &head(
+                    &request.parts,
+                    request.scheme,
+                    request.authority(),
+                    request.coding,
+                    goes_by,
+                ),
                 true,
             );
             if let Next::Answer(answer) = step {
@@ -246,10 +279,17 @@ impl Service {
             }
             return self.go_on(step, request, body, None, offer);
         };
+        let is_storable = !goes_by && matches!(request.parts.method, Method::GET | Method::HEAD);
         if let Some(changed) = rules.changed(&request.parts, is_storable) {
             request.parts = changed;
         }
-        let request_head = head(&request.parts, request.scheme, request.authority(), goes_by);
+        let request_head = head(
+            &request.parts,
+            request.scheme,
+            request.authority(),
+            request.coding,
+            goes_by,
+        );
         let shards = self.proxy.shards();
         let step = if rules.passes() {
             shards.pass(&request_head)
@@ -279,6 +319,7 @@ impl Service {
             host,
             scheme,
             client,
+            coding,
         } = request;
         let goes_round = self.proxy.shards().cdn_loop().goes_round(&parts.headers);
         // RFC 9110 §10.1.1: ignored for HTTP/1.0.
@@ -315,6 +356,7 @@ impl Service {
             peer,
             client: address_of(client),
             scheme,
+            coding,
             host,
             expects,
             body_bytes,
@@ -336,14 +378,14 @@ impl Service {
             }
             Next::Forward(exchange) => {
                 let sent = Arc::clone(proxy).send_forward(exchange, upstream_request, body);
-                Responding::Later(Last::new(turn, sent), None)
+                Responding::Later(Last::new(turn, sent), Filters::default())
             }
             Next::Follow(waiting) => {
                 let followed = DetachOnDrop::new(
                     false,
                     Box::pin(Arc::clone(proxy).follow(waiting, upstream_request, body)),
                 );
-                Responding::Later(Last::new(turn, followed), None)
+                Responding::Later(Last::new(turn, followed), Filters::default())
             }
             Next::Refresh(answer, exchange) => {
                 if !goes_round {
@@ -371,7 +413,26 @@ fn expects(headers: &HeaderMap) -> bool {
 /// The future of a response. A hit needs no box, a miss one.
 pub(crate) enum Responding {
     Now(Option<Response<Outgoing>>),
-    Later(Last<DetachOnDrop<Response<Outgoing>>>, Option<Arc<Ruled>>),
+    Later(Last<DetachOnDrop<Response<Outgoing>>>, Filters),
+}
+
+/// What changes a response before it is sent, in this order.
+#[derive(Default)]
+pub(crate) struct Filters {
+    rules: Option<Arc<Ruled>>,
+    coding: Option<Box<(Arc<Proxy>, AskedCoding)>>,
+}
+
+impl Filters {
+    fn apply(&self, mut response: Response<Outgoing>) -> Response<Outgoing> {
+        if let Some(rules) = &self.rules {
+            rules.finish(&mut response);
+        }
+        match self.coding.as_deref() {
+            Some((proxy, asked)) => proxy.coded(response, asked),
+            None => response,
+        }
+    }
 }
 
 impl Responding {
@@ -396,7 +457,23 @@ impl Responding {
                 }
                 Responding::Now(response)
             }
-            Responding::Later(last, _) => Responding::Later(last, Some(Arc::clone(rules))),
+            Responding::Later(last, filters) => {
+                let rules = Some(Arc::clone(rules));
+                Responding::Later(last, Filters { rules, ..filters })
+            }
+        }
+    }
+
+    /// Gives the response the coding that its client gets.
+    fn coded(self, proxy: &Arc<Proxy>, asked: AskedCoding) -> Responding {
+        match self {
+            Responding::Now(response) => {
+                Responding::Now(response.map(|response| proxy.coded(response, &asked)))
+            }
+            Responding::Later(last, filters) => {
+                let coding = Some(Box::new((Arc::clone(proxy), asked)));
+                Responding::Later(last, Filters { coding, ..filters })
+            }
         }
     }
 }
@@ -409,12 +486,9 @@ impl Future for Responding {
             Responding::Now(response) => response
                 .take()
                 .map_or(Poll::Pending, |response| Poll::Ready(Ok(response))),
-            Responding::Later(last, rules) => Pin::new(last).poll(cx).map(|mut response| {
-                for rules in rules.iter() {
-                    rules.finish(&mut response);
-                }
-                Ok(response)
-            }),
+            Responding::Later(last, filters) => Pin::new(last)
+                .poll(cx)
+                .map(|response| Ok(filters.apply(response))),
         }
     }
 }

@@ -10,7 +10,7 @@ use ::http::header::TE;
 use ::http::request::Parts;
 use ::http::uri::PathAndQuery;
 use ::http::{HeaderMap, HeaderValue};
-use larder_http::RequestHead;
+use larder_http::{ContentCoding, RequestHead};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -31,6 +31,8 @@ pub(crate) struct UpstreamRequest {
     /// The client, whose places it takes.
     pub(crate) client: IpAddr,
     pub(crate) scheme: &'static str,
+    /// The content coding that the client gets, where a response may have one.
+    pub(crate) coding: Option<ContentCoding>,
     /// The host as it is keyed: the response to `EXAMPLE.com:80` is stored for `example.com`.
     pub(crate) host: HeaderValue,
     /// True if the client waits with its body for `100 Continue` (RFC 9110 §10.1.1).
@@ -87,6 +89,7 @@ impl UpstreamRequest {
             &self.parts,
             self.scheme,
             self.host.to_str().unwrap_or_default(),
+            self.coding,
             has_body,
         )
     }
@@ -96,6 +99,7 @@ pub(crate) fn head<'a>(
     parts: &'a Parts,
     scheme: &'a str,
     authority: &'a str,
+    coding: Option<ContentCoding>,
     has_body: bool,
 ) -> RequestHead<'a> {
     RequestHead {
@@ -106,6 +110,7 @@ pub(crate) fn head<'a>(
         version: parts.version,
         headers: &parts.headers,
         has_body,
+        coding,
     }
 }
 

@@ -13,6 +13,7 @@ use ::http::request::Parts;
 use ::http::uri::{Authority, PathAndQuery, Uri};
 use ::http::{HeaderMap, HeaderValue, Method, Version};
 use bytes::Bytes;
+use larder_http::ContentCoding;
 use std::net::IpAddr;
 
 /// What is known of the connection of a request.
@@ -37,6 +38,8 @@ pub(crate) struct NormalRequest {
     pub(crate) scheme: &'static str,
     /// The client; `None` for a Unix socket, and if a trusted proxy does not know it.
     pub(crate) client: Option<IpAddr>,
+    /// The content coding that the client gets, where a response may have one.
+    pub(crate) coding: Option<ContentCoding>,
 }
 
 /// A request that is refused, as it came, and the reason.
@@ -60,6 +63,7 @@ impl NormalRequest {
                 host,
                 scheme,
                 client,
+                coding: None,
             }),
             Err(reason) => Err(Box::new(RefusedRequest { parts, reason })),
         }

@@ -61,6 +61,8 @@ pub struct Rule {
     pub pass: Option<bool>,
     /// False: the request neither waits for another one's response, nor others for its response.
     pub collapse: Option<bool>,
+    /// False: the response gets no content coding.
+    pub compress: Option<bool>,
     /// The response is fresh for this time from its receipt, whatever it says.
     #[serde(deserialize_with = "seconds")]
     pub ttl: Option<u64>,

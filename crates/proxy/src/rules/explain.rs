@@ -244,6 +244,12 @@ fn effects(rule: &Rule) -> Vec<String> {
                 .map(|collapses| collapses as &dyn Display),
         ),
         one(
+            "compress",
+            rule.compress
+                .as_ref()
+                .map(|compresses| compresses as &dyn Display),
+        ),
+        one(
             "redirect",
             rule.redirect.as_ref().map(|target| target as &dyn Display),
         ),

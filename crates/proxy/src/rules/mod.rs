@@ -84,6 +84,7 @@ struct Masks {
     error_page: Bits,
     pass: Bits,
     collapse: Bits,
+    compress: Bits,
     /// Lifetimes, or what does not prevent storing.
     storing: Bits,
     query: Bits,
@@ -438,6 +439,13 @@ impl Rules {
             .unwrap_or(true)
     }
 
+    /// Returns true if the response may get a content coding.
+    pub(crate) fn compresses(&self, bits: Bits) -> bool {
+        self.last(bits, self.with.compress)
+            .and_then(|rule| rule.compress)
+            .unwrap_or(true)
+    }
+
     /// Returns true if a stored response may answer as a plain hit: the rules neither bypass the
     /// cache nor answer themselves.
     pub(crate) fn allow_plain(&self, bits: Bits, request: &RuleRequest<'_>) -> bool {
@@ -632,6 +640,7 @@ impl Masks {
             error_page: with(&|rule| rule.error_page.is_some()),
             pass: with(&|rule| rule.pass.is_some()),
             collapse: with(&|rule| rule.collapse.is_some()),
+            compress: with(&|rule| rule.compress.is_some()),
             storing: with(&Rule::is_about_storing),
             query: with(&|rule| {
                 !rule.query_drop.is_empty()
@@ -696,6 +705,7 @@ fn contradictions(rule: &Rule) -> Vec<String> {
         ("request_headers", !rule.request_headers.is_empty()),
         ("pass", rule.pass.is_some()),
         ("collapse", rule.collapse.is_some()),
+        ("compress", rule.compress.is_some()),
         ("query_drop", !rule.query_drop.is_empty()),
         ("query_keep", rule.query_keep.is_some()),
         ("query_sort", rule.query_sort.is_some()),

@@ -47,6 +47,7 @@ pub fn config(upstream: Upstream) -> HttpConfig {
         what_if: true,
         client_no_cache: ClientNoCache::Obey,
         accept_encoding: Codings::of(["br", "gzip", "zstd"]).unwrap(),
+        compression: Default::default(),
         targets: vec!["cdn-cache-control".parse().unwrap()],
         disk: None,
         access_log: None,

@@ -54,6 +54,7 @@ impl Host {
             ignore_reloads: false,
             collapse: true,
             targets: Vec::new(),
+            compression: None,
             hash_key: [1; 16],
         };
         let shards = Shards::with(&config, &Streams::new(1), 4, None).unwrap();
@@ -428,6 +429,7 @@ fn another_capacity_keeps_the_estimates() {
         ignore_reloads: false,
         collapse: true,
         targets: Vec::new(),
+        compression: None,
         hash_key: [1; 16],
     };
     host.shards.reconfigure(&config, &Streams::new(1)).unwrap();

@@ -183,6 +183,7 @@ impl CachingProxy {
                 ignore_reloads: false,
                 collapse: config.collapse,
                 targets: Vec::new(),
+                compression: None,
                 hash_key: key.to_be_bytes(),
             },
             streams,

@@ -24,7 +24,7 @@ use larder_http::{
     Counters, EngineAccess, EngineFigures, Exchange, Fill, Follower, FollowerId, JoinResult,
     Joined, Now, Outbox, Piece, PlainHit, PlainRequest, PolicyEngine, Purge, Reply, RequestHead,
     ResponseHead, Router, Scope, SecondTier, SliceFollower, SliceJoin, Step, TierHit, TierSlice,
-    TierStep, UpstreamFailure,
+    TierStep, UpstreamFailure, WantedForm,
 };
 use larder_policy::observe::{Observation, Totals};
 use larder_policy::{JobDone, SpecError};
@@ -835,6 +835,16 @@ impl Shards {
             Ok(runtime) => drop(runtime.spawn_blocking(work)),
             Err(_) => work(),
         }
+    }
+
+    /// See [`Cache::store_coded`].
+    pub fn store_coded(&self, wanted: &WantedForm, coded: Bytes) {
+        let now = self.now();
+        self.run(wanted.shard(), now, |state| {
+            state
+                .cache
+                .store_coded(wanted, coded, now, &mut state.outbox)
+        });
     }
 
     fn complete_job(&self, done: JobDone) {

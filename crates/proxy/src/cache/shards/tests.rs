@@ -18,6 +18,7 @@ fn config(capacity: ByteSize, policy: &str) -> Config {
         ignore_reloads: false,
         collapse: true,
         targets: Vec::new(),
+        compression: None,
         hash_key: [1; 16],
     }
 }
