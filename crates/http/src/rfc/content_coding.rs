@@ -193,6 +193,26 @@ impl Compression {
 
     /// Returns the same by the lines of `Accept-Encoding` alone.
     pub fn chosen<'a>(&self, lines: impl Iterator<Item = &'a [u8]>) -> Option<ContentCoding> {
+        // Of equal weights the first one is the maximum.
+        let weighed = self.weighed(lines).rev();
+        weighed
+            .max_by_key(|(weight, _)| *weight)
+            .map(|(_, coding)| coding)
+    }
+
+    /// Returns true if a client may also get this coding, which may not be its first choice.
+    pub fn allows(&self, coding: ContentCoding, request: &HeaderMap) -> bool {
+        let lines = request.get_all(ACCEPT_ENCODING).iter();
+        self.weighed(lines.map(HeaderValue::as_bytes))
+            .any(|(_, other)| other == coding)
+    }
+
+    /// Returns the codings that a client accepts, each with its weight in thousandths, in the order
+    /// of [`ContentCoding::ALL`].
+    fn weighed<'a>(
+        &self,
+        lines: impl Iterator<Item = &'a [u8]>,
+    ) -> impl DoubleEndedIterator<Item = (u16, ContentCoding)> {
         let mut named = [None; ContentCoding::ALL.len()];
         let mut others = None;
         for (name, weight) in lines.flat_map(members) {
@@ -209,15 +229,10 @@ impl Compression {
                 named[coding.index()] = Some(thousandths);
             }
         }
-        let weighed = ContentCoding::ALL.into_iter().filter_map(|coding| {
+        ContentCoding::ALL.into_iter().filter_map(move |coding| {
             let weight = named[coding.index()].or(others)?;
             (weight > 0 && self.codings.contains(&coding)).then_some((weight, coding))
-        });
-        // Of equal weights the first one is the maximum.
-        weighed
-            .rev()
-            .max_by_key(|(weight, _)| *weight)
-            .map(|(_, coding)| coding)
+        })
     }
 
     /// Returns true if a response gets a coding, for clients that accept one. `length` is that of
@@ -372,6 +387,8 @@ mod tests {
             ("accept-encoding", "zstd"),
         ]);
         assert_eq!(some.chosen_by(&two), Some(ContentCoding::Zstd));
+        assert!(some.allows(ContentCoding::Gzip, &two));
+        assert!(!some.allows(ContentCoding::Brotli, &two));
         let part = fields_of(&[("accept-encoding", "gzip"), ("range", "bytes=0-1")]);
         assert_eq!(some.chosen_by(&part), None);
         let as_it_is = fields_of(&[

@@ -154,9 +154,9 @@ static CODINGS: [MetricLine<CodingCounters>; 4] = [
         |codings| codings.sent.load(Ordering::Relaxed),
     ),
     MetricLine::counter(
-        "uncoded_responses",
-        "larder_http_uncoded_responses",
-        "Responses that got no content coding, because too many were being coded",
+        "busy_encoders",
+        "larder_http_busy_encoders",
+        "Times that all encoders of a coding were busy",
         |codings| codings.refused.load(Ordering::Relaxed),
     ),
 ];

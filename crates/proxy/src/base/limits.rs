@@ -403,10 +403,6 @@ pub const STOP_NOTICE: Duration = Duration::from_millis(500);
 /// would be twenty per second.
 pub const ACCEPT_WARNING: Duration = Duration::from_secs(1);
 
-/// Responses that are coded at the same time while they are sent. An encoder of brotli has up to
-/// 2 MiB, the others less; responses above this number are sent as they came.
-pub const ENCODERS: usize = 128;
-
 /// The time that a reload gives the tasks of a former listener to end: far more than they need.
 pub const ACCEPTORS_END: Duration = Duration::from_secs(1);
 

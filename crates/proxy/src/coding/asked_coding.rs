@@ -15,6 +15,8 @@ pub(crate) struct AskedCoding {
     compression: Arc<Compression>,
     /// The one that the client gets.
     pub(crate) coding: Option<ContentCoding>,
+    /// True if the client may get gzip in its place.
+    accepts_gzip: bool,
     /// The representations that the client has.
     if_none_match: Option<HeaderValue>,
     is_head: bool,
@@ -25,8 +27,11 @@ impl AskedCoding {
         // HTTP/1.0 has no chunks: a body without a length would end its connection.
         let is_coded = request.version != Version::HTTP_10
             && matches!(request.method, Method::GET | Method::HEAD | Method::POST);
+        let coding = compression.chosen_by(&request.headers);
         AskedCoding {
-            coding: compression.chosen_by(&request.headers).filter(|_| is_coded),
+            coding: coding.filter(|_| is_coded),
+            accepts_gzip: coding.is_some()
+                && compression.allows(ContentCoding::Gzip, &request.headers),
             compression: Arc::clone(compression),
             if_none_match: request.headers.get(IF_NONE_MATCH).cloned(),
             is_head: request.method == Method::HEAD,
@@ -35,14 +40,15 @@ impl AskedCoding {
 
     /// Changes the fields of a response to those of the form that the client gets. Returns the
     /// encoder of its body, if that is coded while it is sent. `length` is that of the body, if it
-    /// is known; `says` is what the cache knows; `may_encode` is asked before an encoder is made.
+    /// is known; `says` is what the cache knows; `may_encode` is asked before an encoder of a coding
+    /// is made. If it says no, gzip is tried, whose encoders are small.
     pub(crate) fn apply(
         &self,
         status: StatusCode,
         headers: &mut HeaderMap,
         length: Option<u64>,
         says: &AnswerCoding,
-        may_encode: impl FnOnce() -> bool,
+        mut may_encode: impl FnMut(ContentCoding) -> bool,
     ) -> Option<Encoder> {
         if status == StatusCode::NOT_MODIFIED {
             // The client has a coded form: with a strong tag, it would join parts of the response
@@ -64,7 +70,11 @@ impl AskedCoding {
             code_fields(headers, coding);
             return None;
         }
-        let encoder = may_encode().then(|| Encoder::new(coding, Effort::Streaming).ok())??;
+        let gzip = Some(ContentCoding::Gzip).filter(|_| self.accepts_gzip);
+        let coding = Some(coding)
+            .filter(|coding| may_encode(*coding))
+            .or_else(|| gzip.filter(|gzip| *gzip != coding && may_encode(*gzip)))?;
+        let encoder = Encoder::new(coding, Effort::Streaming).ok()?;
         code_fields(headers, coding);
         Some(encoder)
     }

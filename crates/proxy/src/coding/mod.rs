@@ -3,4 +3,5 @@
 
 pub(crate) mod asked_coding;
 pub(crate) mod coded_body;
+pub(crate) mod encoder_places;
 pub(crate) mod form_maker;

@@ -14,6 +14,7 @@ use crate::cache::disk_tier::HttpDisk;
 use crate::cache::shards::{OpenExchange, ShardAssembly, Shards};
 use crate::coding::asked_coding::AskedCoding;
 use crate::coding::coded_body::{CodedBody, CodingCounters};
+use crate::coding::encoder_places::EncoderPlaces;
 use crate::coding::form_maker::FormMaker;
 use crate::exchange::disk_body::stream;
 use crate::exchange::live::{Live, LiveCell};
@@ -51,8 +52,7 @@ pub(crate) struct Proxy {
     background: Arc<Places>,
     /// Connections that have left HTTP.
     tunnels: Arc<Tunnels>,
-    /// Places for bodies that are coded while they are sent.
-    encoders: Arc<Places>,
+    encoders: EncoderPlaces,
     coding_counters: Arc<CodingCounters>,
     form_maker: FormMaker,
     /// True after a request in a loop was logged.
@@ -72,7 +72,7 @@ impl Proxy {
             origins_changed: Arc::default(),
             disk,
             memory_pressure: MemoryPressure::of(shards.budget().clone()),
-            encoders: Places::new(limits::ENCODERS),
+            encoders: EncoderPlaces::new(),
             coding_counters: Arc::default(),
             form_maker: FormMaker::new(&shards),
             shards,
@@ -233,8 +233,8 @@ impl Proxy {
         let says = head.extensions.remove::<AnswerCoding>().unwrap_or_default();
         let length = body.size_hint().exact();
         let mut place = None;
-        let may_encode = || {
-            place = self.encoders.try_acquire();
+        let may_encode = |coding| {
+            place = self.encoders.of(coding).try_acquire();
             if place.is_none() {
                 self.coding_counters.refused.fetch_add(1, Ordering::Relaxed);
             }
