@@ -74,6 +74,7 @@ fn get(cache: &mut Cache, target: &str, headers: &HeaderMap, now: Now) -> (Statu
         version: Version::HTTP_11,
         headers,
         has_body: false,
+        confirmed: None,
     };
     let mut exchange = match cache.on_request(&request, now) {
         Step::Answer(answer) => return (answer.status, answer.headers),

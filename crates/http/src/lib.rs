@@ -137,6 +137,7 @@
 //!     version: Version::HTTP_11,
 //!     headers: &no_headers,
 //!     has_body: false,
+//!     confirmed: None,
 //! };
 //!
 //! // The first request goes to the origin.
@@ -214,6 +215,7 @@ pub use rfc::fields::{
 };
 pub use rfc::key::keyed_authority;
 pub use rfc::overrides::{Overrides, ResponseRules};
+pub use rfc::representation::{Selected, SelectedPiece, select};
 pub use rfc::route::{Route, Router};
 pub use rfc::sharing::{Sharing, sharing};
 pub use rfc::storability::Refusal;

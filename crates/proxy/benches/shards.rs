@@ -67,6 +67,7 @@ fn request(shards: &Arc<Shards>, target: &str, bytes: u64) -> bool {
         version: Version::HTTP_11,
         headers: &none,
         has_body: false,
+        confirmed: None,
     };
     let mut exchange = match shards.step(&head, true) {
         Next::Answer(_) => return true,
@@ -179,6 +180,7 @@ fn round(shards: &Arc<Shards>, threads: usize) -> f64 {
                             authority: "example.com",
                             target,
                             asks_for_less: false,
+                            confirmed: None,
                         };
                         own += u64::from(
                             shards

@@ -27,6 +27,7 @@ fn fill(shards: &Arc<Shards>, target: &str) {
         version: Version::HTTP_11,
         headers: &none,
         has_body: false,
+        confirmed: None,
     };
     let Next::Forward(mut exchange) = shards.step(&head, true) else {
         return;
@@ -94,6 +95,7 @@ fn main() {
             authority: "example.com",
             target,
             asks_for_less: false,
+            confirmed: None,
         };
         head.clear();
         hits += usize::from(

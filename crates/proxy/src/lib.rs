@@ -73,6 +73,7 @@ pub use message::target::{Target, normal_target};
 pub use base::error::{Error, Problem};
 pub use config::http_config::{ClientNoCache, HttpConfig};
 pub use http_side::{Http, HttpReload, check, origin_servers};
+pub use larder_static_files as static_files;
 pub use message::body::BodyError;
 pub use message::host_pattern::HostPattern;
 pub use message::network::Network;

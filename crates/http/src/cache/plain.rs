@@ -7,7 +7,7 @@ use crate::now::Now;
 use crate::rfc::directives::RequestDirectives;
 use crate::rfc::range::Selection;
 use crate::rfc::route::Route;
-use crate::rfc::{conditional, range};
+use crate::rfc::{conditional, date, range};
 use crate::store::entry::HitHead;
 use crate::store::index::Found;
 use bytes::Bytes;
@@ -63,6 +63,18 @@ pub struct PlainRequest<'a> {
     pub target: &'a str,
     /// True if one of its fields is [`PlainField::AsksForLess`].
     pub asks_for_less: bool,
+    /// See [`RequestHead::confirmed`](crate::RequestHead::confirmed).
+    pub confirmed: Option<&'a [u8]>,
+}
+
+impl<'a> PlainRequest<'a> {
+    /// Returns the request with the entity tag of the origin's response.
+    pub fn confirmed_by(self, tag: &'a [u8]) -> PlainRequest<'a> {
+        PlainRequest {
+            confirmed: Some(tag),
+            ..self
+        }
+    }
 }
 
 /// The answer to a plain request: a head, and this.
@@ -91,7 +103,7 @@ impl Cache {
         let route = self
             .router
             .route(request.scheme, request.authority, request.target);
-        self.plain_hit_at(&route, request.asks_for_less, fields, now, start, |_| ())
+        self.plain_hit_at(&route, &request, fields, now, start, |_| ())
     }
 
     /// Does what [`Cache::plain_hit`] does, for a request whose route is known. `edit` may change
@@ -99,13 +111,14 @@ impl Cache {
     pub fn plain_hit_at(
         &mut self,
         route: &Route<'_>,
-        asks_for_less: bool,
+        asked: &PlainRequest<'_>,
         fields: impl FnOnce() -> HeaderMap,
         now: Now,
         start: &mut Vec<u8>,
         edit: impl FnOnce(&mut Vec<u8>),
     ) -> Option<PlainHit> {
         let Route { key, hash, .. } = route;
+        let asks_for_less = asked.asks_for_less;
         let newest = self.store.newest_variant(key, *hash)?;
         let varies = !self.store.entry(newest).selector().is_empty();
         let request = (varies || asks_for_less).then(fields);
@@ -116,15 +129,20 @@ impl Cache {
             },
             _ => newest,
         };
-        let view = self.store.view(slot);
+        let mut view = self.store.view(slot);
         let entry = self.store.entry(slot);
         let is_whole = entry.status == StatusCode::OK && entry.sliced().is_none();
-        if !is_whole
-            || !entry
-                .freshness
-                .satisfies(&RequestDirectives::default(), now.time)
-        {
+        if !is_whole {
             return None;
+        }
+        let confirmed;
+        let is_fresh = entry
+            .freshness
+            .satisfies(&RequestDirectives::default(), now.time);
+        if !is_fresh {
+            asked.confirmed.filter(|tag| view.is_confirmed_by(tag))?;
+            confirmed = entry.freshness.confirmed(now.time);
+            view = view.with_freshness(&confirmed);
         }
         let hit = match request.filter(|_| asks_for_less) {
             None => HitHead::Whole,
@@ -148,7 +166,11 @@ impl Cache {
                 Selection::Parts(_) | Selection::Unsatisfiable => return None,
             },
         };
+        let head = start.len();
         view.write_hit(&hit, now.time, start);
+        if !is_fresh {
+            date::renew(&mut start[head..], now.unix_seconds);
+        }
         edit(start);
         let (status, part) = match hit {
             HitHead::Whole => (StatusCode::OK, 0..entry.length()),

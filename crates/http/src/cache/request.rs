@@ -15,11 +15,13 @@ use crate::rfc::key::Key;
 use crate::rfc::route::Route;
 use crate::rfc::selection::Ready;
 use crate::rfc::vary::Selector;
-use crate::rfc::{conditional, fields};
+use crate::rfc::{conditional, date, fields};
 use crate::store::answer::Answer;
+use crate::store::entry::View;
 use crate::store::index::Found;
 use crate::store::policy_engine::EntryId;
 use bytes::Bytes;
+use http::header::DATE;
 use http::{HeaderMap, Method, StatusCode};
 
 impl Cache {
@@ -275,6 +277,13 @@ impl Cache {
             }
             return Ok(Step::Answer(self.hit(slot, hash, request, now)));
         }
+        // The host has asked the origin, which is a better answer to any directive than a new
+        // request.
+        if let Some(tag) = request.confirmed
+            && self.store.view(slot).is_confirmed_by(tag)
+        {
+            return Ok(Step::Answer(self.hit_confirmed(slot, hash, request, now)));
+        }
         // A sliced response is validated first: otherwise each missing slice would be requested as
         // a part of a representation that may be gone.
         if stored.sliced().is_none() {
@@ -334,17 +343,43 @@ impl Cache {
         Step::Refresh(answer, exchange)
     }
 
+    /// Answers with a stored response that the host has confirmed.
+    fn hit_confirmed(
+        &mut self,
+        slot: EntryId,
+        hash: u64,
+        request: &RequestHead<'_>,
+        now: Now,
+    ) -> Answer {
+        let freshness = self.store.entry(slot).freshness.confirmed(now.time);
+        let view = self.store.view(slot).with_freshness(&freshness);
+        let mut answer = self.answer(view, slot, hash, request, now);
+        answer.headers.insert(DATE, date::format(now.unix_seconds));
+        self.count_hit(slot, answer, now)
+    }
+
     fn hit(&mut self, slot: EntryId, hash: u64, request: &RequestHead<'_>, now: Now) -> Answer {
+        let answer = self.answer(self.store.view(slot), slot, hash, request, now);
+        self.count_hit(slot, answer, now)
+    }
+
+    fn count_hit(&mut self, slot: EntryId, answer: Answer, now: Now) -> Answer {
         self.store.hit(slot, now.time);
-        let answer = self.answer(slot, hash, request, now);
         self.counters.hits += 1;
         self.counters.hit_bytes += answer.length();
         answer
     }
 
     /// Returns the answer of the stored response in `slot` to the request.
-    fn answer(&self, slot: EntryId, hash: u64, request: &RequestHead<'_>, now: Now) -> Answer {
-        let (entry, view) = (self.store.entry(slot), self.store.view(slot));
+    fn answer(
+        &self,
+        view: View<'_>,
+        slot: EntryId,
+        hash: u64,
+        request: &RequestHead<'_>,
+        now: Now,
+    ) -> Answer {
+        let entry = self.store.entry(slot);
         if entry.status == StatusCode::OK && conditional::has_condition(request.headers) {
             // Most conditions lead to a 304. Such an answer has few of the fields.
             let headers = view.not_modified_headers(now.time);

@@ -2,6 +2,7 @@
 //! builds faster than a program per file.
 
 mod authorization_leaked;
+mod confirmed_hits;
 mod evicted_bodies_unbounded;
 mod hop_by_hop_leaked;
 mod invalidation_missed;

@@ -124,6 +124,7 @@ proptest! {
                 version: Version::HTTP_11,
                 headers: &asked,
                 has_body: false,
+                confirmed: None,
             };
             let mut exchange = match stage.cache.on_request(&request, stage.now) {
                 Step::Forward(exchange) => exchange,

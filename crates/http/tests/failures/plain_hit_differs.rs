@@ -118,6 +118,7 @@ fn short_way(stage: &mut Stage, request: &Request) -> Option<(String, Vec<u8>)> 
         authority,
         target,
         asks_for_less,
+        confirmed: None,
     };
     let mut start = b"before".to_vec();
     let hit = stage

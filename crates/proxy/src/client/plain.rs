@@ -120,6 +120,7 @@ impl PlainHits {
             return None;
         }
         let codings = self.live.codings();
+        let files = self.live.files().cloned();
         let asker = self.asker(fields, authority)?;
         let (scheme, authority, client) = (asker.scheme, asker.authority, asker.client);
         let shards = self.proxy.shards();
@@ -148,10 +149,17 @@ impl PlainHits {
             authority,
             target,
             asks_for_less,
+            confirmed: None,
         };
         let Some((rules, bits)) = self.live.rules_of(&asking) else {
-            let hit = shards.plain_hit(request, reduced, head, |_| ())?;
-            return Some(self.answered(&asked, hit, head.len(), places));
+            let mut hit = shards.plain_hit(request, reduced, head, |_| ());
+            if hit.is_none()
+                && let Some(tag) =
+                    files.and_then(|files| files.tag(scheme, authority, target, reduced))
+            {
+                hit = shards.plain_hit(request.confirmed_by(tag.as_bytes()), reduced, head, |_| ());
+            }
+            return Some(self.answered(&asked, hit?, head.len(), places));
         };
         if !rules.allow_plain(bits, &asking) {
             return None;
@@ -176,9 +184,13 @@ impl PlainHits {
             target: keyed.as_deref().unwrap_or(target),
             ..request
         };
-        let hit = shards.plain_hit(request, changed, head, |head| {
-            rules.change_head(bits, &values, head)
-        })?;
+        let edit = |head: &mut Vec<u8>| rules.change_head(bits, &values, head);
+        let mut hit = shards.plain_hit(request, changed, head, edit);
+        let files = files.filter(|_| hit.is_none() && !rules.rewrites(bits));
+        if let Some(tag) = files.and_then(|files| files.tag(scheme, authority, target, changed)) {
+            hit = shards.plain_hit(request.confirmed_by(tag.as_bytes()), changed, head, edit);
+        }
+        let hit = hit?;
         rules.count(bits, &asking);
         Some(self.answered(&asked, hit, head.len(), places))
     }

@@ -24,6 +24,8 @@ use ::http::header::{CONNECTION, EXPECT, RETRY_AFTER};
 use ::http::request::Parts;
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
 use hyper::body::Body;
+use larder_http::RequestHead;
+use larder_static_files::Tag;
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::future::Future;
@@ -237,10 +239,12 @@ impl Service {
                 .fold(Responding::Now(Some(answer)), Responding::ruled);
         }
         let Some(rules) = rules else {
-            let step = self.proxy.shards().step(
-                &head(&request.parts, request.scheme, request.authority(), goes_by),
-                true,
-            );
+            let tag = self.file_tag(&request, is_storable);
+            let request_head = head(&request.parts, request.scheme, request.authority(), goes_by);
+            let step = self
+                .proxy
+                .shards()
+                .step(&confirmed(request_head, tag.as_ref()), true);
             if let Next::Answer(answer) = step {
                 return Responding::Now(Some(self.proxy.sent(answer)));
             }
@@ -249,7 +253,10 @@ impl Service {
         if let Some(changed) = rules.changed(&request.parts, is_storable) {
             request.parts = changed;
         }
+        let is_named = is_storable && !rules.passes() && !rules.rewrites();
+        let tag = self.file_tag(&request, is_named);
         let request_head = head(&request.parts, request.scheme, request.authority(), goes_by);
+        let request_head = confirmed(request_head, tag.as_ref());
         let shards = self.proxy.shards();
         let step = if rules.passes() {
             shards.pass(&request_head)
@@ -258,6 +265,16 @@ impl Service {
         };
         self.go_on(step, request, body, Some(Arc::clone(&rules)), offer)
             .ruled(&rules)
+    }
+
+    /// Returns the entity tag of the file that a request would get now. `is_named`: the target of
+    /// the request is its path.
+    fn file_tag(&self, request: &NormalRequest, is_named: bool) -> Option<Tag> {
+        let view = self.live.borrow();
+        let files = view.files().filter(|_| is_named)?;
+        let fields = || request.parts.headers.clone();
+        let target = request.target();
+        files.tag(request.scheme, request.authority(), target.as_str(), fields)
     }
 
     /// Carries out the cache's decision.
@@ -352,6 +369,14 @@ impl Service {
                 Responding::Now(Some(proxy.sent(answer)))
             }
         }
+    }
+}
+
+/// Returns the head of a request for a file with this entity tag.
+fn confirmed<'a>(head: RequestHead<'a>, tag: Option<&'a Tag>) -> RequestHead<'a> {
+    RequestHead {
+        confirmed: tag.map(Tag::as_bytes),
+        ..head
     }
 }
 

@@ -106,6 +106,7 @@ pub(crate) fn head<'a>(
         version: parts.version,
         headers: &parts.headers,
         has_body,
+        confirmed: None,
     }
 }
 

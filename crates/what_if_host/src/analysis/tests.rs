@@ -102,6 +102,7 @@ impl Host {
                 version: Version::HTTP_11,
                 headers: &headers,
                 has_body: false,
+                confirmed: None,
             },
             true,
         );
@@ -334,6 +335,7 @@ fn a_refresh_in_the_background_is_a_request() {
                 version: Version::HTTP_11,
                 headers: &headers,
                 has_body: false,
+                confirmed: None,
             },
             true,
         );

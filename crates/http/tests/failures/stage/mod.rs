@@ -107,6 +107,7 @@ impl Request {
             version: Version::HTTP_11,
             headers: &self.headers,
             has_body: self.has_body,
+            confirmed: None,
         }
     }
 }

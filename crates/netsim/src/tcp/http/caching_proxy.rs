@@ -874,6 +874,7 @@ fn head_of<'a>(request: &'a HttpRequest, target: &'a str) -> RequestHead<'a> {
         version,
         headers,
         has_body: false,
+        confirmed: None,
     }
 }
 

@@ -369,10 +369,9 @@ impl Shards {
             .route(request.scheme, request.authority, request.target);
         let now = self.now();
         let mut state = self.shards[route.shard()].lock();
-        let hit =
-            state
-                .cache
-                .plain_hit_at(&route, request.asks_for_less, fields, now, head, edit)?;
+        let hit = state
+            .cache
+            .plain_hit_at(&route, &request, fields, now, head, edit)?;
         let is_due = state.is_job_check_due();
         drop(state);
         if is_due {

@@ -41,6 +41,7 @@ fn step(shards: &Arc<Shards>, method: &Method, target: &str) -> Next {
             version: Version::HTTP_11,
             headers: &headers,
             has_body: false,
+            confirmed: None,
         },
         true,
     )
