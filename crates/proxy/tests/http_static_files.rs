@@ -1,5 +1,5 @@
-//! Failure: an origin of files serves something outside of its folder, an old file, the wrong bytes,
-//! or nothing at all.
+//! Failure: an origin of files serves something outside of its folder, an old file, the wrong
+//! bytes, or nothing at all.
 
 use crate::wire::http2::Http2;
 use crate::wire::{self, Client, Node, Seen};
@@ -398,7 +398,7 @@ fn compressed_files_go_to_those_who_accept_them() {
                 (coding, body),
                 "{accepts}"
             );
-            assert_eq!(found.header("vary"), "accept-encoding", "{accepts}");
+            assert_eq!(found.header("vary"), "Accept-Encoding", "{accepts}");
             assert_eq!(
                 found.header("content-type"),
                 "text/javascript; charset=utf-8"

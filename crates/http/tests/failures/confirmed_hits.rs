@@ -1,5 +1,5 @@
-//! Failure: a host that knows the origin's present entity tag gets an outdated response, one that it
-//! has not confirmed, or a head that says when the response was stored instead of now.
+//! Failure: a host that knows the origin's present entity tag gets an outdated response, one that
+//! it has not confirmed, or a head that says when the response was stored instead of now.
 
 use crate::stage::{Request, Stage, get};
 use http::{HeaderMap, StatusCode};

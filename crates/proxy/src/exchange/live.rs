@@ -190,9 +190,9 @@ impl LiveView {
     }
 }
 
-/// A connection's way to the files of the configuration. By default, no stored response of a file is
-/// fresh: at each hit, a look at the file finds its entity tag, and a stored response with this tag
-/// answers. So a changed file is seen at once, and a hit opens no file.
+/// A connection's way to the files of the configuration. By default, no stored response of a file
+/// is fresh: at each hit, a look at the file finds its entity tag, and a stored response with this
+/// tag answers. So a changed file is seen at once, and a hit opens no file.
 #[derive(Clone)]
 pub(crate) struct LiveFiles(Arc<Weak<Live>>);
 

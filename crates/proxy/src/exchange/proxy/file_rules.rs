@@ -1,5 +1,5 @@
-//! The rules for storing responses of files. They are fresh for `check`, by default not at all: then
-//! a hit needs the tag of the file ([`LiveFiles`](crate::exchange::live::LiveFiles)).
+//! The rules for storing responses of files. They are fresh for `check`, by default not at all:
+//! then a hit needs the tag of the file ([`LiveFiles`](crate::exchange::live::LiveFiles)).
 
 use crate::exchange::request_rules::Ruled;
 use crate::exchange::upstream_request::LiveTarget;

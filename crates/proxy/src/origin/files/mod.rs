@@ -202,7 +202,7 @@ impl Asking {
             .headers_mut()
             .insert(X_CONTENT_TYPE_OPTIONS, nosniff);
         if varies {
-            let varies = HeaderValue::from_static("accept-encoding");
+            let varies = HeaderValue::from_static("Accept-Encoding");
             response.headers_mut().insert(VARY, varies);
         }
         if size > self.most_stored {
@@ -255,7 +255,7 @@ fn headers_of(file: &OpenedFile) -> HeaderMap {
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
     }
     if file.varies {
-        headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
+        headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
     }
     if file.is_fallback {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
