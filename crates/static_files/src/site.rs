@@ -21,6 +21,9 @@ const HEAD_VERSION: u64 = 1;
 /// Attempts to open the file that was found, if others replace it meanwhile.
 const ATTEMPTS: usize = 4;
 
+/// The characters of a path that an error shows.
+const PATH_SHOWN: usize = 200;
+
 /// An open root with its configuration.
 pub struct Site {
     config: FilesConfig,
@@ -151,6 +154,12 @@ impl Site {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Records the last error, with the beginning of a path that a client has written.
+    fn note(&self, path: &str, problem: &dyn std::fmt::Display) {
+        let shown: String = path.chars().take(PATH_SHOWN).collect();
+        *self.lock() = Some(format!("{shown}: {problem}"));
+    }
+
     /// Opens the file of a request with this path, without its query. It blocks for as long as the
     /// file system does.
     pub fn find(&self, path: &str, accepts: Accepts) -> Opened {
@@ -175,12 +184,12 @@ impl Site {
             }
             Err(Miss::Forbidden(reason)) => {
                 self.counters.forbidden.fetch_add(1, Ordering::Relaxed);
-                *self.lock() = Some(format!("{path}: {reason}"));
+                self.note(path, &reason);
                 Opened::Forbidden
             }
             Err(Miss::Failed(error)) => {
                 self.counters.failed.fetch_add(1, Ordering::Relaxed);
-                *self.lock() = Some(format!("{path}: {error}"));
+                self.note(path, &error);
                 Opened::Failed
             }
         }

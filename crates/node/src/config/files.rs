@@ -228,6 +228,36 @@ fn types<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, 
 mod tests {
     use super::*;
 
+    /// Failure: a host has the files of another one, or its settings are those of `[http.files]`.
+    #[test]
+    fn files_of_hosts() {
+        let text = "[http]\norigin = \"file:///srv/www\"\n[http.files]\ncheck = \"2s\"\n\
+                    [[http.origins]]\nhost = \"app.example\"\norigin = \"/srv/app\"\n\
+                    files = { try = [\"$uri\", \"/index.html\"], precompressed = [] }\n";
+        let config = crate::Config::parse(text, "larder.toml");
+        let config = config.unwrap_or_else(|error| panic!("{error}"));
+        let found: Vec<_> = config.http.folders().collect();
+        assert_eq!(
+            (found[0].0, found[1].0),
+            ("[http] origin", "[[http.origins]] origin")
+        );
+        let (one, two) = (&found[0].1, &found[1].1);
+        assert_eq!(
+            (one.root.to_str(), one.check.as_secs()),
+            (Some("/srv/www"), 2)
+        );
+        assert_eq!(
+            (two.root.to_str(), two.check.as_secs()),
+            (Some("/srv/app"), 0)
+        );
+        let steps = [
+            TryStep::Uri(String::new()),
+            TryStep::File("index.html".to_owned()),
+        ];
+        assert!(two.steps == steps && two.precompressed.is_empty());
+        assert_eq!(one.precompressed, Coding::ALL);
+    }
+
     /// Failure: a folder is taken for a server, or the other way round; or another one is served.
     #[test]
     fn folders() {

@@ -129,6 +129,14 @@ impl PlainHits {
             codings.reduce(&mut fields);
             fields
         };
+        // A file's tag depends on no other field.
+        let accepted = || {
+            let is_of_codings =
+                |field: &&Header<'_>| field.name.eq_ignore_ascii_case("accept-encoding");
+            let mut field = map_of(fields.iter().filter(is_of_codings));
+            codings.reduce(&mut field);
+            field
+        };
         let asking = RuleRequest {
             scheme,
             host: authority,
@@ -155,7 +163,7 @@ impl PlainHits {
             let mut hit = shards.plain_hit(request, reduced, head, |_| ());
             if hit.is_none()
                 && let Some(tag) =
-                    files.and_then(|files| files.tag(scheme, authority, target, reduced))
+                    files.and_then(|files| files.tag(scheme, authority, target, accepted))
             {
                 hit = shards.plain_hit(request.confirmed_by(tag.as_bytes()), reduced, head, |_| ());
             }
@@ -388,7 +396,11 @@ fn parse<'a, 'b>(
 const HYPERS: [&str; 4] = ["content-length", "expect", "transfer-encoding", "upgrade"];
 
 fn map(fields: &[Header<'_>]) -> HeaderMap {
-    let mut map = HeaderMap::with_capacity(fields.len());
+    map_of(fields.iter())
+}
+
+fn map_of<'a>(fields: impl Iterator<Item = &'a Header<'a>>) -> HeaderMap {
+    let mut map = HeaderMap::with_capacity(fields.size_hint().0);
     for field in fields {
         // httparse accepts only valid names and values.
         if let (Ok(name), Ok(value)) = (

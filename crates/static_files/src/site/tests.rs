@@ -3,6 +3,7 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -291,6 +292,29 @@ fn changes_are_seen_at_once() {
             .last_error
             .is_some_and(|error| error.contains("current"))
     );
+}
+
+/// Failure: a renaming anywhere in the system makes a request fail (`openat2(2)`, EAGAIN).
+#[test]
+fn renamings_make_requests_fail() {
+    let folder = folder();
+    let at = |name: &str| folder.path().join(name);
+    symlink("sub/deep/../../a.txt", at("root/detour")).unwrap();
+    let site = Site::open(site(&folder)).unwrap();
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let is_done = &is_done;
+        let (one, other) = (at("secret"), at("other"));
+        scope.spawn(move || {
+            while !is_done.load(Ordering::Relaxed) {
+                fs::rename(&one, &other).unwrap();
+                fs::rename(&other, &one).unwrap();
+            }
+        });
+        let found: Vec<String> = (0..3000).map(|_| got(&site, "/detour")).collect();
+        is_done.store(true, Ordering::Relaxed);
+        assert!(found.iter().all(|text| text == "a"), "{:?}", site.figures());
+    });
 }
 
 /// Failure: a root that cannot be served is found by its first client.
