@@ -42,6 +42,7 @@ fuzz_target!(|bytes: &[u8]| {
             version: Version::HTTP_11,
             headers: &headers,
             has_body: false,
+            confirmed: None,
         };
         let has = |kind| {
             headers
@@ -56,6 +57,7 @@ fuzz_target!(|bytes: &[u8]| {
             target,
             asks_for_less,
             coding: None,
+            confirmed: None,
         };
         let mut start = Vec::new();
         let hit = is_plain

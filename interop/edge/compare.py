@@ -25,6 +25,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 LARDER = os.environ.get("LARDER", "target/debug/larder")
 TOKEN = "0123456789abcdef"
+FOLDER = "/srv/www"
 START_LIMIT = 20.0
 # A refresh in the background belongs to the request that caused it: so many seconds after a response, and longer where the step waited
 # until something was stale.
@@ -114,8 +115,11 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def replaced(text, *pairs):
-    """The configuration with the addresses and paths of this test. Each text has to stand in it: the file is what the page shows."""
+def replaced(text, work, *pairs):
+    """The configuration with the addresses and paths of this test. Each text has to stand in it: the file is what the page shows. A site
+    of files has a folder in the place of an origin and of a cache on disk."""
+    if FOLDER in text:
+        pairs = [(old, new) for old, new in pairs if old in text or "listen" in old or "0.0.0.0" in old] + [(FOLDER, str(work / "www"))]
     for old, new in pairs:
         assert old in text, f"the configuration lacks {old!r}, which the test replaces"
         text = text.replace(old, new)
@@ -168,6 +172,7 @@ def start_nginx(folder, work, origin):
     port = free_port()
     site = replaced(
         (folder / "nginx.conf").read_text(),
+        work,
         ("listen 80;", f"listen 127.0.0.1:{port};"),
         ("127.0.0.1:8000", f"127.0.0.1:{origin}"),
         ("/var/cache/nginx", str(work / "nginx_cache")),
@@ -183,7 +188,7 @@ def start_nginx(folder, work, origin):
 
 def start_varnish(folder, work, origin):
     port = free_port()
-    vcl = replaced((folder / "varnish.vcl").read_text(), ('.port = "8000"', f'.port = "{origin}"'))
+    vcl = replaced((folder / "varnish.vcl").read_text(), work, ('.port = "8000"', f'.port = "{origin}"'))
     (work / "site.vcl").write_text(vcl)
     command = ["varnishd", "-F", "-n", str(work / "varnish"), "-a", f"127.0.0.1:{port}", "-f", str(work / "site.vcl"), "-s", "default,64m"]
     return Program("varnish", command, port, work)
@@ -193,6 +198,7 @@ def start_larder(folder, work, origin):
     port, admin = free_port(), free_port()
     toml = replaced(
         (folder / "larder.toml").read_text(),
+        work,
         ('"0.0.0.0:80"', f'"127.0.0.1:{port}"'),
         ("127.0.0.1:8000", f"127.0.0.1:{origin}"),
         ('"127.0.0.1:8081"', f'"127.0.0.1:{admin}"'),
@@ -227,6 +233,8 @@ class Comparison:
         self.programs = {}
         for name in (original, "larder"):
             (work / name).mkdir()
+            if hasattr(site, "make"):
+                site.make(work / name / "www")
             self.programs[name] = STARTS[name](HERE / site.NAME, work / name, self.origins[name].port)
 
     def stop(self):

@@ -231,6 +231,14 @@ mod tests {
         ] {
             assert!(found.contains(part), "{part}: {found}");
         }
+        let folder = tempfile::tempdir().unwrap();
+        let files = format!(
+            "[http]\norigin = {:?}\n[ndn]\nenabled = false",
+            folder.path()
+        );
+        let files = Config::parse(&files, "larder.toml").unwrap_or_else(|error| panic!("{error}"));
+        let served = larder_node::origin_servers(&files, "example.com", "/a").unwrap();
+        assert_eq!(served, [format!("file://{}", folder.path().display())]);
         let found = explained(&["--header", "Cookie: session=1", "--status", "404"]);
         for part in ["bypassed (pass)", "cookie session", "x-missing: /api/a"] {
             assert!(found.contains(part), "{part}: {found}");

@@ -37,7 +37,8 @@ pub struct RunArgs {
 /// The flags that set keys.
 #[derive(Args, Debug, Default)]
 struct Flags {
-    /// The origin of the HTTP cache, such as http://127.0.0.1:3000: [http] origin
+    /// The origin of the HTTP cache, such as http://127.0.0.1:3000, or the folder of its files, such
+    /// as /srv/www: [http] origin
     #[arg(long, value_name = "URL")]
     origin: Option<String>,
 

@@ -214,6 +214,33 @@ fn check_accepts_what_run_cannot_start() {
 }
 
 #[test]
+fn a_folder_of_files_that_is_none_is_found_by_the_first_client() {
+    let workspace = Workspace::new();
+    let file = workspace.write("page.html", "text");
+    let quiet = "[ndn]\nenabled = false\n[admin]\nlisten = \"\"\n[http]\nlisten = \"127.0.0.1:0\"";
+    for (text, parts) in [
+        (
+            format!("{quiet}\norigin = \"file:///no/such/folder\"\n"),
+            ["[http] origin", "/no/such/folder", "create it"],
+        ),
+        (
+            format!("{quiet}\n[[http.origins]]\nhost = \"a\"\norigin = {file:?}\n"),
+            ["[[http.origins]] origin", "page.html", "no folder"],
+        ),
+    ] {
+        let config = workspace.write("larder.toml", &text);
+        let checked = larder(&["run", "--check", &config]);
+        let said = error_of(&checked);
+        let is_whole = parts.iter().all(|part| said.contains(part));
+        assert_eq!(checked.status.code(), Some(2), "{text} gave {said}");
+        assert!(is_whole && said.lines().count() == 1, "{text} gave {said}");
+        let started = larder(&["run", &config]);
+        assert!(!started.status.success(), "{text} starts");
+        assert!(error_of(&started).contains(said.trim()), "{text}");
+    }
+}
+
+#[test]
 fn a_file_with_several_mistakes_reports_the_first_only() {
     let workspace = Workspace::new();
     let occupied = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -167,6 +167,45 @@ fn a_file_that_the_user_cannot_read_is_noticed_at_the_next_reload() {
 }
 
 /// Returns the next message to a supervisor.
+/// The files are read with the rights of the user, also those that root could read.
+#[test]
+fn files_of_root_are_served_by_another_user() {
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("skipped: only root can give up privileges");
+    }
+    let set_mode = |path: &Path, mode| {
+        fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    };
+    let folder = tempfile::tempdir().unwrap();
+    for (name, mode) in [("open.txt", 0o644), ("closed.txt", 0o600)] {
+        fs::write(folder.path().join(name), "text").unwrap();
+        set_mode(&folder.path().join(name), mode);
+    }
+    let (port, admin) = (vacant_port(), vacant_port());
+    let command = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
+        let [listen, admin] = [port, admin].map(|port| format!("127.0.0.1:{port}"));
+        command.args(["run", "--listen", &listen, "--admin", &admin, "--origin"]);
+        command.arg(folder.path());
+        command.args(["--set", "ndn.enabled=false", "--set", "process.user=nobody"]);
+        command
+    };
+    set_mode(folder.path(), 0o700);
+    for arguments in [&["--check"][..], &[]] {
+        let refused = command().args(arguments).output().unwrap();
+        let said = String::from_utf8(refused.stderr).unwrap();
+        let is_named = said.contains("[http] origin") && said.contains("nobody");
+        assert!(!refused.status.success() && is_named, "{said}");
+    }
+    set_mode(folder.path(), 0o755);
+    let _node = start(&mut command());
+    assert_eq!(page(port, "/open.txt"), "text");
+    assert_eq!(
+        page(port, "/closed.txt"),
+        "larder: this file is not served\n"
+    );
+}
+
 fn message(socket: &UnixDatagram) -> String {
     let mut bytes = [0; 4096];
     let length = socket

@@ -75,6 +75,7 @@ fn get(cache: &mut Cache, target: &str, headers: &HeaderMap, now: Now) -> (Statu
         headers,
         has_body: false,
         coding: None,
+        confirmed: None,
     };
     let mut exchange = match cache.on_request(&request, now) {
         Step::Answer(answer) => return (answer.status, answer.headers),

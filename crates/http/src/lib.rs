@@ -139,6 +139,7 @@
 //!     headers: &no_headers,
 //!     has_body: false,
 //!     coding: None,
+//!     confirmed: None,
 //! };
 //!
 //! // The first request goes to the origin.
@@ -220,6 +221,7 @@ pub use rfc::fields::{
 };
 pub use rfc::key::keyed_authority;
 pub use rfc::overrides::{Overrides, ResponseRules};
+pub use rfc::representation::{Selected, SelectedPiece, select};
 pub use rfc::route::{Route, Router};
 pub use rfc::sharing::{Sharing, sharing};
 pub use rfc::storability::Refusal;

@@ -49,6 +49,9 @@ pub(crate) fn http_with(table: &HttpTable, ingress: Option<&Ingress>) -> HttpCon
         upstream: match &table.origin {
             Origin::Generated => ingress.map_or(Upstream::Generated, custom),
             Origin::Http(uri) => Upstream::Http(uri.clone()),
+            Origin::Files(root) => {
+                Upstream::Files(table.files.clone().unwrap_or_default().config(root))
+            }
         },
         origins: table.origins.iter().map(origin_group).collect(),
         rules: table.rules.clone(),
@@ -83,6 +86,7 @@ fn origin_group(table: &OriginTable) -> OriginGroup {
         host: table.host.clone(),
         path: table.path.clone(),
         servers: table.servers.clone(),
+        files: table.files(),
         pool: table.pool(),
         check: table.check.clone().map(|path| (path, table.check_every)),
         protocol: table.protocol,

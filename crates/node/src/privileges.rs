@@ -9,6 +9,7 @@ use crate::config::{Config, DiskTable};
 use crate::inherited::Inherited;
 use crate::user_files::{CreateError, Owner};
 use larder_proxy::access_log::LogTarget;
+use larder_proxy::static_files::{RootError, Site};
 use nix::unistd::{Gid, Group, Uid, User, initgroups, setgid, setuid};
 use rustix::fs::OFlags;
 use std::fs::OpenOptions;
@@ -240,6 +241,15 @@ impl Account {
         }
         for (setting, path) in config.files_read_again() {
             open(setting, path, false)?;
+        }
+        for (setting, files) in config.http.folders() {
+            match Site::open(files.clone()) {
+                Err(RootError::Open(_, error)) => {
+                    return Err(self.file(setting, &files.root, error));
+                }
+                // The start says what is wrong.
+                Ok(_) | Err(RootError::NotAFolder(_) | RootError::OldSystem) => {}
+            }
         }
         let disk = |disk: &Option<DiskTable>| disk.as_ref().map(|disk| disk.path.clone());
         let written = [

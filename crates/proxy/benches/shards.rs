@@ -69,6 +69,7 @@ fn request(shards: &Arc<Shards>, target: &str, bytes: u64) -> bool {
         headers: &none,
         has_body: false,
         coding: None,
+        confirmed: None,
     };
     let mut exchange = match shards.step(&head, true) {
         Next::Answer(_) => return true,
@@ -182,6 +183,7 @@ fn round(shards: &Arc<Shards>, threads: usize) -> f64 {
                             target,
                             asks_for_less: false,
                             coding: None,
+                            confirmed: None,
                         };
                         own += u64::from(
                             shards

@@ -28,6 +28,7 @@ fn fill(shards: &Arc<Shards>, target: &str) {
         headers: &none,
         has_body: false,
         coding: None,
+        confirmed: None,
     };
     let Next::Forward(mut exchange) = shards.step(&head, true) else {
         return;
@@ -97,6 +98,7 @@ fn main() {
             target,
             asks_for_less: false,
             coding: None,
+            confirmed: None,
         };
         head.clear();
         hits += usize::from(

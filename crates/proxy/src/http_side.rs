@@ -91,7 +91,7 @@ fn rules(config: &HttpConfig) -> Result<Option<Arc<Rules>>, Error> {
 /// Returns an error for each origin that is a listener of this cache itself.
 fn own_origins(config: &HttpConfig, listening: &Listening) -> Vec<Error> {
     let fallback = match &config.upstream {
-        Upstream::Generated | Upstream::Custom(_) => None,
+        Upstream::Generated | Upstream::Custom(_) | Upstream::Files(_) => None,
         Upstream::Http(origin) => Some(("[http] origin", origin)),
     };
     let servers = config.origins.iter().flat_map(|origin| &origin.servers);

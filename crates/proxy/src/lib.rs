@@ -75,6 +75,7 @@ pub use base::error::{Error, Problem};
 pub use config::compression_config::CompressionConfig;
 pub use config::http_config::{ClientNoCache, HttpConfig};
 pub use http_side::{Http, HttpReload, check, origin_servers};
+pub use larder_static_files as static_files;
 pub use message::body::BodyError;
 pub use message::host_pattern::HostPattern;
 pub use message::network::Network;

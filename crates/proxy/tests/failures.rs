@@ -35,6 +35,7 @@ mod http_slices_one_by_one;
 mod http_slow_clients;
 mod http_smuggling;
 mod http_spellings_multiply_variants;
+mod http_static_files;
 mod http_stop_cuts_requests;
 mod http_tls;
 mod http_tls_identities;

@@ -36,6 +36,9 @@ pub struct RequestHead<'a> {
     /// The coding that the client gets where a response may have one
     /// ([`Compression::chosen_by`](crate::Compression::chosen_by)).
     pub coding: Option<ContentCoding>,
+    /// The entity tag of the response that the origin would send now to a GET, if the host knows
+    /// it. A stored response with this tag counts as validated just now.
+    pub confirmed: Option<&'a [u8]>,
 }
 
 /// The head of the origin's final response.
@@ -218,6 +221,12 @@ impl Exchange {
     /// Sets the host's rules for the response. Call it before the response arrives.
     pub fn set_rules(&mut self, rules: Arc<dyn ResponseRules>) {
         self.rules = Some(rules);
+    }
+
+    /// Forbids to store the response, by the host's decision. Call it before
+    /// [`Cache::on_response`](crate::Cache::on_response).
+    pub fn forbid_storing(&mut self) {
+        self.forbids_storing = true;
     }
 
     /// Returns the header fields for the origin, for each time that the request is sent: the

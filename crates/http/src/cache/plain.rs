@@ -8,7 +8,7 @@ use crate::rfc::content_coding::ContentCoding;
 use crate::rfc::directives::RequestDirectives;
 use crate::rfc::range::Selection;
 use crate::rfc::route::Route;
-use crate::rfc::{conditional, range};
+use crate::rfc::{conditional, date, range};
 use crate::store::entry::HitHead;
 use crate::store::index::Found;
 use bytes::Bytes;
@@ -66,6 +66,18 @@ pub struct PlainRequest<'a> {
     pub asks_for_less: bool,
     /// See [`RequestHead::coding`](crate::RequestHead).
     pub coding: Option<ContentCoding>,
+    /// See [`RequestHead::confirmed`](crate::RequestHead::confirmed).
+    pub confirmed: Option<&'a [u8]>,
+}
+
+impl<'a> PlainRequest<'a> {
+    /// Returns the request with the entity tag of the origin's response.
+    pub fn confirmed_by(self, tag: &'a [u8]) -> PlainRequest<'a> {
+        PlainRequest {
+            confirmed: Some(tag),
+            ..self
+        }
+    }
 }
 
 /// The answer to a plain request: a head, and this.
@@ -121,19 +133,25 @@ impl Cache {
         };
         let codable = self.store.codable(slot);
         let wanted = asked.coding.filter(|_| codable.is_yes());
-        let view = match wanted {
+        let own = self.store.view(slot);
+        let mut view = match wanted {
             // Without this form, the host codes the response while it sends it.
             Some(coding) => self.store.form(slot, coding)?,
-            None => self.store.view(slot),
+            None => own,
         };
         let entry = view.entry();
         let is_whole = entry.status == StatusCode::OK && entry.sliced().is_none();
-        if !is_whole
-            || !entry
-                .freshness
-                .satisfies(&RequestDirectives::default(), now.time)
-        {
+        if !is_whole {
             return None;
+        }
+        let confirmed;
+        let is_fresh = entry
+            .freshness
+            .satisfies(&RequestDirectives::default(), now.time);
+        if !is_fresh {
+            asked.confirmed.filter(|tag| own.is_confirmed_by(tag))?;
+            confirmed = entry.freshness.confirmed(now.time);
+            view = view.with_freshness(&confirmed);
         }
         let hit = match request.filter(|_| asked.asks_for_less) {
             None => HitHead::Whole,
@@ -157,7 +175,11 @@ impl Cache {
                 Selection::Parts(_) | Selection::Unsatisfiable => return None,
             },
         };
+        let head = start.len();
         view.write_hit(&hit, now.time, start);
+        if !is_fresh {
+            date::renew(&mut start[head..], now.unix_seconds);
+        }
         edit(start);
         let (status, part) = match hit {
             HitHead::Whole => (StatusCode::OK, 0..entry.length()),

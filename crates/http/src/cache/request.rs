@@ -12,17 +12,19 @@ use crate::now::Now;
 use crate::rfc::cache_status::{CacheStatus, ForwardReason};
 use crate::rfc::content_coding::weaken_tag;
 use crate::rfc::directives::{Reload, RequestDirectives};
+use crate::rfc::freshness::Freshness;
 use crate::rfc::key::Key;
 use crate::rfc::route::Route;
 use crate::rfc::selection::Ready;
 use crate::rfc::vary::Selector;
-use crate::rfc::{conditional, fields};
+use crate::rfc::{conditional, date, fields};
 use crate::store::answer::Answer;
 use crate::store::coded_forms::AnswerCoding;
 use crate::store::entry::Codable;
 use crate::store::index::Found;
 use crate::store::policy_engine::EntryId;
 use bytes::Bytes;
+use http::header::DATE;
 use http::{HeaderMap, Method, StatusCode};
 
 impl Cache {
@@ -278,6 +280,13 @@ impl Cache {
             }
             return Ok(Step::Answer(self.hit(slot, hash, request, now)));
         }
+        // The host has asked the origin, which is a better answer to any directive than a new
+        // request.
+        if let Some(tag) = request.confirmed
+            && self.store.view(slot).is_confirmed_by(tag)
+        {
+            return Ok(Step::Answer(self.hit_confirmed(slot, hash, request, now)));
+        }
         // A sliced response is validated first: otherwise each missing slice would be requested as
         // a part of a representation that may be gone.
         if stored.sliced().is_none() {
@@ -337,22 +346,49 @@ impl Cache {
         Step::Refresh(answer, exchange)
     }
 
+    /// Answers with a stored response that the host has confirmed.
+    fn hit_confirmed(
+        &mut self,
+        slot: EntryId,
+        hash: u64,
+        request: &RequestHead<'_>,
+        now: Now,
+    ) -> Answer {
+        let freshness = self.store.entry(slot).freshness.confirmed(now.time);
+        let mut answer = self.answer(slot, &freshness, hash, request, now);
+        answer.headers.insert(DATE, date::format(now.unix_seconds));
+        self.count_hit(slot, answer, now)
+    }
+
     fn hit(&mut self, slot: EntryId, hash: u64, request: &RequestHead<'_>, now: Now) -> Answer {
+        let freshness = self.store.entry(slot).freshness;
+        let answer = self.answer(slot, &freshness, hash, request, now);
+        self.count_hit(slot, answer, now)
+    }
+
+    fn count_hit(&mut self, slot: EntryId, answer: Answer, now: Now) -> Answer {
         self.store.hit(slot, now.time);
-        let answer = self.answer(slot, hash, request, now);
         self.counters.hits += 1;
         self.counters.hit_bytes += answer.length();
         answer
     }
 
-    /// Returns the answer of the stored response in `slot` to the request: in the coding that its
-    /// client gets, if that form is stored.
-    fn answer(&mut self, slot: EntryId, hash: u64, request: &RequestHead<'_>, now: Now) -> Answer {
+    /// Returns the answer of the stored response in `slot`, with this freshness, to the request: in
+    /// the coding that its client gets, if that form is stored.
+    fn answer(
+        &mut self,
+        slot: EntryId,
+        freshness: &Freshness,
+        hash: u64,
+        request: &RequestHead<'_>,
+        now: Now,
+    ) -> Answer {
         let codable = self.store.codable(slot);
         let wanted = request.coding.filter(|_| codable.is_yes());
         let form = wanted.and_then(|coding| self.store.form(slot, coding));
         let missing = wanted.filter(|_| form.is_none());
         let view = form.unwrap_or_else(|| self.store.view(slot));
+        let view = view.with_freshness(freshness);
         let entry = view.entry();
         if entry.status == StatusCode::OK && conditional::has_condition(request.headers) {
             // Most conditions lead to a 304. Such an answer has few of the fields.

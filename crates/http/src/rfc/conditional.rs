@@ -1,7 +1,7 @@
 //! Conditional requests: those of clients, answered from the store, and those to the origin (RFC
 //! 9110 §13, RFC 9111 §4.3).
 
-use crate::rfc::date;
+use crate::rfc::{date, fields};
 use http::header::{
     DATE, ETAG, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE,
     LAST_MODIFIED, RANGE,
@@ -108,6 +108,35 @@ pub(crate) fn asks_the_origin(request: &HeaderMap) -> bool {
     request
         .keys()
         .any(|name| [IF_MATCH, IF_UNMODIFIED_SINCE].contains(name))
+}
+
+/// Returns true if a precondition of the request fails for the current representation: its answer
+/// is 412 (RFC 9110 §13.1.1, §13.1.4, §13.2.2).
+pub(crate) fn precondition_fails(request: &HeaderMap, current: &HeaderMap) -> bool {
+    if request.contains_key(IF_MATCH) {
+        // Compared strongly: a weak tag matches nothing.
+        let tag = current.get(ETAG).map(HeaderValue::as_bytes);
+        let strong = tag.filter(|tag| tag.starts_with(b"\""));
+        return !request.get_all(IF_MATCH).into_iter().any(|line| {
+            line.as_bytes().trim_ascii() == b"*"
+                || strong.is_some() && names_strong_tag(line.as_bytes(), strong)
+        });
+    }
+    let mut lines = request.get_all(IF_UNMODIFIED_SINCE).into_iter();
+    let (Some(since), None) = (lines.next(), lines.next()) else {
+        return false;
+    };
+    let modified = date::field(current, &LAST_MODIFIED);
+    date::parse(since)
+        .zip(modified)
+        .is_some_and(|(since, modified)| modified > since)
+}
+
+/// Returns true if a list of entity tags has this strong one.
+fn names_strong_tag(line: &[u8], strong: Option<&[u8]>) -> bool {
+    let members = fields::members(line);
+    let mut tags = members.filter(|tag| tag.starts_with(b"\""));
+    tags.any(|tag| Some(tag) == strong)
 }
 
 /// Returns true if the request may be answered with less than the whole current representation.

@@ -113,6 +113,20 @@ pub(crate) fn format(unix_seconds: u64) -> HeaderValue {
     HeaderValue::try_from(text).expect("an HTTP date is visible ASCII")
 }
 
+/// Replaces the value of `date` in header lines that were written with a date in this form.
+pub(crate) fn renew(head: &mut [u8], unix_seconds: u64) {
+    const LINE: &[u8] = b"\ndate: ";
+    let Some(start) = memchr::memmem::find(head, LINE).map(|at| at + LINE.len()) else {
+        return;
+    };
+    let value = format(unix_seconds);
+    if let Some(place) = head.get_mut(start..start + value.len())
+        && place.ends_with(b" GMT")
+    {
+        place.copy_from_slice(value.as_bytes());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

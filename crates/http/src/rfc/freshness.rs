@@ -267,6 +267,17 @@ impl Freshness {
                     .map_or(default, Duration::from_secs)
     }
 
+    /// Returns the freshness of the same response, confirmed by its origin at `now`.
+    pub(crate) fn confirmed(&self, now: Time) -> Freshness {
+        Freshness {
+            lifetime: Span(self.lifetime.0.saturating_sub(self.initial_age.0)),
+            initial_age: Span(0),
+            requested: now,
+            received: now,
+            reuse: self.reuse,
+        }
+    }
+
     /// Makes it stale now (a soft purge). It can still be validated, and served if the origin
     /// fails.
     pub(crate) fn expire(&mut self, now: Time) {

@@ -13,6 +13,7 @@ pub(crate) mod key;
 pub(crate) mod multipart;
 pub(crate) mod overrides;
 pub(crate) mod range;
+pub(crate) mod representation;
 pub(crate) mod route;
 pub(crate) mod selection;
 pub(crate) mod sharing;

@@ -14,7 +14,7 @@ use crate::store::purge_table::Position;
 use crate::store::sliced::Sliced;
 use crate::store::stored::{Elsewhere, Stored, content_length, insert_written_anew};
 use bytes::Bytes;
-use http::header::CONTENT_RANGE;
+use http::header::{CONTENT_RANGE, ETAG};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use larder_units::{Time, allocated};
 use memchr::memchr;
@@ -110,6 +110,8 @@ impl Codable {
 pub(crate) struct View<'a> {
     entry: &'a Entry,
     table: &'a LineTable,
+    /// The freshness that its heads show.
+    freshness: &'a Freshness,
 }
 
 impl Entry {
@@ -424,7 +426,24 @@ impl Entry {
 
 impl<'a> View<'a> {
     pub(crate) fn new(entry: &'a Entry, table: &'a LineTable) -> View<'a> {
-        View { entry, table }
+        View {
+            entry,
+            table,
+            freshness: &entry.freshness,
+        }
+    }
+
+    /// Returns it with another freshness, for a response that has been confirmed.
+    pub(crate) fn with_freshness(self, freshness: &'a Freshness) -> View<'a> {
+        View { freshness, ..self }
+    }
+
+    /// Returns true if this is its one entity tag, weak or strong, and it is stored whole with a
+    /// 200: the response that the host has confirmed.
+    pub(crate) fn is_confirmed_by(&self, tag: &[u8]) -> bool {
+        let mut tags = self.values(&ETAG);
+        let has_tag = tags.next() == Some(tag) && tags.next().is_none();
+        has_tag && self.entry.status == StatusCode::OK && self.entry.sliced().is_none()
     }
 
     pub(crate) fn key(&self) -> &'a [u8] {
@@ -437,7 +456,7 @@ impl<'a> View<'a> {
 
     /// Returns the values of the field `name`, line by line.
     pub(crate) fn values(&self, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
-        let View { entry, table } = *self;
+        let View { entry, table, .. } = *self;
         let is_named = move |other: &[u8]| other == name.as_str().as_bytes();
         let shared = entry
             .shared_lines()
@@ -497,7 +516,7 @@ impl<'a> View<'a> {
         content_length: Option<u64>,
         now: Time,
     ) -> HeaderMap {
-        let freshness = &self.entry.freshness;
+        let freshness = self.freshness;
         let mut headers = self.fields(is_kept);
         let cache_status = CacheStatus::Hit {
             ttl_seconds: freshness.ttl_seconds(now),
@@ -517,7 +536,11 @@ impl<'a> View<'a> {
     /// Appends the head of a hit at `now`, as HTTP/1.1 sends it, with the empty line at its end.
     /// The stored status is 200.
     pub(crate) fn write_hit(self, hit: &HitHead, now: Time, head: &mut Vec<u8>) {
-        let View { entry, table } = self;
+        let View {
+            entry,
+            table,
+            freshness,
+        } = self;
         let mut digits = itoa::Buffer::new();
         // RFC 9112 §4, §5.
         if *hit == HitHead::Whole {
@@ -536,15 +559,15 @@ impl<'a> View<'a> {
             head.extend_from_slice(b"vary: Accept-Encoding\r\n");
         }
         head.extend_from_slice(b"age: ");
-        head.extend_from_slice(digits.format(entry.freshness.age(now).as_secs()).as_bytes());
+        head.extend_from_slice(digits.format(freshness.age(now).as_secs()).as_bytes());
         head.extend_from_slice(b"\r\ncache-status: ");
-        cache_status::append_hit(entry.freshness.ttl_seconds(now), entry.earlier(), head);
+        cache_status::append_hit(freshness.ttl_seconds(now), entry.earlier(), head);
         head.extend_from_slice(b"\r\n\r\n");
     }
 
     /// Appends the status line, the stored lines and the lengths of a part or of a 304.
     fn write_less(self, hit: &HitHead, head: &mut Vec<u8>) {
-        let View { entry, table } = self;
+        let View { entry, table, .. } = self;
         let HitHead::Part(part) = hit else {
             head.extend_from_slice(b"HTTP/1.1 304 Not Modified\r\n");
             for id in entry
@@ -586,7 +609,7 @@ impl<'a> View<'a> {
 
     /// Returns the fields with these names, with room for those that each answer adds.
     pub(crate) fn fields(self, is_kept: impl Fn(&[u8]) -> bool) -> HeaderMap {
-        let View { entry, table } = self;
+        let View { entry, table, .. } = self;
         let mut map =
             HeaderMap::with_capacity(usize::from(entry.shared) + usize::from(entry.indexable) + 3);
         for id in entry

@@ -3,6 +3,7 @@
 
 mod authorization_leaked;
 mod coded_forms_mixed;
+mod confirmed_hits;
 mod evicted_bodies_unbounded;
 mod hop_by_hop_leaked;
 mod invalidation_missed;

@@ -125,6 +125,7 @@ proptest! {
                 headers: &asked,
                 has_body: false,
                 coding: None,
+                confirmed: None,
             };
             let mut exchange = match stage.cache.on_request(&request, stage.now) {
                 Step::Forward(exchange) => exchange,

@@ -119,6 +119,7 @@ pub fn short_way(stage: &mut Stage, request: &Request) -> Option<(String, Vec<u8
         target,
         asks_for_less,
         coding: request.coding,
+        confirmed: None,
     };
     let mut start = b"before".to_vec();
     let hit = stage

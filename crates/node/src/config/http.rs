@@ -1,6 +1,7 @@
 //! `[http]` of the configuration: the listener, the origin, and the cache between them.
 
 use super::access_log::AccessLogTable;
+use super::files::{EXPECTED_FOLDER, FilesTable, folder, optional_folder};
 use super::gateway::UpstreamTable;
 use super::listen::listeners;
 use super::origin::{EXPECTED, Origin, ServerEntry, has_name, server};
@@ -11,6 +12,7 @@ use larder_http::Codings;
 use larder_policy::Spec;
 use larder_proxy::limits::{DISK_QUEUE_LEAST_BYTES, DISK_QUEUE_SHARE};
 use larder_proxy::rules::Rule;
+use larder_proxy::static_files::FilesConfig;
 use larder_proxy::{
     Balance, CertificateFiles, ClientCertificates, ClientNoCache, CompressionConfig, HostPattern,
     HttpLimits, OriginProtocol, PoolConfig, PoolServer, RequestIdSource, Timeouts, TlsConfig,
@@ -56,6 +58,8 @@ pub struct HttpTable {
     /// The name servers for such names; none: those of the system.
     #[serde(deserialize_with = "name_servers")]
     pub resolver: Vec<SocketAddr>,
+    /// `[http.files]`; `None` for the usual settings.
+    pub files: Option<FilesTable>,
     /// `[http.upstream]`; `None` if the origin is reached by HTTP.
     pub upstream: Option<UpstreamTable>,
     /// `[[http.origins]]`
@@ -252,6 +256,56 @@ impl TlsTable {
 }
 
 impl HttpTable {
+    /// Returns settings of files that have no effect.
+    pub(super) fn needless_files(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        if self.files.is_some() && !matches!(self.origin, Origin::Files(_)) {
+            problems.push(format!(
+                "[http.files]: it needs [http] origin = {EXPECTED_FOLDER}; \
+                 those of [[http.origins]] have `files` of their own"
+            ));
+        }
+        for table in &self.origins {
+            if table.origin.is_some() && !table.servers.is_empty() {
+                problems.push(
+                    "[[http.origins]] origin: servers are another origin: keep one of them"
+                        .to_owned(),
+                );
+            }
+            if table.origin.is_none() && table.files.is_some() {
+                problems.push(format!(
+                    "[[http.origins]] files: it needs origin = {EXPECTED_FOLDER}"
+                ));
+            }
+        }
+        problems
+    }
+
+    /// Returns the problem of an origin without servers. If other values are wrong, they are
+    /// missing here, so this one counts alone.
+    pub(super) fn missing_servers(&self) -> Option<String> {
+        let is_empty = |table: &OriginTable| table.origin.is_none() && table.servers.is_empty();
+        let problem =
+            || format!("[[http.origins]]: expected servers, or origin = {EXPECTED_FOLDER}");
+        self.origins.iter().any(is_empty).then(problem)
+    }
+
+    /// Returns the folders of files, each with its setting.
+    pub(crate) fn folders(&self) -> impl Iterator<Item = (&'static str, FilesConfig)> {
+        let own = match &self.origin {
+            Origin::Files(root) => Some((
+                "[http] origin",
+                self.files.clone().unwrap_or_default().config(root),
+            )),
+            _ => None,
+        };
+        let others = self
+            .origins
+            .iter()
+            .filter_map(|table| Some(("[[http.origins]] origin", table.files()?)));
+        own.into_iter().chain(others)
+    }
+
     /// Returns the problem of an `origin_resolve` without a name.
     pub(super) fn needless_resolve(&self) -> Option<String> {
         let has_name = matches!(&self.origin, Origin::Http(uri) if has_name(uri));
@@ -282,9 +336,15 @@ pub struct OriginTable {
     /// Requests whose path begins so.
     #[serde(default = "root", deserialize_with = "path")]
     pub path: String,
-    /// One or more.
-    #[serde(deserialize_with = "servers")]
+    /// One or more; none with `origin`.
+    #[serde(default, deserialize_with = "servers")]
     pub servers: Vec<PoolServer>,
+    /// The folder of the files, in the place of servers.
+    #[serde(default, deserialize_with = "optional_folder")]
+    pub origin: Option<PathBuf>,
+    /// How these files are served.
+    #[serde(default)]
+    pub files: Option<FilesTable>,
     /// The choice between servers.
     #[serde(default)]
     pub balance: Balance,
@@ -327,6 +387,12 @@ fn check_every() -> Duration {
 }
 
 impl OriginTable {
+    /// Returns its files; `None` if it has servers.
+    pub fn files(&self) -> Option<FilesConfig> {
+        let root = self.origin.as_ref()?;
+        Some(self.files.clone().unwrap_or_default().config(root))
+    }
+
     /// Returns the settings of its pool.
     pub fn pool(&self) -> PoolConfig {
         let OriginTable {
@@ -373,6 +439,7 @@ impl Default for HttpTable {
             origin_resolve: false,
             buffer_requests: ByteSize::from_bytes(0),
             resolver: Vec::new(),
+            files: None,
             upstream: None,
             origins: Vec::new(),
             rules: Vec::new(),
@@ -489,9 +556,10 @@ fn threads<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error
 fn origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Origin, D::Error> {
     from_text(deserializer, |text| match text {
         "generated" => Ok(Origin::Generated),
+        _ if let Some(folder) = folder(text) => Ok(Origin::Files(folder)),
         _ => server(text)
             .map(Origin::Http)
-            .ok_or_else(|| format!("{EXPECTED}; or \"generated\"")),
+            .ok_or_else(|| format!("{EXPECTED}; {EXPECTED_FOLDER}; or \"generated\"")),
     })
 }
 

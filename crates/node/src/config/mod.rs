@@ -7,6 +7,7 @@
 mod access_log;
 mod certificates;
 mod document;
+mod files;
 mod gateway;
 mod http;
 mod keys;
@@ -143,6 +144,7 @@ impl Config {
         let mut problems = gateway::contradictions(self);
         problems.extend(self.http.tls.as_ref().and_then(TlsTable::contradiction));
         problems.extend(self.http.needless_resolve());
+        problems.extend(self.http.needless_files());
         problems.extend(ndn::needlessly_reliable(&self.ndn.routes).map(|route| {
             format!("[[ndn.route]] to = \"{}\": only UDP loses what reliable = true mends: leave it out", route.to)
         }));
@@ -490,6 +492,46 @@ mod tests {
         (
             "[http]\norigin = \"http://u:p@a\"",
             &["larder.toml:2", "http://HOST:PORT"],
+        ),
+        (
+            "[http]\norigin = \"file://host/a\"",
+            &["larder.toml:2", "file:///FOLDER"],
+        ),
+        (
+            "[http]\norigin = \"http://a\"\n[http.files]\ncheck = \"1s\"",
+            &["[http.files]", "file:///FOLDER"],
+        ),
+        (
+            "[http]\norigin = \"/srv\"\n[http.files]\ncheck = \"1500ms\"",
+            &["larder.toml:4", "whole seconds"],
+        ),
+        (
+            "[http]\norigin = \"/srv\"\n[http.files]\ntry = [\"index.html\"]",
+            &["larder.toml:4", "index.html", "$uri/"],
+        ),
+        (
+            "[http]\norigin = \"/srv\"\n[http.files]\nprecompressed = [\"lzma\"]",
+            &["larder.toml:4", "lzma", "br, zstd, gzip"],
+        ),
+        (
+            "[http]\norigin = \"/srv\"\n[http.files]\nindx = [\"a\"]",
+            &["larder.toml:4", "did you mean `index`?"],
+        ),
+        (
+            "[[http.origins]]\nhost = \"a\"",
+            &["[[http.origins]]", "servers", "file:///FOLDER"],
+        ),
+        (
+            "[[http.origins]]\norigin = \"/srv\"\nservers = [\"http://a\"]",
+            &["[[http.origins]] origin", "keep one"],
+        ),
+        (
+            "[[http.origins]]\norigin = \"http://a\"",
+            &["larder.toml:2", "file:///FOLDER", "servers"],
+        ),
+        (
+            "[[http.origins]]\nservers = [\"http://a\"]\nfiles = { check = \"1s\" }",
+            &["[[http.origins]] files", "file:///FOLDER"],
         ),
         (
             "[[http.origins]]\nservers = []",

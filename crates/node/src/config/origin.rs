@@ -7,6 +7,7 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::net::Ipv4Addr;
+use std::path::PathBuf;
 
 /// The origin of the HTTP cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub enum Origin {
     Generated,
     /// An HTTP server.
     Http(http::Uri),
+    /// The files below this folder.
+    Files(PathBuf),
 }
 
 /// What a server's address has to be.

@@ -260,6 +260,13 @@ pub(super) fn compose(
                 .iter()
                 .map(|problem| format!("{}: {problem}", place_of(problem, source, settings))),
         );
+        let missing = config
+            .http
+            .missing_servers()
+            .filter(|_| problems.is_empty());
+        problems.extend(
+            missing.map(|problem| format!("{}: {problem}", place_of(&problem, source, settings))),
+        );
     }
     match config {
         Some(config) if problems.is_empty() => Ok(Loaded {

@@ -336,6 +336,7 @@ impl Node {
                 }
                 (Origin::Generated, None) => String::new(),
                 (Origin::Http(origin), _) => format!("  in front of {origin}"),
+                (Origin::Files(root), _) => format!("  serves {}", root.display()),
             };
             let _ = writeln!(text, "{url}{behind}");
         }

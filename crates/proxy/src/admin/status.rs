@@ -7,6 +7,7 @@ use crate::coding::coded_body::CodingCounters;
 use crate::exchange::proxy::Proxy;
 use crate::exchange::tunnel::TunnelFigures;
 use crate::exchange::upstream::{Origins, PoolStatus};
+use crate::origin::files::FilesOrigin;
 use crate::origin::servers::{Figures, Known, NameFigures, Snapshot};
 use larder_admin::histogram::Times;
 use larder_admin::{CaptureLines, MetricLine, Metrics, StatusSource};
@@ -256,6 +257,7 @@ impl CacheSource {
             ("origin", json!(origins.name())),
             ("servers", json!(servers)),
             ("pools", pools(origins.pools())),
+            ("files", files(origins)),
             ("retries_refused", json!(retries_refused)),
             ("no_server", json!(no_server)),
             (
@@ -346,6 +348,7 @@ impl StatusSource for CacheSource {
             servers,
         );
         member_metrics(&self.proxy.live().origins, metrics);
+        file_metrics(&self.proxy.live().origins, metrics);
         self.origin_times(metrics);
         self.proxy.observers().metrics(metrics);
         let gauges: Vec<(String, f64)> = cache
@@ -459,6 +462,52 @@ fn pools(origins: impl Iterator<Item = PoolStatus>) -> Value {
         })
     };
     Value::Array(origins.map(pool).collect())
+}
+
+/// Returns the roots of files, with what happened to them.
+fn files(origins: &Origins) -> Value {
+    let root = |(origin, files): (String, &FilesOrigin)| {
+        let figures = files.figures();
+        json!({
+            "origin": origin,
+            "root": files.name(),
+            "opened": figures.opened,
+            "checked": figures.checked,
+            "forbidden": figures.forbidden,
+            "failed": figures.failed,
+            "last_error": figures.last_error,
+        })
+    };
+    Value::Array(origins.files().map(root).collect())
+}
+
+/// Writes the counters of files, each the sum over all origins that have the root.
+fn file_metrics(origins: &Origins, metrics: &mut Metrics<'_, '_>) {
+    let mut all: BTreeMap<&str, [u64; 4]> = BTreeMap::new();
+    for (_, files) in origins.files() {
+        let figures = files.figures();
+        let counts = [
+            figures.opened,
+            figures.checked,
+            figures.forbidden,
+            figures.failed,
+        ];
+        let sums = all.entry(files.name()).or_default();
+        for (sum, count) in sums.iter_mut().zip(counts) {
+            *sum += count;
+        }
+    }
+    let names = [
+        ("opened", "Files opened for requests"),
+        ("checked", "Hits and misses for which a file was looked at"),
+        ("forbidden", "Requests for files that are not served"),
+        ("failed", "Requests that an error of the file system failed"),
+    ];
+    for (place, (name, help)) in names.into_iter().enumerate() {
+        let name = format!("larder_http_files_{name}");
+        let counts = all.iter().map(|(root, counts)| (*root, counts[place]));
+        metrics.counters(&name, help, "root", counts);
+    }
 }
 
 /// Writes the figures of servers, each the sum over all origins that have the server.

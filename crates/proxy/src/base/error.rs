@@ -4,6 +4,7 @@ use crate::base::limits;
 use http::Uri;
 use larder_host::ListenError;
 use larder_policy::SpecError;
+use larder_static_files::RootError;
 use larder_units::system_message;
 use rustls::pki_types::pem;
 use std::path::PathBuf;
@@ -87,6 +88,8 @@ pub enum Problem {
     ThreadsBusy,
     /// A group of origins has no server, or too many.
     ServerCount,
+    /// The folder of files cannot be served.
+    Root(RootError),
     /// A server is not a URI of a host.
     NotAServer(Uri),
     /// Rules contradict themselves: one text for all of them.
@@ -158,6 +161,7 @@ impl fmt::Display for Problem {
             Problem::NotAServer(uri) => {
                 write!(f, "expected http://HOST:PORT, https://HOST:PORT or unix:/SOCKET, not {uri}")
             }
+            Problem::Root(error) => error.fmt(f),
             Problem::Rules(text) => f.write_str(text),
             Problem::Wildcard => f.write_str("a * stands only before a domain"),
         }
@@ -185,6 +189,7 @@ impl Problem {
                 Some(error)
             }
             Problem::Verifier(error) => Some(error),
+            Problem::Root(error) => Some(error),
             _ => None,
         }
     }

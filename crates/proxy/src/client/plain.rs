@@ -122,6 +122,7 @@ impl PlainHits {
         }
         let codings = self.live.codings();
         let coding = self.coding_of(fields)?;
+        let files = self.live.files().cloned();
         let asker = self.asker(fields, authority)?;
         let (scheme, authority, client) = (asker.scheme, asker.authority, asker.client);
         let shards = self.proxy.shards();
@@ -129,6 +130,14 @@ impl PlainHits {
             let mut fields = map(fields);
             codings.reduce(&mut fields);
             fields
+        };
+        // A file's tag depends on no other field.
+        let accepted = || {
+            let is_of_codings =
+                |field: &&Header<'_>| field.name.eq_ignore_ascii_case("accept-encoding");
+            let mut field = map_of(fields.iter().filter(is_of_codings));
+            codings.reduce(&mut field);
+            field
         };
         let asking = RuleRequest {
             scheme,
@@ -151,10 +160,17 @@ impl PlainHits {
             target,
             asks_for_less,
             coding,
+            confirmed: None,
         };
         let Some((rules, bits)) = self.live.rules_of(&asking) else {
-            let hit = shards.plain_hit(request, reduced, head, |_| ())?;
-            return Some(self.answered(&asked, hit, head.len(), places));
+            let mut hit = shards.plain_hit(request, reduced, head, |_| ());
+            if hit.is_none()
+                && let Some(tag) =
+                    files.and_then(|files| files.tag(scheme, authority, target, accepted))
+            {
+                hit = shards.plain_hit(request.confirmed_by(tag.as_bytes()), reduced, head, |_| ());
+            }
+            return Some(self.answered(&asked, hit?, head.len(), places));
         };
         if !rules.allow_plain(bits, &asking) {
             return None;
@@ -180,9 +196,13 @@ impl PlainHits {
             coding: coding.filter(|_| rules.compresses(bits)),
             ..request
         };
-        let hit = shards.plain_hit(request, changed, head, |head| {
-            rules.change_head(bits, &values, head)
-        })?;
+        let edit = |head: &mut Vec<u8>| rules.change_head(bits, &values, head);
+        let mut hit = shards.plain_hit(request, changed, head, edit);
+        let files = files.filter(|_| hit.is_none() && !rules.rewrites(bits));
+        if let Some(tag) = files.and_then(|files| files.tag(scheme, authority, target, changed)) {
+            hit = shards.plain_hit(request.confirmed_by(tag.as_bytes()), changed, head, edit);
+        }
+        let hit = hit?;
         rules.count(bits, &asking);
         Some(self.answered(&asked, hit, head.len(), places))
     }
@@ -400,7 +420,11 @@ fn parse<'a, 'b>(
 const HYPERS: [&str; 4] = ["content-length", "expect", "transfer-encoding", "upgrade"];
 
 fn map(fields: &[Header<'_>]) -> HeaderMap {
-    let mut map = HeaderMap::with_capacity(fields.len());
+    map_of(fields.iter())
+}
+
+fn map_of<'a>(fields: impl Iterator<Item = &'a Header<'a>>) -> HeaderMap {
+    let mut map = HeaderMap::with_capacity(fields.size_hint().0);
     for field in fields {
         // httparse accepts only valid names and values.
         if let (Ok(name), Ok(value)) = (

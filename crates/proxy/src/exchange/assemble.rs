@@ -11,6 +11,7 @@ use crate::exchange::disk_body::Reading;
 use crate::exchange::fill::{Collecting, RequestPlace};
 use crate::exchange::outgoing::Outgoing;
 use crate::exchange::proxy::Proxy;
+use crate::exchange::proxy::file_rules::response_rules;
 use crate::exchange::upstream_request::LiveTarget;
 use crate::message::body::BodyError;
 use crate::message::channel_body::{Pieces, Sender};
@@ -174,7 +175,7 @@ async fn ask(
     mut exchange: OpenExchange,
     upstream_target: &LiveTarget,
 ) -> Result<SharedReader, &'static str> {
-    if let Some(rules) = upstream_target.target.rules.clone() {
+    if let Some(rules) = response_rules(upstream_target) {
         exchange.set_rules(rules);
     }
     let place = proxy.place(upstream_target.target.client).await;

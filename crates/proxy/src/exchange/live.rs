@@ -8,7 +8,8 @@ use crate::exchange::request_rules::NormalUrl;
 use crate::exchange::upstream::Origins;
 use crate::rules::{Bits, Explanation, HostRules, RuleRequest, Rules};
 use ::http::{HeaderMap, HeaderName, StatusCode};
-use larder_http::{Codings, Compression, ContentCoding};
+use larder_http::{Codings, Compression, ContentCoding, keyed_authority};
+use larder_static_files::Tag;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
@@ -126,6 +127,7 @@ pub(crate) struct LiveView {
     codings: Codings,
     compression: Option<Arc<Compression>>,
     subject_field: Option<HeaderName>,
+    files: Option<LiveFiles>,
     /// The rules of the host that the connection asked last.
     host: Option<HostRules>,
     /// The last `Accept-Encoding`, and the coding that follows from it: a client repeats one value.
@@ -147,6 +149,7 @@ impl LiveView {
             codings: live.codings,
             compression: live.compression.clone(),
             subject_field: live.subject_field.clone(),
+            files: LiveFiles::new(&live),
             host: None,
             accepted: Default::default(),
         }
@@ -192,6 +195,11 @@ impl LiveView {
         self.subject_field.as_ref()
     }
 
+    /// Returns the files of the configuration; `None` if no request is for files.
+    pub(crate) fn files(&self) -> Option<&LiveFiles> {
+        self.files.as_ref()
+    }
+
     /// Returns those of its rules that are for a request; `None` if no rule is.
     pub(crate) fn rules_of(&mut self, request: &RuleRequest<'_>) -> Option<(&Arc<Rules>, Bits)> {
         let rules = self.rules.as_ref()?;
@@ -207,5 +215,36 @@ impl LiveView {
             }
         };
         (!bits.is_empty()).then_some((rules, bits))
+    }
+}
+
+/// A connection's way to the files of the configuration. By default, no stored response of a file
+/// is fresh: at each hit, a look at the file finds its entity tag, and a stored response with this
+/// tag answers. So a changed file is seen at once, and a hit opens no file.
+#[derive(Clone)]
+pub(crate) struct LiveFiles(Arc<Weak<Live>>);
+
+impl LiveFiles {
+    /// `None` if no request is for files.
+    fn new(live: &Arc<Live>) -> Option<LiveFiles> {
+        let has_files = live.origins.has_files;
+        has_files.then(|| LiveFiles(Arc::new(Arc::downgrade(live))))
+    }
+
+    /// Returns the entity tag of the file that a GET would get now; `None` if it is for another
+    /// origin, for no file, or stored responses are fresh for a while.
+    pub(crate) fn tag(
+        &self,
+        scheme: &str,
+        authority: &str,
+        target: &str,
+        fields: impl FnOnce() -> HeaderMap,
+    ) -> Option<Tag> {
+        let live = self.0.upgrade()?;
+        let path = target.split('?').next().unwrap_or_default();
+        let host = keyed_authority(scheme, authority);
+        let files = live.origins.files_of(&host, path)?;
+        let is_checked = files.check().is_zero();
+        is_checked.then(|| files.tag(path, &fields()))?
     }
 }

@@ -1,6 +1,7 @@
 //! The caching reverse proxy: passes clients' requests to the cache, the cache's requests to the
 //! origin, and responses back.
 
+pub(crate) mod file_rules;
 pub(crate) mod forward;
 
 use crate::base::fair_places::FairPlace;

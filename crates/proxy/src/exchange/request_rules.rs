@@ -248,6 +248,11 @@ impl Ruled {
         Some(parts)
     }
 
+    /// Returns true if the request to the origin has another path or host.
+    pub(crate) fn rewrites(&self) -> bool {
+        self.rules.rewrites(self.bits)
+    }
+
     /// Returns what the rules change in the request to the origin.
     pub(crate) fn rewrite(&self) -> &Rewrite {
         &self.rewrite

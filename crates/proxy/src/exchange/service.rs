@@ -25,6 +25,8 @@ use ::http::header::{CONNECTION, EXPECT, RETRY_AFTER};
 use ::http::request::Parts;
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
 use hyper::body::Body;
+use larder_http::RequestHead;
+use larder_static_files::Tag;
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::future::Future;
@@ -263,33 +265,25 @@ impl Service {
         offer: Option<(Offer, Option<IpAddr>)>,
         goes_by: bool,
     ) -> Responding {
+        let is_storable = !goes_by && matches!(request.parts.method, Method::GET | Method::HEAD);
         let Some(rules) = rules else {
-            let step = self.proxy.shards().step(
-                &head(
-                    &request.parts,
-                    request.scheme,
-                    request.authority(),
-                    request.coding,
-                    goes_by,
-                ),
-                true,
-            );
+            let tag = self.file_tag(&request, is_storable);
+            let request_head = request_head(&request, goes_by);
+            let step = self
+                .proxy
+                .shards()
+                .step(&confirmed(request_head, tag.as_ref()), true);
             if let Next::Answer(answer) = step {
                 return Responding::Now(Some(self.proxy.sent(answer)));
             }
             return self.go_on(step, request, body, None, offer);
         };
-        let is_storable = !goes_by && matches!(request.parts.method, Method::GET | Method::HEAD);
         if let Some(changed) = rules.changed(&request.parts, is_storable) {
             request.parts = changed;
         }
-        let request_head = head(
-            &request.parts,
-            request.scheme,
-            request.authority(),
-            request.coding,
-            goes_by,
-        );
+        let is_named = is_storable && !rules.passes() && !rules.rewrites();
+        let tag = self.file_tag(&request, is_named);
+        let request_head = confirmed(request_head(&request, goes_by), tag.as_ref());
         let shards = self.proxy.shards();
         let step = if rules.passes() {
             shards.pass(&request_head)
@@ -298,6 +292,16 @@ impl Service {
         };
         self.go_on(step, request, body, Some(Arc::clone(&rules)), offer)
             .ruled(&rules)
+    }
+
+    /// Returns the entity tag of the file that a request would get now. `is_named`: the target of
+    /// the request is its path.
+    fn file_tag(&self, request: &NormalRequest, is_named: bool) -> Option<Tag> {
+        let view = self.live.borrow();
+        let files = view.files().filter(|_| is_named)?;
+        let fields = || request.parts.headers.clone();
+        let target = request.target();
+        files.tag(request.scheme, request.authority(), target.as_str(), fields)
     }
 
     /// Carries out the cache's decision.
@@ -397,7 +401,25 @@ impl Service {
     }
 }
 
+/// Returns the head of a request for a file with this entity tag.
+fn confirmed<'a>(head: RequestHead<'a>, tag: Option<&'a Tag>) -> RequestHead<'a> {
+    RequestHead {
+        confirmed: tag.map(Tag::as_bytes),
+        ..head
+    }
+}
+
 const CONTINUE: &[u8] = b"100-continue";
+
+fn request_head(request: &NormalRequest, goes_by: bool) -> RequestHead<'_> {
+    head(
+        &request.parts,
+        request.scheme,
+        request.authority(),
+        request.coding,
+        goes_by,
+    )
+}
 
 /// Returns true if the client waits with its body until it gets `100 Continue`.
 fn waits_to_be_asked(parts: &Parts, body: &ClientBody) -> bool {

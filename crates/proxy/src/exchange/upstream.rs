@@ -17,6 +17,8 @@ use crate::message::upload::Upload;
 use crate::origin::connections::{Failed, ReceivedBody, Server};
 use crate::origin::custom::{Origin, OriginRequest};
 use crate::origin::dns::{Dns, Found, NotFound};
+use crate::origin::files;
+use crate::origin::files::FilesOrigin;
 use crate::origin::generated_origin;
 use crate::origin::named_server::{NamedServer, member_config};
 use crate::origin::origin_body::OriginBody;
@@ -56,6 +58,10 @@ pub(crate) struct Origins {
     dns: Arc<Dns>,
     /// The name of the origin of other requests, for the status page.
     name: String,
+    /// True if some requests are for files.
+    pub(crate) has_files: bool,
+    /// The largest file that is stored, in bytes.
+    most_stored: u64,
 }
 
 /// The time limits of connections to servers, and of their header blocks.
@@ -67,7 +73,7 @@ pub(crate) type Fields<'a> = &'a (dyn Fn() -> HeaderMap + Send + Sync);
 /// Returns the origin of requests that match no other.
 fn rest_of(config: &HttpConfig) -> OriginGroup {
     let servers = match &config.upstream {
-        Upstream::Generated | Upstream::Custom(_) => Vec::new(),
+        Upstream::Generated | Upstream::Custom(_) | Upstream::Files(_) => Vec::new(),
         Upstream::Http(uri) => vec![PoolServer {
             resolve: config.origin_resolve,
             ..PoolServer::from(uri.clone())
@@ -76,6 +82,10 @@ fn rest_of(config: &HttpConfig) -> OriginGroup {
     OriginGroup {
         path: "/".to_owned(),
         servers,
+        files: match &config.upstream {
+            Upstream::Files(files) => Some(files.clone()),
+            _ => None,
+        },
         protocol: config.origin_protocol,
         buffer_requests: config.buffer_requests,
         ..OriginGroup::default()
@@ -87,6 +97,7 @@ fn name_of(upstream: &Upstream) -> String {
     match upstream {
         Upstream::Generated => "generated".to_owned(),
         Upstream::Http(uri) => uri.to_string(),
+        Upstream::Files(config) => files::name(config),
         Upstream::Custom(origin) => origin.name(),
     }
 }
@@ -119,6 +130,8 @@ struct Group {
     check_at: AtomicU64,
     /// Room for buffered requests, if they are buffered.
     buffered: Option<Arc<Room>>,
+    /// The files, in the place of servers.
+    files: Option<Arc<FilesOrigin>>,
 }
 
 impl Origins {
@@ -132,7 +145,7 @@ impl Origins {
         if config
             .origins
             .iter()
-            .any(|origin| origin.servers.is_empty())
+            .any(|origin| origin.servers.is_empty() == origin.files.is_none())
         {
             return Err(Error::setting(
                 "[[http.origins]] servers",
@@ -162,10 +175,10 @@ impl Origins {
             groups.push(match same {
                 Some(known) => Arc::clone(known),
                 None => {
-                    let setting = if std::ptr::eq(group, &rest) {
-                        "[http] origin"
-                    } else {
-                        "[[http.origins]] servers"
+                    let setting = match (std::ptr::eq(group, &rest), &group.files) {
+                        (true, _) => "[http] origin",
+                        (false, Some(_)) => "[[http.origins]] origin",
+                        (false, None) => "[[http.origins]] servers",
                     };
                     let before = groups_before
                         .iter()
@@ -193,6 +206,8 @@ impl Origins {
             None => Arc::new(Dns::new(config.resolver.clone())),
         };
         Ok(Origins {
+            has_files: groups.iter().any(|group| group.files.is_some()),
+            most_stored: config.max_object.bytes(),
             groups,
             authority,
             custom,
@@ -221,6 +236,8 @@ impl Origins {
             HeaderLimits::default(),
         );
         Origins {
+            has_files: false,
+            most_stored: 0,
             groups: vec![group],
             authority: "localhost".to_owned(),
             custom: None,
@@ -254,6 +271,19 @@ impl Origins {
             Some(group) if !group.config.servers.is_empty() => {
                 group.ask(method, upstream_target, fields, body).await
             }
+            Some(group) if let Some(files) = &group.files => {
+                let open = upstream_target
+                    .servers
+                    .as_ref()
+                    .map(|servers| servers.begin(files.name()));
+                let ([.., response_limit, _], _) = self.limits;
+                let asked = files
+                    .respond(method, target, fields(), self.most_stored, response_limit)
+                    .await?;
+                let Some(open) = open else { return Ok(asked) };
+                open.answered(asked.status().as_u16());
+                Ok(asked.map(|body| recorded(body, open)))
+            }
             _ if let Some(origin) = &self.custom => {
                 // It was created from text.
                 let authority = host.to_str().unwrap_or_default().to_owned();
@@ -273,12 +303,22 @@ impl Origins {
         }
     }
 
+    /// Returns the files of requests for this host, as it is keyed, and this path.
+    pub(crate) fn files_of(&self, host: &str, path: &str) -> Option<&Arc<FilesOrigin>> {
+        let group = self.has_files.then(|| self.group(host, path))??;
+        group.files.as_ref()
+    }
+
     /// Returns the servers of a request.
     pub(crate) fn servers_of(&self, host: &str, target: &str) -> Vec<String> {
         let path = target.split('?').next().unwrap_or_default();
-        let servers = self
-            .group(host, path)
-            .map_or(&[][..], |group| &group.config.servers);
+        let Some(group) = self.group(host, path) else {
+            return Vec::new();
+        };
+        if let Some(files) = &group.files {
+            return vec![files.name().to_owned()];
+        }
+        let servers = &group.config.servers;
         servers
             .iter()
             .filter_map(|server| server.uri.authority().map(ToString::to_string))
@@ -378,6 +418,15 @@ impl Origins {
             .map(pool)
     }
 
+    /// Returns the files of each origin of files, with the origin's host and path.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (String, &FilesOrigin)> {
+        self.groups.iter().filter_map(|group| {
+            let OriginGroup { host, path, .. } = &group.config;
+            let origin = format!("{}{path}", host.as_deref().unwrap_or("*"));
+            Some((origin, &**group.files.as_ref()?))
+        })
+    }
+
     /// Returns the retries that budgets did not allow, and the requests that found no server.
     pub(crate) fn refusals(&self) -> (u64, u64) {
         let refusals = self.groups.iter().map(|group| group.pool.pool().refusals());
@@ -420,6 +469,8 @@ impl Group {
         let pool = SharedPool::new(Pool::new(group.pool, Time::ZERO), started);
         let now = pool.now();
         let mut names = Vec::new();
+        let files = group.files.as_ref().map(FilesOrigin::open).transpose();
+        let files = files.map_err(|error| Error::setting(setting, Problem::Root(error)))?;
         for (number, one) in group.servers.iter().enumerate() {
             let trust = trust.map(|trust| &trust.config);
             let server = Server::new(&one.uri, trust, config.timeouts, config.limits.headers());
@@ -459,7 +510,10 @@ impl Group {
                 name.take_over((&pool, &before.pool), &before.names, room, is_trust_same);
             }
         }
-        Ok(Group::new(group, host, pool, names))
+        Ok(Group {
+            files: files.map(Arc::new),
+            ..Group::new(group, host, pool, names)
+        })
     }
 
     fn new(
@@ -478,6 +532,7 @@ impl Group {
             names,
             check_at,
             buffered,
+            files: None,
         };
         group.count_pending();
         group

@@ -111,6 +111,7 @@ pub(crate) fn head<'a>(
         headers: &parts.headers,
         has_body,
         coding,
+        confirmed: None,
     }
 }
 

@@ -4,6 +4,7 @@ pub(crate) mod connections;
 pub(crate) mod custom;
 pub(crate) mod dial;
 pub(crate) mod dns;
+pub(crate) mod files;
 pub(crate) mod generated_origin;
 pub(crate) mod named_server;
 pub(crate) mod origin_body;

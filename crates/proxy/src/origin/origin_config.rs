@@ -3,6 +3,7 @@
 use crate::origin::custom::Origin;
 use crate::origin::dial::OriginProtocol;
 use crate::origin::servers::PoolConfig;
+use larder_static_files::FilesConfig;
 use larder_units::ByteSize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +15,8 @@ pub enum Upstream {
     Generated,
     /// `http://host[:port][/path]`, `https://...`, or `unix://localhost/socket[:/path]`.
     Http(::http::Uri),
+    /// The files below a folder.
+    Files(FilesConfig),
     /// An origin that the host supplies.
     Custom(Arc<dyn Origin>),
 }
@@ -26,8 +29,10 @@ pub struct OriginGroup {
     pub host: Option<String>,
     /// The prefix of paths, as they are sent: nothing is decoded.
     pub path: String,
-    /// 1 to 64 of them.
+    /// 1 to 64 of them, or none with `files`.
     pub servers: Vec<PoolServer>,
+    /// The files below a folder, in the place of servers.
+    pub files: Option<FilesConfig>,
     /// The choice between them, and their health.
     pub pool: PoolConfig,
     /// A path that healthy servers answer with a status below 400, and the interval of probes.

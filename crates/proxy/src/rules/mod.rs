@@ -548,6 +548,11 @@ impl Rules {
         found
     }
 
+    /// Returns true if a rule changes the path or the host of the request to the origin.
+    pub fn rewrites(&self, bits: Bits) -> bool {
+        !bits.and(self.with.rewrite).is_empty() || !bits.and(self.with.rewrite_host).is_empty()
+    }
+
     /// Returns true if a rule changes fields of the request.
     pub fn changes_request(&self, bits: Bits) -> bool {
         !bits.and(self.with.request_headers).is_empty()

@@ -104,6 +104,7 @@ impl Host {
                 headers: &headers,
                 has_body: false,
                 coding: None,
+                confirmed: None,
             },
             true,
         );
@@ -337,6 +338,7 @@ fn a_refresh_in_the_background_is_a_request() {
                 headers: &headers,
                 has_body: false,
                 coding: None,
+                confirmed: None,
             },
             true,
         );

@@ -41,8 +41,19 @@ export function showOrigins(element, { http }) {
         ["mean time", (row) => (row.requests > 0 ? format.seconds(row.mean_response_seconds) : "–"), "number"],
     ];
     const names = (http.pools ?? []).flatMap((pool) => pool.names ?? []);
+    const files = http.files ?? [];
+    const roots = [
+        ["origin", (row) => row.origin, "long"],
+        ["root", (row) => row.root, "long"],
+        ["opened", (row) => count(row.opened), "number"],
+        ["looked at", (row) => count(row.checked), "number"],
+        ["not served", (row) => count(row.forbidden), "number"],
+        ["failed", (row) => count(row.failed), "number"],
+        ["last error", (row) => el("span", { class: row.last_error ? "failed" : null }, row.last_error ?? "–"), "long"],
+    ];
     show(element, [
-        table("Servers", columns, (http.pools ?? []).flatMap(member), `no server: ${http.origin}`),
+        files.length > 0 && table("Files", roots, files),
+        (files.length === 0 || (http.pools ?? []).length > 0) && table("Servers", columns, (http.pools ?? []).flatMap(member), `no server: ${http.origin}`),
         names.length > 0 && table("Names", [["name", (row) => row.name], ["addresses", (row) => count(row.addresses), "number"], ["resolutions", (row) => count(row.resolutions), "number"], ["failures", (row) => count(row.failures), "number"], ["last failure", (row) => row.failure ?? "–", "long"]], names),
         pairs("Refused", { "retries beyond retry_budget": http.retries_refused, "requests without a server": http.no_server, "heads too large": http.origin_heads_too_large, "requests that the origin did not answer": http.origin_failures }),
     ]);

@@ -110,6 +110,7 @@ impl Request {
             headers: &self.headers,
             has_body: self.has_body,
             coding: self.coding,
+            confirmed: None,
         }
     }
 }

@@ -876,6 +876,7 @@ fn head_of<'a>(request: &'a HttpRequest, target: &'a str) -> RequestHead<'a> {
         headers,
         has_body: false,
         coding: None,
+        confirmed: None,
     }
 }
 

@@ -40,6 +40,13 @@ impl OpenExchange {
         }
     }
 
+    /// Forbids to store the response: see [`Exchange::forbid_storing`].
+    pub fn forbid_storing(&mut self) {
+        if let Some(exchange) = &mut self.exchange {
+            exchange.forbid_storing();
+        }
+    }
+
     /// Returns the exchange, to pass it to its shard.
     pub(super) fn into_inner(mut self) -> Box<Exchange> {
         self.exchange.take().expect("only this takes it")

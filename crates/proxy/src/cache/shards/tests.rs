@@ -43,6 +43,7 @@ fn step(shards: &Arc<Shards>, method: &Method, target: &str) -> Next {
             headers: &headers,
             has_body: false,
             coding: None,
+            confirmed: None,
         },
         true,
     )

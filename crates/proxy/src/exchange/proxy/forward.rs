@@ -8,12 +8,14 @@ use crate::cache::shards::{Lookup, Next, OpenExchange, OpenFill, ShardAssembly, 
 use crate::exchange::assemble::assemble;
 use crate::exchange::fill::{Collecting, RequestPlace};
 use crate::exchange::outgoing::{Outgoing, response};
+use crate::exchange::proxy::file_rules::response_rules;
 use crate::exchange::upgrade::Accepted;
 use crate::exchange::upstream_request::{LiveTarget, UpstreamRequest, accepts_trailers};
 use crate::exchange::websocket_stream::not_opened;
 use crate::message::body::Timed;
 use crate::message::client_body::ClientBody;
 use crate::message::upload::Upload;
+use crate::origin::files::NotStored;
 use crate::origin::origin_body::OriginBody;
 use crate::origin::server_requests::ServerRequests;
 use ::http::header::CONNECTION;
@@ -334,7 +336,7 @@ impl Proxy {
             ..
         } = upstream_request.parts;
         exchange.take_headers(headers);
-        if let Some(rules) = upstream_target.target.rules.clone() {
+        if let Some(rules) = response_rules(&upstream_target) {
             exchange.set_rules(rules);
         }
         let mut asked = self
@@ -350,6 +352,9 @@ impl Proxy {
                 Ok(response) => response.into_parts(),
                 Err(failure) => return (self.failed(exchange, failure, version), None),
             };
+            if head.extensions.remove::<NotStored>().is_some() {
+                exchange.forbid_storing();
+            }
             let accepted = head.extensions.remove::<Accepted>();
             let reason = head.extensions.remove::<ReasonPhrase>();
             let mut head = ResponseHead {
