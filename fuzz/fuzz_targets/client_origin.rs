@@ -3,9 +3,9 @@
 //! `Forwarded` is believed only if trusted proxies alone stand behind it. The input is both.
 #![no_main]
 
-use larder_proxy::proxy_protocol::{Decoded, Header, LONGEST, decode};
 use larder_host::Peer;
 use larder_proxy::TrustedProxies;
+use larder_proxy::proxy_protocol::{Decoded, Header, LONGEST, decode};
 use libfuzzer_sys::fuzz_target;
 use std::net::SocketAddr;
 

@@ -8,8 +8,9 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use larder_http::{
-    Assembly, BodyWakes, Cache, Config, Fill, Now, Outbox, Piece, PlainField, PlainRequest, Pushed,
-    Read, Reply, RequestHead, ResponseHead, SharedBody, Step, UpstreamFailure,
+    Answer, AnswerCoding, Assembly, BodyWakes, Cache, Compression, Config, Fill, Now, Outbox,
+    Piece, PlainField, PlainRequest, Pushed, Read, Reply, RequestHead, ResponseHead, SharedBody,
+    Step, UpstreamFailure,
 };
 use larder_units::{ByteSize, Streams, Time};
 use libfuzzer_sys::fuzz_target;
@@ -34,6 +35,7 @@ fuzz_target!(|bytes: &[u8]| {
             .next()
             .and_then(|word| word.parse::<u32>().ok())
             .map_or(0, u64::from);
+        let coding = compression().chosen_by(&headers);
         let request = RequestHead {
             method: &method,
             scheme: "http",
@@ -42,6 +44,7 @@ fuzz_target!(|bytes: &[u8]| {
             version: Version::HTTP_11,
             headers: &headers,
             has_body: false,
+            coding,
             confirmed: None,
         };
         let has = |kind| {
@@ -56,7 +59,7 @@ fuzz_target!(|bytes: &[u8]| {
             authority: "example.com",
             target,
             asks_for_less,
-            coding: None,
+            coding,
             confirmed: None,
         };
         let mut start = Vec::new();
@@ -90,7 +93,7 @@ fuzz_target!(|bytes: &[u8]| {
             // The origin does not answer in the background.
             Step::Refresh(_, exchange) => cache.on_abandoned(exchange, &mut Outbox::default()),
             Step::Follow(_) => panic!("nothing else is in flight"),
-            Step::Answer(_) => {}
+            Step::Answer(answer) => code(&mut cache, answer, seconds),
         }
         assert!(cache.engine().used().bytes() <= CAPACITY_BYTES);
         assert!(cache.filling() <= cache.filling_limit());
@@ -209,6 +212,23 @@ fn response_head(response: Option<&str>) -> Option<(ResponseHead, u16)> {
     ))
 }
 
+/// Any body of text may have coded forms.
+fn compression() -> Compression {
+    Compression {
+        least_bytes: 1,
+        ..Compression::default()
+    }
+}
+
+/// Stores the form that an answer wants: half of its body takes the place of the coded one.
+fn code(cache: &mut Cache, answer: Answer, seconds: u64) {
+    if let AnswerCoding::Wanted(form) = answer.coding {
+        let coded = form.body.slice(..form.body.len() / 2);
+        cache.store_coded(&form, coded, at(seconds), &mut Outbox::default());
+        cache.check_invariants();
+    }
+}
+
 fn cache() -> Cache {
     let config = Config {
         capacity: ByteSize::from_bytes(CAPACITY_BYTES),
@@ -221,7 +241,7 @@ fn cache() -> Cache {
         ignore_reloads: false,
         collapse: true,
         targets: vec!["cdn-cache-control".parse().unwrap()],
-        compression: None,
+        compression: Some(compression()),
         hash_key: [7; 16],
     };
     Cache::new(&config, &Streams::new(1)).expect("a cache")

@@ -16,8 +16,9 @@ fuzz_target!(|wire: &[u8]| {
     };
     assert!(interest.name.component_count() >= 1);
     assert_eq!(&wire[interest.name_range()], interest.name.as_bytes());
-    for name in interest
-        .forwarding_hints() { drop(name.to_string()); }
+    for name in interest.forwarding_hints() {
+        drop(name.to_string());
+    }
     let _ = interest.check_parameters_digest();
     let _ = interest.verify(&DigestVerifier);
     let _ = interest.lifetime_or_default();
