@@ -88,6 +88,11 @@ impl Accepts {
         }
     }
 
+    /// Returns true if it accepts another coding than that of the plain file.
+    pub(crate) fn has_codings(&self) -> bool {
+        self.codings != [0; 3]
+    }
+
     /// Returns those of these codings that the client accepts no less than the plain file, the best
     /// one first; of equal ones, in their order.
     pub(crate) fn choose(&self, offered: &[Coding]) -> impl Iterator<Item = Coding> {

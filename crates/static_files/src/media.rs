@@ -34,9 +34,13 @@ const COMPRESSED: [&[u8]; 30] = [
 /// Returns true if a compressed file may be beside the file with this name.
 pub(crate) fn may_be_compressed(path: &[u8]) -> bool {
     let ending = ending(path);
-    !COMPRESSED
-        .iter()
-        .any(|known| known.eq_ignore_ascii_case(ending))
+    let mut lower = [0; 5];
+    let Some(lower) = lower.get_mut(..ending.len()) else {
+        return true;
+    };
+    lower.copy_from_slice(ending);
+    lower.make_ascii_lowercase();
+    COMPRESSED.binary_search(&&*lower).is_err()
 }
 
 /// Returns the end of a name, without its dot; empty if it has none.
@@ -78,5 +82,7 @@ mod tests {
         config.charset.clear();
         assert_eq!(content_type(&config, b"a.html"), "text/html");
         assert!(may_be_compressed(b"a.js") && !may_be_compressed(b"a.JPG"));
+        assert!(may_be_compressed(b"a") && may_be_compressed(b"a.webmanifest"));
+        assert!(COMPRESSED.is_sorted(), "it is searched");
     }
 }

@@ -102,6 +102,10 @@ impl FilePath {
 
 /// Appends the bytes that a segment stands for.
 fn decode(segment: &str, bytes: &mut Vec<u8>) -> Result<(), BadPath> {
+    if !segment.contains('%') {
+        bytes.extend_from_slice(segment.as_bytes());
+        return Ok(());
+    }
     let mut rest = segment.as_bytes();
     while let Some((first, after)) = rest.split_first() {
         if *first != b'%' {

@@ -74,6 +74,9 @@ pub(crate) struct Handle {
     resolve: ResolveFlags,
 }
 
+/// Bytes behind the path of a request, such as an index.
+const PATH_RESERVE: usize = 32;
+
 /// Repetitions of a call that a renaming disturbs (`openat2(2)`, EAGAIN).
 const REPETITIONS: usize = 1000;
 
@@ -125,9 +128,11 @@ impl Root {
         }
     }
 
-    /// Returns a look at paths that opens nothing.
-    pub(crate) fn by_path(&self) -> ByPath {
-        let mut path = self.path.as_os_str().as_bytes().to_vec();
+    /// Returns a look at paths of about this length that opens nothing.
+    pub(crate) fn by_path(&self, length: usize) -> ByPath {
+        let root = self.path.as_os_str().as_bytes();
+        let mut path = Vec::with_capacity(root.len() + length + PATH_RESERVE);
+        path.extend_from_slice(root);
         path.push(b'/');
         ByPath {
             root: path.len(),

@@ -7,12 +7,11 @@ use crate::media;
 use crate::path::FilePath;
 use crate::root::{Handle, Root, RootError};
 use crate::tag::Tag;
-use siphasher::sip::SipHasher13;
 use std::fs::File;
-use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// The version of the heads that hosts make of files. A change makes every tag another one, so no
 /// cache keeps an old head.
@@ -119,12 +118,11 @@ impl Site {
     /// [`RootError`]: one line with a remedy.
     pub fn open(config: FilesConfig) -> Result<Site, RootError> {
         let root = Root::open(&config.root, config.links)?;
-        let mut hasher = SipHasher13::new_with_keys(HEAD_VERSION, 0);
         // The parts of the configuration that change heads.
-        (&config.charset, &config.types).hash(&mut hasher);
+        let of_heads = format!("{:?} {:?}", config.charset, config.types);
         Ok(Site {
             root,
-            seed: hasher.finish(),
+            seed: xxh3_64_with_seed(of_heads.as_bytes(), HEAD_VERSION),
             config,
             counters: Counters::default(),
             last_error: Mutex::default(),
@@ -201,7 +199,7 @@ impl Site {
     pub fn tag(&self, path: &str, accepts: Accepts) -> Option<Tag> {
         let parsed = FilePath::parse(path, self.config.dot_files).ok()?;
         self.counters.checked.fetch_add(1, Ordering::Relaxed);
-        let mut look = self.root.by_path();
+        let mut look = self.root.by_path(path.len());
         let Ok(Search::Found(found)) = self.search(&mut look, &parsed) else {
             return None;
         };
@@ -327,7 +325,8 @@ impl Site {
             coding: None,
             varies: false,
         };
-        if offered.is_empty() || !media::may_be_compressed(&chosen.path) {
+        let is_asked = all || accepts.has_codings();
+        if offered.is_empty() || !is_asked || !media::may_be_compressed(&chosen.path) {
             return chosen;
         }
         let plain = chosen.path.clone();

@@ -1,13 +1,14 @@
 //! Entity tags of files (RFC 9110 §8.8.3).
 
 use crate::look::Meta;
-use siphasher::sip128::{Hasher128, SipHasher13};
-use std::hash::Hasher;
 use std::time::SystemTime;
+use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 /// The nanoseconds after a change for which another one may leave all times as they are. The
 /// clocks of file systems have ticks of up to 10 ms, and FAT's of 2 s.
 const UNSETTLED_NANOS: i128 = 2_000_000_000;
+
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 /// An entity tag: `"..."`, or `W/"..."`. A weak one and the strong one of the same file differ, so
 /// that bytes which were read under the weak one never get the strong one.
@@ -24,17 +25,17 @@ impl Tag {
     /// Makes the tag of a file. `seed` differs between configurations that make different heads.
     pub(crate) fn new(meta: &Meta, seed: u64, now: SystemTime) -> Tag {
         let is_weak = nanos(now) - meta.changed_nanos < UNSETTLED_NANOS;
-        let mut hasher = SipHasher13::new_with_keys(seed, u64::from(is_weak));
-        for part in [meta.inode, meta.size] {
-            hasher.write_u64(part);
-        }
-        hasher.write_i128(meta.modified_nanos);
-        hasher.write_i128(meta.changed_nanos);
-        let hash = hasher.finish128().as_u128();
+        let mut bytes = [0; 49];
+        bytes[..8].copy_from_slice(&meta.inode.to_le_bytes());
+        bytes[8..16].copy_from_slice(&meta.size.to_le_bytes());
+        bytes[16..32].copy_from_slice(&meta.modified_nanos.to_le_bytes());
+        bytes[32..48].copy_from_slice(&meta.changed_nanos.to_le_bytes());
+        bytes[48] = u8::from(is_weak);
+        let hash = xxh3_128_with_seed(&bytes, seed).to_be_bytes();
         let mut text = *b"W/\"00000000000000000000000000000000\"";
-        for (place, byte) in text[3..35].iter_mut().enumerate() {
-            let digit = (hash >> (4 * place) & 15) as u8;
-            *byte = b"0123456789abcdef"[usize::from(digit)];
+        for (byte, place) in hash.into_iter().zip(text[3..35].chunks_exact_mut(2)) {
+            place[0] = DIGITS[usize::from(byte >> 4)];
+            place[1] = DIGITS[usize::from(byte & 15)];
         }
         Tag {
             text,

@@ -499,7 +499,10 @@ fn file_metrics(origins: &Origins, metrics: &mut Metrics<'_, '_>) {
     }
     let names = [
         ("opened", "Files opened for requests"),
-        ("checked", "Hits and misses for which a file was looked at"),
+        (
+            "checked",
+            "Looks at the files of requests, without opening them",
+        ),
         ("forbidden", "Requests for files that are not served"),
         ("failed", "Requests that an error of the file system failed"),
     ];

@@ -21,7 +21,7 @@ use crate::message::normal_request::{Connection, NormalRequest, RefusedRequest};
 use crate::message::trusted_proxies::TrustedPeer;
 use crate::message::upload::linger;
 use crate::report::observer::RefusalReason;
-use ::http::header::{CONNECTION, EXPECT, RETRY_AFTER};
+use ::http::header::{ACCEPT_ENCODING, CONNECTION, EXPECT, RETRY_AFTER};
 use ::http::request::Parts;
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
 use hyper::body::Body;
@@ -299,7 +299,12 @@ impl Service {
     fn file_tag(&self, request: &NormalRequest, is_named: bool) -> Option<Tag> {
         let view = self.live.borrow();
         let files = view.files().filter(|_| is_named)?;
-        let fields = || request.parts.headers.clone();
+        // A file's tag depends on no other field.
+        let fields = || {
+            let lines = request.parts.headers.get_all(ACCEPT_ENCODING);
+            let lines = lines.into_iter().cloned();
+            lines.map(|line| (ACCEPT_ENCODING, line)).collect()
+        };
         let target = request.target();
         files.tag(request.scheme, request.authority(), target.as_str(), fields)
     }
