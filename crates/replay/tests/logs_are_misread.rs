@@ -252,37 +252,15 @@ fn another_object_is_asked_for() {
     assert_eq!(alibaba.requests.len(), 10);
 }
 
-/// Failure: the table of all files cannot be printed. Run it with `--nocapture` to see the table.
+/// Failure: a format is read that nobody is told of.
 #[test]
-fn a_file_cannot_be_described() {
-    let mut names: Vec<PathBuf> = std::fs::read_dir(file(""))
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_none_or(|ending| ending != "md"))
-        .collect();
-    names.sort();
-    for path in names {
-        let read = Read::of(&path, &lenient());
-        let how = read.report.reader.how.join("; ");
-        assert!(!how.is_empty(), "{}", path.display());
-        let name = path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-        let left_out: Vec<String> = read
-            .report
-            .skipped
-            .iter()
-            .chain(&read.report.reader.left_out)
-            .map(|(reason, lines)| format!("{lines} {reason}"))
-            .collect();
-        println!(
-            "| {name} | {} | {how} | {} | {} | {} |",
-            read.format,
-            read.requests.len(),
-            read.object_count(),
-            left_out.join(", ")
-        );
+fn a_file_is_not_described() {
+    for entry in std::fs::read_dir(file("")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|ending| ending != "md") {
+            let read = Read::of(&path, &lenient());
+            let how = read.report.reader.how.concat();
+            assert!(!how.is_empty(), "{}", path.display());
+        }
     }
 }

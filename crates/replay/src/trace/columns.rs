@@ -49,6 +49,10 @@ pub(super) struct Columns {
     repeated: Option<(Access, u64)>,
     guesses: Vec<String>,
     how: Vec<String>,
+    /// True until the first line of a known table is read, which may be a header.
+    is_at_header: bool,
+    /// True if the header of a known table may name no time.
+    is_known: bool,
 }
 
 /// The columns of a trace, counted from 0.
@@ -86,6 +90,8 @@ impl Columns {
             repeated: None,
             guesses: Vec::new(),
             how: Vec::new(),
+            is_at_header: false,
+            is_known: false,
         }
     }
 
@@ -93,6 +99,8 @@ impl Columns {
     pub fn of_table(lines: Lines, options: ReadOptions, table: &Table) -> Self {
         let mut columns = Columns::new(lines, options);
         columns.layout = table.layout();
+        columns.is_at_header = columns.layout.is_some();
+        columns.is_known = true;
         columns.how.push(table.described.to_owned());
         columns
     }
@@ -102,7 +110,7 @@ impl Columns {
         let Some(line) = self.lines.next_line()? else {
             return Ok(false);
         };
-        let found = Layout::of(line, self.options.columns.as_ref());
+        let found = Layout::of(line, self.options.columns.as_ref(), self.is_known);
         let found = found.map_err(|problem| self.lines.error(problem).of_all())?;
         let (mut layout, is_header) = (found.layout, found.is_header);
         if let Some(unit) = self.options.log.time_unit {
@@ -142,6 +150,9 @@ impl Requests for Columns {
             let Some(layout) = &mut self.layout else {
                 return Ok(None);
             };
+            if std::mem::take(&mut self.is_at_header) && layout.is_header(line) {
+                continue;
+            }
             match layout.access(line, &self.options, &mut self.guesses) {
                 Err(problem) => return Err(self.lines.error(problem)),
                 Ok(Line::LeftOut(reason)) => self.tally.count(reason),
@@ -174,7 +185,7 @@ struct Found {
 impl Layout {
     /// Returns the layout that the first line shows, and whether that line is a header. A comment
     /// that names no column is ignored.
-    fn of(line: &[u8], asked: Option<&ColumnNames>) -> Result<Found, TraceProblem> {
+    fn of(line: &[u8], asked: Option<&ColumnNames>, is_known: bool) -> Result<Found, TraceProblem> {
         let header = Header::of(line);
         let separator = header.separator;
         let is_comment = line.first() == Some(&b'#');
@@ -205,7 +216,15 @@ impl Layout {
             None if is_comment && usual == [None; 3] => return Ok(ordered(true)),
             _ => {}
         }
-        let places = ColumnPlaces::find(asked, &header.names())?;
+        let places = match usual {
+            // Meta's first key-value traces have no times.
+            [None, Some(object), size @ Some(_)] if is_known && asked.is_none() => ColumnPlaces {
+                time: None,
+                object,
+                size,
+            },
+            _ => ColumnPlaces::find(asked, &header.names())?,
+        };
         let mut layout = Layout::at(separator, places);
         if asked.is_none() {
             header.add_to(&mut layout);
@@ -280,6 +299,14 @@ impl Layout {
         let size = size.saturating_add(number(self.key_size)?.unwrap_or(0));
         let count = number(self.count)?.unwrap_or(1).max(1);
         Ok(Line::Request(Access { id, size, now }, count))
+    }
+
+    /// Returns true if a line of a known table is a header: its time is no number.
+    fn is_header(&self, line: &[u8]) -> bool {
+        let time = self
+            .time
+            .and_then(|time| Fields::of(line, self.separator).nth(time));
+        time.is_some_and(|time| !time.iter().any(u8::is_ascii_digit))
     }
 
     fn last_column(&self) -> usize {

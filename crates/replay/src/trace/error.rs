@@ -321,7 +321,7 @@ impl fmt::Display for TraceProblem {
             ),
             TraceProblem::BadLines { bad, lines, first } => write!(
                 f,
-                "{bad} of {lines} lines are bad, more than --max-bad allows; the first: {first}"
+                "{bad} of {lines} lines are bad, more than --max-bad allows; the first: {first}; --log-format, --format or --columns says how to read it"
             ),
             TraceProblem::Other(error) => error.fmt(f),
         }

@@ -315,7 +315,11 @@ impl Trace {
             return Err(error);
         }
         self.skipped.count(&error);
-        if self.skipped.lines() % BAD_LINES_BETWEEN_CHECKS == 0 {
+        if self
+            .skipped
+            .lines()
+            .is_multiple_of(BAD_LINES_BETWEEN_CHECKS)
+        {
             return self.check_share();
         }
         Ok(())

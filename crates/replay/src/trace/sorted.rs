@@ -8,7 +8,7 @@ use crate::Access;
 
 /// Requests that are sorted at a time, 24 bytes each. A request that is earlier than one of this
 /// many before it comes late.
-const WINDOW_REQUESTS: usize = 1 << 16;
+const WINDOW_REQUESTS: usize = 1 << 15;
 
 /// The requests of another reader, sorted within a window.
 pub(super) struct Sorted<R> {
@@ -57,9 +57,10 @@ impl<R: Requests> Sorted<R> {
         if !self.window.is_sorted_by_key(|access| access.now) {
             self.window.sort_by_key(|access| access.now);
         }
-        self.ready = match self.is_ended {
-            true => self.window.len(),
-            false => WINDOW_REQUESTS,
+        self.ready = if self.is_ended {
+            self.window.len()
+        } else {
+            WINDOW_REQUESTS
         };
         Ok(())
     }
@@ -126,8 +127,8 @@ mod tests {
             id: number,
             size: 1,
             now: Time::from_secs(
-                if number % 3 == 0 {
-                    number.saturating_sub(50_000)
+                if number.is_multiple_of(3) {
+                    number.saturating_sub(25_000)
                 } else {
                     number
                 } / 2,

@@ -58,7 +58,7 @@ impl TimeUnit {
         let name = String::from_utf8_lossy(name).to_ascii_lowercase();
         let mut words = name.split(|letter: char| !letter.is_alphanumeric());
         words.find_map(|word| match word {
-            "sec" | "secs" | "seconds" | "s" => Some(TimeUnit::Seconds),
+            "sec" | "secs" | "seconds" | "s" | "unix" => Some(TimeUnit::Seconds),
             "ms" | "millis" | "milliseconds" | "milli" => Some(TimeUnit::Millis),
             "us" | "micros" | "microseconds" | "usec" => Some(TimeUnit::Micros),
             "ns" | "nanos" | "nanoseconds" | "nano" => Some(TimeUnit::Nanos),
@@ -241,9 +241,9 @@ fn log_date(text: &[u8]) -> Option<Time> {
         return None;
     };
     let date = Calendar {
-        year: whole(&[*y1, *y2, *y3, *y4])?,
+        year: two(*y1, *y2)? * 100 + two(*y3, *y4)?,
         month: month(&[*m1, *m2, *m3])?,
-        day: whole(&[*d1, *d2])?,
+        day: two(*d1, *d2)?,
         ..Calendar::default()
     };
     with_clock(date, rest)
@@ -268,11 +268,11 @@ fn iso_date(text: &[u8]) -> Option<Time> {
     else {
         return None;
     };
-    let month = usize::try_from(whole(&[*m1, *m2])?.checked_sub(1)?).ok()?;
+    let month = usize::try_from(two(*m1, *m2)?.checked_sub(1)?).ok()?;
     let date = Calendar {
-        year: whole(&[*y1, *y2, *y3, *y4])?,
+        year: two(*y1, *y2)? * 100 + two(*y3, *y4)?,
         month,
-        day: whole(&[*d1, *d2])?,
+        day: two(*d1, *d2)?,
         ..Calendar::default()
     };
     with_clock(date, rest)
@@ -330,16 +330,18 @@ fn with_clock(mut date: Calendar, rest: &[u8]) -> Option<Time> {
     date.time(zone(rest)?)
 }
 
+/// Reads two digits.
+fn two(tens: u8, ones: u8) -> Option<u64> {
+    (tens.is_ascii_digit() && ones.is_ascii_digit())
+        .then(|| u64::from(tens - b'0') * 10 + u64::from(ones - b'0'))
+}
+
 /// Reads `13:55:36.123` as the second of the day and nanoseconds, and returns the text after it.
 fn clock_of(text: &[u8]) -> Option<(u64, u64, &[u8])> {
     let [h1, h2, b':', m1, m2, b':', s1, s2, rest @ ..] = text else {
         return None;
     };
-    let (hour, minute, second) = (
-        whole(&[*h1, *h2])?,
-        whole(&[*m1, *m2])?,
-        whole(&[*s1, *s2])?,
-    );
+    let (hour, minute, second) = (two(*h1, *h2)?, two(*m1, *m2)?, two(*s1, *s2)?);
     if hour >= 24 || minute >= 60 || second > 60 {
         return None;
     }

@@ -5,7 +5,7 @@ use super::json::Members;
 use super::learned::Learned;
 use super::names::{Role, SHOWN, normal};
 use super::notation::{LogFormat, Shape};
-use super::pattern::Pattern;
+use super::pattern::{LastTime, Pattern};
 use super::presets::PRESETS;
 use super::record::{LogKind, Record};
 use super::wrapped::{WRAPPERS, Wrapper};
@@ -246,11 +246,12 @@ fn of_text(
     let Shape::Text(pattern) = &format.shape else {
         return None;
     };
+    let mut last_time = LastTime::default();
     let records: Vec<Record<'_>> = lines
         .iter()
         .filter_map(|line| {
             let mut record = Record::default();
-            let fits = pattern.read(line, options, &mut record) && record.has_url();
+            let fits = pattern.read(line, options, &mut last_time, &mut record) && record.has_url();
             fits.then_some(record)
         })
         .collect();

@@ -44,6 +44,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use header::Header;
 use names::Role;
+use pattern::LastTime;
 use record::{LogKind, Record, Said};
 use std::borrow::Cow;
 
@@ -79,6 +80,7 @@ struct Reading {
     kind: LogKind,
     /// The key of the last object.
     key: Vec<u8>,
+    last_time: LastTime,
     tally: Tally,
     requests: u64,
     without_host: u64,
@@ -101,6 +103,7 @@ impl WebLog {
                 plan,
                 options: options.clone(),
                 key: Vec::new(),
+                last_time: LastTime::default(),
                 tally: Tally::default(),
                 requests: 0,
                 without_host: 0,
@@ -152,10 +155,10 @@ impl Requests for WebLog {
                 Err(problem) => return Err(self.lines.error(problem)),
                 Ok(Said::Header) => {}
                 Ok(Said::LeftOut(reason)) => self.reading.tally.count(reason),
-                Ok(Said::Request(Access { id, size, now })) => {
+                Ok(Said::Request { access, .. }) => {
                     self.reading.requests += 1;
-                    let size = self.size(id, size);
-                    return Ok(Some(Access { id, size, now }));
+                    let size = self.size(access.id, access.size);
+                    return Ok(Some(Access { size, ..access }));
                 }
             }
         }
@@ -215,7 +218,7 @@ impl Reading {
         let mut record = Record::default();
         let fits = match &mut plan.kind {
             Kind::Text { pattern, learned } => {
-                let fits = pattern.read(inner, &self.options, &mut record);
+                let fits = pattern.read(inner, &self.options, &mut self.last_time, &mut record);
                 learned.add(&mut record);
                 fits
             }
@@ -245,18 +248,18 @@ impl Reading {
 
     /// Counts what is said about all requests.
     fn note(&mut self, record: &Record<'_>, said: &Said) {
-        if !matches!(said, Said::Request(_)) {
+        let Said::Request { has_host, .. } = said else {
             return;
-        }
-        if self.options.host.is_none() && !record.has_host() {
-            self.without_host += 1;
+        };
+        self.without_host += u64::from(!has_host);
+        if record.text(Role::CacheStatus).is_empty() {
+            return;
         }
         match record
             .text(Role::CacheStatus)
             .to_ascii_uppercase()
             .as_slice()
         {
-            b"" => {}
             b"HIT" | b"STALE" | b"UPDATING" | b"REVALIDATED" | b"REFRESHHIT" | b"1" => {
                 self.hits += 1;
             }
@@ -273,6 +276,10 @@ impl Reading {
 /// Returns what a line is that has not the form of the log's requests.
 fn other_line(line: &[u8], is_read: bool, kind: &Kind) -> Result<Said, TraceProblem> {
     let text = line.trim_ascii_start();
+    // An array of objects, one a line.
+    if matches!(kind, Kind::Json(_)) && matches!(text, b"[" | b"]" | b"]," | b",") {
+        return Ok(Said::Header);
+    }
     if is_read {
         return Ok(Said::LeftOut(LeftOut::OtherLine));
     }

@@ -7,6 +7,7 @@ use super::names::Role;
 use super::record::Record;
 use crate::trace::options::LogOptions;
 use crate::trace::times;
+use larder_units::Time;
 
 /// Ends of fields that are tried in one line. A line that fits needs one or two for each field.
 const MAX_TRIES: u32 = 400;
@@ -20,10 +21,58 @@ pub(super) struct Pattern {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
-    Text(Vec<u8>),
+    Text(Literal),
     /// One blank or several.
     Blanks,
     Field(Field),
+}
+
+/// A text that is always there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Literal {
+    bytes: Vec<u8>,
+    /// The place of the byte by which it is found: not a blank, which lines have many of.
+    rare: usize,
+}
+
+impl Literal {
+    fn of(bytes: Vec<u8>) -> Literal {
+        let rare = bytes.iter().rposition(|byte| *byte != b' ').unwrap_or(0);
+        Literal { bytes, rare }
+    }
+
+    /// Returns the first place of the text in `line`. A searcher of `memchr` would cost more to
+    /// build than these short searches take.
+    fn find(&self, line: &[u8]) -> Option<usize> {
+        let rare = *self.bytes.get(self.rare)?;
+        let mut from = self.rare;
+        loop {
+            let at = from + memchr::memchr(rare, line.get(from..)?)?;
+            let start = at - self.rare;
+            if line[start..].starts_with(&self.bytes) {
+                return Some(start);
+            }
+            from = at + 1;
+        }
+    }
+}
+
+/// The last time that was read: many lines have the same second.
+#[derive(Debug, Default)]
+pub(super) struct LastTime {
+    text: Vec<u8>,
+    time: Time,
+}
+
+impl LastTime {
+    fn read(&mut self, text: &[u8], options: &LogOptions) -> Option<Time> {
+        if self.text != text || text.is_empty() {
+            self.time = times::any(text, options.time_unit).ok()?;
+            self.text.clear();
+            self.text.extend_from_slice(text);
+        }
+        Some(self.time)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +87,7 @@ struct Reading<'p, 'a> {
     parts: &'p [Part],
     line: &'a [u8],
     options: &'p LogOptions,
+    last_time: &'p mut LastTime,
     tries: u32,
 }
 
@@ -58,9 +108,9 @@ impl Pattern {
         if text.iter().all(|byte| *byte == b' ') {
             self.parts.push(Part::Blanks);
         } else if let Some(Part::Text(before)) = self.parts.last_mut() {
-            before.extend_from_slice(text);
+            *before = Literal::of([&before.bytes, text].concat());
         } else {
-            self.parts.push(Part::Text(text.to_owned()));
+            self.parts.push(Part::Text(Literal::of(text.to_owned())));
         }
     }
 
@@ -85,11 +135,18 @@ impl Pattern {
 
     /// Reads the fields of a line; returns false if it has another form. The line may have more
     /// fields than the pattern.
-    pub fn read<'a>(&self, line: &'a [u8], options: &LogOptions, record: &mut Record<'a>) -> bool {
+    pub fn read<'a>(
+        &self,
+        line: &'a [u8],
+        options: &LogOptions,
+        last_time: &mut LastTime,
+        record: &mut Record<'a>,
+    ) -> bool {
         let mut reading = Reading {
             parts: &self.parts,
             line,
             options,
+            last_time,
             tries: MAX_TRIES,
         };
         reading.fits(0, 0, record)
@@ -107,7 +164,7 @@ impl<'a> Reading<'_, 'a> {
                 None | Some(b' ' | b'\t' | b'"' | b']' | b',' | b';' | b'|' | b'}')
             ),
             Some(Part::Text(text)) => {
-                rest.starts_with(text) && self.fits(part + 1, at + text.len(), record)
+                rest.starts_with(&text.bytes) && self.fits(part + 1, at + text.bytes.len(), record)
             }
             Some(Part::Blanks) => {
                 let blanks = rest.iter().take_while(|byte| **byte == b' ').count();
@@ -138,7 +195,7 @@ impl<'a> Reading<'_, 'a> {
             if self.is_word(field, part) && text.contains(&b' ') {
                 return false;
             }
-            if accepts(field.role, text, self.options, record) && self.fits(part + 1, end, record) {
+            if self.accepts(field.role, text, record) && self.fits(part + 1, end, record) {
                 if let Some(role) = field.role {
                     record.set(role, text);
                 }
@@ -154,7 +211,7 @@ impl<'a> Reading<'_, 'a> {
     /// Returns true if the field has no blank in it, because a blank ends it.
     fn is_word(&self, field: Field, part: usize) -> bool {
         let next = match self.parts.get(part + 1) {
-            Some(Part::Text(text)) => text.first(),
+            Some(Part::Text(text)) => text.bytes.first(),
             Some(Part::Blanks) => Some(&b' '),
             _ => None,
         };
@@ -165,7 +222,7 @@ impl<'a> Reading<'_, 'a> {
     fn end_of_field(&self, field: Field, part: usize, from: usize) -> Option<usize> {
         let rest = &self.line[from..];
         let found = match self.parts.get(part + 1) {
-            Some(Part::Text(text)) => memchr::memmem::find(rest, text),
+            Some(Part::Text(text)) => text.find(rest),
             Some(Part::Blanks) => memchr::memchr(b' ', rest).or(Some(rest.len())),
             Some(Part::Field(next)) if matches!(next.role, Some(Role::Target | Role::Path)) => {
                 memchr::memchr(b'/', rest)
@@ -179,39 +236,39 @@ impl<'a> Reading<'_, 'a> {
         };
         found.map(|found| from + found)
     }
-}
 
-/// Returns true if a text can be a field of this role. A time is noted, because it is read here.
-fn accepts(role: Option<Role>, text: &[u8], options: &LogOptions, record: &mut Record<'_>) -> bool {
-    let Some(role) = role else {
-        return true;
-    };
-    let digits = |text: &[u8]| text.iter().all(u8::is_ascii_digit);
-    match role {
-        Role::Status => matches!(text, b"-" | b"") || text.len() <= 3 && digits(text),
-        Role::Body | Role::Sent | Role::ObjectSize => match text {
-            b"-" => true,
-            [b'+' | b'-', number @ ..] => digits(number),
-            number => digits(number),
-        },
-        Role::Time => match times::any(text, options.time_unit) {
-            Ok(time) => {
-                record.time = Some(time);
-                true
+    /// Returns true if a text can be a field of this role. A time is noted, because it is read here.
+    fn accepts(&mut self, role: Option<Role>, text: &[u8], record: &mut Record<'a>) -> bool {
+        let Some(role) = role else {
+            return true;
+        };
+        let digits = |text: &[u8]| text.iter().all(u8::is_ascii_digit);
+        match role {
+            Role::Status => matches!(text, b"-" | b"") || text.len() <= 3 && digits(text),
+            Role::Body | Role::Sent | Role::ObjectSize => match text {
+                b"-" => true,
+                [b'+' | b'-', number @ ..] => digits(number),
+                number => digits(number),
+            },
+            Role::Time => match self.last_time.read(text, self.options) {
+                Some(time) => {
+                    record.time = Some(time);
+                    true
+                }
+                None => false,
+            },
+            Role::Date | Role::Clock => text.iter().any(u8::is_ascii_digit),
+            Role::Method => text
+                .iter()
+                .all(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'-' | b'_')),
+            Role::Scheme => {
+                text == b"-"
+                    || text.iter().all(|byte| {
+                        byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'.' | b'+')
+                    })
             }
-            Err(_) => false,
-        },
-        Role::Date | Role::Clock => text.iter().any(u8::is_ascii_digit),
-        Role::Method => text
-            .iter()
-            .all(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'-' | b'_')),
-        Role::Scheme => {
-            text == b"-"
-                || text
-                    .iter()
-                    .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'.' | b'+'))
+            Role::Host | Role::ServerName => !text.contains(&b' '),
+            _ => true,
         }
-        Role::Host | Role::ServerName => !text.contains(&b' '),
-        _ => true,
     }
 }

@@ -15,10 +15,15 @@ use crate::trace::times;
 use larder_units::Time;
 use std::borrow::Cow;
 
+/// Stands for a text that is not in the line.
+const ESCAPED: &[u8] = b"\\";
+
 /// The texts of one line, by their meaning. A missing field is empty.
 #[derive(Debug, Default)]
 pub(super) struct Record<'a> {
-    texts: [Cow<'a, [u8]>; ROLES],
+    texts: [&'a [u8]; ROLES],
+    /// Texts that differ from the line, because it escapes them: few lines have any.
+    unescaped: Vec<(Role, Vec<u8>)>,
     /// The time, if the pattern has read it already.
     pub time: Option<Time>,
 }
@@ -37,7 +42,11 @@ pub(super) struct LogKind {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Said {
     /// A request: its object, the bytes sent of it (or its size), and its time.
-    Request(Access),
+    Request {
+        access: Access,
+        /// True if the line names the host, or the caller does.
+        has_host: bool,
+    },
     LeftOut(LeftOut),
     /// A header, which is no request of anybody.
     Header,
@@ -50,20 +59,30 @@ impl<'a> Record<'a> {
     }
 
     pub fn set(&mut self, role: Role, text: impl Into<Cow<'a, [u8]>>) {
-        self.texts[role as usize] = text.into();
+        match text.into() {
+            Cow::Borrowed(text) => self.texts[role as usize] = text,
+            Cow::Owned(text) => {
+                // Not empty, so that the field is known to be there.
+                self.texts[role as usize] = ESCAPED;
+                self.unescaped.push((role, text));
+            }
+        }
     }
 
     /// Returns a text of the line itself; `None` if it was unescaped, or is missing.
     pub fn borrowed(&self, role: Role) -> Option<&'a [u8]> {
-        match self.texts[role as usize] {
-            Cow::Borrowed(text) => Some(text).filter(|text| !text.is_empty()),
-            Cow::Owned(_) => None,
-        }
+        let text = self.texts[role as usize];
+        let is_own = self.unescaped.iter().any(|(own, _)| *own == role);
+        (!text.is_empty() && !is_own).then_some(text)
     }
 
     /// Returns a text; empty if it is missing or `-`.
     pub fn text(&self, role: Role) -> &[u8] {
-        match &*self.texts[role as usize] {
+        let mut text = self.texts[role as usize];
+        if let Some((_, own)) = self.unescaped.iter().rev().find(|(own, _)| *own == role) {
+            text = own;
+        }
+        match text {
             b"-" | b"\"-\"" | b"null" => b"",
             text => text,
         }
@@ -123,11 +142,13 @@ impl<'a> Record<'a> {
         {
             return Ok(Said::LeftOut(LeftOut::Uncacheable));
         }
-        Ok(Said::Request(Access {
+        let access = Access {
             id: name_hash(key),
             size,
             now,
-        }))
+        };
+        let has_host = !target.host.is_empty() || options.host.is_some();
+        Ok(Said::Request { access, has_host })
     }
 
     fn now(&self, options: &LogOptions) -> Result<Time, TraceProblem> {
@@ -207,9 +228,10 @@ impl<'a> Record<'a> {
         if url.is_empty() {
             let has_line = !self.texts[Role::Request as usize].is_empty();
             let is_early = matches!(self.text(Role::Status), b"400" | b"408" | b"499" | b"000");
-            return match has_line || is_early {
-                true => Ok(None),
-                false => Err(TraceProblem::Missing("URL")),
+            return if has_line || is_early {
+                Ok(None)
+            } else {
+                Err(TraceProblem::Missing("URL"))
             };
         }
         if !method.is_empty() && !is_method(method) {
@@ -261,26 +283,13 @@ impl<'a> Record<'a> {
                 key.extend_from_slice(port);
             }
         }
-        let path = target
-            .path
-            .split(|byte| *byte == b'#')
-            .next()
-            .unwrap_or_default();
+        let end = memchr::memchr(b'#', target.path).unwrap_or(target.path.len());
+        let path = &target.path[..end];
         key.extend_from_slice(path);
-        if !target.query.is_empty() && !path.contains(&b'?') {
+        if !target.query.is_empty() && memchr::memchr(b'?', path).is_none() {
             key.push(b'?');
             key.extend_from_slice(target.query.strip_prefix(b"?").unwrap_or(target.query));
         }
-    }
-
-    /// Returns true if a host is known, of the line or given.
-    pub fn has_host(&self) -> bool {
-        let is_known = |text: &[u8]| !matches!(text, b"" | b"_");
-        is_known(self.text(Role::Host))
-            || is_known(self.text(Role::ServerName))
-            || [Role::Target, Role::Request]
-                .iter()
-                .any(|role| memchr::memmem::find(self.text(*role), b"://").is_some())
     }
 }
 
