@@ -26,8 +26,7 @@ class Source:
     def file(
         name: str,
         path: str | PathLike[str],
-        format: str | None,
-        columns: str | None,
+        options: object,
         limit: int | None,
     ) -> Source: ...
     @staticmethod

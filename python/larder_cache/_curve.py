@@ -16,7 +16,7 @@ import pyarrow as pa
 from . import _core, _url
 from ._progress import Bar
 from ._replay import Interrupted, SizeLike, listed, size_text
-from ._trace import Trace
+from ._trace import Trace, several
 
 _CURVE = pa.schema(
     [
@@ -72,7 +72,8 @@ def curve(
     (4, [0.0, 0.0, 0.0, 0.0])
 
     Args:
-        trace: A trace, or anything that :class:`Trace` accepts.
+        trace: A trace, anything that :class:`Trace` accepts, or a list of paths and traces, whose
+            curves follow each other.
         policies: Specs, as :func:`policies` lists them.
         sizes: Capacities, as in :func:`replay`. None: ``points`` sizes.
         points: The number of sizes, from a thousandth of the bytes of all objects up to all.
@@ -81,6 +82,23 @@ def curve(
         fill: As in :func:`replay`.
         progress: As in :func:`replay`.
     """
+    traces = several(trace)
+    if traces is not None and len(traces) > 1:
+        tables = [
+            curve(
+                each,
+                policies,
+                sizes,
+                points=points,
+                sample=sample,
+                seed=seed,
+                fill=fill,
+                progress=progress,
+            )
+            for each in traces
+        ]
+        return pa.concat_tables(tables)
+    trace = trace if traces is None else traces[0]
     source = trace if isinstance(trace, Trace) else Trace(trace)
     specs = listed(policies, "policies", str)
     texts = size_texts(sizes)

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from . import _core, _url
 from ._progress import Bar
-from ._trace import Trace
+from ._trace import Trace, several
 
 PolicyLike: TypeAlias = "str | Callable[[int, int], object]"
 SizeLike: TypeAlias = "int | float | str"
@@ -127,7 +127,7 @@ def replay(
         TypeError: An argument of another type.
 
     """
-    traces = trace if _is_several(trace) else [trace]
+    traces = several(trace) or [trace]
     specs = [policy_argument(policy) for policy in listed(policies, "policies", str | Callable)]
     capacities = [size_text(size) for size in listed(sizes, "sizes", str | int | float | np.number)]
     numbers = _seeds(seeds)
@@ -254,10 +254,6 @@ def explode(table: pa.Table, metric: str) -> pa.Table:
     exploded = pa.Table.from_pylist(rows, pa.schema(fields))
     ratios = [row["hits"] / row["requests"] if row["requests"] else None for row in rows]
     return exploded.append_column("object_hit_ratio", pa.array(ratios, pa.float64()))
-
-
-def _is_several(trace: Any) -> bool:
-    return isinstance(trace, list | tuple) and bool(trace) and isinstance(trace[0], Trace)
 
 
 def listed(argument: Any, name: str, single: Any) -> list[Any]:

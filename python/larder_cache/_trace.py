@@ -7,6 +7,7 @@ import os
 import stat
 import weakref
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -20,6 +21,21 @@ _USUAL = {
     "size": ("size", "obj_size", "object_size", "bytes"),
     "time": ("time", "timestamp", "ts"),
 }
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """How a file is read, as the flags of ``larder replay`` say it."""
+
+    format: str | None
+    columns: str | None
+    log_format: str | None
+    host: str | None
+    time_unit: str | None
+    uncacheable: list[str]
+    ttl: float | None
+    writes: bool
+    max_bad: float
 
 
 _Arrays: TypeAlias = "tuple[_columns.U64, _columns.U64 | None, _columns.U64 | None]"
@@ -66,6 +82,14 @@ class Trace:
         format: The format of a file, as ``larder replay --format`` takes it.
         columns: The columns of a text file, such as ``"time=1,id=key,size=3"``.
         limit: Keep at most this many requests.
+        log_format: The format of a log's lines: a name that ``larder replay --help`` lists, or a
+            pattern in the notation of nginx, Apache or goaccess.
+        host: The host of a log's requests whose lines name none.
+        time_unit: The unit of times that are numbers: s, ms, us or ns.
+        uncacheable: URLs whose responses no cache stores, such as ``["/api/*"]``.
+        ttl: Seconds for which a copy of an object is fresh.
+        writes: Count the writes of block traces too.
+        max_bad: The largest share of bad lines, which are skipped. 0: the first one is an error.
         filesystem: The file system of pyarrow in which the path is, such as an ``S3FileSystem`` of
             one's own server. None: this machine, or the one that the URL names.
 
@@ -82,12 +106,25 @@ class Trace:
         format: str | None = None,
         columns: str | None = None,
         limit: int | None = None,
+        log_format: str | None = None,
+        host: str | None = None,
+        time_unit: str | None = None,
+        uncacheable: Iterable[str] = (),
+        ttl: float | None = None,
+        writes: bool = False,
+        max_bad: float = 0.01,
         filesystem: Any = None,
     ) -> None:
         self._length: int | None = None
         if limit is not None and limit < 1:
             raise ValueError(f"limit {limit}: keep at least one request")
         given = {"id": id, "size": size, "time": time}
+        patterns = [uncacheable] if isinstance(uncacheable, str) else list(uncacheable)
+        options = FileOptions(
+            format, columns, log_format, host, time_unit, patterns, ttl, writes, max_bad
+        )
+        if _is_several(source):
+            raise TypeError("a list of paths is several traces: make a Trace of each")
         if isinstance(source, str | os.PathLike):
             filesystem, path = _url.located(os.fspath(source), filesystem)
             name = name or _url.name_of(path)
@@ -98,7 +135,7 @@ class Trace:
                 weakref.finalize(self, copy.remove)
                 filesystem, path = None, copy.path
             if not may_be_parquet or not _is_parquet(path, filesystem):
-                self._source = _core.Source.file(name, path, format, columns, limit)
+                self._source = _core.Source.file(name, path, options, limit)
                 return
             if columns is not None:
                 shown = _url.shown(os.fspath(source))
@@ -267,6 +304,27 @@ class Trace:
     def to_arrow(self) -> pa.Table:
         """Returns all requests: ids, sizes in bytes, times in ns. The table is a trace again."""
         return _table(self._read()[0])
+
+
+def _is_several(source: Any) -> bool:
+    """Returns true for a list of paths of files and of traces."""
+
+    def is_trace(each: Any) -> bool:
+        is_path = isinstance(each, os.PathLike) or isinstance(each, str) and os.path.isfile(each)
+        return is_path or isinstance(each, Trace)
+
+    is_list = isinstance(source, list | tuple) and len(source) > 0
+    return is_list and all(is_trace(each) for each in source)
+
+
+def several(source: Any) -> list[Trace] | None:
+    """Returns the traces of a list of paths and traces; None if it is something else.
+
+    A list of texts of which not all are files is a list of ids.
+    """
+    if not _is_several(source):
+        return None
+    return [each if isinstance(each, Trace) else Trace(each) for each in source]
 
 
 def _table(arrays: _core.Arrays) -> pa.Table:

@@ -142,7 +142,10 @@ fn read(
             Ok(!watch.stops())
         };
         match trace {
-            Some((file, trace)) => file.chunks(trace, STEP_REQUESTS, take)?,
+            Some((file, mut trace)) => {
+                file.chunks(&mut trace, STEP_REQUESTS, take)?;
+                gathering.end(name, &trace.report());
+            }
             None => requests.chunks(take).map(drop)?,
         }
     }

@@ -1,13 +1,19 @@
 //! The requests of a trace: arrays in memory, or a file that is read as a stream.
 
 use crate::watch::{Watch, unless_stopped, whole};
-use larder_replay::{Access, ColumnNames, Format, Sample, Survey, Trace, Web, gather};
-use larder_units::{Streams, Time};
+use larder_replay::{
+    Access, BadLines, Format, LogOptions, ReadOptions, Sample, Survey, Trace, TraceError,
+    UrlPattern, Web, gather,
+};
+use larder_units::{Ratio, Streams, Time};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
+use std::fmt::Display;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 /// The requests that are read from a file at a time, 6 MB.
 const CHUNK_REQUESTS: usize = 1 << 18;
@@ -35,9 +41,60 @@ enum Stored {
 #[derive(Clone)]
 pub struct File {
     path: PathBuf,
-    format: Option<Format>,
-    columns: Option<ColumnNames>,
+    options: ReadOptions,
     limit: Option<u64>,
+}
+
+/// What a caller says about a file, as the flags of the command line do.
+#[derive(FromPyObject)]
+pub struct FileOptions {
+    format: Option<String>,
+    columns: Option<String>,
+    log_format: Option<String>,
+    host: Option<String>,
+    time_unit: Option<String>,
+    uncacheable: Vec<String>,
+    /// Seconds.
+    ttl: Option<f64>,
+    writes: bool,
+    /// The largest share of bad lines; 0 ends at the first one.
+    max_bad: f64,
+}
+
+impl FileOptions {
+    /// Returns the options of the reader.
+    ///
+    /// # Errors
+    /// If one has another form; the error names Python's argument.
+    fn read_options(self) -> PyResult<ReadOptions> {
+        let most = Ratio::new(self.max_bad)
+            .ok_or_else(|| wrong(format!("max_bad {}: a share from 0 to 1", self.max_bad)))?;
+        let lifetime = self.ttl.map(Duration::try_from_secs_f64).transpose();
+        Ok(ReadOptions {
+            format: parsed("format", self.format.as_deref())?,
+            columns: parsed("columns", self.columns.as_deref())?,
+            bad_lines: (self.max_bad > 0.0).then_some(BadLines { most }),
+            log: LogOptions {
+                format: parsed("log_format", self.log_format.as_deref())?,
+                host: self.host,
+                time_unit: parsed("time_unit", self.time_unit.as_deref())?,
+                uncacheable: self
+                    .uncacheable
+                    .iter()
+                    .map(|text| UrlPattern::new(text))
+                    .collect(),
+                writes: self.writes,
+            },
+            lifetime: lifetime.map_err(|error| wrong(format!("ttl: {error}")))?,
+        })
+    }
+}
+
+/// Reads the value of an argument.
+fn parsed<T: FromStr<Err: Display>>(argument: &str, text: Option<&str>) -> PyResult<Option<T>> {
+    text.map(str::parse)
+        .transpose()
+        .map_err(|error| wrong(format!("{argument}: {error}")))
 }
 
 #[pymethods]
@@ -67,18 +124,16 @@ impl Source {
 
     /// Takes a file of a format of the command line.
     #[staticmethod]
-    #[pyo3(signature = (name, path, format, columns, limit))]
+    #[pyo3(signature = (name, path, options, limit))]
     fn file(
         name: String,
         path: PathBuf,
-        format: Option<&str>,
-        columns: Option<&str>,
+        options: FileOptions,
         limit: Option<u64>,
     ) -> PyResult<Source> {
         let file = File {
             path,
-            format: format.map(str::parse).transpose().map_err(wrong)?,
-            columns: columns.map(str::parse).transpose().map_err(wrong)?,
+            options: options.read_options()?,
             limit,
         };
         Ok(Source {
@@ -415,9 +470,9 @@ impl Requests<'_> {
                 Ok(columns.is_log)
             }
             Requests::File(file) => {
-                let trace = file.open()?;
+                let mut trace = file.open()?;
                 let is_log = trace.format() == Format::WEB_LOG;
-                file.chunks(trace, CHUNK_REQUESTS, take)?;
+                file.chunks(&mut trace, CHUNK_REQUESTS, take)?;
                 Ok(is_log)
             }
         }
@@ -426,11 +481,7 @@ impl Requests<'_> {
 
 impl File {
     fn open(&self) -> PyResult<Trace> {
-        let trace = match &self.columns {
-            Some(columns) => Trace::open_columns(&self.path, columns.clone()),
-            None => Trace::open(&self.path, self.format),
-        };
-        trace.map_err(wrong)
+        Trace::open_with(&self.path, &self.options).map_err(of_python)
     }
 
     /// Opens it for a caller that reads it once; see [`Trace::open_once`].
@@ -438,10 +489,7 @@ impl File {
     /// # Errors
     /// If it cannot be read or recognised.
     pub fn open_once(&self) -> PyResult<Trace> {
-        match &self.columns {
-            Some(_) => self.open(),
-            None => Trace::open_once(&self.path, self.format).map_err(wrong),
-        }
+        Trace::open_once(&self.path, &self.options).map_err(of_python)
     }
 
     /// Passes the requests of this opened file to `take`, up to `most` at a time, until it has
@@ -451,7 +499,7 @@ impl File {
     /// If the file cannot be read, or `take` fails.
     pub fn chunks(
         &self,
-        mut trace: Trace,
+        trace: &mut Trace,
         most: usize,
         mut take: impl FnMut(&mut Vec<Access>) -> PyResult<bool>,
     ) -> PyResult<()> {
@@ -459,13 +507,32 @@ impl File {
         loop {
             trace
                 .read_many(&mut chunk, left.min(most as u64) as usize)
-                .map_err(wrong)?;
+                .map_err(of_python)?;
             left -= chunk.len() as u64;
             if chunk.is_empty() || !take(&mut chunk)? {
                 return Ok(());
             }
         }
     }
+}
+
+/// A ValueError about a trace, which names Python's arguments.
+fn of_python(error: TraceError) -> PyErr {
+    const NAMES: [(&str, &str); 5] = [
+        (
+            "--columns time=…,id=…,size=…",
+            "columns=\"time=…,id=…,size=…\"",
+        ),
+        ("--log-format", "log_format="),
+        ("--format", "format="),
+        ("--columns", "columns="),
+        ("--max-bad", "max_bad"),
+    ];
+    let mut text = error.to_string();
+    for (flag, argument) in NAMES {
+        text = text.replace(flag, argument);
+    }
+    wrong(text)
 }
 
 /// A ValueError with this message.

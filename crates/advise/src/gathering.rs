@@ -2,7 +2,7 @@
 
 use crate::error::AdviseError;
 use larder_replay::survey::Report;
-use larder_replay::{Access, Format, KeptSample, Unit};
+use larder_replay::{Access, Format, KeptSample, TraceReport, Unit};
 use larder_units::Time;
 use serde::Serialize;
 
@@ -25,6 +25,14 @@ pub struct Traffic {
     pub requested_bytes: f64,
     /// From the first to the last request; 0 in traces without times.
     pub seconds: f64,
+    /// True for a web server's log, which does not have all that decides what may be stored.
+    pub is_log: bool,
+    /// True if a log has no hosts, so that equal paths of several sites would be one object.
+    pub is_without_host: bool,
+    /// What was not read, and why.
+    pub left_out: Vec<String>,
+    /// What was taken for granted, and how to say otherwise.
+    pub guesses: Vec<String>,
     /// The share of the objects that was looked at.
     pub sample: f64,
     /// The number of all objects, which is an estimate if `sample` is below 1.
@@ -65,6 +73,9 @@ pub struct Gathering {
     names: Vec<String>,
     is_log: bool,
     times: Option<(Time, Time)>,
+    is_without_host: bool,
+    left_out: Vec<String>,
+    guesses: Vec<String>,
 }
 
 /// The traffic, and the sample that caches are run over.
@@ -84,6 +95,9 @@ impl Gathering {
             names: Vec::new(),
             is_log: false,
             times: None,
+            is_without_host: false,
+            left_out: Vec::new(),
+            guesses: Vec::new(),
         }
     }
 
@@ -92,6 +106,24 @@ impl Gathering {
     pub fn begin(&mut self, name: impl Into<String>, format: Option<Format>) {
         self.names.push(name.into());
         self.is_log |= format == Some(Format::WEB_LOG);
+    }
+
+    /// Takes what the reader of the trace `name` says at its end.
+    pub fn end(&mut self, name: &str, report: &TraceReport) {
+        self.is_without_host |= report.reader.is_without_host;
+        let named = |line: String| format!("{name}: {line}");
+        self.left_out
+            .extend(report.remarks().into_iter().map(named));
+        for guess in &report.reader.guesses {
+            if !self.guesses.contains(guess) {
+                self.guesses.push(guess.clone());
+            }
+        }
+    }
+
+    /// Adds a remark on the files together.
+    pub fn remark(&mut self, remark: String) {
+        self.left_out.push(remark);
     }
 
     /// Takes the next requests.
@@ -132,6 +164,10 @@ impl Gathering {
         let traffic = describe(self.names, requested_bytes, overhead, unit, &self.kept);
         let traffic = Traffic {
             seconds: last.since(first).as_secs_f64(),
+            is_log: self.is_log,
+            is_without_host: self.is_without_host,
+            left_out: self.left_out,
+            guesses: self.guesses,
             ..traffic
         };
         let objects = traffic.looked_at.objects;
@@ -160,6 +196,10 @@ fn describe(
         requests: sample.requests(),
         requested_bytes,
         seconds: looked_at.seconds,
+        is_log: false,
+        is_without_host: false,
+        left_out: Vec::new(),
+        guesses: Vec::new(),
         sample: sample.rate(),
         objects: looked_at.objects as f64 / sample.rate(),
         footprint,

@@ -14,6 +14,14 @@ const STEPS: [(&str, f64); 2] = [("MiB", (1_u64 << 20) as f64), ("GiB", (1_u64 <
 /// The footprint from which a site is large: then a MiB is worth too little to compare.
 const LARGE: f64 = 4.0 * (1_u64 << 30) as f64;
 
+/// The first line of an advice for a log that names no hosts.
+const WITHOUT_HOST: &str = "The log names no hosts, so equal paths are one object. For several sites, give each its file \
+     with --host-from filename, or a log with the host.";
+
+/// The limits of an advice from a log.
+const UPPER_BOUND: &str = "a log does not have most header fields, so this is an upper bound: responses that forbid storing, \
+     cookies and lifetimes save less (--uncacheable, --ttl)";
+
 impl Advice {
     /// Returns what is recommended and why, one sentence or two in each string.
     pub fn sentences(&self) -> Vec<String> {
@@ -26,6 +34,16 @@ pub(crate) fn facts(traffic: &Traffic) -> Vec<(&'static str, String)> {
     let is_sized = traffic.unit == Unit::Bytes;
     let popularity = &traffic.looked_at.popularity;
     let mut facts = vec![("files", traffic.files.join(", "))];
+    facts.extend(
+        traffic
+            .left_out
+            .iter()
+            .map(|line| ("left out", line.clone())),
+    );
+    if traffic.is_log {
+        facts.push(("limits", UPPER_BOUND.to_owned()));
+    }
+    facts.extend(traffic.guesses.iter().map(|line| ("guessed", line.clone())));
     let asked = if is_sized {
         format!(", {}", bytes(traffic.requested_bytes))
     } else {
@@ -217,7 +235,11 @@ pub(crate) fn lines_of_choice(advice: &Advice) -> Vec<String> {
             with_error(chosen.byte_hit_ratio, chosen.byte_error)
         );
     }
-    let mut lines = vec![line, format!("Why this size: {}.", choice.reason)];
+    let mut lines = Vec::new();
+    if advice.traffic.is_without_host {
+        lines.push(WITHOUT_HOST.to_owned());
+    }
+    lines.extend([line, format!("Why this size: {}.", choice.reason)]);
     let missed = |candidate: &Candidate| 1.0 - choice.goal.ratio(candidate);
     let saved = |lru: &Candidate| 1.0 - missed(chosen) / missed(lru).max(f64::MIN_POSITIVE);
     if let Some((lru, saved)) = choice

@@ -5,6 +5,7 @@
 //! progress, and prints and writes the result.
 
 mod args;
+mod merged;
 mod read;
 
 use crate::destination::{check_writable, write_whole};

@@ -36,7 +36,7 @@ const MIN_OBJECTS: i64 = 1_000;
     after_help = "Example: larder curve twitter.csv.zst --policy lru,s3fifo --points 20 --sample 0.05 --svg curve.svg"
 )]
 pub struct CurveArgs {
-    /// Trace file, plain or compressed with zstd, xz or gzip; - is standard input
+    /// Trace file, plain or compressed (zstd, xz, gzip, bzip2, zip); - is standard input
     trace: PathBuf,
 
     /// Policies, as `larder policies` lists them. Commas separate several

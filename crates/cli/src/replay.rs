@@ -53,7 +53,7 @@ const KEPT_AT_ONCE: usize = 8;
     after_help = "Example: larder replay t.csv.zst -p 'lru,filter(theta=2)+fifo' -s 50MiB,10%"
 )]
 pub struct ReplayArgs {
-    /// Trace files, plain or compressed with zstd, xz or gzip; - is standard input
+    /// Trace files, plain or compressed (zstd, xz, gzip, bzip2, zip); - is standard input
     #[arg(required = true)]
     trace: Vec<PathBuf>,
 

@@ -1,7 +1,9 @@
 //! A trace as an argument: a path, or `-` for standard input.
 
 use crate::failure::Failure;
-use std::path::Path;
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 /// The name of standard input in messages and tables.
 const STANDARD_INPUT: &str = "standard input";
@@ -78,4 +80,23 @@ pub fn check_once<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<(), F
             "standard input is read once; give `-` once, and files for the other traces",
         )),
     }
+}
+
+/// Checks that no file is given twice, also under another name.
+///
+/// # Errors
+/// If one is.
+pub fn check_different(paths: &[PathBuf]) -> Result<(), Failure> {
+    let mut known: HashMap<(u64, u64), &Path> = HashMap::new();
+    for path in paths.iter().filter(|path| is_file(path)) {
+        let Ok(file) = path.metadata() else { continue };
+        if let Some(other) = known.insert((file.dev(), file.ino()), path) {
+            return Err(Failure::usage(format!(
+                "{}: this file is given twice (as {}), so its requests would count twice",
+                shown(path),
+                shown(other)
+            )));
+        }
+    }
+    Ok(())
 }

@@ -4,5 +4,7 @@
 mod curve_is_off;
 mod figures_changed;
 mod json_lines_are_misread;
+mod logs_are_misread;
+mod logs_written_are_others;
 mod trace_changes_on_the_way;
 mod trace_is_misread;

@@ -8,13 +8,13 @@ use std::path::PathBuf;
 
 /// Find the cache for a site from its access logs: policy, size, and what they save
 ///
-/// Reads logs of nginx, Apache, Varnish (varnishncsa), Squid, Caddy (JSON) and Larder, or any
-/// trace, once and in bounded memory. Several files follow each other in time.
+/// Reads logs of common servers, balancers and CDNs, or any trace, once and in bounded memory. A
+/// log does not have all that decides what may be stored, so its figures are upper bounds.
 #[derive(Args, Debug)]
 #[command(after_help = "Example: larder advise access.log --egress 0.05/GB --memory 3/GiB-month")]
 pub struct AdviseArgs {
-    /// Access logs or traces, plain or compressed with zstd, xz or gzip, the oldest first; - is
-    /// standard input
+    /// Access logs or traces in any order, plain or compressed with zstd, xz, gzip, bzip2 or zip; -
+    /// is standard input
     #[arg(required = true)]
     pub(super) files: Vec<PathBuf>,
 

@@ -243,3 +243,134 @@ fn mistakes_that_are_not_explained() {
         );
     }
 }
+
+/// The lines of a log with these seconds, paths and hosts before the client.
+fn log(requests: &[(u32, &str)], host: &str) -> String {
+    let line = |(second, path): &(u32, &str)| {
+        format!(
+            "{host}192.0.2.7 - - [10/Oct/2025:13:{:02}:{:02} +0000] \"GET {path} HTTP/1.1\" 200 100 \"-\" \"-\"\n",
+            second / 60,
+            second % 60
+        )
+    };
+    requests.iter().map(line).collect()
+}
+
+/// Failure: the order of the arguments changes the advice, or files of the same time follow each
+/// other.
+#[test]
+fn the_order_of_the_files_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let written = |name: &str, requests: &[(u32, &str)]| {
+        let path = folder.path().join(name);
+        fs::write(&path, log(requests, "")).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let first = written("1.log", &[(0, "/a"), (20, "/b"), (40, "/c"), (60, "/a")]);
+    let same = written("2.log", &[(10, "/a"), (30, "/b"), (50, "/c")]);
+    let last = written("3.log", &[(70, "/d"), (80, "/a")]);
+    let hits = |files: [&str; 3]| {
+        let arguments = [&files[..], &["-p", "lru", "-s", "100", "--overhead", "0"]].concat();
+        let advice = advise(&args(&arguments)).unwrap();
+        (
+            advice.traffic.requests,
+            (advice.candidates[0].object_hit_ratio * 9.0).round(),
+        )
+    };
+    // In the order of time: a a b b c c a d a, with room for one object.
+    let expected = (9, 3.0);
+    assert_eq!(hits([&first, &same, &last]), expected);
+    assert_eq!(hits([&last, &same, &first]), expected);
+    let twice = run(args(&[&first, &first])).expect_err("it should fail");
+    assert!(twice.message.contains("given twice"), "{}", twice.message);
+}
+
+/// Failure: requests of a log that was copied count twice without a word.
+#[test]
+fn a_copied_log_counts_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let requests: Vec<(u32, &str)> = (0..30)
+        .map(|second| (second, ["/a", "/b", "/c"][second as usize % 3]))
+        .collect();
+    let (old, new) = (folder.path().join("a.log.1"), folder.path().join("a.log"));
+    fs::write(&old, log(&requests[..20], "")).unwrap();
+    fs::write(&new, log(&requests[10..], "")).unwrap();
+    let advice = advise(&args(&[
+        old.to_str().unwrap(),
+        new.to_str().unwrap(),
+        "-p",
+        "lru",
+    ]))
+    .unwrap();
+    let said = advice.traffic.left_out.concat();
+    assert!(
+        said.contains("a.log.1 has the first requests of a.log too"),
+        "{said}"
+    );
+}
+
+/// Failure: two sites are one, or nothing says that a log has no hosts.
+#[test]
+fn two_sites_are_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let requests = [(0, "/"), (1, "/a"), (2, "/")];
+    let written = |name: &str, host: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, log(&requests, host)).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (one, two) = (
+        written("one.example.log", ""),
+        written("two.example-access.log", ""),
+    );
+    let with_host = written("all.log", "one.example:443 ");
+    let advised = |arguments: &[&str]| {
+        let advice = advise(&args(&[arguments, &["-p", "lru"]].concat())).unwrap();
+        (
+            advice.traffic.objects,
+            advice.sentences()[0].contains("names no hosts"),
+        )
+    };
+    assert_eq!(advised(&[&one, &two]), (2.0, true));
+    assert_eq!(
+        advised(&[&one, &two, "--host-from", "filename"]),
+        (4.0, false)
+    );
+    assert_eq!(advised(&[&one, "--host", "a.example"]), (2.0, false));
+    assert_eq!(advised(&[&with_host]), (2.0, false));
+}
+
+/// Failure: a flag that says how a log is read has no effect.
+#[test]
+fn a_flag_about_logs_has_no_effect() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.log");
+    let requests = [(0, "/api/x"), (1, "/a"), (2, "/a"), (700, "/a")];
+    fs::write(&path, log(&requests, "") + "cut").unwrap();
+    let path = path.to_str().unwrap();
+    let advised = |arguments: &[&str]| {
+        let advice = advise(&args(
+            &[&[path, "-p", "lru", "-s", "1MiB"], arguments].concat(),
+        ))
+        .unwrap();
+        (
+            advice.traffic.requests,
+            (advice.candidates[0].object_hit_ratio * 100.0).round(),
+        )
+    };
+    assert_eq!(advised(&[]), (4, 50.0));
+    assert_eq!(advised(&["--uncacheable", "/api/*"]), (3, 67.0));
+    assert_eq!(advised(&["--ttl", "10min"]), (4, 25.0));
+    let pattern = "$remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent";
+    assert_eq!(advised(&["--log-format", pattern]), (4, 50.0));
+    for (arguments, words) in [
+        (&["--strict"][..], "line 5"),
+        (&["--log-format", "x"], "--log-format: `x` is no log format"),
+        (&["--time-unit", "h"], "--time-unit: `h` is no unit of time"),
+        (&["--max-bad", "7"], "--max-bad: "),
+        (&["--ttl", "x"], "--ttl: "),
+    ] {
+        let failure = run(args(&[&[path], arguments].concat())).expect_err("it should fail");
+        assert!(failure.message.contains(words), "{}", failure.message);
+    }
+}

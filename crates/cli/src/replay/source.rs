@@ -222,10 +222,10 @@ impl<'a> Source<'a> {
             if chunk.is_empty() || !take(&mut chunk)? {
                 progress.done(self.units(rows));
                 // Only once, although the trace may be read twice.
-                if verb != MEASURING
-                    && let Some(late) = late(&trace)
-                {
-                    progress.print(&format!("{name}: {late}"));
+                if verb != MEASURING {
+                    for remark in late(&trace).into_iter().chain(trace.report().remarks()) {
+                        progress.print(&format!("{name}: {remark}"));
+                    }
                 }
                 return Ok(trace);
             }

@@ -160,7 +160,7 @@ fn a_bad_trace_is_not_named() {
         (&missing, "No such file"),
     ] {
         for policy in ["lru", "belady"] {
-            let failure = failure(trace, &["-p", policy, "-s", "1000"]);
+            let failure = failure(trace, &["-p", policy, "-s", "1000", "--strict"]);
             assert!(failure.message.contains(says), "{}", failure.message);
             let file = Path::new(trace).file_name().unwrap().to_str().unwrap();
             assert!(failure.message.contains(file), "{}", failure.message);

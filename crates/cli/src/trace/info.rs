@@ -6,10 +6,14 @@ use crate::output::line;
 use crate::replay::source::{MEASURING, late};
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
-use larder_replay::Unit;
 use larder_replay::survey::{Report, Survey};
+use larder_replay::{TraceReport, Unit};
 use larder_units::rounded::{bytes, percent, span};
 use serde::Serialize;
+
+/// The remark on a log without hosts.
+pub const NO_HOST: &str = "no line names its host, so equal paths are one object: if these are several sites, give each \
+     file with --host or --host-from filename";
 
 /// The length of the longest bar, in characters.
 const BAR: f64 = 30.0;
@@ -35,6 +39,12 @@ struct Info<'a> {
     late_requests: u64,
     #[serde(skip)]
     late: Option<&'a str>,
+    /// The form of the lines, and the fields that are used.
+    read_as: &'a [String],
+    /// Bad lines that were skipped, and lines that do not count, by reason.
+    left_out: &'a [String],
+    /// What was taken for granted.
+    guesses: &'a [String],
     #[serde(flatten)]
     report: &'a Report,
 }
@@ -50,11 +60,16 @@ pub fn run(args: InfoArgs) -> Result<(), Failure> {
     drop(survey);
     let name = args.input.source().name();
     let (late_requests, late) = (trace.late_requests(), late(&trace));
+    let read = trace.report();
+    let remarks = read.remarks();
     let info = Info {
         trace: &name,
         format: trace.format().name(),
         late_requests,
         late: late.as_deref(),
+        read_as: &read.reader.how,
+        left_out: &remarks,
+        guesses: &guesses(&read),
         report: &report,
     };
     if args.json {
@@ -65,6 +80,15 @@ pub fn run(args: InfoArgs) -> Result<(), Failure> {
     }
     print(&info);
     Ok(())
+}
+
+/// Returns what was taken for granted.
+fn guesses(read: &TraceReport) -> Vec<String> {
+    let mut guesses = read.reader.guesses.clone();
+    if read.reader.is_without_host {
+        guesses.push(NO_HOST.to_owned());
+    }
+    guesses
 }
 
 fn print(info: &Info<'_>) {
@@ -78,6 +102,19 @@ fn print(info: &Info<'_>) {
         popularity,
     } = info.report;
     line!("trace        {} ({})", info.trace, info.format);
+    for (place, line) in info
+        .read_as
+        .iter()
+        .filter(|line| !line.is_empty())
+        .enumerate()
+    {
+        line!("{:12} {line}", if place == 0 { "read as" } else { "" });
+    }
+    for (name, lines) in [("left out", info.left_out), ("guessed", info.guesses)] {
+        for (place, line) in lines.iter().enumerate() {
+            line!("{:12} {line}", if place == 0 { name } else { "" });
+        }
+    }
     let unit = Unit::of_largest(
         sizes
             .percentiles

@@ -40,7 +40,7 @@ pub fn run(args: TraceArgs) -> Result<(), Failure> {
 /// A trace to read.
 #[derive(Args, Debug)]
 struct Input {
-    /// Trace file, plain or compressed with zstd, xz or gzip; - is standard input
+    /// Trace file, plain or compressed (zstd, xz, gzip, bzip2, zip); - is standard input
     trace: PathBuf,
 
     #[command(flatten)]

@@ -2,6 +2,7 @@
 
 use super::column_names::ColumnNames;
 use super::error::ReadError;
+use super::options::ReadOptions;
 use super::requests::Requests;
 use std::fs::File;
 use std::io::BufRead;
@@ -34,8 +35,10 @@ pub struct FormatEntry {
 pub enum Open {
     /// The bytes in order.
     Bytes(fn(TraceBytes) -> TraceReader),
-    /// The bytes in order, and the names of the columns if the caller gives them.
-    Columns(fn(TraceBytes, Option<ColumnNames>) -> TraceReader),
+    /// The bytes in order, and what the caller says about them.
+    Options(fn(TraceBytes, &ReadOptions) -> TraceReader),
+    /// The bytes in order, and what the caller says about them, with the names of the columns.
+    Columns(fn(TraceBytes, &ReadOptions) -> TraceReader),
     /// A file, which it reads in any order, and the names of the columns if the caller gives them.
     /// Such a trace is not decompressed.
     File(fn(File, Option<ColumnNames>) -> Result<TraceReader, ReadError>),
@@ -44,7 +47,7 @@ pub enum Open {
 impl Open {
     /// Returns true if the caller can name the columns.
     pub(super) fn takes_columns(self) -> bool {
-        !matches!(self, Open::Bytes(_))
+        !matches!(self, Open::Bytes(_) | Open::Options(_))
     }
 }
 

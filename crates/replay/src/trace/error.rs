@@ -13,7 +13,15 @@ pub struct TraceError {
 
 /// The error of a format's reader, which does not know the file's name.
 #[derive(Debug)]
-pub struct ReadError(Box<(Place, TraceProblem)>);
+pub struct ReadError(Box<Cause>);
+
+#[derive(Debug)]
+struct Cause {
+    place: Place,
+    problem: TraceProblem,
+    /// True if the lines that follow cannot be read either.
+    is_of_all: bool,
+}
 
 /// A place in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +117,15 @@ pub enum TraceProblem {
     CutRecord(usize),
     /// The file's name is that of an oracleGeneral trace, but its bytes are something else.
     NotOracleGeneral,
+    /// So many lines are bad that the file is probably something else.
+    BadLines {
+        /// Bad lines.
+        bad: u64,
+        /// All lines so far.
+        lines: u64,
+        /// The first bad line, with its problem.
+        first: String,
+    },
     /// The problem of a format of another crate.
     Other(Box<dyn Error + Send + Sync>),
 }
@@ -138,17 +155,40 @@ impl ReadError {
     /// A problem can be a text of one line.
     #[cold]
     pub fn new(place: Place, problem: impl Into<TraceProblem>) -> ReadError {
-        ReadError(Box::new((place, problem.into())))
+        let problem = problem.into();
+        let is_of_all = matches!(
+            problem,
+            TraceProblem::Io(_)
+                | TraceProblem::UnknownFormat { .. }
+                | TraceProblem::BadLines { .. }
+        );
+        ReadError(Box::new(Cause {
+            place,
+            problem,
+            is_of_all,
+        }))
+    }
+
+    /// Returns this error as one of the whole trace: a first line that does not tell the columns.
+    #[must_use]
+    pub fn of_all(mut self) -> ReadError {
+        self.0.is_of_all = true;
+        self
     }
 
     /// Returns the place of the problem.
     pub fn place(&self) -> Place {
-        self.0.0
+        self.0.place
     }
 
     /// Returns the problem.
     pub fn problem(&self) -> &TraceProblem {
-        &self.0.1
+        &self.0.problem
+    }
+
+    /// Returns true if one line is bad, so the lines after it can be read.
+    pub fn is_of_a_line(&self) -> bool {
+        matches!(self.place(), Place::Line(_)) && !self.0.is_of_all
     }
 }
 
@@ -157,6 +197,28 @@ impl TraceProblem {
         TraceProblem::Line {
             expected,
             found: shown(found),
+        }
+    }
+
+    /// Returns the kind of the problem, by which bad lines are counted.
+    pub fn reason(&self) -> String {
+        match self {
+            TraceProblem::LongLine => format!("longer than {MAX_LINE_BYTES} bytes"),
+            TraceProblem::Line { .. } | TraceProblem::NoField { .. } => {
+                "cut, or of another form".to_owned()
+            }
+            TraceProblem::Field { expected, .. } => format!("a {expected} that is none"),
+            TraceProblem::LateTime(_) => "a time after 584 years".to_owned(),
+            TraceProblem::Missing(field) => format!("no {field}"),
+            TraceProblem::NoColumnCalled { column, .. } => format!("no {column}"),
+            TraceProblem::Column { column, problem } => {
+                format!("column {column}: {}", problem.reason())
+            }
+            TraceProblem::RequestOrder { .. } => "a request's number out of order".to_owned(),
+            TraceProblem::TooManyBlocks(_) | TraceProblem::BlockNumber { .. } => {
+                "block numbers out of range".to_owned()
+            }
+            other => other.to_string(),
         }
     }
 
@@ -256,6 +318,10 @@ impl fmt::Display for TraceProblem {
             TraceProblem::NotOracleGeneral => f.write_str(
                 "no record of oracle-general as the file's name says, its next access is no request's number; \
                  to read it all the same give --format oracle-general",
+            ),
+            TraceProblem::BadLines { bad, lines, first } => write!(
+                f,
+                "{bad} of {lines} lines are bad, more than --max-bad allows; the first: {first}; --log-format, --format or --columns says how to read it"
             ),
             TraceProblem::Other(error) => error.fmt(f),
         }

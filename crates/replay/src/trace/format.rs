@@ -4,11 +4,15 @@ use super::entry::{FormatEntry, is_text};
 use super::error::{Place, ReadError, TraceProblem};
 use super::lines::BYTE_ORDER_MARK;
 use super::source::Source;
-use super::{arc, columns, json_lines, numbers, twitter, web_log};
+use super::{arc, columns, json_lines, log, numbers, tables, twitter};
 use std::fmt;
 use std::io::BufRead;
 use std::str::FromStr;
 use std::sync::OnceLock;
+
+/// Bytes that detect a format other than a log: enough for the first line of all traces seen so
+/// far.
+const DETECTED_BYTES: usize = 4096;
 
 /// A registered format.
 #[derive(Clone, Copy, Debug)]
@@ -22,9 +26,9 @@ impl Format {
     /// A JSON object per line, with members of the names that [`Format::COLUMNS`] has in its first
     /// line.
     pub const JSON_LINES: Format = Format(&json_lines::ENTRY);
-    /// A web server's log: common, combined, JSON, Squid's, or tab-separated with a first line that
-    /// names `url`, `response` and `bytes`. Responses 200 and 304 count.
-    pub const WEB_LOG: Format = Format(&web_log::ENTRY);
+    /// A web server's log in any of the formats that [`LogFormat::known`](crate::LogFormat::known)
+    /// lists. Requests GET and HEAD count whose response a cache stores.
+    pub const WEB_LOG: Format = Format(&log::ENTRY);
     /// The ARC paper's disk traces: lines of first block, number of blocks, a flag and the
     /// request's number; 512 bytes per block.
     pub const ARC: Format = Format(&arc::ENTRY);
@@ -36,6 +40,8 @@ impl Format {
     pub const TWITTER: Format = Format(&twitter::ENTRY);
     /// Big-endian 32-bit object numbers and nothing else (web07, web12); every object has one byte.
     pub const NUMBERS: Format = Format(&numbers::NUMBERS);
+    /// Big-endian 64-bit object numbers and nothing else (scarab); every object has one byte.
+    pub const NUMBERS_64: Format = Format(&numbers::NUMBERS_64);
 
     /// Returns the name.
     pub fn name(self) -> &'static str {
@@ -56,7 +62,7 @@ impl PartialEq for Format {
 
 impl Eq for Format {}
 
-static BUILTIN: [Format; 7] = [
+static BUILTIN: [Format; 18] = [
     Format::COLUMNS,
     Format::JSON_LINES,
     Format::WEB_LOG,
@@ -64,17 +70,42 @@ static BUILTIN: [Format; 7] = [
     Format::ORACLE_GENERAL,
     Format::TWITTER,
     Format::NUMBERS,
+    Format::NUMBERS_64,
+    Format(&TABLES[0]),
+    Format(&TABLES[1]),
+    Format(&TABLES[2]),
+    Format(&TABLES[3]),
+    Format(&TABLES[4]),
+    Format(&TABLES[5]),
+    Format(&TABLES[6]),
+    Format(&TABLES[7]),
+    Format(&TABLES[8]),
+    Format(&TABLES[9]),
 ];
+
+/// The entries of the traces whose columns are known.
+static TABLES: [FormatEntry; 10] = tables::ENTRIES;
 
 /// The built-in formats in the order of their detection. Every text is `columns`, and so it comes
 /// after the other texts. A web server's log may be JSON lines.
-static DETECTION: [Format; 7] = [
+static DETECTION: [Format; 18] = [
     Format::WEB_LOG,
+    Format(&TABLES[0]),
+    Format(&TABLES[1]),
+    Format(&TABLES[2]),
+    Format(&TABLES[3]),
+    Format(&TABLES[4]),
+    Format(&TABLES[5]),
+    Format(&TABLES[6]),
+    Format(&TABLES[7]),
+    Format(&TABLES[8]),
+    Format(&TABLES[9]),
     Format::TWITTER,
     Format::ARC,
     Format::JSON_LINES,
     Format::COLUMNS,
     Format::ORACLE_GENERAL,
+    Format::NUMBERS_64,
     Format::NUMBERS,
 ];
 
@@ -161,7 +192,7 @@ impl FormatRegistry {
     /// decides before the content. `has_columns` excludes the formats whose columns have no names.
     fn detect(&self, name: &str, start: &[u8], has_columns: bool) -> Option<Format> {
         let name = name.to_ascii_lowercase();
-        let name = [".zst", ".xz", ".gz"]
+        let name = [".zst", ".xz", ".gz", ".bz2", ".zip"]
             .iter()
             .find_map(|compressed| name.strip_suffix(compressed))
             .unwrap_or(&name);
@@ -175,14 +206,22 @@ impl FormatRegistry {
                 .iter()
                 .any(|suffix| name.ends_with(suffix))
         };
-        let start = if is_text(start) {
-            start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(start)
-        } else {
-            start
+        let is_one = |format: &Format| {
+            // A log may begin with lines of another kind, and a line with bytes that are no text.
+            if *format == Format::WEB_LOG {
+                return (format.0.detect)(name, start);
+            }
+            let start = &start[..start.len().min(DETECTED_BYTES)];
+            let start = if is_text(start) {
+                start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(start)
+            } else {
+                start
+            };
+            (format.0.detect)(name, start)
         };
         formats()
             .find(has_suffix)
-            .or_else(|| formats().find(|format| (format.0.detect)(name, start)))
+            .or_else(|| formats().find(is_one))
     }
 
     /// Returns the format of a file with this name. `has_columns` is true if its columns have
@@ -421,19 +460,18 @@ mod tests {
                 FormatError::Name(name)
             );
         }
-        let names: Vec<_> = FormatRegistry::builtin().iter().map(Format::name).collect();
+        let mut names: Vec<_> = FormatRegistry::builtin().iter().map(Format::name).collect();
+        let all = names.len();
         assert_eq!(
-            names,
-            [
-                "columns",
-                "json-lines",
-                "web-log",
-                "arc",
-                "oracle-general",
-                "twitter",
-                "numbers"
-            ]
+            (all, names[..3].join(" ")),
+            (18, "columns json-lines web-log".to_owned())
         );
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all);
+        let mut detected: Vec<_> = DETECTION.iter().map(|format| format.name()).collect();
+        detected.sort_unstable();
+        assert_eq!(detected, names, "a format that is not detected");
         assert!(
             FormatRegistry::builtin()
                 .iter()

@@ -3,12 +3,12 @@
 //! same object there and here, and so is a name. A time is also a date of ISO 8601.
 
 use super::column_names::{ColumnNames, ColumnPlaces};
-use super::columns::{id_of, seconds};
+use super::columns::id_of;
 use super::entry::{FormatEntry, Open, first_line, is_text};
 use super::error::{ReadError, TraceProblem, shown};
-use super::json_line::iso_time;
-use super::lines::{Lines, time_of, whole};
+use super::lines::{Lines, whole};
 use super::requests::Requests;
+use super::times::{self, TimeUnit};
 use crate::Access;
 use larder_units::Time;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
@@ -26,10 +26,11 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
         is_text(start)
             && (has_suffix(name) || first_line(start).trim_ascii_start().starts_with(b"{"))
     },
-    open: Open::Columns(|bytes, asked| {
+    open: Open::Columns(|bytes, options| {
         Box::new(JsonLines {
             lines: Lines::new(bytes),
-            asked,
+            asked: options.columns.clone(),
+            unit: options.log.time_unit,
             names: None,
         })
     }),
@@ -44,6 +45,8 @@ fn has_suffix(name: &str) -> bool {
 struct JsonLines {
     lines: Lines,
     asked: Option<ColumnNames>,
+    /// The unit of times that are numbers.
+    unit: Option<TimeUnit>,
     /// The names of the members, which the first line states.
     names: Option<Names>,
 }
@@ -62,11 +65,16 @@ impl Requests for JsonLines {
             return Ok(None);
         };
         let names = match &self.names {
-            Some(names) => Ok(names),
-            None => Names::of(line, self.asked.as_ref()).map(|names| &*self.names.insert(names)),
+            Some(names) => names,
+            None => match Names::of(line, self.asked.as_ref()) {
+                Ok(names) => self.names.insert(names),
+                // A line that is no JSON is bad; another one does not tell the names.
+                Err(problem @ TraceProblem::Line { .. }) => return Err(self.lines.error(problem)),
+                Err(problem) => return Err(self.lines.error(problem).of_all()),
+            },
         };
         names
-            .and_then(|names| names.access(line))
+            .access(line, self.unit)
             .map(Some)
             .map_err(|problem| self.lines.error(problem))
     }
@@ -93,7 +101,7 @@ impl Names {
         })
     }
 
-    fn access(&self, line: &[u8]) -> Result<Access, TraceProblem> {
+    fn access(&self, line: &[u8], unit: Option<TimeUnit>) -> Result<Access, TraceProblem> {
         let (mut time, mut object, mut size) = (None, None, None);
         each_member(line, |name, value| {
             if Some(&*name) == self.time.as_deref() {
@@ -105,7 +113,7 @@ impl Names {
             }
         })?;
         let now = match &self.time {
-            Some(name) => read(line, name, time, time_of_text)?,
+            Some(name) => read(line, name, time, |text| times::any(text, unit))?,
             None => Time::ZERO,
         };
         let size = match &self.size {
@@ -147,13 +155,6 @@ fn id(text: &[u8]) -> Result<u64, TraceProblem> {
 fn bytes(text: &[u8]) -> Result<u64, TraceProblem> {
     let digits = text.strip_suffix(b".0").unwrap_or(text);
     whole(digits).ok_or_else(|| TraceProblem::field("size in bytes", text))
-}
-
-fn time_of_text(text: &[u8]) -> Result<Time, TraceProblem> {
-    match iso_time(text) {
-        Some(since_1970) => time_of(since_1970, text),
-        None => seconds(text),
-    }
 }
 
 /// Returns a number as it is written, and a string without its quotes.

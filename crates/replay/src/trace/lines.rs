@@ -1,11 +1,11 @@
 //! Lines of bounded length, with their numbers.
 
-use super::error::{Place, ReadError, TraceProblem, shown};
+use super::error::{Place, ReadError, TraceProblem};
+use super::times::{self, TimeUnit};
 use crate::limits::MAX_LINE_BYTES;
 use larder_units::Time;
 use std::fmt;
 use std::io::{BufRead, Read};
-use std::time::Duration;
 
 /// The byte order mark, with which some programs begin a text in UTF-8.
 pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -15,6 +15,10 @@ pub struct Lines {
     source: Box<dyn BufRead + Send>,
     line: Vec<u8>,
     number: u64,
+    /// The byte that ends a line.
+    end: u8,
+    /// True if the rest of a long line is not read yet.
+    is_within: bool,
 }
 
 impl fmt::Debug for Lines {
@@ -32,20 +36,31 @@ impl Lines {
             source,
             line: Vec::new(),
             number: 0,
+            end: b'\n',
+            is_within: false,
         }
     }
 
     /// Reads the next line that is not blank, and returns it without its end; `None` at the end of
-    /// the trace. The byte order mark of a text in UTF-8 is no part of its first line.
+    /// the trace. The byte order mark of a text in UTF-8 is no part of its first line. Nor are
+    /// bytes 0 a part of the start of a line: a file that was not written to the end has them. If
+    /// the first bytes have carriage returns and no line feed, they end the lines.
     ///
     /// # Errors
-    /// [`ReadError`] if the bytes cannot be read, or the line has more than [`MAX_LINE_BYTES`].
+    /// [`ReadError`] if the bytes cannot be read, or the line has more than [`MAX_LINE_BYTES`]. The
+    /// next call then returns the line after it.
     pub fn next_line(&mut self) -> Result<Option<&[u8]>, ReadError> {
+        if self.number == 0 {
+            self.find_end()?;
+        }
         loop {
+            if self.is_within {
+                self.skip_rest()?;
+            }
             self.line.clear();
             self.number += 1;
             let mut bounded = self.source.by_ref().take(MAX_LINE_BYTES as u64 + 1);
-            let read = bounded.read_until(b'\n', &mut self.line);
+            let read = bounded.read_until(self.end, &mut self.line);
             if self.number == 1 && self.line.starts_with(BYTE_ORDER_MARK) {
                 self.line.drain(..BYTE_ORDER_MARK.len());
             }
@@ -53,12 +68,44 @@ impl Lines {
                 Err(error) => return Err(self.error(TraceProblem::Io(error))),
                 Ok(0) => return Ok(None),
                 Ok(_) if self.line.len() > MAX_LINE_BYTES => {
+                    self.is_within = self.line.last() != Some(&self.end);
                     return Err(self.error(TraceProblem::LongLine));
                 }
-                Ok(_) if self.line.trim_ascii().is_empty() => {}
-                Ok(_) => return Ok(Some(self.line.trim_ascii_end())),
+                Ok(_) => {}
+            }
+            if self.line.first() == Some(&0) {
+                let zeros = self.line.iter().take_while(|byte| **byte == 0).count();
+                self.line.drain(..zeros);
+            }
+            if !self.line.trim_ascii().is_empty() {
+                return Ok(Some(self.line.trim_ascii_end()));
             }
         }
+    }
+
+    /// Finds the byte that ends lines.
+    fn find_end(&mut self) -> Result<(), ReadError> {
+        let start = self.source.fill_buf();
+        let start =
+            start.map_err(|error| ReadError::new(Place::Line(1), TraceProblem::Io(error)))?;
+        if start.contains(&b'\r') && !start.contains(&b'\n') {
+            self.end = b'\r';
+        }
+        Ok(())
+    }
+
+    /// Passes over the rest of a long line.
+    fn skip_rest(&mut self) -> Result<(), ReadError> {
+        self.is_within = false;
+        let skipped = self.source.skip_until(self.end);
+        skipped
+            .map(|_| ())
+            .map_err(|error| ReadError::new(Place::Line(self.number), TraceProblem::Io(error)))
+    }
+
+    /// Returns the last line again.
+    pub(super) fn line(&self) -> &[u8] {
+        self.line.trim_ascii_end()
     }
 
     /// Returns the place of the last line.
@@ -86,22 +133,8 @@ pub(super) fn whole(text: &[u8]) -> Option<u64> {
 
 /// Reads a time in whole seconds.
 pub(super) fn whole_seconds(text: &[u8]) -> Result<Time, TraceProblem> {
-    let seconds = whole(text).ok_or_else(|| TraceProblem::field("time in seconds", text))?;
-    time_of_seconds(seconds, text)
-}
-
-/// Returns the time that is `seconds` after the trace's start; `text` says so in the trace.
-pub(super) fn time_of_seconds(seconds: u64, text: &[u8]) -> Result<Time, TraceProblem> {
-    let nanos = seconds.checked_mul(1_000_000_000);
-    nanos
-        .map(Time::from_nanos)
-        .ok_or_else(|| TraceProblem::LateTime(shown(text)))
-}
-
-/// Returns the time that is `since_start` after the trace's start; `text` says so in the trace.
-pub(super) fn time_of(since_start: Duration, text: &[u8]) -> Result<Time, TraceProblem> {
-    let nanos = u64::try_from(since_start.as_nanos());
-    nanos
-        .map(Time::from_nanos)
-        .map_err(|_| TraceProblem::LateTime(shown(text)))
+    if whole(text).is_none() {
+        return Err(TraceProblem::field("time in seconds", text));
+    }
+    times::number(text, TimeUnit::Seconds)
 }

@@ -9,18 +9,24 @@ mod columns;
 mod counted;
 mod entry;
 mod error;
+mod fields;
 mod format;
-mod json_line;
 mod json_lines;
+mod lifetimes;
 mod lines;
-mod log_line;
+mod log;
 mod numbers;
+mod options;
+mod report;
 mod requests;
+mod sorted;
 mod source;
-mod squid_line;
+mod tables;
+mod times;
 mod twitter;
-mod web_log;
+mod utf16;
 mod write;
+mod zip;
 
 pub use column_names::{ColumnNames, ColumnNamesError, ColumnPlaces};
 pub use columns::name_hash;
@@ -28,18 +34,31 @@ pub use entry::{FormatEntry, Open, TraceBytes, TraceReader};
 pub use error::{Place, ReadError, TraceError, TraceProblem};
 pub use format::{Format, FormatError, FormatRegistry};
 pub use lines::Lines;
+pub use log::{LogFormat, LogFormatError};
+pub use options::{BadLines, LogOptions, ReadOptions, UrlPattern};
+pub use report::{ReaderReport, TraceReport};
 pub use requests::Requests;
+pub use times::{TimeUnit, TimeUnitError};
 pub use write::{TraceWriter, WriteError, WriteFormat, WriteFormatError, link_next_accesses};
 
 use crate::Access;
 use counted::Counted;
 use larder_units::Time;
+use lifetimes::Lifetimes;
+use log::{Sizes, WebLog};
+use options::FEW_BAD_LINES;
+use report::Skipped;
+use sorted::Sorted;
+use source::{Remark, Source};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use web_log::{Sizes, WebLog};
+
+/// Bad lines between two checks of their share. A file that is something else is refused before it
+/// is read to its end.
+const BAD_LINES_BETWEEN_CHECKS: u64 = 10_000;
 
 /// The requests of a trace, one after another. After an error, nothing follows.
 ///
@@ -59,17 +78,26 @@ pub struct Trace {
     requests_read: u64,
     /// The number of the first late request, from 1.
     first_late: Option<u64>,
+    /// The bad lines that may be skipped, and those that were.
+    bad_lines: Option<BadLines>,
+    skipped: Skipped,
+    remark: Remark,
+    lifetimes: Option<Lifetimes>,
 }
 
 impl Trace {
-    /// Opens the trace in the file at `path`. Compression (zstd, xz, gzip) is detected by the first
-    /// bytes. Unless the format is given, [`FormatRegistry::installed`] detects it by the name and
-    /// the first bytes.
+    /// Opens the trace in the file at `path`. Compression (zstd, xz, gzip, bzip2, zip) and UTF-16
+    /// are detected by the first bytes. Unless the format is given, [`FormatRegistry::installed`]
+    /// detects it by the name and the first bytes. The first bad line is an error.
     ///
     /// # Errors
     /// [`TraceError`] if the file cannot be read, or no format recognises it.
     pub fn open(path: &Path, format: Option<Format>) -> Result<Trace, TraceError> {
-        Trace::open_as(path, format, None)
+        let options = ReadOptions {
+            format,
+            ..ReadOptions::default()
+        };
+        Trace::open_with(path, &options)
     }
 
     /// Opens a trace whose columns are these, of [`Format::COLUMNS`] or another format with
@@ -78,56 +106,59 @@ impl Trace {
     /// # Errors
     /// [`TraceError`], as from [`Trace::open`].
     pub fn open_columns(path: &Path, names: ColumnNames) -> Result<Trace, TraceError> {
-        Trace::open_as(path, None, Some(names))
+        let options = ReadOptions {
+            columns: Some(names),
+            ..ReadOptions::default()
+        };
+        Trace::open_with(path, &options)
     }
 
-    /// Does what [`Trace::open`] does, but reads a web log only once: an object has the largest
-    /// size sent so far.
+    /// Does what [`Trace::open`] does, with these options. A web server's log is read once more
+    /// before, to find the sizes of its objects.
     ///
     /// # Errors
     /// [`TraceError`], as from [`Trace::open`].
-    pub fn open_once(path: &Path, format: Option<Format>) -> Result<Trace, TraceError> {
-        Trace::open_file(path, format, None).map(|(trace, _)| trace)
-    }
-
-    fn open_as(
-        path: &Path,
-        format: Option<Format>,
-        names: Option<ColumnNames>,
-    ) -> Result<Trace, TraceError> {
-        let (trace, read) = Trace::open_file(path, format, names)?;
+    pub fn open_with(path: &Path, options: &ReadOptions) -> Result<Trace, TraceError> {
+        let (trace, read) = Trace::open_file(path, options)?;
         // A pipe cannot be read twice.
         if trace.format != Format::WEB_LOG || trace.position.is_none() {
             return Ok(trace);
         }
         let failed = |error| TraceError::new(&trace.name, error);
-        let lines = || {
+        let source = || -> Result<Source, TraceError> {
             let bytes = Trace::counted(path, &trace.name, &read)?;
-            source::open(bytes)
-                .map(|source| Lines::new(source.bytes))
-                .map_err(failed)
+            source::open(bytes, options.bad_lines.is_some()).map_err(failed)
         };
-        let sizes = WebLog::new(lines()?, Sizes::default()).sizes();
+        let log = |bytes, sizes| WebLog::new(bytes, &options.log, sizes);
+        let sizes = log(source()?.bytes, Sizes::default()).sizes();
         read.store(0, Relaxed);
-        let requests = Box::new(WebLog::new(lines()?, sizes));
-        Ok(Trace { requests, ..trace })
+        let Source { bytes, remark, .. } = source()?;
+        let requests = Box::new(Sorted::new(log(bytes, sizes), options.bad_lines.is_none()));
+        Ok(Trace {
+            requests,
+            remark,
+            ..trace
+        })
+    }
+
+    /// Does what [`Trace::open_with`] does, but reads a web log only once: an object has the
+    /// largest size sent so far.
+    ///
+    /// # Errors
+    /// [`TraceError`], as from [`Trace::open`].
+    pub fn open_once(path: &Path, options: &ReadOptions) -> Result<Trace, TraceError> {
+        Trace::open_file(path, options).map(|(trace, _)| trace)
     }
 
     /// Opens the file for one reading. Also returns the counter of the bytes read.
     fn open_file(
         path: &Path,
-        format: Option<Format>,
-        names: Option<ColumnNames>,
+        options: &ReadOptions,
     ) -> Result<(Trace, Arc<AtomicU64>), TraceError> {
         let name = path.to_string_lossy().into_owned();
         let read = Arc::new(AtomicU64::new(0));
-        let mut trace = Trace::read_as(
-            Trace::counted(path, &name, &read)?,
-            &name,
-            format,
-            names,
-            Some(path),
-        )?;
+        let bytes = Trace::counted(path, &name, &read)?;
+        let mut trace = Trace::read_as(bytes, &name, options, Some(path))?;
         trace.position = path
             .metadata()
             .ok()
@@ -158,7 +189,11 @@ impl Trace {
         name: &str,
         format: Option<Format>,
     ) -> Result<Trace, TraceError> {
-        Trace::read_as(bytes, name, format, None, None)
+        let options = ReadOptions {
+            format,
+            ..ReadOptions::default()
+        };
+        Trace::read_with(bytes, name, &options)
     }
 
     /// Reads a trace whose columns are these; see [`Trace::open_columns`] and [`Trace::read`].
@@ -170,28 +205,48 @@ impl Trace {
         name: &str,
         names: ColumnNames,
     ) -> Result<Trace, TraceError> {
-        Trace::read_as(bytes, name, None, Some(names), None)
+        let options = ReadOptions {
+            columns: Some(names),
+            ..ReadOptions::default()
+        };
+        Trace::read_with(bytes, name, &options)
+    }
+
+    /// Does what [`Trace::read`] does, with these options.
+    ///
+    /// # Errors
+    /// [`TraceError`], as from [`Trace::read`].
+    pub fn read_with(
+        bytes: impl Read + Send + 'static,
+        name: &str,
+        options: &ReadOptions,
+    ) -> Result<Trace, TraceError> {
+        Trace::read_as(bytes, name, options, None)
     }
 
     fn read_as(
         bytes: impl Read + Send + 'static,
         name: &str,
-        format: Option<Format>,
-        names: Option<ColumnNames>,
+        options: &ReadOptions,
         path: Option<&Path>,
     ) -> Result<Trace, TraceError> {
         let failed = |error| TraceError::new(name, error);
-        let mut source = source::open(bytes).map_err(failed)?;
+        let mut source = source::open(bytes, options.bad_lines.is_some()).map_err(failed)?;
         let registry = FormatRegistry::installed();
-        let format = format
-            .map_or_else(
-                || registry.of_source(name, &mut source, names.is_some()),
-                Ok,
-            )
-            .map_err(failed)?;
+        let has_columns = options.columns.is_some();
+        let given = match &options.log.format {
+            Some(_) => Some(Format::WEB_LOG),
+            None => options.format,
+        };
+        let format = match given {
+            Some(format) => format,
+            None => registry
+                .of_source(name, &mut source, has_columns)
+                .map_err(failed)?,
+        };
         let requests = match format.entry().open {
             Open::Bytes(open) => open(source.bytes),
-            Open::Columns(open) => open(source.bytes, names),
+            Open::Options(open) | Open::Columns(open) => open(source.bytes, options),
             Open::File(open) => {
                 let path = path.filter(|path| path.is_file() && !source.is_compressed);
                 let not_seekable = TraceProblem::NotSeekable {
@@ -200,20 +255,23 @@ impl Trace {
                 let path = path.ok_or_else(|| failed(ReadError::new(Place::File, not_seekable)))?;
                 let file =
                     File::open(path).map_err(|error| failed(ReadError::new(Place::File, error)))?;
-                open(file, names).map_err(failed)?
+                open(file, options.columns.clone()).map_err(failed)?
             }
         };
-        let (position, latest) = (None, Time::ZERO);
         Ok(Trace {
             name: name.to_owned(),
             format,
             requests,
-            position,
+            position: None,
             ended: false,
-            latest,
+            latest: Time::ZERO,
             late_requests: 0,
             requests_read: 0,
             first_late: None,
+            bad_lines: options.bad_lines,
+            skipped: Skipped::default(),
+            remark: source.remark,
+            lifetimes: options.lifetime.map(Lifetimes::new),
         })
     }
 
@@ -228,12 +286,87 @@ impl Trace {
             return Ok(());
         }
         accesses.reserve(most);
-        let read = self.requests.read(accesses, most);
-        self.ended = accesses.len() < most;
-        for access in accesses {
-            self.never_back(access);
+        let mut adjusted = 0;
+        loop {
+            let read = self.requests.read(accesses, most);
+            for access in &mut accesses[adjusted..] {
+                self.adjust(access);
+            }
+            adjusted = accesses.len();
+            match read {
+                Ok(()) => {
+                    self.ended = accesses.len() < most;
+                    return if self.ended { self.check_end() } else { Ok(()) };
+                }
+                Err(error) => self.skip(error)?,
+            }
         }
-        read.map_err(|error| TraceError::new(&self.name, error))
+    }
+
+    /// Counts a bad line.
+    ///
+    /// # Errors
+    /// The error itself, if it ends the trace; [`TraceProblem::BadLines`] if there are too many.
+    fn skip(&mut self, error: ReadError) -> Result<(), TraceError> {
+        let is_bad_line = error.is_of_a_line();
+        let error = TraceError::new(&self.name, error);
+        if self.bad_lines.is_none() || !is_bad_line {
+            self.ended = true;
+            return Err(error);
+        }
+        self.skipped.count(&error);
+        if self
+            .skipped
+            .lines()
+            .is_multiple_of(BAD_LINES_BETWEEN_CHECKS)
+        {
+            return self.check_share();
+        }
+        Ok(())
+    }
+
+    /// Checks the share of bad lines.
+    fn check_share(&mut self) -> Result<(), TraceError> {
+        let (Some(allowed), bad) = (self.bad_lines, self.skipped.lines()) else {
+            return Ok(());
+        };
+        let lines = self.report().lines();
+        if bad <= FEW_BAD_LINES || bad as f64 <= allowed.most.value() * lines as f64 {
+            return Ok(());
+        }
+        self.ended = true;
+        let first = self.skipped.first().first().cloned().unwrap_or_default();
+        let problem = TraceProblem::BadLines { bad, lines, first };
+        Err(TraceError::new(
+            &self.name,
+            ReadError::new(Place::File, problem),
+        ))
+    }
+
+    /// Checks the share of bad lines at the end, and that not all of few lines are bad.
+    fn check_end(&mut self) -> Result<(), TraceError> {
+        self.check_share()?;
+        if self.requests_read > 0 || self.skipped.lines() == 0 {
+            return Ok(());
+        }
+        let (bad, lines) = (self.skipped.lines(), self.report().lines());
+        let first = self.skipped.first().first().cloned().unwrap_or_default();
+        if bad < lines {
+            return Ok(());
+        }
+        let problem = TraceProblem::BadLines { bad, lines, first };
+        Err(TraceError::new(
+            &self.name,
+            ReadError::new(Place::File, problem),
+        ))
+    }
+
+    #[inline]
+    fn adjust(&mut self, access: &mut Access) {
+        self.never_back(access);
+        if let Some(lifetimes) = &mut self.lifetimes {
+            lifetimes.adjust(access);
+        }
     }
 
     #[inline]
@@ -254,6 +387,18 @@ impl Trace {
             let (read, len) = self.position.as_ref()?;
             Some((read.load(Relaxed) as f64 / (*len).max(1) as f64).min(1.0))
         })
+    }
+
+    /// Returns how the trace is read, and what was left out so far.
+    pub fn report(&self) -> TraceReport {
+        let mut reader = self.requests.report();
+        reader.notes.extend(self.remark.get().cloned());
+        TraceReport {
+            reader,
+            requests: self.requests_read,
+            skipped: self.skipped.reasons(),
+            first_skipped: self.skipped.first().to_vec(),
+        }
     }
 
     /// Returns the file's name.
@@ -285,18 +430,21 @@ impl Iterator for Trace {
         if self.ended {
             return None;
         }
-        match self.requests.next() {
-            Ok(Some(mut access)) => {
-                self.never_back(&mut access);
-                Some(Ok(access))
-            }
-            Ok(None) => {
-                self.ended = true;
-                None
-            }
-            Err(error) => {
-                self.ended = true;
-                Some(Err(TraceError::new(&self.name, error)))
+        loop {
+            match self.requests.next() {
+                Ok(Some(mut access)) => {
+                    self.adjust(&mut access);
+                    return Some(Ok(access));
+                }
+                Ok(None) => {
+                    self.ended = true;
+                    return self.check_end().err().map(Err);
+                }
+                Err(error) => {
+                    if let Err(error) = self.skip(error) {
+                        return Some(Err(error));
+                    }
+                }
             }
         }
     }

@@ -30,9 +30,60 @@ pub(super) const NUMBERS: FormatEntry = FormatEntry {
     open: Open::Bytes(|bytes| Box::new(Numbers::new(bytes))),
 };
 
+/// See [`Format::NUMBERS_64`](super::Format::NUMBERS_64).
+pub(super) const NUMBERS_64: FormatEntry = FormatEntry {
+    name: "numbers-64",
+    summary: "big-endian 64-bit object numbers; every object has one byte",
+    suffixes: &[],
+    detect: |name, start| !is_text(start) && name.ends_with(".trace") && has_64_bits(start),
+    open: Open::Bytes(|bytes| Box::new(Numbers64(Records::new(bytes)))),
+};
+
+/// Returns true if these numbers have 64 bits: the upper halves are few (0, or the top of a
+/// counter), or all four upper bytes of both halves are as even as a hash's. Numbers of 32 bits
+/// that someone has counted have small first bytes.
+fn has_64_bits(start: &[u8]) -> bool {
+    let numbers = start.as_chunks::<8>().0;
+    if numbers.len() < 2 {
+        return false;
+    }
+    let distinct = |of: &dyn Fn(&[u8; 8]) -> u32| {
+        let mut values: Vec<u32> = numbers.iter().map(of).collect();
+        values.sort_unstable();
+        values.dedup();
+        values.len()
+    };
+    let half = |number: &[u8; 8], at: usize| {
+        u32::from_be_bytes([number[at], number[at + 1], number[at + 2], number[at + 3]])
+    };
+    let (upper, lower) = (
+        distinct(&|number| half(number, 0)),
+        distinct(&|number| half(number, 4)),
+    );
+    let first_bytes =
+        distinct(&|number| u32::from(number[0])).min(distinct(&|number| u32::from(number[4])));
+    upper * 8 <= lower || upper == 1 && lower > 1 || first_bytes > 100
+}
+
 /// 24 bytes a request, little-endian: u32 time in seconds, u64 object, u32 size, i64 next request
 /// (not used).
 pub(super) struct OracleGeneral(Records<24>);
+
+/// Big-endian 64-bit object numbers. Every object has one byte.
+struct Numbers64(Records<8>);
+
+impl Requests for Numbers64 {
+    fn next(&mut self) -> Result<Option<Access>, ReadError> {
+        let Some(record) = self.0.next()? else {
+            return Ok(None);
+        };
+        Ok(Some(Access {
+            id: u64::from_be_bytes(record),
+            size: 1,
+            now: Time::ZERO,
+        }))
+    }
+}
 
 /// Big-endian 32-bit object numbers. Every object has one byte.
 pub(super) struct Numbers(Records<4>);

@@ -1,6 +1,7 @@
 //! The interface of a format's reader.
 
 use super::error::ReadError;
+use super::report::ReaderReport;
 use crate::Access;
 
 /// The requests of a trace, read by its format's reader.
@@ -11,7 +12,8 @@ pub trait Requests {
     /// Returns the next request, or `None` at the end of the trace.
     ///
     /// # Errors
-    /// [`ReadError`] with the place. The reader is not called again after it.
+    /// [`ReadError`] with the place. After an error at a line, the reader may be called again, and
+    /// goes on with the next line; see [`ReadError::is_of_a_line`].
     fn next(&mut self) -> Result<Option<Access>, ReadError>;
 
     /// Appends requests to `accesses` until it has `most`, or the trace ends. One dynamic call then
@@ -32,5 +34,10 @@ pub trait Requests {
     /// know it better than by the bytes that it has read.
     fn progress(&self) -> Option<f64> {
         None
+    }
+
+    /// Returns how the trace is read, and what was left out so far.
+    fn report(&self) -> ReaderReport {
+        ReaderReport::default()
     }
 }

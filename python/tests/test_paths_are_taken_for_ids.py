@@ -1,0 +1,36 @@
+"""A list of paths is several traces, and a log is read as the command line reads it."""
+
+from pathlib import Path
+
+import larder_cache as lc
+import pytest
+
+LINE = '192.0.2.7 - - [10/Oct/2025:13:55:0{} +0000] "{} {} HTTP/1.1" {} 100 "-" "-"\n'
+
+
+def _log(folder: Path, name: str, lines: list[str]) -> str:
+    path = folder / name
+    path.write_text("".join(lines))
+    return str(path)
+
+
+def test_paths_are_ids(tmp_path: Path) -> None:
+    """Failure: two paths are two objects that are asked for once."""
+    lines = [LINE.format(second, "GET", "/a", 200) for second in range(4)]
+    one, two = _log(tmp_path, "one.log", lines), _log(tmp_path, "two.log", lines[:2])
+    table = lc.replay([one, two], "lru", [1000])
+    assert table["requests"].to_pylist() == [4, 2]
+    assert table["hits"].to_pylist() == [3, 1]
+    assert lc.curve([one, two], "lru", [1000])["requests"].to_pylist() == [4, 2]
+    assert len(lc.Trace(["/a", "/b", "/a"])) == 3
+
+
+def test_a_bad_line_ends_the_work(tmp_path: Path) -> None:
+    """Failure: a line that is cut is an error, or an error names flags of the command line."""
+    lines = [LINE.format(second, "GET", "/a", 200) for second in range(4)]
+    path = _log(tmp_path, "cut.log", [*lines, "192.0.2.7 - - [10/Oct/2025:13:5"])
+    assert len(lc.Trace(path).load()) == 4
+    with pytest.raises(ValueError, match="line 5"):
+        lc.Trace(path, max_bad=0).load()
+    with pytest.raises(ValueError, match="log_format: `x` is no log format"):
+        lc.Trace(path, log_format="x")
