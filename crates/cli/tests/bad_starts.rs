@@ -355,11 +355,8 @@ fn sigusr1_leaves_the_access_log_in_the_renamed_file() {
 fn strangers_reach_a_node_that_was_not_opened_to_them() {
     let defaults = larder_node::Config::default();
     let ndn = [defaults.ndn.tcp, defaults.ndn.udp, defaults.ndn.websocket];
-    let http = defaults
-        .http
-        .listen
-        .iter()
-        .map(|listen| listen.address.tcp());
+    let listen = &defaults.http.proxy.listen;
+    let http = listen.iter().map(|listen| listen.address.tcp());
     for address in ndn.into_iter().chain(http).chain([defaults.admin.listen]) {
         assert!(
             address.is_some_and(|address| address.ip().is_loopback()),

@@ -36,10 +36,10 @@ mod supervisor;
 mod user_files;
 
 pub use config::{
-    AccessLogTable, AdminConfig, AuthorizeConfig, CertificateError, Config, ConfigError,
-    ConfigSources, DEFAULT, DiskTable, GatewayTable, HttpTable, LogConfig, LogFormat, NdnConfig,
-    Origin, OriginTable, ProcessConfig, RouteConfig, RouteTarget, RouteTargetError, Scope,
-    StrategyConfig, TlsTable, UnixSetting, UpstreamTable, VerifyConfig,
+    AdminConfig, AuthorizeConfig, CertificateError, Config, ConfigError, ConfigSources, DEFAULT,
+    DiskTable, GatewayTable, HttpTable, LogConfig, LogFormat, NdnConfig, Origin, OriginTable,
+    ProcessConfig, RouteConfig, RouteTarget, RouteTargetError, Scope, StrategyConfig, UnixSetting,
+    UpstreamTable, VerifyConfig,
 };
 pub use error::NodeError;
 pub use handover::{Handover, HandoverError};

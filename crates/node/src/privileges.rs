@@ -262,8 +262,8 @@ impl Account {
 }
 
 fn log_file(config: &Config) -> Option<PathBuf> {
-    match config.http.access_log.as_ref()?.config().target {
-        LogTarget::File(path) => Some(path),
+    match &config.http.proxy.access_log.as_ref()?.target {
+        LogTarget::File(path) => Some(path.clone()),
         LogTarget::Stdout | LogTarget::Socket(_) => None,
     }
 }

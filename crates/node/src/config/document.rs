@@ -4,8 +4,9 @@
 //! serde stops at the first error. So the document is read again without the wrong key, until
 //! nothing is wrong. A required key that is missing only because of that is not reported.
 
-use super::Config;
+use super::keys::{Node, ROOT};
 use super::setting::Setting;
+use super::{Config, DEFAULT};
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -51,9 +52,17 @@ pub(super) fn read(text: &str, source: &str, settings: &[Setting]) -> Document {
     }
     read.table = toml::Table::deserialize(Deserializer::from(document.clone())).unwrap_or_default();
     places.list(document.get_ref(), "", &mut read.places);
+    let padded = format!("{:1$}{DEFAULT}", "", places.end());
+    let defaults = DeTable::parse(&padded)
+        .map(Spanned::into_inner)
+        .unwrap_or_default();
     let mut damaged = Vec::new();
     loop {
-        let error = match Config::deserialize(Deserializer::from(document.clone())) {
+        let mut whole = document.clone();
+        complete(whole.get_mut(), &defaults);
+        let span = whole.span();
+        nest(whole.get_mut(), &ROOT, &span);
+        let error = match Config::deserialize(Deserializer::from(whole)) {
             Ok(config) => {
                 read.config = Some(config);
                 break;
@@ -85,6 +94,66 @@ pub(super) fn read(text: &str, source: &str, settings: &[Setting]) -> Document {
 fn in_order(mut problems: Vec<(usize, String)>) -> Vec<String> {
     problems.sort_by_key(|(at, _)| *at);
     problems.into_iter().map(|(_, problem)| problem).collect()
+}
+
+/// Adds the values of the default configuration that a table lacks.
+fn complete<'a>(table: &mut DeTable<'a>, defaults: &DeTable<'a>) {
+    for (key, default) in defaults {
+        match table.get_mut(key.get_ref().as_ref()) {
+            None => {
+                table.insert(key.clone(), default.clone());
+            }
+            Some(value) => {
+                if let (DeValue::Table(inner), DeValue::Table(defaults)) =
+                    (value.get_mut(), default.get_ref())
+                {
+                    complete(inner, defaults);
+                }
+            }
+        }
+    }
+}
+
+/// Moves keys into the tables that exist in Rust only.
+fn nest(table: &mut DeTable<'_>, keys: &Node, span: &Range<usize>) {
+    for key in keys.in_file() {
+        let Some(value) = table.get_mut(key.name) else {
+            continue;
+        };
+        let span = value.span();
+        match value.get_mut() {
+            DeValue::Table(inner) => nest(inner, key, &span),
+            DeValue::Array(elements) => {
+                for element in elements.iter_mut() {
+                    let span = element.span();
+                    if let DeValue::Table(inner) = element.get_mut() {
+                        nest(inner, key, &span);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    for key in keys.keys.iter().filter(|key| key.is_nested_in_rust()) {
+        let inner = DeValue::Table(take(table, key, span));
+        let name = Spanned::new(span.clone(), Cow::Borrowed(key.name));
+        table.insert(name, Spanned::new(span.clone(), inner));
+    }
+}
+
+/// Takes the keys of a table in Rust from the table around it.
+fn take<'a>(table: &mut DeTable<'a>, nested: &Node, span: &Range<usize>) -> DeTable<'a> {
+    let mut inner = DeTable::new();
+    for key in &nested.keys {
+        if key.is_nested_in_rust() {
+            let name = Spanned::new(span.clone(), Cow::Borrowed(key.name));
+            let value = DeValue::Table(take(table, key, span));
+            inner.insert(name, Spanned::new(span.clone(), value));
+        } else if let Some((name, value)) = table.remove_entry(key.name) {
+            inner.insert(name, value);
+        }
+    }
+    inner
 }
 
 /// Puts the only value of `setting` at a path, and makes the tables that contain it.
@@ -183,6 +252,11 @@ impl<'a> Places<'a> {
             settings,
             padded,
         }
+    }
+
+    /// Returns the place behind all texts.
+    fn end(&self) -> usize {
+        self.padded.last().map_or(self.text.len() + 1, String::len)
     }
 
     /// Returns the place of a span.

@@ -308,8 +308,7 @@ mod tests {
     fn refusal(variables: &[(&str, &str)], flags: &[(&str, &str)]) -> String {
         sources(None, variables, flags)
             .load()
-            .err()
-            .expect("a refusal")
+            .expect_err("a refusal")
             .to_string()
     }
 
@@ -343,17 +342,18 @@ mod tests {
         ];
         let sources = sources(Some(&file), &variables, &flags);
         let config = sources.load().unwrap_or_else(|error| panic!("{error}"));
+        let proxy = &config.http.proxy;
         assert_eq!(
-            (config.http.cache.to_string(), config.http.threads),
+            (proxy.cache.capacity.to_string(), proxy.threads),
             ("4MiB".to_owned(), 3)
         );
-        assert_eq!(config.http.targets, ["a-control", "b-control"]);
-        assert!(config.http.share_cookies);
-        assert_eq!(config.http.timeouts.origin_read.as_secs(), 7);
+        assert_eq!(proxy.cache.targets, ["a-control", "b-control"]);
+        assert!(proxy.cache.share_cookies);
+        assert_eq!(proxy.timeouts.origin_read.as_secs(), 7);
         assert_eq!(config.ndn.largest_packet, 9000);
-        assert_eq!(config.http.limits.header_fields, 50);
+        assert_eq!(proxy.limits.header_fields, 50);
         assert_eq!(config.http.origins.len(), 1);
-        assert_eq!(config.http.slice.to_string(), "2MiB");
+        assert_eq!(proxy.cache.slice.to_string(), "2MiB");
         assert_eq!(config.http.disk.unwrap().path, Path::new("/a b"));
         let effective = sources.effective().unwrap();
         let line = |key: &str| {

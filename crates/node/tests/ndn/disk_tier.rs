@@ -167,7 +167,7 @@ fn two_caches_write_into_one_file() {
     let directory = tempfile::tempdir().unwrap();
     let text = settings(directory.path(), "16MiB");
     let mut config = config(&directory.path().join("nfd.sock"), &text);
-    config.http.listen = vec![std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into()];
+    config.http.proxy.listen = vec![std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into()];
     config.http.disk = config.ndn.disk.clone();
     let error = Node::start(&config).err().expect("a refusal").to_string();
     assert!(

@@ -1,4 +1,5 @@
 //! The configuration of the HTTP host.
 
 pub(crate) mod http_config;
+mod listen;
 pub(crate) mod tls_config;

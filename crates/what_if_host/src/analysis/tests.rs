@@ -48,13 +48,9 @@ impl Host {
             policy: policy.parse().unwrap(),
             max_object: ByteSize::from_bytes(capacity),
             slice: ByteSize::from_bytes(0),
-            share_cookies: false,
-            strict_s_maxage: false,
-            variants: 1000,
-            ignore_reloads: false,
-            collapse: true,
             targets: Vec::new(),
             hash_key: [1; 16],
+            ..Config::default()
         };
         let shards = Shards::with(&config, &Streams::new(1), 4, None).unwrap();
         let shared = Arc::new(SharedState {
@@ -420,13 +416,9 @@ fn another_capacity_keeps_the_estimates() {
         policy: "gdsf".parse().unwrap(),
         max_object: ByteSize::from_mib(1),
         slice: ByteSize::from_bytes(0),
-        share_cookies: false,
-        strict_s_maxage: false,
-        variants: 1000,
-        ignore_reloads: false,
-        collapse: true,
         targets: Vec::new(),
         hash_key: [1; 16],
+        ..Config::default()
     };
     host.shards.reconfigure(&config, &Streams::new(1)).unwrap();
     std::thread::sleep(limits::WHAT_IF_REPORT);
