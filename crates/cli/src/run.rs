@@ -24,6 +24,14 @@ pub struct RunArgs {
     #[arg(long)]
     print_config: bool,
 
+    /// Print what the default configuration says of a key or a table, such as http.cache, and exit
+    #[arg(long, value_name = "KEY", conflicts_with = "print_config")]
+    explain: Option<String>,
+
+    /// Print the page of all keys, docs/configuration.md, and exit
+    #[arg(long, hide = true, conflicts_with = "print_config")]
+    print_reference: bool,
+
     /// Print the values of all keys and the place that each comes from, and exit
     #[arg(long, conflicts_with = "print_config")]
     print_effective_config: bool,
@@ -105,6 +113,15 @@ impl Flags {
 pub fn run(args: RunArgs) -> Result<(), Failure> {
     if args.print_config {
         line!("{}", larder_node::DEFAULT.trim_end());
+        return Ok(());
+    }
+    if let Some(key) = &args.explain {
+        let said = larder_node::explain(key).map_err(Failure::usage)?;
+        line!("{}", said.trim_end());
+        return Ok(());
+    }
+    if args.print_reference {
+        line!("{}", larder_node::reference().trim_end());
         return Ok(());
     }
     let mut sources = ConfigSources::of_process(args.config.as_deref());

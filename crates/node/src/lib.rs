@@ -39,7 +39,7 @@ pub use config::{
     AdminConfig, AuthorizeConfig, CertificateError, Config, ConfigError, ConfigSources, DEFAULT,
     DiskTable, GatewayTable, HttpTable, LogConfig, LogFormat, NdnConfig, Origin, OriginTable,
     ProcessConfig, RouteConfig, RouteTarget, RouteTargetError, Scope, StrategyConfig, UnixSetting,
-    UpstreamTable, VerifyConfig,
+    UpstreamTable, VerifyConfig, explain, reference,
 };
 pub use error::NodeError;
 pub use handover::{Handover, HandoverError};

@@ -5,18 +5,21 @@
 //! again key by key; a test compares them.
 
 mod certificates;
+mod declared;
 mod document;
 mod gateway;
 mod http;
 mod keys;
 mod ndn;
 mod origin;
+mod reference;
 mod setting;
 mod settings;
 mod values;
 mod web_origins;
 
 pub use certificates::CertificateError;
+pub(crate) use declared::waiting;
 pub use gateway::{GatewayTable, UpstreamTable};
 pub use http::{DiskTable, HttpTable, OriginTable};
 pub use ndn::{
@@ -24,6 +27,7 @@ pub use ndn::{
     UnixSetting, VerifyConfig,
 };
 pub use origin::Origin;
+pub use reference::{explain, reference};
 pub use settings::ConfigSources;
 pub(crate) use web_origins::WebOrigins;
 
