@@ -1,7 +1,7 @@
 //! `larder run`: runs the node.
 
 use crate::failure::Failure;
-use crate::output::line;
+use crate::output::{error_line, line};
 use clap::Args;
 use larder_node::{Config, ConfigSources, Handover, Node};
 use std::io::Write;
@@ -132,7 +132,7 @@ pub fn run(args: RunArgs) -> Result<(), Failure> {
         return Ok(());
     }
     if args.check {
-        return check(&sources.load().map_err(wrong)?);
+        return check(&sources);
     }
     let mut handover =
         Handover::of_process().map_err(|error| Failure::runtime(error.to_string()))?;
@@ -161,12 +161,15 @@ fn start(config: &Config, handover: &mut Handover) -> Result<Node, Failure> {
 }
 
 /// Checks whether a node could start with this configuration.
-fn check(config: &Config) -> Result<(), Failure> {
-    let problems = larder_node::problems(config);
-    if !problems.is_empty() {
-        return Err(Failure::usage(problems.join("\n")));
+fn check(sources: &ConfigSources) -> Result<(), Failure> {
+    let checked = larder_node::check(sources);
+    for warning in &checked.warnings {
+        error_line!("larder: warning: {warning}");
     }
-    match larder_node::running_node(config) {
+    if !checked.problems.is_empty() {
+        return Err(Failure::usage(checked.problems.join("\n")));
+    }
+    match checked.config.as_ref().and_then(larder_node::running_node) {
         Some(pid) => line!(
             "the configuration is right; process {pid} runs by this file, and reads it again at SIGHUP"
         ),

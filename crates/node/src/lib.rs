@@ -45,6 +45,6 @@ pub use error::NodeError;
 pub use handover::{Handover, HandoverError};
 pub use ndn::{NdnError, SocketError};
 pub use node::{Node, raise_descriptor_limit};
-pub use preflight::{origin_servers, problems, running_node};
+pub use preflight::{Checked, check, origin_servers, problems, running_node, warnings};
 pub use privileges::PrivilegeError;
 pub use user_files::CreateError;

@@ -60,6 +60,19 @@ pub enum PrivilegeError {
     System(&'static str, io::Error),
 }
 
+impl PrivilegeError {
+    /// Returns the file that it is about, if it is about one.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match self {
+            PrivilegeError::File { path, .. }
+            | PrivilegeError::Create(CreateError::File(path, _) | CreateError::Socket(path, _)) => {
+                Some(path)
+            }
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for PrivilegeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -24,6 +24,8 @@ pub(super) struct Declared {
     pub(super) doc: String,
     /// The documentation of this key alone.
     pub(super) remark: String,
+    /// True for an array of tables.
+    is_array: bool,
     /// The value; empty for a table.
     pub(super) value: String,
     /// Another value, which shows more than the default.
@@ -43,6 +45,17 @@ impl Declared {
     /// Returns true for a table, and for an array of tables.
     pub(super) fn is_table(&self) -> bool {
         self.value.is_empty()
+    }
+
+    /// Returns the header of a table: `[http.limits]`, or `[[http.rules]]` for an array.
+    pub(super) fn title(&self) -> Option<String> {
+        self.is_table().then(|| {
+            if self.is_array {
+                format!("[[{}]]", self.path)
+            } else {
+                format!("[{}]", self.path)
+            }
+        })
     }
 
     /// Returns the path of its table, and its own name.
@@ -117,6 +130,7 @@ impl Reader {
         self.table = name.trim().trim_matches(['[', ']']).to_owned();
         let declared = Declared {
             path: self.table.clone(),
+            is_array: name.starts_with("[["),
             doc: paragraphs(&self.doc),
             ..Declared::default()
         };

@@ -72,6 +72,18 @@ impl HttpTable {
         let problem = "[http] origin_resolve: it needs an origin with the name of a host";
         (self.proxy.origin_resolve && !has_name).then(|| problem.to_owned())
     }
+
+    /// Returns the problem of a `redirect_to_https` without a listener with TLS.
+    pub(super) fn needless_redirect(&self) -> Option<String> {
+        let has_tls = self
+            .proxy
+            .tls
+            .as_ref()
+            .is_some_and(|tls| !tls.listen.is_empty());
+        let problem = "[http] redirect_to_https: there is no HTTPS to redirect to: add [http.tls] with listen, \
+                       certificate and key, or set it to false";
+        (self.proxy.redirect_to_https && !has_tls).then(|| problem.to_owned())
+    }
 }
 
 /// `[[http.origins]]`

@@ -48,6 +48,11 @@ impl Node {
         self.name.starts_with('*')
     }
 
+    /// Returns the key with this name, as the file has it.
+    pub(super) fn find(&self, name: &str) -> Option<&Node> {
+        self.in_file().into_iter().find(|key| key.name == name)
+    }
+
     /// Returns the keys of its table as the file has them.
     pub(super) fn in_file(&self) -> Vec<&Node> {
         let mut keys = Vec::new();
@@ -147,6 +152,13 @@ fn probe(path: &[&'static str]) -> Option<Found> {
         found: &mut found,
     });
     found
+}
+
+/// Returns the known word that is most like an unknown one, if one is.
+pub(super) fn nearest<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .max_by(|a, b| strsim::jaro(a, unknown).total_cmp(&strsim::jaro(b, unknown)))
+        .filter(|best| strsim::jaro(best, unknown) > 0.7)
 }
 
 /// Follows a path, and records what stands at its end.

@@ -12,11 +12,13 @@ mod http;
 mod keys;
 mod ndn;
 mod origin;
+mod positions;
 mod reference;
 mod setting;
 mod settings;
 mod values;
 mod web_origins;
+mod wrong;
 
 pub use certificates::CertificateError;
 pub(crate) use declared::waiting;
@@ -34,7 +36,7 @@ pub(crate) use web_origins::WebOrigins;
 use larder_policy::Engine;
 use larder_proxy::TlsConfig;
 use larder_proxy::rules::Rules;
-use larder_units::{Streams, parsed};
+use larder_units::{ByteSize, Streams, parsed};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::net::SocketAddr;
@@ -43,6 +45,9 @@ use values::address;
 
 /// The embedded default configuration; the documentation of every key.
 pub const DEFAULT: &str = include_str!("default.toml");
+
+/// The addresses of a process on 64-bit processors with page tables of four levels.
+const ADDRESSABLE_BYTES: u64 = 1 << 47;
 
 /// The whole configuration.
 #[derive(Clone, Debug, Deserialize)]
@@ -114,7 +119,9 @@ impl Config {
     /// # Errors
     /// One line for each error: the source, the line, the problem, and what was expected.
     pub fn parse(text: &str, source: &str) -> Result<Config, ConfigError> {
-        settings::compose(text, source, &[], &[]).map(|loaded| loaded.config)
+        settings::compose(text, source, &[], &[])
+            .loaded()
+            .map(|loaded| loaded.config)
     }
 
     /// Returns settings that exclude each other, or have no effect together.
@@ -128,6 +135,7 @@ impl Config {
                 .and_then(TlsConfig::contradiction),
         );
         problems.extend(self.http.needless_resolve());
+        problems.extend(self.http.needless_redirect());
         problems.extend(ndn::needlessly_reliable(&self.ndn.routes).map(|route| {
             format!("[[ndn.route]] to = \"{}\": only UDP loses what reliable = true mends: leave it out", route.to)
         }));
@@ -160,6 +168,16 @@ impl Config {
             ("[ndn] policy", &self.ndn.policy, self.ndn.content_store),
             ("[http] policy", &cache.policy, cache.capacity),
         ];
+        let keys = ["[ndn] content_store", "[http] cache"];
+        for (key, (_, _, capacity)) in keys.into_iter().zip(&memory) {
+            if capacity.bytes() > ADDRESSABLE_BYTES {
+                let most = ByteSize::from_bytes(ADDRESSABLE_BYTES);
+                problems.push(format!(
+                    "{key}: {capacity} is more than the {most} that a process can address: set less than the memory \
+                     of the machine"
+                ));
+            }
+        }
         for (place, policy, capacity) in memory.into_iter().chain(disks) {
             if let Err(error) = Engine::new(policy, capacity, &Streams::new(0)) {
                 problems.push(format!("{place}: {error}"));
@@ -697,7 +715,79 @@ mod tests {
         ("[process]\ngroup = \"www\"", &["[process] group", "user"]),
         ("[log]\nformat = \"jsn\"", &["larder.toml:2", "jsn", "json"]),
         ("[ndn", &["larder.toml:1"]),
+        (
+            "[htpt]\nx = 1\n[htpt.y]\nz = 2",
+            &["larder.toml:1", "htpt", "`http`"],
+        ),
+        (
+            "[[htpt]]\nx = 1\n[[htpt]]\nx = 2",
+            &["larder.toml:1", "htpt", "`http`"],
+        ),
+        (
+            "[http.lmits]\nx = 1\ny = 2",
+            &["larder.toml:1", "[http]", "`limits`"],
+        ),
+        (
+            "[http]\n\"*cache\" = 3",
+            &["larder.toml:2", "[http] has no key `*cache`"],
+        ),
+        (
+            "[[http.rules]]\nrate_limit = { rat = 3 }",
+            &[
+                "larder.toml:2",
+                "[http.rules.rate_limit] has no key `rat`",
+                "`rate`",
+            ],
+        ),
+        (
+            "[http]\nredirect_to_https = true",
+            &[
+                "larder.toml: [http] redirect_to_https",
+                "[http.tls]",
+                "false",
+            ],
+        ),
+        (
+            "[http]\nredirect_to_https = true\n[http.tls]\nlisten = \"\"\ncertificate = \"a\"\nkey = \"b\"",
+            &["[http] redirect_to_https", "[http.tls]"],
+        ),
+        (
+            "[http]\ncache = \"129TiB\"",
+            &["[http] cache", "129TiB", "128TiB"],
+        ),
+        (
+            "[ndn]\ncontent_store = \"1000TiB\"",
+            &["[ndn] content_store", "1000TiB"],
+        ),
     ];
+
+    /// Failure: a wrong key hides another problem, or causes one that goes with it.
+    #[test]
+    fn a_wrong_key_hides_or_causes_another_problem() {
+        let refused = refusal(
+            "[http]\nslice = 3\npolicy = \"lookahead+lru\"\nredirect_to_https = true\n[http.tls]\n\
+             listen = \"[::]:443\"\ncertificate = 3\nkey = \"k\"\n[process]\nuser = 3\ngroup = \"www\"\n\
+             [ndn.disk]\ncapacity = 1\n",
+        );
+        let begin = |line: &str| {
+            line.split([':', ']'])
+                .take(4)
+                .map(str::to_owned)
+                .collect::<String>()
+        };
+        let lines: Vec<String> = refused.lines().map(begin).collect();
+        assert_eq!(
+            lines,
+            [
+                "larder.toml2 [http slice",
+                "larder.toml7 [http.tls certificate",
+                "larder.toml10 [process user",
+                "larder.toml13 [ndn.disk capacity",
+                "larder.toml [http policy policy `lookahead+lru`, byte 0",
+            ],
+            "{refused}"
+        );
+    }
 
     #[test]
     fn a_refusal_names_the_line_and_the_way_out() {

@@ -1,8 +1,7 @@
 //! The documentation of keys: the page docs/configuration.md, and `larder run --explain`.
 
 use super::declared::{DECLARED, Declared, find};
-use super::document::nearest;
-use super::keys::{KEYS, Key};
+use super::keys::{KEYS, nearest};
 use std::fmt::Write;
 use toml::Value;
 
@@ -105,13 +104,9 @@ fn is_in(key: &Declared, table: &Declared) -> bool {
 
 /// Returns `[http.limits]`, or `[[http.rules]]` for an array of tables.
 fn title(path: &str) -> String {
-    let is_array = |key: &Key| key.dotted() == path && key.kind == super::keys::Kind::List;
-    let is_array = KEYS.iter().any(is_array) || path == "http.tls.certificates";
-    if is_array {
-        format!("[[{path}]]")
-    } else {
-        format!("[{path}]")
-    }
+    find(path)
+        .and_then(Declared::title)
+        .unwrap_or_else(|| format!("[{path}]"))
 }
 
 /// Returns the name of a key within a table.

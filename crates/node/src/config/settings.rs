@@ -2,8 +2,8 @@
 //!
 //! A flag has precedence over a variable, a variable over the file, and the file over the default.
 
-use super::document::{self, Document, nearest};
-use super::keys::{KEYS, Key, Kind};
+use super::document::{self, Document};
+use super::keys::{KEYS, Key, Kind, nearest};
 use super::setting::Setting;
 use super::{Config, ConfigError, DEFAULT};
 use larder_units::system_message;
@@ -37,6 +37,18 @@ pub struct ConfigSources {
     /// In the order of precedence, the highest last.
     settings: Vec<Setting>,
     problems: Vec<String>,
+}
+
+/// What a file, variables and flags say together, right or wrong.
+pub(crate) struct Composed {
+    /// The configuration without the wrong keys; `None` if the text is no TOML.
+    pub(crate) config: Option<Config>,
+    /// One line for each problem.
+    pub(crate) problems: Vec<String>,
+    /// The keys and tables that are wrong, such as `http.cache`.
+    pub(crate) damaged: Vec<String>,
+    table: Table,
+    places: Vec<(String, String)>,
 }
 
 /// A configuration, with the text of its values.
@@ -133,6 +145,14 @@ impl ConfigSources {
     }
 
     pub(crate) fn read(&self) -> Result<Loaded, ConfigError> {
+        self.compose()?.loaded()
+    }
+
+    /// Reads the file, and combines it with the variables and flags, also if a key is wrong.
+    ///
+    /// # Errors
+    /// One line if the file cannot be read.
+    pub(crate) fn compose(&self) -> Result<Composed, ConfigError> {
         let (text, source) = match &self.file {
             None => (String::new(), "the configuration".to_owned()),
             Some(path) => {
@@ -146,12 +166,14 @@ impl ConfigSources {
                 (text, path.display().to_string())
             }
         };
-        let mut loaded = compose(&text, &source, &self.settings, &self.problems)?;
-        loaded.config.source = self
-            .file
-            .as_ref()
-            .map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned()));
-        Ok(loaded)
+        let mut composed = compose(&text, &source, &self.settings, &self.problems);
+        if let Some(config) = &mut composed.config {
+            config.source = self
+                .file
+                .as_ref()
+                .map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned()));
+        }
+        Ok(composed)
     }
 
     /// Returns the keys that differ from their defaults: key, value, default and place. The token
@@ -238,16 +260,34 @@ fn at<'a>(table: &'a Table, path: &[&str]) -> Option<&'a Value> {
     }
 }
 
+impl Composed {
+    /// Returns the configuration if nothing is wrong.
+    ///
+    /// # Errors
+    /// The problems.
+    pub(super) fn loaded(self) -> Result<Loaded, ConfigError> {
+        match self.config {
+            Some(config) if self.problems.is_empty() => Ok(Loaded {
+                config,
+                table: self.table,
+                places: self.places,
+            }),
+            _ => Err(ConfigError(self.problems)),
+        }
+    }
+}
+
 /// Combines the text of a file with settings. `problems` were found before.
 pub(super) fn compose(
     text: &str,
     source: &str,
     settings: &[Setting],
     problems: &[String],
-) -> Result<Loaded, ConfigError> {
+) -> Composed {
     let Document {
         config,
         problems: wrong,
+        damaged,
         table,
         places,
     } = document::read(text, source, settings);
@@ -258,17 +298,26 @@ pub(super) fn compose(
         problems.extend(
             contradictions
                 .iter()
+                .filter(|problem| !damaged.iter().any(|key| depends_on(problem, key)))
                 .map(|problem| format!("{}: {problem}", place_of(problem, source, settings))),
         );
     }
-    match config {
-        Some(config) if problems.is_empty() => Ok(Loaded {
-            config,
-            table,
-            places,
-        }),
-        _ => Err(ConfigError(problems)),
+    Composed {
+        config,
+        problems,
+        damaged,
+        table,
+        places,
     }
+}
+
+/// Returns true if a contradiction may come from the absence of a wrong key: it names the key, or a
+/// table that may be gone with it.
+fn depends_on(problem: &str, damaged: &str) -> bool {
+    let (table, key) = damaged.rsplit_once('.').unwrap_or(("", damaged));
+    let is_part = |char: char| char.is_alphanumeric() || char == '_';
+    problem.split(|char| !is_part(char)).any(|word| word == key)
+        || (table.contains('.') && problem.contains(&format!("[{table}]")))
 }
 
 /// Returns the place of a contradiction: the last setting whose key it names, as in `[http]

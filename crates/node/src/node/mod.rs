@@ -100,6 +100,9 @@ impl Node {
         config: &Config,
         handover: &mut Handover,
     ) -> Result<Node, NodeError> {
+        for warning in preflight::warnings(config) {
+            tracing::warn!("{warning}");
+        }
         let (events, next_events) = mpsc::channel();
         watch_signals(events.clone())?;
         raise_descriptor_limit();

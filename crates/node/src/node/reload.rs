@@ -8,7 +8,7 @@ use crate::error::NodeError;
 use crate::inherited::Inherited;
 use crate::ndn::Ndn;
 use crate::reload::{Changes, Running};
-use crate::{limits, log, parts, supervisor};
+use crate::{limits, log, parts, preflight, supervisor};
 use larder_gateway::egress::Egress;
 use larder_gateway::ingress::Ingress;
 use larder_proxy::{Admin, Http, HttpReload};
@@ -56,7 +56,12 @@ impl Node {
             .prepare(config, changes, &mut next)
             .and_then(|()| self.reload_ndn(config))
         {
-            Ok(()) => self.switch(config, next),
+            Ok(()) => {
+                for warning in preflight::warnings(config) {
+                    tracing::warn!("{warning}");
+                }
+                self.switch(config, next)
+            }
             Err(error) => {
                 next.stop();
                 Err(error)
