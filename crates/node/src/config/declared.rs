@@ -78,6 +78,11 @@ pub(super) fn find(path: &str) -> Option<&'static Declared> {
     DECLARED.iter().find(|declared| declared.path == path)
 }
 
+/// Returns the place of a key in the order of the file.
+pub(super) fn position(path: &str) -> Option<usize> {
+    DECLARED.iter().position(|declared| declared.path == path)
+}
+
 /// Returns the keys that a reload does not apply, and the tables of which it applies no key.
 pub(crate) fn waiting() -> impl Iterator<Item = &'static str> {
     let waits = DECLARED.iter().filter(|declared| declared.needs_upgrade);

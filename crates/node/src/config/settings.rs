@@ -2,6 +2,7 @@
 //!
 //! A flag has precedence over a variable, a variable over the file, and the file over the default.
 
+use super::declared;
 use super::document::{self, Document};
 use super::keys::{KEYS, Key, Kind, nearest};
 use super::setting::Setting;
@@ -203,11 +204,7 @@ impl ConfigSources {
             let default = default.map_or_else(String::new, ToString::to_string);
             (value != default).then(|| [dotted, value, default, place.to_owned()])
         };
-        Ok(KEYS
-            .iter()
-            .filter(|key| key.kind != Kind::Table)
-            .filter_map(difference)
-            .collect())
+        Ok(values().into_iter().filter_map(difference).collect())
     }
 
     /// Returns the effective value of every key, as TOML, with its place behind it. Keys without a
@@ -224,7 +221,7 @@ impl ConfigSources {
             place.map_or("set", |(_, place)| place.as_str())
         };
         let (mut text, mut title) = (String::new(), String::new());
-        for key in KEYS.iter().filter(|key| key.kind != Kind::Table) {
+        for key in values() {
             let (value, place) = match (at(&loaded.table, &key.path), at(&defaults, &key.path)) {
                 (Some(value), _) => (value, place(key)),
                 (None, Some(value)) => (value, "default"),
@@ -248,6 +245,16 @@ impl ConfigSources {
         }
         Ok(text)
     }
+}
+
+/// Returns the keys that are no tables, those of a table in the order of the default configuration.
+fn values() -> Vec<&'static Key> {
+    let mut values: Vec<&Key> = KEYS.iter().filter(|key| key.kind != Kind::Table).collect();
+    let table = |key: &Key| key.path[..key.path.len() - 1].to_vec();
+    for keys in values.chunk_by_mut(|one, other| table(one) == table(other)) {
+        keys.sort_by_key(|key| declared::position(&key.dotted()));
+    }
+    values
 }
 
 /// Returns the value at a path.
