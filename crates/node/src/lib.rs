@@ -37,9 +37,9 @@ mod user_files;
 
 pub use config::{
     AdminConfig, AuthorizeConfig, CertificateError, Config, ConfigError, ConfigSources, DEFAULT,
-    DiskTable, GatewayTable, HttpTable, LogConfig, LogFormat, NdnConfig, Origin, OriginTable,
-    ProcessConfig, RouteConfig, RouteTarget, RouteTargetError, Scope, StrategyConfig, UnixSetting,
-    UpstreamTable, VerifyConfig, explain, reference,
+    GatewayTable, HttpTable, LogConfig, LogFormat, NdnConfig, Origin, OriginTable, ProcessConfig,
+    RouteConfig, RouteTarget, RouteTargetError, Scope, StrategyConfig, UnixSetting, UpstreamTable,
+    VerifyConfig, explain, reference,
 };
 pub use error::NodeError;
 pub use handover::{Handover, HandoverError};

@@ -39,8 +39,8 @@ pub(crate) fn http_with(table: &HttpTable, ingress: Option<&Ingress>) -> HttpCon
         Origin::Http(uri) => Upstream::Http(uri.clone()),
     };
     config.origins = table.origins.iter().map(origin_group).collect();
-    let disk = table.disk.as_ref();
-    config.disk = disk.map(|disk| disk.behind(config.cache.capacity));
+    let cache = config.cache.capacity;
+    config.disk = config.disk.map(|disk| disk.behind(cache));
     config
 }
 

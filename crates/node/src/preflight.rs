@@ -199,7 +199,7 @@ fn check_parts(config: &Config, inherited: &Inherited, mut preflight: Preflight)
             .ndn
             .disk
             .as_ref()
-            .map(|table| table.behind(config.ndn.content_store));
+            .map(|table| table.clone().behind(config.ndn.content_store));
         check_disk("[ndn.disk]", tier.as_ref(), &mut preflight);
     }
     if let Some(http) = parts::http(&config.http, None) {

@@ -5,10 +5,11 @@
 //! before there are others. The change of the user is glibc's, which applies it to all threads; it
 //! clears their capabilities.
 
-use crate::config::{Config, DiskTable};
+use crate::config::Config;
 use crate::inherited::Inherited;
 use crate::user_files::{CreateError, Owner};
 use larder_proxy::access_log::LogTarget;
+use larder_tier_host::DiskConfig;
 use nix::unistd::{Gid, Group, Uid, User, initgroups, setgid, setuid};
 use rustix::fs::OFlags;
 use std::fs::OpenOptions;
@@ -254,9 +255,9 @@ impl Account {
         for (setting, path) in config.files_read_again() {
             open(setting, path, false)?;
         }
-        let disk = |disk: &Option<DiskTable>| disk.as_ref().map(|disk| disk.path.clone());
+        let disk = |disk: &Option<DiskConfig>| disk.as_ref().map(|disk| disk.path.clone());
         let written = [
-            ("[http.disk] path", disk(&config.http.disk)),
+            ("[http.disk] path", disk(&config.http.proxy.disk)),
             ("[ndn.disk] path", disk(&config.ndn.disk)),
             ("[http.access_log] path", log_file(config)),
         ];

@@ -73,7 +73,10 @@ impl Owner {
         config: &Config,
         inherited: &mut Inherited,
     ) -> Result<Vec<PathBuf>, CreateError> {
-        for disk in [&config.http.disk, &config.ndn.disk].into_iter().flatten() {
+        for disk in [&config.http.proxy.disk, &config.ndn.disk]
+            .into_iter()
+            .flatten()
+        {
             if is_root_alone_in(folder_of(&disk.path)) {
                 self.create_file(&disk.path)
                     .map_err(|error| CreateError::File(disk.path.clone(), error))?;
@@ -146,7 +149,7 @@ impl Owner {
 pub(crate) fn without_files_of_root(config: &Config) -> Config {
     let mut rest = config.clone();
     let is_roots = |path: &Path| is_root_alone_in(folder_of(path));
-    for disk in [&mut rest.http.disk, &mut rest.ndn.disk] {
+    for disk in [&mut rest.http.proxy.disk, &mut rest.ndn.disk] {
         disk.take_if(|disk| !disk.path.exists() && is_roots(&disk.path));
     }
     let proxy = &mut rest.http.proxy;

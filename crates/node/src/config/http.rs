@@ -2,16 +2,11 @@
 
 use super::gateway::UpstreamTable;
 use super::origin::{EXPECTED, Origin, ServerEntry, has_name, server};
-use super::values::known_spec;
 use http::uri::{Authority, PathAndQuery};
-use larder_policy::Spec;
-use larder_proxy::limits::{DISK_QUEUE_LEAST_BYTES, DISK_QUEUE_SHARE};
 use larder_proxy::{HostPattern, HttpConfig, OriginProtocol, PoolConfig, PoolServer, period};
-use larder_tier_host::DiskConfig;
-use larder_units::{ByteSize, from_text, parsed};
+use larder_units::{ByteSize, from_text};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// `[http]`
@@ -28,41 +23,9 @@ pub struct HttpTable {
     /// `[[http.origins]]`
     #[serde(default)]
     pub origins: Vec<OriginTable>,
-    /// `[http.disk]`; `None` for a cache in memory only.
-    pub disk: Option<DiskTable>,
     /// The other keys, as the HTTP side has them.
     #[serde(rename = "*proxy")]
     pub proxy: HttpConfig,
-}
-
-/// `[http.disk]`, and `[ndn.disk]`.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DiskTable {
-    /// The file.
-    pub path: PathBuf,
-    /// Its size.
-    pub capacity: ByteSize,
-    /// Policy of the disk tier.
-    #[serde(deserialize_with = "parsed", default = "fifo")]
-    pub policy: Spec,
-}
-
-impl DiskTable {
-    /// Returns the configuration of a tier behind a cache in memory of this size.
-    pub fn behind(&self, cache: ByteSize) -> DiskConfig {
-        let queue = (cache.bytes() / DISK_QUEUE_SHARE).clamp(DISK_QUEUE_LEAST_BYTES, 1 << 30);
-        DiskConfig {
-            path: self.path.clone(),
-            capacity: self.capacity,
-            policy: self.policy.clone(),
-            queue: ByteSize::from_bytes(queue),
-        }
-    }
-}
-
-fn fifo() -> Spec {
-    known_spec("fifo")
 }
 
 impl HttpTable {

@@ -23,7 +23,7 @@ mod wrong;
 pub use certificates::CertificateError;
 pub(crate) use declared::waiting;
 pub use gateway::{GatewayTable, UpstreamTable};
-pub use http::{DiskTable, HttpTable, OriginTable};
+pub use http::{HttpTable, OriginTable};
 pub use ndn::{
     AuthorizeConfig, NdnConfig, RouteConfig, RouteTarget, RouteTargetError, Scope, StrategyConfig,
     UnixSetting, VerifyConfig,
@@ -157,7 +157,7 @@ impl Config {
         // The parameters of a policy are checked together with a capacity.
         let disks = [
             ("[ndn.disk] policy", &self.ndn.disk),
-            ("[http.disk] policy", &self.http.disk),
+            ("[http.disk] policy", &self.http.proxy.disk),
         ];
         let disks = disks.iter().filter_map(|(place, disk)| {
             disk.as_ref()

@@ -3,7 +3,6 @@
 
 use super::certificates::{self, CertificateError};
 use super::gateway::GatewayTable;
-use super::http::DiskTable;
 use super::values::address;
 use super::web_origins::{WebOrigins, check_listed};
 use crate::limits::{MOST_REMOTE_FACES, PARTIAL_INPUT_LEAST_BYTES};
@@ -14,6 +13,7 @@ use larder_forwarder::{Authorized, Rule, VerifyRule};
 use larder_packet::Name;
 use larder_packet::limits::LARGEST_PACKET_BYTES;
 use larder_policy::Spec;
+use larder_tier_host::DiskConfig;
 use larder_units::{ByteSize, from_text, optional_path, parse_duration, parsed};
 use serde::{Deserialize, Deserializer};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -75,7 +75,7 @@ pub struct NdnConfig {
     #[serde(deserialize_with = "parsed")]
     pub policy: Spec,
     /// `[ndn.disk]`; `None` for a Content Store in memory only.
-    pub disk: Option<DiskTable>,
+    pub disk: Option<DiskConfig>,
     /// Bytes of the largest packet.
     #[serde(deserialize_with = "largest_packet")]
     pub largest_packet: usize,

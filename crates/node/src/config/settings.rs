@@ -410,7 +410,7 @@ mod tests {
         assert_eq!(proxy.limits.header_fields, 50);
         assert_eq!(config.http.origins.len(), 1);
         assert_eq!(proxy.cache.slice.to_string(), "2MiB");
-        assert_eq!(config.http.disk.unwrap().path, Path::new("/a b"));
+        assert_eq!(config.http.proxy.disk.unwrap().path, Path::new("/a b"));
         let effective = sources.effective().unwrap();
         let line = |key: &str| {
             effective

@@ -1,6 +1,5 @@
 //! Values of the file, and parsers for them.
 
-use larder_policy::Spec;
 use larder_units::from_text;
 use serde::Deserializer;
 use std::net::SocketAddr;
@@ -17,9 +16,4 @@ pub(super) fn address<'de, D: Deserializer<'de>>(
         }),
     }
     })
-}
-
-#[allow(clippy::expect_used, reason = "two literals, parsed by a test")]
-pub(super) fn known_spec(text: &str) -> Spec {
-    text.parse().expect("a spec that a test parses")
 }

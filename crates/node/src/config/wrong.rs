@@ -147,13 +147,11 @@ fn unknown(name: &str, keys: &Node, path: &Path) -> String {
         None if path.dotted.is_empty() => format!("the tables are {}", known.join(", ")),
         None => format!("`larder run --explain {}` prints the keys", path.dotted),
     };
-    format!(
-        "{}has no key `{name}`; {tip}",
-        match path.title() {
-            title if title.is_empty() => "the configuration ".to_owned(),
-            title => title,
-        }
-    )
+    let title = match path.title() {
+        title if title.is_empty() => "the configuration ".to_owned(),
+        title => title,
+    };
+    format!("{title}has no key `{}`; {tip}", name.escape_debug())
 }
 
 /// Returns the type and an example of a key's value, if this value has another type.
@@ -184,8 +182,14 @@ fn expected(key: &Node, path: &str, value: &DeValue<'_>) -> Option<String> {
 
 /// Returns an example of a key: `, such as cache = "256MiB"`.
 fn such_as(path: &str) -> String {
-    let Some(key) = declared::find(path) else {
-        return String::new();
+    // A key that the operator names, such as a header field, has the example of its table.
+    let mut around = path;
+    let key = loop {
+        match (declared::find(around), around.rsplit_once('.')) {
+            (Some(key), _) if around == path || !key.is_table() => break key,
+            (None, Some((table, _))) => around = table,
+            _ => return String::new(),
+        }
     };
     let (_, name) = key.split();
     match key.title() {

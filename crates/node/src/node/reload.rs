@@ -149,7 +149,7 @@ impl Node {
     fn switch(&mut self, config: &Config, next: Next) -> Result<(), NodeError> {
         if let Some(http) = next.http {
             self.purging = Some(http.purging(None));
-            self.has_disk |= config.http.disk.is_some();
+            self.has_disk |= config.http.proxy.disk.is_some();
             self.http = Some(http);
         }
         if let (Some(http), Some(reload)) = (&self.http, next.http_reload) {

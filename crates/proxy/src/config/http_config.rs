@@ -70,8 +70,7 @@ pub struct HttpConfig {
     /// The codings that `Accept-Encoding` of GET and HEAD is reduced to; none: it stays as it is.
     #[serde(deserialize_with = "codings")]
     pub accept_encoding: Codings,
-    /// The disk tier, if there is one.
-    #[serde(skip)]
+    /// `[http.disk]`: the disk tier, if there is one.
     pub disk: Option<DiskConfig>,
     /// `[http.access_log]`: the access log, if there is one.
     pub access_log: Option<AccessLogConfig>,
