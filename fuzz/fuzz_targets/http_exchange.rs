@@ -235,14 +235,9 @@ fn cache() -> Cache {
         policy: "lru".parse().expect("a policy"),
         max_object: ByteSize::from_bytes(CAPACITY_BYTES),
         slice: ByteSize::from_bytes(4096),
-        share_cookies: false,
-        strict_s_maxage: false,
-        variants: 1000,
-        ignore_reloads: false,
-        collapse: true,
-        targets: vec!["cdn-cache-control".parse().unwrap()],
         compression: Some(compression()),
         hash_key: [7; 16],
+        ..Config::default()
     };
     Cache::new(&config, &Streams::new(1)).expect("a cache")
 }

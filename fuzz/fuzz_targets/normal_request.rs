@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 static RULES: LazyLock<Rules> = LazyLock::new(|| {
     let file = "[[http.rules]]\npath = [\"/admin\", \"/admin/*\"]\ndeny = \"all\"";
     let config = larder_node::Config::parse(file, "node.toml").expect("a configuration");
-    let rules: Vec<Rule> = config.http.rules;
+    let rules: Vec<Rule> = config.http.proxy.rules;
     Rules::new(rules).expect("rules")
 });
 

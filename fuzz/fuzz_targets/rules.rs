@@ -20,7 +20,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(config) = Config::parse(table, "node.toml") else {
         return;
     };
-    let Ok(rules) = Rules::new(config.http.rules) else {
+    let Ok(rules) = Rules::new(config.http.proxy.rules) else {
         return;
     };
     let (Ok(host), Ok(target)) = (normal_authority("http", host), normal_target(target)) else {

@@ -101,7 +101,7 @@ pub fn run(args: RulesArgs) -> Result<(), Failure> {
 fn explain(args: &ExplainArgs, config: &Config) -> Result<Explanation, Failure> {
     let url = NormalUrl::new(&args.url)
         .map_err(|reason| Failure::usage(format!("{}: {reason}", args.url)))?;
-    let rules = Rules::new(config.http.rules.clone()).map_err(|errors| {
+    let rules = Rules::new(config.http.proxy.rules.clone()).map_err(|errors| {
         let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
         Failure::usage(texts.join("\n"))
     })?;

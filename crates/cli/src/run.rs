@@ -1,7 +1,7 @@
 //! `larder run`: runs the node.
 
 use crate::failure::Failure;
-use crate::output::line;
+use crate::output::{error_line, line};
 use clap::Args;
 use larder_node::{Config, ConfigSources, Handover, Node};
 use std::io::Write;
@@ -23,6 +23,14 @@ pub struct RunArgs {
     /// Print the default configuration with every key, and exit
     #[arg(long)]
     print_config: bool,
+
+    /// Print what the default configuration says of a key or a table, such as http.cache, and exit
+    #[arg(long, value_name = "KEY", conflicts_with = "print_config")]
+    explain: Option<String>,
+
+    /// Print the page of all keys, docs/configuration.md, and exit
+    #[arg(long, hide = true, conflicts_with = "print_config")]
+    print_reference: bool,
 
     /// Print the values of all keys and the place that each comes from, and exit
     #[arg(long, conflicts_with = "print_config")]
@@ -108,6 +116,15 @@ pub fn run(args: RunArgs) -> Result<(), Failure> {
         line!("{}", larder_node::DEFAULT.trim_end());
         return Ok(());
     }
+    if let Some(key) = &args.explain {
+        let said = larder_node::explain(key).map_err(Failure::usage)?;
+        line!("{}", said.trim_end());
+        return Ok(());
+    }
+    if args.print_reference {
+        line!("{}", larder_node::reference().trim_end());
+        return Ok(());
+    }
     let mut sources = ConfigSources::of_process(args.config.as_deref());
     args.flags.add_to(&mut sources)?;
     let wrong = |error: larder_node::ConfigError| Failure::usage(error.to_string());
@@ -116,7 +133,7 @@ pub fn run(args: RunArgs) -> Result<(), Failure> {
         return Ok(());
     }
     if args.check {
-        return check(&sources.load().map_err(wrong)?);
+        return check(&sources);
     }
     let mut handover =
         Handover::of_process().map_err(|error| Failure::runtime(error.to_string()))?;
@@ -145,12 +162,15 @@ fn start(config: &Config, handover: &mut Handover) -> Result<Node, Failure> {
 }
 
 /// Checks whether a node could start with this configuration.
-fn check(config: &Config) -> Result<(), Failure> {
-    let problems = larder_node::problems(config);
-    if !problems.is_empty() {
-        return Err(Failure::usage(problems.join("\n")));
+fn check(sources: &ConfigSources) -> Result<(), Failure> {
+    let checked = larder_node::check(sources);
+    for warning in &checked.warnings {
+        error_line!("larder: warning: {warning}");
     }
-    match larder_node::running_node(config) {
+    if !checked.problems.is_empty() {
+        return Err(Failure::usage(checked.problems.join("\n")));
+    }
+    match checked.config.as_ref().and_then(larder_node::running_node) {
         Some(pid) => line!(
             "the configuration is right; process {pid} runs by this file, and reads it again at SIGHUP"
         ),

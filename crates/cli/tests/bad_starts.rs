@@ -131,7 +131,7 @@ fn check_accepts_what_run_cannot_start() {
     for (text, parts) in [
         (
             format!(
-                "{quiet}[http]\nlisten = \"\"\n[http.tls]\nlisten = \"127.0.0.1:0\"\ncertificate = {missing:?}\nkey = {missing:?}\n"
+                "{quiet}[http]\nlisten = \"\"\n[http.tls]\nlisten = \"127.0.0.1:0\"\ncertificate = {missing:?}\nkey = {image:?}\n"
             ),
             vec!["[http.tls] certificate", "missing.pem"],
         ),
@@ -184,6 +184,10 @@ fn check_accepts_what_run_cannot_start() {
         (
             no_http.replace("[ndn]\nunix = \"\"", &format!("[ndn]\nunix = {image:?}")),
             vec!["[ndn] unix", "not a socket"],
+        ),
+        (
+            format!("{quiet}[http]\nlisten = \"127.0.0.1:0\"\nredirect_to_https = true\n"),
+            vec!["[http] redirect_to_https", "[http.tls]", "false"],
         ),
         (
             "[ndn]\nenabled = false\n[http]\nenabled = false\n".to_owned(),
@@ -250,12 +254,14 @@ fn a_file_with_several_mistakes_reports_the_first_only() {
          [[ndn.route]]\nprefix = \"/a\"\nto = \"http://a\"\n[[ndn.route]]\nprefix = 7\nto = \"udp://127.0.0.1:1\"\n\
          [http]\nlisten = \"{taken}\"\nthreads = 99\n[htpp]\n[ndn.disk]\npath = \"/a\"\n"
     );
-    let said = error_of(&larder(&[
-        "run",
-        "--check",
-        &workspace.write("larder.toml", &text),
-    ]));
+    // Nothing else of this machine may be in the way.
+    let quiet = ["unix", "tcp", "udp", "websocket"].map(|key| format!("--set=ndn.{key}="));
+    let config = workspace.write("larder.toml", &text);
+    let mut arguments = vec!["run", "--check", &config, "--set=admin.listen="];
+    arguments.extend(quiet.iter().map(String::as_str));
+    let said = error_of(&larder(&arguments));
     let parts = [
+        "[http] listen",
         ":2: ",
         ":3: ",
         ":7: ",
@@ -286,6 +292,67 @@ fn a_file_with_several_mistakes_reports_the_first_only() {
         assert!(parts.iter().all(|part| said.contains(part)), "{said}");
         assert_eq!(said.lines().count(), parts.len(), "{said}");
     }
+}
+
+/// Failure: `--check` reports wrong keys first, then an unknown user, then the first file that
+/// cannot be read, each only when the one before is mended; or the default in the place of a wrong
+/// value is a problem.
+#[test]
+fn the_stages_of_a_check_hide_each_other() {
+    let workspace = Workspace::new();
+    let occupied = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = occupied.local_addr().unwrap();
+    let text = format!(
+        "[ndn]\nenabled = false\n[admin]\nlisten = 3\n[process]\nuser = \"no-such-user\"\n[http]\n\
+         slice = 3\nlisten = \"{taken}\"\norigin_ca = \"/no/authorities\"\nredirect_to_https = true\n\
+         [http.disk]\npath = \"/no/such/tier\"\ncapacity = \"64MiB\"\n[[http.rules]]\nstatus = 404\n\
+         error_page = \"/no/page\"\n[http.tls]\nlisten = \"127.0.0.1:0\"\ncertificate = \"/no/certificate\"\n\
+         key = \"/no/key\"\nclient_ca = \"/no/clients\"\n[http.access_log]\npath = \"/no/log/access.log\"\n"
+    );
+    let checked = larder(&["run", "--check", &workspace.write("larder.toml", &text)]);
+    let said = error_of(&checked);
+    let parts = [
+        "larder.toml:4: [admin] listen",
+        "larder.toml:8: [http] slice",
+        "[process] user",
+        "[http] listen",
+        "[http] origin_ca: /no/authorities",
+        "[http.disk] path",
+        "[[http.rules]] error_page: /no/page",
+        "[http.tls] certificate: /no/certificate",
+        "[http.tls] key: /no/key",
+        "[http.tls] client_ca: /no/clients",
+        "[http.access_log] path",
+    ];
+    for part in parts {
+        assert_eq!(said.matches(part).count(), 1, "{part} in {said}");
+    }
+    assert_eq!(said.lines().count(), parts.len(), "{said}");
+    assert_eq!(checked.status.code(), Some(2));
+}
+
+/// Failure: a cache that is larger than the memory of the machine passes without a word.
+#[test]
+fn a_cache_beyond_the_memory_passes_in_silence() {
+    let workspace = Workspace::new();
+    let quiet = "[ndn]\nenabled = false\n[admin]\nlisten = \"\"\n[http]\ncache = \"64TiB\"\n";
+    let text = format!("{quiet}listen = \"127.0.0.1:0\"\n");
+    let checked = larder(&["run", "--check", &workspace.write("larder.toml", &text)]);
+    let said = error_of(&checked);
+    assert!(checked.status.success(), "{said}");
+    let parts = ["warning", "[http] cache", "64TiB", "memory"];
+    assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+    // A start says it, too. This one ends at a port in use.
+    let occupied = TcpListener::bind("127.0.0.1:0").unwrap();
+    let text = format!("{quiet}listen = \"{}\"\n", occupied.local_addr().unwrap());
+    let started = error_of(&larder(&["run", &workspace.write("larder.toml", &text)]));
+    let parts = ["WARN", "[http] cache", "64TiB", "memory", "in use"];
+    assert!(parts.iter().all(|part| started.contains(part)), "{started}");
+    // This size runs nowhere.
+    let text = text.replace("64TiB", "256TiB");
+    let refused = larder(&["run", "--check", &workspace.write("larder.toml", &text)]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(error_of(&refused).contains("256TiB is more than the 128TiB"));
 }
 
 #[test]
@@ -382,11 +449,8 @@ fn sigusr1_leaves_the_access_log_in_the_renamed_file() {
 fn strangers_reach_a_node_that_was_not_opened_to_them() {
     let defaults = larder_node::Config::default();
     let ndn = [defaults.ndn.tcp, defaults.ndn.udp, defaults.ndn.websocket];
-    let http = defaults
-        .http
-        .listen
-        .iter()
-        .map(|listen| listen.address.tcp());
+    let listen = &defaults.http.proxy.listen;
+    let http = listen.iter().map(|listen| listen.address.tcp());
     for address in ndn.into_iter().chain(http).chain([defaults.admin.listen]) {
         assert!(
             address.is_some_and(|address| address.ip().is_loopback()),

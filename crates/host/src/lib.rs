@@ -1,4 +1,5 @@
-//! What every host of a node takes from the system at its start: listening sockets and entropy.
+//! What every host of a node takes from the system at its start: listening sockets, entropy, and
+//! the size of its memory.
 //!
 //! What it is: the ground floor of the crates with threads and sockets. The NDN side, the HTTP side
 //! and the admin server bind their listeners here, name clients by [`Peer`], and try a start with a
@@ -19,12 +20,14 @@
 pub mod entropy;
 mod error;
 mod listen_address;
+mod memory;
 mod preflight;
 mod socket_file;
 mod sockets;
 
 pub use error::ListenError;
 pub use listen_address::{ListenAddress, ListenConfig, Peer, SOCKET_MODE};
+pub use memory::memory;
 pub use preflight::Preflight;
 pub use socket_file::SocketFile;
 pub use sockets::{ListenSocket, bind_beside, bind_listener};

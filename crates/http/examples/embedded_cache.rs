@@ -115,15 +115,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         policy: "agd".parse()?,
         max_object: ByteSize::from_mib(8),
         slice: ByteSize::from_bytes(0),
-        share_cookies: false,
-        strict_s_maxage: false,
-        variants: 1000,
-        ignore_reloads: false,
-        collapse: true,
         targets: Vec::new(),
         // A real host draws it from its entropy.
         compression: None,
         hash_key: [7; 16],
+        ..Config::default()
     };
     let mut cache = Cache::new(&config, &Streams::new(1))?;
     let at = |seconds| Now {

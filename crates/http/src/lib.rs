@@ -118,14 +118,8 @@
 //!     policy: "lru".parse().unwrap(),
 //!     max_object: ByteSize::from_mib(8),
 //!     slice: ByteSize::from_mib(1),
-//!     share_cookies: false,
-//!     strict_s_maxage: false,
-//!     variants: 1000,
-//!     ignore_reloads: false,
-//!     collapse: true,
-//!     targets: vec!["cdn-cache-control".parse().unwrap()],
-//!     compression: None,
 //!     hash_key: [7; 16], // from the host's entropy
+//!     ..Config::default()
 //! };
 //! let mut cache = Cache::new(&config, &Streams::new(1)).unwrap();
 //! let at = |seconds| Now { time: Time::from_secs(seconds), unix_seconds: 1_700_000_000 + seconds };
@@ -186,6 +180,7 @@ mod body;
 mod cache;
 mod codec;
 mod collapse;
+mod config;
 pub mod limits;
 mod now;
 mod outbox;
@@ -197,6 +192,7 @@ pub use body::shared_body::{
     BodyEnd, BodyId, BodyPart, BodyReader, BodyWakes, Read, ReaderId, Room, SharedBody,
 };
 pub use body::streamed::{RecordHandle, Streamed, StreamedPiece};
+pub use cache::Cache;
 pub use cache::assembly::{Assembled, Assembly, TierSlice};
 pub use cache::completion::Completion;
 pub use cache::counters::{COUNTERS, Counter, Counters, ShownIn};
@@ -205,8 +201,8 @@ pub use cache::fill::{Fill, Pushed};
 pub use cache::plain::{PlainField, PlainHit, PlainRequest};
 pub use cache::steps::{Piece, Reply, Step, TierStep};
 pub use cache::variants::StoredVariant;
-pub use cache::{Cache, Config};
 pub use collapse::follower::{Follower, JoinResult, Joined, SliceFollower, SliceJoin};
+pub use config::{ClientNoCache, Config};
 pub use now::Now;
 pub use outbox::{ClockBehind, FollowerId, Invalidation, Outbox};
 pub use rfc::accept_encoding::Codings;

@@ -36,15 +36,15 @@ mod supervisor;
 mod user_files;
 
 pub use config::{
-    AccessLogTable, AdminConfig, AuthorizeConfig, CertificateError, Config, ConfigError,
-    ConfigSources, DEFAULT, DiskTable, GatewayTable, HttpTable, LogConfig, LogFormat, NdnConfig,
-    Origin, OriginTable, ProcessConfig, RouteConfig, RouteTarget, RouteTargetError, Scope,
-    StrategyConfig, TlsTable, UnixSetting, UpstreamTable, VerifyConfig,
+    AdminConfig, AuthorizeConfig, CertificateError, Config, ConfigError, ConfigSources, DEFAULT,
+    GatewayTable, HttpTable, LogConfig, LogFormat, NdnConfig, Origin, OriginTable, ProcessConfig,
+    RouteConfig, RouteTarget, RouteTargetError, Scope, StrategyConfig, UnixSetting, UpstreamTable,
+    VerifyConfig, explain, reference,
 };
 pub use error::NodeError;
 pub use handover::{Handover, HandoverError};
 pub use ndn::{NdnError, SocketError};
 pub use node::{Node, raise_descriptor_limit};
-pub use preflight::{origin_servers, problems, running_node};
+pub use preflight::{Checked, check, origin_servers, problems, running_node, warnings};
 pub use privileges::PrivilegeError;
 pub use user_files::CreateError;

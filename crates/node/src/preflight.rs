@@ -4,7 +4,7 @@
 //! It binds every listener, reads every certificate and key, and opens the files of the disk tiers.
 //! Then it closes all of them and reports every problem.
 
-use crate::config::Config;
+use crate::config::{Config, ConfigSources};
 use crate::error::NodeError;
 use crate::inherited::Inherited;
 use crate::privileges::Account;
@@ -12,7 +12,9 @@ use crate::user_files::without_files_of_root;
 use crate::{ndn, parts};
 use larder_host::Preflight;
 use larder_tier_host::DiskConfig;
+use larder_units::{ByteSize, rounded};
 use serde_json::Value;
+use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -27,6 +29,104 @@ pub fn origin_servers(config: &Config, host: &str, target: &str) -> Result<Vec<S
         Some(config) => Ok(larder_proxy::origin_servers(&config, host, target)?),
         None => Ok(Vec::new()),
     }
+}
+
+/// What [`check`] found.
+pub struct Checked {
+    /// The configuration without its wrong keys; `None` if there is none to check.
+    pub config: Option<Config>,
+    /// The problems that would prevent a start, one line each.
+    pub problems: Vec<String>,
+    /// What allows a start, and is hardly meant; one line each.
+    pub warnings: Vec<String>,
+}
+
+/// Finds all problems of a configuration: wrong keys and values, and what a start with the other
+/// keys would meet. See [`problems`].
+pub fn check(sources: &ConfigSources) -> Checked {
+    let composed = match sources.compose() {
+        Ok(composed) => composed,
+        Err(error) => {
+            return Checked {
+                config: None,
+                problems: error.problems().to_vec(),
+                warnings: Vec::new(),
+            };
+        }
+    };
+    let mut found = composed.problems;
+    let mut warnings = Vec::new();
+    if let Some(config) = &composed.config {
+        warnings = self::warnings(config);
+        // The default in the place of a wrong value is not what the start would meet.
+        let is_consequence = |problem: &String| {
+            let damaged = &composed.damaged;
+            found.contains(problem) || damaged.iter().any(|key| is_about(problem, key))
+        };
+        let later: Vec<String> = problems(config)
+            .into_iter()
+            .filter(|problem| !is_consequence(problem))
+            .collect();
+        found.extend(later);
+    }
+    Checked {
+        config: composed.config,
+        problems: found,
+        warnings,
+    }
+}
+
+/// Returns true if a problem names this key, or a key of this table.
+fn is_about(problem: &str, key: &str) -> bool {
+    let (table, name) = key.rsplit_once('.').unwrap_or(("", key));
+    let begins = |setting: String| {
+        problem
+            .trim_start_matches('[')
+            .strip_prefix(&setting)
+            .is_some_and(|rest| {
+                !rest.starts_with(|next: char| next.is_alphanumeric() || next == '_')
+            })
+    };
+    begins(key.to_owned())
+        || begins(format!("{table}] {name}"))
+        || begins(format!("{table}]] {name}"))
+}
+
+/// Returns settings that allow a start, and that the machine has no room for.
+pub fn warnings(config: &Config) -> Vec<String> {
+    let Some(memory) = larder_host::memory() else {
+        return Vec::new();
+    };
+    let [http, ndn] = [
+        (config.http.enabled, config.http.proxy.cache.capacity),
+        (config.ndn.enabled, config.ndn.content_store),
+    ]
+    .map(|(runs, capacity)| {
+        if runs {
+            capacity
+        } else {
+            ByteSize::from_bytes(0)
+        }
+    });
+    let remedy = format!(
+        "more than the {} of memory that this process may have (machine, or cgroup): the system would end it before \
+         it is full; set less",
+        rounded::bytes(memory.bytes() as f64)
+    );
+    let mut warnings = Vec::new();
+    for (setting, capacity) in [("[http] cache", http), ("[ndn] content_store", ndn)] {
+        if capacity > memory {
+            warnings.push(format!("{setting}: {capacity} is {remedy}"));
+        }
+    }
+    let all = http.bytes().saturating_add(ndn.bytes());
+    if warnings.is_empty() && all > memory.bytes() {
+        let all = rounded::bytes(all as f64);
+        warnings.push(format!(
+            "[http] cache and [ndn] content_store: together, {all} are {remedy}"
+        ));
+    }
+    warnings
 }
 
 /// Returns the problems that would prevent a start with `config`, one line each.
@@ -46,27 +146,52 @@ pub fn problems(config: &Config) -> Vec<String> {
             preflight.add(Some(problem));
         }
     }
-    match Account::find(config) {
-        Ok(None) => check(config, &Inherited::default(), preflight),
+    let (rest, denied) = match Account::find(config) {
+        Ok(None) => (config.clone(), None),
         Ok(Some(account)) => match account.try_file_rights(config) {
-            Ok(()) => check(
-                &without_files_of_root(config),
-                &Inherited::default(),
-                preflight,
-            ),
-            Err(problem) => vec![problem.to_string()],
+            Ok(()) => (without_files_of_root(config), None),
+            Err(denied) => (config.clone(), Some(denied)),
         },
-        Err(problem) => vec![problem.to_string()],
+        Err(denied) => (config.clone(), Some(denied)),
+    };
+    let mut problems = check_parts(&rest, &Inherited::default(), preflight);
+    if let Some(denied) = denied {
+        // The part that uses this file meets the same problem.
+        if let Some(path) = denied.path() {
+            problems.retain(|problem| !problem.contains(&*path.to_string_lossy()));
+        }
+        problems.insert(0, denied.to_string());
     }
+    // Each part stops at its first file that it cannot read.
+    let http = parts::http(&rest.http, None);
+    let has_tls = http.as_ref().is_some_and(|http| http.tls.is_some());
+    let is_read = |setting: &str| match setting.trim_start_matches('[') {
+        setting if setting.starts_with("ndn") => rest.ndn.enabled,
+        setting if setting.starts_with("http.tls") => has_tls,
+        _ => http.is_some(),
+    };
+    let files = rest.files_read_again();
+    for (setting, path) in files.into_iter().filter(|(setting, _)| is_read(setting)) {
+        let is_named = |problem: &String| {
+            problem.starts_with(setting) && problem.contains(&*path.to_string_lossy())
+        };
+        if let Err(error) = File::open(path)
+            && !problems.iter().any(is_named)
+        {
+            let error = larder_units::system_message(&error);
+            problems.push(format!("{setting}: {}: {error}", path.display()));
+        }
+    }
+    problems
 }
 
 /// Returns the problems that would prevent this process from replacing another one, which has
 /// passed it these sockets. The listeners for HTTP and of the admin server are open already.
 pub(crate) fn problems_of_upgrade(config: &Config, inherited: &Inherited) -> Vec<String> {
-    check(config, inherited, Preflight::of_upgrade())
+    check_parts(config, inherited, Preflight::of_upgrade())
 }
 
-fn check(config: &Config, inherited: &Inherited, mut preflight: Preflight) -> Vec<String> {
+fn check_parts(config: &Config, inherited: &Inherited, mut preflight: Preflight) -> Vec<String> {
     if config.ndn.enabled {
         ndn::check(&config.ndn, inherited, &mut preflight);
         check_gateway(config, &mut preflight);
@@ -74,7 +199,7 @@ fn check(config: &Config, inherited: &Inherited, mut preflight: Preflight) -> Ve
             .ndn
             .disk
             .as_ref()
-            .map(|table| table.behind(config.ndn.content_store));
+            .map(|table| table.clone().behind(config.ndn.content_store));
         check_disk("[ndn.disk]", tier.as_ref(), &mut preflight);
     }
     if let Some(http) = parts::http(&config.http, None) {

@@ -5,11 +5,12 @@
 //! before there are others. The change of the user is glibc's, which applies it to all threads; it
 //! clears their capabilities.
 
-use crate::config::{Config, DiskTable};
+use crate::config::Config;
 use crate::inherited::Inherited;
 use crate::user_files::{CreateError, Owner};
 use larder_proxy::access_log::LogTarget;
 use larder_proxy::static_files::{RootError, Site};
+use larder_tier_host::DiskConfig;
 use nix::unistd::{Gid, Group, Uid, User, initgroups, setgid, setuid};
 use rustix::fs::OFlags;
 use std::fs::OpenOptions;
@@ -59,6 +60,19 @@ pub enum PrivilegeError {
     Create(CreateError),
     /// The system refuses.
     System(&'static str, io::Error),
+}
+
+impl PrivilegeError {
+    /// Returns the file that it is about, if it is about one.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match self {
+            PrivilegeError::File { path, .. }
+            | PrivilegeError::Create(CreateError::File(path, _) | CreateError::Socket(path, _)) => {
+                Some(path)
+            }
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for PrivilegeError {
@@ -251,9 +265,9 @@ impl Account {
                 Ok(_) | Err(RootError::NotAFolder(_) | RootError::OldSystem) => {}
             }
         }
-        let disk = |disk: &Option<DiskTable>| disk.as_ref().map(|disk| disk.path.clone());
+        let disk = |disk: &Option<DiskConfig>| disk.as_ref().map(|disk| disk.path.clone());
         let written = [
-            ("[http.disk] path", disk(&config.http.disk)),
+            ("[http.disk] path", disk(&config.http.proxy.disk)),
             ("[ndn.disk] path", disk(&config.ndn.disk)),
             ("[http.access_log] path", log_file(config)),
         ];
@@ -272,8 +286,8 @@ impl Account {
 }
 
 fn log_file(config: &Config) -> Option<PathBuf> {
-    match config.http.access_log.as_ref()?.config().target {
-        LogTarget::File(path) => Some(path),
+    match &config.http.proxy.access_log.as_ref()?.target {
+        LogTarget::File(path) => Some(path.clone()),
         LogTarget::Stdout | LogTarget::Socket(_) => None,
     }
 }

@@ -73,7 +73,10 @@ impl Owner {
         config: &Config,
         inherited: &mut Inherited,
     ) -> Result<Vec<PathBuf>, CreateError> {
-        for disk in [&config.http.disk, &config.ndn.disk].into_iter().flatten() {
+        for disk in [&config.http.proxy.disk, &config.ndn.disk]
+            .into_iter()
+            .flatten()
+        {
             if is_root_alone_in(folder_of(&disk.path)) {
                 self.create_file(&disk.path)
                     .map_err(|error| CreateError::File(disk.path.clone(), error))?;
@@ -146,14 +149,12 @@ impl Owner {
 pub(crate) fn without_files_of_root(config: &Config) -> Config {
     let mut rest = config.clone();
     let is_roots = |path: &Path| is_root_alone_in(folder_of(path));
-    for disk in [&mut rest.http.disk, &mut rest.ndn.disk] {
+    for disk in [&mut rest.http.proxy.disk, &mut rest.ndn.disk] {
         disk.take_if(|disk| !disk.path.exists() && is_roots(&disk.path));
     }
-    let listeners = rest
-        .http
-        .listen
-        .iter_mut()
-        .chain(rest.http.tls.iter_mut().flat_map(|tls| &mut tls.listen));
+    let proxy = &mut rest.http.proxy;
+    let secure = proxy.tls.iter_mut().flat_map(|tls| &mut tls.listen);
+    let listeners = proxy.listen.iter_mut().chain(secure);
     for listen in listeners {
         if matches!(&listen.address, ListenAddress::Unix(path) if is_roots(path)) {
             listen.address = ListenAddress::Tcp((Ipv4Addr::LOCALHOST, 0).into());
@@ -169,19 +170,10 @@ pub(crate) fn without_files_of_root(config: &Config) -> Config {
 /// Returns the Unix sockets of a configuration, each with its role and mode.
 fn unix_listeners(config: &Config) -> Vec<(Role, PathBuf, u32)> {
     let mut sockets = Vec::new();
-    let secure = config
-        .http
-        .tls
-        .iter()
-        .flat_map(|tls| &tls.listen)
-        .map(|listen| (Role::Https, listen));
-    for (role, listen) in config
-        .http
-        .listen
-        .iter()
-        .map(|listen| (Role::Http, listen))
-        .chain(secure)
-    {
+    let proxy = &config.http.proxy;
+    let plain = proxy.listen.iter().map(|listen| (Role::Http, listen));
+    let secure = proxy.tls.iter().flat_map(|tls| &tls.listen);
+    for (role, listen) in plain.chain(secure.map(|listen| (Role::Https, listen))) {
         if let ListenAddress::Unix(path) = &listen.address
             && config.http.enabled
         {

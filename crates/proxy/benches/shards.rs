@@ -45,14 +45,10 @@ fn shards(capacity: ByteSize, policy: &str, count: u16) -> Arc<Shards> {
         policy: policy.parse::<Spec>().expect("a policy"),
         max_object: capacity,
         slice: ByteSize::from_bytes(0),
-        share_cookies: false,
-        strict_s_maxage: false,
-        variants: 1000,
-        ignore_reloads: false,
-        collapse: true,
         targets: Vec::new(),
         compression: None,
         hash_key: [7; 16],
+        ..Config::default()
     };
     Shards::with(&config, &Streams::new(1), count, None).expect("a cache")
 }

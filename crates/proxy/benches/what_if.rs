@@ -71,14 +71,10 @@ fn main() {
         policy: "agd".parse().expect("a policy"),
         max_object: ByteSize::from_mib(8),
         slice: ByteSize::from_bytes(0),
-        share_cookies: false,
-        strict_s_maxage: false,
-        variants: 1000,
-        ignore_reloads: false,
-        collapse: true,
         targets: Vec::new(),
         compression: None,
         hash_key: [7; 16],
+        ..Config::default()
     };
     let shards = Shards::with(&config, &Streams::new(1), 64, None).expect("a cache");
     let targets: Vec<String> = (0..OBJECTS)

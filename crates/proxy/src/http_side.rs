@@ -16,7 +16,7 @@ use crate::cache::disk_tier;
 use crate::cache::disk_tier::HttpDisk;
 use crate::cache::observed_cache::ObservedHttpCache;
 use crate::cache::shards::Shards;
-use crate::config::http_config::{ClientNoCache, HttpConfig};
+use crate::config::http_config::HttpConfig;
 use crate::config::tls_config::TlsConfig;
 use crate::exchange::live::Live;
 use crate::exchange::proxy::Proxy;
@@ -211,7 +211,7 @@ impl Http {
         let live = Live::new(config, origins, rules(config)?);
         let proxy = Proxy::new(shards, live, disk, live_limits, Arc::clone(&observer));
         let proxy = Arc::new(proxy);
-        proxy.cache_settings().start(cache_config(config, [0; 16]));
+        proxy.cache_settings().start(config.cache_config());
         let tls_identity = Arc::new(OnceLock::new());
         if let Some(tls) = &config.tls {
             let _ = tls_identity.set(Arc::new(Identity::read(tls)?));
@@ -331,8 +331,12 @@ impl Http {
     pub fn reload(&self, config: &HttpConfig) -> Result<HttpReload, Error> {
         let rules = rules(config)?;
         // Arguments that contradict each other are found here, before anything has changed.
-        larder_policy::Engine::new(&config.policy, config.capacity, &Streams::new(0))
-            .map_err(policy_error)?;
+        larder_policy::Engine::new(
+            &config.cache.policy,
+            config.cache.capacity,
+            &Streams::new(0),
+        )
+        .map_err(policy_error)?;
         let identity = config
             .tls
             .as_ref()
@@ -365,10 +369,9 @@ impl Http {
     /// One line if arguments of the policy contradict each other. Nothing has changed then.
     pub fn take_over(&self, reload: HttpReload) -> Result<(), Error> {
         let config = &reload.config;
-        let settings = cache_config(config, [0; 16]);
         self.proxy
             .cache_settings()
-            .reload(self.proxy.shards(), settings)
+            .reload(self.proxy.shards(), config.cache_config())
             .map_err(policy_error)?;
         warn_of_few_descriptors(config.limits.connections);
         self.proxy.limits().set(config.timeouts, config.limits);
@@ -436,23 +439,6 @@ fn policy_error(error: larder_policy::SpecError) -> Error {
     Error::setting("[http] policy", Problem::Policy(error))
 }
 
-fn cache_config(config: &HttpConfig, hash_key: [u8; 16]) -> larder_http::Config {
-    larder_http::Config {
-        capacity: config.capacity,
-        policy: config.policy.clone(),
-        max_object: config.max_object,
-        slice: config.slice,
-        share_cookies: config.share_cookies,
-        strict_s_maxage: config.strict_s_maxage,
-        variants: config.variants,
-        ignore_reloads: config.client_no_cache == ClientNoCache::Ignore,
-        collapse: true,
-        targets: config.targets.clone(),
-        compression: config.compression.compression(),
-        hash_key,
-    }
-}
-
 /// Creates the cache, with its disk tier if there is one.
 fn new_cache(
     config: &HttpConfig,
@@ -464,10 +450,10 @@ fn new_cache(
     hash_key[..8].copy_from_slice(&key_a.to_le_bytes());
     hash_key[8..].copy_from_slice(&key_b.to_le_bytes());
     // The disk's variants are hashed with this key.
-    let cache = cache_config(
-        config,
-        disk.map_or(hash_key, |disk| disk.with(|log, _| log.hash_key())),
-    );
+    let cache = larder_http::Config {
+        hash_key: disk.map_or(hash_key, |disk| disk.with(|log, _| log.hash_key())),
+        ..config.cache_config()
+    };
     let handle = disk
         .map(|disk| || Box::new(disk_tier::Tier(disk.clone())) as Box<dyn larder_http::SecondTier>);
     let queue = config

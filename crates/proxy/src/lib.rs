@@ -64,7 +64,9 @@ pub use base::limits;
 pub use base::proxy_protocol;
 pub use base::timeouts::Timeouts;
 pub use cache::shards;
-pub use config::tls_config::{CertificateFiles, ClientCertificates, TlsConfig};
+pub use config::tls_config::{
+    CertificateFiles, CertificateNeed, ClientCertificates, TlsConfig, TlsVersion,
+};
 pub use exchange::request_rules::NormalUrl;
 pub use message::authority::normal_authority;
 pub use message::field_names::remove_unkeyed;
@@ -73,8 +75,9 @@ pub use message::target::{Target, normal_target};
 
 pub use base::error::{Error, Problem};
 pub use config::compression_config::CompressionConfig;
-pub use config::http_config::{ClientNoCache, HttpConfig};
+pub use config::http_config::HttpConfig;
 pub use http_side::{Http, HttpReload, check, origin_servers};
+pub use larder_http::ClientNoCache;
 pub use larder_static_files as static_files;
 pub use message::body::BodyError;
 pub use message::host_pattern::HostPattern;
@@ -86,5 +89,5 @@ pub use origin::custom::{Origin, OriginFuture, OriginRequest};
 pub use origin::dial::OriginProtocol;
 pub use origin::origin_body::OriginBody;
 pub use origin::origin_config::{OriginGroup, PoolServer, Upstream};
-pub use origin::servers::{Balance, PoolConfig};
+pub use origin::servers::{Balance, PoolConfig, period};
 pub use origin::trust::Trust;

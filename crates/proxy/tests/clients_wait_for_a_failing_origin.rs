@@ -59,10 +59,9 @@ fn config(origin: &Origin) -> HttpConfig {
 fn s_maxage_makes_stale_while_revalidate_void() {
     for strict_s_maxage in [false, true] {
         let (origin, _) = origin("s-maxage=1, stale-while-revalidate=600");
-        let node = Node::with(&HttpConfig {
-            strict_s_maxage,
-            ..config(&origin)
-        });
+        let mut config = config(&origin);
+        config.cache.strict_s_maxage = strict_s_maxage;
+        let node = Node::with(&config);
         let mut client = Client::new(&node);
         assert!(!client.get("/").is_hit());
         assert_eq!(client.get("/").is_hit(), !strict_s_maxage);

@@ -82,11 +82,10 @@ fn a_session_comes_back_from_the_disk() {
             policy: "fifo".parse().unwrap(),
             queue: ByteSize::from_mib(8),
         };
-        let node = Node::with(&HttpConfig {
-            share_cookies,
-            disk: Some(disk),
-            ..config(&origin)
-        });
+        let mut config = config(&origin);
+        config.cache.share_cookies = share_cookies;
+        config.disk = Some(disk);
+        let node = Node::with(&config);
         let [first, second] = [(); 2].map(|()| Client::new(&node).get("/"));
         assert_eq!(second.is_hit(), share_cookies);
         assert!(!first.is_hit());

@@ -264,8 +264,8 @@ fn a_soft_purge_holds_across_a_restart() {
 fn memory_refuses_and_the_disk_has_it() {
     let (origin, folder) = (origin(), tempfile::tempdir().unwrap());
     let mut config = config(origin.address, folder.path());
-    config.policy = "threshold(c=1)+lru".parse().unwrap();
-    config.capacity = ByteSize::from_bytes(64 << 10);
+    config.cache.policy = "threshold(c=1)+lru".parse().unwrap();
+    config.cache.capacity = ByteSize::from_bytes(64 << 10);
     let node = Node::with(&config);
     let mut client = Client::new(&node);
     // Memory fills while there is room.

@@ -289,11 +289,10 @@ fn with_disk(large: &Large, folder: &Path, memory: u64) -> HttpConfig {
         policy: "fifo".parse().unwrap(),
         queue: ByteSize::from_mib(16),
     };
-    HttpConfig {
-        capacity: ByteSize::from_mib(memory),
-        disk: Some(disk),
-        ..wire::config(upstream)
-    }
+    let mut config = wire::config(upstream);
+    config.cache.capacity = ByteSize::from_mib(memory);
+    config.disk = Some(disk);
+    config
 }
 
 /// What was fetched in slices is there after a restart, also where memory is short.

@@ -2,15 +2,13 @@
 //! cache keeps its first guess.
 
 use crate::wire::{self, Client, Node};
-use larder_proxy::{HttpConfig, Upstream};
+use larder_proxy::Upstream;
 
 #[test]
 fn adaptsize_tunes_itself_beside_the_requests() {
-    let policy = "adaptsize(chance, interval=2000)+lru".parse().unwrap();
-    let node = Node::with(&HttpConfig {
-        policy,
-        ..wire::config(Upstream::Generated)
-    });
+    let mut config = wire::config(Upstream::Generated);
+    config.cache.policy = "adaptsize(chance, interval=2000)+lru".parse().unwrap();
+    let node = Node::with(&config);
     let tunings = || {
         node.status()["policy"]["figures"]["adaptsize.tunings"]
             .as_f64()

@@ -489,10 +489,8 @@ fn a_large_file_is_stored_or_cut() {
     let folder = Folder::new();
     let bytes: Vec<u8> = (0..3_000_000u32).flat_map(u32::to_le_bytes).collect();
     folder.write("large", &bytes);
-    let config = HttpConfig {
-        max_object: ByteSize::from_mib(1),
-        ..folder.config()
-    };
+    let mut config = folder.config();
+    config.cache.max_object = ByteSize::from_mib(1);
     let node = Node::with(&config);
     for _ in 0..2 {
         let mut client = Client::new(&node);
@@ -519,10 +517,8 @@ fn a_file_that_changes_while_it_is_sent_is_padded() {
     for change in ["truncate", "write"] {
         let folder = Folder::new();
         folder.write("large", &vec![b'x'; 32 << 20]);
-        let config = HttpConfig {
-            max_object: ByteSize::from_mib(1),
-            ..folder.config()
-        };
+        let mut config = folder.config();
+        config.cache.max_object = ByteSize::from_mib(1);
         let node = Node::with(&config);
         let mut stream = std::net::TcpStream::connect(node.address).unwrap();
         stream

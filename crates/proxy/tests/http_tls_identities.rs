@@ -2,7 +2,10 @@
 //! mutual TLS, or another subject reaches the origin.
 
 use crate::wire::{self, Node, Origin, Seen};
-use larder_proxy::{CertificateFiles, ClientCertificates, HttpConfig, TlsConfig, Upstream};
+use larder_proxy::{
+    CertificateFiles, CertificateNeed, ClientCertificates, HttpConfig, TlsConfig, TlsVersion,
+    Upstream,
+};
 use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -190,12 +193,12 @@ fn a_changed_certificate_is_not_shown_or_a_broken_one_is() {
 
 fn mutual(are_required: bool) -> TlsConfig {
     let clients = ClientCertificates {
-        authorities: data("other_authority.pem"),
-        are_required,
+        authorities: Some(data("other_authority.pem")),
+        need: (!are_required).then_some(CertificateNeed::Optional),
         subject_field: Some("x-client-subject".parse().unwrap()),
     };
     TlsConfig {
-        clients: Some(clients),
+        clients,
         ..tls(files(None, "localhost"))
     }
 }
@@ -276,7 +279,7 @@ fn the_name_of_the_field_is_that_of_the_start() {
     let upstream = || Upstream::Http(format!("http://{}", origin.address).parse().unwrap());
     let named = |name: Option<&str>| {
         let mut tls = mutual(true);
-        tls.clients.as_mut().unwrap().subject_field = name.map(|name| name.parse().unwrap());
+        tls.clients.subject_field = name.map(|name| name.parse().unwrap());
         tls
     };
     let node = node(named(None), upstream());
@@ -336,7 +339,7 @@ fn the_name_of_the_field_is_that_of_the_start() {
 fn an_old_version_is_served() {
     let node = node(
         TlsConfig {
-            is_tls13_only: true,
+            min_version: TlsVersion::Tls13,
             ..tls(files(None, "localhost"))
         },
         Upstream::Generated,

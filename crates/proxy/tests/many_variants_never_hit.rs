@@ -1,7 +1,7 @@
 //! Failure: a URL has more variants than the cache keeps, and no request for it hits.
 
 use crate::wire::{self, Asked, Client, Node, Origin, say};
-use larder_proxy::{HttpConfig, Upstream};
+use larder_proxy::Upstream;
 
 fn origin() -> Origin {
     Origin::new(|asked: &Asked, stream| {
@@ -36,10 +36,9 @@ fn forty_values_in_turn_are_misses() {
         format!("http://{}", origin.address).parse().unwrap(),
     ));
     for (variants, values, hits) in [(1000, 40, 40), (1000, 300, 300), (30, 30, 30), (30, 40, 0)] {
-        let node = Node::with(&HttpConfig {
-            variants,
-            ..config.clone()
-        });
+        let mut config = config.clone();
+        config.cache.variants = variants;
+        let node = Node::with(&config);
         let mut client = Client::new(&node);
         assert_eq!(
             (round(&mut client, values), round(&mut client, values)),

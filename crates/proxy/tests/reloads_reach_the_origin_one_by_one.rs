@@ -2,7 +2,7 @@
 //! reload gets what was asked for before it.
 
 use crate::wire::{self, Client, Node, Origin, Seen, say};
-use larder_proxy::{ClientNoCache, HttpConfig, Upstream};
+use larder_proxy::{ClientNoCache, Upstream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
@@ -122,10 +122,9 @@ fn an_operator_may_have_reloads_ignored() {
     gate.open();
     let origin = origin(&gate, false);
     let upstream = Upstream::Http(format!("http://{}", origin.address).parse().unwrap());
-    let node = Node::with(&HttpConfig {
-        client_no_cache: ClientNoCache::Ignore,
-        ..wire::config(upstream)
-    });
+    let mut config = wire::config(upstream);
+    config.cache.client_no_cache = ClientNoCache::Ignore;
+    let node = Node::with(&config);
     let mut client = Client::new(&node);
     client.get("/page");
     for wish in [

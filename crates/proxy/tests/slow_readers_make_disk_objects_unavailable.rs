@@ -51,16 +51,16 @@ fn origin(is_down: &Arc<AtomicBool>) -> Origin {
 
 /// Memory holds bodies in progress of one object at most.
 fn config(origin: SocketAddr, folder: &Path, memory: u64, disk: u64) -> HttpConfig {
-    HttpConfig {
-        capacity: ByteSize::from_mib(memory),
-        disk: Some(DiskConfig {
-            path: folder.join("tier"),
-            capacity: ByteSize::from_mib(disk),
-            policy: "fifo".parse().unwrap(),
-            queue: ByteSize::from_mib(8),
-        }),
-        ..wire::config(Upstream::Http(format!("http://{origin}").parse().unwrap()))
-    }
+    let upstream = Upstream::Http(format!("http://{origin}").parse().unwrap());
+    let mut config = wire::config(upstream);
+    config.cache.capacity = ByteSize::from_mib(memory);
+    config.disk = Some(DiskConfig {
+        path: folder.join("tier"),
+        capacity: ByteSize::from_mib(disk),
+        policy: "fifo".parse().unwrap(),
+        queue: ByteSize::from_mib(8),
+    });
+    config
 }
 
 fn nowhere() -> SocketAddr {

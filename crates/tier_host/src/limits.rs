@@ -43,3 +43,18 @@ pub const DISK_RETRY: Duration = Duration::from_millis(10);
 
 /// The interval in which a node that stops checks its disk tier: too short to be noticed.
 pub const DISK_STOP_LOOK: Duration = Duration::from_millis(5);
+
+/// The share of the cache's capacity (a sixteenth), from 8 MiB to 1 GiB, for what waits to be
+/// written to the disk tier. It is taken from the room for bodies in progress
+/// (that of HTTP: `larder_http::limits::filling`), and leaves at least half of that. A cache of less than 64 MiB,
+/// with a queue of 8, holds more than both. Reclaiming is not counted: it reads one record at a
+/// time.
+pub const QUEUE_SHARE: u64 = 16;
+
+/// The smallest such queue: several of the disk's writes (1 MiB,
+/// `larder_disk::limits::WRITE_BYTES`). A queue of a single write would be full, and drop records,
+/// before that write is due.
+pub const QUEUE_LEAST_BYTES: u64 = 8 << 20;
+
+/// The largest such queue.
+pub const QUEUE_MOST_BYTES: u64 = 1 << 30;

@@ -5,6 +5,7 @@
 //! * [`ByteSize`], [`BitRate`], [`Ratio`]: parsed from and printed in the notation that people
 //!   write: `64MiB`, `1Gbps`, `35%`.
 //! * [`parse_duration`] and [`format_duration`]: `10ms`, `1.5s`, `2h`, for [`std::time::Duration`].
+//! * [`parsed`] and [`from_text`]: readers of such values for serde.
 //! * [`allocated`]: the memory that an allocator takes for a number of bytes.
 //! * [`rounded`]: numbers of bytes, shares and lengths of time, rounded for people.
 //! * [`Streams`] and [`Stream`]: random streams by name and seed, so that a new component does not
@@ -30,6 +31,7 @@
 
 mod allocation;
 mod chance;
+mod deserialize;
 mod quantity;
 pub mod rounded;
 mod system_message;
@@ -37,6 +39,7 @@ mod time;
 
 pub use allocation::allocated;
 pub use chance::{Stream, Streams};
+pub use deserialize::{from_text, optional_path, parsed};
 pub use quantity::{BitRate, ByteSize, Ratio, UnitError};
 pub use system_message::system_message;
 pub use time::{Time, format_duration, parse_duration};

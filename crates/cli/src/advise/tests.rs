@@ -112,7 +112,7 @@ fn a_node_refuses_the_configuration_it_is_advised() {
     let text = fs::read_to_string(config).unwrap();
     let parsed = larder_node::Config::parse(&text, "larder.toml").unwrap();
     assert_eq!(
-        parsed.http.policy.to_string(),
+        parsed.http.proxy.cache.policy.to_string(),
         advise(&args(&[&nasa(), "-s", "1MiB,40MiB"]))
             .unwrap()
             .choice

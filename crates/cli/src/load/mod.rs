@@ -86,10 +86,7 @@ pub fn run(args: LoadArgs) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use larder_proxy::{
-        ClientNoCache, Http, HttpConfig, HttpLimits, OriginProtocol, OriginServer, RequestIdSource,
-        Timeouts, Upstream,
-    };
+    use larder_proxy::{Http, HttpConfig, OriginServer, Upstream};
     use larder_units::ByteSize;
     use serde_json::json;
 
@@ -104,38 +101,17 @@ mod tests {
     }
 
     fn cache(origin: &OriginServer, capacity: ByteSize) -> Http {
-        let config = HttpConfig {
+        let mut config = HttpConfig {
             listen: vec![std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into()],
-            tls: None,
-            redirect_to_https: false,
-            trusted_proxies: larder_proxy::TrustedProxies::default(),
-            origins: Vec::new(),
-            rules: Vec::new(),
-            origin_protocol: OriginProtocol::Http1,
-            origin_resolve: false,
-            buffer_requests: ByteSize::from_bytes(0),
-            resolver: Vec::new(),
-            origin_ca: None,
-            timeouts: Timeouts::default(),
-            limits: HttpLimits::default(),
             threads: 1,
             upstream: Upstream::Http(format!("http://{}", origin.local_addr()).parse().unwrap()),
-            capacity,
-            policy: "lru".parse().unwrap(),
-            max_object: ByteSize::from_mib(1),
-            slice: ByteSize::from_bytes(0),
-            share_cookies: false,
-            strict_s_maxage: false,
-            variants: 1000,
-            accept_encoding: Default::default(),
-            compression: Default::default(),
             what_if: false,
-            client_no_cache: ClientNoCache::Obey,
-            targets: Vec::new(),
-            disk: None,
-            access_log: None,
-            request_id: RequestIdSource::Off,
+            ..HttpConfig::default()
         };
+        config.cache.capacity = capacity;
+        config.cache.policy = "lru".parse().unwrap();
+        config.cache.max_object = ByteSize::from_mib(1);
+        config.cache.slice = ByteSize::from_bytes(0);
         Http::start(&config, || ()).unwrap()
     }
 

@@ -101,14 +101,14 @@ impl Cache {
         status: StatusCode,
         headers: &HeaderMap,
     ) -> ResponseDirectives {
-        let mut says = targeted::directives(headers, &self.targets);
+        let mut says = targeted::directives(headers, &self.config.targets);
         says.is_direct = exchange.is_direct;
         if let Some(rules) = &exchange.rules {
             rules.overrides(status, headers).apply(&mut says, headers);
         }
         // RFC 9111 §5.2.2.10.
         says.proxy_revalidate |=
-            self.strict_s_maxage && says.s_maxage.is_some() && !says.allows_stale;
+            self.config.strict_s_maxage && says.s_maxage.is_some() && !says.allows_stale;
         says
     }
 
@@ -127,7 +127,7 @@ impl Cache {
             says,
             authorized,
             freshness.has_lifetime(),
-            self.share_cookies,
+            self.config.share_cookies,
         )
     }
 

@@ -25,10 +25,10 @@ use crate::body::shared_body::BodyId;
 use crate::cache::counters::Counters;
 use crate::cache::failing::FailingKeys;
 use crate::collapse::table::InFlightTable;
+use crate::config::Config;
 use crate::limits;
 use crate::now::Now;
 use crate::outbox::Outbox;
-use crate::rfc::content_coding::Compression;
 use crate::rfc::fields::CdnLoop;
 use crate::rfc::route::Router;
 use crate::store::coded_forms::WantedForm;
@@ -39,11 +39,11 @@ use crate::store::policy_engine::{
 use crate::store::purges::Purges;
 use crate::store::second_tier::SecondTier;
 use bytes::Bytes;
-use http::HeaderName;
 use larder_policy::observe::{Observation, Observer, Totals};
-use larder_policy::{Engine, Job, JobDone, Spec, SpecError};
+use larder_policy::{Engine, Job, JobDone, SpecError};
 use larder_units::{ByteSize, Streams};
 use std::cell::RefCell;
+use std::sync::Arc;
 
 /// Keys whose requests do not wait for each other (16 bytes each). If two have the same position,
 /// the older is forgotten, and one burst of its requests waits.
@@ -60,49 +60,6 @@ const LEAST_ENTRIES_PER_SHARD: usize = 256;
 /// Keys whose failing origin is remembered, 32 bytes each. If two have the same position, the older
 /// is forgotten, and one of its clients waits for the origin again.
 const FAILURE_ENTRIES: usize = 4096;
-
-/// The configuration of a [`Cache`].
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// The limit of stored bytes: bodies, header blocks, keys and the structures around them (see
-    /// [`limits`]).
-    pub capacity: ByteSize,
-    /// The policies.
-    pub policy: Spec,
-    /// The largest stored body. At most seven eighths of the room for bodies in progress
-    /// ([`limits::filling`]) count: a fifth of a small capacity, a tenth of a large one.
-    pub max_object: ByteSize,
-    /// The size of slices: bodies that are requested in ranges are fetched and stored in such
-    /// parts; 0 stores only whole bodies. From [`limits::SLICE_BYTES_LEAST`] to the effective
-    /// `max_object`.
-    pub slice: ByteSize,
-    /// True: a response with `Set-Cookie` is stored with it if its `Cache-Control` allows it (RFC
-    /// 9111 §7.3). False: never.
-    pub share_cookies: bool,
-    /// True: `s-maxage` forbids to serve a response stale, as `proxy-revalidate` does (RFC 9111
-    /// §5.2.2.10), even together with `stale-while-revalidate` and `stale-if-error`. False: these
-    /// two count (RFC 5861), because the origin states them for the caches that obey `s-maxage`.
-    pub strict_s_maxage: bool,
-    /// The maximum number of stored variants of one URL (RFC 9111 §4.1); at least 1. The oldest
-    /// make room. If they are more than eight, they take up to a sixteenth of the capacity together
-    /// ([`limits::VARIANTS_SHARE`]).
-    pub variants: usize,
-    /// Targeted response fields for this cache (RFC 9213), the one with the highest priority first:
-    /// `CDN-Cache-Control`, or the operator's own.
-    pub targets: Vec<HeaderName>,
-    /// True if a client's `no-cache` and `max-age=0` are ignored: a fresh stored response also
-    /// answers a reload.
-    pub ignore_reloads: bool,
-    /// True if a request for a response that is being fetched waits for it (RFC 9111 §4). False:
-    /// each request is sent to the origin, as in caches without collapsing; only slices are shared.
-    pub collapse: bool,
-    /// The responses of which clients get coded forms, if the host makes such
-    /// ([`Cache::store_coded`]); `None` if it makes none.
-    pub compression: Option<Compression>,
-    /// The secret of the keys' hash, from the host's entropy. Without it, no client can make keys
-    /// collide.
-    pub hash_key: [u8; 16],
-}
 
 /// A shared HTTP cache (RFC 9111) over the policy engine, or one shard of it.
 ///
@@ -130,11 +87,9 @@ pub struct Cache {
     pub(crate) generations: u64,
     /// The number of bodies so far.
     bodies: u64,
-    pub(crate) share_cookies: bool,
-    pub(crate) strict_s_maxage: bool,
-    pub(crate) ignores_reloads: bool,
-    pub(crate) collapses: bool,
-    pub(crate) targets: Box<[HeaderName]>,
+    /// The settings, which [`Cache::reconfigure`] replaces. `hash_key`, `max_object` and
+    /// `slice_bytes` are those in effect.
+    pub(crate) config: Arc<Config>,
     pub(crate) budget: Budget,
     pub(crate) counters: Counters,
     pub(crate) tier: Option<Box<dyn SecondTier>>,
@@ -153,7 +108,7 @@ impl Cache {
         let engine = PolicyEngine::new(Engine::new(&config.policy, config.capacity, streams)?);
         let shared = SharedParts::new(config);
         Ok(Cache::shard(
-            config,
+            &Arc::new(config.clone()),
             streams,
             EngineHandle::new(Box::new(RefCell::new(engine))),
             &shared,
@@ -180,16 +135,17 @@ impl Cache {
         )?));
         let shared = SharedParts::new(config);
         let count = count.clamp(1, limits::SHARDS);
+        let config = Arc::new(config.clone());
         let shard = |number| {
             let engine = EngineHandle::new(Box::new(engine.clone()));
-            Cache::shard(config, streams, engine, &shared, (number, count))
+            Cache::shard(&config, streams, engine, &shared, (number, count))
         };
         Ok((0..count).map(shard).collect())
     }
 
     /// Creates one shard: its number, and the number of all.
     fn shard(
-        config: &Config,
+        config: &Arc<Config>,
         streams: &Streams,
         engine: EngineHandle,
         SharedParts { budget, purges }: &SharedParts,
@@ -221,11 +177,7 @@ impl Cache {
             slice_bytes,
             generations: streams.stream(&format!("slices {shard}")).bits(),
             bodies: 0,
-            share_cookies: config.share_cookies,
-            strict_s_maxage: config.strict_s_maxage,
-            ignores_reloads: config.ignore_reloads,
-            collapses: config.collapse,
-            targets: config.targets.clone().into_boxed_slice(),
+            config: Arc::clone(config),
             budget: budget.clone(),
             counters: Counters::default(),
             tier: None,
@@ -272,19 +224,14 @@ impl Cache {
         Ok(())
     }
 
-    /// Changes the settings of a shard: `max_object`, `slice`, `share_cookies`, `strict_s_maxage`,
-    /// `targets`, `ignore_reloads`, `collapse` and `compression`. Stored responses and requests in
-    /// progress keep their settings, except that of `compression`. The hash key does not change.
-    pub fn reconfigure(&mut self, config: &Config) {
+    /// Changes the settings of a shard. Stored responses and requests in progress keep those that
+    /// they began with, except that of `compression`. The hash key does not change.
+    pub fn reconfigure(&mut self, config: &Arc<Config>) {
         (self.max_object, self.slice_bytes) = sizes(config, &self.budget);
-        self.share_cookies = config.share_cookies;
-        self.strict_s_maxage = config.strict_s_maxage;
         self.store
             .bound_variants_to(config.variants, config.capacity.bytes());
         self.store.set_compression(config.compression.as_ref());
-        self.ignores_reloads = config.ignore_reloads;
-        self.collapses = config.collapse;
-        self.targets = config.targets.clone().into_boxed_slice();
+        self.config = Arc::clone(config);
     }
 
     /// Returns the router, which finds the shard of a request.

@@ -7,6 +7,7 @@ use crate::cache::steps::Step;
 use crate::collapse::follower::{Follower, JoinResult, Joined, SliceFollower, SliceJoin};
 use crate::collapse::in_flight::JoinRequest;
 use crate::collapse::table::{Join, Sharers};
+use crate::config::ClientNoCache;
 use crate::limits;
 use crate::now::Now;
 use crate::rfc::cache_status::{CacheStatus, ForwardReason};
@@ -47,7 +48,7 @@ impl Cache {
         now: Now,
     ) -> Step {
         self.counters.requests += 1;
-        self.step(route, request, None, self.collapses, now)
+        self.step(route, request, None, self.config.collapse, now)
     }
 
     /// Does what [`Cache::on_request_at`] does, for a request that, by the host's decision, neither
@@ -89,7 +90,7 @@ impl Cache {
         let route = self
             .router
             .route(request.scheme, request.authority, request.target);
-        self.step(&route, request, Some(joined), self.collapses, now)
+        self.step(&route, request, Some(joined), self.config.collapse, now)
     }
 
     /// Returns the result for a request that waits for another one's response, or lets it wait.
@@ -116,7 +117,7 @@ impl Cache {
     /// Returns the directives of a client that the cache obeys.
     pub(crate) fn directives(&self, headers: &HeaderMap) -> RequestDirectives {
         let directives = RequestDirectives::of(headers);
-        if self.ignores_reloads {
+        if self.config.client_no_cache == ClientNoCache::Ignore {
             directives.without_reload()
         } else {
             directives

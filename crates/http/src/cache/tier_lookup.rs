@@ -208,7 +208,7 @@ impl Cache {
             }
         };
         // It may have been stored with another setting.
-        if stored.fields().contains_key(SET_COOKIE) && !self.share_cookies {
+        if stored.fields().contains_key(SET_COOKIE) && !self.config.share_cookies {
             return None;
         }
         if tier_hit.expired || verdict == PurgeVerdict::Expired {

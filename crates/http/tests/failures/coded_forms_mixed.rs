@@ -9,6 +9,7 @@ use larder_http::{
 };
 use larder_units::Streams;
 use proptest::prelude::*;
+use std::sync::Arc;
 
 /// A stage whose cache has room for so many bytes, and whose clients get coded forms.
 fn stage(capacity: u64) -> Stage {
@@ -260,18 +261,18 @@ fn other_settings_apply_to_what_is_stored() {
     let brotli = accepting(ContentCoding::Brotli);
     assert_eq!(hit(&mut stage, &brotli).coding, AnswerCoding::Open);
     config.compression = Some(Compression::default());
-    stage.cache.reconfigure(&config);
+    stage.cache.reconfigure(&Arc::new(config.clone()));
     let wanted = wanted(&mut stage, &brotli);
     store(&mut stage, &wanted);
     assert!(has_form(&mut stage, ContentCoding::Brotli));
     config.compression = None;
-    stage.cache.reconfigure(&config);
+    stage.cache.reconfigure(&Arc::new(config.clone()));
     assert!(!has_form(&mut stage, ContentCoding::Brotli));
     config.compression = Some(Compression {
         types: Vec::new(),
         ..Compression::default()
     });
-    stage.cache.reconfigure(&config);
+    stage.cache.reconfigure(&Arc::new(config.clone()));
     assert!(!has_form(&mut stage, ContentCoding::Brotli));
 }
 

@@ -4,12 +4,16 @@
 //! serde stops at the first error. So the document is read again without the wrong key, until
 //! nothing is wrong. A required key that is missing only because of that is not reported.
 
-use super::Config;
+use super::keys::{Node, ROOT};
+use super::positions::{Places, one_line};
 use super::setting::Setting;
+use super::wrong::{Path, Wrong};
+use super::{Config, DEFAULT};
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::ops::Range;
-use toml::de::{DeTable, DeValue, Error};
+use std::sync::LazyLock;
+use toml::de::{DeTable, DeValue};
 use toml::{Deserializer, Spanned};
 
 /// What a document and the settings say together.
@@ -18,11 +22,20 @@ pub(super) struct Document {
     pub(super) config: Option<Config>,
     /// One line for each wrong key.
     pub(super) problems: Vec<String>,
+    /// The keys and tables that are wrong, and were left out, such as `http.cache`.
+    pub(super) damaged: Vec<String>,
     /// The values as they were given.
     pub(super) table: toml::Table,
     /// The place of each value: the file and the line, a flag, or a variable.
     pub(super) places: Vec<(String, String)>,
 }
+
+/// The default configuration. Its spans mean nothing: no error is about a default.
+static DEFAULTS: LazyLock<DeTable<'static>> = LazyLock::new(|| {
+    DeTable::parse(DEFAULT)
+        .map(Spanned::into_inner)
+        .unwrap_or_default()
+});
 
 /// Reads a document. `source` stands before the line number in errors. A setting replaces the value
 /// of its key, and an earlier setting of the same key.
@@ -32,11 +45,12 @@ pub(super) fn read(text: &str, source: &str, settings: &[Setting]) -> Document {
     let mut read = Document {
         config: None,
         problems: Vec::new(),
+        damaged: Vec::new(),
         table: toml::Table::new(),
         places: Vec::new(),
     };
     if !syntax.is_empty() {
-        read.problems = syntax.iter().map(|error| places.explain(error)).collect();
+        read.problems = syntax.iter().map(|error| places.of_syntax(error)).collect();
         return read;
     }
     let mut problems = Vec::new();
@@ -44,40 +58,44 @@ pub(super) fn read(text: &str, source: &str, settings: &[Setting]) -> Document {
         match DeTable::parse(padded) {
             Ok(table) => put(document.get_mut(), &setting.path, table),
             Err(error) => {
-                let message = error.message().lines().collect::<Vec<_>>().join(" ");
+                let message = one_line(error.message());
                 problems.push((padded.len(), format!("{}: {message}", setting.origin)));
             }
         }
     }
     read.table = toml::Table::deserialize(Deserializer::from(document.clone())).unwrap_or_default();
     places.list(document.get_ref(), "", &mut read.places);
-    let mut damaged = Vec::new();
+    let span = document.span();
+    let mut wrong = Wrong {
+        places: &places,
+        problems,
+        tables: Vec::new(),
+        keys: Vec::new(),
+    };
+    wrong.check(document.get_mut(), &ROOT, &Path::default(), &span);
     loop {
-        let error = match Config::deserialize(Deserializer::from(document.clone())) {
+        let mut whole = document.clone();
+        complete(whole.get_mut(), &DEFAULTS);
+        nest(whole.get_mut(), &ROOT, &span);
+        let error = match Config::deserialize(Deserializer::from(whole)) {
             Ok(config) => {
                 read.config = Some(config);
                 break;
             }
             Err(error) => error,
         };
-        let is_consequence = error.message().starts_with("missing field")
-            && error.span().is_some_and(|span| damaged.contains(&span));
-        if !is_consequence {
-            problems.push((
-                error.span().map_or(0, |span| span.start),
-                places.explain(&error),
-            ));
-        }
+        wrong.add(&error, document.get_ref());
         // Each turn removes an entry, so this ends.
-        match error
+        let table = error
             .span()
-            .and_then(|span| remove(document.get_mut(), &span, &(0..0)))
-        {
-            Some(table) => damaged.push(table),
+            .and_then(|span| remove(document.get_mut(), &span, &(0..0)));
+        match table {
+            Some(table) => wrong.tables.push(table),
             None => break,
         }
     }
-    read.problems = in_order(problems);
+    read.problems = in_order(wrong.problems);
+    read.damaged = wrong.keys;
     read
 }
 
@@ -85,6 +103,66 @@ pub(super) fn read(text: &str, source: &str, settings: &[Setting]) -> Document {
 fn in_order(mut problems: Vec<(usize, String)>) -> Vec<String> {
     problems.sort_by_key(|(at, _)| *at);
     problems.into_iter().map(|(_, problem)| problem).collect()
+}
+
+/// Adds the values of the default configuration that a table lacks.
+fn complete<'a>(table: &mut DeTable<'a>, defaults: &DeTable<'a>) {
+    for (key, default) in defaults {
+        match table.get_mut(key.get_ref().as_ref()) {
+            None => {
+                table.insert(key.clone(), default.clone());
+            }
+            Some(value) => {
+                if let (DeValue::Table(inner), DeValue::Table(defaults)) =
+                    (value.get_mut(), default.get_ref())
+                {
+                    complete(inner, defaults);
+                }
+            }
+        }
+    }
+}
+
+/// Moves keys into the tables that exist in Rust only.
+fn nest(table: &mut DeTable<'_>, keys: &Node, span: &Range<usize>) {
+    for key in keys.in_file() {
+        let Some(value) = table.get_mut(key.name) else {
+            continue;
+        };
+        let span = value.span();
+        match value.get_mut() {
+            DeValue::Table(inner) => nest(inner, key, &span),
+            DeValue::Array(elements) => {
+                for element in elements.iter_mut() {
+                    let span = element.span();
+                    if let DeValue::Table(inner) = element.get_mut() {
+                        nest(inner, key, &span);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    for key in keys.keys.iter().filter(|key| key.is_nested_in_rust()) {
+        let inner = DeValue::Table(take(table, key, span));
+        let name = Spanned::new(span.clone(), Cow::Borrowed(key.name));
+        table.insert(name, Spanned::new(span.clone(), inner));
+    }
+}
+
+/// Takes the keys of a table in Rust from the table around it.
+fn take<'a>(table: &mut DeTable<'a>, nested: &Node, span: &Range<usize>) -> DeTable<'a> {
+    let mut inner = DeTable::new();
+    for key in &nested.keys {
+        if key.is_nested_in_rust() {
+            let name = Spanned::new(span.clone(), Cow::Borrowed(key.name));
+            let value = DeValue::Table(take(table, key, span));
+            inner.insert(name, Spanned::new(span.clone(), value));
+        } else if let Some((name, value)) = table.remove_entry(key.name) {
+            inner.insert(name, value);
+        }
+    }
+    inner
 }
 
 /// Puts the only value of `setting` at a path, and makes the tables that contain it.
@@ -156,94 +234,4 @@ fn remove(
         }
     }
     table.remove(&wrong?).map(|_| own.clone())
-}
-
-/// The text of the document and of the settings, one behind the other, so that the span of a value
-/// tells its place.
-struct Places<'a> {
-    text: &'a str,
-    source: &'a str,
-    settings: &'a [Setting],
-    /// Each setting as a document of one value, behind as many spaces as there are bytes before it.
-    padded: Vec<String>,
-}
-
-impl<'a> Places<'a> {
-    fn new(text: &'a str, source: &'a str, settings: &'a [Setting]) -> Places<'a> {
-        let mut before = text.len() + 1;
-        let mut padded = Vec::with_capacity(settings.len());
-        for setting in settings {
-            let document = format!("{:before$}value = {}", "", setting.toml());
-            before = document.len();
-            padded.push(document);
-        }
-        Places {
-            text,
-            source,
-            settings,
-            padded,
-        }
-    }
-
-    /// Returns the place of a span.
-    fn of(&self, span: &Range<usize>) -> String {
-        if span.start > self.text.len()
-            && let Some(at) = self
-                .padded
-                .iter()
-                .position(|document| span.start < document.len())
-        {
-            return self.settings[at].origin.clone();
-        }
-        let line = self.text[..span.start.min(self.text.len())]
-            .matches('\n')
-            .count()
-            + 1;
-        format!("{}:{line}", self.source)
-    }
-
-    /// Lists the places of all values in a table. The values of an array have one place.
-    fn list(&self, table: &DeTable<'_>, prefix: &str, places: &mut Vec<(String, String)>) {
-        for (key, value) in table {
-            let path = format!("{prefix}{}", key.get_ref());
-            match value.get_ref() {
-                DeValue::Table(inner) => self.list(inner, &format!("{path}."), places),
-                _ => places.push((path, self.of(&value.span()))),
-            }
-        }
-    }
-
-    /// Returns one line for a TOML error: place, message, and for an unknown key the nearest known
-    /// one.
-    fn explain(&self, error: &Error) -> String {
-        let place = error
-            .span()
-            .map_or(self.source.to_owned(), |span| self.of(&span));
-        let mut message = error.message().lines().collect::<Vec<_>>().join(" ");
-        if let Some(said) = ["usize", "u64", "u32", "u16", "u8"]
-            .iter()
-            .find_map(|name| message.strip_suffix(name))
-        {
-            message = format!("{said}a whole number, 0 or more");
-        }
-        let mut quoted = message.split('`').skip(1).step_by(2);
-        let suggestion = match quoted.next() {
-            Some(unknown)
-                if message.starts_with("unknown field")
-                    || message.starts_with("unknown variant") =>
-            {
-                nearest(unknown, quoted)
-                    .map_or(String::new(), |best| format!("; did you mean `{best}`?"))
-            }
-            _ => String::new(),
-        };
-        format!("{place}: {message}{suggestion}")
-    }
-}
-
-/// Returns the known word that is most like an unknown one, if one is.
-pub(super) fn nearest<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    known
-        .max_by(|a, b| strsim::jaro(a, unknown).total_cmp(&strsim::jaro(b, unknown)))
-        .filter(|best| strsim::jaro(best, unknown) > 0.7)
 }

@@ -1,7 +1,7 @@
 //! Files as an origin: `[http.files]`, and `files` of `[[http.origins]]`.
 
-use super::values::from_text;
 use larder_proxy::static_files::{Coding, FilesConfig, TryStep};
+use larder_units::from_text;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;

@@ -2,11 +2,10 @@
 
 use super::Config;
 use super::origin::{Origin, server};
-use super::values::{from_text, parsed};
 use larder_gateway::KeyFiles;
 use larder_gateway::egress::LEAST_MEMORY;
 use larder_packet::Name;
-use larder_units::ByteSize;
+use larder_units::{ByteSize, from_text, parse_duration, parsed};
 use serde::{Deserialize, Deserializer};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -39,7 +38,7 @@ pub struct GatewayTable {
     /// The file of the shared secret.
     pub secret: Option<PathBuf>,
     /// Bytes of answers and bodies at once.
-    #[serde(deserialize_with = "parsed", default = "memory")]
+    #[serde(default = "memory")]
     pub memory: ByteSize,
     /// The longest freshness of answers for caches on the path.
     #[serde(deserialize_with = "duration", default = "shared_for")]
@@ -148,7 +147,5 @@ fn origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<http::Uri, D::Er
 }
 
 fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    from_text(deserializer, |text| {
-        larder_units::parse_duration(text).map_err(|error| error.to_string())
-    })
+    from_text(deserializer, parse_duration)
 }

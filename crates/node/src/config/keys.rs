@@ -6,7 +6,7 @@
 
 use super::Config;
 use serde::de::value::StrDeserializer;
-use serde::de::{DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, forward_to_deserialize_any};
 use std::fmt;
 use std::sync::LazyLock;
@@ -34,6 +34,39 @@ pub(super) enum Kind {
     Any,
 }
 
+/// A key with the keys of its table, or of each table of its array.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Node {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    pub(super) keys: Vec<Node>,
+}
+
+impl Node {
+    /// Returns true if its keys stand in the table around it: it is a table in Rust only.
+    pub(super) fn is_nested_in_rust(&self) -> bool {
+        self.name.starts_with('*')
+    }
+
+    /// Returns the key with this name, as the file has it.
+    pub(super) fn find(&self, name: &str) -> Option<&Node> {
+        self.in_file().into_iter().find(|key| key.name == name)
+    }
+
+    /// Returns the keys of its table as the file has them.
+    pub(super) fn in_file(&self) -> Vec<&Node> {
+        let mut keys = Vec::new();
+        for key in &self.keys {
+            if key.is_nested_in_rust() {
+                keys.extend(key.in_file());
+            } else {
+                keys.push(key);
+            }
+        }
+        keys
+    }
+}
+
 impl Key {
     /// Returns the key as `--set` takes it, such as `http.cache`.
     pub(super) fn dotted(&self) -> String {
@@ -46,34 +79,65 @@ impl Key {
     }
 }
 
-/// All keys. A table comes before its keys, and the tables in a table after its other keys.
+/// The whole configuration as one table.
+pub(super) static ROOT: LazyLock<Node> = LazyLock::new(|| Node {
+    name: "",
+    kind: Kind::Table,
+    keys: fields(&[]),
+});
+
+/// The keys that flags and variables set: all but those of arrays. A table comes before its keys,
+/// and the tables in a table after its other keys.
 pub(super) static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
     let mut keys = Vec::new();
-    list(&[], &mut keys);
+    list(&ROOT, &[], &mut keys);
     keys
 });
 
-fn list(table: &[&'static str], keys: &mut Vec<Key>) {
-    let Some(Found::Table(fields)) = probe(table) else {
-        return;
+fn list(table: &Node, path: &[&'static str], all: &mut Vec<Key>) {
+    let keys = table.in_file();
+    let (tables, values): (Vec<&Node>, Vec<&Node>) =
+        keys.into_iter().partition(|key| key.kind == Kind::Table);
+    let at = |key: &Node| Key {
+        path: [path, &[key.name]].concat(),
+        kind: key.kind,
     };
-    let mut tables = Vec::new();
-    for field in fields {
-        let path = [table, &[*field]].concat();
-        match probe(&path) {
-            Some(Found::Table(_)) => tables.push(path),
-            Some(Found::Value(kind)) => keys.push(Key { path, kind }),
-            None => {}
-        }
-    }
-    for path in tables {
-        keys.push(Key {
-            path: path.clone(),
-            kind: Kind::Table,
-        });
-        list(&path, keys);
+    all.extend(values.into_iter().map(at));
+    for table in tables {
+        let key = at(table);
+        let path = key.path.clone();
+        all.push(key);
+        list(table, &path, all);
     }
 }
+
+/// Returns the keys of the table at a path, as the types have them.
+fn fields(path: &[&'static str]) -> Vec<Node> {
+    let Some(Found::Table(names)) = probe(path) else {
+        return Vec::new();
+    };
+    let mut keys = Vec::new();
+    for name in names {
+        let path = [path, &[*name]].concat();
+        let (kind, keys_of) = match probe(&path) {
+            Some(Found::Table(_)) => (Kind::Table, fields(&path)),
+            Some(Found::Value(Kind::List)) => {
+                (Kind::List, fields(&[&path[..], &[ELEMENT]].concat()))
+            }
+            Some(Found::Value(kind)) => (kind, Vec::new()),
+            None => continue,
+        };
+        keys.push(Node {
+            name,
+            kind,
+            keys: keys_of,
+        });
+    }
+    keys
+}
+
+/// The step of a path from an array to its elements.
+const ELEMENT: &str = "[]";
 
 enum Found {
     Table(&'static [&'static str]),
@@ -88,6 +152,13 @@ fn probe(path: &[&'static str]) -> Option<Found> {
         found: &mut found,
     });
     found
+}
+
+/// Returns the known word that is most like an unknown one, if one is.
+pub(super) fn nearest<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .max_by(|a, b| strsim::jaro(a, unknown).total_cmp(&strsim::jaro(b, unknown)))
+        .filter(|best| strsim::jaro(best, unknown) > 0.7)
 }
 
 /// Follows a path, and records what stands at its end.
@@ -139,7 +210,7 @@ impl<'de> Deserializer<'de> for Probe<'_> {
         deserialize_bool: Plain, deserialize_u8: Plain, deserialize_u16: Plain, deserialize_u32: Plain,
         deserialize_u64: Plain, deserialize_u128: Plain, deserialize_i8: Plain, deserialize_i16: Plain,
         deserialize_i32: Plain, deserialize_i64: Plain, deserialize_i128: Plain, deserialize_f32: Plain,
-        deserialize_f64: Plain, deserialize_seq: List,
+        deserialize_f64: Plain,
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -172,6 +243,19 @@ impl<'de> Deserializer<'de> for Probe<'_> {
         }
     }
 
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Reached> {
+        match self.path.split_first() {
+            Some((_, path)) => visitor.visit_seq(OneKey {
+                key: None,
+                rest: Probe {
+                    path,
+                    found: self.found,
+                },
+            }),
+            None => self.value(Kind::List),
+        }
+    }
+
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Reached> {
         visitor.visit_some(self)
     }
@@ -187,7 +271,7 @@ impl<'de> Deserializer<'de> for Probe<'_> {
     forward_to_deserialize_any! { bytes byte_buf unit unit_struct tuple tuple_struct map identifier ignored_any }
 }
 
-/// A table with one key.
+/// A table with one key, or an array with one element.
 struct OneKey<'a> {
     key: Option<&'static str>,
     rest: Probe<'a>,
@@ -210,6 +294,17 @@ impl<'de> MapAccess<'de> for OneKey<'_> {
             path: self.rest.path,
             found: self.rest.found,
         })
+    }
+}
+
+impl<'de> SeqAccess<'de> for OneKey<'_> {
+    type Error = Reached;
+
+    fn next_element_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, Reached> {
+        self.next_value_seed(seed).map(Some)
     }
 }
 

@@ -4,63 +4,65 @@
 //! Each table has one file. The defaults stand in code beside it, and the embedded file states them
 //! again key by key; a test compares them.
 
-mod access_log;
 mod certificates;
+mod declared;
 mod document;
 mod files;
 mod gateway;
 mod http;
 mod keys;
-mod listen;
 mod ndn;
 mod origin;
+mod positions;
+mod reference;
 mod setting;
 mod settings;
 mod values;
 mod web_origins;
+mod wrong;
 
-pub use access_log::AccessLogTable;
 pub use certificates::CertificateError;
+pub(crate) use declared::waiting;
 pub use gateway::{GatewayTable, UpstreamTable};
-pub use http::{DiskTable, HttpTable, OriginTable, TlsTable};
+pub use http::{HttpTable, OriginTable};
 pub use ndn::{
     AuthorizeConfig, NdnConfig, RouteConfig, RouteTarget, RouteTargetError, Scope, StrategyConfig,
     UnixSetting, VerifyConfig,
 };
 pub use origin::Origin;
+pub use reference::{explain, reference};
 pub use settings::ConfigSources;
 pub(crate) use web_origins::WebOrigins;
 
 use larder_policy::Engine;
+use larder_proxy::TlsConfig;
 use larder_proxy::rules::Rules;
-use larder_units::Streams;
+use larder_units::{ByteSize, Streams, parsed};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use values::{address, loopback, parsed};
+use values::address;
 
 /// The embedded default configuration; the documentation of every key.
 pub const DEFAULT: &str = include_str!("default.toml");
 
+/// The addresses of a process on 64-bit processors with page tables of four levels.
+const ADDRESSABLE_BYTES: u64 = 1 << 47;
+
 /// The whole configuration.
-#[derive(Clone, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// The NDN side.
-    #[serde(default)]
     pub ndn: NdnConfig,
     /// The HTTP cache.
-    #[serde(default)]
     pub http: HttpTable,
     /// Metrics and status.
-    #[serde(default)]
     pub admin: AdminConfig,
     /// Logs.
-    #[serde(default)]
     pub log: LogConfig,
     /// The process.
-    #[serde(default)]
     pub process: ProcessConfig,
     /// The file that it comes from; `None` without one.
     #[serde(skip)]
@@ -68,8 +70,8 @@ pub struct Config {
 }
 
 /// `[admin]`
-#[derive(Clone, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct AdminConfig {
     /// The address for metrics and status; `None` if they are off.
     #[serde(deserialize_with = "address")]
@@ -80,8 +82,8 @@ pub struct AdminConfig {
 }
 
 /// `[log]`
-#[derive(Clone, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct LogConfig {
     /// `error`, `warn`, `info`, `debug` or `trace`.
     #[serde(deserialize_with = "parsed")]
@@ -91,8 +93,8 @@ pub struct LogConfig {
 }
 
 /// `[process]`
-#[derive(Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ProcessConfig {
     /// The user that the node becomes when its listeners are bound; `None`: it stays what it is.
     #[serde(deserialize_with = "optional_text")]
@@ -112,39 +114,30 @@ pub enum LogFormat {
     Json,
 }
 
-impl Default for AdminConfig {
-    fn default() -> Self {
-        AdminConfig {
-            listen: Some(loopback(8081)),
-            token: None,
-        }
-    }
-}
-
-impl Default for LogConfig {
-    fn default() -> Self {
-        LogConfig {
-            level: tracing::Level::INFO,
-            format: LogFormat::Text,
-        }
-    }
-}
-
 impl Config {
     /// Reads a configuration. `source` stands before the line number in errors.
     ///
     /// # Errors
     /// One line for each error: the source, the line, the problem, and what was expected.
     pub fn parse(text: &str, source: &str) -> Result<Config, ConfigError> {
-        settings::compose(text, source, &[], &[]).map(|loaded| loaded.config)
+        settings::compose(text, source, &[], &[])
+            .loaded()
+            .map(|loaded| loaded.config)
     }
 
     /// Returns settings that exclude each other, or have no effect together.
     fn contradictions(&self) -> Vec<String> {
         let mut problems = gateway::contradictions(self);
-        problems.extend(self.http.tls.as_ref().and_then(TlsTable::contradiction));
+        problems.extend(
+            self.http
+                .proxy
+                .tls
+                .as_ref()
+                .and_then(TlsConfig::contradiction),
+        );
         problems.extend(self.http.needless_resolve());
         problems.extend(self.http.needless_files());
+        problems.extend(self.http.needless_redirect());
         problems.extend(ndn::needlessly_reliable(&self.ndn.routes).map(|route| {
             format!("[[ndn.route]] to = \"{}\": only UDP loses what reliable = true mends: leave it out", route.to)
         }));
@@ -154,7 +147,7 @@ impl Config {
             );
         }
         problems.extend(
-            Rules::new(self.http.rules.clone())
+            Rules::new(self.http.proxy.rules.clone())
                 .err()
                 .into_iter()
                 .flatten()
@@ -166,16 +159,27 @@ impl Config {
         // The parameters of a policy are checked together with a capacity.
         let disks = [
             ("[ndn.disk] policy", &self.ndn.disk),
-            ("[http.disk] policy", &self.http.disk),
+            ("[http.disk] policy", &self.http.proxy.disk),
         ];
         let disks = disks.iter().filter_map(|(place, disk)| {
             disk.as_ref()
                 .map(|disk| (*place, &disk.policy, disk.capacity))
         });
+        let cache = &self.http.proxy.cache;
         let memory = [
             ("[ndn] policy", &self.ndn.policy, self.ndn.content_store),
-            ("[http] policy", &self.http.policy, self.http.cache),
+            ("[http] policy", &cache.policy, cache.capacity),
         ];
+        let keys = ["[ndn] content_store", "[http] cache"];
+        for (key, (_, _, capacity)) in keys.into_iter().zip(&memory) {
+            if capacity.bytes() > ADDRESSABLE_BYTES {
+                let most = ByteSize::from_bytes(ADDRESSABLE_BYTES);
+                problems.push(format!(
+                    "{key}: {capacity} is more than the {most} that a process can address: set less than the memory \
+                     of the machine"
+                ));
+            }
+        }
         for (place, policy, capacity) in memory.into_iter().chain(disks) {
             if let Err(error) = Engine::new(policy, capacity, &Streams::new(0)) {
                 problems.push(format!("{place}: {error}"));
@@ -189,16 +193,16 @@ impl Config {
     /// Returns the files that a reload reads, each with its setting.
     pub(crate) fn files_read_again(&self) -> Vec<(&'static str, &Path)> {
         let mut files = Vec::new();
-        if let Some(tls) = &self.http.tls {
+        if let Some(tls) = &self.http.proxy.tls {
             files.extend([
-                ("[http.tls] certificate", tls.certificate.as_path()),
-                ("[http.tls] key", &tls.key),
+                (
+                    "[http.tls] certificate",
+                    tls.certificate.certificate.as_path(),
+                ),
+                ("[http.tls] key", &tls.certificate.key),
             ]);
-            files.extend(
-                tls.client_ca
-                    .iter()
-                    .map(|path| ("[http.tls] client_ca", path.as_path())),
-            );
+            let client_ca = tls.clients.authorities.as_deref();
+            files.extend(client_ca.map(|path| ("[http.tls] client_ca", path)));
             for table in &tls.certificates {
                 let place = "[[http.tls.certificates]]";
                 files.extend([
@@ -207,18 +211,12 @@ impl Config {
                 ]);
             }
         }
-        let pages = self
-            .http
-            .rules
-            .iter()
-            .filter_map(|rule| rule.error_page.as_deref());
+        let proxy = &self.http.proxy;
+        let pages = proxy.rules.iter();
+        let pages = pages.filter_map(|rule| rule.error_page.as_deref());
         files.extend(pages.map(|path| ("[[http.rules]] error_page", path)));
-        files.extend(
-            self.http
-                .origin_ca
-                .iter()
-                .map(|path| ("[http] origin_ca", path.as_path())),
-        );
+        let origin_ca = proxy.origin_ca.as_deref();
+        files.extend(origin_ca.map(|path| ("[http] origin_ca", path)));
         for table in &self.ndn.verify {
             files.push(("[[ndn.verify]] anchor", &table.anchor));
             files.extend(
@@ -251,15 +249,9 @@ impl Config {
 
 impl Default for Config {
     /// The embedded default configuration.
+    #[allow(clippy::expect_used, reason = "a constant text, read by a test")]
     fn default() -> Self {
-        Config {
-            ndn: NdnConfig::default(),
-            http: HttpTable::default(),
-            admin: AdminConfig::default(),
-            log: LogConfig::default(),
-            process: ProcessConfig::default(),
-            source: None,
-        }
+        Config::parse("", "default").expect("a configuration that a test reads")
     }
 }
 
@@ -304,12 +296,12 @@ fn token<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D
 #[cfg(test)]
 mod tests {
     use super::*;
+    use larder_proxy::HttpConfig;
     use proptest::prelude::*;
 
     fn refusal(text: &str) -> String {
         Config::parse(text, "larder.toml")
-            .err()
-            .expect("a refusal")
+            .expect_err("a refusal")
             .to_string()
     }
 
@@ -329,92 +321,15 @@ mod tests {
         );
     }
 
+    /// Failure: the default of a key that other programs use the HTTP side with is not that of the
+    /// embedded file.
     #[test]
-    fn the_embedded_file_says_what_the_defaults_are() {
-        let file = Config::parse(DEFAULT, "default").unwrap_or_else(|error| panic!("{error}"));
-        let code = Config::default();
-        assert_eq!(file.ndn.unix, code.ndn.unix);
+    fn the_embedded_file_has_other_defaults_than_the_http_side() {
+        let proxy = Config::default().http.proxy;
         assert_eq!(
-            (file.ndn.enabled, file.http.enabled),
-            (code.ndn.enabled, code.http.enabled)
+            format!("{proxy:#?}"),
+            format!("{:#?}", HttpConfig::default())
         );
-        assert_eq!(
-            (file.ndn.tcp, file.ndn.udp, file.ndn.websocket),
-            (code.ndn.tcp, code.ndn.udp, code.ndn.websocket)
-        );
-        assert_eq!(
-            (file.ndn.udp_mtu, file.ndn.content_store),
-            (code.ndn.udp_mtu, code.ndn.content_store)
-        );
-        assert_eq!(file.ndn.policy.to_string(), code.ndn.policy.to_string());
-        assert_eq!(file.ndn.websocket_origins, code.ndn.websocket_origins);
-        assert_eq!(file.ndn.partial_input, code.ndn.partial_input);
-        assert_eq!(file.ndn.partial_timeout, code.ndn.partial_timeout);
-        assert_eq!(file.ndn.remote_faces, code.ndn.remote_faces);
-        assert_eq!(file.ndn.shared_memory, code.ndn.shared_memory);
-        assert_eq!(
-            file.ndn.localhop_registration,
-            code.ndn.localhop_registration
-        );
-        assert_eq!(file.ndn.network_region, code.ndn.network_region);
-        assert_eq!(file.ndn.readvertise, code.ndn.readvertise);
-        assert_eq!(
-            (file.ndn.largest_packet, file.ndn.count_by),
-            (code.ndn.largest_packet, code.ndn.count_by)
-        );
-        assert_eq!(
-            (file.ndn.shards(), file.ndn.what_if),
-            (code.ndn.shards(), code.ndn.what_if)
-        );
-        assert_eq!(file.ndn.udp_multicast_groups, code.ndn.udp_multicast_groups);
-        assert_eq!(
-            (file.http.listen, file.http.origin),
-            (code.http.listen, code.http.origin)
-        );
-        assert_eq!(
-            (file.http.cache, file.http.max_object),
-            (code.http.cache, code.http.max_object)
-        );
-        assert_eq!(file.http.what_if, code.http.what_if);
-        assert_eq!(file.http.client_no_cache, code.http.client_no_cache);
-        assert_eq!(
-            (file.http.slice, file.http.share_cookies),
-            (code.http.slice, code.http.share_cookies)
-        );
-        assert_eq!(file.http.strict_s_maxage, code.http.strict_s_maxage);
-        assert_eq!(file.http.variants, code.http.variants);
-        assert_eq!(file.http.targets, code.http.targets);
-        assert_eq!(file.http.redirect_to_https, code.http.redirect_to_https);
-        assert_eq!(file.http.trusted_proxies, code.http.trusted_proxies);
-        assert_eq!(file.http.trusted_headers, code.http.trusted_headers);
-        assert_eq!(file.http.accept_encoding, code.http.accept_encoding);
-        assert!(file.http.rules.is_empty() && code.http.rules.is_empty());
-        assert_eq!(
-            (file.http.timeouts, file.http.limits),
-            (code.http.timeouts, code.http.limits)
-        );
-        assert_eq!(
-            (file.http.origin_ca, file.http.threads),
-            (code.http.origin_ca, code.http.threads)
-        );
-        assert!(file.http.disk.is_none() && code.http.disk.is_none());
-        assert!(file.ndn.disk.is_none() && code.ndn.disk.is_none());
-        assert_eq!(file.http.policy.to_string(), code.http.policy.to_string());
-        assert_eq!(
-            (file.admin.listen, file.admin.token),
-            (code.admin.listen, code.admin.token)
-        );
-        assert_eq!(
-            (file.log.level, file.log.format),
-            (code.log.level, code.log.format)
-        );
-        assert_eq!(
-            (file.process.user, file.process.group),
-            (code.process.user, code.process.group)
-        );
-        // The file has every key, so that it documents all of them.
-        let keys = DEFAULT.lines().filter(|line| line.contains('=')).count();
-        assert!(keys >= 18, "{keys}");
     }
 
     /// Wrong configurations, and parts of the message about each.
@@ -842,7 +757,79 @@ mod tests {
         ("[process]\ngroup = \"www\"", &["[process] group", "user"]),
         ("[log]\nformat = \"jsn\"", &["larder.toml:2", "jsn", "json"]),
         ("[ndn", &["larder.toml:1"]),
+        (
+            "[htpt]\nx = 1\n[htpt.y]\nz = 2",
+            &["larder.toml:1", "htpt", "`http`"],
+        ),
+        (
+            "[[htpt]]\nx = 1\n[[htpt]]\nx = 2",
+            &["larder.toml:1", "htpt", "`http`"],
+        ),
+        (
+            "[http.lmits]\nx = 1\ny = 2",
+            &["larder.toml:1", "[http]", "`limits`"],
+        ),
+        (
+            "[http]\n\"*cache\" = 3",
+            &["larder.toml:2", "[http] has no key `*cache`"],
+        ),
+        (
+            "[[http.rules]]\nrate_limit = { rat = 3 }",
+            &[
+                "larder.toml:2",
+                "[http.rules.rate_limit] has no key `rat`",
+                "`rate`",
+            ],
+        ),
+        (
+            "[http]\nredirect_to_https = true",
+            &[
+                "larder.toml: [http] redirect_to_https",
+                "[http.tls]",
+                "false",
+            ],
+        ),
+        (
+            "[http]\nredirect_to_https = true\n[http.tls]\nlisten = \"\"\ncertificate = \"a\"\nkey = \"b\"",
+            &["[http] redirect_to_https", "[http.tls]"],
+        ),
+        (
+            "[http]\ncache = \"129TiB\"",
+            &["[http] cache", "129TiB", "128TiB"],
+        ),
+        (
+            "[ndn]\ncontent_store = \"1000TiB\"",
+            &["[ndn] content_store", "1000TiB"],
+        ),
     ];
+
+    /// Failure: a wrong key hides another problem, or causes one that goes with it.
+    #[test]
+    fn a_wrong_key_hides_or_causes_another_problem() {
+        let refused = refusal(
+            "[http]\nslice = 3\npolicy = \"lookahead+lru\"\nredirect_to_https = true\n[http.tls]\n\
+             listen = \"[::]:443\"\ncertificate = 3\nkey = \"k\"\n[process]\nuser = 3\ngroup = \"www\"\n\
+             [ndn.disk]\ncapacity = 1\n",
+        );
+        let begin = |line: &str| {
+            line.split([':', ']'])
+                .take(4)
+                .map(str::to_owned)
+                .collect::<String>()
+        };
+        let lines: Vec<String> = refused.lines().map(begin).collect();
+        assert_eq!(
+            lines,
+            [
+                "larder.toml2 [http slice",
+                "larder.toml7 [http.tls certificate",
+                "larder.toml10 [process user",
+                "larder.toml13 [ndn.disk capacity",
+                "larder.toml [http policy policy `lookahead+lru`, byte 0",
+            ],
+            "{refused}"
+        );
+    }
 
     #[test]
     fn a_refusal_names_the_line_and_the_way_out() {
@@ -861,7 +848,7 @@ mod tests {
         let config = Config::parse("[ndn]\ntcp = \"\"\nunix = \"\"\n[http]\nlisten = \"\"", "t")
             .unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(
-            (config.ndn.tcp, config.ndn.unix, config.http.listen),
+            (config.ndn.tcp, config.ndn.unix, config.http.proxy.listen),
             (None, None, Vec::new())
         );
         assert!(config.ndn.udp.is_some());

@@ -3,10 +3,9 @@
 
 use super::certificates::{self, CertificateError};
 use super::gateway::GatewayTable;
-use super::http::DiskTable;
-use super::values::{address, from_text, known_spec, loopback, optional_path, parsed};
+use super::values::address;
 use super::web_origins::{WebOrigins, check_listed};
-use crate::limits::{MOST_REMOTE_FACES, PARTIAL_INPUT_LEAST_BYTES, REMOTE_FACES};
+use crate::limits::{MOST_REMOTE_FACES, PARTIAL_INPUT_LEAST_BYTES};
 use larder_client::CommandKey;
 use larder_forwarder::limits::SHARDS;
 use larder_forwarder::strategy::strategy_by_name;
@@ -14,17 +13,18 @@ use larder_forwarder::{Authorized, Rule, VerifyRule};
 use larder_packet::Name;
 use larder_packet::limits::LARGEST_PACKET_BYTES;
 use larder_policy::Spec;
-use larder_units::{ByteSize, parse_duration};
+use larder_tier_host::DiskConfig;
+use larder_units::{ByteSize, from_text, optional_path, parse_duration, parsed};
 use serde::{Deserialize, Deserializer};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 use std::{fmt, io};
 
 /// `[ndn]`
-#[derive(Clone, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct NdnConfig {
     /// Whether this node forwards NDN packets.
     pub enabled: bool,
@@ -70,13 +70,12 @@ pub struct NdnConfig {
     #[serde(deserialize_with = "shards")]
     shards: usize,
     /// Capacity of the Content Store.
-    #[serde(deserialize_with = "parsed")]
     pub content_store: ByteSize,
     /// Policy of the Content Store.
     #[serde(deserialize_with = "parsed")]
     pub policy: Spec,
     /// `[ndn.disk]`; `None` for a Content Store in memory only.
-    pub disk: Option<DiskTable>,
+    pub disk: Option<DiskConfig>,
     /// Bytes of the largest packet.
     #[serde(deserialize_with = "largest_packet")]
     pub largest_packet: usize,
@@ -99,16 +98,18 @@ pub struct NdnConfig {
     #[serde(deserialize_with = "optional_path")]
     pub command_certificate: Option<PathBuf>,
     /// `[[ndn.authorize]]`
+    #[serde(default)]
     pub authorize: Vec<AuthorizeConfig>,
     /// `[[ndn.route]]`
-    #[serde(rename = "route")]
+    #[serde(default, rename = "route")]
     pub routes: Vec<RouteConfig>,
     /// `[ndn.gateway]`
     pub gateway: Option<GatewayTable>,
     /// `[[ndn.strategy]]`
-    #[serde(rename = "strategy")]
+    #[serde(default, rename = "strategy")]
     pub strategies: Vec<StrategyConfig>,
     /// `[[ndn.verify]]`
+    #[serde(default)]
     pub verify: Vec<VerifyConfig>,
 }
 
@@ -139,7 +140,7 @@ impl UnixSetting {
 }
 
 /// `[[ndn.authorize]]`
-#[derive(Clone, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuthorizeConfig {
     /// A file with an authorized certificate, or `any`.
@@ -328,7 +329,7 @@ impl NdnConfig {
 }
 
 /// `[[ndn.verify]]`
-#[derive(Clone, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VerifyConfig {
     /// The prefix of Data that needs a signature to be cached.
@@ -342,7 +343,7 @@ pub struct VerifyConfig {
 }
 
 /// `[[ndn.route]]`
-#[derive(Clone, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RouteConfig {
     /// The prefix.
@@ -455,7 +456,7 @@ impl fmt::Display for RouteTarget {
 }
 
 /// `[[ndn.strategy]]`
-#[derive(Clone, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StrategyConfig {
     /// The prefix.
@@ -464,45 +465,6 @@ pub struct StrategyConfig {
     /// The strategy.
     #[serde(deserialize_with = "strategy")]
     pub strategy: Name,
-}
-
-impl Default for NdnConfig {
-    fn default() -> Self {
-        NdnConfig {
-            enabled: true,
-            unix: Some(UnixSetting::Default),
-            tcp: Some(loopback(6363)),
-            udp: Some(loopback(6363)),
-            udp_mtu: None,
-            websocket: Some(loopback(9696)),
-            websocket_origins: Vec::new(),
-            partial_input: ByteSize::from_mib(64),
-            partial_timeout: Duration::from_secs(30),
-            remote_faces: REMOTE_FACES,
-            shared_memory: true,
-            udp_multicast: Vec::new(),
-            udp_multicast_groups: nfd_groups(),
-            ethernet: Vec::new(),
-            ad_hoc: Vec::new(),
-            content_store: ByteSize::from_mib(64),
-            policy: known_spec("s3fifo"),
-            disk: None,
-            shards: 1,
-            largest_packet: larder_forwarder::limits::MAX_PACKET_BYTES,
-            what_if: true,
-            network_region: Vec::new(),
-            readvertise: None,
-            count_by: 0,
-            localhop_registration: false,
-            command_key: None,
-            command_certificate: None,
-            authorize: Vec::new(),
-            routes: Vec::new(),
-            gateway: None,
-            strategies: Vec::new(),
-            verify: Vec::new(),
-        }
-    }
 }
 
 fn unix_setting<'de, D: Deserializer<'de>>(
@@ -612,13 +574,6 @@ fn largest_packet<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D
             )),
         }
     })
-}
-
-/// NFD's groups.
-fn nfd_groups() -> Vec<SocketAddr> {
-    let ipv4 = Ipv4Addr::new(224, 0, 23, 170);
-    let ipv6 = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x1234);
-    vec![(ipv4, 56363).into(), (ipv6, 56363).into()]
 }
 
 fn groups<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<SocketAddr>, D::Error> {

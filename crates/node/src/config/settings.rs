@@ -2,8 +2,9 @@
 //!
 //! A flag has precedence over a variable, a variable over the file, and the file over the default.
 
-use super::document::{self, Document, nearest};
-use super::keys::{KEYS, Key, Kind};
+use super::declared;
+use super::document::{self, Document};
+use super::keys::{KEYS, Key, Kind, nearest};
 use super::setting::Setting;
 use super::{Config, ConfigError, DEFAULT};
 use larder_units::system_message;
@@ -37,6 +38,18 @@ pub struct ConfigSources {
     /// In the order of precedence, the highest last.
     settings: Vec<Setting>,
     problems: Vec<String>,
+}
+
+/// What a file, variables and flags say together, right or wrong.
+pub(crate) struct Composed {
+    /// The configuration without the wrong keys; `None` if the text is no TOML.
+    pub(crate) config: Option<Config>,
+    /// One line for each problem.
+    pub(crate) problems: Vec<String>,
+    /// The keys and tables that are wrong, such as `http.cache`.
+    pub(crate) damaged: Vec<String>,
+    table: Table,
+    places: Vec<(String, String)>,
 }
 
 /// A configuration, with the text of its values.
@@ -133,6 +146,14 @@ impl ConfigSources {
     }
 
     pub(crate) fn read(&self) -> Result<Loaded, ConfigError> {
+        self.compose()?.loaded()
+    }
+
+    /// Reads the file, and combines it with the variables and flags, also if a key is wrong.
+    ///
+    /// # Errors
+    /// One line if the file cannot be read.
+    pub(crate) fn compose(&self) -> Result<Composed, ConfigError> {
         let (text, source) = match &self.file {
             None => (String::new(), "the configuration".to_owned()),
             Some(path) => {
@@ -146,12 +167,14 @@ impl ConfigSources {
                 (text, path.display().to_string())
             }
         };
-        let mut loaded = compose(&text, &source, &self.settings, &self.problems)?;
-        loaded.config.source = self
-            .file
-            .as_ref()
-            .map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned()));
-        Ok(loaded)
+        let mut composed = compose(&text, &source, &self.settings, &self.problems);
+        if let Some(config) = &mut composed.config {
+            config.source = self
+                .file
+                .as_ref()
+                .map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned()));
+        }
+        Ok(composed)
     }
 
     /// Returns the keys that differ from their defaults: key, value, default and place. The token
@@ -181,11 +204,7 @@ impl ConfigSources {
             let default = default.map_or_else(String::new, ToString::to_string);
             (value != default).then(|| [dotted, value, default, place.to_owned()])
         };
-        Ok(KEYS
-            .iter()
-            .filter(|key| key.kind != Kind::Table)
-            .filter_map(difference)
-            .collect())
+        Ok(values().into_iter().filter_map(difference).collect())
     }
 
     /// Returns the effective value of every key, as TOML, with its place behind it. Keys without a
@@ -202,7 +221,7 @@ impl ConfigSources {
             place.map_or("set", |(_, place)| place.as_str())
         };
         let (mut text, mut title) = (String::new(), String::new());
-        for key in KEYS.iter().filter(|key| key.kind != Kind::Table) {
+        for key in values() {
             let (value, place) = match (at(&loaded.table, &key.path), at(&defaults, &key.path)) {
                 (Some(value), _) => (value, place(key)),
                 (None, Some(value)) => (value, "default"),
@@ -228,6 +247,16 @@ impl ConfigSources {
     }
 }
 
+/// Returns the keys that are no tables, those of a table in the order of the default configuration.
+fn values() -> Vec<&'static Key> {
+    let mut values: Vec<&Key> = KEYS.iter().filter(|key| key.kind != Kind::Table).collect();
+    let table = |key: &Key| key.path[..key.path.len() - 1].to_vec();
+    for keys in values.chunk_by_mut(|one, other| table(one) == table(other)) {
+        keys.sort_by_key(|key| declared::position(&key.dotted()));
+    }
+    values
+}
+
 /// Returns the value at a path.
 fn at<'a>(table: &'a Table, path: &[&str]) -> Option<&'a Value> {
     let (first, rest) = path.split_first()?;
@@ -238,16 +267,34 @@ fn at<'a>(table: &'a Table, path: &[&str]) -> Option<&'a Value> {
     }
 }
 
+impl Composed {
+    /// Returns the configuration if nothing is wrong.
+    ///
+    /// # Errors
+    /// The problems.
+    pub(super) fn loaded(self) -> Result<Loaded, ConfigError> {
+        match self.config {
+            Some(config) if self.problems.is_empty() => Ok(Loaded {
+                config,
+                table: self.table,
+                places: self.places,
+            }),
+            _ => Err(ConfigError(self.problems)),
+        }
+    }
+}
+
 /// Combines the text of a file with settings. `problems` were found before.
 pub(super) fn compose(
     text: &str,
     source: &str,
     settings: &[Setting],
     problems: &[String],
-) -> Result<Loaded, ConfigError> {
+) -> Composed {
     let Document {
         config,
         problems: wrong,
+        damaged,
         table,
         places,
     } = document::read(text, source, settings);
@@ -258,6 +305,7 @@ pub(super) fn compose(
         problems.extend(
             contradictions
                 .iter()
+                .filter(|problem| !damaged.iter().any(|key| depends_on(problem, key)))
                 .map(|problem| format!("{}: {problem}", place_of(problem, source, settings))),
         );
         let missing = config
@@ -268,14 +316,22 @@ pub(super) fn compose(
             missing.map(|problem| format!("{}: {problem}", place_of(&problem, source, settings))),
         );
     }
-    match config {
-        Some(config) if problems.is_empty() => Ok(Loaded {
-            config,
-            table,
-            places,
-        }),
-        _ => Err(ConfigError(problems)),
+    Composed {
+        config,
+        problems,
+        damaged,
+        table,
+        places,
     }
+}
+
+/// Returns true if a contradiction may come from the absence of a wrong key: it names the key, or a
+/// table that may be gone with it.
+fn depends_on(problem: &str, damaged: &str) -> bool {
+    let (table, key) = damaged.rsplit_once('.').unwrap_or(("", damaged));
+    let is_part = |char: char| char.is_alphanumeric() || char == '_';
+    problem.split(|char| !is_part(char)).any(|word| word == key)
+        || (table.contains('.') && problem.contains(&format!("[{table}]")))
 }
 
 /// Returns the place of a contradiction: the last setting whose key it names, as in `[http]
@@ -315,8 +371,7 @@ mod tests {
     fn refusal(variables: &[(&str, &str)], flags: &[(&str, &str)]) -> String {
         sources(None, variables, flags)
             .load()
-            .err()
-            .expect("a refusal")
+            .expect_err("a refusal")
             .to_string()
     }
 
@@ -350,18 +405,19 @@ mod tests {
         ];
         let sources = sources(Some(&file), &variables, &flags);
         let config = sources.load().unwrap_or_else(|error| panic!("{error}"));
+        let proxy = &config.http.proxy;
         assert_eq!(
-            (config.http.cache.to_string(), config.http.threads),
+            (proxy.cache.capacity.to_string(), proxy.threads),
             ("4MiB".to_owned(), 3)
         );
-        assert_eq!(config.http.targets, ["a-control", "b-control"]);
-        assert!(config.http.share_cookies);
-        assert_eq!(config.http.timeouts.origin_read.as_secs(), 7);
+        assert_eq!(proxy.cache.targets, ["a-control", "b-control"]);
+        assert!(proxy.cache.share_cookies);
+        assert_eq!(proxy.timeouts.origin_read.as_secs(), 7);
         assert_eq!(config.ndn.largest_packet, 9000);
-        assert_eq!(config.http.limits.header_fields, 50);
+        assert_eq!(proxy.limits.header_fields, 50);
         assert_eq!(config.http.origins.len(), 1);
-        assert_eq!(config.http.slice.to_string(), "2MiB");
-        assert_eq!(config.http.disk.unwrap().path, Path::new("/a b"));
+        assert_eq!(proxy.cache.slice.to_string(), "2MiB");
+        assert_eq!(config.http.proxy.disk.unwrap().path, Path::new("/a b"));
         let effective = sources.effective().unwrap();
         let line = |key: &str| {
             effective

@@ -212,7 +212,7 @@ impl Ndn {
         let disk = config
             .disk
             .as_ref()
-            .map(|table| disk::start(&table.behind(config.content_store)))
+            .map(|table| disk::start(&table.clone().behind(config.content_store)))
             .transpose()?;
         let what_if = LiveWhatIf::start(ObservedContentStore::new(&ports), config.what_if);
         let what_if = Arc::new(what_if.map_err(NdnError::Thread)?);

@@ -100,6 +100,9 @@ impl Node {
         config: &Config,
         handover: &mut Handover,
     ) -> Result<Node, NodeError> {
+        for warning in preflight::warnings(config) {
+            tracing::warn!("{warning}");
+        }
         let (events, next_events) = mpsc::channel();
         watch_signals(events.clone())?;
         raise_descriptor_limit();
@@ -133,7 +136,7 @@ impl Node {
             successor: None,
             signals_to_repeat: BTreeSet::new(),
             is_released: false,
-            has_disk: config.http.disk.is_some() || config.ndn.disk.is_some(),
+            has_disk: config.http.proxy.disk.is_some() || config.ndn.disk.is_some(),
             events,
             next_events,
         };
@@ -483,7 +486,7 @@ fn admin_listener(address: SocketAddr, handover: &mut Handover) -> Result<TcpLis
 
 /// Returns the file of the console's history: beside that of a disk tier, if there is one.
 fn history_file(config: &Config) -> Option<PathBuf> {
-    let http = config.http.disk.as_ref().map(|disk| &disk.path);
+    let http = config.http.proxy.disk.as_ref().map(|disk| &disk.path);
     let tier = http.or(config.ndn.disk.as_ref().map(|disk| &disk.path))?;
     let mut file = tier.clone().into_os_string();
     file.push(".history");

@@ -8,7 +8,7 @@ use crate::error::NodeError;
 use crate::inherited::Inherited;
 use crate::ndn::Ndn;
 use crate::reload::{Changes, Running};
-use crate::{limits, log, parts, supervisor};
+use crate::{limits, log, parts, preflight, supervisor};
 use larder_gateway::egress::Egress;
 use larder_gateway::ingress::Ingress;
 use larder_proxy::{Admin, Http, HttpReload};
@@ -56,7 +56,12 @@ impl Node {
             .prepare(config, changes, &mut next)
             .and_then(|()| self.reload_ndn(config))
         {
-            Ok(()) => self.switch(config, next),
+            Ok(()) => {
+                for warning in preflight::warnings(config) {
+                    tracing::warn!("{warning}");
+                }
+                self.switch(config, next)
+            }
             Err(error) => {
                 next.stop();
                 Err(error)
@@ -144,7 +149,7 @@ impl Node {
     fn switch(&mut self, config: &Config, next: Next) -> Result<(), NodeError> {
         if let Some(http) = next.http {
             self.purging = Some(http.purging(None));
-            self.has_disk |= config.http.disk.is_some();
+            self.has_disk |= config.http.proxy.disk.is_some();
             self.http = Some(http);
         }
         if let (Some(http), Some(reload)) = (&self.http, next.http_reload) {

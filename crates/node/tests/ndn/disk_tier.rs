@@ -167,14 +167,14 @@ fn two_caches_write_into_one_file() {
     let directory = tempfile::tempdir().unwrap();
     let text = settings(directory.path(), "16MiB");
     let mut config = config(&directory.path().join("nfd.sock"), &text);
-    config.http.listen = vec![std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into()];
-    config.http.disk = config.ndn.disk.clone();
+    config.http.proxy.listen = vec![std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into()];
+    config.http.proxy.disk = config.ndn.disk.clone();
     let error = Node::start(&config).err().expect("a refusal").to_string();
     assert!(
         error.contains(".disk] path") && error.contains("another process"),
         "{error}"
     );
-    config.http.disk = None;
+    config.http.proxy.disk = None;
     Node::start(&config).unwrap().stop();
     config.ndn.disk.as_mut().unwrap().path = directory.path().join("no/folder");
     let error = Node::start(&config).err().expect("a refusal").to_string();

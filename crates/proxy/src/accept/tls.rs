@@ -4,7 +4,7 @@
 use crate::accept::distinguished_name;
 use crate::accept::sni::ServerCertificates;
 use crate::base::error::{Error, Problem};
-use crate::config::tls_config::{ClientCertificates, TlsConfig};
+use crate::config::tls_config::{CertificateNeed, TlsConfig, TlsVersion};
 use ::http::HeaderValue;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::CertificateDer;
@@ -12,6 +12,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ProducesTickets, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig, ServerConnection, SupportedProtocolVersion};
+use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use webpki::EndEntityCert;
 
@@ -45,7 +46,7 @@ impl Identity {
     /// clients show certificates: those would not be verified by the new authorities.
     pub(crate) fn set(&self, config: &TlsConfig, mut server: ServerConfig) {
         let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if current.config.clients.is_none() && config.clients.is_none() {
+        if !current.config.clients.are_verified() && !config.clients.are_verified() {
             server.ticketer = Arc::clone(&current.server.ticketer);
         }
         *current = Current {
@@ -61,7 +62,7 @@ impl Identity {
     /// Returns the subject of the client's verified certificate, if the origin is to learn it.
     pub(crate) fn subject(&self, connection: &ServerConnection) -> Option<HeaderValue> {
         let current = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        current.config.clients.as_ref()?.subject_field.as_ref()?;
+        current.config.clients.subject_field()?;
         let certificate = EndEntityCert::try_from(connection.peer_certificates()?.first()?).ok()?;
         HeaderValue::try_from(distinguished_name::text(certificate.subject())?).ok()
     }
@@ -88,15 +89,18 @@ pub(crate) fn read(config: &TlsConfig) -> Result<ServerConfig, Error> {
     let provider = Arc::new(ring::default_provider());
     let certificates = ServerCertificates::read(config, &provider)?;
     let of_tls = |error| Error::setting("[http.tls]", Problem::Tls(error));
-    let versions = if config.is_tls13_only {
+    let versions = if config.min_version == TlsVersion::Tls13 {
         TLS13_ONLY
     } else {
         rustls::DEFAULT_VERSIONS
     };
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider));
     let builder = builder.with_protocol_versions(versions).map_err(of_tls)?;
-    let builder = match &config.clients {
-        Some(clients) => builder.with_client_cert_verifier(verifier(clients, &provider)?),
+    let builder = match &config.clients.authorities {
+        Some(authorities) => {
+            let need = config.clients.need;
+            builder.with_client_cert_verifier(verifier(authorities, need, &provider)?)
+        }
         None => builder.with_no_client_auth(),
     };
     let mut server = builder.with_cert_resolver(Arc::new(certificates));
@@ -113,16 +117,16 @@ fn tickets() -> Result<Arc<dyn ProducesTickets>, Error> {
 
 /// Reads the authorities of clients' certificates.
 fn verifier(
-    clients: &ClientCertificates,
+    path: &Path,
+    need: Option<CertificateNeed>,
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ClientCertVerifier>, Error> {
     const SETTING: &str = "[http.tls] client_ca";
-    let path = &clients.authorities;
     let of_file = |error| {
         Error::setting(
             SETTING,
             Problem::Pem {
-                path: path.clone(),
+                path: path.to_owned(),
                 error,
             },
         )
@@ -134,10 +138,10 @@ fn verifier(
     let (count, mut roots) = (all.len(), RootCertStore::empty());
     let (_, unusable) = roots.add_parsable_certificates(all);
     let problem = match (count, unusable) {
-        (0, _) => Some(Problem::NoCertificate(path.clone())),
+        (0, _) => Some(Problem::NoCertificate(path.to_owned())),
         (_, 0) => None,
         (all, unusable) => Some(Problem::UnusableCertificates {
-            path: path.clone(),
+            path: path.to_owned(),
             unusable,
             all,
         }),
@@ -147,10 +151,9 @@ fn verifier(
     }
     let builder =
         WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
-    let builder = if clients.are_required {
-        builder
-    } else {
-        builder.allow_unauthenticated()
+    let builder = match need {
+        None | Some(CertificateNeed::Required) => builder,
+        Some(CertificateNeed::Optional) => builder.allow_unauthenticated(),
     };
     builder
         .build()

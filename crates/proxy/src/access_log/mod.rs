@@ -6,6 +6,7 @@
 mod destination;
 mod escape;
 mod record;
+mod table;
 mod template;
 mod time_text;
 mod writer;

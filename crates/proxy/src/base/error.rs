@@ -137,6 +137,9 @@ impl fmt::Display for Problem {
             Problem::Listener(error) => error.fmt(f),
             Problem::File { path, error } => write!(f, "{}: {}", path.display(), system_message(error)),
             Problem::Policy(error) => error.fmt(f),
+            Problem::Pem { path, error: pem::Error::Io(error) } => {
+                write!(f, "{}: {}", path.display(), system_message(error))
+            }
             Problem::Pem { path, error } => write!(f, "{}: {error}", path.display()),
             Problem::NoCertificate(path) => write!(f, "{}: no certificate in it; expected PEM", path.display()),
             Problem::UnusableCertificates { path, unusable, all } => {

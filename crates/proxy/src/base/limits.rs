@@ -305,18 +305,6 @@ pub const FORMER_LIVE: Duration = Duration::from_secs(1);
 /// The interval of checks whether probes are due.
 pub const PROBE_LOOK: Duration = Duration::from_secs(1);
 
-/// The share of the cache's capacity (a sixteenth), from 8 MiB to 1 GiB, for what waits to be
-/// written to the disk tier. It is taken from the room for bodies in progress
-/// (`larder_http::limits::filling`), and leaves at least half of that. A cache of less than 64 MiB,
-/// with a queue of 8, holds more than both. Reclaiming is not counted: it reads one record at a
-/// time.
-pub const DISK_QUEUE_SHARE: u64 = 16;
-
-/// The smallest such queue: several of the disk's writes (1 MiB,
-/// `larder_disk::limits::WRITE_BYTES`). A queue of a single write would be full, and drop records,
-/// before that write is due.
-pub const DISK_QUEUE_LEAST_BYTES: u64 = 8 << 20;
-
 /// Idle connections that each request thread keeps to one server: enough for bursts. With
 /// [`ORIGIN_IDLE`], there are at most as many as were needed at once in the last seconds.
 pub const ORIGIN_IDLE_CONNECTIONS: usize = 128;

@@ -2,8 +2,10 @@
 
 use crate::access_log::AccessLogConfig;
 use crate::base::http_limits::HttpLimits;
+use crate::base::limits;
 use crate::base::timeouts::Timeouts;
 use crate::config::compression_config::CompressionConfig;
+use crate::config::listen::listeners;
 use crate::config::tls_config::TlsConfig;
 use crate::message::request_id::RequestIdSource;
 use crate::message::trusted_proxies::TrustedProxies;
@@ -12,24 +14,30 @@ use crate::origin::origin_config::{OriginGroup, Upstream};
 use crate::rules::Rule;
 use larder_host::ListenConfig;
 use larder_http::Codings;
-use larder_policy::Spec;
 use larder_tier_host::DiskConfig;
-use larder_units::ByteSize;
-use std::net::SocketAddr;
+use larder_units::{ByteSize, optional_path};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-/// The configuration of the HTTP side.
-#[derive(Clone, Debug)]
+/// The configuration of the HTTP side: most keys of `[http]`. The keys of a field whose name in the
+/// file starts with `*` stand in `[http]` itself.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct HttpConfig {
     /// The listeners for HTTP; none for TLS only.
+    #[serde(deserialize_with = "listeners")]
     pub listen: Vec<ListenConfig>,
-    /// The listeners and identity for TLS, if there is one.
+    /// `[http.tls]`: the listeners and identity for TLS, if there is one.
     pub tls: Option<TlsConfig>,
     /// Redirects requests without TLS to HTTPS.
     pub redirect_to_https: bool,
     /// The peers whose `X-Forwarded-*` and `Forwarded` are believed.
+    #[serde(rename = "*trusted")]
     pub trusted_proxies: TrustedProxies,
     /// The origin of requests that match none of `origins`.
+    #[serde(skip)]
     pub upstream: Upstream,
     /// The protocol of connections to that origin.
     pub origin_protocol: OriginProtocol,
@@ -38,47 +46,36 @@ pub struct HttpConfig {
     /// See [`OriginGroup::buffer_requests`].
     pub buffer_requests: ByteSize,
     /// The name servers for such names; none: those of the system.
+    #[serde(deserialize_with = "name_servers")]
     pub resolver: Vec<SocketAddr>,
     /// Origins for some hosts and paths. The closest match is used; of equal matches, the first.
+    #[serde(skip)]
     pub origins: Vec<OriginGroup>,
     /// The rules, in their order.
     pub rules: Vec<Rule>,
     /// PEM file of the certificates that verify `https://` origins; `None` for the system's.
+    #[serde(deserialize_with = "optional_path")]
     pub origin_ca: Option<PathBuf>,
     /// The time limits of a request's steps.
     pub timeouts: Timeouts,
     /// The largest messages, and how many things of a kind there may be.
     pub limits: HttpLimits,
-    /// Request threads, up to [`crate::base::limits::THREADS`]; 0: one per core.
+    /// Request threads, up to [`limits::THREADS`]; 0: one per core.
+    #[serde(deserialize_with = "threads")]
     pub threads: usize,
-    /// Capacity of the cache.
-    pub capacity: ByteSize,
-    /// Its policies.
-    pub policy: Spec,
+    /// The cache.
+    #[serde(rename = "*cache")]
+    pub cache: larder_http::Config,
     /// Whether other policies and sizes are tried on a sample of the requests.
     pub what_if: bool,
-    /// The largest body that is stored.
-    pub max_object: ByteSize,
-    /// The size of slices: bodies that are requested in ranges are fetched and stored in such
-    /// parts. 0: only whole bodies.
-    pub slice: ByteSize,
-    /// Responses with `Set-Cookie` are stored with it if their `Cache-Control` allows it.
-    pub share_cookies: bool,
-    /// `s-maxage` forbids to serve a response stale, whatever else it says.
-    pub strict_s_maxage: bool,
-    /// Most stored variants of one URL.
-    pub variants: usize,
-    /// The effect of a client's `no-cache`.
-    pub client_no_cache: ClientNoCache,
     /// The codings that `Accept-Encoding` of GET and HEAD is reduced to; none: it stays as it is.
+    #[serde(deserialize_with = "codings")]
     pub accept_encoding: Codings,
-    /// The responses that get a content coding.
+    /// `[http.compression]`: the responses that get a content coding.
     pub compression: CompressionConfig,
-    /// Targeted response fields (RFC 9213), the one with the highest priority first.
-    pub targets: Vec<::http::HeaderName>,
-    /// The disk tier, if there is one.
+    /// `[http.disk]`: the disk tier, if there is one.
     pub disk: Option<DiskConfig>,
-    /// The access log, if there is one.
+    /// `[http.access_log]`: the access log, if there is one.
     pub access_log: Option<AccessLogConfig>,
     /// The source of request ids.
     pub request_id: RequestIdSource,
@@ -87,17 +84,88 @@ pub struct HttpConfig {
 impl HttpConfig {
     /// Returns the request field for the subject of a client's certificate, if there is one.
     pub(crate) fn subject_field(&self) -> Option<&::http::HeaderName> {
-        self.tls.as_ref()?.clients.as_ref()?.subject_field.as_ref()
+        self.tls.as_ref()?.clients.subject_field()
     }
 }
 
-/// The effect of a client's `Cache-Control: no-cache` or `max-age=0` (a reload).
-#[derive(Clone, Copy, Debug, Default, serde::Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
-pub enum ClientNoCache {
-    /// The request goes to the origin (RFC 9111 §5.2.1).
-    #[default]
-    Obey,
-    /// A fresh stored response answers it.
-    Ignore,
+impl HttpConfig {
+    /// Returns the configuration of the cache.
+    pub(crate) fn cache_config(&self) -> larder_http::Config {
+        larder_http::Config {
+            compression: self.compression.compression(),
+            ..self.cache.clone()
+        }
+    }
+}
+
+impl Default for HttpConfig {
+    /// The defaults of a node, with the generated origin.
+    fn default() -> HttpConfig {
+        HttpConfig {
+            listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)).into()],
+            tls: None,
+            redirect_to_https: false,
+            trusted_proxies: TrustedProxies::default(),
+            upstream: Upstream::Generated,
+            origin_protocol: OriginProtocol::Http1,
+            origin_resolve: false,
+            buffer_requests: ByteSize::from_bytes(0),
+            resolver: Vec::new(),
+            origins: Vec::new(),
+            rules: Vec::new(),
+            origin_ca: None,
+            timeouts: Timeouts::default(),
+            limits: HttpLimits::default(),
+            threads: 0,
+            cache: larder_http::Config::default(),
+            what_if: true,
+            accept_encoding: Codings::OF_BROWSERS,
+            compression: CompressionConfig::default(),
+            disk: None,
+            access_log: None,
+            request_id: RequestIdSource::Off,
+        }
+    }
+}
+
+fn codings<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Codings, D::Error> {
+    let names = Vec::<String>::deserialize(deserializer)?;
+    Codings::of(names.iter().map(String::as_str)).map_err(|name| {
+        let known = Codings::NAMES.join(", ");
+        D::Error::custom(format!(
+            "accept_encoding: {name:?}: expected one of {known}"
+        ))
+    })
+}
+
+fn threads<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    let (threads, most) = (usize::deserialize(deserializer)?, limits::THREADS);
+    if threads > most {
+        return Err(D::Error::custom(format!(
+            "expected up to {most}, or 0 for one a core"
+        )));
+    }
+    Ok(threads)
+}
+
+fn name_servers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<SocketAddr>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    let most = limits::NAME_SERVERS;
+    if texts.len() > most {
+        return Err(D::Error::custom(format!(
+            "resolver: expected up to {most} name servers, not {}",
+            texts.len()
+        )));
+    }
+    let server = |text: &String| {
+        let address = text.parse().ok().or_else(|| {
+            text.parse()
+                .ok()
+                .map(|address: IpAddr| (address, 53).into())
+        });
+        let expected =
+            "expected the address of a name server, such as \"10.0.0.2\" or \"[::1]:5353\"";
+        address.ok_or_else(|| D::Error::custom(format!("{text:?}: {expected}")))
+    };
+    texts.iter().map(server).collect()
 }

@@ -2,4 +2,5 @@
 
 pub(crate) mod compression_config;
 pub(crate) mod http_config;
+mod listen;
 pub(crate) mod tls_config;

@@ -1,26 +1,37 @@
 //! The configuration of TLS for clients.
 
+use crate::config::listen::listeners;
 use ::http::HeaderName;
 use larder_host::ListenConfig;
+use larder_units::{from_text, optional_path};
+use serde::{Deserialize, Deserializer};
 use std::path::{Path, PathBuf};
 
 /// `[http.tls]`: the listeners for TLS, and the identity.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
 pub struct TlsConfig {
-    /// The listeners.
+    /// The listeners; none if it is off.
+    #[serde(deserialize_with = "listeners")]
     pub listen: Vec<ListenConfig>,
     /// The certificate for clients that name no host, or an unknown one.
+    #[serde(rename = "*certificate")]
     pub certificate: CertificateFiles,
-    /// Certificates for the hosts that they name. Of several for one host, the first is used.
+    /// `[[http.tls.certificates]]`: certificates for the hosts that they name. Of several for one
+    /// host, the first is used.
+    #[serde(default)]
     pub certificates: Vec<CertificateFiles>,
-    /// Certificates that clients show; `None` if they are not asked for one.
-    pub clients: Option<ClientCertificates>,
-    /// True if only TLS 1.3 is served.
-    pub is_tls13_only: bool,
+    /// Certificates that clients show.
+    #[serde(rename = "*clients", default)]
+    pub clients: ClientCertificates,
+    /// The oldest version of TLS.
+    #[serde(default)]
+    pub min_version: TlsVersion,
 }
 
 /// A certificate and its key.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
 pub struct CertificateFiles {
     /// PEM file: the server's certificate first, then those that lead to a root.
     pub certificate: PathBuf,
@@ -29,14 +40,40 @@ pub struct CertificateFiles {
 }
 
 /// The certificates of clients.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
 pub struct ClientCertificates {
-    /// PEM file of the authorities that sign them.
-    pub authorities: PathBuf,
-    /// True if a client without a certificate gets no connection.
-    pub are_required: bool,
+    /// PEM file of the authorities that sign them; `None` if clients are not asked for one.
+    #[serde(rename = "client_ca", deserialize_with = "optional_path")]
+    pub authorities: Option<PathBuf>,
+    /// Whether a client without one gets a connection; `None` for the default.
+    #[serde(rename = "client_certificates")]
+    pub need: Option<CertificateNeed>,
     /// The request field that tells the origin the subject of the verified certificate.
+    #[serde(rename = "client_subject", deserialize_with = "optional_field")]
     pub subject_field: Option<HeaderName>,
+}
+
+/// Whether clients need a certificate.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum CertificateNeed {
+    /// A client without one gets no connection: the default.
+    Required,
+    /// A client may have none.
+    Optional,
+}
+
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+pub enum TlsVersion {
+    /// RFC 5246
+    #[default]
+    #[serde(rename = "1.2")]
+    Tls12,
+    /// RFC 8446
+    #[serde(rename = "1.3")]
+    Tls13,
 }
 
 impl TlsConfig {
@@ -46,17 +83,57 @@ impl TlsConfig {
             listen,
             certificate,
             certificates: Vec::new(),
-            clients: None,
-            is_tls13_only: false,
+            clients: ClientCertificates::default(),
+            min_version: TlsVersion::default(),
         }
+    }
+
+    /// Returns a setting that has no effect, and the remedy.
+    pub fn contradiction(&self) -> Option<String> {
+        let ClientCertificates {
+            authorities,
+            need,
+            subject_field,
+        } = &self.clients;
+        let key = match (need, subject_field) {
+            _ if authorities.is_some() => return None,
+            (Some(_), _) => "client_certificates",
+            (None, Some(_)) => "client_subject",
+            (None, None) => return None,
+        };
+        Some(format!(
+            "[http.tls] {key}: it needs client_ca, the authorities that sign the clients' certificates"
+        ))
     }
 
     /// Returns all its files.
     pub(crate) fn files(&self) -> Vec<&Path> {
         let pairs = std::iter::once(&self.certificate).chain(&self.certificates);
         let pairs = pairs.flat_map(|pair| [&*pair.certificate, &*pair.key]);
-        pairs
-            .chain(self.clients.iter().map(|clients| &*clients.authorities))
-            .collect()
+        pairs.chain(self.clients.authorities.as_deref()).collect()
     }
+}
+
+impl ClientCertificates {
+    /// Returns true if clients are asked for a certificate.
+    pub(crate) fn are_verified(&self) -> bool {
+        self.authorities.is_some()
+    }
+
+    /// Returns the request field for the subject of a verified certificate, if there is one.
+    pub(crate) fn subject_field(&self) -> Option<&HeaderName> {
+        self.subject_field.as_ref().filter(|_| self.are_verified())
+    }
+}
+
+fn optional_field<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<HeaderName>, D::Error> {
+    from_text(deserializer, |text| match text {
+        "" => Ok(None),
+        _ => text
+            .parse()
+            .map(Some)
+            .map_err(|_| "it is no name of a field"),
+    })
 }

@@ -274,14 +274,8 @@ impl Proxy {
             policy: "lru".parse().unwrap(),
             max_object: larder_units::ByteSize::from_mib(1),
             slice: larder_units::ByteSize::from_bytes(0),
-            share_cookies: false,
-            strict_s_maxage: false,
-            variants: 1000,
-            ignore_reloads: false,
-            collapse: true,
-            targets: vec!["cdn-cache-control".parse().unwrap()],
-            compression: None,
             hash_key: [1; 16],
+            ..larder_http::Config::default()
         };
         let shards = Shards::with(&config, &larder_units::Streams::new(1), 4, None).unwrap();
         let timeouts = crate::base::timeouts::Timeouts::default();

@@ -207,7 +207,7 @@ impl Origins {
         };
         Ok(Origins {
             has_files: groups.iter().any(|group| group.files.is_some()),
-            most_stored: config.max_object.bytes(),
+            most_stored: config.cache.max_object.bytes(),
             groups,
             authority,
             custom,

@@ -11,18 +11,29 @@
 //! `[http] trusted_headers` count as absent. `X-Forwarded-Host` and `Forwarded` are not among its
 //! default: an ordinary proxy passes a client's own on.
 
+use crate::base::limits;
 use crate::message::network::Network;
 use larder_host::Peer;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 /// The proxies that are trusted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
 pub struct TrustedProxies {
+    #[serde(rename = "trusted_proxies", deserialize_with = "trusted_peers")]
+    peers: TrustedPeers,
+    #[serde(rename = "trusted_headers", deserialize_with = "trusted_headers")]
+    fields: TrustedFields,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct TrustedPeers {
     networks: Vec<Network>,
     /// True if programs on Unix sockets are.
     unix: bool,
-    fields: TrustedFields,
 }
 
 /// The fields of trusted proxies that are believed.
@@ -87,18 +98,21 @@ impl TrustedProxies {
     pub fn parse<'a>(
         elements: impl IntoIterator<Item = &'a str>,
     ) -> Result<TrustedProxies, String> {
-        let mut trusted = TrustedProxies::default();
+        let mut peers = TrustedPeers::default();
         for element in elements {
             match element {
-                "unix:" => trusted.unix = true,
-                _ => trusted.networks.push(
+                "unix:" => peers.unix = true,
+                _ => peers.networks.push(
                     element
                         .parse()
                         .map_err(|error| format!("{element:?}: {error}"))?,
                 ),
             }
         }
-        Ok(trusted)
+        Ok(TrustedProxies {
+            peers,
+            ..TrustedProxies::default()
+        })
     }
 
     /// Believes these fields alone.
@@ -109,11 +123,14 @@ impl TrustedProxies {
 
     /// Returns true if the peer is one of them.
     pub fn trusts(&self, peer: Peer) -> bool {
-        peer.ip().map_or(self.unix, |ip| self.has(ip))
+        peer.ip().map_or(self.peers.unix, |ip| self.has(ip))
     }
 
     fn has(&self, ip: IpAddr) -> bool {
-        self.networks.iter().any(|network| network.contains(ip))
+        self.peers
+            .networks
+            .iter()
+            .any(|network| network.contains(ip))
     }
 
     /// Returns what the fields of a request from `peer` say. The peer is trusted.
@@ -368,6 +385,30 @@ fn is_token(text: &str) -> bool {
         && text
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+}
+
+fn trusted_peers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TrustedPeers, D::Error> {
+    let elements = Vec::<String>::deserialize(deserializer)?;
+    let most = limits::TRUSTED_PROXIES;
+    if elements.len() > most {
+        return Err(D::Error::custom(format!(
+            "trusted_proxies: expected up to {most}, not {}",
+            elements.len()
+        )));
+    }
+    TrustedProxies::parse(elements.iter().map(String::as_str))
+        .map(|trusted| trusted.peers)
+        .map_err(D::Error::custom)
+}
+
+fn trusted_headers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TrustedFields, D::Error> {
+    let names = Vec::<String>::deserialize(deserializer)?;
+    TrustedFields::of(names.iter().map(String::as_str)).map_err(|name| {
+        let known = TrustedFields::NAMES.join(", ");
+        D::Error::custom(format!(
+            "trusted_headers: {name:?}: expected one of {known}"
+        ))
+    })
 }
 
 #[cfg(test)]

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// An origin of responses.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub enum Upstream {
     /// Objects generated in this process.
+    #[default]
     Generated,
     /// `http://host[:port][/path]`, `https://...`, or `unix://localhost/socket[:/path]`.
     Http(::http::Uri),

@@ -6,11 +6,7 @@
 pub mod http2;
 
 use larder_admin::StatusSource;
-use larder_http::Codings;
-use larder_proxy::{
-    ClientNoCache, Http, HttpConfig, HttpLimits, OriginProtocol, RequestIdSource, Timeouts,
-    Upstream,
-};
+use larder_proxy::{Http, HttpConfig, Upstream};
 use larder_units::ByteSize;
 use socket2::{Domain, Socket, Type};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -22,36 +18,16 @@ use std::time::Duration;
 pub fn config(upstream: Upstream) -> HttpConfig {
     HttpConfig {
         listen: vec![std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into()],
-        tls: None,
-        redirect_to_https: false,
-        trusted_proxies: larder_proxy::TrustedProxies::default(),
-        origin_protocol: OriginProtocol::Http1,
-        origin_resolve: false,
-        buffer_requests: ByteSize::from_bytes(0),
-        resolver: Vec::new(),
-        origins: Vec::new(),
-        rules: Vec::new(),
-        origin_ca: None,
-        timeouts: Timeouts::default(),
-        limits: HttpLimits::default(),
         // The failures are the same for every number of threads, and more occur with several.
         threads: 3,
         upstream,
-        capacity: ByteSize::from_mib(64),
-        policy: "lru".parse().unwrap(),
-        max_object: ByteSize::from_mib(8),
-        slice: ByteSize::from_mib(1),
-        share_cookies: false,
-        strict_s_maxage: false,
-        variants: 1000,
-        what_if: true,
-        client_no_cache: ClientNoCache::Obey,
-        accept_encoding: Codings::of(["br", "gzip", "zstd"]).unwrap(),
-        compression: Default::default(),
-        targets: vec!["cdn-cache-control".parse().unwrap()],
-        disk: None,
-        access_log: None,
-        request_id: RequestIdSource::Off,
+        cache: larder_http::Config {
+            capacity: ByteSize::from_mib(64),
+            policy: "lru".parse().unwrap(),
+            max_object: ByteSize::from_mib(8),
+            ..larder_http::Config::default()
+        },
+        ..HttpConfig::default()
     }
 }
 

@@ -10,10 +10,10 @@ use crate::limits;
 use file::DiskFile;
 use larder_disk::{Bans, Config, Geometry, Identity, Log, OpenError, Opened};
 use larder_policy::Spec;
-use larder_units::system_message;
-use larder_units::{ByteSize, Streams, Time};
+use larder_units::{ByteSize, Streams, Time, parsed, system_message};
 use readers::{Read, run_reads};
 pub use reads::{Asked, Found};
+use serde::Deserialize;
 pub use status::{metrics, status};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -23,17 +23,39 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::time::timeout;
 
-/// The configuration of a tier.
-#[derive(Clone, Debug)]
+/// The configuration of a tier: `[http.disk]`, and `[ndn.disk]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct DiskConfig {
     /// The file.
     pub path: PathBuf,
     /// Its size; objects take up to three quarters of it.
     pub capacity: ByteSize,
     /// Its policies.
+    #[serde(deserialize_with = "parsed", default = "fifo")]
     pub policy: Spec,
-    /// Memory for records that wait to be written. Further records are not stored there.
+    /// Memory for records that wait to be written. Further records are not stored there. A file
+    /// does not say it: see [`DiskConfig::behind`].
+    #[serde(skip)]
     pub queue: ByteSize,
+}
+
+impl DiskConfig {
+    /// Returns the configuration of a tier behind a cache in memory of this size.
+    #[must_use]
+    pub fn behind(self, cache: ByteSize) -> DiskConfig {
+        let queue = cache.bytes() / limits::QUEUE_SHARE;
+        let queue = queue.clamp(limits::QUEUE_LEAST_BYTES, limits::QUEUE_MOST_BYTES);
+        DiskConfig {
+            queue: ByteSize::from_bytes(queue),
+            ..self
+        }
+    }
+}
+
+#[allow(clippy::expect_used, reason = "a literal, parsed by a test")]
+fn fifo() -> Spec {
+    "fifo".parse().expect("a policy that a test parses")
 }
 
 /// Checks a tier's file without changing it.

@@ -48,14 +48,10 @@ impl Host {
             policy: policy.parse().unwrap(),
             max_object: ByteSize::from_bytes(capacity),
             slice: ByteSize::from_bytes(0),
-            share_cookies: false,
-            strict_s_maxage: false,
-            variants: 1000,
-            ignore_reloads: false,
-            collapse: true,
             targets: Vec::new(),
             compression: None,
             hash_key: [1; 16],
+            ..Config::default()
         };
         let shards = Shards::with(&config, &Streams::new(1), 4, None).unwrap();
         let shared = Arc::new(SharedState {
@@ -425,14 +421,10 @@ fn another_capacity_keeps_the_estimates() {
         policy: "gdsf".parse().unwrap(),
         max_object: ByteSize::from_mib(1),
         slice: ByteSize::from_bytes(0),
-        share_cookies: false,
-        strict_s_maxage: false,
-        variants: 1000,
-        ignore_reloads: false,
-        collapse: true,
         targets: Vec::new(),
         compression: None,
         hash_key: [1; 16],
+        ..Config::default()
     };
     host.shards.reconfigure(&config, &Streams::new(1)).unwrap();
     std::thread::sleep(limits::WHAT_IF_REPORT);

@@ -121,14 +121,8 @@ pub fn config(capacity: u64, policy: &str) -> Config {
         policy: policy.parse().unwrap(),
         max_object: ByteSize::from_bytes(capacity),
         slice: ByteSize::from_bytes(0),
-        share_cookies: false,
-        strict_s_maxage: false,
-        variants: 1000,
-        ignore_reloads: false,
-        collapse: true,
-        targets: vec!["cdn-cache-control".parse().unwrap()],
-        compression: None,
         hash_key: [9; 16],
+        ..Config::default()
     }
 }
 

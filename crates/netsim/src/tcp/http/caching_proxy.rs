@@ -177,14 +177,11 @@ impl CachingProxy {
                     .capacity
                     .min(ByteSize::from_bytes(limits::HTTP_STORED_BODY)),
                 slice: ByteSize::from_bytes(0),
-                share_cookies: false,
-                strict_s_maxage: false,
-                variants: 1000,
-                ignore_reloads: false,
                 collapse: config.collapse,
                 targets: Vec::new(),
                 compression: None,
                 hash_key: key.to_be_bytes(),
+                ..Config::default()
             },
             streams,
         );

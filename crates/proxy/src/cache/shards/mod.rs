@@ -277,8 +277,9 @@ impl Shards {
                 .cache
                 .reconfigure_engine(config, streams, now, &mut state.outbox)
         })?;
+        let config = Arc::new(config.clone());
         for shard in &self.shards {
-            shard.lock().cache.reconfigure(config);
+            shard.lock().cache.reconfigure(&config);
         }
         Ok(())
     }

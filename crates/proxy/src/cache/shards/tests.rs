@@ -12,14 +12,10 @@ fn config(capacity: ByteSize, policy: &str) -> Config {
         policy: policy.parse().unwrap(),
         max_object: capacity,
         slice: ByteSize::from_bytes(0),
-        share_cookies: false,
-        strict_s_maxage: false,
-        variants: 1000,
-        ignore_reloads: false,
-        collapse: true,
         targets: Vec::new(),
         compression: None,
         hash_key: [1; 16],
+        ..Config::default()
     }
 }
 

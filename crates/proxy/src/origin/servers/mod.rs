@@ -33,24 +33,29 @@ pub(crate) use shared_pool::{Asking, InProgress, Known, NoMember, OfName, Shared
 use crate::base::limits;
 use balance::{Candidate, choose};
 use breaker::{Breaker, Thresholds};
-use larder_units::Time;
+use larder_units::{Time, from_text, parse_duration};
 use retry_budget::RetryBudget;
+use serde::{Deserialize, Deserializer};
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
 use std::time::Duration;
 
 /// The settings of an origin's servers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
 pub struct PoolConfig {
     /// The choice between servers.
     pub balance: Balance,
     /// Failed requests in a row after which a server is left out; 0: it never is.
     pub max_fails: u32,
-    /// The longest time for which it is left out.
+    /// The longest time for which it is left out; at least a second.
+    #[serde(deserialize_with = "period")]
     pub fail_timeout: Duration,
-    /// The time in which the share of a server grows after that.
+    /// The time in which the share of a server grows after that; 0: it has all at once.
+    #[serde(deserialize_with = "slow_start")]
     pub slow_start: Duration,
     /// Retries for each 100 requests.
+    #[serde(rename = "retry_budget", deserialize_with = "percent")]
     pub retry_percent: u32,
 }
 
@@ -64,6 +69,33 @@ impl Default for PoolConfig {
             retry_percent: limits::RETRY_PERCENT,
         }
     }
+}
+
+fn slow_start<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    from_text(deserializer, parse_duration)
+}
+
+fn percent<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    from_text(deserializer, |text| {
+        let percent = text
+            .strip_suffix('%')
+            .and_then(|number| number.trim().parse().ok());
+        percent
+            .filter(|percent| *percent <= 100)
+            .ok_or("expected 0% to 100%")
+    })
+}
+
+/// Reads a time of at least a second.
+pub fn period<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    from_text(deserializer, |text| {
+        let period = parse_duration(text).map_err(|error| error.to_string())?;
+        if period < Duration::from_secs(1) {
+            Err("expected at least 1s".to_owned())
+        } else {
+            Ok(period)
+        }
+    })
 }
 
 /// The settings of one member.

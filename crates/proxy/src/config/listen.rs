@@ -11,7 +11,7 @@ const MOST: usize = 64;
 
 /// Reads a string, a table `{ address = "...", mode = "0660" }`, or an array of them. `""` and `[]`
 /// are no listener.
-pub(super) fn listeners<'de, D: Deserializer<'de>>(
+pub(crate) fn listeners<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<ListenConfig>, D::Error> {
     deserializer.deserialize_any(Listeners)
@@ -124,71 +124,4 @@ fn mode(text: &str) -> Result<u32, String> {
         .ok()
         .filter(|mode| *mode <= 0o777)
         .ok_or_else(|| format!("mode {text:?}: expected permissions in octal, such as \"0660\""))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::Config;
-
-    /// Failure: a listener is dropped, or a wrong one is not refused with its remedy.
-    #[test]
-    fn listeners_are_misread() {
-        let read = |listen: &str| {
-            let config = Config::parse(&format!("[http]\nlisten = {listen}"), "t")
-                .map_err(|error| error.to_string())?;
-            let shown = |listen: &super::ListenConfig| match listen.address.tcp() {
-                Some(address) => address.to_string(),
-                None => format!("{} {:o}", listen.address, listen.mode),
-            };
-            Ok::<_, String>(config.http.listen.iter().map(shown).collect::<Vec<_>>())
-        };
-        let config = Config::parse(
-            "[http]\nlisten = { address = \"[::]:80\", proxy_protocol = true }",
-            "t",
-        );
-        assert!(config.unwrap_or_else(|error| panic!("{error}")).http.listen[0].proxy_protocol);
-        assert_eq!(read("\"\""), Ok(vec![]));
-        assert_eq!(read("[]"), Ok(vec![]));
-        assert_eq!(read("\"[::]:80\""), Ok(vec!["[::]:80".into()]));
-        assert_eq!(
-            read("[\"127.0.0.1:0\", \"127.0.0.1:0\"]").map(|all| all.len()),
-            Ok(2)
-        );
-        assert_eq!(
-            read("[\"127.0.0.1:80\", \"unix:/a\", { address = \"unix:/b\", mode = \"0600\" }]"),
-            Ok(vec![
-                "127.0.0.1:80".into(),
-                "unix:/a 660".into(),
-                "unix:/b 600".into()
-            ])
-        );
-        for (listen, parts) in [
-            ("80", vec!["t:2", "127.0.0.1:8080"]),
-            ("\"80\"", vec!["t:2", "\"80\"", "127.0.0.1:8080"]),
-            ("[\"\"]", vec!["t:2", "127.0.0.1:8080"]),
-            ("[\"unix:a\"]", vec!["t:2", "unix:a", "whole path"]),
-            (
-                "[\"127.0.0.1:80\", \"127.0.0.1:80\"]",
-                vec!["t:2", "127.0.0.1:80", "twice"],
-            ),
-            (
-                "{ adress = \"127.0.0.1:80\" }",
-                vec!["t:2", "did you mean `address`?"],
-            ),
-            (
-                "{ address = \"unix:/a\", mode = \"rw\" }",
-                vec!["t:2", "rw", "0660"],
-            ),
-            (
-                "{ address = \"127.0.0.1:80\", mode = \"0660\" }",
-                vec!["t:2", "mode", "127.0.0.1:80"],
-            ),
-        ] {
-            let refused = read(listen).unwrap_err();
-            assert!(
-                parts.iter().all(|part| refused.contains(part)),
-                "{listen}: {refused}"
-            );
-        }
-    }
 }

@@ -1,23 +1,10 @@
-//! `[http.access_log]`: a line for each finished exchange.
+//! `[http.access_log]` as the file has it.
 
-use super::values::parsed;
-use larder_proxy::AccessLogConfig;
-use larder_proxy::access_log::{Escape, LogTarget, Rotation, Template};
-use larder_proxy::limits::LOG_FILES;
-use larder_units::ByteSize;
+use super::{AccessLogConfig, Escape, LogTarget, Rotation, Template};
+use crate::base::limits::LOG_FILES;
+use larder_units::{ByteSize, parsed};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
-
-/// `[http.access_log]`
-#[derive(Clone, Debug, PartialEq)]
-pub struct AccessLogTable(AccessLogConfig);
-
-impl AccessLogTable {
-    /// Returns the configuration of the log.
-    pub fn config(&self) -> AccessLogConfig {
-        self.0.clone()
-    }
-}
 
 /// The keys of the table.
 #[derive(Clone, Deserialize)]
@@ -82,8 +69,8 @@ fn files<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     }
 }
 
-impl<'de> Deserialize<'de> for AccessLogTable {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<AccessLogTable, D::Error> {
+impl<'de> Deserialize<'de> for AccessLogConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<AccessLogConfig, D::Error> {
         let Keys {
             path,
             format,
@@ -98,11 +85,11 @@ impl<'de> Deserialize<'de> for AccessLogTable {
         if rotation.is_some() && !matches!(path, LogTarget::File(_)) {
             return Err(D::Error::custom("max_size: only a file can be rotated"));
         }
-        Ok(AccessLogTable(AccessLogConfig {
+        Ok(AccessLogConfig {
             target: path,
             template,
             sample,
             rotation,
-        }))
+        })
     }
 }
