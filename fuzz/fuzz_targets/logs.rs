@@ -3,7 +3,7 @@
 //! or is a pattern; an empty one leaves it to be told from the lines.
 #![no_main]
 
-use larder_replay::{BadLines, ReadOptions, Trace};
+use larder_replay::{BadLines, LogFormat, ReadOptions, Trace};
 use larder_units::Ratio;
 use libfuzzer_sys::fuzz_target;
 
@@ -17,7 +17,8 @@ fuzz_target!(|bytes: &[u8]| {
         bad_lines: Ratio::new(1.0).map(|most| BadLines { most }),
         ..ReadOptions::default()
     };
-    options.log.format = format.parse().ok();
+    let is_known = format.parse::<LogFormat>().is_ok();
+    options.log.format = is_known.then(|| format.to_owned());
     let log = std::io::Cursor::new(bytes[end..].to_vec());
     let Ok(mut trace) = Trace::read_with(log, "access.log", &options) else {
         return;

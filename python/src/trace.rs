@@ -2,8 +2,8 @@
 
 use crate::watch::{Watch, unless_stopped, whole};
 use larder_replay::{
-    Access, BadLines, Format, LogOptions, ReadOptions, Sample, Survey, Trace, TraceError,
-    UrlPattern, Web, gather,
+    Access, BadLines, Format, LogFormat, LogOptions, ReadOptions, Sample, Survey, Trace,
+    TraceError, UrlPattern, Web, gather,
 };
 use larder_units::{Ratio, Streams, Time};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
@@ -34,7 +34,7 @@ enum Stored {
         times: Option<Py<PyArray1<u64>>>,
         is_log: bool,
     },
-    File(File),
+    File(Box<File>),
 }
 
 /// A trace file, and how it is read.
@@ -75,7 +75,8 @@ impl FileOptions {
             columns: parsed("columns", self.columns.as_deref())?,
             bad_lines: (self.max_bad > 0.0).then_some(BadLines { most }),
             log: LogOptions {
-                format: parsed("log_format", self.log_format.as_deref())?,
+                format: parsed("log_format", self.log_format.as_deref())?
+                    .map(|format: LogFormat| format.name().to_owned()),
                 host: self.host,
                 time_unit: parsed("time_unit", self.time_unit.as_deref())?,
                 uncacheable: self
@@ -138,7 +139,7 @@ impl Source {
         };
         Ok(Source {
             name,
-            requests: Stored::File(file),
+            requests: Stored::File(Box::new(file)),
             unique_bytes: OnceLock::new(),
         })
     }

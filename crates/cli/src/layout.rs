@@ -117,13 +117,15 @@ impl Layout {
 
     /// Returns how the trace at `path` is read.
     fn options(&self, path: &Path) -> Result<ReadOptions, Failure> {
-        let bad_lines = match self.strict {
-            true => None,
-            false => Some(BadLines {
+        let bad_lines = if self.strict {
+            None
+        } else {
+            Some(BadLines {
                 most: parsed("--max-bad", self.max_bad.as_deref().unwrap_or(MAX_BAD))?,
-            }),
+            })
         };
-        let log_format = self.log_format.as_deref().map(str::parse).transpose();
+        let log_format: Result<Option<LogFormat>, LogFormatError> =
+            self.log_format.as_deref().map(str::parse).transpose();
         let host = match self.host_from {
             Some(HostFrom::Filename) => Some(host_of(&trace_file::name(path))),
             None => self.host.clone(),
@@ -135,9 +137,9 @@ impl Layout {
             columns: self.names()?,
             bad_lines,
             log: LogOptions {
-                format: log_format.map_err(|error: LogFormatError| {
-                    Failure::usage(format!("--log-format: {error}"))
-                })?,
+                format: log_format
+                    .map_err(|error| Failure::usage(format!("--log-format: {error}")))?
+                    .map(|format| format.name().to_owned()),
                 host,
                 time_unit: time_unit
                     .map(|unit| parsed("--time-unit", unit))

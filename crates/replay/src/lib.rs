@@ -55,10 +55,10 @@ pub use survey::Survey;
 pub use sweep::{EndsOnPanic, Sweep};
 pub use trace::{
     BadLines, ColumnNames, ColumnNamesError, ColumnPlaces, Format, FormatEntry, FormatError,
-    FormatRegistry, Lines, LogFormat, LogFormatError, LogOptions, Open, Place, ReadError,
-    ReadOptions, ReaderReport, Requests, TimeUnit, TimeUnitError, Trace, TraceBytes, TraceError,
-    TraceProblem, TraceReader, TraceReport, TraceWriter, UrlPattern, WriteError, WriteFormat,
-    WriteFormatError, link_next_accesses, name_hash,
+    FormatRegistry, LineOptions, Lines, LogFormat, LogFormatError, LogOptions, Open, Place,
+    ReadError, ReadOptions, ReaderReport, Requests, TimeUnit, TimeUnitError, Trace, TraceBytes,
+    TraceError, TraceProblem, TraceReader, TraceReport, TraceWriter, UrlPattern, WriteError,
+    WriteFormat, WriteFormatError, link_next_accesses, name_hash,
 };
 pub use unit::Unit;
 pub use what_if::{Measured, WHAT_IF_POLICIES, WHAT_IF_SIZES, WhatIf, WhatIfCell, WhatIfReport};

@@ -4,8 +4,8 @@
 /// a few fields of that length.
 pub const MAX_LINE_BYTES: usize = 64 << 10;
 
-/// Bytes that detect a format: enough for some hundred lines of a log, which may begin with lines of
-/// another kind, and with a few that are too long.
+/// Bytes that detect a format: enough for some hundred lines of a log, which may begin with lines
+/// of another kind, and with a few that are too long.
 pub const SNIFFED_BYTES: usize = 256 << 10;
 
 /// Memory for an xz stream: the highest preset of the xz tool needs 65 MiB to decode.

@@ -252,7 +252,7 @@ fn another_object_is_asked_for() {
     assert_eq!(alibaba.requests.len(), 10);
 }
 
-/// Failure: a format is read that nobody is told of.
+/// Failure: a format is read, but its report does not name it.
 #[test]
 fn a_file_is_not_described() {
     for entry in std::fs::read_dir(file("")).unwrap() {

@@ -102,19 +102,7 @@ fn print(info: &Info<'_>) {
         popularity,
     } = info.report;
     line!("trace        {} ({})", info.trace, info.format);
-    for (place, line) in info
-        .read_as
-        .iter()
-        .filter(|line| !line.is_empty())
-        .enumerate()
-    {
-        line!("{:12} {line}", if place == 0 { "read as" } else { "" });
-    }
-    for (name, lines) in [("left out", info.left_out), ("guessed", info.guesses)] {
-        for (place, line) in lines.iter().enumerate() {
-            line!("{:12} {line}", if place == 0 { name } else { "" });
-        }
-    }
+    print_reading(info);
     let unit = Unit::of_largest(
         sizes
             .percentiles
@@ -197,6 +185,23 @@ fn print(info: &Info<'_>) {
         table.add_row([vec![decimal(decade.from)], shares.to_vec(), vec![bar]].concat());
     }
     line!("{table}");
+}
+
+/// Prints how the trace was read, and what was left out.
+fn print_reading(info: &Info<'_>) {
+    for (place, line) in info
+        .read_as
+        .iter()
+        .filter(|line| !line.is_empty())
+        .enumerate()
+    {
+        line!("{:12} {line}", if place == 0 { "read as" } else { "" });
+    }
+    for (name, lines) in [("left out", info.left_out), ("guessed", info.guesses)] {
+        for (place, line) in lines.iter().enumerate() {
+            line!("{:12} {line}", if place == 0 { name } else { "" });
+        }
+    }
 }
 
 fn table<const N: usize>(header: [&str; N]) -> Table {

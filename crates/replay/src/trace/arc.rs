@@ -2,9 +2,10 @@
 //! number, with blanks between. Every block is an object of 512 bytes, and one line requests all
 //! its blocks in turn.
 
+use super::decimal::whole;
 use super::entry::{FormatEntry, Open, is_text};
 use super::error::{ReadError, TraceProblem};
-use super::lines::{Lines, whole};
+use super::lines::Lines;
 use super::requests::Requests;
 use crate::Access;
 use crate::limits::MAX_ARC_BLOCKS;

@@ -1,9 +1,9 @@
 //! The description of a trace format, which each format's file has.
 
-use super::column_names::ColumnNames;
 use super::error::ReadError;
-use super::options::ReadOptions;
+use super::options::LineOptions;
 use super::requests::Requests;
+use super::table::ColumnNames;
 use std::fs::File;
 use std::io::BufRead;
 
@@ -36,9 +36,9 @@ pub enum Open {
     /// The bytes in order.
     Bytes(fn(TraceBytes) -> TraceReader),
     /// The bytes in order, and what the caller says about them.
-    Options(fn(TraceBytes, &ReadOptions) -> TraceReader),
+    Options(fn(TraceBytes, &LineOptions) -> TraceReader),
     /// The bytes in order, and what the caller says about them, with the names of the columns.
-    Columns(fn(TraceBytes, &ReadOptions) -> TraceReader),
+    Columns(fn(TraceBytes, &LineOptions) -> TraceReader),
     /// A file, which it reads in any order, and the names of the columns if the caller gives them.
     /// Such a trace is not decompressed.
     File(fn(File, Option<ColumnNames>) -> Result<TraceReader, ReadError>),

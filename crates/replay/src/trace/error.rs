@@ -126,6 +126,8 @@ pub enum TraceProblem {
         /// The first bad line, with its problem.
         first: String,
     },
+    /// The format of a log's lines is not known.
+    LogFormat(String),
     /// The problem of a format of another crate.
     Other(Box<dyn Error + Send + Sync>),
 }
@@ -323,6 +325,7 @@ impl fmt::Display for TraceProblem {
                 f,
                 "{bad} of {lines} lines are bad, more than --max-bad allows; the first: {first}; --log-format, --format or --columns says how to read it"
             ),
+            TraceProblem::LogFormat(error) => f.write_str(error),
             TraceProblem::Other(error) => error.fmt(f),
         }
     }

@@ -1,10 +1,11 @@
 //! The registry of trace formats, and the detection of a file's format.
 
+use super::bytes::Source;
 use super::entry::{FormatEntry, is_text};
 use super::error::{Place, ReadError, TraceProblem};
 use super::lines::BYTE_ORDER_MARK;
-use super::source::Source;
-use super::{arc, columns, json_lines, log, numbers, tables, twitter};
+use super::table::{columns, json_lines, known, twitter};
+use super::{arc, log, numbers};
 use std::fmt;
 use std::io::BufRead;
 use std::str::FromStr;
@@ -84,7 +85,7 @@ static BUILTIN: [Format; 18] = [
 ];
 
 /// The entries of the traces whose columns are known.
-static TABLES: [FormatEntry; 10] = tables::ENTRIES;
+static TABLES: [FormatEntry; 10] = known::ENTRIES;
 
 /// The built-in formats in the order of their detection. Every text is `columns`, and so it comes
 /// after the other texts. A web server's log may be JSON lines.
@@ -334,8 +335,9 @@ impl FromStr for Format {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trace::decimal::whole;
     use crate::trace::entry::Open;
-    use crate::trace::lines::{Lines, whole};
+    use crate::trace::lines::Lines;
     use crate::trace::requests::Requests;
     use crate::{Access, Trace, replay};
     use larder_units::{ByteSize, Time};

@@ -1,5 +1,5 @@
-//! Copies that are fresh for a time only. A request after the end of a copy's lifetime needs another
-//! copy, so it is a request for another object.
+//! Copies that are fresh for a time only. A request after the end of a copy's lifetime needs
+//! another copy, so it is a request for another object.
 
 use crate::Access;
 use crate::limits::MAX_REMEMBERED_URLS;

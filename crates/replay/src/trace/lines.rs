@@ -1,9 +1,7 @@
 //! Lines of bounded length, with their numbers.
 
 use super::error::{Place, ReadError, TraceProblem};
-use super::times::{self, TimeUnit};
 use crate::limits::MAX_LINE_BYTES;
-use larder_units::Time;
 use std::fmt;
 use std::io::{BufRead, Read};
 
@@ -118,23 +116,4 @@ impl Lines {
     pub fn error(&self, problem: impl Into<TraceProblem>) -> ReadError {
         ReadError::new(self.place(), problem)
     }
-}
-
-/// Reads a whole number in decimal digits.
-pub(super) fn whole(text: &[u8]) -> Option<u64> {
-    if text.is_empty() || text.len() > 20 {
-        return None;
-    }
-    text.iter().try_fold(0_u64, |number, byte| {
-        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
-        number.checked_mul(10)?.checked_add(digit)
-    })
-}
-
-/// Reads a time in whole seconds.
-pub(super) fn whole_seconds(text: &[u8]) -> Result<Time, TraceProblem> {
-    if whole(text).is_none() {
-        return Err(TraceProblem::field("time in seconds", text));
-    }
-    times::number(text, TimeUnit::Seconds)
 }

@@ -4,52 +4,48 @@
 #![deny(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
 mod arc;
-mod column_names;
-mod columns;
-mod counted;
+mod bytes;
+mod decimal;
 mod entry;
 mod error;
 mod fields;
 mod format;
-mod json_lines;
 mod lifetimes;
 mod lines;
 mod log;
 mod numbers;
+mod object_id;
 mod options;
+mod read_options;
 mod report;
 mod requests;
 mod sorted;
-mod source;
-mod tables;
+mod table;
 mod times;
-mod twitter;
-mod utf16;
 mod write;
-mod zip;
 
-pub use column_names::{ColumnNames, ColumnNamesError, ColumnPlaces};
-pub use columns::name_hash;
 pub use entry::{FormatEntry, Open, TraceBytes, TraceReader};
 pub use error::{Place, ReadError, TraceError, TraceProblem};
 pub use format::{Format, FormatError, FormatRegistry};
 pub use lines::Lines;
 pub use log::{LogFormat, LogFormatError};
-pub use options::{BadLines, LogOptions, ReadOptions, UrlPattern};
+pub use object_id::name_hash;
+pub use options::{LineOptions, LogOptions, UrlPattern};
+pub use read_options::{BadLines, ReadOptions};
 pub use report::{ReaderReport, TraceReport};
 pub use requests::Requests;
+pub use table::{ColumnNames, ColumnNamesError, ColumnPlaces};
 pub use times::{TimeUnit, TimeUnitError};
 pub use write::{TraceWriter, WriteError, WriteFormat, WriteFormatError, link_next_accesses};
 
 use crate::Access;
-use counted::Counted;
+use bytes::{Counted, Remark, Source};
 use larder_units::Time;
 use lifetimes::Lifetimes;
 use log::{Sizes, WebLog};
-use options::FEW_BAD_LINES;
+use read_options::FEW_BAD_LINES;
 use report::Skipped;
 use sorted::Sorted;
-use source::{Remark, Source};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -127,7 +123,7 @@ impl Trace {
         let failed = |error| TraceError::new(&trace.name, error);
         let source = || -> Result<Source, TraceError> {
             let bytes = Trace::counted(path, &trace.name, &read)?;
-            source::open(bytes, options.bad_lines.is_some()).map_err(failed)
+            bytes::open(bytes, options.bad_lines.is_some()).map_err(failed)
         };
         let log = |bytes, sizes| WebLog::new(bytes, &options.log, sizes);
         let sizes = log(source()?.bytes, Sizes::default()).sizes();
@@ -231,11 +227,18 @@ impl Trace {
         path: Option<&Path>,
     ) -> Result<Trace, TraceError> {
         let failed = |error| TraceError::new(name, error);
-        let mut source = source::open(bytes, options.bad_lines.is_some()).map_err(failed)?;
+        let mut source = bytes::open(bytes, options.bad_lines.is_some()).map_err(failed)?;
         let registry = FormatRegistry::installed();
         let has_columns = options.columns.is_some();
         let given = match &options.log.format {
-            Some(_) => Some(Format::WEB_LOG),
+            Some(text) => {
+                let known: Result<LogFormat, LogFormatError> = text.parse();
+                let problem = |error: LogFormatError| {
+                    ReadError::new(Place::File, TraceProblem::LogFormat(error.to_string()))
+                };
+                known.map_err(|error| failed(problem(error)))?;
+                Some(Format::WEB_LOG)
+            }
             None => options.format,
         };
         let format = match given {
@@ -246,7 +249,7 @@ impl Trace {
         };
         let requests = match format.entry().open {
             Open::Bytes(open) => open(source.bytes),
-            Open::Options(open) | Open::Columns(open) => open(source.bytes, options),
+            Open::Options(open) | Open::Columns(open) => open(source.bytes, &options.of_lines()),
             Open::File(open) => {
                 let path = path.filter(|path| path.is_file() && !source.is_compressed);
                 let not_seekable = TraceProblem::NotSeekable {
@@ -257,6 +260,11 @@ impl Trace {
                     File::open(path).map_err(|error| failed(ReadError::new(Place::File, error)))?;
                 open(file, options.columns.clone()).map_err(failed)?
             }
+        };
+        let requests: TraceReader = if format == Format::WEB_LOG {
+            Box::new(Sorted::new(requests, options.bad_lines.is_none()))
+        } else {
+            requests
         };
         Ok(Trace {
             name: name.to_owned(),

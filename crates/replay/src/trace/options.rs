@@ -1,44 +1,23 @@
-//! How a trace is read, if its file does not tell, and what of it counts.
+//! What a caller says about the lines of a trace, and what of it counts.
 
-use super::column_names::ColumnNames;
-use super::format::Format;
-use super::log::LogFormat;
+use super::table::ColumnNames;
 use super::times::TimeUnit;
-use larder_units::Ratio;
-use std::time::Duration;
 
-/// The least number of bad lines that can end the reading of a trace by their share. Of ten lines,
-/// one bad line is a tenth, but it says little about the file.
-pub(super) const FEW_BAD_LINES: u64 = 10;
-
-/// How a trace is read. By default the file itself tells everything, and its first bad line is an
-/// error.
+/// What a caller says about the lines of a trace, which its reader needs.
 #[derive(Clone, Debug, Default)]
-pub struct ReadOptions {
-    /// The format; `None`: by the name and the first bytes.
-    pub format: Option<Format>,
+pub struct LineOptions {
     /// The columns of time, object and size.
     pub columns: Option<ColumnNames>,
-    /// The bad lines that are skipped; `None`: none, the first is an error.
-    pub bad_lines: Option<BadLines>,
     /// What is said about the lines of a log, and what of it counts.
     pub log: LogOptions,
-    /// The time for which a copy of an object is fresh. A later request needs another copy.
-    pub lifetime: Option<Duration>,
-}
-
-/// The bad lines that are skipped.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BadLines {
-    /// The largest share of all lines. It counts from the eleventh bad line on.
-    pub most: Ratio,
 }
 
 /// What is said about the lines of a log or of a table, and what of it counts.
 #[derive(Clone, Debug, Default)]
 pub struct LogOptions {
-    /// The format of a log's lines; `None`: they tell it.
-    pub format: Option<LogFormat>,
+    /// The format of a log's lines, as [`LogFormat`](crate::LogFormat) reads it; `None`: they tell
+    /// it.
+    pub format: Option<String>,
     /// The host of lines that name none.
     pub host: Option<String>,
     /// The unit of times that are numbers; `None`: by their size, or seconds.

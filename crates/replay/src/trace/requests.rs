@@ -41,3 +41,21 @@ pub trait Requests {
         ReaderReport::default()
     }
 }
+
+impl Requests for Box<dyn Requests + Send> {
+    fn next(&mut self) -> Result<Option<Access>, ReadError> {
+        (**self).next()
+    }
+
+    fn read(&mut self, accesses: &mut Vec<Access>, most: usize) -> Result<(), ReadError> {
+        (**self).read(accesses, most)
+    }
+
+    fn progress(&self) -> Option<f64> {
+        (**self).progress()
+    }
+
+    fn report(&self) -> ReaderReport {
+        (**self).report()
+    }
+}

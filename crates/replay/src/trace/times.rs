@@ -1,8 +1,8 @@
 //! The times of logs and traces: numbers in several units, and dates in the forms that servers
 //! write.
 
+use super::decimal::whole;
 use super::error::{TraceProblem, shown};
-use super::lines::whole;
 use larder_units::Time;
 use std::fmt;
 use std::str::FromStr;
@@ -151,6 +151,14 @@ pub(super) fn number(text: &[u8], unit: TimeUnit) -> Result<Time, TraceProblem> 
         .ok()
         .and_then(|since| u64::try_from(since.as_nanos()).ok());
     nanos.map(Time::from_nanos).ok_or_else(late)
+}
+
+/// Reads a time in whole seconds.
+pub(super) fn whole_seconds(text: &[u8]) -> Result<Time, TraceProblem> {
+    if whole(text).is_none() {
+        return Err(TraceProblem::field("time in seconds", text));
+    }
+    number(text, TimeUnit::Seconds)
 }
 
 /// Reads a time in any form: a number, whose unit its size shows if it is not given, or a date.

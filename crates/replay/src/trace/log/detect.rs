@@ -72,7 +72,8 @@ impl Plan {
                 best = Some(candidate);
             }
         };
-        let forced = options.format.as_ref();
+        let given: Option<LogFormat> = options.format.as_deref().and_then(|text| text.parse().ok());
+        let forced = given.as_ref();
         let tries = |shape: &Shape| forced.is_none_or(|forced| forced.shape == *shape);
         if tries(&Shape::Header) {
             consider(of_header(&lines));
@@ -99,7 +100,7 @@ impl Plan {
                 Some(format) => consider(of_text(&inner, wrapper, format, options)),
                 None => {
                     for preset in PRESETS {
-                        consider(of_text(&inner, wrapper, &preset.format(), options));
+                        consider(of_text(&inner, wrapper, &LogFormat::of(preset), options));
                     }
                 }
             }
@@ -251,7 +252,8 @@ fn of_text(
         .iter()
         .filter_map(|line| {
             let mut record = Record::default();
-            let fits = pattern.read(line, options, &mut last_time, &mut record) && record.has_url();
+            let fits = pattern.read(line, options.time_unit, &mut last_time, &mut record)
+                && record.has_url();
             fits.then_some(record)
         })
         .collect();

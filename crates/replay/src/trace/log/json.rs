@@ -201,8 +201,8 @@ pub(super) fn string_member(line: &[u8], names: &[&str]) -> Option<Vec<u8>> {
     found
 }
 
-/// Writes a copy of a line into `copy`, without what servers write that is no JSON: `\x22`, bytes of
-/// another encoding, and variables without a value (`"a":,` or `"a":-,`).
+/// Writes a copy of a line into `copy`, without what servers write that is no JSON: `\x22`, bytes
+/// of another encoding, and variables without a value (`"a":,` or `"a":-,`).
 fn repair(line: &[u8], copy: &mut Vec<u8>) {
     copy.clear();
     let mut text = String::with_capacity(line.len());

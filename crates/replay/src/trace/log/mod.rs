@@ -36,7 +36,6 @@ use super::lines::Lines;
 use super::options::LogOptions;
 use super::report::ReaderReport;
 use super::requests::Requests;
-use super::sorted::Sorted;
 use crate::Access;
 use crate::limits::MAX_REMEMBERED_URLS;
 use detect::{Kind, Plan};
@@ -56,7 +55,7 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     detect: |_, start| Plan::of(start, &LogOptions::default()).is_some(),
     open: Open::Options(|bytes, options| {
         let log = WebLog::new(bytes, &options.log, Sizes::default());
-        Box::new(Sorted::new(log, options.bad_lines.is_none()))
+        Box::new(log)
     }),
 };
 
@@ -218,7 +217,12 @@ impl Reading {
         let mut record = Record::default();
         let fits = match &mut plan.kind {
             Kind::Text { pattern, learned } => {
-                let fits = pattern.read(inner, &self.options, &mut self.last_time, &mut record);
+                let fits = pattern.read(
+                    inner,
+                    self.options.time_unit,
+                    &mut self.last_time,
+                    &mut record,
+                );
                 learned.add(&mut record);
                 fits
             }

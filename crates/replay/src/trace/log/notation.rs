@@ -3,7 +3,7 @@
 
 use super::names::{Role, normal, roles_of};
 use super::pattern::Pattern;
-use super::presets::PRESETS;
+use super::presets::{Form, PRESETS, Preset};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -35,6 +35,22 @@ impl LogFormat {
             .iter()
             .map(|preset| (preset.name, preset.summary))
             .collect()
+    }
+
+    /// Returns a known format.
+    pub(super) fn of(preset: &Preset) -> LogFormat {
+        let shape = match preset.form {
+            // A description has variables, so it is a pattern.
+            Form::Text(text) => {
+                Shape::Text(Arc::new(pattern_of(text).unwrap_or_else(Pattern::new)))
+            }
+            Form::Json => Shape::Json,
+            Form::Header => Shape::Header,
+        };
+        LogFormat {
+            name: preset.name.to_owned(),
+            shape,
+        }
     }
 
     /// Returns the name of the known format, or the pattern.
@@ -92,7 +108,7 @@ impl FromStr for LogFormat {
             .iter()
             .find(|preset| preset.name.eq_ignore_ascii_case(text));
         if let Some(preset) = known {
-            return Ok(preset.format());
+            return Ok(LogFormat::of(preset));
         }
         let pattern = pattern_of(text).ok_or_else(|| LogFormatError::Unknown(text.to_owned()))?;
         let without = |field| LogFormatError::Without {
@@ -117,7 +133,7 @@ impl FromStr for LogFormat {
 }
 
 /// Returns the pattern that a text in one of the notations describes.
-pub(super) fn pattern_of(text: &str) -> Option<Pattern> {
+fn pattern_of(text: &str) -> Option<Pattern> {
     let text = without_quotes(text);
     if text.contains('$') {
         return Some(nginx(&text));

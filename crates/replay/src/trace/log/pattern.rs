@@ -5,8 +5,7 @@
 
 use super::names::Role;
 use super::record::Record;
-use crate::trace::options::LogOptions;
-use crate::trace::times;
+use crate::trace::times::{self, TimeUnit};
 use larder_units::Time;
 
 /// Ends of fields that are tried in one line. A line that fits needs one or two for each field.
@@ -65,9 +64,9 @@ pub(super) struct LastTime {
 }
 
 impl LastTime {
-    fn read(&mut self, text: &[u8], options: &LogOptions) -> Option<Time> {
+    fn read(&mut self, text: &[u8], unit: Option<TimeUnit>) -> Option<Time> {
         if self.text != text || text.is_empty() {
-            self.time = times::any(text, options.time_unit).ok()?;
+            self.time = times::any(text, unit).ok()?;
             self.text.clear();
             self.text.extend_from_slice(text);
         }
@@ -86,7 +85,7 @@ struct Field {
 struct Reading<'p, 'a> {
     parts: &'p [Part],
     line: &'a [u8],
-    options: &'p LogOptions,
+    unit: Option<TimeUnit>,
     last_time: &'p mut LastTime,
     tries: u32,
 }
@@ -138,14 +137,14 @@ impl Pattern {
     pub fn read<'a>(
         &self,
         line: &'a [u8],
-        options: &LogOptions,
+        unit: Option<TimeUnit>,
         last_time: &mut LastTime,
         record: &mut Record<'a>,
     ) -> bool {
         let mut reading = Reading {
             parts: &self.parts,
             line,
-            options,
+            unit,
             last_time,
             tries: MAX_TRIES,
         };
@@ -237,7 +236,8 @@ impl<'a> Reading<'_, 'a> {
         found.map(|found| from + found)
     }
 
-    /// Returns true if a text can be a field of this role. A time is noted, because it is read here.
+    /// Returns true if a text can be a field of this role. A time is noted, because it is read
+    /// here.
     fn accepts(&mut self, role: Option<Role>, text: &[u8], record: &mut Record<'a>) -> bool {
         let Some(role) = role else {
             return true;
@@ -250,7 +250,7 @@ impl<'a> Reading<'_, 'a> {
                 [b'+' | b'-', number @ ..] => digits(number),
                 number => digits(number),
             },
-            Role::Time => match self.last_time.read(text, self.options) {
+            Role::Time => match self.last_time.read(text, self.unit) {
                 Some(time) => {
                     record.time = Some(time);
                     true

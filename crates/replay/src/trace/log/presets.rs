@@ -6,37 +6,19 @@
 //!
 //! Sources: the documentation of each server. A form that several servers share has one entry.
 
-use super::notation::{LogFormat, Shape, pattern_of};
-use std::sync::Arc;
-
 /// A format that is known by name.
 pub(super) struct Preset {
     pub name: &'static str,
     pub summary: &'static str,
-    form: Form,
+    pub form: Form,
 }
 
-enum Form {
+/// The form of a line.
+pub(super) enum Form {
+    /// A description in nginx's notation.
     Text(&'static str),
     Json,
     Header,
-}
-
-impl Preset {
-    pub fn format(&self) -> LogFormat {
-        let shape = match self.form {
-            // A description has variables, so it is a pattern.
-            Form::Text(text) => Shape::Text(Arc::new(
-                pattern_of(text).unwrap_or_else(super::pattern::Pattern::new),
-            )),
-            Form::Json => Shape::Json,
-            Form::Header => Shape::Header,
-        };
-        LogFormat {
-            name: self.name.to_owned(),
-            shape,
-        }
-    }
 }
 
 const fn text(name: &'static str, summary: &'static str, text: &'static str) -> Preset {

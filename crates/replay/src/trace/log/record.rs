@@ -7,9 +7,9 @@
 use super::left_out::LeftOut;
 use super::names::{ROLES, Role};
 use crate::Access;
-use crate::trace::columns::name_hash;
+use crate::trace::decimal::whole;
 use crate::trace::error::TraceProblem;
-use crate::trace::lines::whole;
+use crate::trace::object_id::name_hash;
 use crate::trace::options::LogOptions;
 use crate::trace::times;
 use larder_units::Time;

@@ -12,7 +12,8 @@ pub(super) enum Wrapper {
     Syslog,
     /// `2025-10-10T13:55:00Z stdout F line` of Kubernetes (CRI), or the time alone.
     Cri,
-    /// A JSON object with the line in `log` (Docker), `message` (Filebeat, journald), `textPayload`.
+    /// A JSON object with the line in `log` (Docker), `message` (Filebeat, journald) or
+    /// `textPayload`.
     Json,
     /// `container-1  | line` of Docker Compose, or `[pod/a/b] line` of kubectl.
     Name,

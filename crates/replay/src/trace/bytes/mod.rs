@@ -1,9 +1,13 @@
-//! Decompression, which the first bytes select, and texts in UTF-16.
+//! The bytes of a trace: decompression, which the first bytes select, and texts in UTF-16.
 
-use super::error::{Place, ReadError};
-use super::utf16;
-use super::zip;
+mod counted;
+mod utf16;
+mod zip;
+
+pub(super) use counted::Counted;
+
 use crate::limits::{MAX_XZ_MEMORY_BYTES, MAX_ZSTD_WINDOW_LOG, SNIFFED_BYTES};
+use crate::trace::error::{Place, ReadError};
 use bzip2::bufread::MultiBzDecoder;
 use flate2::bufread::MultiGzDecoder;
 use liblzma::stream::{CONCATENATED, Stream};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Counts the bytes that are read. The owner of the progress bar shares the count.
-pub(super) struct Counted<R> {
+pub(in crate::trace) struct Counted<R> {
     pub bytes: R,
     pub read: Arc<AtomicU64>,
 }

@@ -5,13 +5,15 @@
 //! caching), Meta's CacheLib traces, IBM Cloud Object Storage (SNIA IOTTA), Tencent's photo store
 //! (SNIA IOTTA).
 
-use super::column_names::Header;
-use super::columns::{Columns, Layout};
-use super::entry::{FormatEntry, Open, TraceBytes, TraceReader, is_text};
-use super::fields::{Fields, Separator};
-use super::lines::{Lines, whole};
-use super::options::ReadOptions;
-use super::times::TimeUnit;
+use super::columns::Columns;
+use super::header::Header;
+use super::layout::{Layout, Operations};
+use crate::trace::decimal::whole;
+use crate::trace::entry::{FormatEntry, Open, TraceBytes, TraceReader, is_text};
+use crate::trace::fields::{Fields, Separator};
+use crate::trace::lines::Lines;
+use crate::trace::options::LineOptions;
+use crate::trace::times::TimeUnit;
 
 /// Bytes of a disk's sector.
 const SECTOR: u64 = 512;
@@ -20,9 +22,9 @@ const SECTOR: u64 = 512;
 const MAX_LINES: usize = 50;
 
 /// A trace whose columns are known.
-pub(super) struct Table {
+struct Table {
     /// What is read, for people.
-    pub described: &'static str,
+    described: &'static str,
     form: Form,
 }
 
@@ -64,43 +66,8 @@ enum Kind {
     Prefix(&'static str),
 }
 
-/// Which operations are reads.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Operations {
-    /// By their names: read, get, head.
-    Names,
-    /// These.
-    Codes(Vec<String>),
-}
-
-impl Operations {
-    pub fn is_read(&self, operation: &[u8]) -> bool {
-        match self {
-            Operations::Codes(codes) => codes.iter().any(|code| code.as_bytes() == operation),
-            Operations::Names => {
-                let name = operation.to_ascii_lowercase();
-                let name = name.strip_prefix(b"rest.").unwrap_or(&name);
-                // A number without a legend does not tell what it is.
-                name.iter().all(u8::is_ascii_digit)
-                    || [
-                        &b"get"[..],
-                        b"read",
-                        b"head",
-                        b"r",
-                        b"rs",
-                        b"ra",
-                        b"rm",
-                        b"lookup",
-                    ]
-                    .iter()
-                    .any(|read| name == *read || read.len() > 2 && name.starts_with(read))
-            }
-        }
-    }
-}
-
 /// The formats of `format.rs` for these tables.
-pub(super) const ENTRIES: [FormatEntry; 10] = [
+pub(in crate::trace) const ENTRIES: [FormatEntry; 10] = [
     entry::<0>(
         "alibaba",
         "Alibaba's block traces: device, R or W, offset, length, time in µs",
@@ -144,11 +111,12 @@ const fn entry<const N: usize>(name: &'static str, summary: &'static str) -> For
     }
 }
 
-fn open<const N: usize>(bytes: TraceBytes, options: &ReadOptions) -> TraceReader {
+fn open<const N: usize>(bytes: TraceBytes, options: &LineOptions) -> TraceReader {
     Box::new(Columns::of_table(
         Lines::new(bytes),
         options.clone(),
-        &TABLES[N],
+        TABLES[N].layout(),
+        TABLES[N].described,
     ))
 }
 
@@ -313,7 +281,7 @@ static TABLES: [Table; 10] = [
 
 impl Table {
     /// Returns the layout; `None` if the first line tells it.
-    pub fn layout(&self) -> Option<Layout> {
+    fn layout(&self) -> Option<Layout> {
         let Form::Order(order) = &self.form else {
             return None;
         };

@@ -3,21 +3,22 @@
 //! same object there and here, and so is a name. A time is also a date of ISO 8601.
 
 use super::column_names::{ColumnNames, ColumnPlaces};
-use super::columns::id_of;
-use super::entry::{FormatEntry, Open, first_line, is_text};
-use super::error::{ReadError, TraceProblem, shown};
-use super::lines::{Lines, whole};
-use super::requests::Requests;
-use super::times::{self, TimeUnit};
 use crate::Access;
+use crate::trace::decimal::whole;
+use crate::trace::entry::{FormatEntry, Open, first_line, is_text};
+use crate::trace::error::{ReadError, TraceProblem, shown};
+use crate::trace::lines::Lines;
+use crate::trace::object_id::id_of;
+use crate::trace::requests::Requests;
+use crate::trace::times::{self, TimeUnit};
 use larder_units::Time;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 
-/// See [`Format::JSON_LINES`](super::Format::JSON_LINES).
-pub(super) const ENTRY: FormatEntry = FormatEntry {
+/// See [`Format::JSON_LINES`](crate::Format::JSON_LINES).
+pub(in crate::trace) const ENTRY: FormatEntry = FormatEntry {
     name: "json-lines",
     summary: "a JSON object per line with members `time`, `object` and `size`",
     suffixes: &[],

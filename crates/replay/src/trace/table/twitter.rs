@@ -7,13 +7,15 @@
 //! request that missed at Twitter states a value of 0 bytes: the value then has the size that the
 //! last operation on the key stated, or 0. Times to live are ignored.
 
-use super::columns::name_hash;
-use super::entry::{FormatEntry, Open, first_line, is_text};
-use super::error::{ReadError, TraceProblem};
-use super::lines::{Lines, whole, whole_seconds};
-use super::requests::Requests;
 use crate::Access;
 use crate::limits::MAX_REMEMBERED_URLS;
+use crate::trace::decimal::whole;
+use crate::trace::entry::{FormatEntry, Open, first_line, is_text};
+use crate::trace::error::{ReadError, TraceProblem};
+use crate::trace::lines::Lines;
+use crate::trace::object_id::name_hash;
+use crate::trace::requests::Requests;
+use crate::trace::times::whole_seconds;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use larder_units::Time;
@@ -23,8 +25,8 @@ const FIELDS: usize = 7;
 /// The field that names the operation.
 const OPERATION: usize = 5;
 
-/// See [`Format::TWITTER`](super::Format::TWITTER).
-pub(super) const ENTRY: FormatEntry = FormatEntry {
+/// See [`Format::TWITTER`](crate::Format::TWITTER).
+pub(in crate::trace) const ENTRY: FormatEntry = FormatEntry {
     name: "twitter",
     summary: "Twitter's cache traces: time, key, key size, value size, client, operation, time to live",
     suffixes: &[],
