@@ -23,7 +23,7 @@ use ::http::header::{ACCEPT_ENCODING, RANGE};
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use bytes::Bytes;
 use httparse::{EMPTY_HEADER, Header, Request, Status};
-use larder_http::{ContentCoding, PlainField, PlainHit, PlainRequest};
+use larder_http::{Codings, ContentCoding, PlainField, PlainHit, PlainRequest};
 use larder_units::Time;
 use std::net::IpAddr;
 use std::ops::Range;
@@ -131,14 +131,7 @@ impl PlainHits {
             codings.reduce(&mut fields);
             fields
         };
-        // A file's tag depends on no other field.
-        let accepted = || {
-            let is_of_codings =
-                |field: &&Header<'_>| field.name.eq_ignore_ascii_case("accept-encoding");
-            let mut field = map_of(fields.iter().filter(is_of_codings));
-            codings.reduce(&mut field);
-            field
-        };
+        let accepted = || accepted_codings(fields, codings);
         let asking = RuleRequest {
             scheme,
             host: authority,
@@ -421,6 +414,14 @@ const HYPERS: [&str; 4] = ["content-length", "expect", "transfer-encoding", "upg
 
 fn map(fields: &[Header<'_>]) -> HeaderMap {
     map_of(fields.iter())
+}
+
+/// Returns the field that decides which file beside the plain one a client gets.
+fn accepted_codings(fields: &[Header<'_>], codings: Codings) -> HeaderMap {
+    let is_of_codings = |field: &&Header<'_>| field.name.eq_ignore_ascii_case("accept-encoding");
+    let mut field = map_of(fields.iter().filter(is_of_codings));
+    codings.reduce(&mut field);
+    field
 }
 
 fn map_of<'a>(fields: impl Iterator<Item = &'a Header<'a>>) -> HeaderMap {
