@@ -45,8 +45,8 @@ pub const DISK_RETRY: Duration = Duration::from_millis(10);
 pub const DISK_STOP_LOOK: Duration = Duration::from_millis(5);
 
 /// The share of the cache's capacity (a sixteenth), from 8 MiB to 1 GiB, for what waits to be
-/// written to the disk tier. It is taken from the room for bodies in progress
-/// (that of HTTP: `larder_http::limits::filling`), and leaves at least half of that. A cache of less than 64 MiB,
+/// written to the disk tier. It is taken from the room for bodies in progress (that of HTTP:
+/// `larder_http::limits::filling`), and leaves at least half of that. A cache of less than 64 MiB,
 /// with a queue of 8, holds more than both. Reclaiming is not counted: it reads one record at a
 /// time.
 pub const QUEUE_SHARE: u64 = 16;
