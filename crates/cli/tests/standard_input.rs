@@ -204,7 +204,7 @@ fn mistakes_without_a_remedy() {
             "--replay reads twice; give a file",
         ),
         (
-            &["replay", "-", "-p", "lru", "-s", "1"],
+            &["replay", "-", "-p", "lru", "-s", "1", "--strict"],
             b"1,2,3\n2,3,x\n",
             "standard input, line 2: `x` is not a size in bytes",
         ),
@@ -219,7 +219,14 @@ fn mistakes_without_a_remedy() {
             "standard input: cannot tell the format, give one of columns, ",
         ),
         (
-            &["trace", "info", "-", "--columns", "id=key,size=bytes"],
+            &[
+                "trace",
+                "info",
+                "-",
+                "--columns",
+                "id=key,size=bytes",
+                "--strict",
+            ],
             b"{\"key\":\"a\",\"bytes\":1}\n{\"key\":\"a\",\"bytes\":-1}\n",
             "standard input, line 2: column `bytes`: `-1` is not a size in bytes",
         ),

@@ -445,6 +445,30 @@ fn a_rule_exempts_pages() {
     check_page(&ask(&mut client, "/passed/a", "br"), "br", &page(1, 3000));
 }
 
+/// Failure: a rule gives all forms one strong tag, or takes `Vary` from a coded form.
+#[test]
+fn rules_leave_coded_forms_apart() {
+    let origin = origin(&Arc::new(AtomicU64::new(1)));
+    let rules = "[[rules]]\nresponse_headers = { set = { ETag = '\"v\"' }, remove = [\"Vary\"] }";
+    let node = Node::with(&HttpConfig {
+        rules: crate::http_rules::rules(rules),
+        ..compressing(&origin)
+    });
+    let mut client = Client::new(&node);
+    for number in 0..4 {
+        if number == 3 {
+            node.await_some("coded_forms");
+        }
+        let seen = ask(&mut client, "/text/a", "br");
+        assert_eq!(seen.header("content-encoding"), "br");
+        assert_eq!(
+            (seen.header("etag"), seen.header("vary")),
+            ("W/\"v\"", "Accept-Encoding"),
+            "{number}"
+        );
+    }
+}
+
 /// A request of the random mix: its page, what it accepts, and its condition or range.
 fn request() -> impl Strategy<
     Value = (

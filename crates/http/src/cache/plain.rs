@@ -4,15 +4,15 @@
 
 use crate::cache::Cache;
 use crate::now::Now;
-use crate::rfc::content_coding::ContentCoding;
+use crate::rfc::content_coding::{ContentCoding, names_coded_form};
 use crate::rfc::directives::RequestDirectives;
 use crate::rfc::range::Selection;
 use crate::rfc::route::Route;
 use crate::rfc::{conditional, date, range};
-use crate::store::entry::HitHead;
+use crate::store::entry::{Codable, HitHead};
 use crate::store::index::Found;
 use bytes::Bytes;
-use http::header::{DATE, ETAG, LAST_MODIFIED};
+use http::header::{DATE, ETAG, IF_NONE_MATCH, LAST_MODIFIED};
 use http::{HeaderMap, StatusCode};
 
 /// Request fields by which a client requests something other than the stored response, or that the
@@ -132,7 +132,9 @@ impl Cache {
             _ => newest,
         };
         let codable = self.store.codable(slot);
-        let wanted = asked.coding.filter(|_| codable.is_yes());
+        let wanted = asked
+            .coding
+            .filter(|coding| codable.is_yes() && !self.store.entry(slot).refuses(*coding));
         let own = self.store.view(slot);
         let mut view = match wanted {
             // Without this form, the host codes the response while it sends it.
@@ -163,7 +165,14 @@ impl Cache {
                             .iter()
                             .any(|kept| kept.as_str().as_bytes() == name)
                     });
-                    conditional::is_not_modified(&request, &stored)
+                    let is_not_modified = conditional::is_not_modified(&request, &stored);
+                    // The client has a coded form: the host writes its weak tag.
+                    let is_repaired = is_not_modified && codable != Codable::Unknown;
+                    let held = request.get(IF_NONE_MATCH).filter(|_| is_repaired);
+                    if held.is_some_and(|held| names_coded_form(held, &stored)) {
+                        return None;
+                    }
+                    is_not_modified
                 } =>
             {
                 HitHead::NotModified

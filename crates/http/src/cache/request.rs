@@ -385,7 +385,9 @@ impl Cache {
         now: Now,
     ) -> Answer {
         let codable = self.store.codable(slot);
-        let wanted = request.coding.filter(|_| codable.is_yes());
+        let wanted = request
+            .coding
+            .filter(|coding| codable.is_yes() && !self.store.entry(slot).refuses(*coding));
         let form = wanted.and_then(|coding| self.store.form(slot, coding));
         let missing = wanted.filter(|_| form.is_none());
         let view = form.unwrap_or_else(|| self.store.view(slot));
@@ -414,7 +416,7 @@ impl Cache {
         let coding = match missing {
             Some(coding) => AnswerCoding::Wanted(Box::new(self.store.wanted(slot, coding))),
             None if codable == Codable::Unknown => AnswerCoding::Open,
-            None => AnswerCoding::Decided,
+            None => wanted.map_or(AnswerCoding::Decided, AnswerCoding::Form),
         };
         Answer { coding, ..answer }
     }

@@ -43,10 +43,7 @@ impl WantedForm {
 
     /// Returns true if the body of the entry is the one that was coded.
     pub(crate) fn is_of(&self, entry: &Entry) -> bool {
-        let body = entry.body();
-        let is_same_memory = body.as_ptr() == self.body.as_ptr() && body.len() == self.body.len();
-        // A small body is copied when it is read.
-        is_same_memory || body.len() <= limits::INLINE_BODY_BYTES && body == self.body
+        is_same_body(&entry.body(), &self.body)
     }
 
     /// Returns true if the coded body is worth its memory.
@@ -55,14 +52,23 @@ impl WantedForm {
     }
 }
 
+/// Returns true if two references lead to one body. A small one is copied when it is read.
+fn is_same_body(one: &Bytes, other: &Bytes) -> bool {
+    let is_same_memory = one.as_ptr() == other.as_ptr() && one.len() == other.len();
+    is_same_memory || one.len() <= limits::INLINE_BODY_BYTES && one == other
+}
+
 /// The coding of the answer to a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AnswerCoding {
     /// The cache does not know whether the answer gets one: the host decides by its fields.
     #[default]
     Open,
-    /// It has the coding that its client gets, or none is due.
+    /// It is as it came, and no coding is due.
     Decided,
+    /// It is a stored form. A rule that changes its entity tag or `Vary` changes them back to
+    /// those of the response as it came: the host repairs them.
+    Form(ContentCoding),
     /// It is as it came, and the client accepts a coding: the host may code it while it sends it,
     /// and once for all.
     Wanted(Box<WantedForm>),
@@ -136,7 +142,8 @@ pub(crate) fn carry_over(
     let length = Some(entry.length());
     let is_coded = compression
         .is_some_and(|compression| compression.may_code(stored.status, stored.fields(), length));
-    if !is_coded {
+    // A 304 may confirm another response than the one that is stored meanwhile.
+    if !is_coded || !is_same_body(&former.body(), &stored.body) {
         return;
     }
     for (coding, former) in former.forms() {

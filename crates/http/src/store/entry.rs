@@ -67,7 +67,7 @@ enum Other {
     /// In slices, each of which is stored by itself.
     Slices(Sliced),
     /// In memory of its own, with coded forms.
-    Coded(Coded),
+    Coded(Box<Coded>),
 }
 
 /// A body with its coded forms.
@@ -76,6 +76,8 @@ struct Coded {
     /// By [`ContentCoding::index`]. They have no key and no selector: those of the entry are
     /// theirs, too.
     forms: [Option<Entry>; ContentCoding::ALL.len()],
+    /// True for those that were made and are not worth their memory, or found no room.
+    refused: [bool; ContentCoding::ALL.len()],
 }
 
 /// Whether clients get coded forms of a stored response. The settings decide it, so it is found out
@@ -221,6 +223,21 @@ impl Entry {
         self.coded()?.forms[coding.index()].as_ref()
     }
 
+    /// Returns true if a form with this coding would not be stored.
+    pub(crate) fn refuses(&self, coding: ContentCoding) -> bool {
+        self.coded()
+            .is_some_and(|coded| coded.refused[coding.index()])
+    }
+
+    /// Records that a form with this coding is not worth its memory, or finds no room. Without any
+    /// form, clients get the response as it came.
+    pub(crate) fn refuse(&mut self, coding: ContentCoding) {
+        match self.coded_mut() {
+            Some(coded) => coded.refused[coding.index()] = true,
+            None => self.set_codable(Codable::No),
+        }
+    }
+
     /// Returns its coded forms.
     pub(crate) fn forms(&self) -> impl Iterator<Item = (ContentCoding, &Entry)> {
         ContentCoding::ALL
@@ -235,10 +252,12 @@ impl Entry {
             return Some(form);
         }
         if self.coded().is_none() {
-            let coded = Other::Coded(Coded {
+            let coded = Coded {
                 body: self.body(),
                 forms: [const { None }; ContentCoding::ALL.len()],
-            });
+                refused: [false; ContentCoding::ALL.len()],
+            };
+            let coded = Other::Coded(Box::new(coded));
             self.bytes = self.bytes[..self.earlier_end()].into();
             self.rest = Some(Box::new(Rest::Other(Box::new(coded))));
         }
@@ -335,7 +354,8 @@ impl Entry {
         let (own, forms) = match self.rest.as_deref() {
             Some(Rest::Body(body)) => (body.len(), 0),
             Some(Rest::Other(other)) => match &**other {
-                Other::Coded(Coded { body, forms }) => {
+                Other::Coded(coded) => {
+                    let Coded { body, forms, .. } = &**coded;
                     let forms = forms.iter().flatten().map(Entry::shared_body_bytes);
                     (body.len(), forms.sum())
                 }
@@ -360,9 +380,11 @@ impl Entry {
                         let (name, value) = sliced.pin.parts();
                         (name.as_str().len() + value.len()) as u64
                     }
-                    Other::Coded(Coded { body, forms }) => {
+                    Other::Coded(coded) => {
+                        let Coded { body, forms, .. } = &**coded;
                         let forms: u64 = forms.iter().flatten().map(Entry::size).sum();
-                        limits::LARGE_BODY_OVERHEAD_BYTES + allocated(body.len()) as u64 + forms
+                        let own = allocated(size_of::<Coded>()) + allocated(body.len());
+                        limits::LARGE_BODY_OVERHEAD_BYTES + own as u64 + forms
                     }
                 };
                 (allocated(size_of::<Rest>()) + allocated(size_of::<Other>())) as u64 + more

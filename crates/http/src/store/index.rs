@@ -526,15 +526,11 @@ impl Store {
         else {
             return false;
         };
-        if !wanted.is_worth(&coded) {
-            if self.entry(id).forms().next().is_none()
-                && let Some(indexed) = &mut self.entries[id.index()]
-            {
-                indexed.entry.set_codable(Codable::No);
+        let coded = Some(coded).filter(|coded| wanted.is_worth(coded));
+        let Some(coded) = coded.and_then(|coded| coded_forms::reserved(coded, &self.budget)) else {
+            if let Some(indexed) = &mut self.entries[id.index()] {
+                indexed.entry.refuse(wanted.coding);
             }
-            return false;
-        }
-        let Some(coded) = coded_forms::reserved(coded, &self.budget) else {
             return false;
         };
         let (stored, at) = (self.stored(id), self.engine_slot(id));
@@ -557,6 +553,8 @@ impl Store {
                 }
                 true
             }
+            // A body has at most a fifth of the capacity, so it finds room with all its forms,
+            // unless a reload has made the cache smaller meanwhile.
             None => {
                 self.unlink(id);
                 false

@@ -105,7 +105,7 @@ fn each_client_gets_the_form_that_it_accepts() {
         for coding in [ContentCoding::Brotli, ContentCoding::Gzip] {
             let answer = hit(&mut stage, &accepting(coding));
             let expected = coded(coding, body.as_bytes());
-            assert_eq!(answer.coding, AnswerCoding::Decided);
+            assert_eq!(answer.coding, AnswerCoding::Form(coding));
             assert_eq!(answer.body, expected);
             for (name, value) in [
                 ("content-encoding", coding.name()),
@@ -250,6 +250,68 @@ fn a_form_that_is_hardly_smaller_is_not_made_again() {
         "all clients get one form"
     );
     assert!(short_way(&mut stage, &accepting(ContentCoding::Gzip)).is_some());
+}
+
+/// Failure: a 304 that confirms another body than the stored one keeps the forms of that one.
+#[test]
+fn forms_of_another_body_are_not_carried_over() {
+    for bytes in SIZES {
+        let mut stage = stage(16 << 20);
+        let validated: Fields<'_> = &[
+            ("cache-control", "max-age=0"),
+            ("content-type", "text/plain"),
+            ("etag", "\"1\""),
+        ];
+        stage.ask(&get("/a"), 200, validated, &text(1, bytes));
+        stage.wait(1);
+        // It holds the first version while a second one is stored, and coded.
+        let reload = get("/a").with("cache-control", "no-cache");
+        let late = stage.open(&reload);
+        let newer = stage.open(&reload.clone().with("cache-control", "max-age=0"));
+        let changed: Fields<'_> = &[
+            ("cache-control", "max-age=60"),
+            ("content-type", "text/plain"),
+            ("etag", "\"2\""),
+        ];
+        stage.reply(newer, 200, changed, &text(2, bytes));
+        let wanted = wanted(&mut stage, &accepting(ContentCoding::Brotli));
+        store(&mut stage, &wanted);
+        stage.reply(late, 304, TEXT, "");
+        stage.cache.check_invariants();
+        let own = hit(&mut stage, &get("/a")).body;
+        let coded_body = hit(&mut stage, &accepting(ContentCoding::Brotli)).body;
+        assert!(coded_body == own || coded_body == coded(ContentCoding::Brotli, &own));
+    }
+}
+
+/// Failure: a form that is not worth its memory is made again at each hit, because there is
+/// another one.
+#[test]
+fn a_refused_form_is_not_made_again() {
+    let mut stage = stage(16 << 20);
+    stage.ask(&get("/a"), 200, TEXT, &text(1, 2000));
+    let brotli = wanted(&mut stage, &accepting(ContentCoding::Brotli));
+    store(&mut stage, &brotli);
+    let gzip = wanted(&mut stage, &accepting(ContentCoding::Gzip));
+    let now = stage.now;
+    let body = gzip.body.clone();
+    stage.cache.store_coded(&gzip, body, now, &mut stage.outbox);
+    let answer = hit(&mut stage, &accepting(ContentCoding::Gzip));
+    assert_eq!(answer.coding, AnswerCoding::Decided);
+    assert_eq!(answer.headers["vary"], "Accept-Encoding");
+    assert!(short_way(&mut stage, &accepting(ContentCoding::Gzip)).is_some());
+    assert!(has_form(&mut stage, ContentCoding::Brotli));
+}
+
+/// Failure: a client that has a coded form gets the strong tag of the response as it came.
+#[test]
+fn the_short_way_leaves_weak_tags_to_the_host() {
+    let mut stage = stage(16 << 20);
+    stage.ask(&get("/a"), 200, TEXT, &text(1, 2000));
+    for (held, is_short) in [("W/\"1\"", false), ("\"1\"", true)] {
+        let request = get("/a").with("if-none-match", held);
+        assert_eq!(short_way(&mut stage, &request).is_some(), is_short);
+    }
 }
 
 /// Failure: after a reload, stored responses keep the former settings.

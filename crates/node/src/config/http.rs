@@ -5,7 +5,9 @@ use super::gateway::UpstreamTable;
 use super::origin::{EXPECTED, Origin, ServerEntry, has_name, server};
 use http::uri::{Authority, PathAndQuery};
 use larder_proxy::static_files::FilesConfig;
-use larder_proxy::{HostPattern, HttpConfig, OriginProtocol, PoolConfig, PoolServer, period};
+use larder_proxy::{
+    HostPattern, HttpConfig, OriginProtocol, PoolConfig, PoolServer, TrustedProxies, period,
+};
 use larder_units::{ByteSize, from_text};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
@@ -91,7 +93,8 @@ impl HttpTable {
         (self.proxy.origin_resolve && !has_name).then(|| problem.to_owned())
     }
 
-    /// Returns the problem of a `redirect_to_https` without a listener with TLS.
+    /// Returns the problem of a `redirect_to_https` without a listener with TLS. A trusted proxy may
+    /// have one, and say so in `X-Forwarded-Proto`.
     pub(super) fn needless_redirect(&self) -> Option<String> {
         let has_tls = self
             .proxy
@@ -100,7 +103,9 @@ impl HttpTable {
             .is_some_and(|tls| !tls.listen.is_empty());
         let problem = "[http] redirect_to_https: there is no HTTPS to redirect to: add [http.tls] with listen, \
                        certificate and key, or set it to false";
-        (self.proxy.redirect_to_https && !has_tls).then(|| problem.to_owned())
+        let has_proxy = self.proxy.trusted_proxies != TrustedProxies::default();
+        (self.enabled && self.proxy.redirect_to_https && !has_tls && !has_proxy)
+            .then(|| problem.to_owned())
     }
 }
 

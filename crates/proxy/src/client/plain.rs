@@ -165,7 +165,8 @@ impl PlainHits {
             }
             return Some(self.answered(&asked, hit?, head.len(), places));
         };
-        if !rules.allow_plain(bits, &asking) {
+        let changes_form = coding.is_some() && rules.change_coding_fields(bits);
+        if changes_form || !rules.allow_plain(bits, &asking) {
             return None;
         }
         let values = || {

@@ -38,6 +38,16 @@ impl AskedCoding {
         }
     }
 
+    /// Returns it for a request whose response gets no coding. A 304 for a client that has a coded
+    /// form all the same keeps the weak tag.
+    pub(crate) fn exempt(self) -> AskedCoding {
+        AskedCoding {
+            coding: None,
+            accepts_gzip: false,
+            ..self
+        }
+    }
+
     /// Changes the fields of a response to those of the form that the client gets. Returns the
     /// encoder of its body, if that is coded while it is sent. `length` is that of the body, if it
     /// is known; `says` is what the cache knows; `may_encode` is asked before an encoder of a coding
@@ -58,6 +68,12 @@ impl AskedCoding {
                 weaken_tag(headers);
                 vary_by_coding(headers);
             }
+            return None;
+        }
+        if let AnswerCoding::Form(_) = says {
+            // Rules may have changed them since.
+            weaken_tag(headers);
+            vary_by_coding(headers);
             return None;
         }
         let length = declared_length(headers).or(length);

@@ -1,26 +1,66 @@
-//! Makes coded forms of stored responses, on a thread of its own with low priority.
+//! Makes coded forms of stored responses, on a thread of its own with low priority. A second thread
+//! stores them: one with low priority would hold the locks of the cache for longer than requests
+//! can wait.
 
 use crate::cache::shards::Shards;
-use foldhash::{HashSet, HashSetExt};
+use bytes::Bytes;
+use foldhash::HashSet;
 use larder_content_coding::{Effort, encode};
 use larder_http::{ContentCoding, WantedForm};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-/// Wanted forms that wait. More are not remembered: their responses are coded while they are sent,
-/// and wanted again at the next hit.
-const QUEUE: usize = 256;
+/// Bytes of the bodies that wait. A form of a larger body is made if nothing else waits; others are
+/// not remembered: their responses are coded while they are sent, and wanted again at the next hit.
+const QUEUE_BYTES: usize = 16 << 20;
 
-/// The nice value of the thread: requests come first.
+/// Forms that wait to be stored.
+const MADE: usize = 4;
+
+/// The nice value of the thread that codes: requests come first.
 const NICE: i32 = 10;
 
 /// Makes the forms that hits want.
 pub(crate) struct FormMaker {
     shards: Weak<Shards>,
-    /// The queue of the thread, which starts with the first form; `None` inside if it does not.
-    wanted: OnceLock<Option<SyncSender<Box<WantedForm>>>>,
-    /// Those that wait or are made.
-    under_way: Arc<Mutex<HashSet<(u64, ContentCoding)>>>,
+    /// The queue of the threads, which start with the first form; `None` inside if they do not.
+    wanted: OnceLock<Option<Sender<Box<WantedForm>>>>,
+    under_way: Arc<UnderWay>,
+}
+
+/// The forms that wait or are made.
+#[derive(Default)]
+struct UnderWay(Mutex<Waiting>);
+
+#[derive(Default)]
+struct Waiting {
+    ids: HashSet<(u64, ContentCoding)>,
+    bytes: usize,
+}
+
+impl UnderWay {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns true if a form may be made: it is not under way, and there is room.
+    fn begin(&self, form: &WantedForm) -> bool {
+        let mut waiting = self.lock();
+        let bytes = waiting.bytes + form.body.len();
+        let has_room = bytes <= QUEUE_BYTES || waiting.ids.is_empty();
+        if !has_room || !waiting.ids.insert((form.id(), form.coding)) {
+            return false;
+        }
+        waiting.bytes = bytes;
+        true
+    }
+
+    fn end(&self, form: &WantedForm) {
+        let mut waiting = self.lock();
+        if waiting.ids.remove(&(form.id(), form.coding)) {
+            waiting.bytes -= form.body.len();
+        }
+    }
 }
 
 impl FormMaker {
@@ -28,21 +68,29 @@ impl FormMaker {
         FormMaker {
             shards: Arc::downgrade(shards),
             wanted: OnceLock::new(),
-            under_way: Arc::new(Mutex::new(HashSet::new())),
+            under_way: Arc::default(),
         }
     }
 
-    /// Starts the thread. It ends with this, or with the cache.
-    fn start(&self) -> Option<SyncSender<Box<WantedForm>>> {
-        let (sender, receiver) = sync_channel(QUEUE);
+    /// Starts the threads. They end with this, or with the cache.
+    fn start(&self) -> Option<Sender<Box<WantedForm>>> {
+        let (sender, receiver) = channel();
+        let (made, to_store) = sync_channel(MADE);
         let (shards, under_way) = (Weak::clone(&self.shards), Arc::clone(&self.under_way));
-        let thread = std::thread::Builder::new()
+        let stores = std::thread::Builder::new()
+            .name("forms".to_owned())
+            .spawn(move || store_all(&to_store, &shards, &under_way));
+        let under_way = Arc::clone(&self.under_way);
+        let codes = std::thread::Builder::new()
             .name("compress".to_owned())
-            .spawn(move || make_all(&receiver, &shards, &under_way));
-        if let Err(error) = &thread {
+            .spawn(move || make_all(&receiver, &made, &under_way));
+        for error in [stores.as_ref().err(), codes.as_ref().err()]
+            .into_iter()
+            .flatten()
+        {
             tracing::error!(%error, "cannot start a thread: responses are coded each time");
         }
-        thread.ok().map(|_| sender)
+        (stores.is_ok() && codes.is_ok()).then_some(sender)
     }
 
     /// Makes a form, unless it is under way or too many are.
@@ -50,37 +98,40 @@ impl FormMaker {
         let Some(wanted) = self.wanted.get_or_init(|| self.start()) else {
             return;
         };
-        let id = (form.id(), form.coding);
-        if !locked(&self.under_way).insert(id) {
-            return;
-        }
-        if wanted.try_send(form).is_err() {
-            locked(&self.under_way).remove(&id);
+        if self.under_way.begin(&form) {
+            // Fails only if the thread has ended.
+            let _ = wanted.send(form);
         }
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
+type Made = (Box<WantedForm>, Bytes);
 
-fn make_all(
-    wanted: &Receiver<Box<WantedForm>>,
-    shards: &Weak<Shards>,
-    under_way: &Mutex<HashSet<(u64, ContentCoding)>>,
-) {
+fn make_all(wanted: &Receiver<Box<WantedForm>>, made: &SyncSender<Made>, under_way: &UnderWay) {
     // It is only a preference of the scheduler.
     let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
     while let Ok(form) = wanted.recv() {
         match encode(form.coding, Effort::Stored, &form.body) {
-            Ok(coded) => {
-                let Some(shards) = shards.upgrade() else {
+            Ok(mut coded) => {
+                coded.shrink_to_fit();
+                if made.send((form, coded.into())).is_err() {
                     return;
-                };
-                shards.store_coded(&form, coded.into());
+                }
             }
-            Err(error) => tracing::warn!(%error, "cannot make a coded form"),
+            Err(error) => {
+                tracing::warn!(%error, "cannot make a coded form");
+                under_way.end(&form);
+            }
         }
-        locked(under_way).remove(&(form.id(), form.coding));
+    }
+}
+
+fn store_all(made: &Receiver<Made>, shards: &Weak<Shards>, under_way: &UnderWay) {
+    while let Ok((form, coded)) = made.recv() {
+        let Some(shards) = shards.upgrade() else {
+            return;
+        };
+        shards.store_coded(&form, coded);
+        under_way.end(&form);
     }
 }

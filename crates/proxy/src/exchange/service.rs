@@ -246,7 +246,8 @@ impl Service {
                 .iter()
                 .fold(Responding::Now(Some(answer)), Responding::ruled);
         }
-        let asked = asked.filter(|_| rules.as_ref().is_none_or(|rules| rules.compresses()));
+        let is_exempt = rules.as_ref().is_some_and(|rules| !rules.compresses());
+        let asked = asked.map(|asked| if is_exempt { asked.exempt() } else { asked });
         request.coding = asked.as_ref().and_then(|asked| asked.coding);
         let responding = self.look_up(request, body, rules, offer, goes_by);
         match asked {

@@ -3,6 +3,7 @@
 use super::config::HeaderChanges;
 use super::template::Template;
 use crate::message::field_names::remove_variable;
+use http::header::{CONTENT_ENCODING, ETAG, VARY};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use larder_http::PlainField;
 use memchr::memmem::{Finder, find};
@@ -56,6 +57,12 @@ impl HeaderEdits {
         self.0
             .iter()
             .any(|edit| PlainField::of(edit.name.as_str()) != PlainField::Neutral)
+    }
+
+    /// Returns true if it changes a field that differs between the forms of a response.
+    pub(super) fn name_coding_fields(&self) -> bool {
+        let is_one = |name: &HeaderName| [CONTENT_ENCODING, ETAG, VARY].contains(name);
+        self.0.iter().any(|edit| is_one(&edit.name))
     }
 
     /// Changes the fields of a request. Other spellings of the names go too: the origin may take

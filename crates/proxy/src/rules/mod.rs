@@ -96,6 +96,8 @@ struct Masks {
     response_headers: Bits,
     /// Changes of request fields that the cache evaluates.
     cache_fields: Bits,
+    /// Changes of response fields that differ between the forms of a response.
+    coding_fields: Bits,
 }
 
 /// A request, as conditions see it.
@@ -446,6 +448,11 @@ impl Rules {
             .unwrap_or(true)
     }
 
+    /// Returns true if rules change response fields that differ between the forms of a response.
+    pub(crate) fn change_coding_fields(&self, bits: Bits) -> bool {
+        !bits.and(self.with.coding_fields).is_empty()
+    }
+
     /// Returns true if a stored response may answer as a plain hit: the rules neither bypass the
     /// cache nor answer themselves.
     pub(crate) fn allow_plain(&self, bits: Bits, request: &RuleRequest<'_>) -> bool {
@@ -659,6 +666,9 @@ impl Masks {
             request_headers: with(&|rule| !rule.request_headers.is_empty()),
             response_headers: with(&|rule| !rule.response_headers.is_empty()),
             cache_fields: with(&|rule| HeaderEdits::new(&rule.request_headers).name_cache_fields()),
+            coding_fields: with(&|rule| {
+                HeaderEdits::new(&rule.response_headers).name_coding_fields()
+            }),
         }
     }
 }

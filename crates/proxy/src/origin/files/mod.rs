@@ -20,8 +20,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
-/// Operations on the files of one root at once. Others wait, so a file system that hangs holds so
-/// many threads and no more.
+/// Operations that open or read files of one root at once. Others wait, so a file system that hangs
+/// holds so many threads of their own and no more. (The look at a file at a hit is on the request
+/// thread: `check` is for such file systems.)
 const OPERATIONS: usize = 64;
 
 const X_CONTENT_TYPE_OPTIONS: HeaderName = HeaderName::from_static("x-content-type-options");

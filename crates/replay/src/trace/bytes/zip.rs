@@ -18,6 +18,8 @@ const ZIP64: u64 = u32::MAX as u64;
 /// The bytes of all files of an archive.
 pub(super) struct Reader<R> {
     state: State<R>,
+    /// The last byte so far: a file of lines may end without a line break.
+    last: Option<u8>,
 }
 
 enum State<R> {
@@ -37,6 +39,7 @@ impl<R: BufRead> Reader<R> {
     pub fn new(bytes: R) -> Reader<R> {
         Reader {
             state: State::Between(bytes),
+            last: None,
         }
     }
 }
@@ -49,11 +52,20 @@ impl<R: BufRead> Read for Reader<R> {
         loop {
             match std::mem::replace(&mut self.state, State::Ended) {
                 State::Ended => return Ok(0),
-                State::Between(bytes) => self.state = next_file(bytes)?,
+                State::Between(bytes) => {
+                    self.state = next_file(bytes)?;
+                    let is_next = matches!(self.state, State::Stored(_) | State::Deflated { .. });
+                    if is_next && self.last.is_some_and(|last| last != b'\n') {
+                        self.last = Some(b'\n');
+                        buffer[0] = b'\n';
+                        return Ok(1);
+                    }
+                }
                 State::Stored(mut bytes) => {
                     let read = bytes.read(buffer)?;
                     if read > 0 {
                         self.state = State::Stored(bytes);
+                        self.last = Some(buffer[read - 1]);
                         return Ok(read);
                     }
                     if bytes.limit() > 0 {
@@ -73,6 +85,7 @@ impl<R: BufRead> Read for Reader<R> {
                             has_descriptor,
                             is_zip64,
                         };
+                        self.last = Some(buffer[read - 1]);
                         return Ok(read);
                     }
                     let mut bytes = decoder.into_inner();
