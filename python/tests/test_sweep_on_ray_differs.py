@@ -239,14 +239,14 @@ def test_a_killed_worker_costs_finished_rows(tmp_path: Path) -> None:
         ("t.csv", "lru", "10MiB", "no sizes"),
         ("none.csv", "lru", 10, "none.csv: no such file"),
         ("none*.csv", "lru", 10, r"none\*.csv: no file has such a name"),
-        ("wrong.csv", "lru", 10, "line 2: `x` is not a size in bytes"),
+        ("wrong.csv", "lru", 10, "line 1: `x` is not a size in bytes"),
     ],
 )
 def test_a_mistake_is_not_explained(
     tmp_path: Path, traces: str, policies: str, sizes: Any, words: str
 ) -> None:
     (tmp_path / "t.csv").write_text("1,2,1\n" * 10)
-    (tmp_path / "wrong.csv").write_text("1,2,3\n1,2,x\n")
+    (tmp_path / "wrong.csv").write_text("1,2,x\n1,2,y\n")
     with pytest.raises(ValueError, match=words):
         sweep(f"{tmp_path}/{traces}", policies, sizes)
 

@@ -69,7 +69,7 @@ def test_files_and_columns_that_do_not_exist(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("time,id,size\n1,2,3\n1,2,x\n")
     with pytest.raises(ValueError, match=r"t\.csv, line 3"):
-        lc.replay(path, "lru", 10)
+        lc.replay(lc.Trace(path, max_bad=0), "lru", 10)
     with pytest.raises(TypeError, match="in memory"):
         lc.Trace(IDS, format="columns")
 

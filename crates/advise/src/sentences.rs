@@ -15,12 +15,12 @@ const STEPS: [(&str, f64); 2] = [("MiB", (1_u64 << 20) as f64), ("GiB", (1_u64 <
 const LARGE: f64 = 4.0 * (1_u64 << 30) as f64;
 
 /// The first line of an advice for a log that names no hosts.
-const WITHOUT_HOST: &str = "The log names no hosts, so equal paths are one object. For several sites, give each its file \
-     with --host-from filename, or a log with the host.";
+const WITHOUT_HOST: &str = "The log names no hosts, so equal paths are one object. For several sites, read a file of each \
+     with `host-from` filename, or a log with the host.";
 
 /// The limits of an advice from a log.
 const UPPER_BOUND: &str = "a log does not have most header fields, so this is an upper bound: responses that forbid storing, \
-     cookies and lifetimes save less (--uncacheable, --ttl)";
+     cookies and lifetimes save less (`uncacheable`, `ttl`)";
 
 impl Advice {
     /// Returns what is recommended and why, one sentence or two in each string.

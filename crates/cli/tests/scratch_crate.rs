@@ -199,7 +199,7 @@ fn parts_of_another_crate_are_unknown_to_its_larder() {
         help.split_whitespace()
             .collect::<Vec<_>>()
             .join(" ")
-            .contains("numbers, parquet or ids"),
+            .contains("meta-cdn, parquet or ids"),
         "{help}"
     );
     let unknown = Command::new(&larder)

@@ -1,6 +1,6 @@
 //! The configuration of a cache. In a file, it is a part of `[http]`.
 
-use crate::rfc::content_coding::Compression;
+use crate::rfc::coding::content_coding::Compression;
 use http::HeaderName;
 use larder_policy::Spec;
 use larder_units::{ByteSize, parsed};

@@ -73,8 +73,8 @@
 //!   response is stored, its validators replace them, and the client's conditions are evaluated
 //!   against the confirmed response.
 //! * Requests whose `Accept-Encoding` have the same meaning have the same variant, independent of
-//!   spelling and order (`rfc/accept_encoding.rs`). A host may reduce the field to the codings that
-//!   its origins use ([`Codings::reduce`]), before it passes a request.
+//!   spelling and order (`rfc/coding/accept_encoding.rs`). A host may reduce the field to the
+//!   codings that its origins use ([`Codings::reduce`]), before it passes a request.
 //! * All variants of a key share one id in the engine: popularity is counted by key.
 //!
 //! # The public survey of HTTP caches
@@ -205,13 +205,13 @@ pub use collapse::follower::{Follower, JoinResult, Joined, SliceFollower, SliceJ
 pub use config::{ClientNoCache, Config};
 pub use now::Now;
 pub use outbox::{ClockBehind, FollowerId, Invalidation, Outbox};
-pub use rfc::accept_encoding::Codings;
 pub use rfc::cache_status::ForwardReason;
-pub use rfc::conditional::strong_validator;
-pub use rfc::content_coding::{
+pub use rfc::coding::accept_encoding::Codings;
+pub use rfc::coding::content_coding::{
     Compression, ContentCoding, MediaTypes, code_fields, names_coded_form, vary_by_coding,
     weaken_tag,
 };
+pub use rfc::conditional::strong_validator;
 pub use rfc::fields::{
     CdnLoop, NAME, append_cdn_loop, cdn_loop_count, interim_fields, strip_hop_by_hop,
 };

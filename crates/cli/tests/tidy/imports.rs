@@ -48,6 +48,7 @@ const LAYERS: [(&str, &[&[&str]]); 6] = [
         &[
             &["limits", "now", "codec"],
             &["rfc"],
+            &["config"],
             &["body"],
             &["store"],
             &["outbox"],

@@ -3,7 +3,7 @@
 use crate::cache::source::Source;
 use crate::collapse::in_flight::Lead;
 use crate::rfc::cache_status::ForwardReason;
-use crate::rfc::content_coding::ContentCoding;
+use crate::rfc::coding::content_coding::ContentCoding;
 use crate::rfc::fields::CdnLoop;
 use crate::rfc::key::Key;
 use crate::rfc::overrides::ResponseRules;

@@ -4,12 +4,12 @@
 
 use crate::cache::Cache;
 use crate::now::Now;
-use crate::rfc::content_coding::{ContentCoding, names_coded_form};
+use crate::rfc::coding::content_coding::{ContentCoding, names_coded_form};
 use crate::rfc::directives::RequestDirectives;
 use crate::rfc::range::Selection;
 use crate::rfc::route::Route;
 use crate::rfc::{conditional, date, range};
-use crate::store::entry::{Codable, HitHead};
+use crate::store::entry::{Codable, HitHead, View};
 use crate::store::index::Found;
 use bytes::Bytes;
 use http::header::{DATE, ETAG, IF_NONE_MATCH, LAST_MODIFIED};
@@ -157,32 +157,7 @@ impl Cache {
         }
         let hit = match request.filter(|_| asked.asks_for_less) {
             None => HitHead::Whole,
-            // RFC 9110 §13.2.2: conditions first, then the range.
-            Some(request)
-                if conditional::has_condition(&request) && {
-                    let stored = view.fields(|name| {
-                        [ETAG, LAST_MODIFIED, DATE]
-                            .iter()
-                            .any(|kept| kept.as_str().as_bytes() == name)
-                    });
-                    let is_not_modified = conditional::is_not_modified(&request, &stored);
-                    // The client has a coded form: the host writes its weak tag.
-                    let is_repaired = is_not_modified && codable != Codable::Unknown;
-                    let held = request.get(IF_NONE_MATCH).filter(|_| is_repaired);
-                    if held.is_some_and(|held| names_coded_form(held, &stored)) {
-                        return None;
-                    }
-                    is_not_modified
-                } =>
-            {
-                HitHead::NotModified
-            }
-            Some(request) => match range::select(&request, entry.length()) {
-                Selection::Whole => HitHead::Whole,
-                Selection::Part(part) => HitHead::Part(part),
-                // These answers are rare, and not plain.
-                Selection::Parts(_) | Selection::Unsatisfiable => return None,
-            },
+            Some(request) => selected(&request, view, codable)?,
         };
         let head = start.len();
         view.write_hit(&hit, now.time, start);
@@ -215,5 +190,31 @@ impl Cache {
             body_bytes: part_length,
             rest,
         })
+    }
+}
+
+/// Returns the part of a stored response that a request with a condition or a range gets; `None` if
+/// the answer is not plain.
+fn selected(request: &HeaderMap, view: View<'_>, codable: Codable) -> Option<HitHead> {
+    // RFC 9110 §13.2.2: conditions first, then the range.
+    if conditional::has_condition(request) {
+        let stored = view.fields(|name| {
+            [ETAG, LAST_MODIFIED, DATE]
+                .iter()
+                .any(|kept| kept.as_str().as_bytes() == name)
+        });
+        if conditional::is_not_modified(request, &stored) {
+            // If the client has a coded form, the host writes its weak tag.
+            let held = request.get(IF_NONE_MATCH);
+            let is_repaired = codable != Codable::Unknown
+                && held.is_some_and(|held| names_coded_form(held, &stored));
+            return (!is_repaired).then_some(HitHead::NotModified);
+        }
+    }
+    match range::select(request, view.entry().length()) {
+        Selection::Whole => Some(HitHead::Whole),
+        Selection::Part(part) => Some(HitHead::Part(part)),
+        // These answers are rare.
+        Selection::Parts(_) | Selection::Unsatisfiable => None,
     }
 }

@@ -11,7 +11,7 @@ use crate::config::ClientNoCache;
 use crate::limits;
 use crate::now::Now;
 use crate::rfc::cache_status::{CacheStatus, ForwardReason};
-use crate::rfc::content_coding::weaken_tag;
+use crate::rfc::coding::content_coding::weaken_tag;
 use crate::rfc::directives::{Reload, RequestDirectives};
 use crate::rfc::freshness::Freshness;
 use crate::rfc::key::Key;

@@ -1,9 +1,8 @@
 //! The rules of the RFCs, each in one file: functions and values without a store.
 
-pub(crate) mod accept_encoding;
 pub(crate) mod cache_status;
+pub(crate) mod coding;
 pub(crate) mod conditional;
-pub(crate) mod content_coding;
 pub(crate) mod date;
 pub(crate) mod directives;
 pub(crate) mod fields;

@@ -7,7 +7,8 @@
 //! stays, because servers treat it as preference. `accept_encoding.rs` has the rules for codings.
 
 use crate::codec::{Reader, Writer};
-use crate::rfc::{accept_encoding, fields};
+use crate::rfc::coding::accept_encoding;
+use crate::rfc::fields;
 use http::header::{
     ACCEPT, ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE, AUTHORIZATION, COOKIE, VARY,
 };

@@ -3,7 +3,7 @@
 
 use crate::body::budget::Budget;
 use crate::limits;
-use crate::rfc::content_coding::{Compression, ContentCoding, code_fields, vary_by_coding};
+use crate::rfc::coding::content_coding::{Compression, ContentCoding, code_fields, vary_by_coding};
 use crate::rfc::vary::Selector;
 use crate::store::entry::{Codable, Entry, View};
 use crate::store::line_table::LineTable;

@@ -3,7 +3,7 @@
 
 use crate::limits;
 use crate::rfc::cache_status::{self, CacheStatus};
-use crate::rfc::content_coding::{ContentCoding, vary_by_coding};
+use crate::rfc::coding::content_coding::{ContentCoding, vary_by_coding};
 use crate::rfc::fields;
 use crate::rfc::freshness::Freshness;
 use crate::rfc::selection::NOT_MODIFIED_FIELDS;

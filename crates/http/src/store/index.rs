@@ -2,7 +2,7 @@
 
 use crate::body::budget::Budget;
 use crate::limits;
-use crate::rfc::content_coding::{Compression, ContentCoding};
+use crate::rfc::coding::content_coding::{Compression, ContentCoding};
 use crate::rfc::key::Key;
 use crate::rfc::vary;
 use crate::rfc::vary::Selector;

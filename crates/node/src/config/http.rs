@@ -93,8 +93,8 @@ impl HttpTable {
         (self.proxy.origin_resolve && !has_name).then(|| problem.to_owned())
     }
 
-    /// Returns the problem of a `redirect_to_https` without a listener with TLS. A trusted proxy may
-    /// have one, and say so in `X-Forwarded-Proto`.
+    /// Returns the problem of a `redirect_to_https` without a listener with TLS. A trusted proxy
+    /// may have one, and say so in `X-Forwarded-Proto`.
     pub(super) fn needless_redirect(&self) -> Option<String> {
         let has_tls = self
             .proxy

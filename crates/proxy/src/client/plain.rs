@@ -113,11 +113,7 @@ impl PlainHits {
         } = parse(bytes, &mut fields, &self.headers)?;
         // Only the certificate of a client may set it.
         self.live.renew();
-        if let Some(name) = self.live.subject_field()
-            && fields
-                .iter()
-                .any(|field| field.name.eq_ignore_ascii_case(name.as_str()))
-        {
+        if self.has_subject(fields) {
             return None;
         }
         let codings = self.live.codings();
@@ -199,6 +195,15 @@ impl PlainHits {
         let hit = hit?;
         rules.count(bits, &asking);
         Some(self.answered(&asked, hit, head.len(), places))
+    }
+
+    /// Returns true if the request has the field for the subject of a client's certificate.
+    fn has_subject(&self, fields: &[Header<'_>]) -> bool {
+        let subject = self.live.subject_field();
+        subject.is_some_and(|subject| {
+            let mut names = fields.iter().map(|field| field.name);
+            names.any(|name| name.eq_ignore_ascii_case(subject.as_str()))
+        })
     }
 
     /// Returns the content coding that the client gets, if responses have such; `None` if the

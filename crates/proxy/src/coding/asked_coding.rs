@@ -50,8 +50,8 @@ impl AskedCoding {
 
     /// Changes the fields of a response to those of the form that the client gets. Returns the
     /// encoder of its body, if that is coded while it is sent. `length` is that of the body, if it
-    /// is known; `says` is what the cache knows; `may_encode` is asked before an encoder of a coding
-    /// is made. If it says no, gzip is tried, whose encoders are small.
+    /// is known; `says` is what the cache knows; `may_encode` is asked before an encoder of a
+    /// coding is made. If it says no, gzip is tried, whose encoders are small.
     pub(crate) fn apply(
         &self,
         status: StatusCode,

@@ -7,7 +7,7 @@
 //! - Ranges are those of the response as it came: a request with `Range` gets no coding.
 //! - A response with a coding of the origin keeps it.
 
-use crate::rfc::accept_encoding::{Weight, current, members};
+use crate::rfc::coding::accept_encoding::{Weight, current, members};
 use crate::rfc::fields;
 use http::header::{
     ACCEPT_ENCODING, ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE,
