@@ -310,7 +310,7 @@ def _is_several(source: Any) -> bool:
     """Returns true for a list of paths of files and of traces."""
 
     def is_trace(each: Any) -> bool:
-        is_path = isinstance(each, os.PathLike) or isinstance(each, str) and os.path.isfile(each)
+        is_path = isinstance(each, os.PathLike) or (isinstance(each, str) and os.path.isfile(each))
         return is_path or isinstance(each, Trace)
 
     is_list = isinstance(source, list | tuple) and len(source) > 0

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-import larder_cache as lc
 import pytest
+
+import larder_cache as lc
 
 LINE = '192.0.2.7 - - [10/Oct/2025:13:55:0{} +0000] "{} {} HTTP/1.1" {} 100 "-" "-"\n'
 
