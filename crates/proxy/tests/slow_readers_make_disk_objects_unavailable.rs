@@ -67,7 +67,7 @@ fn nowhere() -> SocketAddr {
     wire::dead()
 }
 
-/// A client that has asked, and reads nothing for now.
+/// A client that has sent its request, and does not read the response yet.
 struct Slow(TcpStream);
 
 impl Slow {

@@ -205,9 +205,8 @@ fn selected(request: &HeaderMap, view: View<'_>, codable: Codable) -> Option<Hit
         });
         if conditional::is_not_modified(request, &stored) {
             // If the client has a coded form, the host writes its weak tag.
-            let held = request.get(IF_NONE_MATCH);
             let is_repaired = codable != Codable::Unknown
-                && held.is_some_and(|held| names_coded_form(held, &stored));
+                && names_coded_form(request.get_all(IF_NONE_MATCH), &stored);
             return (!is_repaired).then_some(HitHead::NotModified);
         }
     }

@@ -249,8 +249,9 @@ impl Evict for Wlfu {
 /// A list for each count, and a bitmap of the lists that are not empty.
 struct Levels {
     lists: Vec<List>,
-    /// A bit is set if its list has objects; in `words`, if its word of `filled` is not 0.
+    /// A bit for each list. It is set if the list has objects.
     filled: [u64; LEVELS / 64],
+    /// A bit for each element of `filled`. It is set if the element is not 0.
     words: u64,
 }
 

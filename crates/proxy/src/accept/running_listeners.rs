@@ -295,7 +295,7 @@ impl ServedListeners {
     }
 
     /// Serves the listeners of a plan. Those that are not in it, or replaced, drain. When this
-    /// returns, the former ones accept no connection: whoever connects now is served by the plan.
+    /// returns, they accept no more connections: a later client gets the settings of the plan.
     pub(crate) fn apply(&self, ListenerPlan(planned): ListenerPlan) {
         let mut inner = self.inner();
         let mut before: Vec<_> = std::mem::take(&mut inner.listeners)

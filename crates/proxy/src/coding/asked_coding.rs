@@ -18,7 +18,7 @@ pub(crate) struct AskedCoding {
     /// True if the client may get gzip in its place.
     accepts_gzip: bool,
     /// The representations that the client has.
-    if_none_match: Option<HeaderValue>,
+    if_none_match: Vec<HeaderValue>,
     is_head: bool,
 }
 
@@ -33,7 +33,12 @@ impl AskedCoding {
             accepts_gzip: coding.is_some()
                 && compression.allows(ContentCoding::Gzip, &request.headers),
             compression: Arc::clone(compression),
-            if_none_match: request.headers.get(IF_NONE_MATCH).cloned(),
+            if_none_match: request
+                .headers
+                .get_all(IF_NONE_MATCH)
+                .iter()
+                .cloned()
+                .collect(),
             is_head: request.method == Method::HEAD,
         }
     }
@@ -63,8 +68,7 @@ impl AskedCoding {
         if status == StatusCode::NOT_MODIFIED {
             // The client has a coded form: with a strong tag, it would join parts of the response
             // as it came to that form.
-            let held = self.if_none_match.as_ref();
-            if held.is_some_and(|held| names_coded_form(held, headers)) {
+            if names_coded_form(&self.if_none_match, headers) {
                 weaken_tag(headers);
                 vary_by_coding(headers);
             }

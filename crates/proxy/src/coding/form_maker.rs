@@ -7,7 +7,7 @@ use bytes::Bytes;
 use foldhash::HashSet;
 use larder_content_coding::{Effort, encode};
 use larder_http::{ContentCoding, WantedForm};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, SendError, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// Bytes of the bodies that wait. A form of a larger body is made if nothing else waits; others are
@@ -98,9 +98,12 @@ impl FormMaker {
         let Some(wanted) = self.wanted.get_or_init(|| self.start()) else {
             return;
         };
-        if self.under_way.begin(&form) {
-            // Fails only if the thread has ended.
-            let _ = wanted.send(form);
+        if !self.under_way.begin(&form) {
+            return;
+        }
+        // The thread has ended.
+        if let Err(SendError(form)) = wanted.send(form) {
+            self.under_way.end(&form);
         }
     }
 }

@@ -315,13 +315,18 @@ pub fn weaken_tag(headers: &mut HeaderMap) {
     }
 }
 
-/// Returns true if `If-None-Match` has the weak form of the response's strong entity tag: the
-/// client has a coded form.
-pub fn names_coded_form(if_none_match: &HeaderValue, headers: &HeaderMap) -> bool {
-    headers.get(ETAG).is_some_and(|tag| {
-        let weak = [b"W/", tag.as_bytes()].concat();
-        memchr::memmem::find(if_none_match.as_bytes(), &weak).is_some()
-    })
+/// Returns true if the lines of `If-None-Match` have the weak form of the response's strong entity
+/// tag: the client has a coded form.
+pub fn names_coded_form<'a>(
+    if_none_match: impl IntoIterator<Item = &'a HeaderValue>,
+    headers: &HeaderMap,
+) -> bool {
+    let Some(tag) = headers.get(ETAG) else {
+        return false;
+    };
+    let weak = [b"W/", tag.as_bytes()].concat();
+    let mut lines = if_none_match.into_iter();
+    lines.any(|line| memchr::memmem::find(line.as_bytes(), &weak).is_some())
 }
 
 /// Adds `Accept-Encoding` to `Vary`, unless it says so already. Every form of the response needs
@@ -490,7 +495,7 @@ mod tests {
             vary_by_coding(&mut headers);
             assert_eq!(headers, fields_of(&[("vary", vary)]));
         }
-        let held = "\"a\", W/\"x\"".parse().unwrap();
+        let held: [HeaderValue; 2] = ["\"a\", \"b\"", "W/\"x\""].map(|line| line.parse().unwrap());
         assert!(names_coded_form(&held, &fields_of(&[("etag", "\"x\"")])));
         assert!(!names_coded_form(&held, &fields_of(&[("etag", "\"a\"")])));
         assert!(!names_coded_form(&held, &fields_of(&[("etag", "W/\"x\"")])));

@@ -10,7 +10,7 @@ pub(in crate::trace) enum LeftOut {
     NoRequest,
     /// Another method than GET and HEAD.
     Method,
-    /// A status that a cache does not store without a word of the origin (RFC 9110, section 15.1).
+    /// A status that a cache stores only if `Cache-Control` says so (RFC 9110, section 15.1).
     Status(u64),
     /// The response's `Cache-Control` forbids a shared cache to store it.
     CacheControl,

@@ -300,8 +300,8 @@ fn other_line(line: &[u8], is_read: bool, kind: &Kind) -> Result<Said, TraceProb
     })
 }
 
-/// Returns true for a line of an error log: `2025/10/10 13:55:05 [error] …` of nginx, `[Fri Oct 10
-/// 13:55:05.1 2025] [core:error] …` of Apache.
+/// Returns true for a line of an error log. nginx writes `2025/10/10 13:55:05 [error] …`, Apache
+/// `[Fri Oct 10 13:55:05.1 2025] [core:error] …`.
 fn is_error_log(line: &[u8]) -> bool {
     let level = |text: &[u8]| {
         const LEVELS: [&[u8]; 9] = [
