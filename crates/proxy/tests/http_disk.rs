@@ -4,7 +4,7 @@
 
 use crate::wire::{self, Asked, Client, Node, Origin, Seen, say};
 use larder_admin::StatusSource;
-use larder_proxy::{Admin, Http, HttpConfig, Upstream};
+use larder_proxy::{Http, HttpConfig, Upstream};
 use larder_tier_host::DiskConfig;
 use larder_units::ByteSize;
 use std::net::SocketAddr;
@@ -12,8 +12,6 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-const TOKEN: &str = "0123456789abcdef";
 
 /// An origin whose pages say their path, the language asked for, and how many there have been.
 fn origin() -> Origin {
@@ -63,25 +61,6 @@ fn config(origin: SocketAddr, path: &Path) -> HttpConfig {
 
 fn disk(node: &Node, figure: &str) -> u64 {
     node.status()["disk"][figure].as_u64().unwrap()
-}
-
-fn purge(node: &Node, order: &str) {
-    let http = node.http.as_ref().unwrap();
-    let admin = Admin::start(
-        ([127, 0, 0, 1], 0).into(),
-        vec![http.source()],
-        Some(http.purging(Some(TOKEN))),
-    )
-    .unwrap();
-    let bearer = format!("Bearer {TOKEN}");
-    let seen = Client::to(admin.local_addr()).send(
-        "POST",
-        "/purge",
-        &[("authorization", &bearer)],
-        order.as_bytes(),
-    );
-    assert_eq!(seen.status, 200, "{}", seen.text());
-    admin.stop();
 }
 
 fn is_recalled(seen: &Seen) -> bool {
@@ -189,11 +168,11 @@ fn purges_and_invalidations_hold_across_restarts() {
             }
             match order {
                 "POST" => assert_eq!(client.send("POST", "/page-1", &[], b"x").status, 204),
-                _ => purge(&node, order),
+                _ => node.purge(order),
             }
             if restarts_between {
                 assert!(!client.get("/page-1").is_hit(), "{order}");
-                purge(&node, "{\"url\": \"http://example.test/page-1\"}");
+                node.purge("{\"url\": \"http://example.test/page-1\"}");
             }
             drop(node);
             let node = Node::with(&config(nowhere(), folder.path()));
@@ -243,7 +222,7 @@ fn a_soft_purge_holds_across_a_restart() {
     let (origin, folder) = (origin(), tempfile::tempdir().unwrap());
     let node = Node::with(&config(origin.address, folder.path()));
     Client::new(&node).get("/page-1");
-    purge(&node, "{\"tag\": \"tag-1\", \"soft\": true}");
+    node.purge("{\"tag\": \"tag-1\", \"soft\": true}");
     drop(node);
     let node = Node::with(&config(nowhere(), folder.path()));
     let seen = Client::new(&node).get("/page-1");
@@ -351,7 +330,7 @@ fn a_disk_that_is_full_is_done_without() {
         assert!(!client.get(&format!("/page-{page}")).is_hit());
         assert!(client.get(&format!("/page-{page}")).is_hit());
     }
-    purge(&node, "{\"everything\": true}");
+    node.purge("{\"everything\": true}");
     assert!(
         node.status()["disk"]["failure"].is_string(),
         "{}",

@@ -307,6 +307,31 @@ fn a_file_is_looked_at_within_its_time() {
     assert!(client.get("/sub/").is_hit() && client.get("/sub/").text() == "sub");
 }
 
+/// A purge takes a stored file as any other response, although its file is as it was; with a
+/// lifetime, a replaced file is served after it.
+#[test]
+fn a_purge_leaves_files_in_the_cache() {
+    let folder = Folder::new();
+    let rule: Rule = toml::from_str("path = \"/sub/*\"\nttl = \"1h\"").unwrap();
+    let node = Node::with(&HttpConfig {
+        rules: vec![rule],
+        ..folder.config()
+    });
+    let mut client = Client::new(&node);
+    for (target, order) in [
+        ("/a.txt", "{\"url\": \"http://example.test/a.txt\"}"),
+        ("/sub/", "{\"prefix\": \"http://example.test/sub\"}"),
+    ] {
+        client.get(target);
+        assert!(client.get(target).is_hit(), "{target}");
+        folder.replace("sub/index.html", b"new");
+        node.purge(order);
+        let again = client.get(target);
+        assert!(!again.is_hit(), "{target}: {again:?}");
+    }
+    assert_eq!(client.get("/sub/").text(), "new");
+}
+
 #[test]
 fn conditions_and_ranges() {
     let folder = Folder::new();

@@ -71,10 +71,10 @@ pub struct PlainRequest<'a> {
 }
 
 impl<'a> PlainRequest<'a> {
-    /// Returns the request with the entity tag of the origin's response.
-    pub fn confirmed_by(self, tag: &'a [u8]) -> PlainRequest<'a> {
+    /// Returns the request with the entity tag of the origin's response, if the host has asked.
+    pub fn confirmed_by(self, tag: Option<&'a [u8]>) -> PlainRequest<'a> {
         PlainRequest {
-            confirmed: Some(tag),
+            confirmed: tag,
             ..self
         }
     }

@@ -24,6 +24,7 @@ use ::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use bytes::Bytes;
 use httparse::{EMPTY_HEADER, Header, Request, Status};
 use larder_http::{Codings, ContentCoding, PlainField, PlainHit, PlainRequest};
+use larder_static_files::Tag;
 use larder_units::Time;
 use std::net::IpAddr;
 use std::ops::Range;
@@ -152,13 +153,9 @@ impl PlainHits {
             confirmed: None,
         };
         let Some((rules, bits)) = self.live.rules_of(&asking) else {
-            let mut hit = shards.plain_hit(request, reduced, head, |_| ());
-            if hit.is_none()
-                && let Some(tag) =
-                    files.and_then(|files| files.tag(scheme, authority, target, accepted))
-            {
-                hit = shards.plain_hit(request.confirmed_by(tag.as_bytes()), reduced, head, |_| ());
-            }
+            let tag = files.and_then(|files| files.tag(scheme, authority, target, accepted));
+            let request = request.confirmed_by(tag.as_ref().map(Tag::as_bytes));
+            let hit = shards.plain_hit(request, reduced, head, |_| ());
             return Some(self.answered(&asked, hit?, head.len(), places));
         };
         let changes_form = coding.is_some() && rules.change_coding_fields(bits);
@@ -181,18 +178,15 @@ impl PlainHits {
             fields
         };
         let keyed = rules.keyed_target(bits, target);
+        let files = files.filter(|_| !rules.rewrites(bits));
+        let tag = files.and_then(|files| files.tag(scheme, authority, target, changed));
         let request = PlainRequest {
             target: keyed.as_deref().unwrap_or(target),
             coding: coding.filter(|_| rules.compresses(bits)),
-            ..request
+            ..request.confirmed_by(tag.as_ref().map(Tag::as_bytes))
         };
         let edit = |head: &mut Vec<u8>| rules.change_head(bits, &values, head);
-        let mut hit = shards.plain_hit(request, changed, head, edit);
-        let files = files.filter(|_| hit.is_none() && !rules.rewrites(bits));
-        if let Some(tag) = files.and_then(|files| files.tag(scheme, authority, target, changed)) {
-            hit = shards.plain_hit(request.confirmed_by(tag.as_bytes()), changed, head, edit);
-        }
-        let hit = hit?;
+        let hit = shards.plain_hit(request, changed, head, edit)?;
         rules.count(bits, &asking);
         Some(self.answered(&asked, hit, head.len(), places))
     }

@@ -6,7 +6,7 @@
 pub mod http2;
 
 use larder_admin::StatusSource;
-use larder_proxy::{Http, HttpConfig, Upstream};
+use larder_proxy::{Admin, Http, HttpConfig, Upstream};
 use larder_units::ByteSize;
 use socket2::{Domain, Socket, Type};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -55,6 +55,27 @@ impl Node {
             source: http.source(),
             http: Some(http),
         }
+    }
+
+    /// Purges as an operator does.
+    pub fn purge(&self, order: &str) {
+        const TOKEN: &str = "0123456789abcdef";
+        let http = self.http.as_ref().unwrap();
+        let admin = Admin::start(
+            ([127, 0, 0, 1], 0).into(),
+            vec![http.source()],
+            Some(http.purging(Some(TOKEN))),
+        )
+        .unwrap();
+        let bearer = format!("Bearer {TOKEN}");
+        let seen = Client::to(admin.local_addr()).send(
+            "POST",
+            "/purge",
+            &[("authorization", &bearer)],
+            order.as_bytes(),
+        );
+        assert_eq!(seen.status, 200, "{}", seen.text());
+        admin.stop();
     }
 
     pub fn status(&self) -> serde_json::Value {
