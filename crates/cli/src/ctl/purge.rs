@@ -3,7 +3,7 @@
 use super::admin::AdminServer;
 use super::{Configured, listing};
 use crate::failure::Failure;
-use crate::output::excerpt;
+use crate::output::{error_line, excerpt, printable};
 use bytes::Bytes;
 use clap::Args;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
@@ -81,6 +81,7 @@ pub(super) fn run(
             "no token: give --config with the file that has [admin] token, or set LARDER_TOKEN",
         )
     })?;
+    let url = args.scope.url.clone();
     let order = args.scope.order(args.soft);
     let admin = AdminServer::of(args.admin, configured)?;
     if let Some(configured) = configured {
@@ -113,6 +114,13 @@ pub(super) fn run(
         &format!("{purged} {noun} purged"),
         &[("purged", json!(purged))],
     );
+    if let Some(url) = url.filter(|_| purged == 0) {
+        error_line!(
+            "larder: nothing is stored under {}: scheme, host, port and query are part of a URL; \
+             the console looks URLs up",
+            printable(&url)
+        );
+    }
     Ok(())
 }
 

@@ -54,6 +54,19 @@ impl Purge {
     }
 }
 
+/// As a line of a log says it: `url https://a.example/x`, `tag "news" softly`.
+impl fmt::Display for Purge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.scope {
+            Scope::Exact(url) => write!(f, "url {url}"),
+            Scope::Prefix(url) => write!(f, "prefix {url}"),
+            Scope::Tag(tag) => write!(f, "tag {tag:?}"),
+            Scope::Everything => f.write_str("everything"),
+        }?;
+        f.write_str(if self.soft { " softly" } else { "" })
+    }
+}
+
 /// The progress of a purge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Purged {
@@ -74,6 +87,12 @@ pub struct Url {
 /// The error for a text that is not a [`Url`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UrlError(String);
+
+impl fmt::Display for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}{}", self.scheme, self.authority, self.target)
+    }
+}
 
 impl fmt::Display for UrlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -141,6 +160,24 @@ pub(crate) fn each_tag(name: &str, value: &[u8], look: &mut dyn FnMut(&[u8])) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Failure: an operator cannot read in the log what was purged.
+    #[test]
+    fn purges_as_lines_of_a_log() {
+        let url = || "https://a.example:443/x?y".parse::<Url>().unwrap();
+        for (scope, soft, text) in [
+            (Scope::Exact(url()), false, "url https://a.example:443/x?y"),
+            (
+                Scope::Prefix(url()),
+                true,
+                "prefix https://a.example:443/x?y softly",
+            ),
+            (Scope::Tag("new\ns".into()), false, "tag \"new\\ns\""),
+            (Scope::Everything, false, "everything"),
+        ] {
+            assert_eq!(Purge { scope, soft }.to_string(), text);
+        }
+    }
 
     #[test]
     fn urls() {

@@ -77,7 +77,7 @@ pub(crate) async fn purge(proxy: &Proxy, body: &[u8]) -> Result<Purged, OrderErr
     settled.map_err(|error| OrderError::NotSettled(error.into()))?;
     Ok(Purged {
         objects,
-        purge: format!("{purge:?}"),
+        purge: purge.to_string(),
     })
 }
 
