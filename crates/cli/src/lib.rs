@@ -41,12 +41,13 @@ mod reproduce;
 mod rules;
 mod run;
 mod seeds;
+mod shell_files;
 mod simulate;
 mod testbed;
 mod trace;
 mod trace_file;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use failure::Failure;
 use larder_forwarder::strategy::StrategyRegistry;
 use larder_policy::Registry;
@@ -146,6 +147,8 @@ enum Command {
     Simulate(simulate::SimulateArgs),
     Testbed(testbed::TestbedArgs),
     Trace(trace::TraceArgs),
+    Completions(shell_files::CompletionsArgs),
+    Man(shell_files::ManArgs),
 }
 
 /// Runs the command that the process's arguments name, and returns its exit status. A failure is
@@ -196,6 +199,11 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Simulate(args) => simulate::run(args),
         Command::Testbed(args) => testbed::run(args),
         Command::Trace(args) => trace::run(args),
+        Command::Completions(args) => {
+            shell_files::completions(&args, Cli::command());
+            Ok(())
+        }
+        Command::Man(args) => shell_files::manual(&args, Cli::command()),
     }
 }
 

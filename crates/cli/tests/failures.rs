@@ -16,6 +16,7 @@ mod pages_by_name;
 mod parquet_traces;
 mod privileges_kept;
 mod producers_deaf_after_a_restart;
+mod shells_and_man_know_nothing;
 mod signed_transfers;
 mod silent_interruptions;
 mod simulated_detours;

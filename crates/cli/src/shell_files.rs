@@ -1,0 +1,58 @@
+//! `larder completions` and `larder man`: what a package gives to shells and to man, made of the
+//! program's own help.
+
+use crate::failure::Failure;
+use crate::output::line;
+use clap::{Args, Command};
+use clap_complete::Shell;
+use larder_units::system_message;
+use std::path::PathBuf;
+
+/// The name of the program.
+const LARDER: &str = "larder";
+
+/// Print completions of commands and options for a shell
+///
+/// Packages install them. By hand, for this user:
+///
+///   larder completions bash > ~/.local/share/bash-completion/completions/larder
+///   larder completions zsh > DIR/_larder        (DIR is in $fpath)
+///   larder completions fish > ~/.config/fish/completions/larder.fish
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct CompletionsArgs {
+    /// Shell
+    shell: Shell,
+}
+
+/// Write the manual pages
+///
+/// Writes larder.1, and a page for each command, such as larder-run.1. Packages install them;
+/// `man -l DIR/larder.1` reads one that is not installed.
+#[derive(Args, Debug)]
+pub struct ManArgs {
+    /// Directory, which is created if it does not exist
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+}
+
+/// Prints the completions of the program with these commands.
+pub fn completions(args: &CompletionsArgs, mut program: Command) {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut program, LARDER, &mut script);
+    line!("{}", String::from_utf8_lossy(&script).trim_end());
+}
+
+/// Writes the pages of the program with these commands.
+pub fn manual(args: &ManArgs, program: Command) -> Result<(), Failure> {
+    let directory = &args.directory;
+    std::fs::create_dir_all(directory)
+        .and_then(|()| clap_mangen::generate_to(program, directory))
+        .map_err(|error| {
+            Failure::usage(format!(
+                "{}: {}",
+                directory.display(),
+                system_message(&error)
+            ))
+        })
+}

@@ -1,0 +1,84 @@
+//! Detects a package whose shells complete nothing, or whose manual misses a command. The real
+//! program, and a real bash.
+
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+fn larder(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_larder"))
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+fn text_of(output: &Output) -> String {
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// Returns the commands that `--help` lists.
+fn commands() -> Vec<String> {
+    let help = text_of(&larder(&["--help"]));
+    let list = help.split("Commands:").nth(1).unwrap();
+    let list = list.split("Options:").next().unwrap();
+    let indented = list.lines().filter_map(|line| line.strip_prefix("  "));
+    let named = indented.filter(|line| !line.starts_with(' '));
+    named
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Failure: a command has no page, or a page says nothing of an option.
+#[test]
+fn a_command_has_no_page() {
+    let directory = TempDir::new().unwrap();
+    let pages = directory.path().join("man/of/larder");
+    text_of(&larder(&["man", pages.to_str().unwrap()]));
+    let commands = commands();
+    assert!(commands.len() > 15, "{commands:?}");
+    for command in &commands {
+        let page = std::fs::read_to_string(pages.join(format!("larder-{command}.1"))).unwrap();
+        assert!(page.contains(".SH NAME"), "{command}");
+    }
+    let page = |name: &str| std::fs::read_to_string(pages.join(name)).unwrap();
+    assert!(page("larder.1").contains("larder\\-replay(1)"));
+    assert!(page("larder-run.1").contains("\\-\\-check"));
+    assert!(page("larder-ctl-route-add.1").contains(".SH NAME"));
+}
+
+/// Failure: the directory cannot be made, and the message does not name it.
+#[test]
+fn a_directory_of_pages_is_a_file() {
+    let failed = larder(&["man", "/dev/null/pages"]);
+    let message = String::from_utf8(failed.stderr).unwrap();
+    assert!(
+        !failed.status.success() && message.contains("/dev/null/pages"),
+        "{message}"
+    );
+}
+
+/// Failure: bash completes no command, or no option of one.
+#[test]
+fn bash_completes_nothing() {
+    let script = text_of(&larder(&["completions", "bash"]));
+    let completed = |words: &[&str]| {
+        let last = words.len() - 1;
+        let ask = format!(
+            "{script}\nCOMP_WORDS=({}); COMP_CWORD={last}; _larder larder '{}' '{}'; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+            words.join(" "),
+            words[last],
+            words[last - 1]
+        );
+        text_of(&Command::new("bash").args(["-c", &ask]).output().unwrap())
+    };
+    assert_eq!(completed(&["larder", "cur"]).trim(), "curve");
+    assert!(completed(&["larder", "run", "--che"]).contains("--check"));
+    for shell in ["zsh", "fish"] {
+        let script = text_of(&larder(&["completions", shell]));
+        for command in commands() {
+            assert!(script.contains(&command), "{shell}: {command}");
+        }
+    }
+}
