@@ -42,6 +42,7 @@ mod rules;
 mod run;
 mod seeds;
 mod simulate;
+mod sites;
 mod testbed;
 mod trace;
 mod trace_file;
