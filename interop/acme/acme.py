@@ -127,11 +127,12 @@ class World:
 class Node:
     """A node in front of a generated origin, with ports of its own."""
 
-    def __init__(self, world, name, hosts, folder=None, start=True, launcher=(), **keys):
+    def __init__(self, world, name, hosts, folder=None, start=True, **keys):
         self.world, self.name, self.hosts = world, name, hosts
         self.http, self.https, self.admin = world.ports.pop(), world.ports.pop(), world.ports.pop()
         self.folder = folder or world.work / f"{name}.acme"
-        self.launcher, self.process = launcher, None
+        # In the place of the file.
+        self.arguments, self.process = None, None
         self.configure(**keys)
         if start:
             self.start()
@@ -166,7 +167,7 @@ listen = "127.0.0.1:{self.admin}"
         )
 
     def start(self, **environment):
-        command = [*self.launcher, LARDER, "run", str(self.file)]
+        command = [LARDER, "run", *(self.arguments or [str(self.file)])]
         self.process = self.world.start(self.name, command, **environment)
         wait_for(f"node {self.name}", self.status)
 
@@ -474,7 +475,28 @@ def clock(world):
     assert orders <= 3, orders
 
 
-SCENARIOS = [first, alpn, nonces, accounts, away, wrong_address, hundred, two_nodes, clock]
+def site(world):
+    """The short command: sites in the place of a file. The ports and the authority are those of this test."""
+    node = Node(world, "node", ["a.test", "b.test"], start=False)
+    state = world.work / "state"
+    settings = {
+        "http.listen": f"127.0.0.1:{node.http}",
+        "http.tls.listen": f"127.0.0.1:{node.https}",
+        "http.tls.acme.directory": f"https://localhost:{world.pebble_port}/dir",
+        "http.tls.acme.directory_ca": f"{CERTS}/pebble.minica.pem",
+        "ndn.enabled": "false",
+    }
+    flags = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
+    node.arguments = ["https://a.test", "https://b.test", "--origin", "generated", "--admin", f"127.0.0.1:{node.admin}", *flags]
+    world.start_pebble(node.http, node.https)
+    node.start(STATE_DIRECTORY=str(state))
+    node.wait_issued()
+    node.is_believed()
+    node.serves()
+    assert (state / "acme/a.test.pem").exists(), "the certificate is not in the state directory"
+
+
+SCENARIOS = [site, first, alpn, nonces, accounts, away, wrong_address, hundred, two_nodes, clock]
 
 
 def main():

@@ -66,7 +66,7 @@ impl CertificateHost {
         if text.contains([':', '/', '@', '[']) {
             return Err(HostError::NotAHost);
         }
-        // A name that ends with a number is an address to browsers (URL Standard), and this is none.
+        // Browsers take a name that ends with a number for an address (URL Standard).
         let is_number =
             |label: &str| !label.is_empty() && label.bytes().all(|b| b.is_ascii_digit());
         if text.len() > limits::HOST_BYTES

@@ -168,3 +168,14 @@ pub(crate) fn trust(config: &AcmeConfig) -> Result<Arc<ClientConfig>, Error> {
     tls.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(tls))
 }
+
+/// Tries what a start needs: the folder and the files. It asks no authority.
+///
+/// # Errors
+/// One line: the setting, the problem and the remedy.
+pub fn check(config: &AcmeConfig) -> Result<(), Error> {
+    Folder::open(&config.folder)?;
+    external_account(config)?;
+    trust(config)?;
+    Ok(())
+}

@@ -1,8 +1,5 @@
 //! `[http.tls.acme]`: the hosts, and the authority.
 
-use crate::authority::{external_account, trust};
-use crate::error::Error;
-use crate::folder::Folder;
 use larder_acme::{CertificateHost, limits};
 use larder_units::{from_text, optional_path};
 use serde::de::Error as _;
@@ -90,17 +87,6 @@ impl AcmeConfig {
         hmac.into_iter()
             .chain(ca.map(|path| ("[http.tls.acme] directory_ca", path)))
     }
-}
-
-/// Tries what a start needs: the folder and the files. It asks no authority.
-///
-/// # Errors
-/// One line: the setting, the problem and the remedy.
-pub fn check(config: &AcmeConfig) -> Result<(), Error> {
-    Folder::open(&config.folder)?;
-    external_account(config)?;
-    trust(config)?;
-    Ok(())
 }
 
 fn directory() -> String {

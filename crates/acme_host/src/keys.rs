@@ -39,8 +39,8 @@ pub(crate) fn self_signed(host: &CertificateHost) -> Result<Arc<CertifiedKey>, E
     sign(params(host)?)
 }
 
-/// Makes the certificate that answers `tls-alpn-01` (RFC 8737 §3). `digest` is the SHA-256 digest of
-/// the key authorization.
+/// Makes the certificate that answers `tls-alpn-01` (RFC 8737 §3). `digest` is the SHA-256 digest
+/// of the key authorization.
 pub(crate) fn challenge(
     host: &CertificateHost,
     digest: &[u8; 32],

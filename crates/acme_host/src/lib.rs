@@ -41,8 +41,9 @@ mod order;
 mod renewals;
 mod status;
 
+pub use authority::check;
 pub use certificates::Certificates;
-pub use config::{AcmeConfig, ChallengeKind, ExternalAccount, check};
+pub use config::{AcmeConfig, ChallengeKind, ExternalAccount};
 pub use error::Error;
 pub use larder_acme::{CertificateHost, is_token};
 pub use renewals::Renewals;

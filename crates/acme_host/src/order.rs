@@ -88,8 +88,8 @@ impl OrderContext {
             match error.problem_type() {
                 "badNonce" => {}
                 "accountDoesNotExist" => self.authority.forget_account().await,
-                // The authority does not know the former certificate, because another one has issued
-                // it, or its successor was ordered already.
+                // The authority does not know the former certificate, because another authority
+                // has issued it, or its successor was ordered already.
                 kind if !kind.is_empty() && replaced.is_some() => replaced = None,
                 _ => return Err(error.into()),
             }

@@ -42,7 +42,6 @@ mod rules;
 mod run;
 mod seeds;
 mod simulate;
-mod sites;
 mod testbed;
 mod trace;
 mod trace_file;

@@ -1,10 +1,12 @@
 //! `larder run`: runs the node.
 
+mod sites;
+
 use crate::failure::Failure;
 use crate::output::{error_line, line};
-use crate::sites::Places;
 use clap::Args;
 use larder_node::{Config, ConfigSources, Handover, Node};
+use sites::Places;
 use std::io::Write;
 use std::path::PathBuf;
 

@@ -265,8 +265,8 @@ impl Http {
         }
     }
 
-    /// Uses the hosts of this configuration for certificates by ACME. The thread that orders goes on
-    /// if nothing has changed for it.
+    /// Uses the hosts of this configuration for certificates by ACME. The thread that orders goes
+    /// on if nothing has changed for it.
     fn set_certificate_hosts(&self, config: &HttpConfig) -> Result<(), Error> {
         let (wanted, kinds) = (acme(config), config.challenge_kinds());
         let goes_on =

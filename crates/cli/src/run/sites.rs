@@ -71,13 +71,13 @@ fn host_of(url: &str, host: &str) -> Result<String, Failure> {
     Ok(host.to_owned())
 }
 
-/// Returns the address that reaches this port from everywhere: of IPv6, which takes IPv4 too,
-/// unless the system has none.
+/// Returns the address that reaches this port from everywhere, in quotes: of IPv6, which takes IPv4
+/// too, unless the system has none.
 fn any_address(port: u16) -> String {
     if Path::new("/proc/net/if_inet6").exists() {
-        format!("[::]:{port}")
+        format!("\"[::]:{port}\"")
     } else {
-        format!("0.0.0.0:{port}")
+        format!("\"0.0.0.0:{port}\"")
     }
 }
 
@@ -102,6 +102,25 @@ fn state_folder() -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Failure: a key of the short command is refused, or another value has precedence.
+    #[test]
+    fn the_short_command_is_no_configuration() {
+        let places = places(&["https://a.test", "https://b.test"]).unwrap();
+        let mut sources = ConfigSources::default();
+        places.add_to(&mut sources);
+        sources.set("--origin", "http.origin", "http://127.0.0.1:1");
+        let config = sources.load().unwrap_or_else(|error| panic!("{error}"));
+        let proxy = config.http.proxy;
+        let tls = proxy.tls.unwrap();
+        assert!(proxy.redirect_to_https);
+        let port = |listen: &larder_host::ListenConfig| listen.address.tcp().unwrap().port();
+        assert_eq!((port(&proxy.listen[0]), port(&tls.listen[0])), (80, 443));
+        let acme = tls.acme.unwrap();
+        let hosts: Vec<&str> = acme.hosts.iter().map(|host| host.as_str()).collect();
+        assert_eq!(hosts, ["a.test", "b.test"]);
+        assert!(acme.folder.ends_with("acme"));
+    }
 
     fn places(arguments: &[&str]) -> Result<Places, String> {
         let arguments: Vec<PathBuf> = arguments.iter().map(PathBuf::from).collect();
