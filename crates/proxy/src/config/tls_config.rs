@@ -103,6 +103,15 @@ impl TlsConfig {
                     .to_owned(),
             );
         }
+        let is_half = |pair: &CertificateFiles| {
+            pair.certificate.as_os_str().is_empty() || pair.key.as_os_str().is_empty()
+        };
+        if self.certificate.as_ref().is_some_and(is_half) {
+            return Some(
+                "[http.tls] certificate and key need each other: set both, or none with [http.tls.acme]"
+                    .to_owned(),
+            );
+        }
         let ClientCertificates {
             authorities,
             need,
@@ -150,32 +159,25 @@ impl ClientCertificates {
     }
 }
 
-/// Reads the keys `certificate` and `key`, which need each other.
+/// Reads the keys `certificate` and `key`.
 fn optional_files<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<CertificateFiles>, D::Error> {
-    #[derive(Deserialize)]
+    #[derive(Default, Deserialize)]
     #[serde(deny_unknown_fields, default)]
-    #[derive(Default)]
     struct Files {
         #[serde(deserialize_with = "optional_path")]
         certificate: Option<PathBuf>,
         #[serde(deserialize_with = "optional_path")]
         key: Option<PathBuf>,
     }
-    match Files::deserialize(deserializer)? {
-        Files {
-            certificate: Some(certificate),
-            key: Some(key),
-        } => Ok(Some(CertificateFiles { certificate, key })),
-        Files {
-            certificate: None,
-            key: None,
-        } => Ok(None),
-        _ => Err(serde::de::Error::custom(
-            "certificate and key need each other: set both, or none with [http.tls.acme]",
-        )),
-    }
+    let Files { certificate, key } = Files::deserialize(deserializer)?;
+    // Half of a pair is a contradiction, which counts only if the other half is not wrong itself.
+    let is_set = certificate.is_some() || key.is_some();
+    Ok(is_set.then(|| CertificateFiles {
+        certificate: certificate.unwrap_or_default(),
+        key: key.unwrap_or_default(),
+    }))
 }
 
 fn optional_field<'de, D: Deserializer<'de>>(
