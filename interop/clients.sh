@@ -40,6 +40,16 @@ install_ndnd() {
     GOBIN=$home timeout 300 go install github.com/named-data/ndnd/cmd/ndnd@latest
 }
 
+# The test authority of Let's Encrypt, with its certificates, which are in the module.
+install_pebble() {
+    local home=$here/.env/pebble module=github.com/letsencrypt/pebble/v2 version
+    [ -e "$home/certs/pebble.minica.pem" ] && return 0
+    rm -rf "$home"
+    GOBIN=$home timeout 300 go install "$module/cmd/pebble@latest" "$module/cmd/pebble-challtestsrv@latest" || return 1
+    version=$(go version -m "$home/pebble" | awk '$1 == "mod" { print $3 }')
+    cp -r "$(go env GOMODCACHE)/$module@$version/test/certs" "$home/certs" && chmod -R u+w "$home/certs"
+}
+
 # The survey names npm itself and what draws its pages as its dependencies: of these only the one that asks is installed.
 install_http_survey() {
     local home=$here/.env/http_survey version=0.4.5

@@ -21,6 +21,7 @@ SECONDS = 30
 # Alerts (by name) and queries of panels (by "panel: legend") that have no result here, and why.
 EMPTY = {
     "LarderHitRatioFell": "there is no yesterday",
+    "LarderCertificateExpires": "no authority has issued one",
     "Not stored, by reason: {{reason}}": "everything is stored",
     "Drops, by reason: {{reason}}": "no packet is dropped",
 }

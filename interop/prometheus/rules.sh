@@ -8,7 +8,7 @@ deploy=$here/../../deploy
 
 promtool check rules "$deploy/prometheus/alerts.yml"
 
-read -r origin prometheus < <(free_ports 2)
+read -r origin prometheus https < <(free_ports 3)
 "$LARDER" origin --listen "127.0.0.1:$origin" >"$work/origin.log" 2>&1 </dev/null &
 pids[origin]=$!
 configure node lru <<TOML
@@ -18,6 +18,15 @@ capacity = "64MiB"
 
 [http.access_log]
 path = "$work/access.log"
+
+$(tls_listener "$https")
+
+# An authority that is away: the node has the metrics of certificates.
+[http.tls.acme]
+hosts = ["larder.test"]
+folder = "$work/acme"
+directory = "https://127.0.0.1:1/directory"
+directory_ca = "$work/certificate.pem"
 TOML
 sed -i "s|^origin = .*|origin = \"http://127.0.0.1:$origin\"|" "$work/node.toml"
 start node

@@ -1,21 +1,29 @@
 //! `larder run`: runs the node.
 
+mod sites;
+
 use crate::failure::Failure;
 use crate::output::{error_line, line};
 use clap::Args;
 use larder_node::{Config, ConfigSources, Handover, Node};
+use sites::Places;
 use std::io::Write;
 use std::path::PathBuf;
 
 /// Run the node: NDN forwarder and HTTP cache
+///
+/// `larder run https://example.com --origin http://127.0.0.1:3000` serves a site: it listens on
+/// ports 80 and 443, gets its certificate by itself, and redirects HTTP to HTTPS.
 ///
 /// Every key of the configuration can also be set by --set or by an environment variable:
 /// http.cache by --set http.cache=1GiB or LARDER_HTTP_CACHE=1GiB. A flag has precedence over a
 /// variable, and a variable over the file.
 #[derive(Args, Debug, Default)]
 pub struct RunArgs {
-    /// Configuration file (TOML) [default: the embedded configuration, which --print-config shows]
-    config: Option<PathBuf>,
+    /// Configuration file (TOML) [default: the embedded configuration, which --print-config shows],
+    /// or sites such as https://example.com
+    #[arg(value_name = "CONFIG|https://HOST")]
+    places: Vec<PathBuf>,
 
     #[command(flatten)]
     flags: Flags,
@@ -125,8 +133,18 @@ pub fn run(args: RunArgs) -> Result<(), Failure> {
         line!("{}", larder_node::reference().trim_end());
         return Ok(());
     }
-    let mut sources = ConfigSources::of_process(args.config.as_deref());
+    let places = Places::new(&args.places)?;
+    let mut sources = ConfigSources::of_process(places.file.as_deref());
+    places.add_to(&mut sources);
     args.flags.add_to(&mut sources)?;
+    if let (Some(site), None) = (places.hosts.first(), &places.file)
+        && !sources.sets("http.origin")
+    {
+        return Err(Failure::usage(format!(
+            "https://{site}: name what stands behind it, such as --origin http://127.0.0.1:3000, or --origin /srv/www \
+             for the files of a folder"
+        )));
+    }
     let wrong = |error: larder_node::ConfigError| Failure::usage(error.to_string());
     if args.print_effective_config {
         line!("{}", sources.effective().map_err(wrong)?.trim_end());

@@ -38,6 +38,12 @@ impl fmt::Display for ListenError {
                 "{setting}: {address} is in use; stop the other program or set another {}",
                 address.kind()
             ),
+            io::ErrorKind::PermissionDenied if address.tcp().is_some() => write!(
+                f,
+                "{setting}: cannot listen on {address}: {}; ports below 1024 need root, or the capability \
+                 CAP_NET_BIND_SERVICE: setcap cap_net_bind_service=+ep on the program, or AmbientCapabilities of systemd",
+                system_message(error)
+            ),
             _ => write!(
                 f,
                 "{setting}: cannot listen on {address}: {}",
@@ -70,9 +76,8 @@ mod tests {
             refused(io::ErrorKind::AddrInUse),
             "[http] listen: 127.0.0.1:80 is in use; stop the other program or set another port"
         );
-        assert!(
-            refused(io::ErrorKind::PermissionDenied)
-                .starts_with("[http] listen: cannot listen on 127.0.0.1:80: ")
-        );
+        let denied = refused(io::ErrorKind::PermissionDenied);
+        assert!(denied.starts_with("[http] listen: cannot listen on 127.0.0.1:80: "));
+        assert!(denied.contains("CAP_NET_BIND_SERVICE"), "{denied}");
     }
 }

@@ -25,6 +25,7 @@ use crate::message::loop_detection;
 use crate::origin::origin_config::Upstream;
 use crate::report::observer::Observer;
 use crate::rules::Rules;
+use larder_acme_host::{AcmeConfig, Certificates, ChallengeKind, HostStatus, Renewals};
 use larder_admin::{Purging, StatusSource};
 use larder_host::ListenAddress;
 use larder_host::Preflight;
@@ -33,7 +34,7 @@ use larder_units::{ByteSize, Streams};
 use larder_what_if_host::LiveWhatIf;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// The running HTTP side.
@@ -45,6 +46,15 @@ pub struct Http {
     what_if: Arc<LiveWhatIf>,
     /// The identity of listeners for TLS, once there is one.
     tls_identity: Arc<OnceLock<Arc<Identity>>>,
+    /// Orders certificates by ACME, if the configuration has hosts for it.
+    renewals: Mutex<Option<RunningRenewals>>,
+}
+
+/// The thread that orders certificates, and what it was started with.
+struct RunningRenewals {
+    config: AcmeConfig,
+    kinds: Vec<ChallengeKind>,
+    thread: Renewals,
 }
 
 /// The result of [`Http::reload`].
@@ -132,7 +142,9 @@ pub fn check(config: &HttpConfig, preflight: &mut Preflight) {
         preflight.listen(listeners::setting(is_secure), listen);
         listening.push((listen.address.clone(), is_secure));
     }
-    preflight.add(config.tls.as_ref().and_then(|tls| tls::read(tls).err()));
+    let (tls, acme) = (config.tls.as_ref(), Arc::<Certificates>::default());
+    preflight.add(tls.and_then(|tls| tls::read(tls, &acme).err()));
+    preflight.add(self::acme(config).and_then(|acme| larder_acme_host::check(acme).err()));
     let own = own_origins(config, &listening);
     if own.is_empty() {
         preflight.add(Origins::new(config, None).err());
@@ -214,7 +226,11 @@ impl Http {
         proxy.cache_settings().start(config.cache_config());
         let tls_identity = Arc::new(OnceLock::new());
         if let Some(tls) = &config.tls {
-            let _ = tls_identity.set(Arc::new(Identity::read(tls)?));
+            if let Some(acme) = acme(config) {
+                proxy.certificates().set_hosts(acme)?;
+            }
+            let identity = Identity::read(tls, proxy.certificates())?;
+            let _ = tls_identity.set(Arc::new(identity));
         }
         let bounds =
             listen::Bounds::new(proxy.limits()).with_memory_pressure(proxy.memory_pressure());
@@ -231,14 +247,70 @@ impl Http {
         let group = threads.group(request_threads::count(config.threads))?;
         listeners.apply(listeners.plan_bound(bound, config, (&observer, &group))?);
         threads.serve(group);
-        Ok(Http {
+        let http = Http {
             listeners,
             threads,
             source,
             proxy,
             what_if,
             tls_identity,
-        })
+            renewals: Mutex::default(),
+        };
+        match http.start_renewals(config) {
+            Ok(()) => Ok(http),
+            Err(error) => {
+                http.stop_within(Duration::ZERO);
+                Err(error)
+            }
+        }
+    }
+
+    /// Uses the hosts of this configuration for certificates by ACME. The thread that orders goes
+    /// on if nothing has changed for it.
+    fn set_certificate_hosts(&self, config: &HttpConfig) -> Result<(), Error> {
+        let (wanted, kinds) = (acme(config), config.challenge_kinds());
+        let goes_on =
+            |running: &RunningRenewals| wanted == Some(&running.config) && running.kinds == kinds;
+        let renewals = self.renewals();
+        if renewals.as_ref().is_some_and(goes_on) {
+            return Ok(());
+        }
+        drop(renewals);
+        self.stop_renewals();
+        match wanted {
+            Some(wanted) => self.proxy.certificates().set_hosts(wanted)?,
+            None => self.proxy.certificates().clear(),
+        }
+        Ok(())
+    }
+
+    /// Starts the thread that orders certificates, if there is none and hosts are configured. The
+    /// listeners are served already: the authority asks them.
+    fn start_renewals(&self, config: &HttpConfig) -> Result<(), Error> {
+        let mut renewals = self.renewals();
+        let Some(wanted) = acme(config).filter(|_| renewals.is_none()) else {
+            return Ok(());
+        };
+        let kinds = config.challenge_kinds();
+        let thread = Renewals::start(wanted, kinds.clone(), self.proxy.certificates())?;
+        *renewals = Some(RunningRenewals {
+            config: wanted.clone(),
+            kinds,
+            thread,
+        });
+        Ok(())
+    }
+
+    fn renewals(&self) -> MutexGuard<'_, Option<RunningRenewals>> {
+        self.renewals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Leaves the certificates to another process, or to nobody.
+    fn stop_renewals(&self) {
+        let running = self.renewals().take();
+        if let Some(running) = running {
+            running.thread.stop();
+        }
     }
 
     /// Returns the actual addresses of the listeners, each with true for TLS.
@@ -279,6 +351,7 @@ impl Http {
     /// Leaves the listeners to another process: accepts no more connections, and ends each open one
     /// with its next answer. [`Http::is_idle`] shows the end; [`Http::stop_within`] has to follow.
     pub fn drain(&self) {
+        self.stop_renewals();
         self.listeners.leave_files();
         self.listeners.begin(Phase::Draining);
     }
@@ -315,6 +388,11 @@ impl Http {
         Arc::clone(&self.source) as Arc<dyn StatusSource>
     }
 
+    /// Returns what is known of the certificates by ACME, by host.
+    pub fn certificates(&self) -> Vec<HostStatus> {
+        self.proxy.certificates().status()
+    }
+
     /// Returns its purge interface, for the admin server: open to holders of the token, if there is
     /// one.
     pub fn purging(&self, token: Option<&str>) -> Arc<Purging> {
@@ -340,8 +418,14 @@ impl Http {
         let identity = config
             .tls
             .as_ref()
-            .map(|tls| tls::read(tls).map(|identity| (tls.clone(), identity)))
+            .map(|tls| {
+                let identity = tls::read(tls, self.proxy.certificates())?;
+                Ok::<_, Error>((tls.clone(), identity))
+            })
             .transpose()?;
+        if let Some(acme) = acme(config) {
+            larder_acme_host::check(acme)?;
+        }
         let observer = self.proxy.observers().of(config)?;
         let threads = self.threads.group(request_threads::count(config.threads))?;
         let listeners = self.listeners.plan(config, (&observer, &threads))?;
@@ -376,20 +460,31 @@ impl Http {
         warn_of_few_descriptors(config.limits.connections);
         self.proxy.limits().set(config.timeouts, config.limits);
         self.what_if.enable(config.what_if);
+        if let Err(error) = self.set_certificate_hosts(config) {
+            tracing::error!(%error, "the hosts for certificates stay as they were");
+        }
         if let Some((config, identity)) = reload.identity {
             match self.tls_identity.get() {
                 Some(running) => running.set(&config, identity),
                 // The first one of a node that began without TLS.
-                None => drop(
-                    self.tls_identity
-                        .set(Arc::new(Identity::new(&config, identity))),
-                ),
+                None => drop(self.tls_identity.set(Arc::new(Identity::new(
+                    &config,
+                    identity,
+                    self.proxy.certificates(),
+                )))),
             }
         }
         self.proxy.set_live(reload.live);
         self.proxy.observers().set(reload.observer);
         self.listeners.apply(reload.listeners);
         self.threads.serve(reload.threads);
+        // It was tried when it was read. A failure here costs no connection.
+        if let Err(error) = self.start_renewals(&reload.config) {
+            tracing::error!(%error, "certificates are not renewed");
+        }
+        if let Some(running) = &*self.renewals() {
+            running.thread.retry_now();
+        }
         Ok(())
     }
 
@@ -407,6 +502,7 @@ impl Http {
 
     /// Stops as [`Http::stop`] does, within another time.
     pub fn stop_within(self, within: Duration) {
+        self.stop_renewals();
         self.listeners.begin(Phase::Closing);
         self.threads.stop(within);
         // Otherwise connections would wait in the kernel's queue for the end, and be reset.
@@ -418,6 +514,11 @@ impl Http {
             disk.stop();
         }
     }
+}
+
+/// Returns the hosts for certificates by ACME, with their authority.
+fn acme(config: &HttpConfig) -> Option<&AcmeConfig> {
+    config.tls.as_ref()?.acme.as_ref()
 }
 
 /// Without a descriptor, a connection waits in the kernel's queue, and no origin can be reached.

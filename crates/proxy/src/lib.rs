@@ -68,6 +68,7 @@ pub use config::tls_config::{
     CertificateFiles, CertificateNeed, ClientCertificates, TlsConfig, TlsVersion,
 };
 pub use exchange::request_rules::NormalUrl;
+pub use larder_acme_host::{AcmeConfig, CertificateHost, ChallengeKind};
 pub use message::authority::normal_authority;
 pub use message::field_names::remove_unkeyed;
 pub use message::request_id::RequestIdSource;

@@ -9,6 +9,7 @@ mod http_access_log;
 mod http_bad_origin;
 mod http_bursts;
 mod http_cache_poisoning;
+mod http_certificates;
 mod http_compression;
 mod http_console;
 mod http_disk;

@@ -258,7 +258,7 @@ fn a_certificate_or_key_that_cannot_be_read_is_one_line_with_the_file() {
             key: data(key),
         };
         let tls = TlsConfig {
-            certificate,
+            certificate: Some(certificate),
             ..config.tls.take().unwrap()
         };
         config.tls = Some(tls);

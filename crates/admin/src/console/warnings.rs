@@ -73,6 +73,24 @@ pub(crate) fn warnings(status: &Value) -> Vec<Value> {
             remedy,
         );
     }
+    let certificates = status.pointer("/http/certificates");
+    let certificates = certificates.and_then(Value::as_array);
+    for certificate in certificates.into_iter().flatten() {
+        let host = certificate["host"].as_str().unwrap_or_default();
+        let remedy = "Lead the host's name and ports 80 and 443 to this node, then reload (SIGHUP): it orders again at \
+                      once.";
+        let what = match (
+            certificate["last_error"].as_str(),
+            &certificate["is_issued"],
+        ) {
+            (Some(error), _) => format!("No new certificate for {host}: {error}."),
+            (None, Value::Bool(false)) => {
+                format!("{host} has a self-signed certificate until the authority issues one.")
+            }
+            _ => continue,
+        };
+        warn(what, remedy);
+    }
     for tier in ["/http/disk", "/ndn/content_store/disk"] {
         if let Some(failure) = status
             .pointer(&format!("{tier}/failure"))
@@ -126,7 +144,10 @@ mod tests {
     fn a_failure_has_no_warning() {
         let well = json!({
             "node": { "open_files": 80, "open_files_most": 1024 },
-            "http": { "servers": { "a:80": true }, "slow_clients": 0, "disk": { "failure": null } },
+            "http": {
+                "servers": { "a:80": true }, "slow_clients": 0, "disk": { "failure": null },
+                "certificates": [{ "host": "a.test", "is_issued": true, "last_error": null }],
+            },
             "console": { "http": { "tried": null } },
         });
         assert!(warnings(&well).is_empty());

@@ -93,6 +93,21 @@ impl HttpTable {
         (self.proxy.origin_resolve && !has_name).then(|| problem.to_owned())
     }
 
+    /// Returns the problem of certificates by ACME that no authority can issue, because it cannot
+    /// check their hosts.
+    pub(super) fn missing_challenge(&self) -> Option<String> {
+        let has_hosts = self
+            .proxy
+            .tls
+            .as_ref()
+            .is_some_and(|tls| tls.acme.is_some());
+        let problem = "[http.tls.acme] challenges: the authority cannot check that the hosts are this node: \
+                       \"http-01\" needs an address in [http] listen that port 80 leads to, and \"tls-alpn-01\" needs \
+                       a [http.tls] listen without required client_certificates";
+        (self.enabled && has_hosts && self.proxy.challenge_kinds().is_empty())
+            .then(|| problem.to_owned())
+    }
+
     /// Returns the problem of a `redirect_to_https` without a listener with TLS. A trusted proxy
     /// may have one, and say so in `X-Forwarded-Proto`.
     pub(super) fn needless_redirect(&self) -> Option<String> {
@@ -297,5 +312,64 @@ mod tests {
                 "{listen}: {refused}"
             );
         }
+    }
+
+    /// Failure: certificates by ACME are refused, or a wrong setting is found when an order fails.
+    #[test]
+    fn certificates_are_ordered_that_no_authority_issues() {
+        let read = |tls: &str, acme: &str| {
+            let text =
+                format!("[http.tls]\nlisten = \"[::]:443\"\n{tls}\n[http.tls.acme]\n{acme}\n");
+            Config::parse(&text, "t").map_err(|error| error.to_string())
+        };
+        let hosts = "hosts = [\"Example.com\", \"192.0.2.1\"]";
+        let config = read("", hosts).unwrap_or_else(|error| panic!("{error}"));
+        let acme = config.http.proxy.tls.unwrap().acme.unwrap();
+        assert_eq!(acme.hosts[0].as_str(), "example.com");
+        assert!(acme.directory.contains("letsencrypt") && acme.eab.is_none());
+        assert!(read("certificate = \"/a\"\nkey = \"/b\"", hosts).is_ok());
+        for (tls, acme, parts) in [
+            ("", "hosts = [\"*.example.com\"]", vec!["t:5", "dns-01"]),
+            ("", "hosts = []", vec!["t:5", "1 to 1000"]),
+            ("", "hosts = [\"a.b\", \"A.b\"]", vec!["t:5", "twice"]),
+            ("", "email = \"a@b.c\"", vec!["hosts"]),
+            (
+                "",
+                "hosts = [\"a.b\"]\ndirectory = \"http://a\"",
+                vec!["t:6", "https://"],
+            ),
+            (
+                "",
+                "hosts = [\"a.b\"]\nchallenges = [\"dns-01\"]",
+                vec!["t:6", "dns-01", "http-01"],
+            ),
+            (
+                "",
+                "hosts = [\"a.b\"]\neab = { key_id = \"a\", hmac = \"b\" }",
+                vec!["t:6", "hmac_file"],
+            ),
+            (
+                "certificate = \"/a\"",
+                "hosts = [\"a.b\"]",
+                vec!["certificate and key need each other"],
+            ),
+            (
+                "client_ca = \"/a\"",
+                "hosts = [\"a.b\"]\nchallenges = [\"tls-alpn-01\"]",
+                vec!["[http.tls.acme] challenges", "port 80"],
+            ),
+        ] {
+            let refused = read(tls, acme).unwrap_err();
+            assert!(
+                parts.iter().all(|part| refused.contains(part)),
+                "{tls} {acme}: {refused}"
+            );
+        }
+        let none = Config::parse("[http.tls]\nlisten = \"[::]:443\"", "t").unwrap_err();
+        let none = none.to_string();
+        assert!(
+            none.contains("certificate and key") && none.contains("[http.tls.acme]"),
+            "{none}"
+        );
     }
 }

@@ -138,6 +138,7 @@ impl Config {
         problems.extend(self.http.needless_resolve());
         problems.extend(self.http.needless_files());
         problems.extend(self.http.needless_redirect());
+        problems.extend(self.http.missing_challenge());
         problems.extend(ndn::needlessly_reliable(&self.ndn.routes).map(|route| {
             format!("[[ndn.route]] to = \"{}\": only UDP loses what reliable = true mends: leave it out", route.to)
         }));
@@ -194,13 +195,12 @@ impl Config {
     pub(crate) fn files_read_again(&self) -> Vec<(&'static str, &Path)> {
         let mut files = Vec::new();
         if let Some(tls) = &self.http.proxy.tls {
-            files.extend([
-                (
-                    "[http.tls] certificate",
-                    tls.certificate.certificate.as_path(),
-                ),
-                ("[http.tls] key", &tls.certificate.key),
-            ]);
+            if let Some(pair) = &tls.certificate {
+                files.push(("[http.tls] certificate", pair.certificate.as_path()));
+                files.push(("[http.tls] key", &pair.key));
+            }
+            let acme = tls.acme.iter().flat_map(|acme| acme.files());
+            files.extend(acme.map(|(setting, path)| (setting, path.as_path())));
             let client_ca = tls.clients.authorities.as_deref();
             files.extend(client_ca.map(|path| ("[http.tls] client_ca", path)));
             for table in &tls.certificates {

@@ -131,6 +131,13 @@ impl ConfigSources {
         });
     }
 
+    /// Returns true if a variable or a flag sets this key.
+    pub fn sets(&self, key: &str) -> bool {
+        self.settings
+            .iter()
+            .any(|setting| setting.path.join(".") == key)
+    }
+
     /// Returns the file.
     pub fn file(&self) -> Option<&Path> {
         self.file.as_deref()

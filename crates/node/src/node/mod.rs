@@ -343,6 +343,20 @@ impl Node {
             };
             let _ = writeln!(text, "{url}{behind}");
         }
+        let certificates = self.http.as_deref().map(Http::certificates);
+        let waiting = certificates.iter().flatten();
+        let waiting = waiting.filter(|certificate| certificate.validity.is_none());
+        let waiting: Vec<&str> = waiting.map(|waiting| waiting.host.as_str()).collect();
+        if let [first, others @ ..] = waiting.as_slice() {
+            let others = match others.len() {
+                0 => String::new(),
+                count => format!(" and {count} more"),
+            };
+            let _ = writeln!(
+                text,
+                "       {first}{others}: a self-signed certificate until the authority issues one; the log tells when"
+            );
+        }
         let mut plain = listening
             .iter()
             .filter(|(_, is_secure)| !is_secure)

@@ -1,6 +1,5 @@
 //! Reads the files of TLS again when they change, as ACME clients and cert-manager change them.
 
-use crate::accept::tls;
 use crate::accept::tls::Identity;
 use crate::base::limits;
 use crate::config::tls_config::TlsConfig;
@@ -71,7 +70,7 @@ impl CertificateWatch {
         if now == self.read.1 || !is_settled {
             return;
         }
-        match tls::read(&config) {
+        match self.identity.read_again(&config) {
             Ok(server) => {
                 self.identity.set(&config, server);
                 tracing::info!(

@@ -1,5 +1,6 @@
 //! Accepts connections, runs TLS on some of them, and serves HTTP/1 or HTTP/2 until it is stopped.
 
+use crate::accept::sni::ACME_TLS;
 use crate::accept::tls;
 use crate::accept::tls::Identity;
 use crate::base::client_shares::{ClientShares, Share};
@@ -37,7 +38,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsAcceptor;
@@ -581,8 +582,13 @@ async fn serve_tls<S, B, F, T>(
         shaken = shake_hands(stream, identity, &serving.bounds) => shaken,
         () = closing(&mut phase) => return,
     };
-    let Some(stream) = shaken else { return };
+    let Some(mut stream) = shaken else { return };
     let connection = stream.get_ref().1;
+    // RFC 8737 §3: the handshake was the answer.
+    if connection.alpn_protocol() == Some(ACME_TLS) {
+        let _ = timeout(begun.timeouts.tls_handshake, stream.shutdown()).await;
+        return;
+    }
     if let Some(client) = &begun.before.client {
         client.set_tls(connection.protocol_version());
     }

@@ -2,10 +2,11 @@
 //! ALPN (RFC 7301), and certificates of clients if they are configured.
 
 use crate::accept::distinguished_name;
-use crate::accept::sni::ServerCertificates;
+use crate::accept::sni::{ACME_TLS, ServerCertificates};
 use crate::base::error::{Error, Problem};
 use crate::config::tls_config::{CertificateNeed, TlsConfig, TlsVersion};
 use ::http::HeaderValue;
+use larder_acme_host::Certificates;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -17,7 +18,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 use webpki::EndEntityCert;
 
 /// The identity for new connections. It can be replaced while connections run.
-pub(crate) struct Identity(RwLock<Current>);
+pub(crate) struct Identity {
+    current: RwLock<Current>,
+    /// The certificates by ACME, of all configurations.
+    acme: Arc<Certificates>,
+}
 
 struct Current {
     /// The configuration that the files of `server` come from.
@@ -30,22 +35,37 @@ impl Identity {
     ///
     /// # Errors
     /// As [`read`].
-    pub(crate) fn read(config: &TlsConfig) -> Result<Identity, Error> {
-        Ok(Identity::new(config, read(config)?))
+    pub(crate) fn read(config: &TlsConfig, acme: &Arc<Certificates>) -> Result<Identity, Error> {
+        Ok(Identity::new(config, read(config, acme)?, acme))
     }
 
     /// Returns the identity that was read from the files of this configuration.
-    pub(crate) fn new(config: &TlsConfig, server: ServerConfig) -> Identity {
-        Identity(RwLock::new(Current {
-            config: config.clone(),
-            server: Arc::new(server),
-        }))
+    pub(crate) fn new(
+        config: &TlsConfig,
+        server: ServerConfig,
+        acme: &Arc<Certificates>,
+    ) -> Identity {
+        Identity {
+            current: RwLock::new(Current {
+                config: config.clone(),
+                server: Arc::new(server),
+            }),
+            acme: Arc::clone(acme),
+        }
+    }
+
+    /// Reads the files of its configuration again.
+    ///
+    /// # Errors
+    /// As [`read`].
+    pub(crate) fn read_again(&self, config: &TlsConfig) -> Result<ServerConfig, Error> {
+        read(config, &self.acme)
     }
 
     /// Replaces the identity for new connections. Sessions are resumed across the change, unless
     /// clients show certificates: those would not be verified by the new authorities.
     pub(crate) fn set(&self, config: &TlsConfig, mut server: ServerConfig) {
-        let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         if !current.config.clients.are_verified() && !config.clients.are_verified() {
             server.ticketer = Arc::clone(&current.server.ticketer);
         }
@@ -56,19 +76,20 @@ impl Identity {
     }
 
     pub(crate) fn current(&self) -> Arc<ServerConfig> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner).server)
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&current.server)
     }
 
     /// Returns the subject of the client's verified certificate, if the origin is to learn it.
     pub(crate) fn subject(&self, connection: &ServerConnection) -> Option<HeaderValue> {
-        let current = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
         current.config.clients.subject_field()?;
         let certificate = EndEntityCert::try_from(connection.peer_certificates()?.first()?).ok()?;
         HeaderValue::try_from(distinguished_name::text(certificate.subject())?).ok()
     }
 
     pub(crate) fn config(&self) -> TlsConfig {
-        self.0
+        self.current
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .config
@@ -81,13 +102,13 @@ pub(crate) const H2: &[u8] = b"h2";
 
 const TLS13_ONLY: &[&SupportedProtocolVersion] = &[&rustls::version::TLS13];
 
-/// Reads the files.
+/// Reads the files. `acme` has the certificates by ACME.
 ///
 /// # Errors
 /// One line: the file and its problem.
-pub(crate) fn read(config: &TlsConfig) -> Result<ServerConfig, Error> {
+pub(crate) fn read(config: &TlsConfig, acme: &Arc<Certificates>) -> Result<ServerConfig, Error> {
     let provider = Arc::new(ring::default_provider());
-    let certificates = ServerCertificates::read(config, &provider)?;
+    let certificates = ServerCertificates::read(config, &provider, acme)?;
     let of_tls = |error| Error::setting("[http.tls]", Problem::Tls(error));
     let versions = if config.min_version == TlsVersion::Tls13 {
         TLS13_ONLY
@@ -105,6 +126,9 @@ pub(crate) fn read(config: &TlsConfig) -> Result<ServerConfig, Error> {
     };
     let mut server = builder.with_cert_resolver(Arc::new(certificates));
     server.alpn_protocols = vec![H2.to_vec(), b"http/1.1".to_vec()];
+    if config.acme.is_some() {
+        server.alpn_protocols.push(ACME_TLS.to_vec());
+    }
     server.ticketer = tickets()?;
     Ok(server)
 }

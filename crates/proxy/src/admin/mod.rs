@@ -1,6 +1,7 @@
 //! The admin server, and what its clients read and change of the HTTP cache.
 
 pub(crate) mod apply;
+pub(crate) mod certificates;
 pub(crate) mod lookup;
 pub(crate) mod managed_cache;
 pub(crate) mod purge;

@@ -2,6 +2,7 @@
 
 use crate::accept::listen::ClientCounters;
 use crate::accept::running_listeners::ServedListeners;
+use crate::admin::certificates;
 use crate::cache::shards::CacheFigures;
 use crate::coding::coded_body::CodingCounters;
 use crate::exchange::proxy::Proxy;
@@ -258,6 +259,10 @@ impl CacheSource {
             ("servers", json!(servers)),
             ("pools", pools(origins.pools())),
             ("files", files(origins)),
+            (
+                "certificates",
+                certificates::page(self.proxy.certificates()),
+            ),
             ("retries_refused", json!(retries_refused)),
             ("no_server", json!(no_server)),
             (
@@ -349,6 +354,7 @@ impl StatusSource for CacheSource {
         );
         member_metrics(&self.proxy.live().origins, metrics);
         file_metrics(&self.proxy.live().origins, metrics);
+        certificates::metrics(self.proxy.certificates(), metrics);
         self.origin_times(metrics);
         self.proxy.observers().metrics(metrics);
         let gauges: Vec<(String, f64)> = cache

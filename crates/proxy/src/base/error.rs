@@ -27,6 +27,8 @@ pub enum Error {
     Listen(ListenError),
     /// The disk tier cannot start, or cannot forget records.
     Disk(larder_tier_host::Error),
+    /// Certificates cannot be ordered.
+    Acme(larder_acme_host::Error),
 }
 
 /// The problem of a setting.
@@ -120,6 +122,12 @@ impl From<larder_tier_host::Error> for Error {
     }
 }
 
+impl From<larder_acme_host::Error> for Error {
+    fn from(error: larder_acme_host::Error) -> Error {
+        Error::Acme(error)
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -127,6 +135,7 @@ impl fmt::Display for Error {
             Error::Thread(error) => write!(f, "cannot start a thread: {error}"),
             Error::Listen(error) => error.fmt(f),
             Error::Disk(error) => error.fmt(f),
+            Error::Acme(error) => error.fmt(f),
         }
     }
 }
@@ -178,6 +187,7 @@ impl error::Error for Error {
             Error::Thread(error) => Some(error),
             Error::Listen(error) => error.source(),
             Error::Disk(error) => error.source(),
+            Error::Acme(error) => error.source(),
         }
     }
 }

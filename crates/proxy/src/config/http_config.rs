@@ -12,6 +12,7 @@ use crate::message::trusted_proxies::TrustedProxies;
 use crate::origin::dial::OriginProtocol;
 use crate::origin::origin_config::{OriginGroup, Upstream};
 use crate::rules::Rule;
+use larder_acme_host::ChallengeKind;
 use larder_host::ListenConfig;
 use larder_http::Codings;
 use larder_tier_host::DiskConfig;
@@ -82,6 +83,20 @@ pub struct HttpConfig {
 }
 
 impl HttpConfig {
+    /// Returns the challenges of ACME that this configuration can answer: `http-01` needs a
+    /// listener without TLS, and the authority shows no certificate in a handshake.
+    pub fn challenge_kinds(&self) -> Vec<ChallengeKind> {
+        let Some(tls) = &self.tls else {
+            return Vec::new();
+        };
+        let can_answer = |kind: &ChallengeKind| match kind {
+            ChallengeKind::Http01 => !self.listen.is_empty(),
+            ChallengeKind::TlsAlpn01 => !tls.clients.are_required(),
+        };
+        let kinds = tls.acme.iter().flat_map(|acme| &acme.challenges);
+        kinds.copied().filter(can_answer).collect()
+    }
+
     /// Returns the request field for the subject of a client's certificate, if there is one.
     pub(crate) fn subject_field(&self) -> Option<&::http::HeaderName> {
         self.tls.as_ref()?.clients.subject_field()

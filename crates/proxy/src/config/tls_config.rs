@@ -2,6 +2,7 @@
 
 use crate::config::listen::listeners;
 use ::http::HeaderName;
+use larder_acme_host::AcmeConfig;
 use larder_host::ListenConfig;
 use larder_units::{from_text, optional_path};
 use serde::{Deserialize, Deserializer};
@@ -14,13 +15,17 @@ pub struct TlsConfig {
     /// The listeners; none if it is off.
     #[serde(deserialize_with = "listeners")]
     pub listen: Vec<ListenConfig>,
-    /// The certificate for clients that name no host, or an unknown one.
-    #[serde(rename = "*certificate")]
-    pub certificate: CertificateFiles,
+    /// The certificate for clients that name no host, or an unknown one; `None` if the hosts of
+    /// `acme` have all that is needed.
+    #[serde(rename = "*certificate", default, deserialize_with = "optional_files")]
+    pub certificate: Option<CertificateFiles>,
     /// `[[http.tls.certificates]]`: certificates for the hosts that they name. Of several for one
     /// host, the first is used.
     #[serde(default)]
     pub certificates: Vec<CertificateFiles>,
+    /// `[http.tls.acme]`: hosts that get a certificate from an authority by themselves.
+    #[serde(default)]
+    pub acme: Option<AcmeConfig>,
     /// Certificates that clients show.
     #[serde(rename = "*clients", default)]
     pub clients: ClientCertificates,
@@ -81,15 +86,32 @@ impl TlsConfig {
     pub fn new(listen: Vec<ListenConfig>, certificate: CertificateFiles) -> TlsConfig {
         TlsConfig {
             listen,
-            certificate,
+            certificate: Some(certificate),
             certificates: Vec::new(),
+            acme: None,
             clients: ClientCertificates::default(),
             min_version: TlsVersion::default(),
         }
     }
 
-    /// Returns a setting that has no effect, and the remedy.
+    /// Returns a setting that is missing or has no effect, and the remedy.
     pub fn contradiction(&self) -> Option<String> {
+        if !self.has_certificate() {
+            return Some(
+                "[http.tls]: no certificate: set certificate and key, or [http.tls.acme] hosts for certificates that \
+                 Larder orders itself"
+                    .to_owned(),
+            );
+        }
+        let is_half = |pair: &CertificateFiles| {
+            pair.certificate.as_os_str().is_empty() || pair.key.as_os_str().is_empty()
+        };
+        if self.certificate.as_ref().is_some_and(is_half) {
+            return Some(
+                "[http.tls] certificate and key need each other: set both, or none with [http.tls.acme]"
+                    .to_owned(),
+            );
+        }
         let ClientCertificates {
             authorities,
             need,
@@ -106,9 +128,15 @@ impl TlsConfig {
         ))
     }
 
-    /// Returns all its files.
+    /// Returns true if there is a certificate for clients that name no host.
+    pub fn has_certificate(&self) -> bool {
+        self.certificate.is_some() || self.acme.is_some()
+    }
+
+    /// Returns all its files of certificates. The folder of `acme` is not among them: its thread
+    /// looks after it.
     pub(crate) fn files(&self) -> Vec<&Path> {
-        let pairs = std::iter::once(&self.certificate).chain(&self.certificates);
+        let pairs = self.certificate.iter().chain(&self.certificates);
         let pairs = pairs.flat_map(|pair| [&*pair.certificate, &*pair.key]);
         pairs.chain(self.clients.authorities.as_deref()).collect()
     }
@@ -120,10 +148,36 @@ impl ClientCertificates {
         self.authorities.is_some()
     }
 
+    /// Returns true if a client without a certificate gets no connection.
+    pub(crate) fn are_required(&self) -> bool {
+        self.are_verified() && self.need != Some(CertificateNeed::Optional)
+    }
+
     /// Returns the request field for the subject of a verified certificate, if there is one.
     pub(crate) fn subject_field(&self) -> Option<&HeaderName> {
         self.subject_field.as_ref().filter(|_| self.are_verified())
     }
+}
+
+/// Reads the keys `certificate` and `key`.
+fn optional_files<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<CertificateFiles>, D::Error> {
+    #[derive(Default, Deserialize)]
+    #[serde(deny_unknown_fields, default)]
+    struct Files {
+        #[serde(deserialize_with = "optional_path")]
+        certificate: Option<PathBuf>,
+        #[serde(deserialize_with = "optional_path")]
+        key: Option<PathBuf>,
+    }
+    let Files { certificate, key } = Files::deserialize(deserializer)?;
+    // Half of a pair is a contradiction, which counts only if the other half is not wrong itself.
+    let is_set = certificate.is_some() || key.is_some();
+    Ok(is_set.then(|| CertificateFiles {
+        certificate: certificate.unwrap_or_default(),
+        key: key.unwrap_or_default(),
+    }))
 }
 
 fn optional_field<'de, D: Deserializer<'de>>(

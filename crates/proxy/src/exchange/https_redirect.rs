@@ -3,14 +3,11 @@
 //! The status is 308 (RFC 9110 §15.4.9): the client repeats its request as it is. With 301, a POST
 //! may become a GET.
 
+use crate::exchange::acme_challenge;
 use crate::exchange::outgoing::{Outgoing, plain_error};
 use ::http::header::LOCATION;
 use ::http::uri::Authority;
 use ::http::{HeaderValue, Response, StatusCode};
-
-/// The requests of ACME's challenge `http-01` (RFC 8555 §8.3) pass: their answers prove the control
-/// of a host that has no certificate yet.
-const ACME: &str = "/.well-known/acme-challenge/";
 
 /// The HTTPS listener to which requests are redirected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +19,9 @@ pub(crate) struct HttpsRedirect {
 impl HttpsRedirect {
     /// Returns the redirect for a request; `None` if it passes.
     pub(crate) fn answer(self, authority: &str, target: &str) -> Option<Response<Outgoing>> {
-        if target.starts_with(ACME) {
+        // Their answers prove the control of a host that has no certificate yet. Those of this node
+        // are given before; the origin may have an ACME client of its own.
+        if acme_challenge::is_one(target) {
             return None;
         }
         let authority: Authority = authority.parse().ok()?;

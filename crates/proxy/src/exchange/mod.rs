@@ -1,5 +1,6 @@
 //! One exchange: from the normal form of a request to its response.
 
+pub(crate) mod acme_challenge;
 pub(crate) mod assemble;
 pub(crate) mod client;
 pub(crate) mod disk_body;

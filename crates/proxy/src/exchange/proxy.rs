@@ -29,6 +29,7 @@ use crate::report::observer::Observer;
 use crate::report::observers::Observers;
 use ::http::{HeaderMap, Method, Response};
 use hyper::body::Body;
+use larder_acme_host::Certificates;
 use larder_http::{Answer, AnswerCoding, Assembly, Budget, TierSlice, UpstreamFailure};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -58,6 +59,8 @@ pub(crate) struct Proxy {
     form_maker: FormMaker,
     /// True after a request in a loop was logged.
     circle_logged: AtomicBool,
+    /// The certificates by ACME, and the answers to their challenges.
+    certificates: Arc<Certificates>,
 }
 
 impl Proxy {
@@ -83,7 +86,13 @@ impl Proxy {
             tunnels: Tunnels::new(&limits.upgrades),
             limits,
             circle_logged: AtomicBool::new(false),
+            certificates: Arc::default(),
         }
+    }
+
+    /// Returns the certificates by ACME.
+    pub(crate) fn certificates(&self) -> &Arc<Certificates> {
+        &self.certificates
     }
 
     /// Returns the cache.

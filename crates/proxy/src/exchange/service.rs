@@ -4,6 +4,7 @@
 use crate::base::http_limits::HttpLimits;
 use crate::cache::shards::Next;
 use crate::coding::asked_coding::AskedCoding;
+use crate::exchange::acme_challenge;
 use crate::exchange::client::Client;
 use crate::exchange::https_redirect::HttpsRedirect;
 use crate::exchange::live::LiveView;
@@ -212,6 +213,10 @@ impl Service {
     }
 
     fn answer(&self, mut request: NormalRequest, body: ClientBody) -> Responding {
+        let (acme, method) = (self.proxy.certificates(), &request.parts.method);
+        if let Some(answer) = acme_challenge::answer(acme, method, request.target().as_str()) {
+            return Responding::Now(Some(answer));
+        }
         let parts = &mut request.parts;
         let own_answer = max_forwards::spend(parts);
         let offer = Offer::of(parts, !body.is_end_stream());

@@ -1,0 +1,40 @@
+//! Bounds of the ACME client, each with its reason.
+
+use std::time::Duration;
+
+/// Orders at once: a hundred hosts have their certificates within minutes, and an authority that is
+/// slow for one host does not hold up all.
+pub const ORDERS: usize = 4;
+
+/// The time for one order. Authorities check a host within seconds, some within minutes.
+pub const ORDER: Duration = Duration::from_secs(300);
+
+/// The time for the authority to check a host, and to issue a certificate.
+pub const CHECK: Duration = Duration::from_secs(120);
+
+/// The time for one request to the authority.
+pub const REQUEST: Duration = Duration::from_secs(30);
+
+/// Times that an order is begun again at once because the authority refused a nonce: it may restart
+/// or run on several machines.
+pub const TRIES: u32 = 6;
+
+/// Bytes of an authority's response: a chain of certificates has some KiB.
+pub const RESPONSE_BYTES: usize = 1 << 20;
+
+/// Bytes of a file of the folder.
+pub const FILE_BYTES: u64 = 1 << 20;
+
+/// The interval of looks at the clock and at the files of the folder, which another node may have
+/// changed.
+pub const LOOK: Duration = Duration::from_secs(10);
+
+/// Looks at the folder for unknown challenges in a second. Any client can name a token, and a look
+/// takes time of a request thread if the folder is on a file system of the network.
+pub const CHALLENGE_LOOKS: u32 = 20;
+
+/// Files of challenges that are older were left by a process that was killed.
+pub const CHALLENGE_AGE: Duration = Duration::from_secs(3600);
+
+/// The wait for another process that creates the account.
+pub const ACCOUNT_WAIT: Duration = Duration::from_secs(60);
