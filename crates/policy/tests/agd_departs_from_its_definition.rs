@@ -84,8 +84,8 @@ fn mix(id: u64) -> u64 {
     id ^ (id >> 33)
 }
 
-/// How often objects that are not stored were requested: lines of 16 objects, the newest first, each
-/// with 25 bits of its hash and its count.
+/// How often objects that are not stored were requested: lines of 16 objects, the newest first,
+/// each with 25 bits of its hash and its count.
 struct History(Vec<Vec<(u64, u8)>>);
 
 impl History {
@@ -453,7 +453,8 @@ impl Tuner {
         };
         let (ahead, better) = (most(&self.leads), most(&self.losses));
         // A tuner that lost 512 hits by following, and an eighth of all that was lost or won,
-        // changes to the rung against which it lost, and requires eight times the lead, 480 at least.
+        // changes to the rung against which it lost, and requires eight times the lead, at least
+        // 480.
         let best = if self.losses[better] > f64::max(512.0, self.swings[better] / 8.0) {
             self.asked = (self.asked * 8.0).clamp(480.0, 7680.0);
             self.losses.fill(0.0);

@@ -13,8 +13,9 @@
 //! of its whole length (Zipf 0.8 over 1e7, a tenth cached, 20 million requests: a miss ratio of
 //! .4619 with this rule, .4676 without; the authors' program .4620). Later, while main is below its
 //! share, small may exceed its own. An object larger than the small queue enters it nevertheless,
-//! and pushes the others out; with `large=refuse` it is not stored, as in libCacheSim. A look ahead moves objects as the eviction would; an object that is
-//! hit after it was chosen goes to the end of its queue.
+//! and pushes the others out; with `large=refuse` it is not stored, as in libCacheSim. A look ahead
+//! moves objects as the eviction would; an object that is hit after it was chosen goes to the end
+//! of its queue.
 //!
 //! O(1) a hit, O(1) amortised an eviction; 32 bytes an object and 27 to 53 a ghost.
 

@@ -22,8 +22,8 @@ use larder_units::Stream;
 pub(super) use shadow::LearnedShadow;
 use std::collections::VecDeque;
 
-/// Stored objects that are compared for a victim. With 32, as in LHD, births and deaths at .1 % gain
-/// up to .002, and an eviction costs twice as much.
+/// Stored objects that are compared for a victim. With 32, as in LHD, births and deaths at .1 %
+/// gain up to .002, and an eviction costs twice as much.
 const SAMPLE: usize = 16;
 
 /// Neighbours that are drawn together: their entries take one line of the processor's cache. They
