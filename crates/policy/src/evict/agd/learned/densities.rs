@@ -111,8 +111,9 @@ impl Densities {
             }
         }
         let decay = DECAY.powf(share) as f32;
-        for events in self.hits.iter_mut().chain(self.evictions.iter_mut()) {
-            events.iter_mut().for_each(|events| *events *= decay);
+        let all = self.hits.iter_mut().chain(self.evictions.iter_mut());
+        for events in all.flatten() {
+            *events *= decay;
         }
     }
 
