@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import html
 import json
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,7 +15,7 @@ from . import _core, _url
 from ._curve import size_texts
 from ._progress import Bar
 from ._replay import SizeLike, listed
-from ._trace import Trace
+from ._trace import Trace, several
 
 _TABLE = pa.schema(
     [
@@ -131,8 +130,8 @@ def advise(
 
     Args:
         source: A path of an access log (nginx, Apache, Varnish, Squid, Caddy, Larder) or of a
-            trace, anything else that :class:`Trace` accepts, or a list of paths and traces that
-            follow each other in time.
+            trace, anything else that :class:`Trace` accepts, or a list of paths and traces, whose
+            requests are merged by time.
         policies: Specs, as :func:`policies` lists them. None: seven good ones.
         sizes: Capacities, as in :func:`replay`. None: all objects, and half of that nine times.
         goal: What the cache should save: requests to the origin, or bytes from it. With prices it
@@ -146,7 +145,7 @@ def advise(
         seed: The seed of the sample and of all random choices.
         progress: As in :func:`replay`.
     """
-    traces = _traces(source)
+    traces = several(source)
     specs = [] if policies is None else listed(policies, "policies", str)
     for spec in specs:
         if not isinstance(spec, str):
@@ -171,14 +170,6 @@ def advise(
             progress=bar,
         )
     return _advice(found)
-
-
-def _traces(source: Any) -> list[Trace]:
-    """Returns the traces of a list of paths and traces, or the one of anything else."""
-    is_list = isinstance(source, list | tuple) and len(source) > 0
-    if not is_list or not all(isinstance(each, str | os.PathLike | Trace) for each in source):
-        source = [source]
-    return [each if isinstance(each, Trace) else Trace(each) for each in source]
 
 
 def _advice(found: _core.Advice) -> Advice:

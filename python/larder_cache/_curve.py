@@ -73,7 +73,7 @@ def curve(
 
     Args:
         trace: A trace, anything that :class:`Trace` accepts, or a list of paths and traces, whose
-            curves follow each other.
+            curves follow each other. A list of texts is a list of paths, as in :func:`replay`.
         policies: Specs, as :func:`policies` lists them.
         sizes: Capacities, as in :func:`replay`. None: ``points`` sizes.
         points: The number of sizes, from a thousandth of the bytes of all objects up to all.
@@ -83,7 +83,7 @@ def curve(
         progress: As in :func:`replay`.
     """
     traces = several(trace)
-    if traces is not None and len(traces) > 1:
+    if len(traces) > 1:
         tables = [
             curve(
                 each,
@@ -98,8 +98,7 @@ def curve(
             for each in traces
         ]
         return pa.concat_tables(tables)
-    trace = trace if traces is None else traces[0]
-    source = trace if isinstance(trace, Trace) else Trace(trace)
+    source = traces[0]
     specs = listed(policies, "policies", str)
     texts = size_texts(sizes)
     if not 0 < points <= 1000:

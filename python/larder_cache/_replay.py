@@ -101,7 +101,9 @@ def replay(
     {'policy': ['lru', 'lru', 'fifo', 'fifo'], 'capacity': [8, 12, 8, 12], 'hits': [1, 3, 1, 3]}
 
     Args:
-        trace: A trace, several, or anything that :class:`Trace` accepts.
+        trace: A trace, anything that :class:`Trace` accepts, or a list of paths and traces. A list
+            of texts is a list of paths, as in :func:`advise`: for a list of ids, make a
+            :class:`Trace` of it.
         policies: Specs, as :func:`policies` lists them (``"lru"``, ``"filter(theta=2)+fifo"``), or
             policies in Python: see :class:`Policy`.
         sizes: Capacities: bytes, or objects if they have no sizes, as numbers (1000) or with a
@@ -127,7 +129,7 @@ def replay(
         TypeError: An argument of another type.
 
     """
-    traces = several(trace) or [trace]
+    traces = several(trace)
     specs = [policy_argument(policy) for policy in listed(policies, "policies", str | Callable)]
     capacities = [size_text(size) for size in listed(sizes, "sizes", str | int | float | np.number)]
     numbers = _seeds(seeds)

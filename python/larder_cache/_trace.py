@@ -123,7 +123,7 @@ class Trace:
         options = FileOptions(
             format, columns, log_format, host, time_unit, patterns, ttl, writes, max_bad
         )
-        if _is_several(source):
+        if _is_several(source) and any(map(_is_file, source)):
             raise TypeError("a list of paths is several traces: make a Trace of each")
         if isinstance(source, str | os.PathLike):
             filesystem, path = _url.located(os.fspath(source), filesystem)
@@ -306,25 +306,21 @@ class Trace:
         return _table(self._read()[0])
 
 
+def _is_file(source: Any) -> bool:
+    is_name = isinstance(source, str) and os.path.isfile(source)
+    return is_name or isinstance(source, os.PathLike | Trace)
+
+
 def _is_several(source: Any) -> bool:
-    """Returns true for a list of paths of files and of traces."""
-
-    def is_trace(each: Any) -> bool:
-        is_path = isinstance(each, os.PathLike) or (isinstance(each, str) and os.path.isfile(each))
-        return is_path or isinstance(each, Trace)
-
+    """Returns true for a list of paths, URLs and traces."""
     is_list = isinstance(source, list | tuple) and len(source) > 0
-    return is_list and all(is_trace(each) for each in source)
+    return is_list and all(isinstance(each, str | os.PathLike | Trace) for each in source)
 
 
-def several(source: Any) -> list[Trace] | None:
-    """Returns the traces of a list of paths and traces; None if it is something else.
-
-    A list of texts of which not all are files is a list of ids.
-    """
-    if not _is_several(source):
-        return None
-    return [each if isinstance(each, Trace) else Trace(each) for each in source]
+def several(source: Any) -> list[Trace]:
+    """Returns the traces of a list of paths, URLs and traces, or the one of anything else."""
+    sources = source if _is_several(source) else [source]
+    return [each if isinstance(each, Trace) else Trace(each) for each in sources]
 
 
 def _table(arrays: _core.Arrays) -> pa.Table:

@@ -68,6 +68,7 @@ def hit_ratio(table: pa.Table, ax: Any = None, *, bytes: bool = False) -> Any:
     ax.set_xscale("log")
     ax.set_xlabel("cache, objects" if units == {"objects"} else "cache, bytes")
     ax.set_ylabel(f"{kind} hit ratio")
+    _title(ax, [trace for trace, _ in lines])
     ax.grid(alpha=0.3)
     ax.legend()
     return ax
@@ -79,26 +80,37 @@ def windows(table: pa.Table, ax: Any = None, *, by_time: bool = False) -> Any:
     ``by_time`` says that the windows are times; their axis is in hours then.
     """
     ax = ax or _axes()
-    lines: dict[tuple[str, int, int], list[dict[str, Any]]] = {}
+    lines: dict[tuple[str, str, int, int], list[dict[str, Any]]] = {}
     for row in explode(table, "windows").to_pylist():
         if row["requests"]:
-            lines.setdefault((row["policy"], row["capacity"], row["seed"]), []).append(row)
-    has_sizes = len({capacity for _, capacity, _ in lines}) > 1
-    for (policy, capacity, _), rows in lines.items():
+            line = (row["trace"], row["policy"], row["capacity"], row["seed"])
+            lines.setdefault(line, []).append(row)
+    has_sizes = len({capacity for _, _, capacity, _ in lines}) > 1
+    has_traces = len({trace for trace, *_ in lines}) > 1
+    for (trace, policy, capacity, _), rows in lines.items():
         first = rows[0]["start"]
         starts = [(row["start"] - first) / 3.6e12 if by_time else row["start"] for row in rows]
         label = f"{policy}, {capacity}" if has_sizes else policy
+        label = f"{trace}: {label}" if has_traces else label
         ax.plot(starts, [row["object_hit_ratio"] for row in rows], label=label, **style(policy))
     ax.set_xlabel("hours" if by_time else "request")
     ax.set_ylabel("object hit ratio")
+    _title(ax, [trace for trace, *_ in lines])
     ax.grid(alpha=0.3)
     ax.legend()
     return ax
+
+
+def _title(ax: Any, traces: list[str]) -> None:
+    """Names the traces of a figure: all, if they fit into a line."""
+    names = list(dict.fromkeys(traces))
+    listed = ", ".join(names)
+    ax.set_title(listed if len(listed) <= 60 else f"{len(names)} traces")
 
 
 def _axes() -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError:
-        raise ImportError("matplotlib is missing: pip install 'larder-cache[plot]'") from None
+        raise ImportError("matplotlib is missing: pip install matplotlib") from None
     return plt.subplots(figsize=(7, 4.5), layout="constrained")[1]

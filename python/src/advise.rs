@@ -1,14 +1,11 @@
 //! `larder_cache.advise`: which cache to run, by the crate that `larder advise` asks.
 
+use crate::merged::Merged;
 use crate::trace::{Requests, Source, wrong};
 use crate::watch::{Watch, unless_stopped, whole};
 use larder_advise::{Advice, AdviseError, Comparison, Gathering, Goal, POLICIES, Prices, Question};
-use larder_replay::{Access, Format};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
-
-/// The requests read at a time: lines of a log take some milliseconds.
-const STEP_REQUESTS: usize = 1 << 14;
 
 /// The advice as JSON, and as it is shown.
 #[derive(IntoPyObject)]
@@ -21,7 +18,7 @@ pub struct Shown {
     config: Option<String>,
 }
 
-/// Returns the advice. The traces follow each other in time. Without policies and sizes, there are
+/// Returns the advice. The traces are merged by time. Without policies and sizes, there are
 /// those of `larder advise`.
 #[pyfunction]
 #[pyo3(signature = (sources, policies, sizes, *, goal, egress, memory, overhead, keep, seed, progress))]
@@ -120,33 +117,25 @@ fn prices(egress: Option<&str>, memory: Option<&str>) -> PyResult<Option<Prices>
     }
 }
 
-/// Reads all traces, unless the work stops meanwhile.
+/// Reads all traces in the order of time, unless the work stops meanwhile.
 fn read(
     traces: &[(&str, Requests<'_>)],
     mut gathering: Gathering,
     watch: &Watch,
 ) -> PyResult<Gathering> {
-    for (name, requests) in traces {
-        let (trace, format) = match requests {
-            Requests::File(file) => {
-                let trace = file.open_once()?;
-                let format = trace.format();
-                (Some((file, trace)), Some(format))
-            }
-            Requests::Columns(columns) => (None, columns.is_log.then_some(Format::WEB_LOG)),
-        };
-        gathering.begin(*name, format);
-        let take = |chunk: &mut Vec<Access>| {
-            gathering.requests(chunk);
-            watch.advance(chunk.len() as u64);
-            Ok(!watch.stops())
-        };
-        match trace {
-            Some((file, mut trace)) => {
-                file.chunks(&mut trace, STEP_REQUESTS, take)?;
-                gathering.end(name, &trace.report());
-            }
-            None => requests.chunks(take).map(drop)?,
+    let mut merged = Merged::new(traces)?;
+    for input in &merged.inputs {
+        gathering.begin(input.name, input.format);
+    }
+    while !watch.stops()
+        && let Some(requests) = merged.next()?
+    {
+        gathering.requests(requests);
+        watch.advance(requests.len() as u64);
+    }
+    for input in &merged.inputs {
+        if let Some(report) = &input.report {
+            gathering.end(input.name, report);
         }
     }
     Ok(gathering)

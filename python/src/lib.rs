@@ -18,6 +18,7 @@ mod advise;
 mod cell;
 mod collections;
 mod curve;
+mod merged;
 mod names;
 mod policies;
 mod python_policy;

@@ -3,7 +3,7 @@
 use crate::watch::{Watch, unless_stopped, whole};
 use larder_replay::{
     Access, BadLines, Format, LogFormat, LogOptions, ReadOptions, Sample, Survey, Trace,
-    TraceError, UrlPattern, Web, gather,
+    TraceError, UrlPattern, Web, Windows, gather,
 };
 use larder_units::{Ratio, Streams, Time};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
@@ -242,7 +242,9 @@ impl Source {
                 accesses.extend(generated.by_ref().take(CHUNK_REQUESTS));
             }
             match locality.filter(|_| !watch.stops()) {
-                Some(least) => gather(accesses, least, &streams).map_err(wrong),
+                Some(least) => Windows::new(least, 1.0)
+                    .and_then(|windows| gather(accesses, windows, &streams))
+                    .map_err(wrong),
                 None => Ok(accesses),
             }
         });
@@ -481,7 +483,16 @@ impl Requests<'_> {
 }
 
 impl File {
-    fn open(&self) -> PyResult<Trace> {
+    /// Returns the most requests to read.
+    pub fn limit(&self) -> Option<u64> {
+        self.limit
+    }
+
+    /// Opens it for a caller that may read it again.
+    ///
+    /// # Errors
+    /// If it cannot be read or recognised.
+    pub fn open(&self) -> PyResult<Trace> {
         Trace::open_with(&self.path, &self.options).map_err(of_python)
     }
 
@@ -518,7 +529,7 @@ impl File {
 }
 
 /// A ValueError about a trace, which names Python's arguments.
-fn of_python(error: TraceError) -> PyErr {
+pub fn of_python(error: TraceError) -> PyErr {
     const NAMES: [(&str, &str); 5] = [
         (
             "--columns time=…,id=…,size=…",

@@ -24,6 +24,24 @@ def test_paths_are_ids(tmp_path: Path) -> None:
     assert table["hits"].to_pylist() == [3, 1]
     assert lc.curve([one, two], "lru", [1000])["requests"].to_pylist() == [4, 2]
     assert len(lc.Trace(["/a", "/b", "/a"])) == 3
+    missing = str(tmp_path / "missing.log")
+    for call in (lc.replay, lc.curve):
+        with pytest.raises(FileNotFoundError, match="missing.log"):
+            call([missing, missing], "lru", [1000])
+
+
+def test_logs_of_two_servers_follow_each_other(tmp_path: Path) -> None:
+    """Failure: logs of the same minute are read one after the other."""
+    old = LINE.format(9, "GET", "/b", 200).replace("13:55", "13:54")
+    first = [LINE.format(second, "GET", "/a", 200) for second in (0, 2)]
+    second = [LINE.format(second, "GET", f"/{second}", 200) for second in (1, 3)]
+    names = zip(("one", "two", "old"), (first, second, [old]), strict=True)
+    logs = [_log(tmp_path, f"{name}.log", lines) for name, lines in names]
+    # /b, /a, /1, /a, /3: a cache of one object hits nothing, in whatever order the files are given.
+    for order in (logs, logs[::-1]):
+        advice = lc.advise(order, "lru", "700")
+        assert advice.recommended.object_hit_ratio == 0
+    assert lc.advise(logs[0], "lru", "700").recommended.object_hit_ratio == 0.5
 
 
 def test_a_bad_line_ends_the_work(tmp_path: Path) -> None:

@@ -246,7 +246,7 @@ pub(crate) fn lines_of_choice(advice: &Advice) -> Vec<String> {
         .lru
         .as_ref()
         .map(|lru| (lru, saved(lru)))
-        .filter(|(_, saved)| *saved >= 0.001)
+        .filter(|(lru, saved)| *saved >= 0.001 && is_certain(choice.goal, chosen, lru))
     {
         let what = if choice.goal == Goal::Requests {
             "requests"
@@ -266,6 +266,13 @@ pub(crate) fn lines_of_choice(advice: &Advice) -> Vec<String> {
         ));
     }
     lines
+}
+
+/// Returns true if a candidate is better than another by more than the error of the difference. The
+/// errors of both are taken as independent. They come from the same sample, so it is less.
+fn is_certain(goal: Goal, better: &Candidate, than: &Candidate) -> bool {
+    let gain = goal.ratio(better) - goal.ratio(than);
+    gain > goal.error(better).hypot(goal.error(than))
 }
 
 /// Returns a capacity as text.
@@ -305,6 +312,29 @@ fn grouped(number: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Failure: advice from a difference that may be none.
+    #[test]
+    fn a_difference_within_its_error_is_advice() {
+        let candidate = |object_hit_ratio, object_error| Candidate {
+            policy: "lru".to_owned(),
+            capacity: 1,
+            object_hit_ratio,
+            object_error,
+            byte_hit_ratio: 0.5,
+            byte_error: 0.0,
+            error_is_least: false,
+        };
+        let is_certain = |gain, error| {
+            is_certain(
+                Goal::Requests,
+                &candidate(0.5 + gain, error),
+                &candidate(0.5, error),
+            )
+        };
+        assert!(is_certain(0.01, 0.0) && is_certain(0.03, 0.02));
+        assert!(!is_certain(0.02, 0.02) && !is_certain(0.0, 0.0) && !is_certain(-0.1, 0.0));
+    }
 
     #[test]
     fn thousands_are_not_grouped() {

@@ -132,6 +132,11 @@ impl Arguments<'_> {
         })
     }
 
+    /// Returns true if the spec gives the parameter `name`.
+    pub fn is_given(&self, name: &str) -> bool {
+        self.given.iter().any(|(given, _)| *given == name)
+    }
+
     /// Returns the value of the parameter `name`, which is a [`Values::Share`]; 0 if it is neither
     /// given nor preset.
     pub fn share(&self, name: &str) -> f64 {

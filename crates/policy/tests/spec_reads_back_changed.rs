@@ -92,7 +92,7 @@ fn errors_that_do_not_help() {
         (
             "slru(4)",
             5,
-            "unknown argument `4` of `slru`, which takes `segments=`",
+            "unknown argument `4` of `slru`, which takes `segments=`, `large=`",
         ),
         (
             "filter(2,100)+lru",

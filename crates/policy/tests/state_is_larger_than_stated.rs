@@ -34,7 +34,7 @@ fn measured(entry: &PolicyEntry) -> Vec<f64> {
         ("size", _) => vec![bytes_an_object("size(max=1KiB)+fifo") - bytes_an_object("fifo")],
         // Its shadows are as large for ten thousand objects as for ten million, and would be most
         // of what is measured here.
-        ("agd", _) => ["agd(p=1)", "agd(p=1,bytes=100)"]
+        ("agd", _) => ["agd(p=learned)", "agd(p=learned,bytes=100)"]
             .map(|spec| bytes_an_object(spec) - ENGINE)
             .into(),
         (name, Kind::Admission) => {

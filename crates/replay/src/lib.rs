@@ -46,7 +46,7 @@ pub use curve::{
 pub use generate::{
     Cdn, CdnRequests, Class, CrowdShape, FlashCrowd, FlashCrowdRequests, Joint, JointRequests, Mix,
     MixRequests, ParameterError, TableError, TrafficMix, TrafficMixRequests, Video, VideoRequests,
-    Web, WebRequests, gather,
+    Web, WebRequests, Windows, gather,
 };
 pub use replay::{Counts, Events, Replay, replay};
 pub use row::Row;

@@ -7,7 +7,7 @@ use crate::output::line;
 use crate::replay::progress::Progress;
 use clap::{Args, Subcommand};
 use larder_replay::limits::WINDOWS_MAX_REQUESTS;
-use larder_replay::{Access, Cdn, FlashCrowd, Joint, Mix, TrafficMix, Video, Web, gather};
+use larder_replay::{Access, Cdn, FlashCrowd, Joint, Mix, TrafficMix, Video, Web, Windows, gather};
 use larder_units::Streams;
 use std::fs::File;
 use std::io::BufReader;
@@ -40,9 +40,10 @@ struct Common {
     seed: u64,
 
     /// Add locality: each object's requests fall into a window of the trace, whose length is
-    /// log-uniform between this share (0.01) and all of it; sorts the trace in memory
-    #[arg(long, value_name = "SHARE")]
-    windows: Option<f64>,
+    /// log-uniform between this share (0.01) and all of it; with 0.005..0.05, between these two:
+    /// objects are born and die; sorts the trace in memory
+    #[arg(long, value_name = "SHARE[..SHARE]")]
+    windows: Option<Windows>,
 
     /// Output file, which appears only when it is complete
     #[arg(long, short, value_name = "FILE")]
@@ -344,11 +345,9 @@ impl Common {
     }
 
     fn record(&self, requests: impl Iterator<Item = Access>) -> Result<(), Failure> {
-        let Some(least) = self.windows else {
+        let Some(windows) = self.windows else {
             return self.write(requests);
         };
-        // A failure here comes before minutes of generating.
-        made(gather(Vec::new(), least, &self.streams()))?;
         let most = usize::try_from(self.requests)
             .ok()
             .filter(|requests| *requests <= WINDOWS_MAX_REQUESTS);
@@ -360,7 +359,7 @@ impl Common {
         self.write(
             made(gather(
                 requests.take(most).collect(),
-                least,
+                windows,
                 &self.streams(),
             ))?
             .into_iter(),

@@ -233,7 +233,7 @@ mod tests {
             ),
             (
                 &["generate", "web", "--windows", "0", "-o", &csv],
-                "--windows: a share of the trace above 0",
+                "windows: a share of the trace above 0",
             ),
             (
                 &[

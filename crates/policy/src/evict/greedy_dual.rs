@@ -8,8 +8,12 @@
 //! only rises, so objects without requests fall behind.
 //!
 //! `admission=bypass`, the default of GDSF here, refuses a newcomer that is worth less than one of
-//! its victims, and does not change L; `always` is the published form. H is a float: if L is so
-//! large that 1/s is below its precision, the object's value is L.
+//! its victims; `always` is the published form. In the published form, L rises at every miss of a
+//! full cache. So each refusal moves L towards the value that the newcomer failed to reach, by one
+//! part in as many as objects are stored. Otherwise a cache whose objects were all requested twice
+//! would refuse every later object of their sizes for ever.
+//!
+//! H is a float: if L is so large that 1/s is below its precision, the object's value is L.
 //!
 //! O(1) a hit, otherwise O(log n) amortised; 64 bytes an object.
 
@@ -50,7 +54,7 @@ const fn admission(default: &'static str) -> Parameter {
         unit: "",
         values: Values::Choice(&["always", "bypass"]),
         default: Preset::Value(default),
-        doc: "bypass: refuse what is worth less than one of those that would have to leave for it",
+        doc: "bypass: refuse what is worth less than one of those that would have to leave for it, and age them by a part; Cherkasova's and Cao's papers: always",
     }
 }
 
@@ -140,7 +144,9 @@ impl Evict for GreedyDual {
         while freed < short_bytes
             && let Some(slot) = self.heap.peek(last)
         {
-            if self.heap.key(slot).0 > value {
+            let required = self.heap.key(slot).0;
+            if required > value {
+                self.age += (required.get() - self.age) / self.heap.len() as f64;
                 return false;
             }
             freed += self.objects[slot.index()].size;
@@ -163,7 +169,8 @@ impl Evict for GreedyDual {
 
     fn victim(&mut self, _: Option<&Request>) -> Option<Slot> {
         let slot = self.heap.pop()?;
-        self.age = self.heap.key(slot).0.get();
+        // Refusals may have moved L beyond the value of an object that was not requested since.
+        self.age = self.age.max(self.heap.key(slot).0.get());
         Some(slot)
     }
 

@@ -17,7 +17,8 @@
 //! LIR part stays HIR. Newcomers are LIR until one does not fit (in the paper, while the part is
 //! not full), and again if less than half of the part is in use, because the room that a large
 //! object leaves over is not unused room. Ghosts are bounded by the capacity, and the oldest are
-//! removed first; the paper has no bound.
+//! removed first; the paper has no bound. With `large=refuse`, an object larger than Q's share that
+//! is not in S is not stored, as in libCacheSim.
 //!
 //! Misses are libCacheSim's to three digits: Zipf 1.0 over 1e5 objects of one size, a hundredth and
 //! a tenth cached, .404 and .221; Zipf 0.8 over 1e7, a tenth, .462; twitter cluster 52 at one size,
@@ -26,6 +27,7 @@
 //! O(1) amortised a request (a ghost is pruned once); 40 bytes an object, 35 to 69 a ghost.
 
 use super::ghosts::{Ghost, Ghosts};
+use super::large::{LARGE, are_refused};
 use crate::entry::{Build, PolicyEntry};
 use crate::list::{Links, List};
 use crate::parameters::{Parameter, Preset, Values};
@@ -36,13 +38,16 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "lirs",
     citation: "Jiang, Zhang, LIRS: an efficient low inter-reference recency set replacement policy, SIGMETRICS 2002",
     summary: "protects what came back soon, and lets all else pass through a small queue",
-    parameters: &[Parameter {
-        name: "hir",
-        unit: "",
-        values: Values::Share,
-        default: Preset::Value("1%"),
-        doc: "share of the capacity for what is not protected",
-    }],
+    parameters: &[
+        Parameter {
+            name: "hir",
+            unit: "",
+            values: Values::Share,
+            default: Preset::Value("1%"),
+            doc: "share of the capacity for what is not protected",
+        },
+        LARGE,
+    ],
     complexity: "O(1) amortised",
     bytes_an_object: 100,
     needs_path: false,
@@ -50,6 +55,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
         Ok(Box::new(Lirs {
             capacity: context.capacity,
             share: 1.0 - arguments.share("hir"),
+            refuses_large: are_refused(arguments),
             is_filling: true,
             ..Lirs::default()
         }))
@@ -61,6 +67,7 @@ struct Lirs {
     capacity: u64,
     /// The share of the LIR part.
     share: f64,
+    refuses_large: bool,
     /// True until a newcomer finds the LIR part full.
     is_filling: bool,
     /// The floor, which only rises: the last request of the oldest LIR object. S holds the objects
@@ -190,6 +197,13 @@ impl Evict for Lirs {
             self.queue.unlink(&mut self.links, slot);
             self.enter(slot);
         }
+    }
+
+    fn accept(&mut self, request: &Request, _: u64) -> bool {
+        // An object whose ghost is in S enters the LIR part.
+        !self.refuses_large
+            || request.size <= self.capacity - self.lir_limit()
+            || self.ghosts.get(request.id).is_some()
     }
 
     fn on_insert(&mut self, slot: Slot, request: &Request) {

@@ -1,5 +1,5 @@
 //! Eviction policies, one file each, and the parts that several of them share: `foreseen`,
-//! `ghosts`, `heap` and `pool`.
+//! `ghosts`, `heap`, `large` and `pool`.
 
 pub(crate) mod agd;
 pub(crate) mod arc;
@@ -13,6 +13,7 @@ mod ghosts;
 pub(crate) mod greedy_dual;
 mod heap;
 pub(crate) mod hyperbolic;
+mod large;
 pub(crate) mod lecar;
 pub(crate) mod lfu;
 pub(crate) mod lhd;

@@ -13,13 +13,15 @@
 //! of its whole length (Zipf 0.8 over 1e7, a tenth cached, 20 million requests: a miss ratio of
 //! .4619 with this rule, .4676 without; the authors' program .4620). Later, while main is below its
 //! share, small may exceed its own. An object larger than the small queue enters it nevertheless,
-//! and pushes the others out. A look ahead moves objects as the eviction would; an object that is
-//! hit after it was chosen goes to the end of its queue.
+//! and pushes the others out; with `large=refuse` it is not stored, as in libCacheSim. A look ahead
+//! moves objects as the eviction would; an object that is hit after it was chosen goes to the end
+//! of its queue.
 //!
 //! O(1) a hit, O(1) amortised an eviction; 32 bytes an object and 27 to 53 a ghost.
 
 use super::foreseen::Foreseen;
 use super::ghosts::{Ghost, Ghosts};
+use super::large::{LARGE, are_refused};
 use crate::entry::{Build, BuildContext, PolicyEntry};
 use crate::list::{Links, List};
 use crate::parameters::{Arguments, Parameter, Preset, Values};
@@ -31,13 +33,16 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "s3fifo",
     citation: "Yang, Zhang, Qiu, Yue, Rashmi, FIFO queues are all you need for cache eviction, SOSP 2023",
     summary: "a small FIFO queue sifts newcomers for a main one; ghosts return into main",
-    parameters: &[Parameter {
-        name: "small",
-        unit: "% of the capacity",
-        values: Values::Integer(1, 99),
-        default: Preset::Value("10"),
-        doc: "the small queue's share; the ghosts' is the rest",
-    }],
+    parameters: &[
+        Parameter {
+            name: "small",
+            unit: "% of the capacity",
+            values: Values::Integer(1, 99),
+            default: Preset::Value("10"),
+            doc: "the small queue's share; the ghosts' is the rest",
+        },
+        LARGE,
+    ],
     complexity: "O(1) amortised",
     bytes_an_object: 78,
     needs_path: false,
@@ -52,6 +57,7 @@ const MAX_COUNT: u8 = 3;
 const PROMOTING_COUNT: u8 = 2;
 
 struct S3Fifo {
+    refuses_large: bool,
     small_percent: u64,
     small_capacity: u64,
     ghost_capacity: u64,
@@ -79,6 +85,7 @@ struct Object {
 impl S3Fifo {
     fn new(arguments: &Arguments<'_>, context: &BuildContext<'_>) -> S3Fifo {
         let mut policy = S3Fifo {
+            refuses_large: are_refused(arguments),
             small_percent: arguments.get("small").unwrap_or(10),
             small_capacity: 0,
             ghost_capacity: 0,
@@ -155,6 +162,10 @@ impl Evict for S3Fifo {
                 self.small.push_tail(&mut self.links, slot);
             }
         }
+    }
+
+    fn accept(&mut self, request: &Request, _: u64) -> bool {
+        !self.refuses_large || request.size <= self.small_capacity
     }
 
     fn on_insert(&mut self, slot: Slot, request: &Request) {

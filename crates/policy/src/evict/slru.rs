@@ -9,10 +9,12 @@
 //!
 //! Sizes: shares are shares of the bytes. The lowest list has no limit of its own: it may use the
 //! free room of the higher ones. In Huang's version this room is unused until objects have risen.
+//! With `large=refuse`, an object larger than the lowest share is not stored, as in libCacheSim.
 //!
 //! O(n) a request at worst for n segments; each step moves one object down (with sizes, several may
 //! move for one that rises, amortised by their own rise); 24 bytes an object.
 
+use super::large::{LARGE, are_refused};
 use crate::entry::{Build, PolicyEntry};
 use crate::list::{Links, List};
 use crate::parameters::{Parameter, Preset, Values};
@@ -29,13 +31,16 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "slru",
     citation: "Karedla, Love, Wherry, Caching strategies to improve disk system performance, IEEE Computer 1994",
     summary: "LRU in segments: a hit lifts an object into the next, and the lowest evicts",
-    parameters: &[Parameter {
-        name: "segments",
-        unit: "",
-        values: Values::Integer(1, MAX_SEGMENTS),
-        default: Preset::Value("2"),
-        doc: "how many segments share the capacity",
-    }],
+    parameters: &[
+        Parameter {
+            name: "segments",
+            unit: "",
+            values: Values::Integer(1, MAX_SEGMENTS),
+            default: Preset::Value("2"),
+            doc: "how many segments share the capacity",
+        },
+        LARGE,
+    ],
     complexity: "O(1) amortised",
     bytes_an_object: 24,
     needs_path: false,
@@ -44,6 +49,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
         Ok(Box::new(Slru::new(
             vec![1; segments as usize],
             context.capacity,
+            are_refused(arguments),
         )))
     }),
 };
@@ -57,6 +63,7 @@ pub(crate) const ENTRY_OF_FOUR: PolicyEntry = PolicyEntry {
         parts("part2", "the second segment"),
         parts("part3", "the third segment"),
         parts("part4", "the highest segment"),
+        LARGE,
     ],
     complexity: "O(1) amortised",
     bytes_an_object: 24,
@@ -64,7 +71,9 @@ pub(crate) const ENTRY_OF_FOUR: PolicyEntry = PolicyEntry {
     build: Build::Eviction(|arguments, context| {
         let parts =
             ["part1", "part2", "part3", "part4"].map(|name| arguments.get(name).unwrap_or(1));
-        Ok(Box::new(Slru::new(parts.to_vec(), context.capacity)))
+        let refuses_large = are_refused(arguments);
+        let slru = Slru::new(parts.to_vec(), context.capacity, refuses_large);
+        Ok(Box::new(slru))
     }),
 };
 
@@ -80,6 +89,7 @@ const fn parts(name: &'static str, doc: &'static str) -> Parameter {
 }
 
 struct Slru {
+    refuses_large: bool,
     links: Links,
     /// The lowest first.
     segments: Vec<Segment>,
@@ -111,7 +121,7 @@ impl Segment {
 
 impl Slru {
     /// Creates segments with these parts of the capacity, the lowest first.
-    fn new(parts: Vec<u64>, capacity: u64) -> Slru {
+    fn new(parts: Vec<u64>, capacity: u64, refuses_large: bool) -> Slru {
         let segments = parts
             .into_iter()
             .map(|parts| Segment {
@@ -120,6 +130,7 @@ impl Slru {
             })
             .collect();
         let mut policy = Slru {
+            refuses_large,
             links: Links::default(),
             segments,
             objects: Vec::new(),
@@ -189,6 +200,10 @@ impl Evict for Slru {
             self.enter(slot, segment + 1);
             self.settle(segment + 1);
         }
+    }
+
+    fn accept(&mut self, request: &Request, _: u64) -> bool {
+        !self.refuses_large || request.size <= self.segments[0].share
     }
 
     fn on_insert(&mut self, slot: Slot, request: &Request) {

@@ -7,11 +7,13 @@
 //! exceeds its share, otherwise Am does.
 //!
 //! Sizes: Kin and Kout are shares of the bytes (a quarter for A1in; the sizes of the ghosts sum to
-//! a half, as the paper recommends).
+//! a half, as the paper recommends). With `large=refuse`, an object larger than A1in is not stored,
+//! as in libCacheSim.
 //!
 //! O(1) a request; 32 bytes an object, 27 to 53 a ghost.
 
 use super::ghosts::{Ghost, Ghosts};
+use super::large::{LARGE, are_refused};
 use crate::entry::{Build, BuildContext, PolicyEntry};
 use crate::list::{Links, List};
 use crate::parameters::{Arguments, Parameter, Preset, Values};
@@ -38,6 +40,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
             default: Preset::Value("50"),
             doc: "Kout, what the sizes of the ghosts in A1out may sum to",
         },
+        LARGE,
     ],
     complexity: "O(1)",
     bytes_an_object: 54,
@@ -46,6 +49,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
 };
 
 struct TwoQ {
+    refuses_large: bool,
     in_percent: u64,
     out_percent: u64,
     in_capacity: u64,
@@ -81,6 +85,7 @@ struct Ahead {
 impl TwoQ {
     fn new(arguments: &Arguments<'_>, context: &BuildContext<'_>) -> TwoQ {
         let mut policy = TwoQ {
+            refuses_large: are_refused(arguments),
             in_percent: arguments.get("in").unwrap_or(25),
             out_percent: arguments.get("out").unwrap_or(50),
             in_capacity: 0,
@@ -128,6 +133,10 @@ impl Evict for TwoQ {
         if self.objects[slot.index()].is_main {
             self.main.move_to_head(&mut self.links, slot);
         }
+    }
+
+    fn accept(&mut self, request: &Request, _: u64) -> bool {
+        !self.refuses_large || request.size <= self.in_capacity
     }
 
     fn on_insert(&mut self, slot: Slot, request: &Request) {

@@ -13,7 +13,7 @@
 //! enters the main part only if it has more requests than all objects together whose bytes it
 //! takes, or as many and is smaller. Each of them counts as requested at least once, so that at
 //! most sixteen are compared. An object larger than the window is compared before it is stored, and
-//! enters the main part or is refused.
+//! enters the main part or is refused; with `large=refuse` it is always refused, as in libCacheSim.
 //!
 //! Differences from Caffeine:
 //! * The engine requests victims before it stores the newcomer, so the comparison comes before the
@@ -28,6 +28,7 @@
 //!
 //! O(1) a request; 32 bytes an object and 8 to 16 of the sketch.
 
+use super::large::{LARGE, are_refused};
 use crate::entry::{Build, BuildContext, PolicyEntry};
 use crate::limits::SKETCH_MIN_WINDOW;
 use crate::list::{Links, List};
@@ -45,13 +46,16 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "w-tinylfu",
     citation: "Einziger, Friedman, Manes, TinyLFU: a highly efficient cache admission policy, ACM Transactions on Storage 13, 2017",
     summary: "an LRU window before a segmented LRU, with a duel by frequency between them",
-    parameters: &[Parameter {
-        name: "window",
-        unit: "",
-        values: Values::Share,
-        default: Preset::Value("1%"),
-        doc: "the window's share of the capacity",
-    }],
+    parameters: &[
+        Parameter {
+            name: "window",
+            unit: "",
+            values: Values::Share,
+            default: Preset::Value("1%"),
+            doc: "the window's share of the capacity",
+        },
+        LARGE,
+    ],
     complexity: "O(1)",
     bytes_an_object: 44,
     needs_path: false,
@@ -60,6 +64,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
 
 struct WTinyLfu {
     share: f64,
+    refuses_large: bool,
     capacity: u64,
     sketch: Sketch,
     objects: Vec<Object>,
@@ -92,6 +97,7 @@ impl WTinyLfu {
     fn new(arguments: &Arguments<'_>, context: &BuildContext<'_>) -> WTinyLfu {
         WTinyLfu {
             share: arguments.share("window"),
+            refuses_large: are_refused(arguments),
             capacity: context.capacity,
             sketch: Sketch::new(SKETCH_MIN_WINDOW),
             objects: Vec::new(),
@@ -262,9 +268,11 @@ impl Evict for WTinyLfu {
     }
 
     fn accept(&mut self, request: &Request, short_bytes: u64) -> bool {
-        short_bytes == 0
-            || request.size <= self.window_capacity()
-            || self.wins(request.id, request.size, short_bytes)
+        if request.size <= self.window_capacity() {
+            return true;
+        }
+        !self.refuses_large
+            && (short_bytes == 0 || self.wins(request.id, request.size, short_bytes))
     }
 
     fn on_insert(&mut self, slot: Slot, request: &Request) {

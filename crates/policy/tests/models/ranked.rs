@@ -75,15 +75,18 @@ impl Model for Ranked {
             count: 1,
             ..new(id, size)
         };
+        let stronger = order[..left]
+            .iter()
+            .map(|item| self.keys[&item.id])
+            .find(|key| *key > self.key(newcomer));
         if self.bypasses
-            && order[..left]
-                .iter()
-                .any(|item| self.keys[&item.id] > self.key(newcomer))
+            && let Some(required) = stronger
         {
+            self.age += (required - self.age) / self.items.len() as f64;
             return false;
         }
         for item in &order[..left] {
-            self.age = self.keys[&item.id];
+            self.age = self.age.max(self.keys[&item.id]);
             take(&mut self.items, item.id);
         }
         self.store(newcomer);

@@ -66,6 +66,20 @@ impl Owner {
         false
     }
 
+    /// One request of a cache that fills free room whatever its admission says, as the node's do;
+    /// true at a hit.
+    pub fn request_or_fill(&mut self, id: u64, size: u64, now: Time) -> bool {
+        if let Some(slot) = self.index.get(&id) {
+            self.engine.hit(*slot, id, now);
+            return true;
+        }
+        self.engine.miss(id, now);
+        if self.engine.admit_or_fill(id, size, now) {
+            self.insert(id, size, now);
+        }
+        false
+    }
+
     pub fn insert(&mut self, id: u64, size: u64, now: Time) {
         let slot = self.engine.insert(id, size, now, &mut self.victims);
         self.drop_victims();

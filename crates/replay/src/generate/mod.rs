@@ -21,7 +21,7 @@ pub use mix::{Mix, MixRequests};
 pub use traffic_mix::{Class, TrafficMix, TrafficMixRequests};
 pub use video::{Video, VideoRequests};
 pub use web::{Web, WebRequests};
-pub use windows::gather;
+pub use windows::{Windows, gather};
 
 use std::fmt;
 

@@ -2,9 +2,12 @@
 //!
 //! Independent draws favour frequency-based policies. In recorded traces an object's requests are
 //! close together, and LRU depends on that. So each object gets a random window of the trace, with
-//! a log-uniform length from `least` to the whole trace, and its requests are scaled into this
-//! window. The n-th request keeps the n-th time. Popularity and sizes stay exactly the same. The
-//! method is Larder's own, because there are no published distributions of locality.
+//! a log-uniform length from `least` to `most`, and its requests are scaled into this window. The
+//! n-th request keeps the n-th time. Popularity and sizes stay exactly the same. The method is
+//! Larder's own, because there are no published distributions of locality.
+//!
+//! With `most` far below the whole trace, objects are born and die: all requests for an object fall
+//! into a short part of the trace.
 //!
 //! O(n log n), 64 bytes of memory a request.
 
@@ -14,31 +17,63 @@ use crate::limits::WINDOWS_MAX_REQUESTS;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use larder_units::Streams;
+use std::str::FromStr;
 
-/// Returns `accesses` with the requests of each object moved into a window. A window has at least
-/// `least` of the trace's length; 1 changes nothing. The result is the same for the same streams.
+/// The lengths of the windows, as shares of the trace.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Windows {
+    least: f64,
+    most: f64,
+}
+
+impl Windows {
+    /// Returns windows of `least` to `most` of the trace. (1, 1) changes nothing.
+    ///
+    /// # Errors
+    /// [`ParameterError`] unless 0 < `least` ≤ `most` ≤ 1.
+    pub fn new(least: f64, most: f64) -> Result<Windows, ParameterError> {
+        if least > 0.0 && least <= most && most <= 1.0 {
+            Ok(Windows { least, most })
+        } else {
+            Err(refused(
+                "a share of the trace above 0, at most 1, is needed, or two such as 0.005..0.05",
+            ))
+        }
+    }
+}
+
+/// Reads `0.01` (to the whole trace) or `0.005..0.05`.
+impl FromStr for Windows {
+    type Err = ParameterError;
+
+    fn from_str(text: &str) -> Result<Windows, ParameterError> {
+        let (least, most) = text.split_once("..").unwrap_or((text, "1"));
+        let share = |text: &str| text.trim().parse().unwrap_or(f64::NAN);
+        Windows::new(share(least), share(most))
+    }
+}
+
+fn refused(needed: &'static str) -> ParameterError {
+    ParameterError {
+        parameter: "windows",
+        needed,
+    }
+}
+
+/// Returns `accesses` with the requests of each object moved into a window. The result is the same
+/// for the same streams.
 ///
 /// # Errors
-/// [`ParameterError`] if `least` is not above 0 and at most 1, or there are more than
-/// [`WINDOWS_MAX_REQUESTS`].
+/// [`ParameterError`] if there are more than [`WINDOWS_MAX_REQUESTS`].
 pub fn gather(
     accesses: Vec<Access>,
-    least: f64,
+    Windows { least, most }: Windows,
     streams: &Streams,
 ) -> Result<Vec<Access>, ParameterError> {
-    let refused = |needed| {
-        Err(ParameterError {
-            parameter: "windows",
-            needed,
-        })
-    };
-    if !(least > 0.0 && least <= 1.0) {
-        return refused("a share of the trace above 0, at most 1, is needed");
-    }
     if accesses.len() > WINDOWS_MAX_REQUESTS {
-        return refused(
+        return Err(refused(
             "at most 134,217,728 (2^27) requests, which are sorted in memory, are needed",
-        );
+        ));
     }
     let mut stream = streams.stream("windows");
     let mut windows: HashMap<u64, (f64, f64), FixedState> = HashMap::default();
@@ -49,7 +84,7 @@ pub fn gather(
         .enumerate()
         .map(|(nth, access)| {
             let (start, length) = *windows.entry(access.id).or_insert_with(|| {
-                let length = least.powf(stream.unit());
+                let length = most * (least / most).powf(stream.unit());
                 (stream.unit() * (1.0 - length), length)
             });
             (start + length * (nth as f64 / all), access)
@@ -69,6 +104,10 @@ mod tests {
     use super::*;
     use crate::Web;
 
+    fn from(least: f64) -> Windows {
+        Windows::new(least, 1.0).unwrap()
+    }
+
     fn web(requests: usize) -> Vec<Access> {
         let web = Web {
             objects: 1000,
@@ -84,7 +123,7 @@ mod tests {
     #[test]
     fn popularity_or_times_are_lost() {
         let before = web(20_000);
-        let after = gather(before.clone(), 0.01, &Streams::new(1)).unwrap();
+        let after = gather(before.clone(), from(0.01), &Streams::new(1)).unwrap();
         assert_ne!(before, after);
         assert!(
             before
@@ -100,9 +139,9 @@ mod tests {
         assert_eq!(ids(&before), ids(&after));
         assert_eq!(
             after,
-            gather(before.clone(), 0.01, &Streams::new(1)).unwrap()
+            gather(before.clone(), from(0.01), &Streams::new(1)).unwrap()
         );
-        assert_ne!(after, gather(before, 0.01, &Streams::new(2)).unwrap());
+        assert_ne!(after, gather(before, from(0.01), &Streams::new(2)).unwrap());
     }
 
     #[test]
@@ -119,26 +158,30 @@ mod tests {
         let before = web(20_000);
         assert!(mean(&before) > 0.9, "{}", mean(&before));
         // The mean of a log-uniform length from 0.01: 0.99 / ln 100.
-        let found = mean(&gather(before.clone(), 0.01, &Streams::new(1)).unwrap());
+        let found = mean(&gather(before.clone(), from(0.01), &Streams::new(1)).unwrap());
         assert!((found - 0.215).abs() < 0.06, "{found}");
+        let lives = Windows::new(0.005, 0.05).unwrap();
+        let lived = gather(before.clone(), lives, &Streams::new(1)).unwrap();
+        let longest = (0..200).map(|id| span(&lived, id)).fold(0.0, f64::max);
+        assert!(longest > 0.02 && longest < 0.06, "{longest}");
         assert_eq!(
-            gather(before.clone(), 1.0, &Streams::new(1)).unwrap(),
+            gather(before.clone(), from(1.0), &Streams::new(1)).unwrap(),
             before
         );
     }
 
     #[test]
     fn windows_of_nothing() {
-        for least in [0.0, -1.0, 1.1, f64::NAN, f64::INFINITY] {
-            assert!(
-                gather(web(10), least, &Streams::new(1))
-                    .unwrap_err()
-                    .to_string()
-                    .contains("windows: a share")
-            );
+        for text in [
+            "0", "-1", "1.1", "NaN", "inf", "", "0.1..", "0.2..0.1", "0.1..2", "..1",
+        ] {
+            let error = text.parse::<Windows>().unwrap_err().to_string();
+            assert!(error.contains("windows: a share"), "{text}: {error}");
         }
-        assert_eq!(gather(Vec::new(), 0.5, &Streams::new(1)).unwrap(), []);
-        let tiny = gather(web(1000), f64::MIN_POSITIVE, &Streams::new(1)).unwrap();
+        assert_eq!("0.25".parse(), Ok(from(0.25)));
+        assert_eq!("0.005..0.05".parse(), Windows::new(0.005, 0.05));
+        assert_eq!(gather(Vec::new(), from(0.5), &Streams::new(1)).unwrap(), []);
+        let tiny = gather(web(1000), from(f64::MIN_POSITIVE), &Streams::new(1)).unwrap();
         assert_eq!(tiny.len(), 1000);
     }
 }

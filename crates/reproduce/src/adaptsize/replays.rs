@@ -3,7 +3,9 @@
 use crate::cell::Cell;
 use crate::{Error, Watch, thread_time};
 use larder_policy::{Future, FutureBuilder, Spec};
-use larder_replay::{Access, Cdn, Class, CrowdShape, FlashCrowd, Replay, TrafficMix, gather};
+use larder_replay::{
+    Access, Cdn, Class, CrowdShape, FlashCrowd, Replay, TrafficMix, Windows, gather,
+};
 use larder_units::{ByteSize, Streams, allocated};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -74,7 +76,7 @@ impl Catalogue {
         let cdn = catalogue.cdn(seed)?.magnified(factor);
         let accesses = cdn.requests().take(self.requests).collect();
         match self.windows {
-            Some(least) => gather(accesses, least, &Streams::new(seed)).map_err(Error::from_cause),
+            Some(least) => gathered(accesses, least, seed),
             None => Ok(accesses),
         }
     }
@@ -95,7 +97,7 @@ impl Catalogue {
         let (wanted, others): (Vec<Access>, Vec<Access>) = accesses
             .into_iter()
             .partition(|access| crowd.crowd().binary_search(&access.id).is_ok());
-        let others = gather(others, least, &Streams::new(seed)).map_err(Error::from_cause)?;
+        let others = gathered(others, least, seed)?;
         let mut accesses = [wanted, others].concat();
         accesses.sort_by_key(|access| access.now);
         Ok(accesses)
@@ -124,6 +126,13 @@ impl Catalogue {
             .collect();
         Ok((accesses, kinds))
     }
+}
+
+/// Returns `accesses` with the requests of each object in a window of at least this share.
+fn gathered(accesses: Vec<Access>, least: f64, seed: u64) -> Result<Vec<Access>, Error> {
+    Windows::new(least, 1.0)
+        .and_then(|windows| gather(accesses, windows, &Streams::new(seed)))
+        .map_err(Error::from_cause)
 }
 
 impl Traffic {

@@ -2,6 +2,7 @@
 //! them.
 
 use super::history::History;
+use super::learned::{COUNT_CLASSES, STEPS};
 use super::ranking::{Ranking, Stored};
 use crate::Slot;
 
@@ -18,10 +19,22 @@ const MANTISSA: u32 = 23;
 /// log2 of 1 in the representation of [`log2`].
 const LOG2_OF_ONE: i32 = 127 << MANTISSA;
 /// The class of the value 1, and the half that rounding adds, in the representation of [`log2`].
-const CLASS_OF_ONE: i32 = (160 << (MANTISSA - 1)) + (1 << (MANTISSA - 2));
+const CLASS_OF_ONE: i32 = 160 << (MANTISSA - 1);
+const HALF_A_CLASS: i32 = 1 << (MANTISSA - 2);
 
 /// After this many halvings the counts are scaled back, before their powers of two exceed a float.
 const ERAS: i32 = 64;
+
+/// What the orders need to know of an object at its request.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Standing {
+    /// Half octaves of its worth, for the order by a power.
+    pub class: u8,
+    /// Half octaves of its request count, and the logarithm of its requests per byte, for the
+    /// learnt order.
+    pub count_class: u8,
+    pub value: i16,
+}
 
 pub(super) struct Frequency {
     pub ranking: Ranking,
@@ -49,11 +62,7 @@ impl Frequency {
     pub fn new(power: f64, size_exponent: f64) -> Self {
         Frequency {
             ranking: Ranking::new(power),
-            history: if size_exponent < 1.0 {
-                History::table()
-            } else {
-                History::sketch()
-            },
+            history: History::new(),
             size_exponent,
             missed: None,
             removed: None,
@@ -68,18 +77,21 @@ impl Frequency {
         self.ranking.bytes() + self.history.bytes()
     }
 
-    /// Counts a request for the object in `slot`, and returns its new class.
+    /// Counts a request for the object in `slot`, and returns its new standing.
     #[inline]
-    pub fn on_hit(&mut self, slot: Slot) -> u8 {
+    pub fn on_hit(&mut self, slot: Slot) -> Standing {
         self.fade();
         let (one, era, size_exponent) = (self.one, self.era, self.size_exponent);
         if let Some(second_requests) = &mut self.second_requests {
             second_requests.on_request(rounded(self.ranking.stored(slot).count / one + 1.0));
         }
+        let mut standing = Standing::default();
         self.ranking.touch(slot, |stored| {
             stored.count += one;
-            class(stored.count, era, stored.size, size_exponent)
-        })
+            standing = Standing::new(stored.count, era, stored.size, size_exponent);
+            standing.class
+        });
+        standing
     }
 
     #[inline]
@@ -95,16 +107,17 @@ impl Frequency {
         self.missed = Some((id, known));
     }
 
-    /// Returns the class that a newcomer would be in.
+    /// Returns the standing that a newcomer would have.
     #[inline]
-    pub fn newcomer(&self, id: u64, size: u64) -> u8 {
-        self.newcomer_class(self.known(id), size)
+    pub fn newcomer(&self, id: u64, size: u64) -> Standing {
+        self.newcomer_standing(self.known(id), size)
     }
 
+    /// Stores a newcomer, and returns its standing.
     #[inline]
-    pub fn on_insert(&mut self, slot: Slot, id: u64, size: u64) {
+    pub fn on_insert(&mut self, slot: Slot, id: u64, size: u64) -> Standing {
         let count = self.known(id);
-        let class = self.newcomer_class(count, size);
+        let standing = self.newcomer_standing(count, size);
         let replaces = self.removed.take() == Some(id);
         self.missed = None;
         self.ranking.push(
@@ -113,11 +126,12 @@ impl Frequency {
                 id,
                 size,
                 count,
-                class,
+                class: standing.class,
                 ..Stored::default()
             },
         );
         self.history.on_insert(id, self.ranking.len(), replaces);
+        standing
     }
 
     #[inline]
@@ -130,10 +144,16 @@ impl Frequency {
         Some(slot)
     }
 
+    /// Evicts the object in `slot`, which another order has chosen.
     #[inline]
-    pub fn on_remove(&mut self, slot: Slot) {
+    pub fn evict(&mut self, slot: Slot) {
         self.ranking.remove(slot);
         self.remember(slot);
+    }
+
+    #[inline]
+    pub fn on_remove(&mut self, slot: Slot) {
+        self.evict(slot);
         self.removed = Some(self.ranking.stored(slot).id);
     }
 
@@ -162,14 +182,22 @@ impl Frequency {
         }
     }
 
-    /// Returns the class of an object with `count` requests that is not stored.
+    /// Returns the standing of an object with `count` requests that is not stored.
     #[inline]
-    fn newcomer_class(&self, count: f32, size: u64) -> u8 {
-        let worth = match &self.second_requests {
-            Some(second_requests) if count <= self.one => count * second_requests.promise(),
-            _ => count,
-        };
-        class(worth, self.era, size, self.size_exponent)
+    fn newcomer_standing(&self, count: f32, size: u64) -> Standing {
+        let standing = Standing::new(count, self.era, size, self.size_exponent);
+        match &self.second_requests {
+            Some(second_requests) if count <= self.one => Standing {
+                class: class(value(
+                    count * second_requests.promise(),
+                    self.era,
+                    size,
+                    self.size_exponent,
+                )),
+                ..standing
+            },
+            _ => standing,
+        }
     }
 
     /// Returns the requests of an object that is not stored, including this one, in the scale of a
@@ -249,23 +277,43 @@ impl SecondRequests {
     }
 }
 
-/// Returns `count` for the history: rounded, at most 255. The table keeps up to 127.
+impl Standing {
+    /// Returns the standing of `count` · 2^−`era` requests of an object of `size` bytes.
+    #[inline]
+    fn new(count: f32, era: i32, size: u64, size_exponent: f64) -> Standing {
+        const VALUE_BITS: u32 = MANTISSA - STEPS.ilog2();
+        let value = value(count, era, size, size_exponent);
+        let counted = log2(count) - (era << MANTISSA) - LOG2_OF_ONE + HALF_A_CLASS;
+        Standing {
+            class: class(value),
+            count_class: (counted >> (MANTISSA - 1)).clamp(0, COUNT_CLASSES as i32 - 1) as u8,
+            value: (value >> VALUE_BITS).clamp(i16::MIN.into(), i16::MAX.into()) as i16,
+        }
+    }
+}
+
+/// Returns `count` for the history: rounded, at most 255. The history keeps up to 127.
 #[inline]
 fn rounded(count: f32) -> u8 {
     (count + 0.5) as u8
 }
 
-/// Returns the class of `count` · 2^−`era` requests of an object of `size` bytes. A class is half
-/// an octave of value.
+/// Returns log2 of the requests per size^κ of an object, in steps of 2^−23.
 #[inline]
-fn class(count: f32, era: i32, size: u64, size_exponent: f64) -> u8 {
+fn value(count: f32, era: i32, size: u64, size_exponent: f64) -> i32 {
     let mut size = log2(size as f32);
     // κ is mostly 1; then the ones of both log2 values cancel.
     if size_exponent != 1.0 {
         size = (f64::from(size) * size_exponent + f64::from(LOG2_OF_ONE) * (1.0 - size_exponent))
             as i32;
     }
-    ((log2(count) - (era << MANTISSA) - size + CLASS_OF_ONE) >> (MANTISSA - 1)).clamp(0, 255) as u8
+    log2(count) - (era << MANTISSA) - size
+}
+
+/// Returns the class of a value. A class is half an octave.
+#[inline]
+fn class(value: i32) -> u8 {
+    ((value + CLASS_OF_ONE + HALF_A_CLASS) >> (MANTISSA - 1)).clamp(0, 255) as u8
 }
 
 /// Returns log2 with an error of up to 0.09, plus 127, in steps of 2^−23: the exponent and the

@@ -9,6 +9,7 @@
 //!
 //! The shadow of the power 0 is LRU, one list.
 
+use super::frequency::Standing;
 use super::order::{Order, Places, REST};
 use crate::Slot;
 use crate::index::SlotIndex;
@@ -43,13 +44,13 @@ pub(super) struct Shadows {
     scores: [f64; POWER_INDEXES],
 }
 
-/// A request for an object of `class`; a hit counts `worth`.
+/// A request for an object with this standing; a hit counts `worth`.
 #[derive(Clone, Copy)]
 pub(super) struct Sampled {
     pub id: u64,
     pub size: u64,
     pub worth: f64,
-    pub class: u8,
+    pub standing: Standing,
 }
 
 /// The state that a hit reads.
@@ -182,7 +183,7 @@ impl Shadows {
             id,
             size,
             worth,
-            class,
+            standing: Standing { class, .. },
         } = *request;
         let Some(slot) = self
             .index
@@ -392,7 +393,10 @@ mod tests {
                     id,
                     size: 1 + id % 300,
                     worth: 1.0,
-                    class: (150 + id % 20) as u8,
+                    standing: Standing {
+                        class: (150 + id % 20) as u8,
+                        ..Standing::default()
+                    },
                 };
                 shadows.scores_of(&ids.into_iter().map(request).collect::<Vec<_>>());
             }

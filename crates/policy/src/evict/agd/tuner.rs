@@ -1,5 +1,5 @@
-//! Chooses the power that suits the traffic: one small shadow cache for each power gets a sample of
-//! the objects.
+//! Chooses the order that suits the traffic, a power or the learnt one: one small shadow cache for
+//! each gets a sample of the objects.
 //!
 //! A sample is all requests of some objects (those whose hash ends in zeros), and a shadow has the
 //! same share of the capacity, so it behaves as the whole cache does (Waldspurger et al., SHARDS,
@@ -15,12 +15,28 @@
 //! [`super::shadows`] describes the state of the shadows, and how a request reads only one or two
 //! cache lines.
 
+use super::frequency::Standing;
+use super::learned::LearnedShadow;
 use super::shadows::{POWER_INDEXES, POWERS, Sampled, Shadows};
 use crate::hash::mix;
+use larder_units::Stream;
 
-/// agd samples at most one object in 2^this for its shadows. With 4, CloudPhysics, whose trace is
-/// short, has 3 points less, and Twitter 512 KiB .2.
-const LEAST_SAMPLE_SHIFT: u32 = 3;
+/// While it fills for the first time, agd samples at most one object in 2^this for its shadows.
+/// With 4, CloudPhysics, whose trace is short, has 3 points less, and Twitter 512 KiB .2.
+const FIRST_SAMPLE_SHIFT: u32 = 3;
+
+/// A full cache with few objects samples at most one object in 2^this.
+const LEAST_SAMPLE_SHIFT: u32 = 2;
+
+/// The orders: the powers, then the learnt one.
+const ORDERS: usize = POWER_INDEXES + 1;
+/// The index of the learnt order.
+const LEARNED: usize = POWER_INDEXES;
+
+/// The learnt order is not taken before this many requests: it has too little to learn from, and
+/// CloudPhysics' short trace loses 4 points. From then on, it is taken for the first time if
+/// it leads all others at all. Small leads need long to reach [`LEAD`].
+const LEARNED_FROM: u64 = 1 << 16;
 
 /// Objects that a shadow of agd should have; a quarter to twice as many are allowed. The sample
 /// shrinks as the cache grows, and grows if the cache shrinks. With half as many, mix 1 GiB and
@@ -40,7 +56,7 @@ const DECISION: usize = 512;
 const DRIFT: f64 = 0.0005;
 /// The hits by which a power must lead the one in use, less its drift. The sum restarts whenever
 /// the power falls behind.
-const LEAD: f64 = 60.0;
+const LEAD: f64 = 20.0;
 /// The hits of the sample that the cache may lose against one power before it must change more
 /// cautiously: two points of about [`MEMORY`] decisions. Slow adaptation to occasional changes
 /// costs less.
@@ -50,14 +66,29 @@ const LOSS: f64 = 512.0;
 const LOST: f64 = 0.125;
 /// The factor of the losses at each decision: about the last hundred decisions count.
 const MEMORY: f64 = 0.99;
-/// The factor and the maximum of the required lead after such a loss.
+/// The required lead after such a loss: at least this, otherwise a multiple of the last one, up to
+/// a maximum.
+const CAUTIOUS_LEAD: f64 = 480.0;
 const CAUTION: f64 = 8.0;
-const MOST_LEAD: f64 = 128.0 * LEAD;
+const MOST_LEAD: f64 = 7680.0;
 /// The factor of the required lead at each decision: it halves after about 350.
 const TRUST: f64 = 0.998;
 
+/// An order of eviction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Choice {
+    Power(f64),
+    Learned,
+}
+
 pub(super) struct Tuner {
     shadows: Shadows,
+    /// `None` if only the powers are compared.
+    learned: Option<LearnedShadow>,
+    /// All requests so far, by the sample.
+    requests: u64,
+    /// Whether the learnt order was taken once.
+    has_learned: bool,
     /// Sampled requests since the last decision.
     waiting: Vec<Sampled>,
     size_exponent: f64,
@@ -72,65 +103,87 @@ pub(super) struct Tuner {
     /// The worth of the cache's own hits on the sample.
     score: f64,
     /// The lead of each power over the one in use, in mean hits.
-    leads: [f64; POWER_INDEXES],
+    leads: [f64; ORDERS],
     /// The recent lead of each power over the cache itself.
-    losses: [f64; POWER_INDEXES],
+    losses: [f64; ORDERS],
     /// The same sum without signs.
-    swings: [f64; POWER_INDEXES],
+    swings: [f64; ORDERS],
     /// The required lead, from [`LEAD`] to [`MOST_LEAD`].
     asked: f64,
 }
 
 impl Tuner {
-    pub fn new(start: usize, size_exponent: f64, capacity: u64) -> Self {
+    /// With `stream`, the learnt order is one of those that are compared.
+    pub fn new(start: usize, size_exponent: f64, capacity: u64, stream: Option<Stream>) -> Self {
+        let shadow_capacity = capacity >> FIRST_SAMPLE_SHIFT;
         Tuner {
-            shadows: Shadows::new(capacity >> LEAST_SAMPLE_SHIFT),
+            shadows: Shadows::new(shadow_capacity),
+            has_learned: false,
+            learned: stream.map(|stream| LearnedShadow::new(shadow_capacity, stream)),
+            requests: 0,
             waiting: Vec::with_capacity(DECISION),
             size_exponent,
             current: start,
             capacity,
-            shift: LEAST_SAMPLE_SHIFT,
-            least_shift: LEAST_SAMPLE_SHIFT,
+            shift: FIRST_SAMPLE_SHIFT,
+            least_shift: FIRST_SAMPLE_SHIFT,
             weight: 0.0,
             score: 0.0,
-            leads: [0.0; POWER_INDEXES],
-            losses: [0.0; POWER_INDEXES],
-            swings: [0.0; POWER_INDEXES],
+            leads: [0.0; ORDERS],
+            losses: [0.0; ORDERS],
+            swings: [0.0; ORDERS],
             asked: LEAD,
         }
     }
 
     pub fn bytes(&self) -> usize {
-        self.shadows.bytes() + self.waiting.capacity() * size_of::<Sampled>()
+        self.shadows.bytes()
+            + self.learned.as_ref().map_or(0, LearnedShadow::bytes)
+            + self.waiting.capacity() * size_of::<Sampled>()
     }
 
     pub fn on_resize(&mut self, capacity: u64) {
         self.capacity = capacity;
-        self.least_shift = LEAST_SAMPLE_SHIFT;
+        self.least_shift = FIRST_SAMPLE_SHIFT;
         self.restart();
     }
 
-    /// Reports a request for an object of `class`, a hit or a miss, while `stored` objects are in
-    /// the cache. Returns the new power if it changes.
+    /// Reports that the cache is full. If it stores few objects, more of them are sampled.
+    #[inline]
+    pub fn on_full(&mut self) {
+        if self.least_shift == FIRST_SAMPLE_SHIFT && self.learned.is_some() {
+            self.least_shift = LEAST_SAMPLE_SHIFT;
+        }
+    }
+
+    /// Reports a request for an object, a hit or a miss, while `stored` objects are in the cache.
+    /// Returns the new order if it changes.
     #[inline]
     pub fn request(
         &mut self,
-        id: u64,
-        size: u64,
-        class: u8,
+        (id, size): (u64, u64),
+        standing: Standing,
         hit: bool,
         stored: usize,
-    ) -> Option<f64> {
+    ) -> Option<Choice> {
         if !is_sampled(id, self.shift) {
             return None;
         }
-        self.sample(id, size, class, hit, stored)
+        self.sample((id, size), standing, hit, stored)
     }
 
     /// A function of its own, so that other objects only pay for a hash.
     #[inline(never)]
-    fn sample(&mut self, id: u64, size: u64, class: u8, hit: bool, stored: usize) -> Option<f64> {
-        let crowded = self.shadows.len() + DECISION > MAX_SHADOWED_OBJECTS;
+    fn sample(
+        &mut self,
+        (id, size): (u64, u64),
+        standing: Standing,
+        hit: bool,
+        stored: usize,
+    ) -> Option<Choice> {
+        self.requests += 1 << self.shift;
+        let shadowed = self.shadows.len() + self.learned.as_ref().map_or(0, LearnedShadow::len);
+        let crowded = shadowed + DECISION > MAX_SHADOWED_OBJECTS;
         if crowded || stored >> self.shift > 2 * SHADOW_OBJECTS {
             self.shift += 1;
             self.least_shift = if crowded {
@@ -154,7 +207,7 @@ impl Tuner {
             id,
             size,
             worth,
-            class,
+            standing,
         });
         if self.waiting.len() < DECISION {
             None
@@ -174,16 +227,22 @@ impl Tuner {
 
     /// A cumulative sum test (Page, Biometrika 1954): small leads must last, large ones decide at
     /// once. Losses of the cache itself decide first.
-    fn decide(&mut self) -> Option<f64> {
-        let scores = self.shadows.scores_of(&self.waiting);
+    fn decide(&mut self) -> Option<Choice> {
+        let mut scores = [0.0; ORDERS];
+        scores[..POWER_INDEXES].copy_from_slice(&self.shadows.scores_of(&self.waiting));
+        if let Some(learned) = &mut self.learned {
+            scores[LEARNED] = learned.score_of(&self.waiting);
+        }
         let reference = scores[self.current] + DRIFT * self.weight;
         let mean = self.weight / DECISION as f64;
-        for (power_index, score) in scores.into_iter().enumerate() {
-            self.leads[power_index] =
-                (self.leads[power_index] + (score - reference) / mean).max(0.0);
+        for (order, score) in scores.into_iter().enumerate() {
+            self.leads[order] = (self.leads[order] + (score - reference) / mean).max(0.0);
             let lost = (score - self.score) / mean;
-            self.losses[power_index] = self.losses[power_index] * MEMORY + lost;
-            self.swings[power_index] = self.swings[power_index] * MEMORY + lost.abs();
+            self.losses[order] = self.losses[order] * MEMORY + lost;
+            self.swings[order] = self.swings[order] * MEMORY + lost.abs();
+        }
+        if self.requests < LEARNED_FROM {
+            (self.leads[LEARNED], self.losses[LEARNED]) = (0.0, 0.0);
         }
         self.waiting.clear();
         self.weight = 0.0;
@@ -191,34 +250,51 @@ impl Tuner {
         self.asked = (self.asked * TRUST).max(LEAD);
         let (best, loss) = most(&self.losses);
         if loss > LOSS.max(LOST * self.swings[best]) {
-            self.asked = (self.asked * CAUTION).min(MOST_LEAD);
-            self.losses = [0.0; POWER_INDEXES];
+            self.asked = (self.asked * CAUTION).clamp(CAUTIOUS_LEAD, MOST_LEAD);
+            self.losses = [0.0; ORDERS];
             return self.change_to(best);
         }
         let (best, lead) = most(&self.leads);
-        if lead > self.asked {
+        let asked = if best == LEARNED && self.prefers_learned() {
+            0.0
+        } else {
+            self.asked
+        };
+        if lead > asked {
             self.change_to(best)
         } else {
             None
         }
     }
 
-    /// Returns the power with the index `power_index`, if it is another.
-    fn change_to(&mut self, power_index: usize) -> Option<f64> {
-        if power_index == self.current {
+    /// Returns true if the learnt order is taken at any lead.
+    fn prefers_learned(&self) -> bool {
+        !self.has_learned && self.requests >= LEARNED_FROM
+    }
+
+    /// Returns the order with this index, if it is another.
+    fn change_to(&mut self, order: usize) -> Option<Choice> {
+        if order == self.current {
             return None;
         }
-        self.current = power_index;
-        self.leads = [0.0; POWER_INDEXES];
-        Some(POWERS[power_index])
+        self.has_learned |= order == LEARNED;
+        self.current = order;
+        self.leads = [0.0; ORDERS];
+        Some(match POWERS.get(order) {
+            Some(power) => Choice::Power(*power),
+            None => Choice::Learned,
+        })
     }
 
     /// Halves the sample. A cache that fills does so again and again, and would otherwise learn
     /// nothing until it is full. The counts stay.
     fn thin(&mut self) {
         let shift = self.shift;
-        self.shadows
-            .thin(self.capacity >> shift, |id| is_sampled(id, shift));
+        let is_sampled = |id| is_sampled(id, shift);
+        self.shadows.thin(self.capacity >> shift, is_sampled);
+        if let Some(learned) = &mut self.learned {
+            learned.thin(self.capacity >> shift, is_sampled);
+        }
         self.waiting.clear();
         self.weight = 0.0;
         self.score = 0.0;
@@ -227,12 +303,15 @@ impl Tuner {
     /// Restarts with empty shadows.
     fn restart(&mut self) {
         self.shadows.restart(self.capacity >> self.shift);
+        if let Some(learned) = &mut self.learned {
+            learned.restart(self.capacity >> self.shift);
+        }
         self.waiting.clear();
         self.weight = 0.0;
         self.score = 0.0;
-        self.leads = [0.0; POWER_INDEXES];
-        self.losses = [0.0; POWER_INDEXES];
-        self.swings = [0.0; POWER_INDEXES];
+        self.leads = [0.0; ORDERS];
+        self.losses = [0.0; ORDERS];
+        self.swings = [0.0; ORDERS];
     }
 }
 
@@ -243,29 +322,32 @@ fn is_sampled(id: u64, shift: u32) -> bool {
 }
 
 /// Returns the index of the largest value, and the value.
-fn most(of: &[f64; POWER_INDEXES]) -> (usize, f64) {
-    of.iter()
-        .copied()
-        .enumerate()
-        .fold((0, of[0]), |most, power_index| {
-            if power_index.1 >= most.1 {
-                power_index
-            } else {
-                most
-            }
-        })
+fn most(of: &[f64; ORDERS]) -> (usize, f64) {
+    of.iter().copied().enumerate().fold(
+        (0, of[0]),
+        |most, order| {
+            if order.1 >= most.1 { order } else { most }
+        },
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn class(class: u8) -> Standing {
+        Standing {
+            class,
+            ..Standing::default()
+        }
+    }
+
     #[test]
     fn few_large_objects_are_sampled_as_many_small_ones_were() {
-        let mut tuner = Tuner::new(0, 1.0, 1 << 30);
+        let mut tuner = Tuner::new(0, 1.0, 1 << 30, None);
         let mut shift_beside = |objects: usize| {
             for id in 0..200_000 {
-                _ = tuner.request(id, 1000, 140, false, objects);
+                _ = tuner.request((id, 1000), class(140), false, objects);
             }
             tuner.shift
         };
@@ -276,17 +358,17 @@ mod tests {
             "781 are enough, and a restart is dear"
         );
         assert_eq!(shift_beside(100_000), 7);
-        assert_eq!(shift_beside(100), LEAST_SAMPLE_SHIFT);
+        assert_eq!(shift_beside(100), FIRST_SAMPLE_SHIFT);
     }
 
     /// Failure: a cache with a thousand large objects has shadows that keep every small object of
     /// the past.
     #[test]
     fn shadows_take_more_memory_than_stated() {
-        let mut tuner = Tuner::new(0, 1.0, 1 << 40);
+        let mut tuner = Tuner::new(0, 1.0, 1 << 40, None);
         let mut most = 0;
         for id in (0..10 * MAX_SHADOWED_OBJECTS as u64).chain(0..100) {
-            tuner.request(id, 1, 160, false, 1000);
+            tuner.request((id, 1), class(160), false, 1000);
             most = most.max(tuner.shadows.len());
         }
         assert!(
@@ -295,33 +377,33 @@ mod tests {
         );
         assert_eq!(
             tuner.shift,
-            LEAST_SAMPLE_SHIFT + 1,
+            FIRST_SAMPLE_SHIFT + 1,
             "and does not come and go"
         );
     }
 
     #[test]
     fn whoever_loses_by_following_follows_on() {
-        let mut tuner = Tuner::new(4, 1.0, 8 << LEAST_SAMPLE_SHIFT);
-        let sampled = (0..).filter(|id| mix(*id).is_multiple_of(1 << LEAST_SAMPLE_SHIFT));
+        let mut tuner = Tuner::new(4, 1.0, 8 << FIRST_SAMPLE_SHIFT, None);
+        let sampled = (0..).filter(|id| mix(*id).is_multiple_of(1 << FIRST_SAMPLE_SHIFT));
         let few: Vec<u64> = sampled.take(4).collect();
         // The shadows have all of them, the cache none: 508 hits are lost at the first decision,
         // 512 at the next.
         let mut decide = |hit: bool| {
             let requests = few.iter().cycle().take(DECISION);
             for id in requests {
-                _ = tuner.request(*id, 1, 160, hit, 0);
+                _ = tuner.request((*id, 1), class(160), hit, 0);
             }
             tuner.asked
         };
-        assert_eq!([false, false].map(&mut decide), [LEAD, CAUTION * LEAD]);
+        assert_eq!([false, false].map(&mut decide), [LEAD, CAUTIOUS_LEAD]);
         let trusted = [true; 400].map(&mut decide);
         assert!(
-            trusted[0] < CAUTION * LEAD && trusted[1] < trusted[0],
+            trusted[0] < CAUTIOUS_LEAD && trusted[1] < trusted[0],
             "it fades"
         );
         assert!(
-            trusted[399] < CAUTION * LEAD / 2.0 && trusted[399] > LEAD,
+            trusted[399] < CAUTIOUS_LEAD / 2.0 && trusted[399] > LEAD,
             "{}",
             trusted[399]
         );

@@ -1,4 +1,5 @@
-//! A count for each of the objects that were missed or evicted last.
+//! Request counts of objects that are not stored: a count for each of the objects that were missed
+//! or evicted last.
 //!
 //! Set-associative, like a processor's cache: a line of 64 bytes has 16 entries, newest first, and
 //! a new entry displaces the oldest of its line. An entry is four bytes: 25 bits of the object's
@@ -69,15 +70,15 @@ impl Line {
     }
 }
 
-pub struct Table {
+pub(super) struct History {
     lines: Vec<Line>,
     /// Requests counted since the last halving.
     counted: usize,
 }
 
-impl Table {
+impl History {
     pub fn new() -> Self {
-        Table {
+        History {
             lines: vec![Line::EMPTY; MIN_ENTRIES / LINE],
             counted: 0,
         }
@@ -92,9 +93,19 @@ impl Table {
         self.counted >= MISSES_PER_ENTRY * self.lines.len() * LINE
     }
 
+    /// Reports that `id` is stored, as one of `objects`. If it `replaces` itself, its count stays
+    /// here, because its next miss probably comes while it is stored, too.
+    #[inline]
+    pub fn on_insert(&mut self, id: u64, objects: usize, replaces: bool) {
+        if !replaces {
+            self.forget(id);
+        }
+        self.grow(objects);
+    }
+
     /// Makes room for a cache of `objects`.
     #[inline]
-    pub fn grow(&mut self, objects: usize) {
+    fn grow(&mut self, objects: usize) {
         while self.lines.len() * LINE < (objects * ENTRIES_PER_OBJECT).min(MAX_ENTRIES) {
             let lines = self.lines.len();
             lengthen(&mut self.lines, 2 * lines, Line::EMPTY);
@@ -134,7 +145,7 @@ impl Table {
 
     /// Clears the entry of `id`, because its count is kept elsewhere now.
     #[inline]
-    pub fn forget(&mut self, id: u64) {
+    fn forget(&mut self, id: u64) {
         let (line, tag) = self.place(id);
         let line = &mut self.lines[line];
         if let Some(at) = line.find(tag) {

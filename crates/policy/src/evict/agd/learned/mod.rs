@@ -1,0 +1,377 @@
+//! The learnt order: the object with the fewest expected hits per byte and request leaves.
+//!
+//! The powers of [`super::order`] give all objects of a value the same lifetime, by a law that is
+//! assumed. If objects are born and die, no such law fits: an object with many requests that fell
+//! silent is dead, and one with few that was requested just now is not. This order learns from the
+//! traffic what a request count is worth at which age ([`densities`]).
+//!
+//! The victim is the least of a sample of [`SAMPLE`] stored objects. A newcomer that ranks below
+//! one of those that must leave for it is refused; its count includes the requests before it was
+//! stored, as for the powers. A few newcomers are stored all the same (explorers), because an order
+//! that never keeps objects of a kind would never learn that they are hit.
+
+mod densities;
+mod shadow;
+
+use super::frequency::Standing;
+use crate::Slot;
+use crate::prefetch::prefetch;
+use densities::Densities;
+pub(super) use densities::{COUNT_CLASSES, STEPS};
+use larder_units::Stream;
+pub(super) use shadow::LearnedShadow;
+use std::collections::VecDeque;
+
+/// Stored objects that are compared for a victim. With 32, as in LHD, births and deaths at .1 %
+/// gain up to .002, and an eviction costs twice as much.
+const SAMPLE: usize = 16;
+
+/// Neighbours that are drawn together: their entries take one line of the processor's cache. They
+/// are unrelated, because a newcomer gets the slot of the last victim.
+const GROUP: usize = 8;
+
+/// The most groups that are drawn for a sample, if many slots are empty.
+const MOST_GROUPS: usize = 16;
+
+/// On average, one newcomer in this many is stored whatever its rank. One in 256 differs by up to
+/// .003.
+const EXPLORE: f64 = 1.0 / 32.0;
+
+/// Explorers take at most one part in this many of the capacity.
+const EXPLORERS_SHARE: u64 = 100;
+
+/// An explorer may not leave before this many requests per stored object.
+const PROTECTED_TURNS: u64 = 16;
+
+/// The order is computed anew after as many requests as objects are stored, and at least and at
+/// most these. Until as many were seen, after each eighth of what was seen.
+const LEAST_INTERVAL: u64 = 1 << 12;
+const MOST_INTERVAL: u64 = 1 << 20;
+
+/// Stored objects that one computation reads. Of more, it reads an even part.
+const READ_OBJECTS: usize = 1 << 12;
+
+/// The most objects that are compared with one newcomer.
+const MAX_COMPARED_VICTIMS: usize = 64;
+
+/// A protected object's rank is higher by this: no other rank is.
+const PROTECTED_RANK: i32 = 1 << 20;
+
+pub(super) struct Learned {
+    densities: Densities,
+    /// By slot.
+    seen: Vec<Seen>,
+    /// The number of stored objects.
+    len: usize,
+    /// The next victims, if the order was asked for them.
+    chosen: VecDeque<Slot>,
+    stream: Stream,
+    /// Requests so far.
+    now: u64,
+    /// The request at which the order is computed next.
+    due: u64,
+    /// The age up to which explorers are protected.
+    protected: u32,
+    explorer_bytes: u64,
+    /// The newcomer that is stored as an explorer, if it is stored next.
+    explorer: Option<u64>,
+}
+
+/// The last request for a stored object: 8 bytes, so that eight objects of a sample are in one
+/// cache line.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    /// The low bits of the request's number. An object that is not requested for 2^32 requests
+    /// looks young again.
+    at: u32,
+    /// The logarithm of its requests per byte, in [`STEPS`].
+    value: i16,
+    count_class: u8,
+    state: State,
+}
+
+/// The state of a slot.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Empty,
+    Stored,
+    Explores,
+    /// One of [`Learned::chosen`].
+    Chosen,
+    /// The same, of an explorer.
+    ChosenExplorer,
+}
+
+impl State {
+    fn explores(self) -> bool {
+        matches!(self, State::Explores | State::ChosenExplorer)
+    }
+
+    fn is_chosen(self) -> bool {
+        matches!(self, State::Chosen | State::ChosenExplorer)
+    }
+
+    fn chosen(self) -> State {
+        match self {
+            State::Explores => State::ChosenExplorer,
+            _ => State::Chosen,
+        }
+    }
+
+    fn given_back(self) -> State {
+        match self {
+            State::ChosenExplorer => State::Explores,
+            _ => State::Stored,
+        }
+    }
+}
+
+impl Learned {
+    pub fn new(stream: Stream) -> Self {
+        Learned {
+            densities: Densities::new(),
+            seen: Vec::new(),
+            len: 0,
+            chosen: VecDeque::new(),
+            stream,
+            now: 0,
+            due: LEAST_INTERVAL,
+            protected: u32::MAX,
+            explorer_bytes: 0,
+            explorer: None,
+        }
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.densities.bytes() + self.seen.capacity() * size_of::<Seen>()
+    }
+
+    /// Counts a request, a hit or a miss.
+    #[inline]
+    pub fn tick(&mut self) {
+        self.now += 1;
+        if self.now >= self.due {
+            self.compute();
+        }
+    }
+
+    #[cold]
+    fn compute(&mut self) {
+        let stored = self.len as u64;
+        let whole = stored.clamp(LEAST_INTERVAL, MOST_INTERVAL);
+        let interval = whole.min((self.now / 8).max(LEAST_INTERVAL));
+        self.due = self.now + interval;
+        self.protected = u32::try_from(PROTECTED_TURNS * stored).unwrap_or(u32::MAX);
+        // Whole groups, so that a part of the objects is a part of the lines.
+        let part = self.seen.len().div_ceil(READ_OBJECTS).max(1);
+        let (groups, now) = (self.seen.chunks(GROUP).step_by(part), self.now as u32);
+        let read = groups.flatten().filter(|seen| seen.state != State::Empty);
+        self.densities.compute(
+            read.map(|seen| (seen.count_class, now.wrapping_sub(seen.at), part as f32)),
+            interval as f64 / whole as f64,
+        );
+    }
+
+    /// Reports a hit on the object in `slot`, of `size` bytes.
+    #[inline]
+    pub fn on_hit(&mut self, slot: Slot, size: u64, standing: Standing) {
+        let now = self.now as u32;
+        let seen = &mut self.seen[slot.index()];
+        self.densities
+            .hit(seen.count_class, now.wrapping_sub(seen.at));
+        let before = seen.state;
+        *seen = Seen {
+            at: now,
+            value: standing.value,
+            count_class: standing.count_class,
+            state: State::Stored,
+        };
+        if before != State::Stored {
+            self.settle(slot, before, size);
+        }
+    }
+
+    /// Ends the exploration of an object that was in this state, and its choice as a victim.
+    #[inline(never)]
+    fn settle(&mut self, slot: Slot, before: State, size: u64) {
+        if before.explores() {
+            self.explorer_bytes -= size;
+        }
+        if before.is_chosen() {
+            self.chosen.retain(|chosen| *chosen != slot);
+        }
+    }
+
+    /// Returns true if a newcomer ranks above all objects that must leave for `short` bytes, or if
+    /// it explores.
+    pub fn accept(
+        &mut self,
+        newcomer: (u64, u64, Standing),
+        short: u64,
+        capacity: u64,
+        size_of: impl Fn(Slot) -> u64,
+    ) -> bool {
+        let (id, size, standing) = newcomer;
+        let room = (capacity / EXPLORERS_SHARE).saturating_sub(self.explorer_bytes);
+        self.explorer = (size <= room && self.stream.chance(EXPLORE)).then_some(id);
+        if self.explorer.is_some() {
+            return true;
+        }
+        let rank = self.densities.rank(standing.count_class, 0) + i32::from(standing.value);
+        let mut freed = 0_u64;
+        for nth in 0..MAX_COMPARED_VICTIMS {
+            if freed >= short {
+                break;
+            }
+            let Some(slot) = self.nth_victim(nth) else {
+                break;
+            };
+            if self.rank(slot) > rank {
+                return false;
+            }
+            freed = freed.saturating_add(size_of(slot));
+        }
+        true
+    }
+
+    /// Ends a comparison with victims, none of which leaves.
+    #[inline]
+    pub fn on_refusal(&mut self) {
+        for slot in self.chosen.drain(..) {
+            let state = &mut self.seen[slot.index()].state;
+            *state = state.given_back();
+        }
+    }
+
+    /// Reports that an object was stored in `slot`.
+    pub fn on_insert(&mut self, slot: Slot, id: u64, size: u64, standing: Standing) {
+        if slot.index() >= self.seen.len() {
+            self.seen.resize(slot.index() + 1, Seen::default());
+        }
+        let explores = self.explorer.take() == Some(id);
+        if explores {
+            self.explorer_bytes += size;
+        }
+        self.seen[slot.index()] = Seen {
+            at: self.now as u32,
+            value: standing.value,
+            count_class: standing.count_class,
+            state: if explores {
+                State::Explores
+            } else {
+                State::Stored
+            },
+        };
+        self.len += 1;
+    }
+
+    /// Reports that the object in `slot` was evicted, by this order or by another.
+    pub fn on_evict(&mut self, slot: Slot, size: u64) {
+        let seen = self.seen[slot.index()];
+        self.densities
+            .evict(seen.count_class, (self.now as u32).wrapping_sub(seen.at));
+        self.on_remove(slot, size);
+    }
+
+    /// Reports that the object in `slot` was removed by its owner.
+    pub fn on_remove(&mut self, slot: Slot, size: u64) {
+        let before = std::mem::take(&mut self.seen[slot.index()].state);
+        self.settle(slot, before, size);
+        self.len -= 1;
+    }
+
+    /// Returns the object that leaves next. It leaves with [`Learned::on_evict`].
+    pub fn victim(&mut self) -> Option<Slot> {
+        self.nth_victim(0)
+    }
+
+    /// Returns the object that leaves after `after`, or next.
+    pub fn peek(&mut self, after: Option<Slot>) -> Option<Slot> {
+        let nth = match after {
+            None => 0,
+            // The caller continues after the object that it was shown last.
+            Some(slot) => 1 + self.chosen.iter().rposition(|chosen| *chosen == slot)?,
+        };
+        self.nth_victim(nth)
+    }
+
+    /// Returns the object that was chosen to leave next, if one was.
+    pub fn expected_victim(&self) -> Option<Slot> {
+        self.chosen.front().copied()
+    }
+
+    fn nth_victim(&mut self, nth: usize) -> Option<Slot> {
+        while self.chosen.len() <= nth {
+            let slot = self.choose()?;
+            let state = &mut self.seen[slot.index()].state;
+            *state = state.chosen();
+            self.chosen.push_back(slot);
+        }
+        self.chosen.get(nth).copied()
+    }
+
+    fn choose(&mut self) -> Option<Slot> {
+        if self.len == self.chosen.len() {
+            return None;
+        }
+        let groups = self.seen.len().div_ceil(GROUP) as u64;
+        let (mut least, mut compared) = ((i32::MAX, 0), 0);
+        for _ in 0..MOST_GROUPS {
+            let start = self.stream.below(groups) as usize * GROUP;
+            let end = self.seen.len().min(start + GROUP);
+            for (at, seen) in self.seen[start..end].iter().enumerate() {
+                if let Some(rank) = self.rank_of_victim(seen) {
+                    compared += 1;
+                    least = least.min((rank, start + at));
+                }
+            }
+            if compared >= SAMPLE - GROUP / 2 {
+                break;
+            }
+        }
+        if compared == 0 {
+            // Nearly all slots are empty.
+            let start = self.stream.below(self.seen.len() as u64) as usize;
+            let is_there = |at: &usize| self.rank_of_victim(&self.seen[*at]).is_some();
+            let all = (start..self.seen.len()).chain(0..start);
+            least.1 = all.into_iter().find(is_there)?;
+        }
+        Some(Slot::new(least.1 as u32))
+    }
+
+    /// Returns the rank of an object that may be chosen.
+    #[inline]
+    fn rank_of_victim(&self, seen: &Seen) -> Option<i32> {
+        let age = (self.now as u32).wrapping_sub(seen.at);
+        let rank = self.densities.rank(seen.count_class, age) + i32::from(seen.value);
+        match seen.state {
+            State::Stored => Some(rank),
+            State::Explores if age < self.protected => Some(rank + PROTECTED_RANK),
+            State::Explores => Some(rank),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn rank(&self, slot: Slot) -> i32 {
+        let seen = &self.seen[slot.index()];
+        let age = (self.now as u32).wrapping_sub(seen.at);
+        self.densities.rank(seen.count_class, age) + i32::from(seen.value)
+    }
+
+    /// Begins to load the object in `slot`, which will probably be requested soon.
+    #[inline]
+    pub fn prefetch(&self, slot: Slot) {
+        prefetch(&self.seen, slot.index());
+    }
+
+    /// Halves all ages, because the owner sees half as many requests from now on.
+    fn halve_ages(&mut self) {
+        self.densities.halve_ages();
+        let now = self.now as u32;
+        for seen in &mut self.seen {
+            seen.at = now.wrapping_sub(now.wrapping_sub(seen.at) / 2);
+        }
+    }
+}
