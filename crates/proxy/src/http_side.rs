@@ -254,6 +254,25 @@ impl Http {
         self.listeners.sockets()
     }
 
+    /// Returns the UDP sockets for another process, in the order in which they were bound. It must
+    /// not read them before this side has left them ([`Http::has_left_udp`]).
+    ///
+    /// # Errors
+    /// As [`Http::sockets`].
+    pub fn udp_sockets(&self) -> std::io::Result<Vec<std::net::UdpSocket>> {
+        self.listeners.udp_sockets()
+    }
+
+    /// Returns true if HTTP/3 has ended, after [`Http::drain`].
+    pub fn has_left_udp(&self) -> bool {
+        self.listeners.are_udp_sockets_unread()
+    }
+
+    /// Begins to read the UDP sockets that were inherited: the process before has left them.
+    pub fn read_udp(&self) {
+        self.listeners.read_udp();
+    }
+
     /// Makes this side the owner of the Unix sockets' files at these paths: it removes them at its
     /// end. The process that bound them has ended, or leaves them.
     pub fn own_files(&self, paths: &[PathBuf]) {

@@ -1,7 +1,11 @@
 //! Accepts connections, runs TLS on some of them, and serves HTTP/1 or HTTP/2 until it is stopped.
+//! `http3_listener.rs` does so for HTTP/3.
 
+#[cfg(feature = "http3")]
+use crate::accept::http3_listener;
 use crate::accept::tls;
 use crate::accept::tls::Identity;
+use crate::base::alt_svc::AltSvc;
 use crate::base::client_shares::{ClientShares, Share};
 use crate::base::drain::{AcceptToken, Phase, PhaseWatch};
 use crate::base::http_limits::HttpLimits;
@@ -21,6 +25,7 @@ use crate::exchange::client::Client;
 use crate::exchange::https_redirect::HttpsRedirect;
 use crate::exchange::upgrade::Switch;
 use crate::message::client_body::ClientBody;
+use crate::message::first_bytes::FirstBytes;
 use crate::message::informational::InformationalResponses;
 use crate::message::trusted_proxies::{TrustedPeer, TrustedProxies};
 use crate::report::observer::{ObservedClient, Observer};
@@ -59,6 +64,11 @@ pub(crate) struct Listener {
     pub(crate) phase: PhaseWatch,
     /// Kept as long as connections are accepted.
     pub(crate) accepting: AcceptToken,
+    /// The UDP sockets of this thread, for HTTP/3.
+    #[cfg(feature = "http3")]
+    pub(crate) udp: Vec<crate::accept::udp_sockets::UdpTurn>,
+    /// What responses say of HTTP/3.
+    pub(crate) alt_svc: Option<Arc<AltSvc>>,
 }
 
 impl Listener {
@@ -77,6 +87,9 @@ impl Listener {
             clients: ClientSettings::default(),
             phase,
             accepting,
+            #[cfg(feature = "http3")]
+            udp: Vec::new(),
+            alt_svc: None,
         }
     }
 }
@@ -139,14 +152,14 @@ impl Control {
 /// The limits for clients of a server.
 #[derive(Clone)]
 pub(crate) struct Bounds {
-    limits: Arc<LiveLimits>,
+    pub(super) limits: Arc<LiveLimits>,
     /// The number of connections of each client, over all listeners and threads.
     clients: Arc<ClientShares>,
     /// All connections: idle ones are closed for others.
-    connections: Arc<ClientConnections>,
+    pub(super) connections: Arc<ClientConnections>,
     /// The memory pressure for which slow clients are dropped.
-    memory_pressure: Arc<MemoryPressure>,
-    counters: Arc<ClientCounters>,
+    pub(super) memory_pressure: Arc<MemoryPressure>,
+    pub(super) counters: Arc<ClientCounters>,
 }
 
 /// What a listener believes of its clients, and where it records them.
@@ -168,6 +181,8 @@ pub(crate) struct ClientCounters {
     pub(crate) too_many: AtomicU64,
     /// Idle connections that were closed because another one had no place.
     pub(crate) displaced: AtomicU64,
+    /// Handshakes of HTTP/3 that were refused or dropped, because there were too many.
+    pub(crate) refused_handshakes: AtomicU64,
     /// Heads of requests that are not complete.
     pub(crate) partial_heads: Arc<PartialHeads>,
 }
@@ -208,7 +223,7 @@ where
     S::Future: Send + Unpin + 'static,
     S::Error: std::error::Error + Send + Sync + 'static,
     B: Body + Send + Unpin + 'static,
-    B::Data: Send,
+    B::Data: FirstBytes + Send,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -239,7 +254,7 @@ where
     S::Future: Send + Unpin + 'static,
     S::Error: std::error::Error + Send + Sync + 'static,
     B: Body + Send + Unpin + 'static,
-    B::Data: Send,
+    B::Data: FirstBytes + Send,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
     // Every connection holds a receiver.
@@ -310,7 +325,7 @@ async fn accept<S, B>(
     S::Future: Send + Unpin + 'static,
     S::Error: std::error::Error + Send + Sync + 'static,
     B: Body + Send + Unpin + 'static,
-    B::Data: Send,
+    B::Data: FirstBytes + Send,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
     let Listener {
@@ -322,6 +337,9 @@ async fn accept<S, B>(
         clients,
         mut phase,
         accepting,
+        #[cfg(feature = "http3")]
+        udp,
+        alt_svc,
     } = listener;
     let listener = match Accepting::new(socket) {
         Ok(listener) => listener,
@@ -336,7 +354,18 @@ async fn accept<S, B>(
         clients,
         bounds,
         service,
+        alt_svc,
     });
+    #[cfg(feature = "http3")]
+    for socket in udp {
+        let held = (accepting.clone(), open.clone());
+        tokio::spawn(http3_listener::accept(
+            socket,
+            Arc::clone(&serving),
+            phase.clone(),
+            held,
+        ));
+    }
     let mut failing = Failing::default();
     let begin = |(stream, peer), place, phase: &PhaseWatch| {
         let held = (place, open.clone());
@@ -426,20 +455,21 @@ impl Failing {
 }
 
 /// The parts that the connections of a listener share on one thread.
-struct Serving<F> {
-    identity: Option<Arc<OnceLock<Arc<Identity>>>>,
+pub(super) struct Serving<F> {
+    pub(super) identity: Option<Arc<OnceLock<Arc<Identity>>>>,
     plain: Option<PlainSettings>,
     proxy_protocol: bool,
     redirect: Option<HttpsRedirect>,
-    clients: ClientSettings,
-    bounds: Bounds,
-    service: Arc<F>,
+    pub(super) clients: ClientSettings,
+    pub(super) bounds: Bounds,
+    pub(super) service: Arc<F>,
+    pub(super) alt_svc: Option<Arc<AltSvc>>,
 }
 
 impl<F> Serving<F> {
     /// Counts a connection of a client, if it is known already. Fails if the client has too many. A
     /// trusted proxy has no limit: its connections are those of many clients.
-    fn count(&self, peer: Peer, is_client: bool) -> io::Result<Option<Share>> {
+    pub(super) fn count(&self, peer: Peer, is_client: bool) -> io::Result<Option<Share>> {
         if !is_client || self.clients.trusted_proxies.trusts(peer) {
             return Ok(None);
         }
@@ -474,7 +504,7 @@ async fn connect<S, B, F>(
     S::Future: Send + Unpin + 'static,
     S::Error: std::error::Error + Send + Sync + 'static,
     B: Body + Send + Unpin + 'static,
-    B::Data: Send,
+    B::Data: FirstBytes + Send,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
     // The connections of a trusted proxy are those of many clients: they are not closed for others.
@@ -504,7 +534,7 @@ async fn converse<S, B, F>(
     S::Future: Send + Unpin + 'static,
     S::Error: std::error::Error + Send + Sync + 'static,
     B: Body + Send + Unpin + 'static,
-    B::Data: Send,
+    B::Data: FirstBytes + Send,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
     let Bounds {
@@ -565,7 +595,7 @@ async fn serve_tls<S, B, F, T>(
     S::Future: Send + Unpin + 'static,
     S::Error: std::error::Error + Send + Sync + 'static,
     B: Body + Send + Unpin + 'static,
-    B::Data: Send,
+    B::Data: FirstBytes + Send,
     B::Error: std::error::Error + Send + Sync + 'static,
     T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
@@ -586,7 +616,7 @@ async fn serve_tls<S, B, F, T>(
     if let Some(client) = &begun.before.client {
         client.set_tls(connection.protocol_version());
     }
-    begun.client.subject = identity.subject(connection);
+    begun.client.subject = identity.subject(connection.peer_certificates());
     if begun.client.subject.is_some() {
         begun.before.plain = None;
     }
@@ -598,22 +628,22 @@ async fn serve_tls<S, B, F, T>(
 }
 
 /// Waits for the end of the time that connections have for one more request at a stop.
-async fn closing(phase: &mut PhaseWatch) {
+pub(super) async fn closing(phase: &mut PhaseWatch) {
     let begun = phase.reached(Phase::Closing).await;
     tokio::time::sleep_until(begun + limits::LAST_REQUEST).await;
 }
 
 /// A connection whose client is known.
-struct Begun {
-    client: Client,
+pub(super) struct Begun {
+    pub(super) client: Client,
     /// What stands before hyper.
-    before: Before,
-    timeouts: Timeouts,
-    limits: HttpLimits,
+    pub(super) before: Before,
+    pub(super) timeouts: Timeouts,
+    pub(super) limits: HttpLimits,
 }
 
 /// Returns what is known of a connection before TLS.
-fn begin_client<F>(
+pub(super) fn begin_client<F>(
     peer: Peer,
     serving: &Serving<F>,
     (timeouts, limits): (Timeouts, HttpLimits),
@@ -622,10 +652,10 @@ fn begin_client<F>(
     let (interims, switch) = (InformationalResponses::default(), Switch::default());
     let is_secure = serving.identity.is_some();
     let redirects = serving.redirect.is_some();
-    let plain = serving
-        .plain
-        .as_ref()
-        .map(|plain| plain.of_client(&trusted, peer.ip(), redirects, limits.headers()));
+    let plain = serving.plain.as_ref().map(|plain| {
+        let alt_svc = serving.alt_svc.clone();
+        plain.of_client(&trusted, peer.ip(), redirects, limits.headers(), alt_svc)
+    });
     let observer = serving.clients.observer.as_ref();
     let observed =
         observer.map(|observer| ObservedClient::new(observer, peer, trusted.clone(), is_secure));
@@ -639,6 +669,7 @@ fn begin_client<F>(
         switch: switch.clone(),
         observed: observed.clone(),
         limits,
+        alt_svc: serving.alt_svc.clone(),
     };
     let head = PartialHead::new(&serving.bounds.counters.partial_heads, peer.ip());
     let before = Before {
@@ -709,7 +740,7 @@ async fn serve_http2<S, B, F>(
     S::Future: Send + Unpin + 'static,
     S::Error: std::error::Error + Send + Sync + 'static,
     B: Body + Send + Unpin + 'static,
-    B::Data: Send,
+    B::Data: FirstBytes + Send,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
     let service = (serving.service)(begun.client);

@@ -94,7 +94,7 @@ static TUNNELS: [MetricLine<TunnelFigures>; 5] = [
 
 /// Connections of clients. Their metrics by the step of their end are those of
 /// [`CacheSource::client_metrics`].
-static CLIENTS: [MetricLine<CacheSource>; 7] = [
+static CLIENTS: [MetricLine<CacheSource>; 8] = [
     MetricLine::gauge(
         "connections",
         "larder_http_connections",
@@ -126,6 +126,11 @@ static CLIENTS: [MetricLine<CacheSource>; 7] = [
         "displaced_connections",
         "Idle connections that were closed for others",
         |source| source.clients.displaced.load(Ordering::Relaxed),
+    ),
+    MetricLine::on_page(
+        "refused_handshakes",
+        "Handshakes of HTTP/3 that were refused, because there were too many",
+        |source| source.clients.refused_handshakes.load(Ordering::Relaxed),
     ),
     MetricLine::on_page(
         "refused_heads",
@@ -192,12 +197,14 @@ impl CacheSource {
             too_many,
             displaced,
             partial_heads,
+            refused_handshakes,
         } = &*self.clients;
         let ended = [
             ("proxy_protocol", no_proxy_header),
             ("tls", no_tls),
             ("connections_per_client", too_many),
             ("displaced", displaced),
+            ("handshake", refused_handshakes),
         ];
         let heads = ("head", partial_heads.refused());
         let ended = ended

@@ -9,6 +9,7 @@
 //! an IPv4 address, no bare LF, nothing that announces a body, and no connection option except
 //! keep-alive.
 
+use crate::base::alt_svc::AltSvc;
 use crate::base::header_limits::HeaderLimits;
 use crate::exchange::live::LiveView;
 use crate::exchange::proxy::Proxy;
@@ -63,6 +64,7 @@ impl PlainSettings {
         client: Option<IpAddr>,
         redirects: bool,
         headers: HeaderLimits,
+        alt_svc: Option<Arc<AltSvc>>,
     ) -> PlainHits {
         PlainHits {
             proxy: Arc::clone(&self.proxy),
@@ -73,6 +75,7 @@ impl PlainSettings {
             redirects,
             live: LiveView::new(self.proxy.live_cell()),
             client: address_of(client),
+            alt_svc,
         }
     }
 }
@@ -92,6 +95,8 @@ pub(crate) struct PlainHits {
     live: LiveView,
     /// The client of the connection, for the rules.
     client: IpAddr,
+    /// What responses say of HTTP/3.
+    alt_svc: Option<Arc<AltSvc>>,
 }
 
 impl PlainHits {
@@ -151,13 +156,20 @@ impl PlainHits {
             coding,
             confirmed: None,
         };
+        let alt_svc = self.alt_svc.as_deref();
+        let announce = |head: &mut Vec<u8>| {
+            if let Some(alt_svc) = alt_svc {
+                alt_svc.append_to(head);
+            }
+        };
         let Some((rules, bits)) = self.live.rules_of(&asking) else {
-            let mut hit = shards.plain_hit(request, reduced, head, |_| ());
+            let mut hit = shards.plain_hit(request, reduced, head, announce);
             if hit.is_none()
                 && let Some(tag) =
                     files.and_then(|files| files.tag(scheme, authority, target, accepted))
             {
-                hit = shards.plain_hit(request.confirmed_by(tag.as_bytes()), reduced, head, |_| ());
+                let request = request.confirmed_by(tag.as_bytes());
+                hit = shards.plain_hit(request, reduced, head, announce);
             }
             return Some(self.answered(&asked, hit?, head.len(), places));
         };
@@ -186,7 +198,10 @@ impl PlainHits {
             coding: coding.filter(|_| rules.compresses(bits)),
             ..request
         };
-        let edit = |head: &mut Vec<u8>| rules.change_head(bits, &values, head);
+        let edit = |head: &mut Vec<u8>| {
+            rules.change_head(bits, &values, head);
+            announce(head);
+        };
         let mut hit = shards.plain_hit(request, changed, head, edit);
         let files = files.filter(|_| hit.is_none() && !rules.rewrites(bits));
         if let Some(tag) = files.and_then(|files| files.tag(scheme, authority, target, changed)) {

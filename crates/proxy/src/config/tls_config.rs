@@ -27,6 +27,13 @@ pub struct TlsConfig {
     /// The oldest version of TLS.
     #[serde(default)]
     pub min_version: TlsVersion,
+    /// Whether HTTP/3 is served, over UDP at the same addresses.
+    #[serde(default = "on")]
+    pub http3: bool,
+}
+
+fn on() -> bool {
+    true
 }
 
 /// A certificate and its key.
@@ -85,6 +92,7 @@ impl TlsConfig {
             certificates: Vec::new(),
             clients: ClientCertificates::default(),
             min_version: TlsVersion::default(),
+            http3: on(),
         }
     }
 
