@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """fetch.py CLIENT PORT: fetches a miss, a hit, a large body, a POST, a HEAD and a 404 by HTTP/3, with the library CLIENT:
-curl_cffi (libcurl over ngtcp2), niquests (qh3) or aioquic."""
+curl_cffi (libcurl over ngtcp2), niquests (qh3) or aioquic. "slow" fetches one
+response that takes four seconds, with aioquic."""
 
 import asyncio
 import ssl
 import sys
+import time
 
 LARGE = bytes(range(256)) * 12000
 
@@ -26,11 +28,10 @@ def by_niquests(port):
     import niquests
 
     session = niquests.Session()
-    session.verify = False
     session.quic_cache_layer.add_domain("localhost", port)
 
     def ask(method, path, body=None):
-        answer = session.request(method, f"https://localhost:{port}{path}", data=body, timeout=30)
+        answer = session.request(method, f"https://localhost:{port}{path}", data=body, verify=False, timeout=30)
         assert answer.http_version == 30, answer.http_version
         return answer.status_code, {name.lower(): value for name, value in answer.headers.items()}, answer.content
 
@@ -43,13 +44,17 @@ def by_aioquic(port):
     from aioquic.h3.connection import H3_ALPN, H3Connection
     from aioquic.h3.events import DataReceived, HeadersReceived
     from aioquic.quic.configuration import QuicConfiguration
+    from aioquic.quic.events import ConnectionTerminated
 
     class Client(QuicConnectionProtocol):
         def __init__(self, *arguments, **named):
             super().__init__(*arguments, **named)
             self.http, self.open = H3Connection(self._quic), {}
+            self.lost = asyncio.get_running_loop().create_future()
 
         def quic_event_received(self, event):
+            if isinstance(event, ConnectionTerminated) and not self.lost.done():
+                self.lost.set_result(event)
             for event in self.http.handle_event(event):
                 headers, body, done = self.open[event.stream_id]
                 if isinstance(event, HeadersReceived):
@@ -70,7 +75,8 @@ def by_aioquic(port):
                 self.http.send_data(stream, body, end_stream=True)
             self.transmit()
             headers, answer, done = self.open[stream]
-            await asyncio.wait_for(done, 30)
+            await asyncio.wait_for(asyncio.wait((done, self.lost), return_when=asyncio.FIRST_COMPLETED), 30)
+            assert done.done(), f"the connection ended before the response: {self.lost.result()}"
             named = {name.decode(): value.decode() for name, value in headers}
             return int(named[":status"]), named, bytes(answer)
 
@@ -87,8 +93,12 @@ def by_aioquic(port):
 
 def main():
     client, port = sys.argv[1], int(sys.argv[2])
+    if client == "slow":
+        status, _, body = by_aioquic(port)("GET", "/slow")
+        assert (status, len(body)) == (200, 200000), (status, len(body))
+        return
     ask = {"curl_cffi": by_curl, "niquests": by_niquests, "aioquic": by_aioquic}[client](port)
-    page = f"/page/{client}"
+    page = f"/page/{client}/{time.time_ns()}"
     status, head, body = ask("GET", page)
     assert (status, body) == (200, b"page " + page.encode()), (status, body)
     assert "fwd=uri-miss" in head["cache-status"], head
@@ -99,8 +109,10 @@ def main():
         assert status == 200 and large == LARGE, (status, len(large))
     status, _, answer = ask("POST", "/form", b"hello" * 50000)
     assert (status, answer) == (200, b"250000 hello"), (status, answer)
-    status, head, nothing = ask("HEAD", page)
-    assert (status, nothing) == (200, b"") and head["content-length"] == str(len(body)), head
+    # aioquic 1.7.2 compares the length of an answer to HEAD with that of its body.
+    if client != "aioquic":
+        status, head, nothing = ask("HEAD", page)
+        assert (status, nothing) == (200, b"") and head["content-length"] == str(len(body)), head
     status, _, answer = ask("GET", "/nothing")
     assert (status, answer) == (404, b"nothing\n"), (status, answer)
 

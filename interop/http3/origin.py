@@ -3,6 +3,7 @@
 
 import http.server
 import sys
+import time
 
 LARGE = bytes(range(256)) * 12000
 
@@ -23,6 +24,14 @@ class Origin(http.server.BaseHTTPRequestHandler):
             self.answer(200, b"page " + self.path.encode())
         elif self.path.startswith("/large"):
             self.answer(200, LARGE)
+        elif self.path.startswith("/slow"):
+            self.send_response(200)
+            self.send_header("Content-Length", "200000")
+            self.send_header("Cache-Control", "no-store")
+            self.end_headers()
+            for _ in range(20):
+                self.wfile.write(bytes(10000))
+                time.sleep(0.2)
         else:
             self.answer(404, b"nothing\n", "no-store")
 

@@ -59,7 +59,9 @@ async fn connect(address: SocketAddr) -> (quinn::Endpoint, quinn::Connection) {
 #[tokio::test]
 async fn datagrams_leave_one_by_one() {
     let identity = identity();
-    let socket = bind(SocketAddr::from(([127, 0, 0, 1], 0)), 1).unwrap().remove(0);
+    let socket = bind(SocketAddr::from(([127, 0, 0, 1], 0)), 1)
+        .unwrap()
+        .remove(0);
     let address = socket.local_addr().unwrap();
     let server = Endpoint::new(socket, &identity).unwrap();
     let body = Bytes::from(vec![7; 4_000_000]);

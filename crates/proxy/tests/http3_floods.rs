@@ -129,6 +129,20 @@ async fn a_slow_head_is_awaited_for_ever() {
     client.leave().await;
 }
 
+/// Failure: a client that reads nothing of a response holds its body for ever.
+#[tokio::test]
+async fn a_client_that_reads_nothing_holds_its_response() {
+    let mut config = http3::config(Upstream::Generated);
+    config.timeouts = Timeouts {
+        client_send: Duration::from_millis(500),
+        ..Timeouts::default()
+    };
+    let node = Node::with(&config);
+    let client = http3::connect(http3::address(&node)).await;
+    let _unread = client.send(&http3::head("GET", "/7000000/a", &[])).await;
+    assert_eq!(client.closed().await, Some(http3::NO_ERROR));
+}
+
 /// Failure: a malformed request is served, or ends more than it has to.
 #[tokio::test]
 async fn a_malformed_request_is_served() {

@@ -1,7 +1,6 @@
 //! One HTTP/3 connection: its requests with the deadlines, limits and records of the other
 //! versions. `larder-http3` has the protocol.
 
-use crate::base::client_shares::subscriber;
 use crate::base::drain::{Phase, PhaseWatch};
 use crate::base::http_limits::HttpLimits;
 use crate::base::limits;
@@ -69,7 +68,7 @@ pub(crate) async fn http3<S, B>(
         service: Mutex::new(Watched::new(service, &streams)),
         head_time: timeouts.client_header,
         heads: Arc::clone(limits.heads),
-        client: limits.client.map(subscriber),
+        client: limits.client,
         observed: limits.observed,
     });
     let mut idle = pin!(idle(&streams, &timeouts, memory_pressure));
