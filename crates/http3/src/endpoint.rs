@@ -1,7 +1,8 @@
 //! UDP sockets, and the handshakes of new connections.
 
-use crate::connection::{Connection, Ended, Settings};
+use crate::connection::{Connection, Ended};
 use crate::limits;
+use crate::shared::Settings;
 use quinn::crypto::rustls::{HandshakeData, QuicServerConfig};
 use quinn::{EndpointConfig, IdleTimeout, TokioRuntime, TransportConfig, VarInt};
 use rustls::pki_types::CertificateDer;

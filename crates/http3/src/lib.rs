@@ -29,10 +29,12 @@ pub mod head;
 pub mod limits;
 pub mod qpack;
 mod request;
+mod shared;
 pub mod signals;
 pub mod varint;
 
 pub use code::{Code, Violation};
-pub use connection::{Connection, Ended, LastRequests, Settings};
+pub use connection::{Connection, Ended, LastRequests};
 pub use endpoint::{Endpoint, Established, Handshake, HandshakeError, Identity, Transport, bind};
 pub use request::{BodyError, DataFrame, NoRequest, Reply, RequestBody, RequestStream, SendError};
+pub use shared::Settings;

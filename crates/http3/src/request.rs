@@ -1,8 +1,8 @@
 //! One request stream: the head of the request, its body, and the response.
 
 use crate::code::{Code, Violation};
-use crate::connection::{OpenRequest, Shared};
 use crate::frames::{Frame, RequestFrames};
+use crate::shared::{OpenRequest, Shared};
 use crate::{head, limits, qpack, varint};
 use bytes::Bytes;
 use http::request::Parts;

@@ -1,5 +1,5 @@
-//! The client's unidirectional streams: control and QPACK (RFC 9114 §6.2, RFC 9204 §4.2). Bytes come
-//! in; all that comes out is whether the client keeps to the protocol, and how many frames or
+//! The client's unidirectional streams: control and QPACK (RFC 9114 §6.2, RFC 9204 §4.2). Bytes
+//! come in; all that comes out is whether the client keeps to the protocol, and how many frames or
 //! instructions it has sent.
 
 use crate::code::Code;

@@ -4,8 +4,9 @@ use crate::accept::listeners::Listeners;
 use crate::accept::request_threads::{RequestThreads, ThreadGroup};
 use crate::accept::running_listeners::HttpListenerSocket;
 use crate::accept::running_listeners::{ListenerPlan, ServedListeners};
+use crate::accept::serving::Bounds;
 use crate::accept::tls::Identity;
-use crate::accept::{listen, listeners, request_threads, tls};
+use crate::accept::{listeners, request_threads, tls};
 use crate::access_log::AccessLogConfig;
 use crate::admin::managed_cache;
 use crate::admin::status::CacheSource;
@@ -216,8 +217,7 @@ impl Http {
         if let Some(tls) = &config.tls {
             let _ = tls_identity.set(Arc::new(Identity::read(tls)?));
         }
-        let bounds =
-            listen::Bounds::new(proxy.limits()).with_memory_pressure(proxy.memory_pressure());
+        let bounds = Bounds::new(proxy.limits()).with_memory_pressure(proxy.memory_pressure());
         let listeners = Arc::new(ServedListeners::new(&proxy, &tls_identity));
         let what_if = LiveWhatIf::start(
             ObservedHttpCache(Arc::clone(proxy.shards())),

@@ -1,5 +1,5 @@
-//! Field sections (QPACK, RFC 9204) without a dynamic table: this server allows the client none, and
-//! needs none itself. So no section waits for another stream, and a connection holds no state.
+//! Field sections (QPACK, RFC 9204) without a dynamic table: this server allows the client none,
+//! and needs none itself. So no section waits for another stream, and a connection holds no state.
 
 mod huffman;
 mod static_table;

@@ -1,7 +1,7 @@
 //! Accepts connections of HTTP/3 on one UDP socket, with the limits of the other connections of its
 //! listener.
 
-use crate::accept::listen::{Begun, Serving, begin_client, closing};
+use crate::accept::serving::{Begun, Serving, begin_client, closing};
 use crate::accept::tls::Identity;
 use crate::accept::udp_sockets::UdpTurn;
 use crate::base::client_shares::Share;

@@ -1,8 +1,6 @@
 //! The listeners of a configuration, bound by this process or by the one that handed them over.
 
-#[cfg(feature = "http3")]
 use crate::accept::request_threads;
-#[cfg(feature = "http3")]
 use crate::accept::udp_sockets::{HeldBack, UdpSockets};
 use crate::base::error::{Error, Problem};
 use crate::config::http_config::HttpConfig;
@@ -66,10 +64,8 @@ pub struct Bound {
     /// The socket file, which is removed at the end.
     pub(crate) file: Option<SocketFile>,
     /// The UDP sockets for HTTP/3, if it is on and they could be bound.
-    #[cfg(feature = "http3")]
     pub(crate) udp: Option<UdpSockets>,
     /// Present while the process before still reads them.
-    #[cfg(feature = "http3")]
     pub(crate) held_back: Option<HeldBack>,
 }
 
@@ -116,9 +112,7 @@ impl Bound {
             is_secure,
             local,
             file,
-            #[cfg(feature = "http3")]
             udp: None,
-            #[cfg(feature = "http3")]
             held_back: None,
         })
     }
@@ -134,7 +128,6 @@ impl Bound {
     /// Binds the UDP sockets for HTTP/3, one for each thread, or takes over `inherited` ones; or
     /// closes them if it is off. A failure is a warning: clients use HTTP/2. Returns true if
     /// something has changed.
-    #[cfg(feature = "http3")]
     pub(crate) fn set_udp(&mut self, config: &HttpConfig, inherited: Vec<UdpSocket>) -> bool {
         let address = self.local.tcp().filter(|_| self.wants_udp(config));
         let Some(address) = address else {
@@ -167,26 +160,16 @@ impl Bound {
         }
     }
 
-    /// Without HTTP/3, there is nothing to bind.
-    #[cfg(not(feature = "http3"))]
-    pub(crate) fn set_udp(&mut self, config: &HttpConfig, inherited: Vec<UdpSocket>) -> bool {
-        debug_assert!(!self.wants_udp(config));
-        drop(inherited);
-        false
-    }
-
     /// Returns the listener with another configuration of the same address, on the same socket.
     pub(crate) fn again(&self, config: &ListenConfig, is_secure: bool) -> Result<Bound, Error> {
         let socket = self.socket.try_clone();
         let socket =
             socket.map_err(|error| ListenError::new(setting(is_secure), &config.address, error))?;
         let again = Bound::new(config, is_secure, Some(socket))?;
-        #[cfg(feature = "http3")]
-        let again = Bound {
+        Ok(Bound {
             udp: self.udp.clone(),
             ..again
-        };
-        Ok(again)
+        })
     }
 
     /// Returns this listener with or without HTTP/3, if that changes by the configuration.

@@ -9,7 +9,7 @@ pub(crate) mod listen;
 pub(crate) mod listeners;
 pub(crate) mod request_threads;
 pub(crate) mod running_listeners;
+pub(crate) mod serving;
 pub(crate) mod sni;
 pub(crate) mod tls;
-#[cfg(feature = "http3")]
 pub(crate) mod udp_sockets;

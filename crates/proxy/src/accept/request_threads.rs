@@ -7,7 +7,8 @@
 
 use crate::accept::certificate_watch::CertificateWatch;
 use crate::accept::listen;
-use crate::accept::listen::{Bounds, Control, End, Listener};
+use crate::accept::listen::{Control, End, Listener};
+use crate::accept::serving::Bounds;
 use crate::accept::tls::Identity;
 use crate::base::error::{Error, Problem};
 use crate::base::{limits, threads};

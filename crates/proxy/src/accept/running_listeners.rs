@@ -1,8 +1,9 @@
 //! The listeners that are served.
 
-use crate::accept::listen::{ClientSettings, Listener};
+use crate::accept::listen::Listener;
 use crate::accept::listeners::{Bound, Listeners, configured, setting};
 use crate::accept::request_threads::ThreadGroup;
+use crate::accept::serving::ClientSettings;
 use crate::accept::tls::Identity;
 use crate::base::alt_svc::AltSvc;
 use crate::base::drain::{AcceptToken, Phase, PhaseSwitch, PhaseWatch};
@@ -91,16 +92,8 @@ impl ListenerPlan {
 
 /// Returns what the responses of a listener say of HTTP/3.
 fn alt_svc(bound: &Bound) -> Option<Arc<AltSvc>> {
-    #[cfg(feature = "http3")]
-    return bound
-        .udp
-        .as_ref()
-        .map(|udp| Arc::new(AltSvc::new(udp.port(), udp.count())));
-    #[cfg(not(feature = "http3"))]
-    {
-        let _ = bound;
-        None
-    }
+    let udp = bound.udp.as_ref()?;
+    Some(Arc::new(AltSvc::new(udp.port(), udp.count())))
 }
 
 /// The listening socket of an HTTP listener, for another process.
@@ -285,7 +278,6 @@ impl ServedListeners {
             let listener =
                 self.listener(&bound, socket, &settings, watch.clone(), accepting.clone());
             Ok(Listener {
-                #[cfg(feature = "http3")]
                 udp: bound.udp.as_ref().map_or(Vec::new(), |udp| {
                     udp.of_thread(thread, settings.threads.count())
                 }),
@@ -325,7 +317,6 @@ impl ServedListeners {
             clients: settings.clients.clone(),
             phase,
             accepting,
-            #[cfg(feature = "http3")]
             udp: Vec::new(),
             alt_svc: None,
         }
@@ -409,7 +400,6 @@ impl ServedListeners {
     /// Returns the UDP sockets for another process, in the order in which they were bound.
     pub(crate) fn udp_sockets(&self) -> std::io::Result<Vec<UdpSocket>> {
         let mut all = Vec::new();
-        #[cfg(feature = "http3")]
         for Served { bound, .. } in &self.inner().listeners {
             if let Some(udp) = &bound.udp {
                 all.extend(udp.descriptors()?);
@@ -420,7 +410,6 @@ impl ServedListeners {
 
     /// Reads the UDP sockets that the process before has left.
     pub(crate) fn read_udp(&self) {
-        #[cfg(feature = "http3")]
         for Served { bound, .. } in &mut self.inner().listeners {
             bound.held_back = None;
         }
@@ -428,7 +417,6 @@ impl ServedListeners {
 
     /// Returns true if no UDP socket is read.
     pub(crate) fn are_udp_sockets_unread(&self) -> bool {
-        #[cfg(feature = "http3")]
         for Served { bound, .. } in &self.inner().listeners {
             if bound.udp.as_ref().is_some_and(|udp| !udp.are_unread()) {
                 return false;

@@ -5,6 +5,11 @@
 //! or in the next one, the connections of the former one end first (GOAWAY), and what comes
 //! meanwhile from new clients is refused: they use HTTP/2.
 
+#![cfg_attr(
+    not(feature = "http3"),
+    allow(dead_code, reason = "nothing reads them without HTTP/3")
+)]
+
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -44,7 +49,12 @@ impl UdpSockets {
     /// # Errors
     /// The system's.
     pub(crate) fn bind(address: SocketAddr, count: usize) -> io::Result<UdpSockets> {
-        UdpSockets::new(larder_http3::bind(address, count)?)
+        #[cfg(feature = "http3")]
+        return UdpSockets::new(larder_http3::bind(address, count)?);
+        #[cfg(not(feature = "http3"))]
+        Err(io::Error::other(format!(
+            "without HTTP/3: {count} sockets of {address}"
+        )))
     }
 
     /// Takes sockets over that are bound.

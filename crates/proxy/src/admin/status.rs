@@ -1,7 +1,7 @@
 //! The cache's figures for the admin server.
 
-use crate::accept::listen::ClientCounters;
 use crate::accept::running_listeners::ServedListeners;
+use crate::accept::serving::ClientCounters;
 use crate::cache::shards::CacheFigures;
 use crate::coding::coded_body::CodingCounters;
 use crate::exchange::proxy::Proxy;

@@ -1,5 +1,10 @@
 //! `Alt-Svc` (RFC 7838): tells clients of a listener that HTTP/3 is served at the same port.
 
+#![cfg_attr(
+    not(feature = "http3"),
+    allow(dead_code, reason = "nothing is announced without HTTP/3")
+)]
+
 use ::http::HeaderValue;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -147,8 +147,8 @@ pub const HANDSHAKE: Duration = Duration::from_secs(10);
 /// them; a look takes some microseconds.
 pub const CERTIFICATES_LOOK: Duration = Duration::from_secs(1);
 
-/// Concurrent requests on one connection of HTTP/2 or 3 (`http2_streams`), as most servers allow (RFC 9113
-/// §6.5.2 recommends at least 100).
+/// Concurrent requests on one connection of HTTP/2 or 3 (`http2_streams`), as most servers allow
+/// (RFC 9113 §6.5.2 recommends at least 100).
 pub const STREAMS: u32 = 128;
 
 /// The range of `http2_streams`: a stream holds up to [`BUFFER_BYTES`] of its response.

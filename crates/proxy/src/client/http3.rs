@@ -264,9 +264,12 @@ where
     send_body(first, body, reply, given_up).await
 }
 
+/// The next frame of a body, if there is one more.
+type NextFrame<B> = Option<Result<Frame<<B as Body>::Data>, <B as Body>::Error>>;
+
 /// Sends the rest of a body. `frame` is its first frame, whose data has left, if it is there.
 async fn send_body<B>(
-    mut frame: Option<Option<Result<Frame<B::Data>, B::Error>>>,
+    mut frame: Option<NextFrame<B>>,
     mut body: B,
     mut reply: Reply,
     mut given_up: Pin<&mut impl Future<Output = ()>>,

@@ -156,12 +156,7 @@ impl PlainHits {
             coding,
             confirmed: None,
         };
-        let alt_svc = self.alt_svc.as_deref();
-        let announce = |head: &mut Vec<u8>| {
-            if let Some(alt_svc) = alt_svc {
-                alt_svc.append_to(head);
-            }
-        };
+        let announce = announce(self.alt_svc.as_deref());
         let Some((rules, bits)) = self.live.rules_of(&asking) else {
             let mut hit = shards.plain_hit(request, reduced, head, announce);
             if hit.is_none()
@@ -177,15 +172,7 @@ impl PlainHits {
         if changes_form || !rules.allow_plain(bits, &asking) {
             return None;
         }
-        let values = || {
-            let host = larder_http::keyed_authority(scheme, authority).into_owned();
-            Values {
-                scheme,
-                host,
-                target: target.to_owned(),
-                client,
-            }
-        };
+        let values = || asker.values(target);
         let changed = || {
             let mut fields = reduced();
             rules.select_cookies(bits, &mut fields);
@@ -325,6 +312,28 @@ struct Asker<'a> {
     client: IpAddr,
     /// The client that a trusted proxy names.
     named: Option<IpAddr>,
+}
+
+impl Asker<'_> {
+    /// Returns the values that rules insert.
+    fn values(&self, target: &str) -> Values {
+        let host = larder_http::keyed_authority(self.scheme, self.authority);
+        Values {
+            scheme: self.scheme,
+            host: host.into_owned(),
+            target: target.to_owned(),
+            client: self.client,
+        }
+    }
+}
+
+/// Returns a function that adds what a response says of HTTP/3 to its head.
+fn announce(alt_svc: Option<&AltSvc>) -> impl Fn(&mut Vec<u8>) + Copy + '_ {
+    move |head| {
+        if let Some(alt_svc) = alt_svc {
+            alt_svc.append_to(head);
+        }
+    }
 }
 
 /// A plain request, for the access log.

@@ -1,9 +1,9 @@
 //! The activity of the streams of one connection of HTTP/2 or 3, to close a connection that is idle
 //! or whose client does not read a response.
 //!
-//! h2 and quinn have no such deadlines. A client may keep its connection open by pings alone, or request
-//! large objects and grant them no window, and they stay in memory. So h2 gets the bodies of
-//! responses in [`Piece`]s that record when bytes of them were last sent, and how many. The
+//! h2 and quinn have no such deadlines. A client may keep its connection open by pings alone, or
+//! request large objects and grant them no window, and they stay in memory. So the bodies of
+//! responses come in [`Piece`]s that record when bytes of them were last sent, and how many. The
 //! transport alone (`slow_client.rs`) cannot tell, because other streams continue.
 
 use crate::client::client_connections::Activity;

@@ -8,7 +8,7 @@ pub(crate) trait FirstBytes: Buf {
     /// Returns the first bytes, at most so many.
     #[cfg_attr(
         not(feature = "http3"),
-        expect(dead_code, reason = "only HTTP/3 takes them")
+        allow(dead_code, reason = "only HTTP/3 takes them")
     )]
     fn first_bytes(&self, most: usize) -> Bytes;
 }

@@ -169,9 +169,9 @@ fn check_framing(parts: &Parts) -> Result<(), &'static str> {
 }
 
 /// Returns the authority of a request. RFC 9112 §3.2: a request with no `Host`, several, or an
-/// invalid one gets 400; a target in absolute form overrides it (§3.2.2). HTTP/2 and 3 have `:authority`,
-/// and a `Host` beside it has to be equal (RFC 9113 §8.3.1). `schemes` are those of the connection
-/// and of a trusted proxy's client.
+/// invalid one gets 400; a target in absolute form overrides it (§3.2.2). HTTP/2 and 3 have
+/// `:authority`, and a `Host` beside it has to be equal (RFC 9113 §8.3.1). `schemes` are those of
+/// the connection and of a trusted proxy's client.
 fn authority<'a>(
     parts: &'a Parts,
     schemes: &[&str],
