@@ -52,12 +52,17 @@ class Client(QuicConnectionProtocol):
         """Sends without end, as the server allows it."""
         self._quic.send_stream_data(stream, start)
         sent = 0
-        while sent < SENT and self.closed is None and stream not in self.stopped:
+
+        def is_over():
+            # A stream that has ended in both directions is forgotten.
+            return self.closed is not None or stream in self.stopped or stream not in self._quic._streams
+
+        while sent < SENT and not is_over():
             self._quic.send_stream_data(stream, bytes(65536))
             sent += 65536
             self.transmit()
             for _ in range(1000):
-                if not len(self._quic._streams[stream].sender._buffer) > 1 << 18 or self.closed is not None or stream in self.stopped:
+                if is_over() or len(self._quic._streams[stream].sender._buffer) <= 1 << 18:
                     break
                 await asyncio.sleep(0.002)
         return sent

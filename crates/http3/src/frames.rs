@@ -211,6 +211,11 @@ impl RequestFrames {
         }
     }
 
+    /// Returns the bytes of a field section that are stored until the others come.
+    pub(crate) fn stored(&self) -> usize {
+        self.section.len()
+    }
+
     /// Returns the memory that the stream holds.
     #[cfg(test)]
     fn held(&self) -> usize {

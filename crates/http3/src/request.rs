@@ -201,17 +201,23 @@ impl Receiver {
 
     /// Reads the field section of the head.
     async fn head(&mut self, mut has_room: impl FnMut(usize) -> bool) -> Result<Bytes, Failure> {
+        let mut counted = 0;
         loop {
             poll_fn(|cx| self.poll_more::<{ limits::HEAD_READ_BYTES }>(cx)).await?;
-            let bytes = self.input.len();
             let read = self.frames.read(&mut self.input);
             match self.check(read)? {
                 Some(Frame::Head(section)) => return Ok(section),
                 // It comes first, or the stream is malformed.
                 Some(_) => return Err(Failure::GivenUp),
                 None if self.is_at_end => return Err(Failure::GivenUp),
-                None if !has_room(bytes) => return Err(Failure::NoRoom),
-                None => {}
+                None => {
+                    let stored = self.frames.stored();
+                    let more = stored - counted;
+                    counted = stored;
+                    if more > 0 && !has_room(more) {
+                        return Err(Failure::NoRoom);
+                    }
+                }
             }
         }
     }
