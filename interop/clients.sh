@@ -50,6 +50,21 @@ install_pebble() {
     cp -r "$(go env GOMODCACHE)/$module@$version/test/certs" "$home/certs" && chmod -R u+w "$home/certs"
 }
 
+# libcurl, niquests and aioquic for HTTP/3.
+install_http3() {
+    local venv=$here/.env/http3 pins=$here/http3/requirements.txt
+    cmp -s "$pins" "$venv/installed.txt" && return 0
+    rm -rf "$venv"
+    timeout 120 python3 -m venv "$venv" || return 1
+    timeout 300 "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$pins" && cp "$pins" "$venv/installed.txt"
+}
+
+# install_quic_go FILE: builds the client of quic-go there.
+install_quic_go() {
+    [ -x "$1" ] && return 0
+    (cd "$here/http3/quic_go" && timeout 300 go build -o "$1" .)
+}
+
 # The survey names npm itself and what draws its pages as its dependencies: of these only the one that asks is installed.
 install_http_survey() {
     local home=$here/.env/http_survey version=0.4.5

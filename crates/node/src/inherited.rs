@@ -31,10 +31,12 @@ pub(crate) enum Role {
     NdnUnix,
     NdnUdp,
     NdnWebsocket,
+    /// A UDP socket of a listener for HTTPS.
+    Http3,
 }
 
 /// Each role and its name in messages between processes, which may be of different versions.
-const ROLES: [(Role, &str); 7] = [
+const ROLES: [(Role, &str); 8] = [
     (Role::Http, "http"),
     (Role::Https, "https"),
     (Role::Admin, "admin"),
@@ -42,6 +44,7 @@ const ROLES: [(Role, &str); 7] = [
     (Role::NdnUnix, "ndn-unix"),
     (Role::NdnUdp, "ndn-udp"),
     (Role::NdnWebsocket, "ndn-websocket"),
+    (Role::Http3, "http3"),
 ];
 
 impl Role {
@@ -158,11 +161,11 @@ impl Inherited {
     }
 
     /// Takes the UDP sockets of one address, in the order in which they were passed.
-    pub(crate) fn udp(&mut self, address: SocketAddr) -> Vec<UdpSocket> {
+    pub(crate) fn udp(&mut self, role: Role, address: SocketAddr) -> Vec<UdpSocket> {
         let mut group: Vec<UdpSocket> = Vec::new();
         let mut address = address;
         while let Some(socket) = self
-            .take(Role::NdnUdp, &ListenAddress::Tcp(address))
+            .take(role, &ListenAddress::Tcp(address))
             .map(UdpSocket::from)
         {
             // The others have the address that this one got for port 0.
@@ -184,7 +187,7 @@ impl Inherited {
     }
 
     fn find(&self, role: Role, address: &ListenAddress) -> Option<usize> {
-        let is_datagram = role == Role::NdnUdp;
+        let is_datagram = matches!(role, Role::NdnUdp | Role::Http3);
         let found = |fits: &dyn Fn(&InheritedSocket) -> bool| {
             self.sockets
                 .iter()
@@ -308,7 +311,7 @@ mod tests {
                 .is_none(),
             "it is taken"
         );
-        let udp = inherited.udp(http_at);
+        let udp = inherited.udp(Role::NdnUdp, http_at);
         assert_eq!(
             udp.iter()
                 .map(|socket| socket.local_addr().unwrap())

@@ -223,7 +223,8 @@ pub const WARNINGS: Duration = Duration::from_secs(1);
 
 /// Descriptors of one message between the processes of an upgrade: the kernel's limit
 /// (`SCM_MAX_FD`). A configuration has up to 196 listeners: 64 of `[http]`, 64 of `[http.tls]`, 67
-/// of `[ndn]` (of UDP, one for each of 64 threads), and that of `[admin]`.
+/// of `[ndn]` (of UDP, one for each of 64 threads), and that of `[admin]`. The UDP sockets of
+/// HTTP/3, one for each thread and listener, are passed too if there is room.
 pub const UPGRADE_DESCRIPTORS: usize = 253;
 
 /// Bytes of one such message: a line for each descriptor, or the reason of a failure.

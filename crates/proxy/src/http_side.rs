@@ -4,8 +4,9 @@ use crate::accept::listeners::Listeners;
 use crate::accept::request_threads::{RequestThreads, ThreadGroup};
 use crate::accept::running_listeners::HttpListenerSocket;
 use crate::accept::running_listeners::{ListenerPlan, ServedListeners};
+use crate::accept::serving::Bounds;
 use crate::accept::tls::Identity;
-use crate::accept::{listen, listeners, request_threads, tls};
+use crate::accept::{listeners, request_threads, tls};
 use crate::access_log::AccessLogConfig;
 use crate::admin::managed_cache;
 use crate::admin::status::CacheSource;
@@ -232,8 +233,7 @@ impl Http {
             let identity = Identity::read(tls, proxy.certificates())?;
             let _ = tls_identity.set(Arc::new(identity));
         }
-        let bounds =
-            listen::Bounds::new(proxy.limits()).with_memory_pressure(proxy.memory_pressure());
+        let bounds = Bounds::new(proxy.limits()).with_memory_pressure(proxy.memory_pressure());
         let listeners = Arc::new(ServedListeners::new(&proxy, &tls_identity));
         let what_if = LiveWhatIf::start(
             ObservedHttpCache(Arc::clone(proxy.shards())),
@@ -324,6 +324,25 @@ impl Http {
     /// The system's, if there is no descriptor left.
     pub fn sockets(&self) -> std::io::Result<Vec<HttpListenerSocket>> {
         self.listeners.sockets()
+    }
+
+    /// Returns the UDP sockets for another process, in the order in which they were bound. It must
+    /// not read them before this side has left them ([`Http::has_left_udp`]).
+    ///
+    /// # Errors
+    /// As [`Http::sockets`].
+    pub fn udp_sockets(&self) -> std::io::Result<Vec<std::net::UdpSocket>> {
+        self.listeners.udp_sockets()
+    }
+
+    /// Returns true if HTTP/3 has ended, after [`Http::drain`].
+    pub fn has_left_udp(&self) -> bool {
+        self.listeners.are_udp_sockets_unread()
+    }
+
+    /// Begins to read the UDP sockets that were inherited: the process before has left them.
+    pub fn read_udp(&self) {
+        self.listeners.read_udp();
     }
 
     /// Makes this side the owner of the Unix sockets' files at these paths: it removes them at its

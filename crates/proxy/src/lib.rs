@@ -54,7 +54,7 @@ mod report;
 pub mod rules;
 
 pub use accept::generated_server::OriginServer;
-pub use accept::listeners::{Bound, Listeners};
+pub use accept::listeners::{Bound, InheritedListener, Listeners};
 pub use accept::running_listeners::HttpListenerSocket;
 pub use access_log::AccessLogConfig;
 pub use admin::server::Admin;

@@ -5,6 +5,12 @@ mod a_slow_upload_marks_servers_down;
 mod clients_wait_for_a_failing_origin;
 mod cookies_given_to_others;
 mod errors_of_one_request_stored;
+#[cfg(feature = "http3")]
+mod http3_differs;
+#[cfg(feature = "http3")]
+mod http3_floods;
+#[cfg(feature = "http3")]
+mod http3_requests_lost;
 mod http_access_log;
 mod http_bad_origin;
 mod http_bursts;

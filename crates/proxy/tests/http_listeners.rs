@@ -5,7 +5,9 @@ use crate::wire::http2::{Http2, PREFACE};
 use crate::wire::{self, Client, Node};
 use larder_host::{ListenAddress, ListenConfig};
 use larder_proxy::access_log::{Escape, LogTarget, Template};
-use larder_proxy::{AccessLogConfig, Http, HttpConfig, Listeners, RequestIdSource, Upstream};
+use larder_proxy::{
+    AccessLogConfig, Http, HttpConfig, InheritedListener, Listeners, RequestIdSource, Upstream,
+};
 use std::io::{BufReader, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -227,7 +229,11 @@ fn a_socket_that_is_handed_over_is_bound_again() {
     let first = Listeners::bind(&config).unwrap();
     let handed = first.iter().next().unwrap().socket().try_clone().unwrap();
     let mut handed = Some(handed);
-    let second = Listeners::bind_or_inherit(&config, |_, _| handed.take()).unwrap();
+    let inherited = |_: &_, _| InheritedListener {
+        socket: handed.take(),
+        udp: Vec::new(),
+    };
+    let second = Listeners::bind_or_inherit(&config, inherited).unwrap();
     let http = Http::start_on(second, &config, || ()).unwrap();
     assert_eq!(get_unix(&path, "/10/a").status, 200);
     http.stop();

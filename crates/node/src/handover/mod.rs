@@ -9,6 +9,7 @@
 //!       ┌────────────────────────── ready ───┘
 //!       └───────────────────────── yours ──► own the socket files
 //!  MAINPID to systemd, accept no more
+//!  finish requests of HTTP/3 ── (end) ────► read the UDP sockets of HTTP/3
 //!  finish requests, end
 //! ```
 //!
@@ -26,6 +27,7 @@ mod predecessor;
 mod successor;
 
 pub use predecessor::Handover;
+pub(crate) use predecessor::Predecessor;
 pub(crate) use successor::{News, Successor};
 
 use crate::inherited::Role;

@@ -5,6 +5,16 @@ use super::{HandoverError, VARIABLE};
 use crate::inherited::{Inherited, Role};
 use std::os::fd::AsFd;
 
+/// The process that this one has replaced, while it finishes its requests.
+pub(crate) struct Predecessor(Channel);
+
+impl Predecessor {
+    /// Waits until it has left its UDP sockets, or has ended.
+    pub(crate) fn await_udp(self) {
+        while let Ok(Some(_)) = self.0.receive() {}
+    }
+}
+
 /// What a starting process gets from others: listening sockets of systemd, or of the process that
 /// it replaces.
 #[derive(Default)]
@@ -95,6 +105,11 @@ impl Handover {
             Ok(Some((text, _))) if text == "stop" => Err(HandoverError::Stopping),
             _ => Err(HandoverError::Gone),
         }
+    }
+
+    /// Returns the process that was replaced, after [`Handover::take_over`].
+    pub(crate) fn take_predecessor(&mut self) -> Option<Predecessor> {
+        self.predecessor.take().map(Predecessor)
     }
 
     /// Tells the process that is to be replaced why this one does not start: it goes on, and logs

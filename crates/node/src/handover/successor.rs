@@ -106,6 +106,12 @@ impl Successor {
         }
     }
 
+    /// Tells it that nothing in this process reads UDP sockets any more. It learns it by the end of
+    /// the channel, as if this process had ended.
+    pub(crate) fn left_udp(&self) {
+        self.channel.close();
+    }
+
     /// Ends it.
     pub(crate) fn stop(&self) {
         // The end of the channel alone means that this process has ended by itself.

@@ -19,7 +19,7 @@ use larder_admin::{Console, Purging, StatusSource};
 use larder_gateway::egress::Egress;
 use larder_gateway::ingress::Ingress;
 use larder_host::ListenConfig;
-use larder_proxy::{Admin, Http, Listeners};
+use larder_proxy::{Admin, Http, InheritedListener, Listeners};
 use part::Part;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use std::collections::BTreeSet;
@@ -60,6 +60,8 @@ enum Event {
     Ended(&'static str),
     /// The process that is to replace this one reports something.
     Successor(News),
+    /// The process that this one has replaced reads no UDP socket of HTTP/3 any more.
+    UdpLeft,
 }
 
 impl Node {
@@ -416,6 +418,7 @@ impl Node {
                     self.go_on(&reason);
                     self.catch_up(&mut running);
                 }
+                Ok(Event::UdpLeft) => self.read_udp(),
                 Ok(Event::Ended(name)) => break Err(NodeError::Ended(name)),
                 Err(mpsc::RecvError) => break Err(NodeError::AllEnded),
             }
@@ -516,9 +519,12 @@ fn http_listeners(
         return Ok(None);
     };
     let inherited = |listen: &ListenConfig, is_secure| {
-        handover
-            .sockets
-            .http(Role::of_http(is_secure), &listen.address)
+        let sockets = &mut handover.sockets;
+        let udp = listen.address.tcp().filter(|_| is_secure);
+        InheritedListener {
+            socket: sockets.http(Role::of_http(is_secure), &listen.address),
+            udp: udp.map_or(Vec::new(), |address| sockets.udp(Role::Http3, address)),
+        }
     };
     Ok(Some(Listeners::bind_or_inherit(&http, inherited)?))
 }

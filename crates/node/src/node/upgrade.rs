@@ -3,6 +3,8 @@
 //! - **HTTP**: the new process accepts connections before the old one stops to. An open connection
 //!   ends with the old process's next answer (`Connection: close`, or GOAWAY): an idle one is not
 //!   closed, because its client may have sent a request, until `[http.timeouts] shutdown` is over.
+//! - **HTTP/3**: the old process ends its connections (GOAWAY) and refuses new ones, whose clients
+//!   use HTTP/2. The new process has the same UDP sockets, and reads them after that.
 //! - **Disk tiers**: one process writes a log. The old one closes its tiers first, and asks the
 //!   origin for what it misses from then on. A later invalidation in the old process does not reach
 //!   the new one's tier or memory; purges are refused until the new one takes them.
@@ -12,7 +14,7 @@
 
 use super::{Event, Node, Part};
 use crate::error::NodeError;
-use crate::handover::{HandedSocket, Handover, HandoverError, Successor};
+use crate::handover::{HandedSocket, Handover, HandoverError, Predecessor, Successor};
 use crate::inherited::Role;
 use crate::{config::Config, limits, preflight, supervisor};
 use larder_host::ListenSocket;
@@ -49,7 +51,29 @@ impl Node {
             ndn.own_files(&files);
         }
         handover.sockets.close_rest();
+        match handover.take_predecessor() {
+            Some(predecessor) => self.await_udp(predecessor)?,
+            None => self.read_udp(),
+        }
         Ok(())
+    }
+
+    /// Reads the UDP sockets of HTTP/3 as soon as the process before has left them.
+    fn await_udp(&self, predecessor: Predecessor) -> Result<(), NodeError> {
+        let events = self.events.clone();
+        let wait = move || {
+            predecessor.await_udp();
+            drop(events.send(Event::UdpLeft));
+        };
+        let thread = std::thread::Builder::new().name("upgrade".to_owned());
+        thread.spawn(wait).map_err(HandoverError::Start)?;
+        Ok(())
+    }
+
+    pub(super) fn read_udp(&self) {
+        if let Some(http) = &self.http {
+            http.read_udp();
+        }
     }
 }
 
@@ -96,6 +120,16 @@ impl Node {
                 descriptor,
                 owns_file: socket.owns_file,
             });
+        }
+        let udp = self.http.as_deref().map(Http::udp_sockets).transpose()?;
+        let udp = udp.unwrap_or_default();
+        // Without them, the new process serves no HTTP/3, and says so.
+        if sockets.len() + udp.len() <= limits::UPGRADE_DESCRIPTORS {
+            sockets.extend(udp.into_iter().map(|socket| HandedSocket {
+                role: Role::Http3,
+                descriptor: socket.into(),
+                owns_file: false,
+            }));
         }
         Ok(sockets)
     }
@@ -177,11 +211,11 @@ impl Node {
         // Requests may wait for HTTP over NDN. Otherwise applications connect to the new process
         // as soon as they can.
         if self.ingress.is_some() {
-            self.finish_http();
+            self.finish_http(&successor);
             self.stop_ndn();
         } else {
             self.stop_ndn();
-            self.finish_http();
+            self.finish_http(&successor);
         }
         self.admin.into_iter().for_each(Admin::stop);
         None
@@ -201,12 +235,15 @@ impl Node {
 
     /// Waits until the last connection has ended, within the time for requests in progress. A
     /// signal to stop closes the idle ones at once.
-    fn finish_http(&mut self) {
+    fn finish_http(&mut self, successor: &Successor) {
         let Some(http) = self.http.take().map(Part::into_stopping) else {
             return;
         };
         let end = Instant::now() + http.shutdown_time();
         while !http.is_idle() && Instant::now() + limits::DRAIN_REST < end {
+            if http.has_left_udp() {
+                successor.left_udp();
+            }
             match self.next_events.recv_timeout(limits::DRAIN_LOOK) {
                 Ok(Event::Signal(SIGTERM | SIGINT)) => break,
                 Ok(Event::Signal(SIGUSR1)) => http.reopen_access_log(),

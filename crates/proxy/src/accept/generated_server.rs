@@ -1,6 +1,7 @@
 //! The generated origin as a separate server, for testbeds that measure what stands before it.
 
 use crate::accept::listen;
+use crate::accept::serving::Bounds;
 use crate::base::drain::{Phase, PhaseSwitch};
 use crate::base::error::{Error, Problem};
 use crate::base::http_limits::HttpLimits;
@@ -45,8 +46,7 @@ impl OriginServer {
                 watch.clone(),
                 accepting.clone(),
             ));
-            let bounds =
-                listen::Bounds::new(&LiveLimits::new(Timeouts::default(), HttpLimits::default()));
+            let bounds = Bounds::new(&LiveLimits::new(Timeouts::default(), HttpLimits::default()));
             let thread = std::thread::Builder::new()
                 .name("origin".to_owned())
                 .spawn(move || {

@@ -1,30 +1,28 @@
 //! Accepts connections, runs TLS on some of them, and serves HTTP/1 or HTTP/2 until it is stopped.
+//! `http3_listener.rs` does so for HTTP/3.
 
+#[cfg(feature = "http3")]
+use crate::accept::http3_listener;
+use crate::accept::serving::{Begun, Bounds, ClientSettings, Serving, begin_client, closing};
 use crate::accept::sni::ACME_TLS;
 use crate::accept::tls;
 use crate::accept::tls::Identity;
-use crate::base::client_shares::{ClientShares, Share};
+use crate::accept::udp_sockets::UdpTurn;
+use crate::base::alt_svc::AltSvc;
 use crate::base::drain::{AcceptToken, Phase, PhaseWatch};
-use crate::base::http_limits::HttpLimits;
 use crate::base::limits;
-use crate::base::live_limits::LiveLimits;
 use crate::base::places::Place;
-use crate::base::slow_client::{MemoryPressure, WriteTimeout};
+use crate::base::slow_client::WriteTimeout;
 use crate::base::sockets::{Accepting, ClientSocket};
-use crate::base::timeouts::Timeouts;
-use crate::client::client_connections::{Activity, ClientConnection, ClientConnections};
-use crate::client::client_stream::{Before, ClientStream};
+use crate::client::client_connections::{Activity, ClientConnection};
+use crate::client::client_stream::ClientStream;
 use crate::client::http2::{http2, said};
-use crate::client::partial_heads::{PartialHead, PartialHeads};
 use crate::client::plain::PlainSettings;
 use crate::client::request_counter::{Counted, Exchanges};
 use crate::exchange::client::Client;
 use crate::exchange::https_redirect::HttpsRedirect;
-use crate::exchange::upgrade::Switch;
 use crate::message::client_body::ClientBody;
-use crate::message::informational::InformationalResponses;
-use crate::message::trusted_proxies::{TrustedPeer, TrustedProxies};
-use crate::report::observer::{ObservedClient, Observer};
+use crate::message::first_bytes::FirstBytes;
 use hyper::body::Body;
 use hyper::server::conn::http1;
 use hyper::service::Service;
@@ -35,7 +33,7 @@ use larder_host::Peer;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
@@ -60,6 +58,10 @@ pub(crate) struct Listener {
     pub(crate) phase: PhaseWatch,
     /// Kept as long as connections are accepted.
     pub(crate) accepting: AcceptToken,
+    /// The UDP sockets of this thread, for HTTP/3.
+    pub(crate) udp: Vec<UdpTurn>,
+    /// What responses say of HTTP/3.
+    pub(crate) alt_svc: Option<Arc<AltSvc>>,
 }
 
 impl Listener {
@@ -78,6 +80,8 @@ impl Listener {
             clients: ClientSettings::default(),
             phase,
             accepting,
+            udp: Vec::new(),
+            alt_svc: None,
         }
     }
 }
@@ -137,65 +141,6 @@ impl Control {
     }
 }
 
-/// The limits for clients of a server.
-#[derive(Clone)]
-pub(crate) struct Bounds {
-    limits: Arc<LiveLimits>,
-    /// The number of connections of each client, over all listeners and threads.
-    clients: Arc<ClientShares>,
-    /// All connections: idle ones are closed for others.
-    connections: Arc<ClientConnections>,
-    /// The memory pressure for which slow clients are dropped.
-    memory_pressure: Arc<MemoryPressure>,
-    counters: Arc<ClientCounters>,
-}
-
-/// What a listener believes of its clients, and where it records them.
-#[derive(Clone, Default)]
-pub(crate) struct ClientSettings {
-    pub(crate) trusted_proxies: Arc<TrustedProxies>,
-    /// Gets the records of exchanges.
-    pub(crate) observer: Option<Arc<Observer>>,
-}
-
-/// Counts connections that end before their first request.
-#[derive(Default)]
-pub(crate) struct ClientCounters {
-    /// Without a valid header of the PROXY protocol where one is required.
-    pub(crate) no_proxy_header: AtomicU64,
-    /// In the TLS handshake.
-    pub(crate) no_tls: AtomicU64,
-    /// Connections of clients that have `connections_per_client` already.
-    pub(crate) too_many: AtomicU64,
-    /// Idle connections that were closed because another one had no place.
-    pub(crate) displaced: AtomicU64,
-    /// Heads of requests that are not complete.
-    pub(crate) partial_heads: Arc<PartialHeads>,
-}
-
-impl Bounds {
-    pub(crate) fn new(limits: &Arc<LiveLimits>) -> Bounds {
-        Bounds {
-            limits: Arc::clone(limits),
-            clients: Arc::default(),
-            connections: Arc::default(),
-            memory_pressure: Arc::default(),
-            counters: Arc::default(),
-        }
-    }
-
-    pub(crate) fn counters(&self) -> &Arc<ClientCounters> {
-        &self.counters
-    }
-
-    pub(crate) fn with_memory_pressure(self, memory_pressure: &Arc<MemoryPressure>) -> Bounds {
-        Bounds {
-            memory_pressure: Arc::clone(memory_pressure),
-            ..self
-        }
-    }
-}
-
 /// Serves every connection with its own service, on this thread, until a command ends it. The
 /// service gets the client; `beside` runs on the same thread.
 pub(crate) fn serve<S, B>(
@@ -209,7 +154,7 @@ where
     S::Future: Send + Unpin + 'static,
     S::Error: std::error::Error + Send + Sync + 'static,
     B: Body + Send + Unpin + 'static,
-    B::Data: Send,
+    B::Data: FirstBytes + Send,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -240,7 +185,7 @@ where
     S::Future: Send + Unpin + 'static,
     S::Error: std::error::Error + Send + Sync + 'static,
     B: Body + Send + Unpin + 'static,
-    B::Data: Send,
+    B::Data: FirstBytes + Send,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
     // Every connection holds a receiver.
@@ -311,7 +256,7 @@ async fn accept<S, B>(
     S::Future: Send + Unpin + 'static,
     S::Error: std::error::Error + Send + Sync + 'static,
     B: Body + Send + Unpin + 'static,
-    B::Data: Send,
+    B::Data: FirstBytes + Send,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
     let Listener {
@@ -323,6 +268,8 @@ async fn accept<S, B>(
         clients,
         mut phase,
         accepting,
+        udp,
+        alt_svc,
     } = listener;
     let listener = match Accepting::new(socket) {
         Ok(listener) => listener,
@@ -337,7 +284,20 @@ async fn accept<S, B>(
         clients,
         bounds,
         service,
+        alt_svc,
     });
+    #[cfg(not(feature = "http3"))]
+    drop(udp);
+    #[cfg(feature = "http3")]
+    for socket in udp {
+        let held = (accepting.clone(), open.clone());
+        tokio::spawn(http3_listener::accept(
+            socket,
+            Arc::clone(&serving),
+            phase.clone(),
+            held,
+        ));
+    }
     let mut failing = Failing::default();
     let begin = |(stream, peer), place, phase: &PhaseWatch| {
         let held = (place, open.clone());
@@ -426,40 +386,6 @@ impl Failing {
     }
 }
 
-/// The parts that the connections of a listener share on one thread.
-struct Serving<F> {
-    identity: Option<Arc<OnceLock<Arc<Identity>>>>,
-    plain: Option<PlainSettings>,
-    proxy_protocol: bool,
-    redirect: Option<HttpsRedirect>,
-    clients: ClientSettings,
-    bounds: Bounds,
-    service: Arc<F>,
-}
-
-impl<F> Serving<F> {
-    /// Counts a connection of a client, if it is known already. Fails if the client has too many. A
-    /// trusted proxy has no limit: its connections are those of many clients.
-    fn count(&self, peer: Peer, is_client: bool) -> io::Result<Option<Share>> {
-        if !is_client || self.clients.trusted_proxies.trusts(peer) {
-            return Ok(None);
-        }
-        let Bounds {
-            limits,
-            clients,
-            counters,
-            ..
-        } = &self.bounds;
-        let share = clients.take(peer.ip(), limits.current().1.connections_per_client());
-        if share.is_none() {
-            counters.too_many.fetch_add(1, Ordering::Relaxed);
-        }
-        share
-            .map(Some)
-            .ok_or_else(|| io::ErrorKind::QuotaExceeded.into())
-    }
-}
-
 /// Serves one connection from its first to its last request, or until it is closed for another.
 /// `_held` is what it holds meanwhile. The parts that a silent connection does not need are in
 /// boxes: this future is its memory.
@@ -475,7 +401,7 @@ async fn connect<S, B, F>(
     S::Future: Send + Unpin + 'static,
     S::Error: std::error::Error + Send + Sync + 'static,
     B: Body + Send + Unpin + 'static,
-    B::Data: Send,
+    B::Data: FirstBytes + Send,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
     // The connections of a trusted proxy are those of many clients: they are not closed for others.
@@ -505,7 +431,7 @@ async fn converse<S, B, F>(
     S::Future: Send + Unpin + 'static,
     S::Error: std::error::Error + Send + Sync + 'static,
     B: Body + Send + Unpin + 'static,
-    B::Data: Send,
+    B::Data: FirstBytes + Send,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
     let Bounds {
@@ -566,7 +492,7 @@ async fn serve_tls<S, B, F, T>(
     S::Future: Send + Unpin + 'static,
     S::Error: std::error::Error + Send + Sync + 'static,
     B: Body + Send + Unpin + 'static,
-    B::Data: Send,
+    B::Data: FirstBytes + Send,
     B::Error: std::error::Error + Send + Sync + 'static,
     T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
@@ -592,7 +518,7 @@ async fn serve_tls<S, B, F, T>(
     if let Some(client) = &begun.before.client {
         client.set_tls(connection.protocol_version());
     }
-    begun.client.subject = identity.subject(connection);
+    begun.client.subject = identity.subject(connection.peer_certificates());
     if begun.client.subject.is_some() {
         begun.before.plain = None;
     }
@@ -600,66 +526,6 @@ async fn serve_tls<S, B, F, T>(
         Box::pin(serve_http2(stream, begun, serving, activity, phase)).await;
     } else {
         Box::pin(serve_http1(stream, begun, serving, activity, phase)).await;
-    }
-}
-
-/// Waits for the end of the time that connections have for one more request at a stop.
-async fn closing(phase: &mut PhaseWatch) {
-    let begun = phase.reached(Phase::Closing).await;
-    tokio::time::sleep_until(begun + limits::LAST_REQUEST).await;
-}
-
-/// A connection whose client is known.
-struct Begun {
-    client: Client,
-    /// What stands before hyper.
-    before: Before,
-    timeouts: Timeouts,
-    limits: HttpLimits,
-}
-
-/// Returns what is known of a connection before TLS.
-fn begin_client<F>(
-    peer: Peer,
-    serving: &Serving<F>,
-    (timeouts, limits): (Timeouts, HttpLimits),
-) -> Begun {
-    let trusted = TrustedPeer::new(&serving.clients.trusted_proxies, peer);
-    let (interims, switch) = (InformationalResponses::default(), Switch::default());
-    let is_secure = serving.identity.is_some();
-    let redirects = serving.redirect.is_some();
-    let plain = serving
-        .plain
-        .as_ref()
-        .map(|plain| plain.of_client(&trusted, peer.ip(), redirects, limits.headers()));
-    let observer = serving.clients.observer.as_ref();
-    let observed =
-        observer.map(|observer| ObservedClient::new(observer, peer, trusted.clone(), is_secure));
-    let client = Client {
-        peer,
-        trusted,
-        redirect: serving.redirect,
-        is_secure,
-        subject: None,
-        interims: interims.clone(),
-        switch: switch.clone(),
-        observed: observed.clone(),
-        limits,
-    };
-    let head = PartialHead::new(&serving.bounds.counters.partial_heads, peer.ip());
-    let before = Before {
-        interims,
-        plain,
-        client: observed,
-        timeouts,
-        switch,
-        head,
-    };
-    Begun {
-        client,
-        before,
-        timeouts,
-        limits,
     }
 }
 
@@ -715,7 +581,7 @@ async fn serve_http2<S, B, F>(
     S::Future: Send + Unpin + 'static,
     S::Error: std::error::Error + Send + Sync + 'static,
     B: Body + Send + Unpin + 'static,
-    B::Data: Send,
+    B::Data: FirstBytes + Send,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
     let service = (serving.service)(begun.client);

@@ -1,8 +1,11 @@
 //! The listeners of a configuration, bound by this process or by the one that handed them over.
 
+use crate::accept::request_threads;
+use crate::accept::udp_sockets::{HeldBack, UdpSockets};
 use crate::base::error::{Error, Problem};
 use crate::config::http_config::HttpConfig;
 use larder_host::{ListenAddress, ListenConfig, ListenError, ListenSocket, SocketFile};
+use std::net::UdpSocket;
 
 /// The listeners of [`Http`](crate::Http), in the order of the configuration: first those for HTTP, then
 /// those for TLS.
@@ -14,7 +17,7 @@ impl Listeners {
     /// # Errors
     /// One line that names the setting, the address and the problem.
     pub fn bind(config: &HttpConfig) -> Result<Listeners, Error> {
-        Listeners::bind_or_inherit(config, |_, _| None)
+        Listeners::bind_or_inherit(config, |_, _| InheritedListener::default())
     }
 
     /// Binds the listeners whose sockets `inherited` does not have. It gets true for TLS.
@@ -23,18 +26,31 @@ impl Listeners {
     /// As [`Listeners::bind`].
     pub fn bind_or_inherit(
         config: &HttpConfig,
-        mut inherited: impl FnMut(&ListenConfig, bool) -> Option<ListenSocket>,
+        mut inherited: impl FnMut(&ListenConfig, bool) -> InheritedListener,
     ) -> Result<Listeners, Error> {
-        configured(config)
-            .map(|(listen, is_secure)| Bound::new(listen, is_secure, inherited(listen, is_secure)))
-            .collect::<Result<_, _>>()
-            .map(Listeners)
+        let mut all = Vec::new();
+        for (listen, is_secure) in configured(config) {
+            let InheritedListener { socket, udp } = inherited(listen, is_secure);
+            let mut bound = Bound::new(listen, is_secure, socket)?;
+            bound.set_udp(config, udp);
+            all.push(bound);
+        }
+        Ok(Listeners(all))
     }
 
     /// Returns the listeners.
     pub fn iter(&self) -> impl Iterator<Item = &Bound> {
         self.0.iter()
     }
+}
+
+/// The sockets of a listener that another process has bound.
+#[derive(Default)]
+pub struct InheritedListener {
+    /// The socket that listens.
+    pub socket: Option<ListenSocket>,
+    /// The UDP sockets for HTTP/3, in the order in which they were bound.
+    pub udp: Vec<UdpSocket>,
 }
 
 /// A bound listener.
@@ -47,6 +63,10 @@ pub struct Bound {
     local: ListenAddress,
     /// The socket file, which is removed at the end.
     pub(crate) file: Option<SocketFile>,
+    /// The UDP sockets for HTTP/3, if it is on and they could be bound.
+    pub(crate) udp: Option<UdpSockets>,
+    /// Present while the process before still reads them.
+    pub(crate) held_back: Option<HeldBack>,
 }
 
 impl Bound {
@@ -92,7 +112,52 @@ impl Bound {
             is_secure,
             local,
             file,
+            udp: None,
+            held_back: None,
         })
+    }
+
+    /// Returns true if this listener has HTTP/3 by the configuration: over TLS on TCP, without a
+    /// header of the PROXY protocol, which UDP has not.
+    pub(crate) fn wants_udp(&self, config: &HttpConfig) -> bool {
+        let is_on = config.tls.as_ref().is_some_and(|tls| tls.http3);
+        let is_direct = self.local.tcp().is_some() && !self.config.proxy_protocol;
+        cfg!(feature = "http3") && is_on && self.is_secure && is_direct
+    }
+
+    /// Binds the UDP sockets for HTTP/3, one for each thread, or takes over `inherited` ones; or
+    /// closes them if it is off. A failure is a warning: clients use HTTP/2. Returns true if
+    /// something has changed.
+    pub(crate) fn set_udp(&mut self, config: &HttpConfig, inherited: Vec<UdpSocket>) -> bool {
+        let address = self.local.tcp().filter(|_| self.wants_udp(config));
+        let Some(address) = address else {
+            return self.udp.take().is_some();
+        };
+        if self.udp.is_some() {
+            return false;
+        }
+        let are_inherited = !inherited.is_empty();
+        let opened = if are_inherited {
+            UdpSockets::new(inherited)
+        } else {
+            UdpSockets::bind(address, request_threads::count(config.threads))
+        };
+        match opened {
+            Ok(udp) => {
+                self.held_back = are_inherited.then(|| udp.hold_back());
+                self.udp = Some(udp);
+                true
+            }
+            Err(error) => {
+                tracing::warn!(
+                    %address,
+                    %error,
+                    "[http.tls] listen: no HTTP/3, because its UDP address cannot be bound: free it and reload, or set \
+                     http3 = false"
+                );
+                false
+            }
+        }
     }
 
     /// Returns the listener with another configuration of the same address, on the same socket.
@@ -100,7 +165,17 @@ impl Bound {
         let socket = self.socket.try_clone();
         let socket =
             socket.map_err(|error| ListenError::new(setting(is_secure), &config.address, error))?;
-        Bound::new(config, is_secure, Some(socket))
+        let again = Bound::new(config, is_secure, Some(socket))?;
+        Ok(Bound {
+            udp: self.udp.clone(),
+            ..again
+        })
+    }
+
+    /// Returns this listener with or without HTTP/3, if that changes by the configuration.
+    pub(crate) fn with_udp(&self, config: &HttpConfig) -> Result<Option<Bound>, Error> {
+        let mut again = self.again(&self.config, self.is_secure)?;
+        Ok(again.set_udp(config, Vec::new()).then_some(again))
     }
 
     /// Returns the actual address.

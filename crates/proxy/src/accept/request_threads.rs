@@ -7,7 +7,8 @@
 
 use crate::accept::certificate_watch::CertificateWatch;
 use crate::accept::listen;
-use crate::accept::listen::{Bounds, Control, End, Listener};
+use crate::accept::listen::{Control, End, Listener};
+use crate::accept::serving::Bounds;
 use crate::accept::tls::Identity;
 use crate::base::error::{Error, Problem};
 use crate::base::{limits, threads};
@@ -126,8 +127,8 @@ impl RequestThreads {
                 checks.await;
             };
             let end = listen::serve(commands, bounds, beside, move |client| {
-                let observed = client.observed.clone();
-                Observed::new(Service::new(&proxy, client), observed)
+                let (observed, alt_svc) = (client.observed.clone(), client.alt_svc.clone());
+                Observed::new(Service::new(&proxy, client), observed, alt_svc)
             });
             if end == End::Stopped {
                 let first = on_end.lock().unwrap_or_else(PoisonError::into_inner).take();

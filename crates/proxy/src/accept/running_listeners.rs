@@ -1,9 +1,11 @@
 //! The listeners that are served.
 
-use crate::accept::listen::{ClientSettings, Listener};
+use crate::accept::listen::Listener;
 use crate::accept::listeners::{Bound, Listeners, configured, setting};
 use crate::accept::request_threads::ThreadGroup;
+use crate::accept::serving::ClientSettings;
 use crate::accept::tls::Identity;
+use crate::base::alt_svc::AltSvc;
 use crate::base::drain::{AcceptToken, Phase, PhaseSwitch, PhaseWatch};
 use crate::base::error::{Error, Problem};
 use crate::client::plain::PlainSettings;
@@ -14,6 +16,7 @@ use crate::report::observer::Observer;
 use ::http::HeaderName;
 use larder_host::ListenSocket;
 use larder_host::{ListenAddress, SocketFile};
+use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -85,6 +88,12 @@ impl ListenerPlan {
             .map(|planned| planned.address.clone())
             .collect()
     }
+}
+
+/// Returns what the responses of a listener say of HTTP/3.
+fn alt_svc(bound: &Bound) -> Option<Arc<AltSvc>> {
+    let udp = bound.udp.as_ref()?;
+    Some(Arc::new(AltSvc::new(udp.port(), udp.count())))
 }
 
 /// The listening socket of an HTTP listener, for another process.
@@ -175,9 +184,17 @@ impl ServedListeners {
             let part = match same
                 .or_else(|| bounds().find(|(at, bound)| !is_taken[*at] && is_there(bound)))
             {
-                Some((at, bound)) if stays(bound) => (Some(at), None),
-                Some((at, bound)) => (Some(at), Some(bound.again(listen, is_secure)?)),
-                None => (None, Some(Bound::beside(&closing, listen, is_secure)?)),
+                Some((at, bound)) if stays(bound) => (Some(at), bound.with_udp(config)?),
+                Some((at, bound)) => {
+                    let mut again = bound.again(listen, is_secure)?;
+                    again.set_udp(config, Vec::new());
+                    (Some(at), Some(again))
+                }
+                None => {
+                    let mut bound = Bound::beside(&closing, listen, is_secure)?;
+                    bound.set_udp(config, Vec::new());
+                    (None, Some(bound))
+                }
             };
             if let Some(at) = part.0 {
                 is_taken[at] = true;
@@ -252,12 +269,21 @@ impl ServedListeners {
         settings: ListenerSettings,
     ) -> Result<(Served, Vec<Listener>), Error> {
         let (phase, watch, accepting) = PhaseSwitch::new();
-        let part = |_| {
+        let alt_svc = alt_svc(&bound);
+        let part = |thread| {
             let socket = bound.socket().try_clone();
             let socket = socket.map_err(|error| {
                 Error::setting(setting(bound.is_secure()), Problem::Listener(error))
             })?;
-            Ok(self.listener(&bound, socket, &settings, watch.clone(), accepting.clone()))
+            let listener =
+                self.listener(&bound, socket, &settings, watch.clone(), accepting.clone());
+            Ok(Listener {
+                udp: bound.udp.as_ref().map_or(Vec::new(), |udp| {
+                    udp.of_thread(thread, settings.threads.count())
+                }),
+                alt_svc: alt_svc.clone(),
+                ..listener
+            })
         };
         let parts = (0..settings.threads.count())
             .map(part)
@@ -291,6 +317,8 @@ impl ServedListeners {
             clients: settings.clients.clone(),
             phase,
             accepting,
+            udp: Vec::new(),
+            alt_svc: None,
         }
     }
 
@@ -367,6 +395,34 @@ impl ServedListeners {
             })
         };
         self.inner().listeners.iter().map(handed).collect()
+    }
+
+    /// Returns the UDP sockets for another process, in the order in which they were bound.
+    pub(crate) fn udp_sockets(&self) -> std::io::Result<Vec<UdpSocket>> {
+        let mut all = Vec::new();
+        for Served { bound, .. } in &self.inner().listeners {
+            if let Some(udp) = &bound.udp {
+                all.extend(udp.descriptors()?);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Reads the UDP sockets that the process before has left.
+    pub(crate) fn read_udp(&self) {
+        for Served { bound, .. } in &mut self.inner().listeners {
+            bound.held_back = None;
+        }
+    }
+
+    /// Returns true if no UDP socket is read.
+    pub(crate) fn are_udp_sockets_unread(&self) -> bool {
+        for Served { bound, .. } in &self.inner().listeners {
+            if bound.udp.as_ref().is_some_and(|udp| !udp.are_unread()) {
+                return false;
+            }
+        }
+        true
     }
 
     /// Closes the sockets, and removes their files.

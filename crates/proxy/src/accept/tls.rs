@@ -12,7 +12,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ProducesTickets, WebPkiClientVerifier};
-use rustls::{RootCertStore, ServerConfig, ServerConnection, SupportedProtocolVersion};
+use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use webpki::EndEntityCert;
@@ -81,10 +81,13 @@ impl Identity {
     }
 
     /// Returns the subject of the client's verified certificate, if the origin is to learn it.
-    pub(crate) fn subject(&self, connection: &ServerConnection) -> Option<HeaderValue> {
+    pub(crate) fn subject(
+        &self,
+        certificates: Option<&[CertificateDer<'_>]>,
+    ) -> Option<HeaderValue> {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
         current.config.clients.subject_field()?;
-        let certificate = EndEntityCert::try_from(connection.peer_certificates()?.first()?).ok()?;
+        let certificate = EndEntityCert::try_from(certificates?.first()?).ok()?;
         HeaderValue::try_from(distinguished_name::text(certificate.subject())?).ok()
     }
 

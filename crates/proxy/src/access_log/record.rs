@@ -135,11 +135,18 @@ pub enum Protocol {
     Http11,
     /// HTTP/2.
     Http2,
+    /// HTTP/3.
+    Http3,
 }
 
 impl Protocol {
     /// All of them, for tables of counters.
-    pub const ALL: [Protocol; 3] = [Protocol::Http10, Protocol::Http11, Protocol::Http2];
+    pub const ALL: [Protocol; 4] = [
+        Protocol::Http10,
+        Protocol::Http11,
+        Protocol::Http2,
+        Protocol::Http3,
+    ];
 
     /// The name, as nginx writes it.
     pub const fn name(self) -> &'static str {
@@ -147,6 +154,7 @@ impl Protocol {
             Protocol::Http10 => "HTTP/1.0",
             Protocol::Http11 => "HTTP/1.1",
             Protocol::Http2 => "HTTP/2.0",
+            Protocol::Http3 => "HTTP/3.0",
         }
     }
 }

@@ -4,6 +4,7 @@
 //! It is the first part of a node that starts and the last that stops.
 
 use crate::accept::listen;
+use crate::accept::serving::Bounds;
 use crate::base::drain::{Phase, PhaseSwitch};
 use crate::base::error::{Error, Problem};
 use crate::base::http_limits::HttpLimits;
@@ -74,7 +75,7 @@ impl Admin {
             connections: limits::ADMIN_CONNECTIONS,
             ..HttpLimits::default()
         };
-        let bounds = listen::Bounds::new(&LiveLimits::new(timeouts, most));
+        let bounds = Bounds::new(&LiveLimits::new(timeouts, most));
         let thread = std::thread::Builder::new()
             .name("admin".to_owned())
             .spawn(move || {

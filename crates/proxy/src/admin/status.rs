@@ -1,7 +1,7 @@
 //! The cache's figures for the admin server.
 
-use crate::accept::listen::ClientCounters;
 use crate::accept::running_listeners::ServedListeners;
+use crate::accept::serving::ClientCounters;
 use crate::admin::certificates;
 use crate::cache::shards::CacheFigures;
 use crate::coding::coded_body::CodingCounters;
@@ -95,7 +95,7 @@ static TUNNELS: [MetricLine<TunnelFigures>; 5] = [
 
 /// Connections of clients. Their metrics by the step of their end are those of
 /// [`CacheSource::client_metrics`].
-static CLIENTS: [MetricLine<CacheSource>; 7] = [
+static CLIENTS: [MetricLine<CacheSource>; 8] = [
     MetricLine::gauge(
         "connections",
         "larder_http_connections",
@@ -127,6 +127,11 @@ static CLIENTS: [MetricLine<CacheSource>; 7] = [
         "displaced_connections",
         "Idle connections that were closed for others",
         |source| source.clients.displaced.load(Ordering::Relaxed),
+    ),
+    MetricLine::on_page(
+        "refused_handshakes",
+        "Handshakes of HTTP/3 that were refused, because there were too many",
+        |source| source.clients.refused_handshakes.load(Ordering::Relaxed),
     ),
     MetricLine::on_page(
         "refused_heads",
@@ -193,12 +198,14 @@ impl CacheSource {
             too_many,
             displaced,
             partial_heads,
+            refused_handshakes,
         } = &*self.clients;
         let ended = [
             ("proxy_protocol", no_proxy_header),
             ("tls", no_tls),
             ("connections_per_client", too_many),
             ("displaced", displaced),
+            ("handshake", refused_handshakes),
         ];
         let heads = ("head", partial_heads.refused());
         let ended = ended

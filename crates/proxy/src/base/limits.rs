@@ -147,8 +147,8 @@ pub const HANDSHAKE: Duration = Duration::from_secs(10);
 /// them; a look takes some microseconds.
 pub const CERTIFICATES_LOOK: Duration = Duration::from_secs(1);
 
-/// Concurrent requests on one HTTP/2 connection (`http2_streams`), as most servers allow (RFC 9113
-/// §6.5.2 recommends at least 100).
+/// Concurrent requests on one connection of HTTP/2 or 3 (`http2_streams`), as most servers allow
+/// (RFC 9113 §6.5.2 recommends at least 100).
 pub const STREAMS: u32 = 128;
 
 /// The range of `http2_streams`: a stream holds up to [`BUFFER_BYTES`] of its response.
@@ -380,7 +380,26 @@ pub const LAST_REQUEST: Duration = Duration::from_millis(250);
 /// the connection ends: several round trips, and a busy client's turn.
 pub const GOAWAY_PAUSE: Duration = Duration::from_secs(1);
 
-/// The time for a client of HTTP/2 to agree to the end of an idle connection.
+/// The time that the last responses of an HTTP/3 connection have to arrive before it is closed,
+/// unless its client closes it. Lost datagrams are sent again within a few round trips.
+#[cfg(feature = "http3")]
+pub const LAST_DATAGRAMS: Duration = Duration::from_secs(1);
+
+/// The time that the last datagrams of a UDP socket have to leave.
+#[cfg(feature = "http3")]
+pub const UDP_CLOSE: Duration = Duration::from_millis(200);
+
+/// Handshakes of HTTP/3 in progress on one socket above which a client has to show its address
+/// first: that costs a round trip, and nothing is kept meanwhile. One takes half a millisecond of
+/// the processor.
+#[cfg(feature = "http3")]
+pub const HANDSHAKES_UNVALIDATED: usize = 64;
+
+/// Handshakes of HTTP/3 in progress on one socket; what comes above that is dropped.
+#[cfg(feature = "http3")]
+pub const HANDSHAKES: usize = 1024;
+
+/// The time for a client of HTTP/2 or 3 to agree to the end of an idle connection.
 pub const GOODBYE: Duration = Duration::from_secs(5);
 
 /// Connections that are open so long after a stop began are logged. Idle ones close within

@@ -1,5 +1,6 @@
 //! What all other parts use: limits, errors, sockets, time limits, shares of places.
 
+pub(crate) mod alt_svc;
 pub(crate) mod client_shares;
 pub(crate) mod drain;
 pub(crate) mod error;

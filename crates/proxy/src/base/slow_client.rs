@@ -8,8 +8,8 @@
 //! read [`limits::SLOW_BYTES`] in each [`limits::SLOW`] spent waiting for it. A small response is
 //! complete before that, at any pace.
 //!
-//! This applies to HTTP/1, and to any connection as a whole; `http2_activity.rs` does the same for
-//! the streams of HTTP/2.
+//! This applies to HTTP/1, and to any connection as a whole; `stream_activity.rs` does the same
+//! for the streams of HTTP/2 and 3.
 
 use crate::base::limits;
 use larder_http::Budget;

@@ -524,7 +524,7 @@ mod tests {
 
     fn plain_hits(proxy: &Arc<Proxy>) -> PlainHits {
         let settings = PlainSettings::new(proxy, "http", &proxy.observers().current());
-        settings.of_client(&None, None, false, HeaderLimits::default())
+        settings.of_client(&None, None, false, HeaderLimits::default(), None)
     }
 
     /// Returns a client's end and the connection, which accepts 256 bytes at once. With `true`,

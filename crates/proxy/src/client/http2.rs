@@ -6,8 +6,8 @@ use crate::base::limits;
 use crate::base::slow_client::MemoryPressure;
 use crate::base::timeouts::Timeouts;
 use crate::client::client_connections::Activity;
-use crate::client::http2_activity::{Streams, Watched};
 use crate::client::http2_stream::{Exchange, StreamData};
+use crate::client::stream_activity::{Streams, Watched};
 use crate::message::client_body::ClientBody;
 use bytes::Buf;
 use h2::server::{Builder, Connection, Handshake};
@@ -143,7 +143,7 @@ where
 
 /// Runs a request at once, and as a task only if it has to wait. A hit that fits into the window of
 /// its stream does not wait.
-fn run(request: impl Future<Output = ()> + Send + 'static) {
+pub(crate) fn run(request: impl Future<Output = ()> + Send + 'static) {
     let mut request = Box::pin(request);
     let mut poll = || {
         request
@@ -158,7 +158,7 @@ fn run(request: impl Future<Output = ()> + Send + 'static) {
 }
 
 /// Waits for the end of the listener, and then for the time that requests in progress have.
-async fn drained(phase: &mut PhaseWatch, shutdown: Duration) {
+pub(crate) async fn drained(phase: &mut PhaseWatch, shutdown: Duration) {
     phase.reached(Phase::Draining).await;
     tokio::time::sleep(shutdown).await;
 }
@@ -172,7 +172,7 @@ const GOAWAY: [u8; 17] = [
 ];
 
 /// The reason why a connection is closed.
-enum Over {
+pub(crate) enum Over {
     Quiet,
     Stalled,
     Stopped,
@@ -181,7 +181,11 @@ enum Over {
 }
 
 /// Waits until the connection is idle, or a stream's client reads nothing or too little.
-async fn idle(streams: &Streams, timeouts: &Timeouts, memory_pressure: &MemoryPressure) -> Over {
+pub(crate) async fn idle(
+    streams: &Streams,
+    timeouts: &Timeouts,
+    memory_pressure: &MemoryPressure,
+) -> Over {
     let (mut refused, mut crowded) = (memory_pressure.refused(), None::<Instant>);
     loop {
         tokio::time::sleep(limits::STREAMS_LOOK).await;

@@ -267,8 +267,9 @@ fn reason(error: &(dyn Error + 'static)) -> Reason {
         .unwrap_or(Reason::INTERNAL_ERROR)
 }
 
-/// Removes what HTTP/2 forbids (RFC 9113 §8.2.2), and adds the date if it is missing.
-fn complete(headers: &mut HeaderMap) {
+/// Removes what HTTP/2 and 3 forbid (RFC 9113 §8.2.2, RFC 9114 §4.2), and adds the date if it is
+/// missing.
+pub(crate) fn complete(headers: &mut HeaderMap) {
     const OF_CONNECTION: [HeaderName; 6] = [
         CONNECTION,
         TE,

@@ -9,6 +9,7 @@
 //! an IPv4 address, no bare LF, nothing that announces a body, and no connection option except
 //! keep-alive.
 
+use crate::base::alt_svc::AltSvc;
 use crate::base::header_limits::HeaderLimits;
 use crate::exchange::live::LiveView;
 use crate::exchange::proxy::Proxy;
@@ -64,6 +65,7 @@ impl PlainSettings {
         client: Option<IpAddr>,
         redirects: bool,
         headers: HeaderLimits,
+        alt_svc: Option<Arc<AltSvc>>,
     ) -> PlainHits {
         PlainHits {
             proxy: Arc::clone(&self.proxy),
@@ -74,6 +76,7 @@ impl PlainSettings {
             redirects,
             live: LiveView::new(self.proxy.live_cell()),
             client: address_of(client),
+            alt_svc,
         }
     }
 }
@@ -93,6 +96,8 @@ pub(crate) struct PlainHits {
     live: LiveView,
     /// The client of the connection, for the rules.
     client: IpAddr,
+    /// What responses say of HTTP/3.
+    alt_svc: Option<Arc<AltSvc>>,
 }
 
 impl PlainHits {
@@ -152,25 +157,18 @@ impl PlainHits {
             coding,
             confirmed: None,
         };
+        let announce = announce(self.alt_svc.as_deref());
         let Some((rules, bits)) = self.live.rules_of(&asking) else {
             let tag = files.and_then(|files| files.tag(scheme, authority, target, accepted));
             let request = request.confirmed_by(tag.as_ref().map(Tag::as_bytes));
-            let hit = shards.plain_hit(request, reduced, head, |_| ());
+            let hit = shards.plain_hit(request, reduced, head, announce);
             return Some(self.answered(&asked, hit?, head.len(), places));
         };
         let changes_form = coding.is_some() && rules.change_coding_fields(bits);
         if changes_form || !rules.allow_plain(bits, &asking) {
             return None;
         }
-        let values = || {
-            let host = larder_http::keyed_authority(scheme, authority).into_owned();
-            Values {
-                scheme,
-                host,
-                target: target.to_owned(),
-                client,
-            }
-        };
+        let values = || asker.values(target);
         let changed = || {
             let mut fields = reduced();
             rules.select_cookies(bits, &mut fields);
@@ -185,7 +183,10 @@ impl PlainHits {
             coding: coding.filter(|_| rules.compresses(bits)),
             ..request.confirmed_by(tag.as_ref().map(Tag::as_bytes))
         };
-        let edit = |head: &mut Vec<u8>| rules.change_head(bits, &values, head);
+        let edit = |head: &mut Vec<u8>| {
+            rules.change_head(bits, &values, head);
+            announce(head);
+        };
         let hit = shards.plain_hit(request, changed, head, edit)?;
         rules.count(bits, &asking);
         Some(self.answered(&asked, hit, head.len(), places))
@@ -304,6 +305,28 @@ struct Asker<'a> {
     client: IpAddr,
     /// The client that a trusted proxy names.
     named: Option<IpAddr>,
+}
+
+impl Asker<'_> {
+    /// Returns the values that rules insert.
+    fn values(&self, target: &str) -> Values {
+        let host = larder_http::keyed_authority(self.scheme, self.authority);
+        Values {
+            scheme: self.scheme,
+            host: host.into_owned(),
+            target: target.to_owned(),
+            client: self.client,
+        }
+    }
+}
+
+/// Returns a function that adds what a response says of HTTP/3 to its head.
+fn announce(alt_svc: Option<&AltSvc>) -> impl Fn(&mut Vec<u8>) + Copy + '_ {
+    move |head| {
+        if let Some(alt_svc) = alt_svc {
+            alt_svc.append_to(head);
+        }
+    }
 }
 
 /// A plain request, for the access log.

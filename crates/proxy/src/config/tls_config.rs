@@ -32,6 +32,13 @@ pub struct TlsConfig {
     /// The oldest version of TLS.
     #[serde(default)]
     pub min_version: TlsVersion,
+    /// Whether HTTP/3 is served, over UDP at the same addresses.
+    #[serde(default = "on")]
+    pub http3: bool,
+}
+
+fn on() -> bool {
+    true
 }
 
 /// A certificate and its key.
@@ -91,6 +98,7 @@ impl TlsConfig {
             acme: None,
             clients: ClientCertificates::default(),
             min_version: TlsVersion::default(),
+            http3: on(),
         }
     }
 

@@ -1,5 +1,6 @@
 //! What the service knows of a connected client.
 
+use crate::base::alt_svc::AltSvc;
 use crate::base::http_limits::HttpLimits;
 use crate::exchange::https_redirect::HttpsRedirect;
 use crate::exchange::upgrade::Switch;
@@ -8,6 +9,7 @@ use crate::message::trusted_proxies::TrustedPeer;
 use crate::report::observer::ObservedClient;
 use ::http::HeaderValue;
 use larder_host::Peer;
+use std::sync::Arc;
 
 /// A connected client.
 pub(crate) struct Client {
@@ -29,6 +31,8 @@ pub(crate) struct Client {
     pub(crate) observed: Option<ObservedClient>,
     /// The limits of its requests.
     pub(crate) limits: HttpLimits,
+    /// What its responses say of HTTP/3.
+    pub(crate) alt_svc: Option<Arc<AltSvc>>,
 }
 
 #[cfg(test)]
@@ -45,6 +49,7 @@ impl Client {
             switch: Switch::default(),
             observed: None,
             limits: HttpLimits::default(),
+            alt_svc: None,
         }
     }
 }

@@ -1,29 +1,43 @@
 //! A service whose exchanges are reported ([`ObservedExchange`]).
 
+use crate::base::alt_svc::AltSvc;
 use crate::exchange::outgoing::Outgoing;
 use crate::exchange::service::{Responding, Service};
 use crate::message::client_body::ClientBody;
+use crate::message::first_bytes::FirstBytes;
 use crate::message::upload::linger;
 use crate::report::observer::{ObservedClient, ObservedExchange};
-use ::http::header::CONTENT_LENGTH;
-use bytes::Buf;
+use ::http::header::{ALT_SVC, CONTENT_LENGTH};
+use bytes::{Buf, Bytes};
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::ext::ReasonPhrase;
 use hyper::{Request, Response, Version};
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 /// The service of one client.
 pub(crate) struct Observed {
     service: Service,
     client: Option<ObservedClient>,
+    alt_svc: Option<Arc<AltSvc>>,
 }
 
 impl Observed {
-    pub(crate) fn new(service: Service, client: Option<ObservedClient>) -> Observed {
-        Observed { service, client }
+    /// Returns the service of a client whose responses tell that HTTP/3 is served, if `alt_svc`
+    /// does.
+    pub(crate) fn new(
+        service: Service,
+        client: Option<ObservedClient>,
+        alt_svc: Option<Arc<AltSvc>>,
+    ) -> Observed {
+        Observed {
+            service,
+            client,
+            alt_svc,
+        }
     }
 }
 
@@ -45,6 +59,7 @@ impl hyper::service::Service<Request<ClientBody>> for Observed {
                     exchange,
                     future: self.service.respond(request, body),
                     is_http10,
+                    alt_svc: self.alt_svc.clone(),
                 }
             }
             Err(refused) => {
@@ -59,6 +74,7 @@ impl hyper::service::Service<Request<ClientBody>> for Observed {
                     exchange,
                     future: Responding::refusal(refused.reason),
                     is_http10,
+                    alt_svc: self.alt_svc.clone(),
                 }
             }
         }
@@ -70,6 +86,7 @@ pub(crate) struct ObservedFuture<F> {
     exchange: Option<Box<ObservedExchange>>,
     future: F,
     is_http10: bool,
+    alt_svc: Option<Arc<AltSvc>>,
 }
 
 /// Completes a head where hyper would write something wrong: `<none>` for a status without words;
@@ -99,6 +116,13 @@ impl<F: Future<Output = Result<Response<B>, E>> + Unpin, B: Body, E> Future for 
         let mut exchange = this.exchange.take();
         Poll::Ready(response.map(|mut response| {
             complete_head(&mut response, this.is_http10);
+            if let Some(value) = this.alt_svc.as_ref().and_then(|alt_svc| alt_svc.value()) {
+                // One of the origin, or of a rule, stays.
+                response
+                    .headers_mut()
+                    .entry(ALT_SVC)
+                    .or_insert_with(|| value.clone());
+            }
             if let Some(exchange) = &mut exchange {
                 exchange.answered(&response);
                 if response.body().is_end_stream() {
@@ -179,6 +203,12 @@ impl<D: Buf> Buf for ObservedData<D> {
 
     fn advance(&mut self, bytes: usize) {
         self.data.advance(bytes);
+    }
+}
+
+impl<D: FirstBytes> FirstBytes for ObservedData<D> {
+    fn first_bytes(&self, most: usize) -> Bytes {
+        self.data.first_bytes(most)
     }
 }
 

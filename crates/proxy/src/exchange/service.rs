@@ -124,14 +124,14 @@ impl Service {
     }
 
     /// Returns the refusal of a request that is larger than the limits. hyper knows those of header
-    /// blocks, except the number of fields in HTTP/2.
+    /// blocks, except the number of fields in HTTP/2 and 3.
     fn too_large(
         &self,
         parts: &Parts,
         body: &ClientBody,
         rules: Option<&Ruled>,
     ) -> Option<Response<Outgoing>> {
-        if parts.version == Version::HTTP_2 && parts.headers.len() > self.limits.header_fields {
+        if parts.version >= Version::HTTP_2 && parts.headers.len() > self.limits.header_fields {
             let text = "larder: the request has too many header fields\n";
             return Some(plain_error(
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
@@ -353,13 +353,10 @@ impl Service {
             None => None,
         };
         let turn = match &mut body {
-            ClientBody::Http2(body) => {
-                if expects {
-                    body.ask();
-                }
-                Some(Turn::Stream(Arc::clone(body.interims())))
-            }
             ClientBody::Http1(_) => is_current.then(|| Turn::Connection(self.interims.turn())),
+            ClientBody::Http2(body) => Some(Turn::Stream(body.interims(expects))),
+            #[cfg(feature = "http3")]
+            ClientBody::Http3(body) => Some(Turn::Stream(body.interims(expects))),
         };
         let interims = turn.clone();
         let turn = turn.and_then(|turn| turn.of_connection());

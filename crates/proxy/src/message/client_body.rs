@@ -16,6 +16,9 @@ pub(crate) enum ClientBody {
     Http1(Incoming),
     /// On a stream of HTTP/2.
     Http2(StreamBody),
+    /// On a stream of HTTP/3.
+    #[cfg(feature = "http3")]
+    Http3(QuicBody),
 }
 
 impl Body for ClientBody {
@@ -31,6 +34,8 @@ impl Body for ClientBody {
                 .poll_frame(cx)
                 .map(|frame| frame.map(|frame| frame.map_err(BodyError::new))),
             ClientBody::Http2(body) => body.poll_frame(cx),
+            #[cfg(feature = "http3")]
+            ClientBody::Http3(body) => body.poll_frame(cx),
         }
     }
 
@@ -38,6 +43,8 @@ impl Body for ClientBody {
         match self {
             ClientBody::Http1(body) => body.is_end_stream(),
             ClientBody::Http2(body) => body.is_end_stream(),
+            #[cfg(feature = "http3")]
+            ClientBody::Http3(body) => body.body.is_end_stream(),
         }
     }
 
@@ -47,6 +54,8 @@ impl Body for ClientBody {
             ClientBody::Http2(body) => body
                 .left
                 .map_or_else(SizeHint::default, SizeHint::with_exact),
+            #[cfg(feature = "http3")]
+            ClientBody::Http3(body) => body.body.size_hint(),
         }
     }
 }
@@ -93,14 +102,11 @@ impl StreamBody {
         }
     }
 
-    /// Returns what the client gets before its response.
-    pub(crate) fn interims(&self) -> &Arc<StreamInterims> {
-        &self.interims
-    }
-
-    /// Asks the client for the body when it is first read: it waits for that (RFC 9110 §10.1.1).
-    pub(crate) fn ask(&mut self) {
-        self.expects = true;
+    /// Returns what the client gets before its response. If it `expects` that, it is asked for the
+    /// body when that is first read (RFC 9110 §10.1.1).
+    pub(crate) fn interims(&mut self, expects: bool) -> Arc<StreamInterims> {
+        self.expects = expects;
+        Arc::clone(&self.interims)
     }
 
     fn is_end_stream(&self) -> bool {
@@ -134,6 +140,44 @@ impl StreamBody {
             .map_err(BodyError::new)
             .transpose();
         Poll::Ready(trailers.map(|trailers| trailers.map(Frame::trailers)))
+    }
+}
+
+/// The body of a request of HTTP/3.
+#[cfg(feature = "http3")]
+pub(crate) struct QuicBody {
+    body: larder_http3::RequestBody,
+    /// What the client gets before its response.
+    interims: Arc<StreamInterims>,
+    /// True while the client waits with its body until it is asked for it.
+    expects: bool,
+}
+
+#[cfg(feature = "http3")]
+impl QuicBody {
+    pub(crate) fn new(body: larder_http3::RequestBody, interims: &Arc<StreamInterims>) -> QuicBody {
+        QuicBody {
+            body,
+            interims: Arc::clone(interims),
+            expects: false,
+        }
+    }
+
+    /// Does what [`StreamBody::interims`] does.
+    pub(crate) fn interims(&mut self, expects: bool) -> Arc<StreamInterims> {
+        self.expects = expects;
+        Arc::clone(&self.interims)
+    }
+
+    fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        if std::mem::take(&mut self.expects) {
+            self.interims.add(StatusCode::CONTINUE, HeaderMap::new());
+        }
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        Poll::Ready(frame.map(|frame| frame.map_err(BodyError::new)))
     }
 }
 

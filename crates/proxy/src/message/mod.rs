@@ -6,6 +6,7 @@ pub(crate) mod buffered_upload;
 pub(crate) mod channel_body;
 pub(crate) mod client_body;
 pub(crate) mod field_names;
+pub(crate) mod first_bytes;
 pub(crate) mod host_pattern;
 pub(crate) mod informational;
 pub(crate) mod loop_detection;

@@ -141,10 +141,10 @@ fn check_method(method: &Method) -> Result<(), &'static str> {
 }
 
 /// RFC 9112 §6.1: `chunked` is the only supported transfer coding. With another one below it, the
-/// forwarded body would be encoded without a declaration. In HTTP/2, h2 refuses such fields, but
-/// not spaces around a value, which another protocol would not have there (RFC 9113 §8.2.1).
+/// forwarded body would be encoded without a declaration. In HTTP/2 and 3, such fields are refused
+/// before, but not spaces around a value, which HTTP/1.1 would not have there (RFC 9113 §8.2.1).
 fn check_framing(parts: &Parts) -> Result<(), &'static str> {
-    if parts.version == Version::HTTP_2 {
+    if parts.version >= Version::HTTP_2 {
         let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
         let has_spaces = |value: &HeaderValue| {
             is_space(value.as_bytes().first()) || is_space(value.as_bytes().last())
@@ -169,9 +169,9 @@ fn check_framing(parts: &Parts) -> Result<(), &'static str> {
 }
 
 /// Returns the authority of a request. RFC 9112 §3.2: a request with no `Host`, several, or an
-/// invalid one gets 400; a target in absolute form overrides it (§3.2.2). HTTP/2 has `:authority`,
-/// and a `Host` beside it has to be equal (RFC 9113 §8.3.1). `schemes` are those of the connection
-/// and of a trusted proxy's client.
+/// invalid one gets 400; a target in absolute form overrides it (§3.2.2). HTTP/2 and 3 have
+/// `:authority`, and a `Host` beside it has to be equal (RFC 9113 §8.3.1). `schemes` are those of
+/// the connection and of a trusted proxy's client.
 fn authority<'a>(
     parts: &'a Parts,
     schemes: &[&str],
@@ -181,7 +181,7 @@ fn authority<'a>(
     let host = match (hosts.next(), hosts.next()) {
         (Some(host), None) => host.to_str().map_err(|_| "the host has odd characters")?,
         (None, _) if parts.version == Version::HTTP_10 => fallback,
-        (None, _) if parts.version == Version::HTTP_2 => {
+        (None, _) if parts.version >= Version::HTTP_2 => {
             parts.uri.authority().map_or("", Authority::as_str)
         }
         (None, _) => return Err("there is no Host"),
@@ -196,7 +196,7 @@ fn authority<'a>(
         {
             Err("another scheme is served here")
         }
-        Some(authority) if parts.version == Version::HTTP_2 && authority.as_str() != host => {
+        Some(authority) if parts.version >= Version::HTTP_2 && authority.as_str() != host => {
             Err("Host is not :authority")
         }
         Some(authority) => {
@@ -236,7 +236,7 @@ fn normalise_target(parts: &mut Parts) -> Result<(), &'static str> {
 fn normalise_fields(headers: &mut HeaderMap, version: Version) -> Result<(), &'static str> {
     remove_named(headers);
     remove_unkeyed(headers);
-    if version == Version::HTTP_2 {
+    if version >= Version::HTTP_2 {
         join_cookies(headers);
     }
     // hyper has checked those of HTTP/1 (RFC 9112 §6.3).
@@ -250,7 +250,7 @@ fn normalise_fields(headers: &mut HeaderMap, version: Version) -> Result<(), &'s
     Ok(())
 }
 
-/// RFC 9113 §8.2.3: HTTP/2 may split cookies into several fields; HTTP/1.1 has one.
+/// RFC 9113 §8.2.3: HTTP/2 and 3 may split cookies into several fields; HTTP/1.1 has one.
 fn join_cookies(headers: &mut HeaderMap) {
     let crumbs: Vec<&[u8]> = headers
         .get_all(COOKIE)

@@ -403,6 +403,7 @@ impl ObservedClient {
         let protocol = match parts.version {
             Version::HTTP_10 => Protocol::Http10,
             Version::HTTP_2 => Protocol::Http2,
+            Version::HTTP_3 => Protocol::Http3,
             _ => Protocol::Http11,
         };
         ObservedExchange {

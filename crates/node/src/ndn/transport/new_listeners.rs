@@ -216,7 +216,7 @@ impl Bound {
         if keys.udp != running.keys.udp {
             let closing = running.closing(Role::NdnUdp);
             let bind = |address| {
-                let inherited = inherited.udp(address);
+                let inherited = inherited.udp(Role::NdnUdp, address);
                 let bound = if inherited.is_empty() {
                     group::bind(address, threads, &closing)
                 } else {

@@ -1,14 +1,15 @@
-//! The activity of the streams of one HTTP/2 connection, to close a connection that is idle or
-//! whose client does not read a response.
+//! The activity of the streams of one connection of HTTP/2 or 3, to close a connection that is idle
+//! or whose client does not read a response.
 //!
-//! h2 has no such deadlines. A client may keep its connection open by pings alone, or request
-//! large objects and grant them no window, and they stay in memory. So h2 gets the bodies of
-//! responses in [`Piece`]s that record when bytes of them were last sent, and how many. The
+//! h2 and quinn have no such deadlines. A client may keep its connection open by pings alone, or
+//! request large objects and grant them no window, and they stay in memory. So the bodies of
+//! responses come in [`Piece`]s that record when bytes of them were last sent, and how many. The
 //! transport alone (`slow_client.rs`) cannot tell, because other streams continue.
 
 use crate::client::client_connections::Activity;
 use crate::exchange::websocket_stream::KeptBusy;
-use bytes::Buf;
+use crate::message::first_bytes::FirstBytes;
+use bytes::{Buf, Bytes};
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::service::Service;
 use hyper::{Method, Request, Response};
@@ -277,10 +278,15 @@ impl<D: Buf> Buf for Piece<D> {
     }
 }
 
+impl<D: FirstBytes> FirstBytes for Piece<D> {
+    fn first_bytes(&self, most: usize) -> Bytes {
+        self.data.first_bytes(most)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytes::Bytes;
     use tokio::time::advance;
 
     /// Failure: pieces that were sent long ago count as stalled, or pile up as long as the
