@@ -6,6 +6,8 @@ mod clients_wait_for_a_failing_origin;
 mod cookies_given_to_others;
 mod errors_of_one_request_stored;
 #[cfg(feature = "http3")]
+mod http3_client;
+#[cfg(feature = "http3")]
 mod http3_differs;
 #[cfg(feature = "http3")]
 mod http3_floods;

@@ -1,7 +1,7 @@
 //! Failure: HTTP/3 is another cache than HTTP/1.1 and 2, breaks other rules or limits than they, or
 //! is announced where it is not served.
 
-use crate::wire::http3::{self, Seen};
+use crate::http3_client::{self as http3, Seen};
 use crate::wire::{self, Node, Origin, say};
 use larder_proxy::access_log::{Escape, LogTarget, Template};
 use larder_proxy::{AccessLogConfig, HttpLimits, TlsConfig, Upstream};

@@ -1,8 +1,8 @@
 //! Failure: one client of HTTP/3 fills the memory or the processor, or a malformed request is
 //! served.
 
+use crate::http3_client::{self as http3, DATA, GOAWAY, HEADERS, SETTINGS};
 use crate::wire::Node;
-use crate::wire::http3::{self, DATA, GOAWAY, HEADERS, SETTINGS};
 use larder_proxy::{Timeouts, Upstream};
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Failure: a reload or a stop of the node loses requests of HTTP/3 that would have been answered,
 //! or an answer before the end of an upload is an error for its client.
 
-use crate::wire::http3::{self, DATA, GOAWAY};
+use crate::http3_client::{self as http3, DATA, GOAWAY};
 use crate::wire::{self, Node};
 use larder_http3::varint;
 use larder_proxy::{HttpLimits, Timeouts, Upstream};

@@ -4,8 +4,6 @@
 #![allow(dead_code)]
 
 pub mod http2;
-#[cfg(feature = "http3")]
-pub mod http3;
 
 use larder_admin::StatusSource;
 use larder_proxy::{Admin, Http, HttpConfig, Upstream};

@@ -1,7 +1,7 @@
 //! A client of HTTP/3 whose streams and frames are made by hand (RFC 9114), over QUIC of quinn,
 //! because libraries refuse to send what these tests send.
 
-use super::Node;
+use crate::wire::{self, Node};
 use larder_http3::{qpack, varint};
 use larder_proxy::{CertificateFiles, HttpConfig, TlsConfig, Upstream};
 use quinn::crypto::rustls::QuicClientConfig;
@@ -42,7 +42,7 @@ pub fn config(upstream: Upstream) -> HttpConfig {
     let listen = vec![SocketAddr::from(([127, 0, 0, 1], 0)).into()];
     HttpConfig {
         tls: Some(TlsConfig::new(listen, files)),
-        ..super::config(upstream)
+        ..wire::config(upstream)
     }
 }
 
