@@ -67,6 +67,7 @@ enabled = false
 listen = "127.0.0.1:{port}"
 origin = "file://{work}/www"
 threads = 1
+cache = "1GiB"
 [http.compression]
 codings = ["br", "zstd", "gzip"]
 [admin]
@@ -153,6 +154,8 @@ def main():
             commands = {"larder": lambda port: larder(arguments, work, port), "nginx": lambda port: nginx(work, port)}
             if arguments.caddy:
                 commands["caddy"] = lambda port: caddy(arguments, work, port)
+            # One core for Caddy, too.
+            os.environ["GOMAXPROCS"] = "1"
             for (name, command), port in zip(commands.items(), free_ports(len(commands))):
                 servers[name] = Server(name, port, command(port), log)
             for name in files:
@@ -188,6 +191,9 @@ def measure(servers, work, name, rounds, seconds):
     for number in range(rounds):
         for row in rows if number % 2 == 0 else reversed(rows):
             server, kind, coding = row
+            if kind == "stored":
+                # Others may have taken its room.
+                stored_form(servers[server], f"/{name}", coding, size)
             runs[row].append(drive(servers[server], f"/{name}", coding, seconds, work, kind == "first", f"{number}-{coding}"))
     found = []
     for row in rows:
