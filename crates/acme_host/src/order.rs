@@ -159,6 +159,8 @@ impl OrderContext {
                     digest: authorized.digest().as_ref().to_owned(),
                 }
             })?;
+            // The authority may ask another node at once.
+            tokio::time::sleep(limits::CHALLENGE_WAIT).await;
             challenge.set_ready().await?;
         }
         let retries = RetryPolicy::default().timeout(limits::CHECK);
