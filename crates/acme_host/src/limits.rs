@@ -22,6 +22,9 @@ pub const TRIES: u32 = 6;
 /// Bytes of an authority's response: a chain of certificates has some KiB.
 pub const RESPONSE_BYTES: usize = 1 << 20;
 
+/// Characters of the reason for a failed order: the text is an authority's, for people.
+pub const REASON_CHARACTERS: usize = 500;
+
 /// Bytes of a file of the folder.
 pub const FILE_BYTES: u64 = 1 << 20;
 

@@ -214,7 +214,8 @@ impl OrderContext {
                 again,
             }),
             Err(error) => {
-                tracing::debug!(%host, %error, "the authority names no time of renewal");
+                let error = line(&error.to_string());
+                tracing::debug!(%host, error, "the authority names no time of renewal");
                 None
             }
         }
@@ -285,12 +286,17 @@ async fn reason(order: &mut Order) -> String {
 fn said(problem: &Problem) -> String {
     let kind = problem.r#type.as_deref().map(short).unwrap_or_default();
     let detail = problem.detail.as_deref().unwrap_or_default();
-    // One line, whatever the authority sends.
-    let detail: String = detail
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    format!("{kind}: {detail}")
+    line(&format!("{kind}: {detail}"))
+}
+
+/// Returns one short line, whatever an authority sends: it goes to the log, `/status` and the
+/// console, and stays in memory for each host.
+fn line(text: &str) -> String {
+    let printable = |c: char| if c.is_control() { ' ' } else { c };
+    text.chars()
+        .take(limits::REASON_CHARACTERS)
+        .map(printable)
+        .collect()
 }
 
 fn is_bad_nonce(problem: &Problem) -> bool {
@@ -339,6 +345,7 @@ impl From<AttemptError> for OrderError {
                 error => (Failure::Unreachable, error.to_string()),
             },
         };
+        let text = line(&text);
         OrderError { failure, text }
     }
 }
@@ -358,5 +365,30 @@ impl From<AccountError> for AttemptError {
 impl fmt::Display for OrderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Failure: what an authority says fills the memory of the node, or writes lines of its own
+    /// into the log.
+    #[test]
+    fn an_authority_says_too_much() {
+        let long = "a\nb\u{85}\u{1b}[31m".repeat(10_000);
+        let problem = serde_json::json!({ "type": long, "detail": long, "status": 400 });
+        let problem: Problem = serde_json::from_value(problem).unwrap();
+        let errors = [
+            AttemptError::Authority(instant_acme::Error::Api(problem)),
+            AttemptError::Authority(instant_acme::Error::Other(long.clone().into())),
+            AttemptError::Account(AccountError::Local(long.clone())),
+            AttemptError::Refused(long),
+        ];
+        for error in errors {
+            let text = OrderError::from(error).text;
+            assert!(text.contains("a b") && !text.contains(char::is_control));
+            assert_eq!(text.chars().count(), limits::REASON_CHARACTERS);
+        }
     }
 }
