@@ -1,7 +1,7 @@
 //! Failure: an authority cannot check a host, a client gets an answer that is for the authority, or
 //! an authority that fails stops the site.
 
-use crate::wire::{self, Client, Node};
+use crate::wire::{self, Client, Node, Origin};
 use larder_proxy::{
     AcmeConfig, CertificateFiles, CertificateHost, HttpConfig, TlsConfig, Upstream,
 };
@@ -139,6 +139,28 @@ fn an_open_challenge_is_redirected_denied_or_kept_from_the_origin() {
     assert_eq!(client.get("/").status, 308);
     std::fs::remove_file(folder.path().join("challenges/open_token")).unwrap();
     wait_for(|| (client.get(target).status == 403).then_some(()));
+}
+
+#[test]
+fn a_stored_response_of_the_origin_answers_the_authority() {
+    let folder = tempfile::tempdir().unwrap();
+    let origin = Origin::new(|_, stream| {
+        // A page for every path.
+        let head = "HTTP/1.1 200 OK\r\ncache-control: max-age=3600\r\n";
+        wire::say(stream, &format!("{head}content-length: 4\r\n\r\npage"))
+    });
+    let of_origin = Upstream::Http(format!("http://{}", origin.address).parse().unwrap());
+    let node = Node::with(&HttpConfig {
+        redirect_to_https: false,
+        upstream: of_origin,
+        ..config(folder.path(), &["a.test"])
+    });
+    let mut client = Client::new(&node);
+    let target = "/.well-known/acme-challenge/open_token";
+    assert_eq!(client.get(target).text(), "page");
+    assert!(client.get(target).is_hit(), "it is stored");
+    std::fs::write(folder.path().join("challenges/open_token"), "answer").unwrap();
+    wait_for(|| (client.get(target).text() == "answer").then_some(()));
 }
 
 #[test]
