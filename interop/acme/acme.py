@@ -455,7 +455,8 @@ def clock(world):
     library = next(Path("/usr/lib").rglob("libfaketime.so.1"))
     moved = world.work / "clock"
     moved.write_text("+0\n")
-    node = Node(world, "node", ["a.test"], start=False)
+    # By the moved clock, a certificate of six days has expired when it is issued, and is refused.
+    node = Node(world, "node", ["a.test"], start=False, profile="default")
     world.start_pebble(node.http, node.https)
     environment = {
         "LD_PRELOAD": str(library),
