@@ -45,6 +45,9 @@ impl fmt::Display for HostError {
 
 impl error::Error for HostError {}
 
+/// What the names of files with an answer to `tls-alpn-01` end with.
+const ALPN: &str = ".alpn";
+
 impl CertificateHost {
     /// Reads a host as an operator writes it.
     ///
@@ -110,7 +113,12 @@ impl CertificateHost {
     /// Returns the name of the file with the answer to its challenge `tls-alpn-01`. The dot keeps
     /// it apart from tokens, which have none.
     pub fn challenge_name(&self) -> String {
-        format!("{}.alpn", self.stem())
+        format!("{}{ALPN}", self.stem())
+    }
+
+    /// Returns true for such a name, of any host.
+    pub fn is_challenge_name(name: &str) -> bool {
+        name.ends_with(ALPN) && !name.starts_with('.')
     }
 
     fn stem(&self) -> String {

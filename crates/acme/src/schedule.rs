@@ -5,7 +5,8 @@
 //!   past means at once: the authority has revoked the certificate, or will.
 //! - Otherwise when two thirds of the certificate's lifetime have passed, less a random share. No
 //!   number of days is fixed: some certificates are valid for six days.
-//! - After a failure, after a pause that doubles ([`Failures`]).
+//! - After a failure, after a pause that doubles ([`Failures`]). After a success, after a minute at
+//!   the earliest.
 
 use crate::failures::{Failure, Failures};
 use crate::limits;
@@ -114,17 +115,17 @@ impl Schedule {
         self.set_certificate(Some(validity));
     }
 
-    /// Returns the earliest time of the next order after early ones: the pause doubles.
+    /// Returns the earliest time of the next order after one that succeeded. The pause doubles with
+    /// each early one.
     fn after_early(&self, now: UnixTime, planned: &Planned) -> UnixTime {
-        let early = planned.validity.lifetime().mul_f64(EARLY);
-        match self.ordered {
-            Some((last, count @ 1..)) if last <= now => {
-                let pause = limits::RETRY_FIRST.saturating_mul(1 << (count - 1).min(16));
-                // The next one is early, too, so the pauses do not begin anew.
-                last.after(pause.min(early.mul_f64(0.75)))
-            }
-            _ => now,
-        }
+        let Some((last, count)) = self.ordered.filter(|(last, _)| *last <= now) else {
+            return now;
+        };
+        let doubled = limits::RETRY_FIRST.saturating_mul(1 << count.saturating_sub(1).min(16));
+        // The next one is early, too, so the pauses do not begin anew.
+        let early = planned.validity.lifetime().mul_f64(EARLY * 0.75);
+        // Whatever the authority issues, and even if it is valid for seconds.
+        last.after(doubled.min(early).max(limits::RETRY_FIRST))
     }
 
     /// An order has failed.

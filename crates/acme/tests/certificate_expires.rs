@@ -242,6 +242,33 @@ fn a_wrong_clock_orders_without_end() {
     assert!((2..20).contains(&orders), "{orders} orders in 30 days");
 }
 
+/// Failure: an authority that issues certificates which are valid for seconds, or never, is flooded
+/// with orders.
+#[test]
+fn certificates_of_no_use_are_ordered_without_a_pause() {
+    for (not_before, not_after) in [(0, 20), (0, 0), (20, 0), (0, 300)] {
+        let (mut schedule, mut now) = (schedule(1, 0), UnixTime(100 * DAY));
+        let (end, mut orders) = (now.after(Duration::from_secs(HOUR)), 0);
+        while now < end {
+            match schedule.next(now) {
+                Step::Order => {
+                    orders += 1;
+                    assert!(orders <= 60, "{not_before}..{not_after}");
+                    let at = |seconds: u64| now.after(Duration::from_secs(seconds));
+                    let validity = Validity {
+                        not_before: at(not_before),
+                        not_after: at(not_after),
+                    };
+                    schedule.on_ordered(now, validity);
+                }
+                Step::AskWindow => schedule.on_window(now, None),
+                Step::Wait(until) => now = until,
+            }
+        }
+        assert!(orders > 1, "{orders}");
+    }
+}
+
 /// Failure: the authority's window is not kept, a window in the past (a revoked certificate) is not
 /// followed at once, or a wrong window lets the certificate expire.
 #[test]

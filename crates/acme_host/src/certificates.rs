@@ -70,7 +70,7 @@ impl Certificates {
             by_name,
             fallback: fallback.map(|host| host.as_str().to_owned()),
         };
-        self.challenges.set(folder.challenges(), &config.hosts);
+        self.challenges.set(&config.hosts);
         Ok(())
     }
 

@@ -1,7 +1,9 @@
 //! The answers to the authority's challenges, while they are open.
 //!
 //! The authority asks any node that the host's name leads to. So each answer is also a file of the
-//! shared folder, and a node that does not know a challenge looks there.
+//! shared folder, which the thread `acme` of each node reads again and again. A request or a
+//! handshake looks only at the memory: a folder that hangs holds up no client, and no client causes
+//! work there.
 
 use crate::folder::Folder;
 use crate::keys;
@@ -13,7 +15,6 @@ use rustls::sign::CertifiedKey;
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 /// The answer to one challenge.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,20 +28,18 @@ pub(crate) enum Answer {
     },
 }
 
-/// The open challenges of this node, and the way to those of others.
+/// The open challenges of this node, and those of others as of the last look.
 #[derive(Default)]
 pub(crate) struct Challenges(Mutex<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    /// The folder with the challenges of all nodes.
-    folder: Option<Folder>,
     /// Those of this node, by the names of their files.
     own: HashMap<String, String>,
+    /// Those in the folder, in the same way.
+    shared: HashMap<String, String>,
     /// The hosts by the server names of `tls-alpn-01`.
     hosts: HashMap<String, CertificateHost>,
-    /// The looks at the folder in the second that began then.
-    looks: Option<(Instant, u32)>,
 }
 
 impl Challenges {
@@ -48,12 +47,10 @@ impl Challenges {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Answers for these hosts, from this folder.
-    pub(crate) fn set(&self, folder: Folder, hosts: &[CertificateHost]) {
-        let mut inner = self.inner();
+    /// Answers for these hosts.
+    pub(crate) fn set(&self, hosts: &[CertificateHost]) {
         let named = |host: &CertificateHost| (host.challenge_server_name(), host.clone());
-        inner.hosts = hosts.iter().map(named).collect();
-        inner.folder = Some(folder);
+        self.inner().hosts = hosts.iter().map(named).collect();
     }
 
     /// Answers nothing any more.
@@ -72,10 +69,36 @@ impl Challenges {
     /// Closes a challenge.
     pub(crate) fn close(&self, folder: &Folder, answer: &Answer) {
         let (name, _) = file(answer);
-        self.inner().own.remove(&name);
+        let mut inner = self.inner();
+        inner.own.remove(&name);
+        inner.shared.remove(&name);
+        drop(inner);
         if let Err(error) = folder.remove(&name) {
             tracing::debug!(name, %error, "the file of a challenge stays");
         }
+    }
+
+    /// Reads the challenges of the folder.
+    ///
+    /// # Errors
+    /// The folder cannot be read. The answers of the last look stay.
+    pub(crate) fn look(&self, folder: &Folder) -> io::Result<()> {
+        let is_wanted = |name: &str| is_token(name) || CertificateHost::is_challenge_name(name);
+        let names = folder.names(limits::CHALLENGE_FILES, is_wanted)?;
+        // Without the lock: the folder may be on a slow disk.
+        let mut known = self.inner().shared.clone();
+        let mut found = HashMap::new();
+        for name in names {
+            // A token has one answer. A host has one after the other.
+            let text = match known.remove(&name) {
+                Some(text) if is_token(&name) => Some(text),
+                // It may be closed meanwhile.
+                _ => folder.read_short(&name, limits::CHALLENGE_BYTES),
+            };
+            found.extend(text.map(|text| (name, text)));
+        }
+        self.inner().shared = found;
+        Ok(())
     }
 
     /// Returns the text for the token of `http-01`; `None` if no challenge of that name is open.
@@ -93,34 +116,9 @@ impl Challenges {
     }
 
     fn find(&self, name: &str) -> Option<String> {
-        let mut inner = self.inner();
-        if let Some(text) = inner.own.get(name) {
-            return Some(text.clone());
-        }
-        let folder = inner.folder.clone()?;
-        if !inner.may_look(Instant::now()) {
-            return None;
-        }
-        // Without the lock: the folder may be on a slow disk.
-        drop(inner);
-        String::from_utf8(folder.read(name).ok()??).ok()
-    }
-}
-
-impl Inner {
-    /// Counts a look at the folder; false if there were too many in this second.
-    fn may_look(&mut self, now: Instant) -> bool {
-        let second = Duration::from_secs(1);
-        match &mut self.looks {
-            Some((since, count)) if now.duration_since(*since) < second => {
-                *count += 1;
-                *count <= limits::CHALLENGE_LOOKS
-            }
-            looks => {
-                *looks = Some((now, 1));
-                true
-            }
-        }
+        let inner = self.inner();
+        let found = inner.own.get(name).or_else(|| inner.shared.get(name));
+        found.cloned()
     }
 }
 
@@ -146,8 +144,8 @@ mod tests {
         let folder = Folder::open(site.path()).unwrap().challenges();
         let host = CertificateHost::parse("example.com").unwrap();
         let [one, other] = [(); 2].map(|()| Challenges::default());
-        one.set(folder.clone(), std::slice::from_ref(&host));
-        other.set(folder.clone(), std::slice::from_ref(&host));
+        one.set(std::slice::from_ref(&host));
+        other.set(std::slice::from_ref(&host));
         let answers = [
             Answer::Http {
                 token: "token".to_owned(),
@@ -161,7 +159,9 @@ mod tests {
         for answer in &answers {
             one.open(&folder, answer).unwrap();
         }
+        assert_eq!(one.http("token").as_deref(), Some("token.thumb"), "at once");
         for node in [&one, &other] {
+            node.look(&folder).unwrap();
             assert_eq!(node.http("token").as_deref(), Some("token.thumb"));
             assert_eq!(node.http("other"), None);
             assert_eq!(node.http("../example.com.pem"), None);
@@ -170,22 +170,54 @@ mod tests {
         }
         // A file of something else.
         folder.write("example.com.alpn", b"AQID").unwrap();
+        other.look(&folder).unwrap();
         assert!(other.alpn("example.com").is_none());
         for answer in &answers {
             one.close(&folder, answer);
         }
+        other.look(&folder).unwrap();
         for node in [&one, &other] {
             assert_eq!(node.http("token"), None);
             assert!(node.alpn("example.com").is_none());
         }
     }
 
-    /// Failure: clients that name tokens make the node read the folder without bound.
+    /// Failure: a request or a handshake waits for a folder that hangs, or clients that name tokens
+    /// keep the node from answering the authority.
     #[test]
-    fn unknown_tokens_read_the_folder_without_bound() {
-        let (mut inner, now) = (Inner::default(), Instant::now());
-        let looks = (0..1000).filter(|_| inner.may_look(now)).count();
-        assert_eq!(looks, limits::CHALLENGE_LOOKS as usize);
-        assert!(inner.may_look(now + Duration::from_secs(1)));
+    fn a_request_waits_for_the_folder() {
+        let site = tempfile::tempdir().unwrap();
+        let folder = Folder::open(site.path()).unwrap().challenges();
+        let node = Challenges::default();
+        folder.write("open", b"open.thumb").unwrap();
+        node.look(&folder).unwrap();
+        std::fs::remove_dir_all(site.path()).unwrap();
+        for number in 0..1000 {
+            assert_eq!(node.http(&format!("{number}")), None);
+        }
+        assert_eq!(node.http("open").as_deref(), Some("open.thumb"));
+        node.look(&folder).unwrap_err();
+        assert_eq!(node.http("open").as_deref(), Some("open.thumb"));
+    }
+
+    /// Failure: another user of the folder makes the node read without bound.
+    #[test]
+    fn many_or_large_files_are_read_without_bound() {
+        let site = tempfile::tempdir().unwrap();
+        let folder = Folder::open(site.path()).unwrap().challenges();
+        for number in 0..limits::CHALLENGE_FILES + 5 {
+            std::fs::write(site.path().join(format!("challenges/{number}")), "a").unwrap();
+        }
+        let node = Challenges::default();
+        node.look(&folder).unwrap();
+        assert_eq!(node.inner().shared.len(), limits::CHALLENGE_FILES);
+        let other = Folder::open(&site.path().join("other")).unwrap();
+        let large = vec![b'a'; limits::CHALLENGE_BYTES + 1];
+        other.write("large", &large).unwrap();
+        other.write("binary", &[0xff]).unwrap();
+        other.write("small", b"a").unwrap();
+        node.look(&other).unwrap();
+        let inner = node.inner();
+        assert_eq!(inner.shared.keys().collect::<Vec<_>>(), ["small"]);
     }
 }

@@ -44,14 +44,44 @@ impl Folder {
 
     /// Returns the content of a file; `None` if there is none.
     pub(crate) fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        self.read_most(name, limits::FILE_BYTES)
+    }
+
+    fn read_most(&self, name: &str, most: u64) -> io::Result<Option<Vec<u8>>> {
         let file = match File::open(self.0.join(name)) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
         let mut content = Vec::new();
-        file.take(limits::FILE_BYTES).read_to_end(&mut content)?;
+        file.take(most).read_to_end(&mut content)?;
         Ok(Some(content))
+    }
+
+    /// Returns the text of a file; `None` if it cannot be read, or is no text of at most so many
+    /// bytes.
+    pub(crate) fn read_short(&self, name: &str, most: usize) -> Option<String> {
+        let content = self.read_most(name, most as u64 + 1).ok()??;
+        String::from_utf8(content)
+            .ok()
+            .filter(|text| text.len() <= most)
+    }
+
+    /// Returns the names of at most so many files that are wanted.
+    pub(crate) fn names(
+        &self,
+        most: usize,
+        is_wanted: impl Fn(&str) -> bool,
+    ) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(&self.0)? {
+            let name = entry?.file_name().into_string();
+            names.extend(name.ok().filter(|name| is_wanted(name)));
+            if names.len() == most {
+                break;
+            }
+        }
+        Ok(names)
     }
 
     /// Writes a file for its owner alone. A reader, and a machine that loses power, has the former

@@ -2,11 +2,13 @@
 //! that stands in until the first comes, and the one that answers `tls-alpn-01`.
 
 use crate::error::Error;
-use larder_acme::{CertificateFacts, CertificateHost};
+use larder_acme::{CertificateFacts, CertificateHost, UnixTime, Validity};
 use rcgen::{CertificateParams, CustomExtension, DistinguishedName, KeyPair};
+use rustls::client::verify_server_name;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
 use std::sync::Arc;
 
@@ -62,6 +64,37 @@ pub(crate) fn read(pem: &[u8]) -> Option<Issued> {
         key: Arc::new(key),
         facts,
     })
+}
+
+/// Reads what an authority has issued for this host, with its key.
+///
+/// # Errors
+/// Why no client would accept it.
+pub(crate) fn read_for(
+    host: &CertificateHost,
+    pem: &[u8],
+    now: UnixTime,
+) -> Result<Issued, &'static str> {
+    let issued = read(pem).ok_or("it cannot be read, or is for another key")?;
+    let Validity {
+        not_before,
+        not_after,
+    } = issued.facts.validity;
+    if not_after <= not_before {
+        return Err("it is never valid");
+    }
+    if not_after < now {
+        return Err("it has expired, or the clock of this node is wrong");
+    }
+    let name = match host.address() {
+        Some(address) => ServerName::IpAddress(address.into()),
+        None => ServerName::try_from(host.as_str()).map_err(|_| "its host has no valid name")?,
+    };
+    let leaf = issued.key.end_entity_cert().ok();
+    let leaf = leaf.and_then(|leaf| ParsedCertificate::try_from(leaf).ok());
+    let leaf = leaf.ok_or("it cannot be read")?;
+    verify_server_name(&leaf, &name).map_err(|_| "it is for another host")?;
+    Ok(issued)
 }
 
 fn params(host: &CertificateHost) -> Result<CertificateParams, Error> {

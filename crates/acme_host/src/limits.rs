@@ -22,6 +22,9 @@ pub const TRIES: u32 = 6;
 /// Bytes of an authority's response: a chain of certificates has some KiB.
 pub const RESPONSE_BYTES: usize = 1 << 20;
 
+/// Characters of the reason for a failed order: the text is an authority's, for people.
+pub const REASON_CHARACTERS: usize = 500;
+
 /// Bytes of a file of the folder.
 pub const FILE_BYTES: u64 = 1 << 20;
 
@@ -29,9 +32,19 @@ pub const FILE_BYTES: u64 = 1 << 20;
 /// changed.
 pub const LOOK: Duration = Duration::from_secs(10);
 
-/// Looks at the folder for unknown challenges in a second. Any client can name a token, and a look
-/// takes time of a request thread if the folder is on a file system of the network.
-pub const CHALLENGE_LOOKS: u32 = 20;
+/// The interval of looks at the open challenges of other nodes.
+pub const CHALLENGE_LOOK: Duration = Duration::from_secs(1);
+
+/// The time between the file of a challenge and the request to check the host: the other nodes have
+/// looked then, with two seconds for a slow folder. The authority may ask each of them, and only
+/// once.
+pub const CHALLENGE_WAIT: Duration = Duration::from_secs(3);
+
+/// Files of challenges that a node reads: a hundred nodes with [`ORDERS`] each.
+pub const CHALLENGE_FILES: usize = 400;
+
+/// Bytes of such a file: a token, a dot and the 43 characters of a digest.
+pub const CHALLENGE_BYTES: usize = 256;
 
 /// Files of challenges that are older were left by a process that was killed.
 pub const CHALLENGE_AGE: Duration = Duration::from_secs(3600);

@@ -1,7 +1,7 @@
 //! One order of a certificate, from its lock to its file.
 
 use crate::authority::{AccountError, Authority};
-use crate::certificates::Certificates;
+use crate::certificates::{Certificates, now};
 use crate::challenges::Answer;
 use crate::config::ChallengeKind;
 use crate::folder::Folder;
@@ -13,8 +13,8 @@ use instant_acme::{
 };
 use larder_acme::{CertificateFacts, CertificateHost, Failure};
 use rustls::pki_types::Der;
-use std::fmt;
 use std::sync::Arc;
+use std::{fmt, io};
 
 /// What the orders of all hosts share.
 pub(crate) struct OrderContext {
@@ -60,7 +60,7 @@ impl OrderContext {
         host: &CertificateHost,
         kinds: &[ChallengeKind],
     ) -> Result<Ordered, OrderError> {
-        let local = |error: std::io::Error| OrderError {
+        let local = |error: io::Error| OrderError {
             failure: Failure::Unreachable,
             text: format!("{}: {error}", host.file_name()),
         };
@@ -95,16 +95,8 @@ impl OrderContext {
             }
         };
         let pem = format!("{}{chain}", request.key_pem);
-        let name = host.file_name();
-        self.folder.write(&name, pem.as_bytes()).map_err(local)?;
-        if self.certificates.look(host, &self.folder) {
-            Ok(Ordered::Here)
-        } else {
-            Err(OrderError {
-                failure: Failure::Refused,
-                text: format!("{name}: the authority's certificate cannot be used"),
-            })
-        }
+        install(&self.certificates, &self.folder, host, &pem)?;
+        Ok(Ordered::Here)
     }
 
     async fn attempt(
@@ -159,6 +151,8 @@ impl OrderContext {
                     digest: authorized.digest().as_ref().to_owned(),
                 }
             })?;
+            // The authority may ask another node at once.
+            tokio::time::sleep(limits::CHALLENGE_WAIT).await;
             challenge.set_ready().await?;
         }
         let retries = RetryPolicy::default().timeout(limits::CHECK);
@@ -212,10 +206,35 @@ impl OrderContext {
                 again,
             }),
             Err(error) => {
-                tracing::debug!(%host, %error, "the authority names no time of renewal");
+                let error = line(&error.to_string());
+                tracing::debug!(%host, error, "the authority names no time of renewal");
                 None
             }
         }
+    }
+}
+
+/// Writes what the authority has issued, and uses it. What is of no use is not written: what is
+/// there stays.
+fn install(
+    certificates: &Certificates,
+    folder: &Folder,
+    host: &CertificateHost,
+    pem: &str,
+) -> Result<(), OrderError> {
+    let error = |failure, text| OrderError { failure, text };
+    let name = host.file_name();
+    if let Err(why) = keys::read_for(host, pem.as_bytes(), now()) {
+        let text = format!("the authority's certificate is refused: {why}");
+        return Err(error(Failure::Refused, text));
+    }
+    let of_file = |why: io::Error| error(Failure::Unreachable, format!("{name}: {why}"));
+    folder.write(&name, pem.as_bytes()).map_err(of_file)?;
+    if certificates.look(host, folder) {
+        Ok(())
+    } else {
+        let text = format!("{name}: the authority's certificate cannot be used");
+        Err(error(Failure::Refused, text))
     }
 }
 
@@ -283,12 +302,17 @@ async fn reason(order: &mut Order) -> String {
 fn said(problem: &Problem) -> String {
     let kind = problem.r#type.as_deref().map(short).unwrap_or_default();
     let detail = problem.detail.as_deref().unwrap_or_default();
-    // One line, whatever the authority sends.
-    let detail: String = detail
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    format!("{kind}: {detail}")
+    line(&format!("{kind}: {detail}"))
+}
+
+/// Returns one short line, whatever an authority sends: it goes to the log, `/status` and the
+/// console, and stays in memory for each host.
+fn line(text: &str) -> String {
+    let printable = |c: char| if c.is_control() { ' ' } else { c };
+    text.chars()
+        .take(limits::REASON_CHARACTERS)
+        .map(printable)
+        .collect()
 }
 
 fn is_bad_nonce(problem: &Problem) -> bool {
@@ -337,6 +361,7 @@ impl From<AttemptError> for OrderError {
                 error => (Failure::Unreachable, error.to_string()),
             },
         };
+        let text = line(&text);
         OrderError { failure, text }
     }
 }
@@ -356,5 +381,77 @@ impl From<AccountError> for AttemptError {
 impl fmt::Display for OrderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::AcmeConfig;
+    use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+
+    /// Failure: an answer of no use takes the good certificate away, or is used.
+    #[test]
+    fn a_useless_certificate_replaces_a_good_one() {
+        let site = tempfile::tempdir().unwrap();
+        let folder = Folder::open(site.path()).unwrap();
+        let pem = |name: &str, [from, until]: [i32; 2], of: Option<KeyPair>| {
+            let key = KeyPair::generate().unwrap();
+            let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+            params.not_before = date_time_ymd(from, 1, 1);
+            params.not_after = date_time_ymd(until, 1, 1);
+            let certificate = params.self_signed(&key).unwrap();
+            of.unwrap_or(key).serialize_pem() + &certificate.pem()
+        };
+        for name in ["a.test", "127.0.0.1"] {
+            let host = CertificateHost::parse(name).unwrap();
+            let certificates = Certificates::default();
+            let config = AcmeConfig {
+                folder: site.path().to_owned(),
+                ..AcmeConfig::new(vec![host.clone()])
+            };
+            certificates.set_hosts(&config).unwrap();
+            let good = pem(name, [2020, 2090], None);
+            install(&certificates, &folder, &host, &good).unwrap();
+            let shown = certificates.of_name(name).unwrap().0;
+            let no_certificate = KeyPair::generate().unwrap().serialize_pem();
+            for (wrong, why) in [
+                (no_certificate, "read"),
+                (pem("b.test", [2020, 2090], None), "another host"),
+                (pem(name, [2020, 2021], None), "expired"),
+                (pem(name, [2090, 2090], None), "never valid"),
+                (pem(name, [2091, 2090], None), "never valid"),
+                (
+                    pem(name, [2020, 2090], KeyPair::generate().ok()),
+                    "another key",
+                ),
+            ] {
+                let error = install(&certificates, &folder, &host, &wrong).unwrap_err();
+                assert!(error.text.contains(why), "{why}: {error}");
+                let stays = folder.read(&host.file_name()).unwrap();
+                assert_eq!(stays.as_deref(), Some(good.as_bytes()), "{why}");
+                assert!(Arc::ptr_eq(&shown, &certificates.of_name(name).unwrap().0));
+            }
+        }
+    }
+
+    /// Failure: what an authority says fills the memory of the node, or writes lines of its own
+    /// into the log.
+    #[test]
+    fn an_authority_says_too_much() {
+        let long = "a\nb\u{85}\u{1b}[31m".repeat(10_000);
+        let problem = serde_json::json!({ "type": long, "detail": long, "status": 400 });
+        let problem: Problem = serde_json::from_value(problem).unwrap();
+        let errors = [
+            AttemptError::Authority(instant_acme::Error::Api(problem)),
+            AttemptError::Authority(instant_acme::Error::Other(long.clone().into())),
+            AttemptError::Account(AccountError::Local(long.clone())),
+            AttemptError::Refused(long),
+        ];
+        for error in errors {
+            let text = OrderError::from(error).text;
+            assert!(text.contains("a b") && !text.contains(char::is_control));
+            assert_eq!(text.chars().count(), limits::REASON_CHARACTERS);
+        }
     }
 }

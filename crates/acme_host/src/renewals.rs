@@ -145,6 +145,8 @@ impl Orders {
 
     async fn run(mut self, mut commands: mpsc::UnboundedReceiver<Command>) {
         self.context.folder.challenges().remove_old();
+        // Ends with the runtime.
+        tokio::spawn(look_at_challenges(Arc::clone(&self.context)));
         for host in &mut self.hosts {
             let renewal = host.schedule.renewal();
             if renewal.is_none() {
@@ -311,6 +313,17 @@ impl Host {
         if let Err(error) = folder.remove(&self.name.failures_name()) {
             tracing::debug!(host = %self.name, %error, "the file of failed orders stays");
         }
+    }
+}
+
+/// Reads the open challenges of other nodes again and again.
+async fn look_at_challenges(context: Arc<OrderContext>) {
+    let folder = context.folder.challenges();
+    loop {
+        if let Err(error) = context.certificates.challenges.look(&folder) {
+            tracing::debug!(%error, "the challenges of other nodes cannot be read");
+        }
+        tokio::time::sleep(limits::CHALLENGE_LOOK).await;
     }
 }
 

@@ -1,7 +1,7 @@
 //! Failure: an authority cannot check a host, a client gets an answer that is for the authority, or
 //! an authority that fails stops the site.
 
-use crate::wire::{self, Client, Node};
+use crate::wire::{self, Client, Node, Origin};
 use larder_proxy::{
     AcmeConfig, CertificateFiles, CertificateHost, HttpConfig, TlsConfig, Upstream,
 };
@@ -123,11 +123,9 @@ fn an_open_challenge_is_redirected_denied_or_kept_from_the_origin() {
     };
     put("open_token", "open_token.thumb");
     let mut client = Client::new(&node);
-    let answer = client.get("/.well-known/acme-challenge/open_token");
-    assert_eq!(
-        (answer.status, answer.text().as_str()),
-        (200, "open_token.thumb")
-    );
+    let target = "/.well-known/acme-challenge/open_token";
+    let answer = wait_for(|| Some(client.get(target)).filter(|seen| seen.status == 200));
+    assert_eq!(answer.text(), "open_token.thumb");
     assert_eq!(answer.header("cache-control"), "no-store");
     // Others pass the redirect, and have the rules of every request.
     for path in [
@@ -140,8 +138,29 @@ fn an_open_challenge_is_redirected_denied_or_kept_from_the_origin() {
     }
     assert_eq!(client.get("/").status, 308);
     std::fs::remove_file(folder.path().join("challenges/open_token")).unwrap();
-    let status = client.get("/.well-known/acme-challenge/open_token").status;
-    assert_eq!(status, 403);
+    wait_for(|| (client.get(target).status == 403).then_some(()));
+}
+
+#[test]
+fn a_stored_response_of_the_origin_answers_the_authority() {
+    let folder = tempfile::tempdir().unwrap();
+    let origin = Origin::new(|_, stream| {
+        // A page for every path.
+        let head = "HTTP/1.1 200 OK\r\ncache-control: max-age=3600\r\n";
+        wire::say(stream, &format!("{head}content-length: 4\r\n\r\npage"))
+    });
+    let of_origin = Upstream::Http(format!("http://{}", origin.address).parse().unwrap());
+    let node = Node::with(&HttpConfig {
+        redirect_to_https: false,
+        upstream: of_origin,
+        ..config(folder.path(), &["a.test"])
+    });
+    let mut client = Client::new(&node);
+    let target = "/.well-known/acme-challenge/open_token";
+    assert_eq!(client.get(target).text(), "page");
+    assert!(client.get(target).is_hit(), "it is stored");
+    std::fs::write(folder.path().join("challenges/open_token"), "answer").unwrap();
+    wait_for(|| (client.get(target).text() == "answer").then_some(()));
 }
 
 #[test]
@@ -154,7 +173,7 @@ fn a_client_gets_the_answer_of_a_challenge_or_the_authority_none() {
     // base64url of 32 bytes.
     let digest = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE";
     std::fs::write(folder.path().join("challenges/a.test.alpn"), digest).unwrap();
-    let (answer, protocol) = shown(&node, "a.test", alone).unwrap();
+    let (answer, protocol) = wait_for(|| shown(&node, "a.test", alone).ok());
     assert_eq!(protocol.as_deref(), Some(alone[0]));
     assert_ne!(answer, usual);
     // id-pe-acmeIdentifier (RFC 8737 §3), critical, with the digest.
@@ -184,6 +203,17 @@ fn a_file_of_the_host_gives_way_to_a_self_signed_certificate() {
     drop(node);
     let mode = std::fs::metadata(folder.path().join("challenges")).unwrap();
     assert_eq!(mode.permissions().mode() & 0o777, 0o700);
+}
+
+/// Waits until there is one.
+fn wait_for<T>(mut found: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..2000 {
+        if let Some(found) = found() {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("it does not come");
 }
 
 fn rules_of(text: &str) -> Vec<larder_proxy::rules::Rule> {

@@ -7,10 +7,11 @@
 //! parser (httparse) parses the request, and fewer requests qualify than they accept: HTTP/1.1,
 //! GET, a target in its normal form with the characters of RFC 3986, one `Host` that is a name or
 //! an IPv4 address, no bare LF, nothing that announces a body, and no connection option except
-//! keep-alive.
+//! keep-alive. None is a question of an authority for certificates.
 
 use crate::base::alt_svc::AltSvc;
 use crate::base::header_limits::HeaderLimits;
+use crate::exchange::acme_challenge;
 use crate::exchange::live::LiveView;
 use crate::exchange::proxy::Proxy;
 use crate::exchange::request_rules::address_of;
@@ -401,7 +402,7 @@ fn parse<'a, 'b>(
     let target = request
         .path
         .map(Target::from)
-        .filter(|target| target.is_plain())?;
+        .filter(|target| target.is_plain() && !acme_challenge::is_one(target.as_str()))?;
     let fields = &*request.headers;
     let (mut host, mut asks_for_less) = (None, false);
     for field in fields {
