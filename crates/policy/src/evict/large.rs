@@ -13,7 +13,7 @@ pub(super) const LARGE: Parameter = Parameter {
     unit: "",
     values: Values::Choice(&["store", "refuse"]),
     default: Preset::Value("store"),
-    doc: "an object larger than the queue that newcomers enter; refuse: as in libCacheSim's programs",
+    doc: "an object larger than the queue that newcomers enter; refuse: it is not stored, as in libCacheSim's programs, once an object had to leave; until then, it fills free room (not with --no-fill)",
 };
 
 /// Returns true if such objects are refused.

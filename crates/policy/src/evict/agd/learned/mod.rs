@@ -40,6 +40,10 @@ const EXPLORE: f64 = 1.0 / 32.0;
 /// Explorers take at most one part in this many of the capacity.
 const EXPLORERS_SHARE: u64 = 100;
 
+/// Accepted explorers that are remembered until they are stored. An HTTP cache accepts a response
+/// at its head and stores it at its end, so others are accepted meanwhile.
+const MAX_AWAITED_EXPLORERS: usize = 64;
+
 /// An explorer may not leave before this many requests per stored object.
 const PROTECTED_TURNS: u64 = 16;
 
@@ -73,8 +77,10 @@ pub(super) struct Learned {
     /// The age up to which explorers are protected.
     protected: u32,
     explorer_bytes: u64,
-    /// The newcomer that is stored as an explorer, if it is stored next.
-    explorer: Option<u64>,
+    /// The most bytes of explorers, of the capacity at the last acceptance.
+    most_explorer_bytes: u64,
+    /// The newcomers that become explorers if they are stored, the last one at the end.
+    awaited_explorers: VecDeque<u64>,
 }
 
 /// The last request for a stored object: 8 bytes, so that eight objects of a sample are in one
@@ -139,12 +145,15 @@ impl Learned {
             due: LEAST_INTERVAL,
             protected: u32::MAX,
             explorer_bytes: 0,
-            explorer: None,
+            most_explorer_bytes: 0,
+            awaited_explorers: VecDeque::new(),
         }
     }
 
     pub fn bytes(&self) -> usize {
-        self.densities.bytes() + self.seen.capacity() * size_of::<Seen>()
+        self.densities.bytes()
+            + self.seen.capacity() * size_of::<Seen>()
+            + self.awaited_explorers.capacity() * size_of::<u64>()
     }
 
     /// Counts a request, a hit or a miss.
@@ -213,9 +222,13 @@ impl Learned {
         size_of: impl Fn(Slot) -> u64,
     ) -> bool {
         let (id, size, standing) = newcomer;
-        let room = (capacity / EXPLORERS_SHARE).saturating_sub(self.explorer_bytes);
-        self.explorer = (size <= room && self.stream.chance(EXPLORE)).then_some(id);
-        if self.explorer.is_some() {
+        self.most_explorer_bytes = capacity / EXPLORERS_SHARE;
+        self.awaited_explorers.retain(|awaited| *awaited != id);
+        if self.has_room_for_explorer(size) && self.stream.chance(EXPLORE) {
+            if self.awaited_explorers.len() == MAX_AWAITED_EXPLORERS {
+                self.awaited_explorers.pop_front();
+            }
+            self.awaited_explorers.push_back(id);
             return true;
         }
         let rank = self.densities.rank(standing.count_class, 0) + i32::from(standing.value);
@@ -235,6 +248,10 @@ impl Learned {
         true
     }
 
+    fn has_room_for_explorer(&self, size: u64) -> bool {
+        size <= self.most_explorer_bytes.saturating_sub(self.explorer_bytes)
+    }
+
     /// Ends a comparison with victims, none of which leaves.
     #[inline]
     pub fn on_refusal(&mut self) {
@@ -249,7 +266,11 @@ impl Learned {
         if slot.index() >= self.seen.len() {
             self.seen.resize(slot.index() + 1, Seen::default());
         }
-        let explores = self.explorer.take() == Some(id);
+        let mut awaited = self.awaited_explorers.iter();
+        let place = awaited.position(|awaited| *awaited == id);
+        let explorer = place.and_then(|place| self.awaited_explorers.remove(place));
+        // Others may have taken the room since it was accepted.
+        let explores = explorer.is_some() && self.has_room_for_explorer(size);
         if explores {
             self.explorer_bytes += size;
         }
@@ -373,5 +394,52 @@ impl Learned {
         for seen in &mut self.seen {
             seen.at = now.wrapping_sub(now.wrapping_sub(seen.at) / 2);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use larder_units::Streams;
+
+    const STANDING: Standing = Standing {
+        class: 140,
+        value: 0,
+        count_class: 0,
+    };
+
+    /// Failure: an HTTP cache, which accepts at the head and stores at the end, learns less than a
+    /// replay says.
+    #[test]
+    fn an_explorer_is_forgotten_because_another_was_accepted_meanwhile() {
+        let mut learned = Learned::new(Streams::new(1).stream("explorers"));
+        let accept = |learned: &mut Learned, id: u64| {
+            assert!(learned.accept((id, 1, STANDING), 1, 10_000, |_| 1));
+            learned.awaited_explorers.contains(&id)
+        };
+        let mut ids = 0_u64..;
+        let explorer = ids.find(|id| accept(&mut learned, *id)).unwrap();
+        let other = ids.find(|id| !accept(&mut learned, *id)).unwrap();
+        for (slot, id) in [other, explorer].into_iter().enumerate() {
+            learned.on_insert(Slot::new(slot as u32), id, 1, STANDING);
+        }
+        assert_eq!(learned.explorer_bytes, 1);
+        assert!(learned.seen[1].state == State::Explores);
+    }
+
+    /// Failure: all responses under way become explorers, and take more than their share.
+    #[test]
+    fn explorers_that_arrive_together_take_more_than_their_share() {
+        let mut learned = Learned::new(Streams::new(1).stream("explorers"));
+        for id in 0..10_000 {
+            learned.accept((id, 10, STANDING), 1, 10_000, |_| 10);
+        }
+        let awaited = learned.awaited_explorers.clone();
+        assert_eq!(awaited.len(), MAX_AWAITED_EXPLORERS);
+        for (slot, id) in awaited.into_iter().enumerate() {
+            learned.on_insert(Slot::new(slot as u32), id, 10, STANDING);
+        }
+        assert_eq!(learned.explorer_bytes, 10_000 / EXPLORERS_SHARE);
+        assert!(learned.awaited_explorers.is_empty());
     }
 }
