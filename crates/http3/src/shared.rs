@@ -5,6 +5,7 @@ use crate::limits;
 use crate::signals::StreamType;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 use tokio::sync::Notify;
 
 /// The limits of a connection.
@@ -14,6 +15,8 @@ pub struct Settings {
     pub section_bytes: usize,
     /// Streams of requests at once.
     pub streams: u32,
+    /// The time in which a client that has not got all of its responses acknowledges something.
+    pub unacknowledged: Duration,
 }
 
 /// What all streams of a connection share.
@@ -50,6 +53,11 @@ impl Shared {
             idle: Notify::new(),
             is_ending: AtomicBool::new(false),
         }
+    }
+
+    /// Returns the number of acknowledgements that have come.
+    pub(crate) fn acknowledgements(&self) -> u64 {
+        self.quic.stats().frame_rx.acks
     }
 
     /// Accepts no more requests.

@@ -6,6 +6,7 @@ use crate::wire::{self, Node};
 use larder_http3::varint;
 use larder_proxy::{HttpLimits, Timeouts, Upstream};
 use larder_units::ByteSize;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Failure: a response that is on its way at a stop is cut, or the client learns a wrong number of
@@ -47,6 +48,52 @@ async fn a_stop_cuts_a_response() {
     }
     // Streams 0 and 4 were processed.
     assert_eq!(last, [varint::MOST - 3, 8]);
+}
+
+/// Connects, and sends a request whose response fits into the node's buffer, and does not arrive
+/// until the line is repaired.
+async fn ask_on_a_cut_line(node: &Node) -> (http3::Line, http3::Client, quinn::RecvStream) {
+    let line = http3::line(http3::address(node)).await;
+    let client = http3::connect(line.address).await;
+    assert_eq!(client.get("/100/a").await.status, 200);
+    line.is_cut.store(true, Ordering::Relaxed);
+    let recv = client.send(&http3::head("GET", "/900000/a", &[])).await;
+    http3::await_figure(node, "requests", 2).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    (line, client, recv)
+}
+
+/// Failure: a response that the node has handed to QUIC, but that its client has not got, is cut at
+/// a stop.
+#[tokio::test]
+async fn a_stop_cuts_what_waits_for_a_slow_client() {
+    let mut node = Node::with(&http3::config(Upstream::Generated));
+    let (line, client, recv) = ask_on_a_cut_line(&node).await;
+    let http = node.http.take().unwrap();
+    let stop = std::thread::spawn(move || http.stop());
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    line.is_cut.store(false, Ordering::Relaxed);
+    let seen = http3::receive(recv).await;
+    assert_eq!((seen.body.len(), seen.reset), (900_000, None));
+    assert_eq!(client.closed().await, Some(http3::NO_ERROR));
+    stop.join().unwrap();
+}
+
+/// Failure: a connection counts as idle while its client receives what the node has handed to QUIC.
+#[tokio::test]
+async fn a_slow_client_is_idle() {
+    let mut config = http3::config(Upstream::Generated);
+    config.timeouts = Timeouts {
+        keepalive: Duration::from_secs(1),
+        ..Timeouts::default()
+    };
+    let node = Node::with(&config);
+    let (line, client, recv) = ask_on_a_cut_line(&node).await;
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    line.is_cut.store(false, Ordering::Relaxed);
+    let seen = http3::receive(recv).await;
+    assert_eq!((seen.body.len(), seen.reset), (900_000, None));
+    assert_eq!(client.closed().await, Some(http3::NO_ERROR));
 }
 
 /// Failure: after a reload that replaces the listener, HTTP/3 is not served any more, or requests

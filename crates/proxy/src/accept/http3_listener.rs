@@ -294,6 +294,7 @@ async fn converse<S, B, F>(
     let settings = Settings {
         section_bytes: most.headers().bytes(),
         streams: most.http2_streams,
+        unacknowledged: timeouts.client_stream(),
     };
     let begun = tokio::select! {
         biased;

@@ -380,8 +380,8 @@ pub const LAST_REQUEST: Duration = Duration::from_millis(250);
 /// the connection ends: several round trips, and a busy client's turn.
 pub const GOAWAY_PAUSE: Duration = Duration::from_secs(1);
 
-/// The time that the last responses of an HTTP/3 connection have to arrive before it is closed,
-/// unless its client closes it. Lost datagrams are sent again within a few round trips.
+/// The time between the last response of an HTTP/3 connection, which has arrived, and its close,
+/// unless its client closes it. What else is on its way is sent again within a few round trips.
 #[cfg(feature = "http3")]
 pub const LAST_DATAGRAMS: Duration = Duration::from_secs(1);
 

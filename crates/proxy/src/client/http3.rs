@@ -117,8 +117,8 @@ where
     }
 }
 
-/// Serves the last requests, which have begun, and rejects others. The client then has a moment for
-/// what is on its way, and to close the connection.
+/// Serves the last requests, which have begun, until their responses have arrived, and rejects
+/// others. The client then has a moment to close the connection.
 async fn serve_last<S, B>(connection: &mut Connection, requests: &Arc<Requests<S>>) -> Option<Ended>
 where
     S: Service<Request<ClientBody>, Response = Response<B>> + Send + 'static,
