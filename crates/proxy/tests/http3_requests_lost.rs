@@ -4,7 +4,7 @@
 use crate::http3_client::{self as http3, DATA, GOAWAY};
 use crate::wire::{self, Node};
 use larder_http3::varint;
-use larder_proxy::{HttpLimits, Timeouts, Upstream};
+use larder_proxy::{Http, HttpLimits, InheritedListener, Listeners, Timeouts, Upstream};
 use larder_units::ByteSize;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -137,6 +137,42 @@ async fn a_reload_ends_http3() {
     };
     assert!(again.get("/1000000/b?delay=1s").await.is_hit());
     again.leave().await;
+}
+
+/// Failure: after a reload, this process reads the UDP sockets while the former one still does, and
+/// each gets datagrams of the other's clients.
+#[tokio::test]
+async fn a_reload_reads_sockets_of_the_former_process() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let mut config = http3::config(Upstream::Generated);
+    config.listen.clear();
+    config.threads = 2;
+    let tls = config.tls.as_mut().unwrap();
+    tls.listen = vec![address.into()];
+    tls.http3 = false;
+    let first = Listeners::bind(&config).unwrap();
+    config.tls.as_mut().unwrap().http3 = true;
+    let handed = first.iter().next().unwrap().socket().try_clone().unwrap();
+    let mut handed = Some((handed, larder_http3::bind(address, 2).unwrap()));
+    let inherited = |_: &_, _| {
+        let (socket, udp) = handed.take().unwrap();
+        let socket = Some(socket);
+        InheritedListener { socket, udp }
+    };
+    let listeners = Listeners::bind_or_inherit(&config, inherited).unwrap();
+    let http = Http::start_on(listeners, &config, || ()).unwrap();
+    config.threads = 4;
+    let reload = http.reload(&config).unwrap();
+    http.take_over(reload).unwrap();
+    let early = tokio::time::timeout(Duration::from_secs(1), http3::try_connect(address));
+    assert!(early.await.is_err(), "the socket is read");
+    http.read_udp();
+    let client = http3::connect(address).await;
+    assert_eq!(client.get("/100/a").await.status, 200);
+    client.leave().await;
+    http.stop();
 }
 
 /// Failure: the client of an upload that is answered before its end gets an error (libcurl does, if
