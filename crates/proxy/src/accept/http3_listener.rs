@@ -21,6 +21,7 @@ use hyper::{Request, Response};
 use larder_host::Peer;
 use larder_http3::{Endpoint, Established, Handshake, Settings, Transport};
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::watch;
@@ -77,17 +78,21 @@ pub(super) async fn accept<S, B, F>(
         }
     }
     drop((announced, one_more, accepting));
+    let mut ended = pin!(async {
+        open.closed().await;
+        // QUIC reads the socket until then.
+        let _ = timeout(limits::UDP_CLOSE, endpoint.idle()).await;
+    });
     loop {
         tokio::select! {
             biased;
-            () = open.closed() => break,
+            () = ended.as_mut() => break,
             handshake = endpoint.accept() => match handshake {
                 Some(handshake) => handshake.refuse(),
                 None => break,
             },
         }
     }
-    let _ = timeout(limits::UDP_CLOSE, endpoint.idle()).await;
     drop(reader);
 }
 

@@ -385,9 +385,10 @@ pub const GOAWAY_PAUSE: Duration = Duration::from_secs(1);
 #[cfg(feature = "http3")]
 pub const LAST_DATAGRAMS: Duration = Duration::from_secs(1);
 
-/// The time that the last datagrams of a UDP socket have to leave.
+/// The time that closed connections have to drain before the next reader of a UDP socket begins:
+/// three probe timeouts (RFC 9000 §10.2), which is a few round trips, or a second without any.
 #[cfg(feature = "http3")]
-pub const UDP_CLOSE: Duration = Duration::from_millis(200);
+pub const UDP_CLOSE: Duration = Duration::from_secs(3);
 
 /// Handshakes of HTTP/3 in progress on one socket above which a client has to show its address
 /// first: that costs a round trip, and nothing is kept meanwhile. One takes half a millisecond of
