@@ -168,7 +168,7 @@ async fn watch_signals(shared: Arc<Shared>, mut stream: RecvStream) {
 /// Reads one of these streams to its end.
 async fn read_signals(shared: &Shared, stream: &mut RecvStream) -> Result<(), Code> {
     let Some((kind, mut input)) = read_type(stream).await? else {
-        return Ok(());
+        return shared.count_unknown();
     };
     let Some(mut signals) = Signals::new(kind) else {
         // RFC 9114 §6.2: a server need not read it.

@@ -22,8 +22,8 @@ pub const SIGNALS_PER_REQUEST: u64 = 16;
 /// Unidirectional streams at once: control, two for QPACK, and some of unknown types.
 pub const UNI_STREAMS: u32 = 8;
 
-/// Unidirectional streams of unknown types in the life of a connection. Each costs the server a
-/// task for a moment.
+/// Unidirectional streams of unknown types, or that end before their type, in the life of a
+/// connection. Each costs the server a task for a moment.
 pub const UNKNOWN_STREAMS: u32 = 64;
 
 /// Bytes that are read at once for a head: most requests fit.

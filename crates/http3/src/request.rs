@@ -115,6 +115,7 @@ impl RequestStream {
                 NoRequest::TooLarge
             }
             Failure::Violation(_) => {
+                self.recv.shared.give_up();
                 self.reply.reset(failure.code());
                 NoRequest::Malformed
             }
@@ -327,6 +328,9 @@ impl Body for RequestBody {
         };
         if let Some(mut receiver) = this.receiver.take() {
             receiver.stop(failure.code());
+            if matches!(failure, Failure::Violation(_)) {
+                receiver.shared.spoil();
+            }
         }
         Poll::Ready(Some(Err(match failure {
             Failure::Violation(_) => BodyError::Malformed,
