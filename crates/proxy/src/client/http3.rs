@@ -85,11 +85,11 @@ pub(crate) async fn http3<S, B>(
         Over::UsedUp => limits::TIMEOUT_LONGEST,
     };
     let pause = limits::GOAWAY_PAUSE.min(time);
-    connection.announce_end().await;
+    connection.announce_end();
     if let Ok(ended) = timeout(pause, serve(&mut connection, &requests)).await {
         return said(Err::<(), _>(ended));
     }
-    connection.end().await;
+    connection.end();
     tokio::select! {
         ended = timeout(time - pause, serve_last(&mut connection, &requests)) => {
             ended.into_iter().flatten().for_each(|ended| said(Err::<(), _>(ended)));
