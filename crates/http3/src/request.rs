@@ -296,6 +296,9 @@ impl RequestBody {
                 Some(Frame::Head(section) | Frame::Trailers(section)) => {
                     let most = receiver.shared.settings.section_bytes;
                     let trailers = receiver.check(head::read_trailers(&section, most))?;
+                    if self.left.is_some_and(|left| left > 0) {
+                        return Poll::Ready(Err(MISCOUNTED));
+                    }
                     return Poll::Ready(Ok(Some(http_body::Frame::trailers(trailers))));
                 }
                 None if receiver.is_at_end => {
