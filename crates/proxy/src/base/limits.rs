@@ -396,9 +396,14 @@ pub const UDP_CLOSE: Duration = Duration::from_secs(3);
 #[cfg(feature = "http3")]
 pub const HANDSHAKES_UNVALIDATED: usize = 64;
 
-/// Handshakes of HTTP/3 in progress on one socket; what comes above that is dropped.
+/// Handshakes of HTTP/3 in progress on one socket. What comes above that is refused, or dropped if
+/// the client has not shown its address.
 #[cfg(feature = "http3")]
 pub const HANDSHAKES: usize = 1024;
+
+/// The same of one client, which has shown its address. One lasts a round trip.
+#[cfg(feature = "http3")]
+pub const HANDSHAKES_PER_CLIENT: usize = HANDSHAKES / 16;
 
 /// The time for a client of HTTP/2 or 3 to agree to the end of an idle connection.
 pub const GOODBYE: Duration = Duration::from_secs(5);
