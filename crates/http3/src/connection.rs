@@ -6,7 +6,7 @@ use crate::request::RequestStream;
 use crate::shared::{OpenRequest, Settings, Shared};
 use crate::signals::{Signals, StreamType};
 use crate::varint;
-use bytes::Bytes;
+use bytes::{Buf, Bytes, BytesMut};
 use quinn::{RecvStream, SendStream};
 use std::fmt;
 use std::sync::Arc;
@@ -28,6 +28,8 @@ impl std::error::Error for Ended {}
 pub struct Connection {
     shared: Arc<Shared>,
     control: SendStream,
+    /// Frames of the control stream that [`Connection::accept`] has to send.
+    unsent: BytesMut,
     /// The number after that of the last request stream.
     next: u64,
 }
@@ -69,17 +71,31 @@ impl Connection {
         Ok(Connection {
             shared,
             control,
+            unsent: BytesMut::new(),
             next: 0,
         })
     }
 
-    /// Waits for the next request. After [`Connection::end`], rejects those that come.
+    /// Waits for the next request, and sends what announces the end of the connection. After
+    /// [`Connection::end`], rejects requests that come.
     ///
     /// # Errors
     /// The connection has ended.
     pub async fn accept(&mut self) -> Result<RequestStream, Ended> {
         loop {
-            let (mut send, mut recv) = self.shared.quic.accept_bi().await.map_err(Ended)?;
+            let accepted = tokio::select! {
+                biased;
+                written = self.control.write(&self.unsent), if !self.unsent.is_empty() => {
+                    match written {
+                        Ok(bytes) => self.unsent.advance(bytes),
+                        // The client learns it by the close.
+                        Err(_) => self.unsent.clear(),
+                    }
+                    continue;
+                }
+                accepted = self.shared.quic.accept_bi() => accepted,
+            };
+            let (mut send, mut recv) = accepted.map_err(Ended)?;
             if self.shared.is_ending() {
                 let _ = send.reset(Code::REQUEST_REJECTED.into());
                 let _ = recv.stop(Code::REQUEST_REJECTED.into());
@@ -96,24 +112,24 @@ impl Connection {
     }
 
     /// Announces the end of the connection: the client sends new requests on another one. Those
-    /// that it has sent already are accepted.
-    pub async fn announce_end(&mut self) {
-        self.goaway(LARGEST_STREAM).await;
+    /// that it has sent already are accepted. [`Connection::accept`] sends it, as soon as the client
+    /// gives credit for it.
+    pub fn announce_end(&mut self) {
+        self.goaway(LARGEST_STREAM);
     }
 
     /// Accepts no more requests. The client learns which was the last one (RFC 9114 §5.2), so that
     /// it can repeat the others. Those that were accepted are served.
-    pub async fn end(&mut self) {
+    pub fn end(&mut self) {
         self.shared.end();
-        self.goaway(self.next).await;
+        self.goaway(self.next);
     }
 
-    async fn goaway(&mut self, stream: u64) {
+    fn goaway(&mut self, stream: u64) {
         let (mut payload, mut frame) = (Vec::new(), Vec::new());
         varint::encode(stream, &mut payload);
         append_frame(0x7, &payload, &mut frame);
-        // A client that does not read its control stream learns it by the close.
-        let _ = timeout(limits::CONTROL_WRITE, self.control.write_all(&frame)).await;
+        self.unsent.extend_from_slice(&frame);
     }
 
     /// Returns the requests whose responses have not ended.
@@ -168,7 +184,7 @@ async fn watch_signals(shared: Arc<Shared>, mut stream: RecvStream) {
 /// Reads one of these streams to its end.
 async fn read_signals(shared: &Shared, stream: &mut RecvStream) -> Result<(), Code> {
     let Some((kind, mut input)) = read_type(stream).await? else {
-        return Ok(());
+        return shared.count_unknown();
     };
     let Some(mut signals) = Signals::new(kind) else {
         // RFC 9114 §6.2: a server need not read it.

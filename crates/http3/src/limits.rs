@@ -22,8 +22,8 @@ pub const SIGNALS_PER_REQUEST: u64 = 16;
 /// Unidirectional streams at once: control, two for QPACK, and some of unknown types.
 pub const UNI_STREAMS: u32 = 8;
 
-/// Unidirectional streams of unknown types in the life of a connection. Each costs the server a
-/// task for a moment.
+/// Unidirectional streams of unknown types, or that end before their type, in the life of a
+/// connection. Each costs the server a task for a moment.
 pub const UNKNOWN_STREAMS: u32 = 64;
 
 /// Bytes that are read at once for a head: most requests fit.
@@ -33,8 +33,8 @@ pub const HEAD_READ_BYTES: usize = 2048;
 /// keep the buffer of 64 KiB that the kernel filled.
 pub const BODY_READ_BYTES: usize = 8 * 1024;
 
-/// The time for the first bytes, or one frame, on the server's control stream. A client gives
-/// credit for them with its handshake.
+/// The time for the first bytes on the server's control stream. A client gives credit for them with
+/// its handshake.
 pub const CONTROL_WRITE: Duration = Duration::from_secs(10);
 
 /// Bytes on their way that a client has not acknowledged, for each connection. It bounds the rate

@@ -11,11 +11,11 @@ use http_body::{Body, SizeHint};
 use quinn::{ReadError, RecvStream, SendStream, WriteError};
 use std::fmt;
 use std::future::poll_fn;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// A stream before its head.
 pub struct RequestStream {
@@ -115,6 +115,7 @@ impl RequestStream {
                 NoRequest::TooLarge
             }
             Failure::Violation(_) => {
+                self.recv.shared.give_up();
                 self.reply.reset(failure.code());
                 NoRequest::Malformed
             }
@@ -295,6 +296,9 @@ impl RequestBody {
                 Some(Frame::Head(section) | Frame::Trailers(section)) => {
                     let most = receiver.shared.settings.section_bytes;
                     let trailers = receiver.check(head::read_trailers(&section, most))?;
+                    if self.left.is_some_and(|left| left > 0) {
+                        return Poll::Ready(Err(MISCOUNTED));
+                    }
                     return Poll::Ready(Ok(Some(http_body::Frame::trailers(trailers))));
                 }
                 None if receiver.is_at_end => {
@@ -327,6 +331,9 @@ impl Body for RequestBody {
         };
         if let Some(mut receiver) = this.receiver.take() {
             receiver.stop(failure.code());
+            if matches!(failure, Failure::Violation(_)) {
+                receiver.shared.spoil();
+            }
         }
         Poll::Ready(Some(Err(match failure {
             Failure::Violation(_) => BodyError::Malformed,
@@ -458,15 +465,27 @@ impl Reply {
         written.map_err(|error| SendError(Some(error)))
     }
 
-    /// Ends the response. While the connection ends, waits until the client has all of it.
+    /// Ends the response, and waits until the client has all of it: what has been written may lie
+    /// here for long, and is lost if the connection closes. Gives up if the client acknowledges
+    /// nothing at all for [`Settings::unacknowledged`](crate::Settings::unacknowledged).
     pub async fn finish(mut self) {
         let Some(mut send) = self.send.take() else {
             return;
         };
-        if send.finish().is_ok() {
-            self.open.0.complete();
-            if self.open.0.is_ending() {
-                let _ = send.stopped().await;
+        if send.finish().is_err() {
+            return;
+        }
+        let shared = &self.open.0;
+        shared.complete();
+        let mut received = pin!(send.stopped());
+        let mut before = shared.acknowledgements();
+        while timeout(shared.settings.unacknowledged, received.as_mut())
+            .await
+            .is_err()
+        {
+            let so_far = shared.acknowledgements();
+            if so_far == std::mem::replace(&mut before, so_far) {
+                return;
             }
         }
     }

@@ -5,6 +5,7 @@ use crate::limits;
 use crate::signals::StreamType;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 use tokio::sync::Notify;
 
 /// The limits of a connection.
@@ -14,6 +15,8 @@ pub struct Settings {
     pub section_bytes: usize,
     /// Streams of requests at once.
     pub streams: u32,
+    /// The time in which a client that has not got all of its responses acknowledges something.
+    pub unacknowledged: Duration,
 }
 
 /// What all streams of a connection share.
@@ -26,6 +29,8 @@ pub(crate) struct Shared {
     signals: AtomicU64,
     /// Streams that the client has given up, less those that ended well.
     given_up: AtomicU32,
+    /// Responses to come that do not count as ended well, because their requests were malformed.
+    spoilt: AtomicU32,
     /// Unidirectional streams of unknown types.
     unknown: AtomicU32,
     has: [AtomicBool; 3],
@@ -44,12 +49,18 @@ impl Shared {
             requests: AtomicU64::new(0),
             signals: AtomicU64::new(0),
             given_up: AtomicU32::new(0),
+            spoilt: AtomicU32::new(0),
             unknown: AtomicU32::new(0),
             has: Default::default(),
             open: AtomicUsize::new(0),
             idle: Notify::new(),
             is_ending: AtomicBool::new(false),
         }
+    }
+
+    /// Returns the number of acknowledgements that have come.
+    pub(crate) fn acknowledgements(&self) -> u64 {
+        self.quic.stats().frame_rx.acks
     }
 
     /// Accepts no more requests.
@@ -64,7 +75,7 @@ impl Shared {
         }
     }
 
-    /// Counts a unidirectional stream of an unknown type.
+    /// Counts a unidirectional stream of an unknown type, or one that ends before its type.
     pub(crate) fn count_unknown(&self) -> Result<(), Code> {
         let before = self.unknown.fetch_add(1, Ordering::Relaxed);
         if before < limits::UNKNOWN_STREAMS {
@@ -90,9 +101,23 @@ impl Shared {
         }
     }
 
+    /// Counts a request whose body is malformed: the node has worked for it in vain, as for one
+    /// that is given up (CVE-2025-8671, "made you reset"). It may get a response still.
+    pub(crate) fn spoil(&self) {
+        self.spoilt.fetch_add(1, Ordering::Relaxed);
+        self.give_up();
+    }
+
     /// Counts a response that the client has taken.
     pub(crate) fn complete(&self) {
-        let less = |given_up: u32| given_up.checked_sub(1);
+        let less = |count: u32| count.checked_sub(1);
+        let spoilt = &self.spoilt;
+        if spoilt
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less)
+            .is_ok()
+        {
+            return;
+        }
         let _ = self
             .given_up
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);

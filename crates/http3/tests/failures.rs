@@ -70,6 +70,7 @@ async fn datagrams_leave_one_by_one() {
         let established = handshake.accept(&identity).await.unwrap();
         let settings = Settings {
             section_bytes: 10_000,
+            unacknowledged: Duration::from_secs(60),
             streams: 10,
         };
         let mut connection = established.begin(settings).await.unwrap();

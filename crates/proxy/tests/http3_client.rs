@@ -12,7 +12,9 @@ use rustls::{ClientConfig, RootCertStore};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tokio::net::UdpSocket;
 
 pub const DATA: u64 = 0x0;
 pub const HEADERS: u64 = 0x1;
@@ -166,6 +168,42 @@ pub async fn try_connect(address: SocketAddr) -> Result<Client, ConnectionError>
 
 pub async fn connect(address: SocketAddr) -> Client {
     try_connect(address).await.unwrap()
+}
+
+/// The path between a client and a node.
+pub struct Line {
+    /// The client connects to it.
+    pub address: SocketAddr,
+    /// While this is true, what the node sends is lost.
+    pub is_cut: Arc<AtomicBool>,
+}
+
+/// Begins a path to a node.
+pub async fn line(node: SocketAddr) -> Line {
+    let front = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let back = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    back.connect(node).await.unwrap();
+    let address = front.local_addr().unwrap();
+    let is_cut = Arc::new(AtomicBool::new(false));
+    let is_lost = Arc::clone(&is_cut);
+    tokio::spawn(async move {
+        let (mut to_node, mut to_client) = ([0; 2000], [0; 2000]);
+        let mut client = address;
+        loop {
+            tokio::select! {
+                Ok((bytes, from)) = front.recv_from(&mut to_node) => {
+                    client = from;
+                    let _ = back.send(&to_node[..bytes]).await;
+                }
+                Ok(bytes) = back.recv(&mut to_client) => {
+                    if !is_lost.load(Ordering::Relaxed) {
+                        let _ = front.send_to(&to_client[..bytes], client).await;
+                    }
+                }
+            }
+        }
+    });
+    Line { address, is_cut }
 }
 
 impl Client {

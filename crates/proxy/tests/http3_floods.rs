@@ -2,7 +2,7 @@
 //! served.
 
 use crate::http3_client::{self as http3, DATA, GOAWAY, HEADERS, SETTINGS};
-use crate::wire::Node;
+use crate::wire::{Node, Origin, say};
 use larder_proxy::{Timeouts, Upstream};
 use std::time::Duration;
 
@@ -106,6 +106,40 @@ async fn requests_given_up_have_no_bound() {
             break;
         }
         tokio::task::yield_now().await;
+    }
+    assert_eq!(client.closed().await, Some(http3::EXCESSIVE_LOAD));
+}
+
+/// Failure: a client makes the node work by requests that the node itself breaks off
+/// (CVE-2025-8671), or by streams that end before their type.
+#[tokio::test]
+async fn broken_streams_have_no_bound() {
+    let origin =
+        Origin::new(|_, stream| say(stream, "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"));
+    let node = Node::with(&http3::config(Upstream::Http(
+        format!("http://{}", origin.address).parse().unwrap(),
+    )));
+    let malformed = http3::head("GET", "/100/a", &[("connection", "close")]);
+    let miscounted = [
+        http3::head("POST", "/100/a", &[("content-length", "6")]),
+        http3::frame(DATA, b"hello"),
+    ]
+    .concat();
+    for request in [malformed, miscounted] {
+        let client = http3::connect(http3::address(&node)).await;
+        for _ in 0..1000 {
+            let Ok((mut send, mut recv)) = client.quic.open_bi().await else {
+                break;
+            };
+            let _ = send.write_all(&request).await;
+            let _ = send.finish();
+            let _ = recv.read_to_end(10_000).await;
+        }
+        assert_eq!(client.closed().await, Some(http3::EXCESSIVE_LOAD));
+    }
+    let client = http3::connect(http3::address(&node)).await;
+    while let Ok(mut stream) = client.quic.open_uni().await {
+        stream.finish().unwrap();
     }
     assert_eq!(client.closed().await, Some(http3::EXCESSIVE_LOAD));
 }

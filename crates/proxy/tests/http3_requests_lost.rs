@@ -4,8 +4,9 @@
 use crate::http3_client::{self as http3, DATA, GOAWAY};
 use crate::wire::{self, Node};
 use larder_http3::varint;
-use larder_proxy::{HttpLimits, Timeouts, Upstream};
+use larder_proxy::{Http, HttpLimits, InheritedListener, Listeners, Timeouts, Upstream};
 use larder_units::ByteSize;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Failure: a response that is on its way at a stop is cut, or the client learns a wrong number of
@@ -49,6 +50,52 @@ async fn a_stop_cuts_a_response() {
     assert_eq!(last, [varint::MOST - 3, 8]);
 }
 
+/// Connects, and sends a request whose response fits into the node's buffer, and does not arrive
+/// until the line is repaired.
+async fn ask_on_a_cut_line(node: &Node) -> (http3::Line, http3::Client, quinn::RecvStream) {
+    let line = http3::line(http3::address(node)).await;
+    let client = http3::connect(line.address).await;
+    assert_eq!(client.get("/100/a").await.status, 200);
+    line.is_cut.store(true, Ordering::Relaxed);
+    let recv = client.send(&http3::head("GET", "/900000/a", &[])).await;
+    http3::await_figure(node, "requests", 2).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    (line, client, recv)
+}
+
+/// Failure: a response that the node has handed to QUIC, but that its client has not got, is cut at
+/// a stop.
+#[tokio::test]
+async fn a_stop_cuts_what_waits_for_a_slow_client() {
+    let mut node = Node::with(&http3::config(Upstream::Generated));
+    let (line, client, recv) = ask_on_a_cut_line(&node).await;
+    let http = node.http.take().unwrap();
+    let stop = std::thread::spawn(move || http.stop());
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    line.is_cut.store(false, Ordering::Relaxed);
+    let seen = http3::receive(recv).await;
+    assert_eq!((seen.body.len(), seen.reset), (900_000, None));
+    assert_eq!(client.closed().await, Some(http3::NO_ERROR));
+    stop.join().unwrap();
+}
+
+/// Failure: a connection counts as idle while its client receives what the node has handed to QUIC.
+#[tokio::test]
+async fn a_slow_client_is_idle() {
+    let mut config = http3::config(Upstream::Generated);
+    config.timeouts = Timeouts {
+        keepalive: Duration::from_secs(1),
+        ..Timeouts::default()
+    };
+    let node = Node::with(&config);
+    let (line, client, recv) = ask_on_a_cut_line(&node).await;
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    line.is_cut.store(false, Ordering::Relaxed);
+    let seen = http3::receive(recv).await;
+    assert_eq!((seen.body.len(), seen.reset), (900_000, None));
+    assert_eq!(client.closed().await, Some(http3::NO_ERROR));
+}
+
 /// Failure: after a reload that replaces the listener, HTTP/3 is not served any more, or requests
 /// in progress are cut.
 #[tokio::test]
@@ -90,6 +137,42 @@ async fn a_reload_ends_http3() {
     };
     assert!(again.get("/1000000/b?delay=1s").await.is_hit());
     again.leave().await;
+}
+
+/// Failure: after a reload, this process reads the UDP sockets while the former one still does, and
+/// each gets datagrams of the other's clients.
+#[tokio::test]
+async fn a_reload_reads_sockets_of_the_former_process() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let mut config = http3::config(Upstream::Generated);
+    config.listen.clear();
+    config.threads = 2;
+    let tls = config.tls.as_mut().unwrap();
+    tls.listen = vec![address.into()];
+    tls.http3 = false;
+    let first = Listeners::bind(&config).unwrap();
+    config.tls.as_mut().unwrap().http3 = true;
+    let handed = first.iter().next().unwrap().socket().try_clone().unwrap();
+    let mut handed = Some((handed, larder_http3::bind(address, 2).unwrap()));
+    let inherited = |_: &_, _| {
+        let (socket, udp) = handed.take().unwrap();
+        let socket = Some(socket);
+        InheritedListener { socket, udp }
+    };
+    let listeners = Listeners::bind_or_inherit(&config, inherited).unwrap();
+    let http = Http::start_on(listeners, &config, || ()).unwrap();
+    config.threads = 4;
+    let reload = http.reload(&config).unwrap();
+    http.take_over(reload).unwrap();
+    let early = tokio::time::timeout(Duration::from_secs(1), http3::try_connect(address));
+    assert!(early.await.is_err(), "the socket is read");
+    http.read_udp();
+    let client = http3::connect(address).await;
+    assert_eq!(client.get("/100/a").await.status, 200);
+    client.leave().await;
+    http.stop();
 }
 
 /// Failure: the client of an upload that is answered before its end gets an error (libcurl does, if

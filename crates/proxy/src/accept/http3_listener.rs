@@ -4,7 +4,7 @@
 use crate::accept::serving::{Begun, Serving, begin_client, closing};
 use crate::accept::tls::Identity;
 use crate::accept::udp_sockets::UdpTurn;
-use crate::base::client_shares::Share;
+use crate::base::client_shares::{ClientShares, Share};
 use crate::base::drain::{AcceptToken, Phase, PhaseWatch};
 use crate::base::http_limits::HttpLimits;
 use crate::base::limits;
@@ -21,6 +21,7 @@ use hyper::{Request, Response};
 use larder_host::Peer;
 use larder_http3::{Endpoint, Established, Handshake, Settings, Transport};
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::watch;
@@ -58,7 +59,7 @@ pub(super) async fn accept<S, B, F>(
     let announced = serving.alt_svc.as_ref().map(|alt_svc| alt_svc.read());
     // Every connection holds a receiver.
     let (open, one_more) = watch::channel(());
-    let pending = Arc::new(AtomicUsize::new(0));
+    let pending = Arc::new(Handshakes::default());
     loop {
         let handshake = tokio::select! {
             biased;
@@ -77,17 +78,21 @@ pub(super) async fn accept<S, B, F>(
         }
     }
     drop((announced, one_more, accepting));
+    let mut ended = pin!(async {
+        open.closed().await;
+        // QUIC reads the socket until then.
+        let _ = timeout(limits::UDP_CLOSE, endpoint.idle()).await;
+    });
     loop {
         tokio::select! {
             biased;
-            () = open.closed() => break,
+            () = ended.as_mut() => break,
             handshake = endpoint.accept() => match handshake {
                 Some(handshake) => handshake.refuse(),
                 None => break,
             },
         }
     }
-    let _ = timeout(limits::UDP_CLOSE, endpoint.idle()).await;
     drop(reader);
 }
 
@@ -153,37 +158,80 @@ struct Admitted {
     pending: Pending,
 }
 
+/// The handshakes in progress on one socket.
+#[derive(Default)]
+struct Handshakes {
+    count: AtomicUsize,
+    /// Those of clients that have shown their address.
+    shares: Arc<ClientShares>,
+}
+
 /// A handshake in progress, until this is dropped.
-struct Pending(Arc<AtomicUsize>);
+struct Pending {
+    all: Arc<Handshakes>,
+    _share: Share,
+}
+
+impl Pending {
+    /// Adds one, unless its client has as many as it may. A client whose address is not shown takes
+    /// none of the share of the one that really has it.
+    fn new(all: &Arc<Handshakes>, peer: Peer, has_share: bool) -> Option<Pending> {
+        let most = if has_share {
+            limits::HANDSHAKES_PER_CLIENT
+        } else {
+            usize::MAX
+        };
+        let share = all.shares.take(peer.ip(), most)?;
+        all.count.fetch_add(1, Ordering::Relaxed);
+        Some(Pending {
+            all: Arc::clone(all),
+            _share: share,
+        })
+    }
+}
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.all.count.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// Decides whether a handshake goes on. A client whose address is not shown takes nothing from the
 /// client that really has it: it has to show it first if connections are counted by client, or if
-/// many handshakes are in progress.
+/// many handshakes are in progress. One that has shown it is refused where others are ignored: it
+/// then uses HTTP/2 at once.
 fn admit<F>(
     handshake: Handshake,
     serving: &Serving<F>,
-    pending: &Arc<AtomicUsize>,
+    pending: &Arc<Handshakes>,
 ) -> Option<Admitted> {
-    let (counters, in_progress) = (&serving.bounds.counters, pending.load(Ordering::Relaxed));
+    let counters = &serving.bounds.counters;
+    let in_progress = pending.count.load(Ordering::Relaxed);
+    let is_validated = handshake.is_validated();
     if in_progress >= limits::HANDSHAKES {
         counters.refused_handshakes.fetch_add(1, Ordering::Relaxed);
-        handshake.ignore();
+        if is_validated {
+            handshake.refuse();
+        } else {
+            handshake.ignore();
+        }
         return None;
     }
     let (_, most) = serving.bounds.limits.current();
     let are_counted = most.connections_per_client() < usize::MAX;
-    if !handshake.is_validated() && (are_counted || in_progress >= limits::HANDSHAKES_UNVALIDATED) {
+    if !is_validated && (are_counted || in_progress >= limits::HANDSHAKES_UNVALIDATED) {
         handshake.retry();
         return None;
     }
+    let peer = Peer::Tcp(handshake.peer());
+    let has_share = is_validated && !serving.clients.trusted_proxies.trusts(peer);
+    let Some(pending) = Pending::new(pending, peer, has_share) else {
+        counters.refused_handshakes.fetch_add(1, Ordering::Relaxed);
+        handshake.refuse();
+        return None;
+    };
     // Both are counted where they are refused, the second one as displaced.
-    let Ok(share) = serving.count(Peer::Tcp(handshake.peer()), true) else {
+    let Ok(share) = serving.count(peer, true) else {
         handshake.refuse();
         return None;
     };
@@ -195,12 +243,11 @@ fn admit<F>(
         handshake.refuse();
         return None;
     };
-    pending.fetch_add(1, Ordering::Relaxed);
     Some(Admitted {
         handshake,
         place,
         share,
-        pending: Pending(Arc::clone(pending)),
+        pending,
     })
 }
 
@@ -294,6 +341,7 @@ async fn converse<S, B, F>(
     let settings = Settings {
         section_bytes: most.headers().bytes(),
         streams: most.http2_streams,
+        unacknowledged: timeouts.client_stream(),
     };
     let begun = tokio::select! {
         biased;
@@ -314,4 +362,32 @@ async fn converse<S, B, F>(
     };
     let activity = connection.activity();
     http3(http3_connection, service, limits, activity, phase).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::SocketAddr;
+
+    /// Failure: one client takes all handshakes; or one that forges addresses takes the share of
+    /// the clients that have them; or what has ended is still counted.
+    #[test]
+    fn a_client_takes_the_handshakes_of_others() {
+        let all = Arc::default();
+        let peer = |last| Peer::Tcp(SocketAddr::from(([192, 0, 2, last], 1)));
+        let forged: Vec<_> = (0..100)
+            .map(|_| Pending::new(&all, peer(1), false))
+            .collect();
+        assert!(forged.iter().all(Option::is_some));
+        let mut held = Vec::new();
+        while let Some(pending) = Pending::new(&all, peer(1), true) {
+            held.push(pending);
+        }
+        assert_eq!(held.len(), limits::HANDSHAKES_PER_CLIENT);
+        assert!(Pending::new(&all, peer(2), true).is_some());
+        held.pop();
+        assert!(Pending::new(&all, peer(1), true).is_some());
+        drop((forged, held));
+        assert_eq!(all.count.load(Ordering::Relaxed), 0);
+    }
 }

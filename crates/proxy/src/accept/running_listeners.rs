@@ -344,6 +344,8 @@ impl ServedListeners {
             }) = running
             {
                 next.bound.file = next.bound.file.or_else(|| bound.file.take());
+                // The process before may still read them.
+                next.bound.held_back = next.bound.held_back.or_else(|| bound.held_back.take());
                 if let Some(file) = &next.bound.file {
                     file.set_mode(next.bound.config.mode);
                 }

@@ -380,14 +380,15 @@ pub const LAST_REQUEST: Duration = Duration::from_millis(250);
 /// the connection ends: several round trips, and a busy client's turn.
 pub const GOAWAY_PAUSE: Duration = Duration::from_secs(1);
 
-/// The time that the last responses of an HTTP/3 connection have to arrive before it is closed,
-/// unless its client closes it. Lost datagrams are sent again within a few round trips.
+/// The time between the last response of an HTTP/3 connection, which has arrived, and its close,
+/// unless its client closes it. What else is on its way is sent again within a few round trips.
 #[cfg(feature = "http3")]
 pub const LAST_DATAGRAMS: Duration = Duration::from_secs(1);
 
-/// The time that the last datagrams of a UDP socket have to leave.
+/// The time that closed connections have to drain before the next reader of a UDP socket begins:
+/// three probe timeouts (RFC 9000 §10.2), which is a few round trips, or a second without any.
 #[cfg(feature = "http3")]
-pub const UDP_CLOSE: Duration = Duration::from_millis(200);
+pub const UDP_CLOSE: Duration = Duration::from_secs(3);
 
 /// Handshakes of HTTP/3 in progress on one socket above which a client has to show its address
 /// first: that costs a round trip, and nothing is kept meanwhile. One takes half a millisecond of
@@ -395,9 +396,14 @@ pub const UDP_CLOSE: Duration = Duration::from_millis(200);
 #[cfg(feature = "http3")]
 pub const HANDSHAKES_UNVALIDATED: usize = 64;
 
-/// Handshakes of HTTP/3 in progress on one socket; what comes above that is dropped.
+/// Handshakes of HTTP/3 in progress on one socket. What comes above that is refused, or dropped if
+/// the client has not shown its address.
 #[cfg(feature = "http3")]
 pub const HANDSHAKES: usize = 1024;
+
+/// The same of one client, which has shown its address. One lasts a round trip.
+#[cfg(feature = "http3")]
+pub const HANDSHAKES_PER_CLIENT: usize = HANDSHAKES / 16;
 
 /// The time for a client of HTTP/2 or 3 to agree to the end of an idle connection.
 pub const GOODBYE: Duration = Duration::from_secs(5);

@@ -85,11 +85,11 @@ pub(crate) async fn http3<S, B>(
         Over::UsedUp => limits::TIMEOUT_LONGEST,
     };
     let pause = limits::GOAWAY_PAUSE.min(time);
-    connection.announce_end().await;
+    connection.announce_end();
     if let Ok(ended) = timeout(pause, serve(&mut connection, &requests)).await {
         return said(Err::<(), _>(ended));
     }
-    connection.end().await;
+    connection.end();
     tokio::select! {
         ended = timeout(time - pause, serve_last(&mut connection, &requests)) => {
             ended.into_iter().flatten().for_each(|ended| said(Err::<(), _>(ended)));
@@ -117,8 +117,8 @@ where
     }
 }
 
-/// Serves the last requests, which have begun, and rejects others. The client then has a moment for
-/// what is on its way, and to close the connection.
+/// Serves the last requests, which have begun, until their responses have arrived, and rejects
+/// others. The client then has a moment to close the connection.
 async fn serve_last<S, B>(connection: &mut Connection, requests: &Arc<Requests<S>>) -> Option<Ended>
 where
     S: Service<Request<ClientBody>, Response = Response<B>> + Send + 'static,
