@@ -410,7 +410,7 @@ def hundred(world):
     begun = time.monotonic()
     node.start()
     # Four at a time, each with three seconds for other nodes to read its challenge.
-    node.wait_issued(seconds=200)
+    node.wait_issued(seconds=180)
     print(f"{len(hosts)} certificates in {time.monotonic() - begun:.0f} s")
     node.is_believed()
     assert len({serial(node.shown(host)) for host in hosts[:20]}) == 20
