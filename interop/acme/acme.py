@@ -338,7 +338,7 @@ def nonces(world):
     world.start_pebble(node.http, node.https, PEBBLE_WFE_NONCEREJECT="50")
     node.start()
     # A pause after a failed order would take a minute: the order itself begins again.
-    node.wait_issued()
+    node.wait_issued(seconds=50)
     print(sum(one["failures"] for one in node.certificates().values()), "of", len(hosts), "orders failed at first")
     node.serves(hosts[:2])
 
