@@ -423,7 +423,8 @@ def two_nodes(world):
     two = Node(world, "two", hosts, folder, start=False)
     for node in [one, two]:
         node.start()
-    wait_for("failures", lambda: all(any(one["failures"] for one in node.certificates().values()) for node in [one, two]))
+    # The pause after a failure is that of both nodes.
+    wait_for("failures", lambda: all(any(node.certificates()[host]["failures"] for node in [one, two]) for host in hosts))
     world.start_pebble(two.http, two.https)
     for node in [one, two]:
         node.reload()

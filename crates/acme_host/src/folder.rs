@@ -171,9 +171,10 @@ impl Folder {
 fn check_nearest(path: &Path) -> io::Result<()> {
     for path in path.ancestors() {
         // Above the first part of a relative path.
-        let path = match path.as_os_str().is_empty() {
-            true => Path::new("."),
-            false => path,
+        let path = if path.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            path
         };
         let found = match std::fs::metadata(path) {
             Ok(found) => found,
