@@ -338,7 +338,7 @@ def nonces(world):
     world.start_pebble(node.http, node.https, PEBBLE_WFE_NONCEREJECT="50")
     node.start()
     # A pause after a failed order would take a minute: the order itself begins again.
-    node.wait_issued()
+    node.wait_issued(seconds=50)
     print(sum(one["failures"] for one in node.certificates().values()), "of", len(hosts), "orders failed at first")
     node.serves(hosts[:2])
 
@@ -410,7 +410,7 @@ def hundred(world):
     begun = time.monotonic()
     node.start()
     # Four at a time, each with three seconds for other nodes to read its challenge.
-    node.wait_issued(seconds=200)
+    node.wait_issued(seconds=180)
     print(f"{len(hosts)} certificates in {time.monotonic() - begun:.0f} s")
     node.is_believed()
     assert len({serial(node.shown(host)) for host in hosts[:20]}) == 20
@@ -423,7 +423,8 @@ def two_nodes(world):
     two = Node(world, "two", hosts, folder, start=False)
     for node in [one, two]:
         node.start()
-    wait_for("failures", lambda: all(any(one["failures"] for one in node.certificates().values()) for node in [one, two]))
+    # The pause after a failure is that of both nodes.
+    wait_for("failures", lambda: all(any(node.certificates()[host]["failures"] for node in [one, two]) for host in hosts))
     world.start_pebble(two.http, two.https)
     for node in [one, two]:
         node.reload()

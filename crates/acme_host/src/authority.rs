@@ -169,12 +169,12 @@ pub(crate) fn trust(config: &AcmeConfig) -> Result<Arc<ClientConfig>, Error> {
     Ok(Arc::new(tls))
 }
 
-/// Tries what a start needs: the folder and the files. It asks no authority.
+/// Tries what a start needs: the folder and the files. It asks no authority, and writes nothing.
 ///
 /// # Errors
 /// One line: the setting, the problem and the remedy.
 pub fn check(config: &AcmeConfig) -> Result<(), Error> {
-    Folder::open(&config.folder)?;
+    Folder::check(&config.folder)?;
     external_account(config)?;
     trust(config)?;
     Ok(())

@@ -3,9 +3,11 @@
 use crate::error::Error;
 use crate::limits;
 use larder_host::entropy;
+use rustix::fs::{Access, access};
+use rustix::process::geteuid;
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -35,6 +37,17 @@ impl Folder {
             .and_then(|()| challenges.remove("probe.tmp"))
             .map_err(|error| Error::Folder(path.to_owned(), error))?;
         Ok(folder)
+    }
+
+    /// Tries what [`Folder::open`] needs, and creates nothing: a folder that root creates in a try
+    /// would be refused to the user of the service. So root does not judge the folder of another
+    /// owner either.
+    ///
+    /// # Errors
+    /// The folder cannot be written, or cannot be created in the nearest folder above it.
+    pub(crate) fn check(path: &Path) -> Result<(), Error> {
+        let challenges = path.join(CHALLENGES);
+        check_nearest(&challenges).map_err(|error| Error::Folder(path.to_owned(), error))
     }
 
     /// Returns the folder of open challenges.
@@ -154,6 +167,32 @@ impl Folder {
     }
 }
 
+/// Tries the nearest folder above a path, or that path, that there is.
+fn check_nearest(path: &Path) -> io::Result<()> {
+    for path in path.ancestors() {
+        // Above the first part of a relative path.
+        let path = if path.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            path
+        };
+        let found = match std::fs::metadata(path) {
+            Ok(found) => found,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => continue,
+            Err(error) => return Err(error),
+        };
+        if !found.is_dir() {
+            return Err(io::ErrorKind::NotADirectory.into());
+        }
+        if geteuid().is_root() && found.uid() != 0 {
+            return Ok(());
+        }
+        return Ok(access(path, Access::WRITE_OK | Access::EXEC_OK)?);
+    }
+    Err(io::ErrorKind::NotFound.into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,7 +241,30 @@ mod tests {
         let site = tempfile::tempdir().unwrap();
         let file = site.path().join("file");
         std::fs::write(&file, "").unwrap();
-        let refused = Folder::open(&file.join("acme")).unwrap_err().to_string();
-        assert!(refused.starts_with("[http.tls.acme] folder: "), "{refused}");
+        for path in [file.clone(), file.join("acme")] {
+            for tried in [Folder::open(&path).map(|_| ()), Folder::check(&path)] {
+                let refused = tried.unwrap_err().to_string();
+                assert!(refused.starts_with("[http.tls.acme] folder: "), "{refused}");
+            }
+        }
+    }
+
+    /// Failure: a try of the configuration by root creates the folder, which the service's own user
+    /// cannot write then.
+    #[test]
+    fn a_try_creates_the_folder() {
+        let site = tempfile::tempdir().unwrap();
+        Folder::check(&site.path().join("state/acme")).unwrap();
+        Folder::check(Path::new("no_such_folder")).unwrap();
+        assert_eq!(std::fs::read_dir(site.path()).unwrap().count(), 0);
+        Folder::open(site.path()).unwrap();
+        Folder::check(site.path()).unwrap();
+        if geteuid().is_root() {
+            // As an owner who may not write, and whom root does not judge.
+            let challenges = site.path().join(CHALLENGES);
+            std::os::unix::fs::chown(&challenges, Some(1), None).unwrap();
+            Folder::check(site.path()).unwrap();
+        }
+        assert_eq!(std::fs::read_dir(site.path()).unwrap().count(), 1);
     }
 }

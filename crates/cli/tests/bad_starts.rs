@@ -116,6 +116,24 @@ fn page(port: u16, path: &str) -> String {
     text.split_once("\r\n\r\n").unwrap().1.to_owned()
 }
 
+/// Failure: a check by root creates the folder of certificates, which the service's own user cannot
+/// write then.
+#[test]
+fn a_check_leaves_a_folder_behind() {
+    let workspace = Workspace::new();
+    let folder = workspace.path("state/acme");
+    let text = format!(
+        "[ndn]\nenabled = false\n[http]\nlisten = \"127.0.0.1:0\"\n[http.tls]\nlisten = \"127.0.0.1:0\"\n\
+         [admin]\nlisten = \"\"\n[http.tls.acme]\nhosts = [\"a.test\"]\nfolder = {folder:?}\n\
+         directory_ca = {:?}\n",
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../proxy/tests/data/authority.pem")
+    );
+    let config = workspace.write("larder.toml", &text);
+    let checked = larder(&["run", "--check", &config]);
+    assert!(checked.status.success(), "{}", error_of(&checked));
+    assert!(!workspace.path("state").exists());
+}
+
 #[test]
 fn check_accepts_what_run_cannot_start() {
     let workspace = Workspace::new();
