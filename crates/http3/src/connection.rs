@@ -112,8 +112,8 @@ impl Connection {
     }
 
     /// Announces the end of the connection: the client sends new requests on another one. Those
-    /// that it has sent already are accepted. [`Connection::accept`] sends it, as soon as the client
-    /// gives credit for it.
+    /// that it has sent already are accepted. [`Connection::accept`] sends it, as soon as the
+    /// client gives credit for it.
     pub fn announce_end(&mut self) {
         self.goaway(LARGEST_STREAM);
     }

@@ -101,8 +101,8 @@ impl Shared {
         }
     }
 
-    /// Counts a request whose body is malformed: the node has worked for it in vain, as for one
-    /// that is given up (CVE-2025-8671, "made you reset"). It may get a response still.
+    /// Counts a request whose body is malformed: the node has worked for nothing, as for one that
+    /// is given up (CVE-2025-8671, "made you reset"). It may get a response still.
     pub(crate) fn spoil(&self) {
         self.spoilt.fetch_add(1, Ordering::Relaxed);
         self.give_up();
