@@ -1,5 +1,7 @@
 """A list of paths is several traces, and a log is read as the command line reads it."""
 
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -65,6 +67,17 @@ def test_logs_of_two_servers_follow_each_other(tmp_path: Path) -> None:
         advice = lc.advise(order, "lru", "700")
         assert advice.recommended.object_hit_ratio == 0
     assert lc.advise(logs[0], "lru", "700").recommended.object_hit_ratio == 0.5
+
+
+def test_a_look_empties_the_pipes(tmp_path: Path) -> None:
+    """Failure: a pipe is opened again after a look at its first request, and nobody writes."""
+    pipes = [str(tmp_path / name) for name in ("one.log", "two.log")]
+    for first, pipe in enumerate(pipes):
+        os.mkfifo(pipe)
+        seconds = range(first, 10, 2)
+        text = "".join(LINE.format(second, "GET", "/a", 200) for second in seconds)
+        threading.Thread(target=Path(pipe).write_text, args=(text,), daemon=True).start()
+    assert lc.advise(pipes, "lru", "700").traffic["requests"] == 10
 
 
 def test_a_bad_line_ends_the_work(tmp_path: Path) -> None:
