@@ -728,6 +728,28 @@ fn the_dead_are_kept_for_their_counts() {
     assert_eq!(is_learned, 1.0, "the learnt order is not chosen");
 }
 
+/// Failure: after a resize most slots are empty, and the least of a sample is any object.
+#[test]
+fn a_smaller_cache_draws_empty_slots() {
+    let hits_of = |spec: &str, first: u64| {
+        let mut owner = Owner::new(&spec.parse().unwrap(), first, 1);
+        for id in 0..first {
+            owner.request(1 << 40 | id, 1, Time::ZERO);
+        }
+        owner.resize(1_000);
+        owner.check();
+        let mut zipf = Zipf::new(20_000, 0.8, 1);
+        let mut request = || owner.request(zipf.draw(), 1, Time::ZERO);
+        _ = (0..100_000).filter(|_| request()).count();
+        (0..100_000).filter(|_| request()).count()
+    };
+    let [fresh, resized] = [1_000, 30_000].map(|first| hits_of("agd(p=learned)", first));
+    assert!(
+        resized as f64 > fresh as f64 - 1_000.0,
+        "{resized} hits, {fresh} of a fresh cache"
+    );
+}
+
 #[test]
 fn a_loop_larger_than_the_cache_displaces_itself() {
     let requests: Vec<_> = (0..400_000_u64).map(|number| number % 4_800).collect();
