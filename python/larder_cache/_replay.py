@@ -126,7 +126,8 @@ def replay(
 
     Raises:
         ValueError: A spec, a size or a trace that cannot be used, with the remedy.
-        TypeError: An argument of another type.
+        TypeError: An argument of another type, or a list of object ids, which is taken for a list
+            of paths; make a Trace of it.
 
     """
     traces = several(trace)

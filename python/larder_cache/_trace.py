@@ -22,6 +22,12 @@ _USUAL = {
     "time": ("time", "timestamp", "ts"),
 }
 
+#: A list of texts is one of paths if so many at its start are. A list of ids may be long.
+_LOOKED_AT = 4
+#: The longest list of texts that is taken for one of paths and URLs.
+_MAX_PATHS = 1000
+_IDS_REMEDY = "for object ids, make a Trace of the list"
+
 
 @dataclass(frozen=True)
 class FileOptions:
@@ -123,7 +129,7 @@ class Trace:
         options = FileOptions(
             format, columns, log_format, host, time_unit, patterns, ttl, writes, max_bad
         )
-        if _is_several(source) and any(map(_is_file, source)):
+        if _is_several(source) and all(map(_is_file, source[:_LOOKED_AT])):
             raise TypeError("a list of paths is several traces: make a Trace of each")
         if isinstance(source, str | os.PathLike):
             filesystem, path = _url.located(os.fspath(source), filesystem)
@@ -319,8 +325,26 @@ def _is_several(source: Any) -> bool:
 
 def several(source: Any) -> list[Trace]:
     """Returns the traces of a list of paths, URLs and traces, or the one of anything else."""
-    sources = source if _is_several(source) else [source]
-    return [each if isinstance(each, Trace) else Trace(each) for each in sources]
+    if not _is_several(source):
+        return [source if isinstance(source, Trace) else Trace(source)]
+    _refuse_ids(source)
+    try:
+        return [each if isinstance(each, Trace) else Trace(each) for each in source]
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{error}; {_IDS_REMEDY}") from None
+
+
+def _refuse_ids(sources: Any) -> None:
+    """Raises TypeError if a list of texts is one of object ids, before a URL of it is fetched."""
+    texts = [each for each in sources if isinstance(each, str)]
+    if len(texts) > _MAX_PATHS and not all(map(_is_file, texts[:_LOOKED_AT])):
+        raise TypeError(f"{len(texts)} texts are taken for paths and URLs; {_IDS_REMEDY}")
+    seen: set[str] = set()
+    for text in texts:
+        if text in seen and not _is_file(text):
+            shown = _url.shown(text)
+            raise TypeError(f"{shown!r} is in the list of paths and URLs twice; {_IDS_REMEDY}")
+        seen.add(text)
 
 
 def _table(arrays: _core.Arrays) -> pa.Table:

@@ -111,15 +111,23 @@ impl<'a> Input<'a> {
         })
     }
 
-    /// Reads the first request, and closes the file again.
+    /// Reads the first request, and closes the file again. A pipe can be read only once, so it stays
+    /// open.
     fn look_at_first(&mut self) -> PyResult<()> {
         let mut first = Vec::new();
         match self.requests {
             Requests::Columns(columns) => columns.read(0, 1, &mut first),
             Requests::File(file) => {
-                let mut trace = file.open()?;
+                let mut trace = file.open_once()?;
                 self.format = Some(trace.format());
-                trace.read_many(&mut first, 1).map_err(of_python)?;
+                if file.is_regular() {
+                    trace.read_many(&mut first, 1).map_err(of_python)?;
+                } else {
+                    self.is_begun = true;
+                    self.trace = Some(trace);
+                    self.fill()?;
+                    first.extend(self.chunk.first().copied());
+                }
             }
         }
         self.first = first.first().map_or(Time::ZERO, |access| access.now);

@@ -496,6 +496,11 @@ impl File {
         Trace::open_with(&self.path, &self.options).map_err(of_python)
     }
 
+    /// Returns false for a pipe and its like, whose bytes can be read only once.
+    pub fn is_regular(&self) -> bool {
+        self.path.metadata().is_ok_and(|file| file.is_file())
+    }
+
     /// Opens it for a caller that reads it once; see [`Trace::open_once`].
     ///
     /// # Errors

@@ -1,5 +1,7 @@
 """A list of paths is several traces, and a log is read as the command line reads it."""
 
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -26,8 +28,31 @@ def test_paths_are_ids(tmp_path: Path) -> None:
     assert len(lc.Trace(["/a", "/b", "/a"])) == 3
     missing = str(tmp_path / "missing.log")
     for call in (lc.replay, lc.curve):
-        with pytest.raises(FileNotFoundError, match="missing.log"):
-            call([missing, missing], "lru", [1000])
+        with pytest.raises(FileNotFoundError, match="missing.log.*make a Trace of the list"):
+            call([missing, one], "lru", [1000])
+
+
+def test_ids_are_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Failure: a list of URLs, which are the ids of objects, is downloaded one by one."""
+
+    def fetched(*arguments: object) -> None:
+        raise AssertionError("an id is fetched")
+
+    monkeypatch.setattr("larder_cache._url.Copy", fetched)
+    urls = [f"https://shop.example/{number}" for number in range(2000)]
+    for ids in ([urls[0], urls[1], urls[0]], urls):
+        for call in (lc.replay, lc.curve):
+            with pytest.raises(TypeError, match="make a Trace of the list"):
+                call(ids, "lru", [1000])
+        assert len(lc.Trace(ids)) == len(ids)
+
+
+def test_an_id_names_a_file(tmp_path: Path) -> None:
+    """Failure: one id that names a file by chance makes a list of ids one of paths."""
+    path = _log(tmp_path, "one.log", [LINE.format(1, "GET", "/a", 200)])
+    assert len(lc.Trace(["/a", path, "/a"])) == 3
+    with pytest.raises(TypeError, match="make a Trace of each"):
+        lc.Trace([path, path])
 
 
 def test_logs_of_two_servers_follow_each_other(tmp_path: Path) -> None:
@@ -42,6 +67,17 @@ def test_logs_of_two_servers_follow_each_other(tmp_path: Path) -> None:
         advice = lc.advise(order, "lru", "700")
         assert advice.recommended.object_hit_ratio == 0
     assert lc.advise(logs[0], "lru", "700").recommended.object_hit_ratio == 0.5
+
+
+def test_a_look_empties_the_pipes(tmp_path: Path) -> None:
+    """Failure: a pipe is opened again after a look at its first request, and nobody writes."""
+    pipes = [str(tmp_path / name) for name in ("one.log", "two.log")]
+    for first, pipe in enumerate(pipes):
+        os.mkfifo(pipe)
+        seconds = range(first, 10, 2)
+        text = "".join(LINE.format(second, "GET", "/a", 200) for second in seconds)
+        threading.Thread(target=Path(pipe).write_text, args=(text,), daemon=True).start()
+    assert lc.advise(pipes, "lru", "700").traffic["requests"] == 10
 
 
 def test_a_bad_line_ends_the_work(tmp_path: Path) -> None:

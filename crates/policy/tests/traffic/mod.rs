@@ -17,11 +17,12 @@ pub fn every_policy() -> Vec<Spec> {
         .iter()
         .map(|e| text(e.name, e.kind()).parse().unwrap())
         .collect();
-    all.push(
-        "filter(theta=2,window=50)+adaptsize(threshold,interval=1000,start=200)+random"
-            .parse()
-            .unwrap(),
-    );
+    let others = [
+        "filter(theta=2,window=50)+adaptsize(threshold,interval=1000,start=200)+random",
+        // By default, short traffic does not reach this order.
+        "agd(p=learned)",
+    ];
+    all.extend(others.map(|spec| spec.parse().unwrap()));
     all
 }
 

@@ -11,6 +11,7 @@
 //! that never keeps objects of a kind would never learn that they are hit.
 
 mod densities;
+mod occupied;
 mod shadow;
 
 use super::frequency::Standing;
@@ -19,6 +20,7 @@ use crate::prefetch::prefetch;
 use densities::Densities;
 pub(super) use densities::{COUNT_CLASSES, STEPS};
 use larder_units::Stream;
+use occupied::{Occupied, is_dense, is_sparse};
 pub(super) use shadow::LearnedShadow;
 use std::collections::VecDeque;
 
@@ -67,6 +69,8 @@ pub(super) struct Learned {
     seen: Vec<Seen>,
     /// The number of stored objects.
     len: usize,
+    /// The slots of the stored objects, while most slots are empty.
+    occupied: Option<Occupied>,
     /// The next victims, if the order was asked for them.
     chosen: VecDeque<Slot>,
     stream: Stream,
@@ -139,6 +143,7 @@ impl Learned {
             densities: Densities::new(),
             seen: Vec::new(),
             len: 0,
+            occupied: None,
             chosen: VecDeque::new(),
             stream,
             now: 0,
@@ -153,6 +158,7 @@ impl Learned {
     pub fn bytes(&self) -> usize {
         self.densities.bytes()
             + self.seen.capacity() * size_of::<Seen>()
+            + self.occupied.as_ref().map_or(0, Occupied::bytes)
             + self.awaited_explorers.capacity() * size_of::<u64>()
     }
 
@@ -172,14 +178,22 @@ impl Learned {
         let interval = whole.min((self.now / 8).max(LEAST_INTERVAL));
         self.due = self.now + interval;
         self.protected = u32::try_from(PROTECTED_TURNS * stored).unwrap_or(u32::MAX);
+        let (now, of_whole) = (self.now as u32, interval as f64 / whole as f64);
+        let read =
+            |seen: &Seen, part: usize| (seen.count_class, now.wrapping_sub(seen.at), part as f32);
+        if let Some(occupied) = &self.occupied {
+            let part = self.len.div_ceil(READ_OBJECTS).max(1);
+            let slots = occupied.slots().iter().step_by(part);
+            let objects = slots.map(|slot| read(&self.seen[slot.index()], part));
+            self.densities.compute(objects, of_whole);
+            return;
+        }
         // Whole groups, so that a part of the objects is a part of the lines.
         let part = self.seen.len().div_ceil(READ_OBJECTS).max(1);
-        let (groups, now) = (self.seen.chunks(GROUP).step_by(part), self.now as u32);
-        let read = groups.flatten().filter(|seen| seen.state != State::Empty);
-        self.densities.compute(
-            read.map(|seen| (seen.count_class, now.wrapping_sub(seen.at), part as f32)),
-            interval as f64 / whole as f64,
-        );
+        let groups = self.seen.chunks(GROUP).step_by(part);
+        let stored = groups.flatten().filter(|seen| seen.state != State::Empty);
+        self.densities
+            .compute(stored.map(|seen| read(seen, part)), of_whole);
     }
 
     /// Reports a hit on the object in `slot`, of `size` bytes.
@@ -285,6 +299,12 @@ impl Learned {
             },
         };
         self.len += 1;
+        if let Some(occupied) = &mut self.occupied {
+            occupied.insert(slot);
+            if is_dense(self.len, self.seen.len()) {
+                self.occupied = None;
+            }
+        }
     }
 
     /// Reports that the object in `slot` was evicted, by this order or by another.
@@ -300,6 +320,16 @@ impl Learned {
         let before = std::mem::take(&mut self.seen[slot.index()].state);
         self.settle(slot, before, size);
         self.len -= 1;
+        if let Some(occupied) = &mut self.occupied {
+            occupied.remove(slot);
+        } else if is_sparse(self.len, self.seen.len()) {
+            let all = (0..self.seen.len() as u32).map(Slot::new);
+            let stored = all.filter(|slot| self.seen[slot.index()].state != State::Empty);
+            self.occupied = Some(Occupied::new(stored));
+            // Objects of another number leave at other ages.
+            self.densities = Densities::new();
+            self.due = self.now + LEAST_INTERVAL;
+        }
     }
 
     /// Returns the object that leaves next. It leaves with [`Learned::on_evict`].
@@ -336,6 +366,9 @@ impl Learned {
         if self.len == self.chosen.len() {
             return None;
         }
+        if self.occupied.is_some() {
+            return self.choose_occupied();
+        }
         let groups = self.seen.len().div_ceil(GROUP) as u64;
         let (mut least, mut compared) = ((i32::MAX, 0), 0);
         for _ in 0..MOST_GROUPS {
@@ -359,6 +392,29 @@ impl Learned {
             least.1 = all.into_iter().find(is_there)?;
         }
         Some(Slot::new(least.1 as u32))
+    }
+
+    /// Does what [`Learned::choose`] does, while most slots are empty: no group would hold more than
+    /// an object or two.
+    fn choose_occupied(&mut self) -> Option<Slot> {
+        let slots = self.occupied.as_ref()?.slots();
+        let mut least: Option<(i32, usize)> = None;
+        for _ in 0..SAMPLE {
+            let at = self.stream.below(slots.len() as u64) as usize;
+            if let Some(rank) = self.rank_of_victim(&self.seen[slots[at].index()])
+                && least.is_none_or(|least| (rank, at) < least)
+            {
+                least = Some((rank, at));
+            }
+        }
+        match least {
+            Some((_, at)) => Some(slots[at]),
+            // Nearly all are chosen already.
+            None => {
+                let mut left = slots.iter().copied();
+                left.find(|slot| self.rank_of_victim(&self.seen[slot.index()]).is_some())
+            }
+        }
     }
 
     /// Returns the rank of an object that may be chosen.
