@@ -111,8 +111,8 @@ impl<'a> Input<'a> {
         })
     }
 
-    /// Reads the first request, and closes the file again. A pipe can be read only once, so it stays
-    /// open.
+    /// Reads the first request, and closes the file again. A pipe can be read only once, so it
+    /// stays open.
     fn look_at_first(&mut self) -> PyResult<()> {
         let mut first = Vec::new();
         match self.requests {

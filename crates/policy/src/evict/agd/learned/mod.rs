@@ -394,8 +394,8 @@ impl Learned {
         Some(Slot::new(least.1 as u32))
     }
 
-    /// Does what [`Learned::choose`] does, while most slots are empty: no group would hold more than
-    /// an object or two.
+    /// Does what [`Learned::choose`] does, while most slots are empty: no group would hold more
+    /// than an object or two.
     fn choose_occupied(&mut self) -> Option<Slot> {
         let slots = self.occupied.as_ref()?.slots();
         let mut least: Option<(i32, usize)> = None;
