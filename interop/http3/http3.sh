@@ -8,6 +8,8 @@ pids[origin]=$!
 configure node <<<"$(tls_listener "$secure")"
 sed -i "s|^origin = .*|origin = \"http://127.0.0.1:$origin\"|" "$work/node.toml"
 start node
+# The node may be there before its origin.
+curl -fsS --retry 50 --retry-delay 1 --retry-connrefused -o /dev/null "http://127.0.0.1:$origin/page/first"
 client=$1
 shift
 case $client in
