@@ -35,8 +35,8 @@ use window::Window;
 
 /// Objects of a miniature cache of a running node, by its size. Small caches have more, because the
 /// hit ratio rises most there. With as many objects again in the parts that measure the error, six
-/// policies take up to 29 MB on the traces, and less than 32 MiB with the names of their keys. A
-/// seventh policy makes all samples smaller.
+/// policies take less than 36 MiB with the names of their keys. A seventh policy makes all samples
+/// smaller.
 const OBJECTS_PER_SIZE: [usize; 8] = [2_800, 2_800, 2_800, 2_800, 1_440, 1_440, 1_440, 1_440];
 
 /// The part of a sample that stays when its caches have too many objects. With a half, they would
