@@ -15,7 +15,7 @@ from . import _core, _url
 from ._curve import size_texts
 from ._progress import Bar
 from ._replay import SizeLike, listed
-from ._trace import Trace, several
+from ._trace import several
 
 _TABLE = pa.schema(
     [

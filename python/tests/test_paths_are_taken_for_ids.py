@@ -28,7 +28,7 @@ def test_paths_are_ids(tmp_path: Path) -> None:
     assert len(lc.Trace(["/a", "/b", "/a"])) == 3
     missing = str(tmp_path / "missing.log")
     for call in (lc.replay, lc.curve):
-        with pytest.raises(FileNotFoundError, match="missing.log.*make a Trace of the list"):
+        with pytest.raises(FileNotFoundError, match=r"missing\.log.*make a Trace of the list"):
             call([missing, one], "lru", [1000])
 
 
