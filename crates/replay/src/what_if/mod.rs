@@ -35,7 +35,7 @@ use window::Window;
 
 /// Objects of a miniature cache of a running node, by its size. Small caches have more, because the
 /// hit ratio rises most there. With as many objects again in the parts that measure the error, six
-/// policies take less than 36 MiB with the names of their keys. A seventh policy makes all samples
+/// policies take less than 32 MiB with the names of their keys. A seventh policy makes all samples
 /// smaller.
 const OBJECTS_PER_SIZE: [usize; 8] = [2_800, 2_800, 2_800, 2_800, 1_440, 1_440, 1_440, 1_440];
 

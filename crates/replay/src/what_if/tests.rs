@@ -165,7 +165,7 @@ fn a_sample_is_off_beyond_its_error() {
         report.cells.len()
     );
     assert!(
-        host.what_if.state_bytes() < 36 << 20,
+        host.what_if.state_bytes() < 32 << 20,
         "{} bytes",
         host.what_if.state_bytes()
     );

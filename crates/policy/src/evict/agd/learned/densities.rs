@@ -38,44 +38,57 @@ const FIRST_FALL: f64 = 0.075;
 type Events = [f32; AGES];
 
 pub(super) struct Densities {
-    hits: Box<[Events; COUNT_CLASSES]>,
-    evictions: Box<[Events; COUNT_CLASSES]>,
+    /// By count class, as far as there were any.
+    hits: Vec<Events>,
+    evictions: Vec<Events>,
     /// The logarithm of the density, less that of the class's count.
     ranks: Box<Ranks>,
 }
 
-/// Powers of two, so that an index needs no check.
-type Ranks = [[i16; AGES.next_power_of_two()]; COUNT_CLASSES.next_power_of_two()];
+/// The ages are a power of two, so that their index needs no check.
+type Ranks = [[i16; AGES.next_power_of_two()]; COUNT_CLASSES];
+
+/// Returns the events of a count class. A small cache sees few classes, and keeps no others.
+#[inline]
+fn of_class(all: &mut Vec<Events>, count_class: u8) -> &mut Events {
+    let class = usize::from(count_class);
+    if class >= all.len() {
+        all.reserve_exact(class + 1 - all.len());
+        all.resize(class + 1, [0.0; AGES]);
+    }
+    &mut all[class]
+}
 
 impl Densities {
     pub fn new() -> Self {
         let first = |age| steps(-FIRST_FALL * age as f64);
         Densities {
-            hits: Box::new([[0.0; AGES]; COUNT_CLASSES]),
-            evictions: Box::new([[0.0; AGES]; COUNT_CLASSES]),
-            ranks: Box::new([std::array::from_fn(first); COUNT_CLASSES.next_power_of_two()]),
+            hits: Vec::new(),
+            evictions: Vec::new(),
+            ranks: Box::new([std::array::from_fn(first); COUNT_CLASSES]),
         }
     }
 
     pub fn bytes(&self) -> usize {
-        size_of_val(&*self.hits) + size_of_val(&*self.evictions) + size_of_val(&*self.ranks)
+        (self.hits.capacity() + self.evictions.capacity()) * size_of::<Events>()
+            + size_of_val(&*self.ranks)
     }
 
     #[inline]
     pub fn hit(&mut self, count_class: u8, age: u32) {
-        self.hits[usize::from(count_class)][bin(age)] += 1.0;
+        of_class(&mut self.hits, count_class)[bin(age)] += 1.0;
     }
 
     #[inline]
     pub fn evict(&mut self, count_class: u8, age: u32) {
-        self.evictions[usize::from(count_class)][bin(age)] += 1.0;
+        of_class(&mut self.evictions, count_class)[bin(age)] += 1.0;
     }
 
     /// Returns the rank of an object with one request per byte. The one with the lower rank leaves
     /// first.
     #[inline]
     pub fn rank(&self, count_class: u8, age: u32) -> i32 {
-        let ranks = &self.ranks[usize::from(count_class) % COUNT_CLASSES.next_power_of_two()];
+        let ranks = &self.ranks[usize::from(count_class)];
         ranks[bin(age)].into()
     }
 
@@ -94,7 +107,8 @@ impl Densities {
             let count = count(class);
             let (mut hits, mut left, mut time) = (0.0, 0.0, 0.0);
             for age in (0..AGES).rev() {
-                let (hit, evicted) = (self.hits[class][age], self.evictions[class][age]);
+                let at = |events: &[Events]| events.get(class).map_or(0.0, |events| events[age]);
+                let (hit, evicted) = (at(&self.hits), at(&self.evictions));
                 hits += f64::from(hit);
                 left += f64::from(hit + evicted + staying[class][age]);
                 time += left * width(age);
