@@ -60,6 +60,7 @@ class Candidate:
 class Advice:
     """What :func:`advise` found. ``print`` shows the text of ``larder advise``, a notebook a page.
 
+    >>> from larder_cache import Trace
     >>> advice = advise(Trace.generate(5000, objects=1000), ["lru", "s3fifo"], [100, 200])
     >>> advice
     <Advice: s3fifo with 200 objects>
@@ -122,6 +123,7 @@ def advise(
     ``keep``, those for a share of the objects are looked at, and errors are stated with 95 %
     confidence. Every policy runs at every size, on all cores. Ctrl-C raises KeyboardInterrupt.
 
+    >>> from larder_cache import Trace
     >>> advice = advise(Trace.generate(5000, objects=1000), ["lru", "s3fifo"], [100, 200])
     >>> advice.recommended.policy, advice.recommended.capacity, advice.recommended.object_error
     ('s3fifo', 200, 0.0)
