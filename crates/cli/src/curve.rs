@@ -250,7 +250,7 @@ mod tests {
         let typed = ["larder".as_ref(), trace.as_os_str()]
             .into_iter()
             .chain(arguments.iter().map(|a| a.as_ref()));
-        Cli::parse_from(typed).args
+        Cli::try_parse_from(typed).expect("arguments").args
     }
 
     #[test]

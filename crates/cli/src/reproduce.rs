@@ -496,7 +496,7 @@ mod tests {
         // Nothing runs with --coverage, but the experiments are checked.
         let failure = |only: &str| {
             let arguments = ["larder", "--only", only, "clock", "--coverage"];
-            run(Cli::parse_from(arguments).args)
+            run(Cli::try_parse_from(arguments).expect("arguments").args)
                 .err()
                 .map(|failure| failure.message)
         };

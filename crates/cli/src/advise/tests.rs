@@ -14,7 +14,9 @@ struct Cli {
 }
 
 fn args(arguments: &[&str]) -> AdviseArgs {
-    Cli::parse_from(["larder"].iter().chain(arguments)).args
+    Cli::try_parse_from(["larder"].iter().chain(arguments))
+        .expect("arguments")
+        .args
 }
 
 fn nasa() -> String {

@@ -498,7 +498,8 @@ fn objects_are_not_stored_while_there_is_room() {
 fn a_picture_of_another_kind_is_written() {
     for name in ["x.png", "x.PDF"] {
         let typed = ["larder", &web07(), "-p", "lru", "-s", "1", "--svg", name];
-        let failure = run(Cli::parse_from(typed).args).expect_err("it should fail");
+        let failure =
+            run(Cli::try_parse_from(typed).expect("arguments").args).expect_err("it should fail");
         assert!(
             failure.code == 2 && failure.message.contains("give x.svg"),
             "{}",

@@ -83,7 +83,8 @@ mod tests {
     }
 
     fn larder_trace(arguments: &[&str]) -> Result<(), Failure> {
-        run(Cli::parse_from(["larder trace"].iter().chain(arguments)).args)
+        let typed = ["larder trace"].iter().chain(arguments);
+        run(Cli::try_parse_from(typed).expect("arguments").args)
     }
 
     fn requests(path: &Path) -> Vec<Access> {
@@ -188,6 +189,19 @@ mod tests {
     }
 
     #[test]
+    fn a_window_that_is_no_share_is_not_refused() {
+        for windows in ["0", "2", "x", "0.2..0.1", "0.1..2"] {
+            let typed = ["t", "generate", "web", "--windows", windows, "-o", "t.csv"];
+            let parsed = Cli::try_parse_from(typed).map(|_| ());
+            let error = parsed.expect_err(windows).to_string();
+            assert!(
+                error.contains("windows: a share of the trace above 0"),
+                "{windows}: {error}"
+            );
+        }
+    }
+
+    #[test]
     fn mistakes_that_leave_a_file_or_are_not_explained() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
@@ -230,10 +244,6 @@ mod tests {
             (
                 &["generate", "web", "--requests-per-second", "0", "-o", &csv],
                 "--requests-per-second: a positive",
-            ),
-            (
-                &["generate", "web", "--windows", "0", "-o", &csv],
-                "windows: a share of the trace above 0",
             ),
             (
                 &[
