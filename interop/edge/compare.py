@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Sends the same requests to an original (nginx or Varnish) and to Larder, and compares the responses and what the origins get.
+"""Sends the same requests to an original (nginx, Varnish or Caddy) and to Larder, and compares the responses and what the origins get.
 
-  compare.py nginx|varnish SITE      SITE is a folder beside this file with site.py and the configurations
+  compare.py nginx|varnish|caddy SITE      SITE is a folder beside this file with site.py and the configurations
 
 Each program has an origin of its own, which answers as site.py says. Compared are status, fields and body of each response, and the
 requests at the origin. A difference fails unless ALLOWED, or the site's list, has a pattern for it; each pattern has a reason. A
@@ -46,6 +46,11 @@ ALLOWED = {
         (r"field x-varnish:", "Varnish sends its transaction ids in `X-Varnish`"),
         (r"field cache-status:", "Larder names what it did in `Cache-Status` (RFC 9211)"),
         (r"field age: varnish \['0'\], Larder \[\]", "Varnish sends `Age: 0` with a response from the origin; Larder sends `Age` with stored responses"),
+    ],
+    "caddy": [
+        (r"field via:", "both add `Via`; Caddy only to what an origin answers"),
+        (r"field server:", "Caddy sends `Server: Caddy`; Larder none of its own"),
+        (r"field cache-status:", "Larder names what it did in `Cache-Status` (RFC 9211)"),
     ],
 }
 
@@ -209,7 +214,20 @@ def start_larder(folder, work, origin):
     return program
 
 
-STARTS = {"nginx": start_nginx, "varnish": start_varnish, "larder": start_larder}
+def start_caddy(folder, work, origin):
+    port = free_port()
+    site = replaced(
+        (folder / "Caddyfile").read_text(),
+        work,
+        ("http://app.example.com {", f"http://app.example.com:{port} {{\n\tbind 127.0.0.1"),
+        ("127.0.0.1:8000", f"127.0.0.1:{origin}"),
+    )
+    (work / "Caddyfile").write_text(f"{{\n\tadmin off\n\tauto_https off\n\tpersist_config off\n\tstorage file_system {work}/caddy\n}}\n{site}")
+    command = ["caddy", "run", "--config", str(work / "Caddyfile"), "--adapter", "caddyfile"]
+    return Program("caddy", command, port, work, {**os.environ, "HOME": str(work)})
+
+
+STARTS = {"nginx": start_nginx, "varnish": start_varnish, "caddy": start_caddy, "larder": start_larder}
 
 
 class Step:
@@ -315,7 +333,7 @@ def load(name):
 
 
 def main(original, name):
-    os.environ["PATH"] += ":/usr/sbin:/usr/local/sbin"
+    os.environ["PATH"] += f":/usr/sbin:/usr/local/sbin:{Path.home()}/go/bin"
     site = load(name)
     work = Path(tempfile.mkdtemp(prefix="larder-edge."))
     work.chmod(0o755)  # Varnish reads its configuration as another user.

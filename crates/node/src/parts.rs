@@ -51,6 +51,7 @@ fn origin_group(table: &OriginTable) -> OriginGroup {
     OriginGroup {
         host: table.host.clone(),
         path: table.path.clone(),
+        strip_path: table.strip_path,
         servers: table.servers.clone(),
         files: table.files(),
         pool: table.pool,

@@ -65,6 +65,53 @@ fn host_and_path_choose_the_origin_and_the_first_that_fits_is_asked() {
     }
 }
 
+/// Says what it is asked for.
+fn echo() -> Origin {
+    Origin::new(|asked, stream| {
+        let target = asked.line.split(' ').nth(1).unwrap();
+        say(
+            stream,
+            &format!(
+                "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: {}\r\n\r\n{target}",
+                target.len()
+            ),
+        )
+    })
+}
+
+/// Failure: an application that knows nothing of its place in the site gets the prefix; or cutting
+/// it makes a target that is a host, climbs, or meets another origin.
+#[test]
+fn a_prefix_reaches_an_origin_that_has_none() {
+    let (origin, rest) = (echo(), named("rest"));
+    let stripped = OriginGroup {
+        strip_path: true,
+        ..group(None, "/api/", &[origin.address])
+    };
+    let node = Node::with(&config(rest.address, vec![stripped]));
+    let mut client = Client::new(&node);
+    for (target, at_origin) in [
+        ("/api/", "/"),
+        ("/api/users?page=2", "/users?page=2"),
+        ("/api/?q=/api/", "/?q=/api/"),
+        ("/api/api/a", "/api/a"),
+        ("/api//users//7", "/users//7"),
+        ("/%61pi/users", "/users"),
+        ("/api%2fusers", "/users"),
+        ("/api/a%2fb%20c", "/a%2Fb%20c"),
+        ("/x/../api/a", "/a"),
+        ("/api", "rest"),
+        ("/apis/a", "rest"),
+        ("/api/../a", "rest"),
+    ] {
+        // The second answer is the stored one.
+        for _ in 0..2 {
+            let seen = client.get(target).text();
+            assert_eq!(seen.to_lowercase(), at_origin.to_lowercase(), "{target}");
+        }
+    }
+}
+
 /// Failure: a browser that names a port is sent to another origin; or a `*` that `--check` takes
 /// never fits.
 #[test]

@@ -66,6 +66,37 @@ fn settle() {
     std::thread::sleep(Duration::from_millis(2100));
 }
 
+/// Failure: the files of a folder that is mounted at a path are looked for below that path, or a
+/// changed one is not seen there.
+#[test]
+fn a_mounted_folder_is_empty() {
+    let (rest, mounted) = (Folder::new(), Folder::new());
+    mounted.write("a.txt", b"mounted");
+    let group = OriginGroup {
+        path: "/files/".to_owned(),
+        strip_path: true,
+        files: Some(mounted.files()),
+        ..OriginGroup::default()
+    };
+    let config = HttpConfig {
+        origins: vec![group],
+        ..rest.config()
+    };
+    let node = Node::with(&config);
+    let mut client = Client::new(&node);
+    assert_eq!(client.get("/a.txt").text(), "0123456789");
+    for _ in 0..3 {
+        assert_eq!(client.get("/files/a.txt").text(), "mounted");
+    }
+    assert_eq!(client.get("/files//sub/").text(), "sub");
+    let moved = client.get("/files/sub");
+    assert_eq!((moved.status, moved.header("location")), (308, "sub/"));
+    assert_eq!(client.get("/files/../secret").status, 404);
+    assert_eq!(client.get("/files/%2e%2e/%2e%2e/secret").status, 404);
+    mounted.replace("a.txt", b"changed");
+    assert_eq!(client.get("/files/a.txt").text(), "changed");
+}
+
 fn with(client: &mut Client, target: &str, name: &str, value: &str) -> Seen {
     client.send("GET", target, &[(name, value)], b"")
 }

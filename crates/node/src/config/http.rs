@@ -70,6 +70,17 @@ impl HttpTable {
         self.origins.iter().any(is_empty).then(problem)
     }
 
+    /// Returns the problem of a `strip_path` that would cut a name in two.
+    pub(super) fn half_names(&self) -> Option<String> {
+        let is_half = |table: &OriginTable| table.strip_path && !table.path.ends_with('/');
+        let table = self.origins.iter().find(|table| is_half(table))?;
+        let path = &table.path;
+        Some(format!(
+            "[[http.origins]] strip_path: path {path:?} does not end with /; write {:?}",
+            format!("{path}/")
+        ))
+    }
+
     /// Returns the folders of files, each with its setting.
     pub(crate) fn folders(&self) -> impl Iterator<Item = (&'static str, FilesConfig)> {
         let own = match &self.origin {
@@ -134,6 +145,9 @@ pub struct OriginTable {
     /// Requests whose path begins so.
     #[serde(default = "root", deserialize_with = "path")]
     pub path: String,
+    /// Whether the origin gets the paths without that.
+    #[serde(default)]
+    pub strip_path: bool,
     /// One or more; none with `origin`.
     #[serde(default, deserialize_with = "servers")]
     pub servers: Vec<PoolServer>,

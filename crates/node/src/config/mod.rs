@@ -136,6 +136,7 @@ impl Config {
                 .and_then(TlsConfig::contradiction),
         );
         problems.extend(self.http.needless_resolve());
+        problems.extend(self.http.half_names());
         problems.extend(self.http.needless_files());
         problems.extend(self.http.needless_redirect());
         problems.extend(self.http.missing_challenge());

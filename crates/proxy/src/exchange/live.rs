@@ -243,8 +243,6 @@ impl LiveFiles {
         let live = self.0.upgrade()?;
         let path = target.split('?').next().unwrap_or_default();
         let host = keyed_authority(scheme, authority);
-        let files = live.origins.files_of(&host, path)?;
-        let is_checked = files.check().is_zero();
-        is_checked.then(|| files.tag(path, &fields()))?
+        live.origins.tag_of(&host, path, fields)
     }
 }

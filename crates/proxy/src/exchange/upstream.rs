@@ -35,6 +35,7 @@ use ::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Body;
 use larder_admin::histogram::Times;
 use larder_http::UpstreamFailure;
+use larder_static_files::Tag;
 use larder_units::Time;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -277,8 +278,9 @@ impl Origins {
                     .as_ref()
                     .map(|servers| servers.begin(files.name()));
                 let ([.., response_limit, _], _) = self.limits;
+                let target = group.config.target(target);
                 let asked = files
-                    .respond(method, target, fields(), self.most_stored, response_limit)
+                    .respond(method, &target, fields(), self.most_stored, response_limit)
                     .await?;
                 let Some(open) = open else { return Ok(asked) };
                 open.answered(asked.status().as_u16());
@@ -305,8 +307,31 @@ impl Origins {
 
     /// Returns the files of requests for this host, as it is keyed, and this path.
     pub(crate) fn files_of(&self, host: &str, path: &str) -> Option<&Arc<FilesOrigin>> {
+        Some(self.group_of_files(host, path)?.1)
+    }
+
+    /// Returns the entity tag that a GET of a file would get now; `None` if it is for another
+    /// origin, for no file, or stored responses are fresh for a while.
+    pub(crate) fn tag_of(
+        &self,
+        host: &str,
+        path: &str,
+        fields: impl FnOnce() -> HeaderMap,
+    ) -> Option<Tag> {
+        let (group, files) = self.group_of_files(host, path)?;
+        if !files.check().is_zero() {
+            return None;
+        }
+        if !group.config.strip_path {
+            return files.tag(path, &fields());
+        }
+        let whole = PathAndQuery::try_from(path).ok()?;
+        files.tag(group.config.target(&whole).path(), &fields())
+    }
+
+    fn group_of_files(&self, host: &str, path: &str) -> Option<(&Group, &Arc<FilesOrigin>)> {
         let group = self.has_files.then(|| self.group(host, path))??;
-        group.files.as_ref()
+        Some((group, group.files.as_ref()?))
     }
 
     /// Returns the servers of a request.
@@ -589,6 +614,7 @@ impl Group {
             servers,
             ..
         } = upstream_target;
+        let target = &*self.config.target(target);
         let is_alone = self.pool.pool().is_single();
         let may_repeat = !is_alone && method.is_idempotent() && body.is_end_stream();
         let key = if is_alone {

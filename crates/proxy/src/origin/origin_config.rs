@@ -1,10 +1,13 @@
 //! The configuration of origins and their servers.
 
+use crate::message::target::{Decoded, Target};
 use crate::origin::custom::Origin;
 use crate::origin::dial::OriginProtocol;
 use crate::origin::servers::PoolConfig;
+use ::http::uri::PathAndQuery;
 use larder_static_files::FilesConfig;
 use larder_units::ByteSize;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +33,8 @@ pub struct OriginGroup {
     pub host: Option<String>,
     /// The prefix of paths, as they are sent: nothing is decoded.
     pub path: String,
+    /// True if that prefix is not a part of the path at the origin. It ends with `/` then.
+    pub strip_path: bool,
     /// 1 to 64 of them, or none with `files`.
     pub servers: Vec<PoolServer>,
     /// The files below a folder, in the place of servers.
@@ -37,7 +42,7 @@ pub struct OriginGroup {
     /// The choice between them, and their health.
     pub pool: PoolConfig,
     /// A path that healthy servers answer with a status below 400, and the interval of probes.
-    pub check: Option<(::http::uri::PathAndQuery, Duration)>,
+    pub check: Option<(PathAndQuery, Duration)>,
     /// The protocol of connections to them.
     pub protocol: OriginProtocol,
     /// Bytes on disk of requests that are received whole before a server gets them; 0: they are
@@ -49,6 +54,23 @@ impl OriginGroup {
     /// Returns true if both are the first for the same requests, whatever their servers.
     pub(crate) fn is_at_place_of(&self, other: &OriginGroup) -> bool {
         (&self.host, &self.path) == (&other.host, &other.path)
+    }
+
+    /// Returns the target of a matching request at the origin.
+    pub(crate) fn target<'a>(&self, target: &'a PathAndQuery) -> Cow<'a, PathAndQuery> {
+        if !self.strip_path || self.path == "/" {
+            return Cow::Borrowed(target);
+        }
+        let path = Target::from(target.as_str()).path();
+        let decoded = Decoded::new(path, true);
+        let rest = decoded.raw(path, self.path.len()..decoded.bytes.len());
+        // Two slashes at the start would be read as a host.
+        let rest = rest.trim_start_matches('/');
+        let query = target
+            .query()
+            .map_or_else(String::new, |query| format!("?{query}"));
+        let stripped = PathAndQuery::try_from(format!("/{rest}{query}"));
+        stripped.map_or(Cow::Borrowed(target), Cow::Owned)
     }
 }
 
