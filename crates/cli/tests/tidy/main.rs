@@ -97,14 +97,14 @@ fn prose_that_a_stranger_cannot_follow() {
     violations.extend(sources("md").iter().flat_map(text::odd_markdown));
     none(
         &violations,
-        "write subject, verb, object; docs/glossary.md has the terms",
+        "write subject, verb, object; docs/inside/glossary.md has the terms",
     );
 }
 
 #[test]
 fn a_private_name_where_there_is_a_standard_term() {
     let violations: Vec<_> = sources("rs").iter().flat_map(text::private_names).collect();
-    none(&violations, "docs/glossary.md has the standard term");
+    none(&violations, "docs/inside/glossary.md has the standard term");
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn two_pages_give_different_speeds() {
             .find(|page| page.path == path)
             .expect("the page")
     };
-    let violations = text::rows_of_other_figures(page("README.md"), page("docs/ndn-speed.md"));
+    let violations = text::rows_of_other_figures(page("README.md"), page("docs/results/ndn-speed.md"));
     none(
         &violations,
         "measure once, and write the same rows on both pages",
