@@ -4,6 +4,8 @@
 //! test with a planted violation, which shows that the rule works when it finds nothing. Exceptions
 //! are in this file, each with its reason.
 
+mod book;
+mod figures;
 mod folders;
 mod functions;
 mod imports;
@@ -193,9 +195,94 @@ fn two_pages_give_different_speeds() {
             .find(|page| page.path == path)
             .expect("the page")
     };
-    let violations = text::rows_of_other_figures(page("README.md"), page("docs/results/ndn-speed.md"));
+    let violations =
+        text::rows_of_other_figures(page("README.md"), page("docs/results/ndn-speed.md"));
     none(
         &violations,
         "measure once, and write the same rows on both pages",
     );
+}
+
+#[test]
+fn a_page_that_the_table_of_contents_does_not_have() {
+    let violations = book::unlisted(&sources("md"));
+    none(
+        &violations,
+        "list each page of docs/ once in docs/SUMMARY.md",
+    );
+}
+
+#[test]
+fn a_link_that_leads_nowhere() {
+    let violations = book::dead_links(&sources("md"), &root());
+    none(&violations, "name a file and a heading that exist");
+}
+
+#[test]
+fn a_page_whose_purpose_is_not_in_its_first_line() {
+    let pages = sources("md");
+    let pages = pages.iter().filter(|page| book::is_page(&page.path));
+    let violations: Vec<_> = pages.filter_map(book::without_purpose).collect();
+    none(
+        &violations,
+        "begin with \"This page\": what it is for, and for whom",
+    );
+}
+
+#[test]
+fn a_page_of_long_sentences() {
+    let pages = sources("md");
+    let pages = pages
+        .iter()
+        .filter(|page| book::is_page(&page.path) || text::is_for_readers(&page.path));
+    let violations: Vec<_> = pages.filter_map(book::long_sentences).collect();
+    none(&violations, "write at most 25 words a sentence on average");
+}
+
+#[test]
+fn code_of_a_guide_that_is_compiled_nowhere() {
+    let examples: Vec<_> = sources("rs")
+        .into_iter()
+        .filter(|source| source.path.contains("/examples/"))
+        .collect();
+    let guides = sources("md");
+    let guides = guides
+        .iter()
+        .filter(|page| page.path.starts_with("docs/guides/"));
+    let violations: Vec<_> = guides
+        .flat_map(|page| book::rust_of_no_source(page, &examples))
+        .collect();
+    none(&violations, "show lines of an example");
+}
+
+#[test]
+fn a_page_has_other_figures_than_were_measured() {
+    let text = fs::read_to_string(root().join(figures::FILE)).expect(figures::FILE);
+    let measured = figures::figures(&text);
+    let mut violations = figures::code_that_is_gone(&measured, &root());
+    for page in sources("md") {
+        match page.path.as_str() {
+            "README.md" => violations.extend(figures::other_rows(&page, &measured, false)),
+            "docs/results/performance.md" => {
+                violations.extend(figures::other_rows(&page, &measured, true));
+            }
+            _ => {}
+        }
+    }
+    none(&violations, "write the rows of docs/results/measured.toml");
+}
+
+/// Prints the figures that are older than their code. It does not fail: a change need not change a
+/// figure, and measuring needs a quiet machine.
+#[test]
+#[allow(
+    clippy::print_stdout,
+    reason = "the lines are the result: `-- --nocapture` shows them"
+)]
+fn figures_that_are_older_than_their_code() {
+    let text = fs::read_to_string(root().join(figures::FILE)).expect(figures::FILE);
+    let measured = figures::figures(&text);
+    for line in figures::older_than_their_code(&measured, &root()) {
+        println!("{line}");
+    }
 }

@@ -75,9 +75,9 @@ pub fn reference() -> String {
 const HEAD: &str = "\
 # Configuration
 
-Every key of the file that `larder run FILE` reads: those of
-[Named Data Networking](https://named-data.net/) (NDN) first, then those of HTTP. This page is made
-of the embedded default configuration, which `larder run --print-config` prints: `larder run
+This page lists every key of the file that `larder run FILE` reads: those of
+[Named Data Networking](https://named-data.net/) (NDN) first, then those of HTTP. It is made of the
+embedded default configuration, which `larder run --print-config` prints: `larder run
 --print-reference` writes it.
 
 - `larder run --explain http.cache` prints what this page says of one key.
