@@ -240,6 +240,23 @@ pub(crate) fn rust_of_no_source(page: &Source, sources: &[Source]) -> Vec<String
     violations
 }
 
+/// Finds commands and datasets of NFD's protocol, by the table of the forwarder's management, that
+/// a page does not name.
+pub(crate) fn verbs_that_a_page_lacks(page: &Source, management: &Source) -> Vec<String> {
+    let words: Vec<&str> = management.text.split('"').collect();
+    let is_declared = |before: &str| {
+        let before = before.trim_end();
+        before.ends_with("command(") || before.ends_with("dataset(")
+    };
+    words
+        .windows(4)
+        .filter(|four| is_declared(four[0]) && four[2].trim() == ",")
+        .map(|four| format!("`{}/{}`", four[1], four[3]))
+        .filter(|verb| !page.text.contains(verb))
+        .map(|verb| format!("{}:1: lacks {verb}", page.path))
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -303,6 +320,16 @@ mod tests {
             paragraphs(&page("a", "a b\nc\n- d\n  e\n1. f\n\n2030 g")).len(),
             4
         );
+    }
+
+    #[test]
+    fn a_planted_verb_that_a_page_lacks_is_found() {
+        let source = page(
+            "a.rs",
+            "x = [\n  command(\"fib\", \"add\", f),\n  dataset(\"fib\", \"list\", g)]",
+        );
+        let found = verbs_that_a_page_lacks(&page("docs/a.md", "`fib/add`"), &source);
+        assert_eq!(found, ["docs/a.md:1: lacks `fib/list`"]);
     }
 
     #[test]

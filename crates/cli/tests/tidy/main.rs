@@ -286,3 +286,18 @@ fn figures_that_are_older_than_their_code() {
         println!("{line}");
     }
 }
+
+#[test]
+fn a_command_of_nfd_that_the_reference_lacks() {
+    let read = |path: &str| Source {
+        path: path.to_owned(),
+        text: fs::read_to_string(root().join(path)).expect(path),
+    };
+    let management = read("crates/forwarder/src/management/mod.rs");
+    assert!(
+        !book::verbs_that_a_page_lacks(&read("LICENSE-MIT"), &management).is_empty(),
+        "no verb is found: has the table changed?"
+    );
+    let violations = book::verbs_that_a_page_lacks(&read("docs/reference/ndn.md"), &management);
+    none(&violations, "add it to docs/reference/ndn.md");
+}
