@@ -51,7 +51,7 @@ def corpus(folder):
         with tarfile.open(archive) as packed:
             open(f"{folder}/www/{name}", "wb").write(packed.extractfile(f"package/{path}").read())
         os.remove(archive)
-    text = open(f"{HERE}/../../docs/rules.md").read() + open(f"{HERE}/../../docs/operation.md").read()
+    text = open(f"{HERE}/../../docs/guides/rules.md").read() + open(f"{HERE}/../../docs/guides/running.md").read()
     lines = "".join(f"<p>{line}</p>\n" for line in text.splitlines())
     open(f"{folder}/www/page.html", "w").write(f"<!doctype html><html><body>\n{lines}</body></html>\n")
     shutil.copy(f"{HERE}/../../deploy/grafana/larder.json", f"{folder}/www/data.json")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""docs/coming-from-nginx.md and docs/coming-from-varnish.md show what the comparisons run: each configuration, letter by letter, and each
-difference that they allow. Every key of Larder in their tables exists in `larder run --print-config`, or in docs/rules.md."""
+"""docs/coming-from/nginx.md and docs/coming-from/varnish.md show what the comparisons run: each configuration, letter by letter, and each
+difference that they allow. Every key of Larder in their tables exists in `larder run --print-config`, or in docs/guides/rules.md."""
 
 import os
 import re
@@ -14,11 +14,11 @@ SITES = {"nginx": ["wordpress", "media", "api", "files"], "varnish": ["wordpress
 FILES = {"nginx": "nginx.conf", "varnish": "varnish.vcl"}
 
 shown = subprocess.run([os.environ["LARDER"], "run", "--print-config"], capture_output=True, text=True, check=True, timeout=20).stdout
-keys = set(re.findall(r"\b([a-z][a-z_]+) = ", shown)) | set(re.findall(r"`([a-z][a-z_]+)`", (ROOT / "docs/rules.md").read_text()))
+keys = set(re.findall(r"\b([a-z][a-z_]+) = ", shown)) | set(re.findall(r"`([a-z][a-z_]+)`", (ROOT / "docs/guides/rules.md").read_text()))
 tables = set(re.findall(r"\[+[a-z_.]+\]+", shown))
 words = lambda text: " ".join(text.split()).casefold()
 for original, name in FILES.items():
-    page = (ROOT / f"docs/coming-from-{original}.md").read_text()
+    page = (ROOT / f"docs/coming-from/{original}.md").read_text()
     blocks = re.findall(r"^```\w+\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     for site in SITES[original]:
         for file in (name, "larder.toml"):

@@ -100,7 +100,7 @@ STRATEGY = "/localhost/nfd/strategy/"
 PEER = "udp4://127.0.0.1:6391"
 PREFIX = "/interop/calls"
 
-# Reasons, as in docs/coming-from-nfd.md.
+# Reasons, as in docs/coming-from/nfd.md.
 UNREADABLE = "NFD does not answer a command that it cannot read"
 UNKNOWN = "NFD does not answer a verb or module that it does not have"
 MEANINGLESS = "a face with it would behave as a persistent one, unnoticed"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What docs/coming-from-nfd.md tells an operator of NFD to type works: its configuration is taken, and each `ctl ...` of its tables
+"""What docs/coming-from/nfd.md tells an operator of NFD to type works: its configuration is taken, and each `ctl ...` of its tables
 runs against the node in NDN_CLIENT_TRANSPORT. Face 260 of the page is the one that its own `face create` makes."""
 
 import os
@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 LARDER = os.environ["LARDER"]
-page = (Path(__file__).resolve().parents[2] / "docs/coming-from-nfd.md").read_text()
+page = (Path(__file__).resolve().parents[2] / "docs/coming-from/nfd.md").read_text()
 
 
 def larder(*words: str) -> str:

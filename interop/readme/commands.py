@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""What README.md tells a newcomer to type exists.
+"""What README.md and the pages of docs tell a reader to type exists.
 
-Its two commands stand in it and are what `.ci/run` calls; every `larder ...` line of its code blocks names a subcommand and
-options that --help knows; its configuration is one that the node takes; every argument of every subcommand has a help text.
+README's two commands stand in it and are what `.ci/run` calls; every `larder ...` line of the code blocks of README and docs
+names subcommands and options that --help knows; README's configuration is one that the node takes; every argument of every
+subcommand has a help text. tutorials.py runs the commands of docs/start.
 """
 
 import os
@@ -34,10 +35,15 @@ def main():
             assert explanation, f"larder {name} --help says nothing of {argument}"
     assert arguments > len(texts), f"only {arguments} arguments found: has the layout of --help changed?"
 
-    lines = [re.sub(r"^cargo run --release -- ", "larder ", line) for line in typed]
-    lines = [line for line in lines if line.startswith("larder ")]
-    for line in lines:
-        exists(line, texts)
+    of_all = {}
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        lines = [re.sub(r"^cargo run --release -- ", "larder ", line) for line in commands_in(page.read_text())]
+        lines = [line for line in lines if re.match(r"larder( |$)", line) and "[OPTIONS]" not in line and not is_usage(line)]
+        of_all[page.relative_to(ROOT)] = lines
+        for line in lines:
+            exists(str(page.relative_to(ROOT)), line, texts)
+    lines = of_all[Path("README.md")]
+    assert lines, "README.md shows no command"
     for block in re.findall(r"^```toml\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL):
         with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
             file.write(block)
@@ -45,12 +51,14 @@ def main():
             larder("run", "--check", file.name)
     assert re.match(r"larder \d+\.\d+\.\d+", larder("--version"))
     assert larder("fetsch", "/x", code=2) == ""
-    print(f"{len(texts)} subcommands, {arguments} arguments, {len(lines)} lines of README.md:", *lines, sep="\n")
+    everywhere = sum(map(len, of_all.values()))
+    print(f"{len(texts)} subcommands, {arguments} arguments, {everywhere} lines of docs, and of README.md:", *lines, sep="\n")
 
 
 def commands_in(markdown: str) -> list[str]:
-    """The lines of fenced code blocks, without prompts and comments."""
-    blocks = re.findall(r"^```\w*\n(.*?)^```", markdown, re.MULTILINE | re.DOTALL)
+    """The lines of fenced code blocks and indented ones, without prompts and comments."""
+    blocks = re.findall(r"^```[^\n]*\n(.*?)^```", markdown, re.MULTILINE | re.DOTALL)
+    blocks += re.findall(r"^    larder .*$", re.sub(r"^```.*?^```", "", markdown, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
     lines = [re.sub(r"^\$ ", "", re.sub(r"(^|\s+)#.*", "", line)) for block in blocks for line in block.splitlines()]
     return [line.strip() for line in lines if line.strip()]
 
@@ -81,14 +89,29 @@ def arguments_of(text: str) -> list[tuple[str, str]]:
     return [tuple(each) for each in found]
 
 
-def exists(line: str, texts: dict[str, str]):
-    """Whether the subcommand and the options of a `larder` line are known."""
+def is_usage(line: str) -> bool:
+    """Whether a line is a usage, as docs/reference/command-line.md has them."""
+    return re.search(r"<[A-Z]", line) is not None or re.search(r"\[[A-Z]", line) is not None
+
+
+def exists(page: str, line: str, texts: dict[str, str]):
+    """Whether the subcommands and the options of a `larder` line are known."""
+    line = re.split(r" [|&>]| \|\|", line)[0]
     _, *words = line.split()
     name = words[0] if words and not words[0].startswith("-") else None
-    assert name is None or name in texts, f"README.md: '{line}': there is no such subcommand"
+    assert name is None or name in texts, f"{page}: '{line}': there is no such subcommand"
     text = texts[name] if name else larder("--help")
+    # `ctl route add`: a word that the command lists is a command below it.
+    path = [name]
+    for word in words[1:]:
+        if "\nCommands:" not in text or word not in listed(text):
+            break
+        path.append(word)
+        if " ".join(path) not in texts:
+            texts[" ".join(path)] = larder(*path, "--help")
+        text = texts[" ".join(path)]
     for option in (word.split("=")[0] for word in words if word.startswith("-") and word != "-"):
-        assert re.search(rf"(^|[ ,]){re.escape(option)}([ ,=]|$)", text, re.MULTILINE), f"README.md: '{line}': no {option}"
+        assert re.search(rf"(^|[ ,]){re.escape(option)}([ ,=]|$)", text, re.MULTILINE), f"{page}: '{line}': no {option}"
 
 
 main()

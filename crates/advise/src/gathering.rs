@@ -11,7 +11,7 @@ use serde::Serialize;
 const LEAST_OBJECTS: u64 = 200;
 
 /// Bytes that a node needs beside the body of an object in a web server's log: the key and the
-/// header fields of a typical response, and its places in the tables (docs/operation.md).
+/// header fields of a typical response, and its places in the tables (docs/guides/running.md).
 const LOG_OVERHEAD: u64 = 512;
 
 /// The traffic of all files.

@@ -73,6 +73,8 @@ struct Costliest {
 const COSTLIEST: StrategyEntry = StrategyEntry {
     name: "costliest",
     version: 1,
+    summary: "sends an Interest to the next hop with the highest cost",
+    parameters: &[],
     build: |parameters, _| {
         Ok(Box::new(Costliest {
             suppression: Suppression::new(parameters)?,

@@ -36,6 +36,7 @@ mod policies;
 mod predict;
 mod progress;
 mod put;
+mod reference;
 mod replay;
 mod reproduce;
 mod rules;
@@ -149,6 +150,7 @@ enum Command {
     Trace(trace::TraceArgs),
     Completions(shell_files::CompletionsArgs),
     Man(shell_files::ManArgs),
+    Reference(reference::ReferenceArgs),
 }
 
 /// Runs the command that the process's arguments name, and returns its exit status. A failure is
@@ -204,6 +206,10 @@ fn execute(command: Command) -> Result<(), Failure> {
             Ok(())
         }
         Command::Man(args) => shell_files::manual(&args, Cli::command()),
+        Command::Reference(args) => {
+            reference::run(&args, Cli::command());
+            Ok(())
+        }
     }
 }
 

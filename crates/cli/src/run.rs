@@ -36,7 +36,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "KEY", conflicts_with = "print_config")]
     explain: Option<String>,
 
-    /// Print the page of all keys, docs/configuration.md, and exit
+    /// Print the page of all keys, docs/reference/configuration.md, and exit
     #[arg(long, hide = true, conflicts_with = "print_config")]
     print_reference: bool,
 

@@ -25,7 +25,7 @@ use std::time::Duration;
 /// the 95 % interval of the mean.
 #[derive(Args, Debug)]
 pub struct SimulateArgs {
-    /// Scenario file (TOML); docs/simulate.md documents every key
+    /// Scenario file (TOML); docs/guides/simulation.md documents every key
     scenario: PathBuf,
 
     /// Seed of all random choices, or a range of seeds with one run for each: 1..30

@@ -1,5 +1,5 @@
-//! Failure: `larder get` does not fetch what docs/http-over-ndn.md describes: a page of an HTTP
-//! origin by its name. Uses the real program, an egress gateway, and an origin over a socket.
+//! Failure: `larder get` does not fetch what docs/guides/http-over-ndn.md describes: a page of an
+//! HTTP origin by its name. Uses the real program, an egress gateway, and an origin over a socket.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};

@@ -1,5 +1,5 @@
-//! Detects a package whose shells complete nothing, or whose manual misses a command. The real
-//! program, and a real bash.
+//! Detects a package whose shells complete nothing, or whose manual misses a command, and pages of
+//! `docs/reference` that say something else than the program. The real program, and a real bash.
 
 use std::process::{Command, Output};
 use tempfile::TempDir;
@@ -85,4 +85,21 @@ fn bash_completes_nothing() {
             assert!(script.contains(&command), "{shell}: {command}");
         }
     }
+}
+
+/// Failure: a page of the reference says something else than the program.
+#[test]
+fn a_page_of_the_reference_is_out_of_date() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference");
+    let mut old = Vec::new();
+    for page in ["command-line", "policies", "strategies", "access-log"] {
+        let made = text_of(&larder(&["reference", page]));
+        let kept = std::fs::read_to_string(format!("{folder}/{page}.md"));
+        if kept.ok().as_ref() != Some(&made) {
+            old.push(format!(
+                "larder reference {page} > docs/reference/{page}.md"
+            ));
+        }
+    }
+    assert!(old.is_empty(), "run: {}", old.join("\n"));
 }

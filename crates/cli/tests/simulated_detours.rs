@@ -112,14 +112,14 @@ fn significant(milliseconds: f64) -> String {
 #[test]
 fn four_strategies_give_the_same_figures_around_a_cut_link() {
     let runs = assert_all_differ(&documented());
-    let page = documentation("simulate.md");
+    let page = documentation("guides/simulation.md");
     for (run, strategy) in runs.iter().zip(STRATEGIES) {
         let [data, delay, retransmissions] = run.of_consumer();
         let (delay, detour) = (significant(delay), run.value("channel r1 r3", "frames"));
         let row = format!("| `{strategy}` | {data} | {delay} | {retransmissions} | {detour} |");
         assert!(
             page.contains(&row),
-            "docs/simulate.md has other figures than {row}"
+            "docs/guides/simulation.md has other figures than {row}"
         );
     }
     let [best_route, asf, multicast, random] = runs;

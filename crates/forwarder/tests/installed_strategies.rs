@@ -25,6 +25,8 @@ fn an_installed_registry_is_not_that_of_strings_and_forwarders() {
         .register(StrategyEntry {
             name: "refuses",
             version: 1,
+            summary: "a strategy of this test",
+            parameters: &[],
             build: |_, _| Ok(Box::new(Refuses)),
         })
         .unwrap();
@@ -41,4 +43,20 @@ fn an_installed_registry_is_not_that_of_strings_and_forwarders() {
     forwarder.set_strategy(&Name::root(), &name).unwrap();
     assert!(StrategyRegistry::builtin().by_name("refuses").is_err());
     assert!(StrategyRegistry::builtin().install().is_err());
+}
+
+/// Failure: a parameter that the reference has is refused.
+#[test]
+fn a_parameter_of_a_strategy_does_not_exist() {
+    let registry = StrategyRegistry::builtin();
+    for entry in registry.entries() {
+        for parameter in entry.parameters {
+            let (strategy, version) = (entry.name, entry.version);
+            let (key, value) = (parameter.name, parameter.default);
+            let name = format!("/localhost/nfd/strategy/{strategy}/v={version}/{key}~{value}");
+            if let Err(error) = registry.by_name(&name) {
+                panic!("{name}: {error}");
+            }
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Benchmark of packet-hops per second of one thread, and of the cost of a simulated dumbbell:
 //! `cargo bench -p larder-netsim`. `cargo bench -p larder-netsim -- chain` runs only the networks
 //! with this word in their names. `--svg=FILE` also draws the networks that grow: the figure of
-//! docs/simulate.md.
+//! docs/guides/simulation.md.
 //!
 //! The result is the thread's CPU time, the median of five runs, so that other programs on the
 //! machine have little influence. The allocator is that of the binary `larder`.

@@ -89,7 +89,7 @@ fn a_restart_forgets_the_copies_and_not_the_place() {
 
 /// Hit ratios and delays of an independent simulation with Icarus' semantics (one request at a time
 /// over a network without queues), the mean of six seeds. Both scatter by 0.008 at this length.
-/// docs/simulate.md has longer runs, which agree within 0.004.
+/// docs/guides/simulation.md has longer runs, which agree within 0.004.
 #[test]
 fn hit_ratios_are_those_of_an_independent_simulation() {
     let smaller = CACHES

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A network of caches with Icarus' semantics, for the comparison in `docs/simulate.md`.
+"""A network of caches with Icarus' semantics, for the comparison in `docs/guides/simulation.md`.
 
     crates/netsim/tests/icarus.py docs/scenarios/geant.txt lcd [--requests N] [--seed N]
 

@@ -207,13 +207,13 @@ mod tests {
     /// Failure: the documentation does not name a key that waits, with its reason.
     #[test]
     fn a_key_that_waits_is_not_documented() {
-        let page = include_str!("../../../docs/operation.md");
+        let page = include_str!("../../../docs/guides/running.md");
         let waiting: Vec<&str> = waiting().collect();
         assert!(waiting.len() >= 9, "{waiting:?}");
         for key in waiting {
             assert!(
                 page.contains(&format!("`{key}`")),
-                "docs/operation.md does not name {key}"
+                "docs/guides/running.md does not name {key}"
             );
         }
     }

@@ -103,7 +103,7 @@ fn a_source_does_not_exist() {
 /// Failure: the documentation counts other claims than the archives.
 #[test]
 fn a_count_is_another_than_the_archives() {
-    let text = std::fs::read_to_string(root().join("docs/reproductions.md")).unwrap();
+    let text = std::fs::read_to_string(root().join("docs/results/papers.md")).unwrap();
     let mut archives = 0;
     for archive in std::fs::read_dir(root().join("docs/reproductions"))
         .unwrap()
@@ -125,7 +125,7 @@ fn a_count_is_another_than_the_archives() {
         let row = format!("| {name} |{} |\n", cells.join(" |"));
         assert!(
             text.contains(&row),
-            "docs/reproductions.md lacks this row: {row}"
+            "docs/results/papers.md lacks this row: {row}"
         );
         archives += 1;
     }

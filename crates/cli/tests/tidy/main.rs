@@ -4,6 +4,8 @@
 //! test with a planted violation, which shows that the rule works when it finds nothing. Exceptions
 //! are in this file, each with its reason.
 
+mod book;
+mod figures;
 mod folders;
 mod functions;
 mod imports;
@@ -97,14 +99,14 @@ fn prose_that_a_stranger_cannot_follow() {
     violations.extend(sources("md").iter().flat_map(text::odd_markdown));
     none(
         &violations,
-        "write subject, verb, object; docs/glossary.md has the terms",
+        "write subject, verb, object; docs/inside/glossary.md has the terms",
     );
 }
 
 #[test]
 fn a_private_name_where_there_is_a_standard_term() {
     let violations: Vec<_> = sources("rs").iter().flat_map(text::private_names).collect();
-    none(&violations, "docs/glossary.md has the standard term");
+    none(&violations, "docs/inside/glossary.md has the standard term");
 }
 
 #[test]
@@ -193,9 +195,109 @@ fn two_pages_give_different_speeds() {
             .find(|page| page.path == path)
             .expect("the page")
     };
-    let violations = text::rows_of_other_figures(page("README.md"), page("docs/ndn-speed.md"));
+    let violations =
+        text::rows_of_other_figures(page("README.md"), page("docs/results/ndn-speed.md"));
     none(
         &violations,
         "measure once, and write the same rows on both pages",
     );
+}
+
+#[test]
+fn a_page_that_the_table_of_contents_does_not_have() {
+    let violations = book::unlisted(&sources("md"));
+    none(
+        &violations,
+        "list each page of docs/ once in docs/SUMMARY.md",
+    );
+}
+
+#[test]
+fn a_link_that_leads_nowhere() {
+    let violations = book::dead_links(&sources("md"), &root());
+    none(&violations, "name a file and a heading that exist");
+}
+
+#[test]
+fn a_page_whose_purpose_is_not_in_its_first_line() {
+    let pages = sources("md");
+    let pages = pages.iter().filter(|page| book::is_page(&page.path));
+    let violations: Vec<_> = pages.filter_map(book::without_purpose).collect();
+    none(
+        &violations,
+        "begin with \"This page\": what it is for, and for whom",
+    );
+}
+
+#[test]
+fn a_page_of_long_sentences() {
+    let pages = sources("md");
+    let pages = pages
+        .iter()
+        .filter(|page| book::is_page(&page.path) || text::is_for_readers(&page.path));
+    let violations: Vec<_> = pages.filter_map(book::long_sentences).collect();
+    none(&violations, "write at most 25 words a sentence on average");
+}
+
+#[test]
+fn code_of_a_guide_that_is_compiled_nowhere() {
+    let examples: Vec<_> = sources("rs")
+        .into_iter()
+        .filter(|source| source.path.contains("/examples/"))
+        .collect();
+    let guides = sources("md");
+    let guides = guides
+        .iter()
+        .filter(|page| page.path.starts_with("docs/guides/"));
+    let violations: Vec<_> = guides
+        .flat_map(|page| book::rust_of_no_source(page, &examples))
+        .collect();
+    none(&violations, "show lines of an example");
+}
+
+#[test]
+fn a_page_has_other_figures_than_were_measured() {
+    let text = fs::read_to_string(root().join(figures::FILE)).expect(figures::FILE);
+    let measured = figures::figures(&text);
+    let mut violations = figures::code_that_is_gone(&measured, &root());
+    for page in sources("md") {
+        match page.path.as_str() {
+            "README.md" => violations.extend(figures::other_rows(&page, &measured, false)),
+            "docs/results/performance.md" => {
+                violations.extend(figures::other_rows(&page, &measured, true));
+            }
+            _ => {}
+        }
+    }
+    none(&violations, "write the rows of docs/results/measured.toml");
+}
+
+/// Prints the figures that are older than their code. It does not fail: a change need not change a
+/// figure, and measuring needs a quiet machine.
+#[test]
+#[allow(
+    clippy::print_stdout,
+    reason = "the lines are the result: `-- --nocapture` shows them"
+)]
+fn figures_that_are_older_than_their_code() {
+    let text = fs::read_to_string(root().join(figures::FILE)).expect(figures::FILE);
+    let measured = figures::figures(&text);
+    for line in figures::older_than_their_code(&measured, &root()) {
+        println!("{line}");
+    }
+}
+
+#[test]
+fn a_command_of_nfd_that_the_reference_lacks() {
+    let read = |path: &str| Source {
+        path: path.to_owned(),
+        text: fs::read_to_string(root().join(path)).expect(path),
+    };
+    let management = read("crates/forwarder/src/management/mod.rs");
+    assert!(
+        !book::verbs_that_a_page_lacks(&read("LICENSE-MIT"), &management).is_empty(),
+        "no verb is found: has the table changed?"
+    );
+    let violations = book::verbs_that_a_page_lacks(&read("docs/reference/ndn.md"), &management);
+    none(&violations, "add it to docs/reference/ndn.md");
 }

@@ -189,12 +189,11 @@ fn violation(source: &Source, line: usize, what: &str) -> String {
     format!("{}:{line}: {what}", source.path)
 }
 
-/// Returns true for the pages that a newcomer reads: those of the root, and of `docs/`.
+/// Returns true for the pages that a newcomer reads: those of the root, and of `docs/` apart from
+/// the notes of the laboratory.
 pub(crate) fn is_for_readers(path: &str) -> bool {
-    let in_docs = path
-        .strip_prefix("docs/")
-        .is_some_and(|name| !name.contains('/'));
-    in_docs || (!path.contains('/') && path != "CHANGELOG.md")
+    let in_docs = path.starts_with("docs/") && !path.starts_with("docs/lab/");
+    (in_docs && path != super::book::SUMMARY) || (!path.contains('/') && path != "CHANGELOG.md")
 }
 
 /// Finds a page that uses the abbreviation NDN without the name and its link.
@@ -320,7 +319,8 @@ mod tests {
         assert!(
             is_for_readers("README.md")
                 && is_for_readers("docs/a.md")
-                && !is_for_readers("docs/a/b.md")
+                && is_for_readers("docs/a/b.md")
+                && !is_for_readers("docs/lab/b.md")
         );
     }
 }

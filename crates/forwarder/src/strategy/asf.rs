@@ -19,7 +19,7 @@
 //! measurements, and nothing else.
 
 use super::suppression::Suppression;
-use super::{Decision, Feedback, Parameters, Strategy, StrategyEntry};
+use super::{Decision, Feedback, Parameters, Strategy, StrategyEntry, StrategyParameter};
 use crate::face::FaceId;
 use crate::limits::{MEASURED_NAMESPACES, MEASURED_NEXT_HOPS, MEASUREMENT_AGE};
 use crate::tables::pit::PitEntry;
@@ -32,6 +32,21 @@ use std::time::Duration;
 pub(super) const ENTRY: StrategyEntry = StrategyEntry {
     name: "asf",
     version: 5,
+    summary: "sends an Interest to the next hop that answers fastest, and probes the others now and then",
+    parameters: &[
+        StrategyParameter {
+            name: "probing-interval",
+            values: "milliseconds",
+            default: "60000",
+            doc: "the time between two probes of a prefix",
+        },
+        StrategyParameter {
+            name: "max-timeouts",
+            values: "a number",
+            default: "3",
+            doc: "the timeouts in a row after which a next hop is left",
+        },
+    ],
     build: |parameters, chance| Ok(Box::new(Asf::new(parameters, chance)?)),
 };
 

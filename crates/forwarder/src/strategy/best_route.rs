@@ -11,6 +11,8 @@ use super::{Decision, Strategy, StrategyEntry};
 pub(super) const ENTRY: StrategyEntry = StrategyEntry {
     name: "best-route",
     version: 5,
+    summary: "sends an Interest to the cheapest next hop, and a repetition of it to the next one",
+    parameters: &[],
     build: |parameters, _| {
         Ok(Box::new(BestRoute {
             suppression: Suppression::new(parameters)?,

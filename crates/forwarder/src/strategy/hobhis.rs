@@ -39,7 +39,10 @@
 use super::stateful::remembered;
 use super::suppression::Suppression;
 use super::token_bucket::{Leak, TokenBucket};
-use super::{Decision, Feedback, HeldInterest, Parameters, Strategy, StrategyEntry, StrategyGauge};
+use super::{
+    Decision, Feedback, HeldInterest, Parameters, Strategy, StrategyEntry, StrategyGauge,
+    StrategyParameter,
+};
 use crate::face::FaceId;
 use crate::limits::{HELD_BYTES, HELD_INTERESTS, POLICED_INTERESTS};
 use crate::tables::pit::PitEntry;
@@ -53,6 +56,33 @@ use std::time::Duration;
 pub(super) const ENTRY: StrategyEntry = StrategyEntry {
     name: "hobhis",
     version: 1,
+    summary: "holds Interests back until their Data have room on the link back",
+    parameters: &[
+        StrategyParameter {
+            name: "rate",
+            values: "Data a second",
+            default: "10000",
+            doc: "the link's bits a second by those of a Data packet",
+        },
+        StrategyParameter {
+            name: "target",
+            values: "Data",
+            default: "50",
+            doc: "how many Data should wait for the link",
+        },
+        StrategyParameter {
+            name: "queue",
+            values: "Interests",
+            default: "100",
+            doc: "the Interests of a conversation that may wait",
+        },
+        StrategyParameter {
+            name: "report",
+            values: "off, share",
+            default: "off",
+            doc: "whether Data tell the consumer its share of the rate",
+        },
+    ],
     build: |parameters, _| Ok(Box::new(Hobhis::new(parameters)?)),
 };
 

@@ -121,8 +121,25 @@ pub struct StrategyEntry {
     /// The version in the strategy's name. For a strategy of NFD, the version of NFD's strategy
     /// with the same behaviour.
     pub version: u64,
+    /// What it does, in a sentence without its end.
+    pub summary: &'static str,
+    /// Its parameters, apart from those of repeated Interests (`Suppression`).
+    pub parameters: &'static [StrategyParameter],
     /// Makes a strategy with these parameters.
     pub build: Build,
+}
+
+/// The description of a strategy's parameter.
+#[derive(Clone, Copy, Debug)]
+pub struct StrategyParameter {
+    /// The key of `KEY~VALUE`.
+    pub name: &'static str,
+    /// The unit of its number, or its words.
+    pub values: &'static str,
+    /// The value if it is absent.
+    pub default: &'static str,
+    /// What it sets.
+    pub doc: &'static str,
 }
 
 /// A function that creates a strategy, or returns what is wrong with its parameters. It must accept

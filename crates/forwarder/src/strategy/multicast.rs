@@ -10,6 +10,8 @@ use super::{Decision, Strategy, StrategyEntry};
 pub(super) const ENTRY: StrategyEntry = StrategyEntry {
     name: "multicast",
     version: 5,
+    summary: "sends an Interest to every next hop",
+    parameters: &[],
     build: |parameters, _| {
         Ok(Box::new(Multicast {
             suppression: Suppression::new(parameters)?,

@@ -237,7 +237,8 @@ impl StrategyRegistry {
         }
     }
 
-    fn entries(&self) -> impl Iterator<Item = &StrategyEntry> {
+    /// Returns the built-in strategies and the registered ones.
+    pub fn entries(&self) -> impl Iterator<Item = &StrategyEntry> {
         STRATEGIES.iter().chain(&self.registered)
     }
 

@@ -9,6 +9,8 @@ use larder_units::Stream;
 pub(super) const ENTRY: StrategyEntry = StrategyEntry {
     name: "random",
     version: 1,
+    summary: "draws one of the next hops, whatever they cost",
+    parameters: &[],
     build: |parameters, chance| {
         Ok(Box::new(Random {
             suppression: Suppression::new(parameters)?,

@@ -30,7 +30,9 @@
 use super::fair_rate::FairRate;
 use super::suppression::Suppression;
 use super::token_bucket::{FIRST_LEAK, Leak, TokenBucket};
-use super::{Decision, Feedback, Parameters, Strategy, StrategyEntry, StrategyGauge};
+use super::{
+    Decision, Feedback, Parameters, Strategy, StrategyEntry, StrategyGauge, StrategyParameter,
+};
 use crate::face::FaceId;
 use crate::limits::{MEASURED_NAMESPACES, POLICED_INTERESTS};
 use crate::tables::pit::PitEntry;
@@ -43,6 +45,51 @@ use std::hash::Hash;
 pub(super) const ENTRY: StrategyEntry = StrategyEntry {
     name: "stateful",
     version: 1,
+    summary: "limits the rate of each link to what brings Data back, and refuses the rest with a congestion Nack",
+    parameters: &[
+        StrategyParameter {
+            name: "rate",
+            values: "Interests a second",
+            default: "10000",
+            doc: "the link's bits a second by those of a Data packet",
+        },
+        StrategyParameter {
+            name: "depth",
+            values: "Interests",
+            default: "1000",
+            doc: "how many may come at once",
+        },
+        StrategyParameter {
+            name: "leak",
+            values: "fluid, quanta",
+            default: "fluid",
+            doc: "whether a bucket leaks at every moment, or an Interest at a time",
+        },
+        StrategyParameter {
+            name: "fib",
+            values: "none, each",
+            default: "none",
+            doc: "whether each FIB entry has a bucket of its own too",
+        },
+        StrategyParameter {
+            name: "aimd",
+            values: "off, halve, step",
+            default: "off",
+            doc: "whether Data raise the rate by one, and a Nack halves it or takes one",
+        },
+        StrategyParameter {
+            name: "mark",
+            values: "Interests",
+            default: "0",
+            doc: "the level of the bucket above which Data carry a congestion mark; 0 for none",
+        },
+        StrategyParameter {
+            name: "report",
+            values: "off, fair",
+            default: "off",
+            doc: "whether Data tell the consumer the rate that it may have",
+        },
+    ],
     build: |parameters, chance| Ok(Box::new(Stateful::new(parameters, chance)?)),
 };
 

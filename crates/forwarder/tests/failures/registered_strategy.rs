@@ -41,6 +41,8 @@ const BUILD: Build = |parameters, _| {
 const DEAREST: StrategyEntry = StrategyEntry {
     name: "dearest",
     version: 1,
+    summary: "a strategy of this test",
+    parameters: &[],
     build: BUILD,
 };
 

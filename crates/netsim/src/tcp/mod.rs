@@ -11,7 +11,7 @@
 //! Hosts take no time, read bytes as they arrive, and have unlimited room for what they have not
 //! sent. A link that marks frames drops segments: there is no ECN, which Linux requests only if
 //! configured. A node that crashes disconnects its hosts, which continue when it is back.
-//! docs/simulate.md compares the model with the kernel.
+//! docs/guides/simulation.md compares the model with the kernel.
 //!
 //! ```text
 //!  client ─ Endpoint ─ segments ─ channel ─ node ─ channel ─ Endpoint ─ cache ─ Endpoint ─ … ─ origin

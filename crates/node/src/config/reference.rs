@@ -1,4 +1,4 @@
-//! The documentation of keys: the page docs/configuration.md, and `larder run --explain`.
+//! The documentation of keys: the page docs/reference/configuration.md, and `larder run --explain`.
 
 use super::declared::{DECLARED, Declared, find};
 use super::keys::{KEYS, nearest};
@@ -49,7 +49,7 @@ pub fn explain(path: &str) -> Result<String, String> {
     Ok(text)
 }
 
-/// Returns the page docs/configuration.md.
+/// Returns the page docs/reference/configuration.md.
 pub fn reference() -> String {
     let mut page = String::from(HEAD);
     for table in DECLARED.iter().filter(|declared| declared.is_table()) {
@@ -75,9 +75,9 @@ pub fn reference() -> String {
 const HEAD: &str = "\
 # Configuration
 
-Every key of the file that `larder run FILE` reads: those of
-[Named Data Networking](https://named-data.net/) (NDN) first, then those of HTTP. This page is made
-of the embedded default configuration, which `larder run --print-config` prints: `larder run
+This page lists every key of the file that `larder run FILE` reads: those of
+[Named Data Networking](https://named-data.net/) (NDN) first, then those of HTTP. It is made of the
+embedded default configuration, which `larder run --print-config` prints: `larder run
 --print-reference` writes it.
 
 - `larder run --explain http.cache` prints what this page says of one key.
@@ -87,7 +87,7 @@ of the embedded default configuration, which `larder run --print-config` prints:
 - A table without defaults, such as `[http.tls]`, does nothing unless the file has it.
 - Relative paths start from the folder in which Larder is started, not from that of the file.
 - *reload*: SIGHUP applies the key at once, or an upgrade has to (SIGUSR2, or a restart):
-  [operation.md](operation.md#reload).
+  [running.md](../guides/running.md#reload).
 ";
 
 /// Returns true if a key is one of this table, also within a table in one line.
@@ -241,13 +241,13 @@ mod tests {
     use super::*;
 
     /// Failure: the page of keys says something else than the program. `larder run
-    /// --print-reference > docs/configuration.md` writes it.
+    /// --print-reference > docs/reference/configuration.md` writes it.
     #[test]
     fn the_page_of_keys_is_out_of_date() {
-        let page = include_str!("../../../../docs/configuration.md");
+        let page = include_str!("../../../../docs/reference/configuration.md");
         assert!(
             page == reference(),
-            "run: larder run --print-reference > docs/configuration.md"
+            "run: larder run --print-reference > docs/reference/configuration.md"
         );
     }
 

@@ -2,7 +2,7 @@
 //!
 //! All rules whose conditions hold apply, in the order of the table. What several of them set once
 //! (`pass`, `redirect`, `rewrite`) is as the last one sets it. Changes of fields are carried out
-//! one rule after another. `docs/rules.md` describes every key.
+//! one rule after another. `docs/guides/rules.md` describes every key.
 //!
 //! [`Rules::of_request`] finds the rules of a request as a set; the other functions return what a
 //! set results in. Conditions on the response are checked when the response is there:

@@ -146,6 +146,8 @@ fn a_strategy_is_told_of_data_for_an_interest_that_it_never_saw() {
     let entry = StrategyEntry {
         name: "listener",
         version: 1,
+        summary: "a strategy of this test",
+        parameters: &[],
         build: |_, _| Ok(Box::new(Listener)),
     };
     place.world.forwarder.register_strategy(entry).unwrap();

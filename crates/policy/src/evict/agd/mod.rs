@@ -22,7 +22,7 @@
 //! * κ = 1 − bytes/100, and a shadow's hit is worth size^(bytes/100): one parameter trades object
 //!   hits for byte hits.
 //!
-//! `docs/agd.md` has measurements beside those of other policies.
+//! `docs/results/agd.md` has measurements beside those of other policies.
 //!
 //! # The powers
 //! Counts: a hit adds 1 to the object's own count; a miss adds 1 to its entry in a table of the
@@ -65,10 +65,10 @@
 //! learnt order, an eviction reads 16 objects. All objects are visited once when p changes, and
 //! when the clock restarts from zero. 48 bytes an object, and 16 to 32 of the table (it does not
 //! shrink), and about 1 MB of shadows of 2,700 objects each, up to half as much again because
-//! tables do not shrink; at most 46 MB. Speed: `docs/agd.md`.
+//! tables do not shrink; at most 46 MB. Speed: `docs/results/agd.md`.
 //!
 //! # Weaknesses
-//! `docs/agd.md`, *Where it loses*.
+//! `docs/results/agd.md`, *Where it loses*.
 
 mod deadlines;
 mod frequency;
@@ -106,7 +106,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
             unit: "",
             values: Values::Choice(&["requests", "balanced", "bytes"]),
             default: Preset::Derived("as bytes= says"),
-            doc: "what the cache saves, in words: requests is bytes=10, balanced 50, bytes 75; requests hits .2 points less than bytes=0 on average of docs/agd.md's table, at most 4.1, and more bytes",
+            doc: "what the cache saves, in words: requests is bytes=10, balanced 50, bytes 75; requests hits .2 points less than bytes=0 on average of docs/results/agd.md's table, at most 4.1, and more bytes",
         },
         Parameter {
             name: "bytes",
@@ -140,8 +140,8 @@ const POWER_WORDS: &[&str] = &[
     "auto", "powers", "learned", "0", "0.5", "1", "1.5", "2", "4", "8",
 ];
 /// The value of `bytes` for each word of `optimise`. With 0 for requests, .2 points more of the
-/// requests hit on average in the table of `docs/agd.md` (CloudPhysics 10 %: 4.1), and 2.8 points
-/// fewer of the bytes; 100 hits hardly more bytes than 75.
+/// requests hit on average in the table of `docs/results/agd.md` (CloudPhysics 10 %: 4.1), and 2.8
+/// points fewer of the bytes; 100 hits hardly more bytes than 75.
 const BYTES: [u64; 3] = [10, 50, 75];
 /// The index of the power that `auto` starts from.
 const START: usize = 3;
