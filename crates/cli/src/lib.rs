@@ -21,6 +21,7 @@ mod connection;
 mod ctl;
 mod curve;
 mod destination;
+mod doctor;
 mod failure;
 mod get;
 mod interruption;
@@ -128,6 +129,7 @@ struct Cli {
 #[derive(Subcommand, Debug)]
 enum Command {
     Run(run::RunArgs),
+    Doctor(doctor::DoctorArgs),
     Put(put::PutArgs),
     Get(get::GetArgs),
     Ping(ping::PingArgs),
@@ -177,6 +179,7 @@ fn execute(command: Command) -> Result<(), Failure> {
             allocator::prepare_node();
             run::run(args)
         }
+        Command::Doctor(args) => doctor::run(&args),
         Command::Put(args) => put::run(args),
         Command::Get(args) => get::run(args),
         Command::Ping(args) => ping::run(args),

@@ -89,6 +89,7 @@ const LAYERS: [(&str, &[&[&str]]); 6] = [
             &["privileges"],
             &["error"],
             &["preflight", "parts", "reload"],
+            &["doctor"],
             &["node"],
         ],
     ),

@@ -1,0 +1,5 @@
+//! Detects commands that leave an operator without help: before a node runs, and while it does.
+//! The real program, real files, real sockets.
+
+mod doctor;
+mod node;
