@@ -24,6 +24,7 @@ mod destination;
 mod doctor;
 mod failure;
 mod get;
+mod init;
 mod interruption;
 mod layout;
 mod lists;
@@ -129,6 +130,7 @@ struct Cli {
 #[derive(Subcommand, Debug)]
 enum Command {
     Run(run::RunArgs),
+    Init(init::InitArgs),
     Doctor(doctor::DoctorArgs),
     Put(put::PutArgs),
     Get(get::GetArgs),
@@ -179,6 +181,7 @@ fn execute(command: Command) -> Result<(), Failure> {
             allocator::prepare_node();
             run::run(args)
         }
+        Command::Init(args) => init::run(args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Put(args) => put::run(args),
         Command::Get(args) => get::run(args),

@@ -2,4 +2,5 @@
 //! The real program, real files, real sockets.
 
 mod doctor;
+mod init;
 mod node;
