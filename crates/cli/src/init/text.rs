@@ -92,7 +92,7 @@ pub(super) fn router(uplinks: &[String], prefix: &str) -> String {
          content_store = \"{cache}\"\n\
          # Applications on other machines may register no prefixes: they are not authenticated.\n\
          localhop_registration = false\n\
-         # Threads that forward; 0: one per core. One thread is enough for a link of 10 Gb/s.\n\
+         # Threads that forward; 0: one per core.\n\
          shards = 1\n\
          \n\
          {routes}\

@@ -19,7 +19,7 @@ const LAYERS: [(&str, &[&[&str]]); 6] = [
             &["limits", "histogram", "token", "admin_body"],
             &["metrics", "admin_reply"],
             &["console"],
-            &["source", "purging"],
+            &["source", "purging", "commands"],
             &["pages"],
         ],
     ),
