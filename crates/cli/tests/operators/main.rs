@@ -3,5 +3,6 @@
 
 mod doctor;
 mod init;
+mod load;
 mod node;
 mod reload;
