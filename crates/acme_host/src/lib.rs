@@ -45,6 +45,6 @@ pub use authority::check;
 pub use certificates::Certificates;
 pub use config::{AcmeConfig, ChallengeKind, ExternalAccount};
 pub use error::Error;
-pub use larder_acme::{CertificateHost, is_token};
+pub use larder_acme::{CertificateFacts, CertificateHost, UnixTime, Validity, is_token};
 pub use renewals::Renewals;
 pub use status::HostStatus;

@@ -9,6 +9,7 @@
 //! ```text
 //!  StatusSource (HTTP, NDN, ...) ──► AdminPages ──► /status, /metrics
 //!                                        └─────────► Console ──► History, streams of open pages
+//!  the node ◄── NodeCommands ◄── POST /reload, /upgrade
 //!  ManagedCache (HTTP) ◄── Purging ◄── POST /purge, POST /console/apply, /console/lookup
 //! ```
 //!
@@ -17,6 +18,7 @@
 
 mod admin_body;
 mod admin_reply;
+mod commands;
 mod console;
 pub mod histogram;
 pub mod limits;
@@ -27,6 +29,7 @@ mod source;
 mod token;
 
 pub use admin_body::AdminBody;
+pub use commands::{CommandOutcome, CommandReply, NodeCommand, NodeCommands};
 pub use console::Console;
 pub use metrics::{MetricLine, Metrics};
 pub use pages::AdminPages;

@@ -2,12 +2,14 @@
 //! page, `/healthz` and `/readyz` for a supervisor, and `/` with links: for a browser, the console
 //! (`console/`). These pages only read, and need no authorization, except the figures of the
 //! console, and `/capture`, the traffic as a trace. No page of another site may read them. `POST
-//! /purge` (`purging.rs`) needs a token, and is disabled without one.
+//! /purge` (`purging.rs`), `/reload` and `/upgrade` (`commands.rs`) need a token, and are disabled
+//! without one.
 //!
 //! Until the parts of the node run, `/readyz` and the pages with figures answer 503.
 
 use crate::admin_body::AdminBody;
 use crate::admin_reply::{JSON, TEXT, not_allowed, of_body, page, unauthorized, unready};
+use crate::commands::{self, NodeCommand, NodeCommands};
 use crate::console::{Console, is_of_own_page, of_other_site};
 use crate::purging::{PurgeError, Purging};
 use crate::source::{STARTED, Sources, StatusSource};
@@ -47,9 +49,14 @@ impl AdminPages {
         }
     }
 
-    /// Serves the figures of `sources`, and purges if they are enabled, in the place of those of an
-    /// earlier call. The node is ready.
-    pub fn serve(&self, sources: Vec<Arc<dyn StatusSource>>, purging: Option<Arc<Purging>>) {
+    /// Serves the figures of `sources`, purges if they are enabled, and commands for the node, in
+    /// the place of those of an earlier call. The node is ready.
+    pub fn serve(
+        &self,
+        sources: Vec<Arc<dyn StatusSource>>,
+        purging: Option<Arc<Purging>>,
+        commands: Option<Arc<NodeCommands>>,
+    ) {
         let sources = Arc::new(Sources(sources));
         let mut registry = Registry::default();
         registry.register_collector(Box::new(Arc::clone(&sources)));
@@ -57,6 +64,7 @@ impl AdminPages {
             sources,
             registry,
             purging,
+            commands,
         }));
         *self.pages.write().unwrap_or_else(PoisonError::into_inner) = pages;
     }
@@ -103,7 +111,8 @@ impl AdminPages {
     {
         let (request, body) = request.into_parts();
         let (pages, path) = (self.pages(), request.uri.path());
-        let is_order = matches!(path, "/purge" | "/console/apply");
+        let command = NodeCommand::of(path);
+        let is_order = command.is_some() || matches!(path, "/purge" | "/console/apply");
         let is_reading = request.method == Method::GET || request.method == Method::HEAD;
         if !is_order && !is_reading {
             return not_allowed("GET, HEAD", "larder: GET and HEAD only\n");
@@ -126,6 +135,10 @@ impl AdminPages {
             (_, Some(_)) if is_order && request.method != Method::POST => {
                 not_allowed("POST", "larder: POST only\n")
             }
+            (_, Some(pages)) if let Some(command) = command => match &pages.commands {
+                Some(commands) => commands.respond(&request.headers, command).await,
+                None => commands::disabled(),
+            },
             ("/purge", Some(pages)) => pages.purge(&request, body).await,
             ("/console/apply", Some(pages)) => pages.apply(&request, body).await,
             (_, Some(pages)) if path == "/capture" || path.starts_with("/console/") => {
@@ -179,6 +192,7 @@ struct Pages {
     sources: Arc<Sources>,
     registry: Registry,
     purging: Option<Arc<Purging>>,
+    commands: Option<Arc<NodeCommands>>,
 }
 
 impl Pages {
@@ -186,7 +200,8 @@ impl Pages {
         const INDEX: &str = "larder: admin (a browser gets the console here)\n\n/metrics  counters and levels for Prometheus\n/status   the same and more, as JSON\n\
             /healthz  200: the process is alive\n/readyz   200: the node takes requests; 503: it starts or stops\n\
             /capture  the requests as lines of a trace, without names: ?cache=http or ndn, &share=0.01 of the keys\n\
-            /purge    takes responses out of the HTTP cache: POST {\"url\": \"http://host/path\"}, or prefix, tag, everything; with soft\n";
+            /purge    takes responses out of the HTTP cache: POST {\"url\": \"http://host/path\"}, or prefix, tag, everything; with soft\n\
+            /reload   reads the configuration again: POST, with the token\n/upgrade  starts the program again, which takes over: POST, with the token\n";
         match request.uri.path() {
             "/" => page(StatusCode::OK, TEXT, INDEX.to_owned()),
             "/status" => page(

@@ -21,8 +21,10 @@ mod connection;
 mod ctl;
 mod curve;
 mod destination;
+mod doctor;
 mod failure;
 mod get;
+mod init;
 mod interruption;
 mod layout;
 mod lists;
@@ -129,6 +131,8 @@ struct Cli {
 #[derive(Subcommand, Debug)]
 enum Command {
     Run(run::RunArgs),
+    Init(init::InitArgs),
+    Doctor(doctor::DoctorArgs),
     Put(put::PutArgs),
     Get(get::GetArgs),
     Ping(ping::PingArgs),
@@ -179,6 +183,8 @@ fn execute(command: Command) -> Result<(), Failure> {
             allocator::prepare_node();
             run::run(args)
         }
+        Command::Init(args) => init::run(args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Put(args) => put::run(args),
         Command::Get(args) => get::run(args),
         Command::Ping(args) => ping::run(args),

@@ -1,6 +1,6 @@
 //! `larder run`: runs the node.
 
-mod sites;
+pub(crate) mod sites;
 
 use crate::failure::Failure;
 use crate::output::{error_line, line};

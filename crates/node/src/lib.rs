@@ -20,6 +20,7 @@
 #![deny(unsafe_code)]
 
 mod config;
+mod doctor;
 mod error;
 mod handover;
 mod inherited;
@@ -41,6 +42,7 @@ pub use config::{
     RouteConfig, RouteTarget, RouteTargetError, Scope, StrategyConfig, UnixSetting, UpstreamTable,
     VerifyConfig, explain, reference,
 };
+pub use doctor::{Finding, Level, Topic, examine};
 pub use error::NodeError;
 pub use handover::{Handover, HandoverError};
 pub use ndn::{NdnError, SocketError};

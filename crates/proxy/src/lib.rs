@@ -64,6 +64,7 @@ pub use base::limits;
 pub use base::proxy_protocol;
 pub use base::timeouts::Timeouts;
 pub use cache::shards;
+pub use config::certificate_validity::certificate_validity;
 pub use config::tls_config::{
     CertificateFiles, CertificateNeed, ClientCertificates, TlsConfig, TlsVersion,
 };

@@ -22,7 +22,7 @@ fn start(node: &Node, purging: Option<Arc<Purging>>) -> Admin {
 fn start_with(token: Option<&str>, node: &Node, purging: Option<Arc<Purging>>) -> Admin {
     let console = Arc::new(Console::new(token));
     let admin = Admin::open(Admin::bind(([127, 0, 0, 1], 0).into()).unwrap(), &console).unwrap();
-    admin.serve(vec![node.http.as_ref().unwrap().source()], purging);
+    admin.serve(vec![node.http.as_ref().unwrap().source()], purging, None);
     admin
 }
 

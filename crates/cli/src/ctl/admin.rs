@@ -4,7 +4,7 @@ use super::Configured;
 use crate::failure::Failure;
 use crate::output::excerpt;
 use bytes::Bytes;
-use http::header::HOST;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
@@ -83,6 +83,33 @@ impl AdminServer {
         }
     }
 
+    /// Compares the node that answers with the intended one, if a file names it.
+    pub(super) fn check(&self, configured: Option<&Configured>) -> Result<(), Failure> {
+        let Some(configured) = configured else {
+            return Ok(());
+        };
+        let page = self.status()?;
+        let reported = page["node"]["configuration"].as_str();
+        configured.check(&self.address.to_string(), reported)
+    }
+
+    /// Returns a request that changes something, with the token.
+    pub(super) fn order(
+        &self,
+        path: &str,
+        token: &str,
+        body: String,
+    ) -> Result<Request<Full<Bytes>>, Failure> {
+        Request::post(path)
+            .header(HOST, self.address.to_string())
+            .header(AUTHORIZATION, format!("Bearer {token}"))
+            .header(CONTENT_TYPE, "application/json")
+            .body(Full::new(Bytes::from(body)))
+            .map_err(|_| {
+                Failure::usage("the token has characters that are not allowed in a header")
+            })
+    }
+
     /// Sends a request whose response does not end by itself.
     pub(super) fn stream(&self, request: Request<Full<Bytes>>) -> Result<TextStream<'_>, Failure> {
         let address = self.address;
@@ -103,11 +130,34 @@ impl AdminServer {
         &self,
         request: Request<Full<Bytes>>,
     ) -> Result<(StatusCode, Bytes), Failure> {
+        self.exchange_within(request, PATIENCE)
+    }
+
+    /// Sends a request whose answer may take so long.
+    pub(super) fn exchange_within(
+        &self,
+        request: Request<Full<Bytes>>,
+        limit: Duration,
+    ) -> Result<(StatusCode, Bytes), Failure> {
         let address = self.address;
         self.runtime
-            .block_on(async { tokio::time::timeout(PATIENCE, send(address, request)).await })
-            .map_err(|_| Failure::runtime(format!("{address}: no answer within {PATIENCE:?}")))?
+            .block_on(async { tokio::time::timeout(limit, send(address, request)).await })
+            .map_err(|_| Failure::runtime(format!("{address}: no answer within {limit:?}")))?
     }
+}
+
+/// Returns the token of the environment variable.
+pub(super) fn token_of_environment() -> Option<String> {
+    std::env::var("LARDER_TOKEN").ok()
+}
+
+/// Returns the token, or what to do without one.
+pub(super) fn token(token: Option<String>) -> Result<String, Failure> {
+    token.ok_or_else(|| {
+        Failure::usage(
+            "no token: give --config with the file that has [admin] token, or set LARDER_TOKEN",
+        )
+    })
 }
 
 /// The text of a response, as it comes.

@@ -1,5 +1,6 @@
 //! `larder ctl`: inspects and changes a running forwarder over NFD's management protocol, so it
-//! works with NFD too. `purge`, `status` and `capture` ask the admin server.
+//! works with NFD too. `purge`, `status`, `capture`, `reload` and `upgrade` ask the
+//! admin server.
 //!
 //! The subcommands are those of NFD's `nfdc`: `face list`, `route add`, `cs erase`. Without a verb,
 //! `list` or `info` is meant.
@@ -10,6 +11,7 @@ mod cs;
 mod face;
 mod listing;
 mod purge;
+mod reload;
 mod route;
 mod status;
 mod strategy;
@@ -101,6 +103,10 @@ enum Thing {
     Capture(capture::CaptureArgs),
     /// Remove responses from the HTTP cache
     Purge(purge::PurgeArgs),
+    /// Read the configuration of the node again, as SIGHUP does, and say the outcome
+    Reload(reload::CommandArgs),
+    /// Start the program of the node again, as SIGUSR2 does, and say the outcome
+    Upgrade(reload::CommandArgs),
     /// Strategies: the forwarding of Interests under a prefix
     Strategy(strategy::StrategyArgs),
 }
@@ -119,6 +125,8 @@ pub fn run(args: CtlArgs) -> Result<(), Failure> {
         Thing::Cs(args) => cs::run(&mut node()?, args, json),
         Thing::Capture(args) => capture::run(&args, configured.as_ref(), json),
         Thing::Purge(args) => purge::run(args, configured.as_ref(), json),
+        Thing::Reload(args) => reload::reload(&args, configured.as_ref(), json),
+        Thing::Upgrade(args) => reload::upgrade(&args, configured.as_ref(), json),
         Thing::Strategy(args) => strategy::run(&mut node()?, args, json),
     }
 }

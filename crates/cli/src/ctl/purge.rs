@@ -1,14 +1,11 @@
 //! `larder ctl purge`: removes responses from a node's HTTP cache over its admin API.
 
-use super::admin::AdminServer;
+use super::admin::{AdminServer, token, token_of_environment};
 use super::{Configured, listing};
 use crate::failure::Failure;
 use crate::output::{error_line, excerpt, printable};
-use bytes::Bytes;
 use clap::Args;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
-use http::{Request, StatusCode};
-use http_body_util::Full;
+use http::StatusCode;
 use serde_json::{Map, Value, json};
 use std::net::SocketAddr;
 
@@ -74,25 +71,13 @@ pub(super) fn run(
     configured: Option<&Configured>,
     json: bool,
 ) -> Result<(), Failure> {
-    let token = configured.and_then(|configured| configured.config.admin.token.clone());
-    let token = token.or_else(|| std::env::var("LARDER_TOKEN").ok());
-    let token = token.ok_or_else(|| {
-        Failure::usage(
-            "no token: give --config with the file that has [admin] token, or set LARDER_TOKEN",
-        )
-    })?;
+    let of_file = configured.and_then(|configured| configured.config.admin.token.clone());
+    let token = token(of_file.or_else(token_of_environment))?;
     let url = args.scope.url.clone();
     let order = args.scope.order(args.soft);
     let admin = AdminServer::of(args.admin, configured)?;
-    if let Some(configured) = configured {
-        let page = admin.status()?;
-        configured.check(
-            &admin.address.to_string(),
-            page["node"]["configuration"].as_str(),
-        )?;
-    }
-    let (status, body) =
-        admin.exchange(purge_request(admin.address, &token, order.to_string())?)?;
+    admin.check(configured)?;
+    let (status, body) = admin.exchange(admin.order("/purge", &token, order.to_string())?)?;
     let text = String::from_utf8_lossy(&body);
     if status != StatusCode::OK {
         let reason = excerpt(text.trim().trim_start_matches("larder: "));
@@ -122,19 +107,6 @@ pub(super) fn run(
         );
     }
     Ok(())
-}
-
-fn purge_request(
-    address: SocketAddr,
-    token: &str,
-    order: String,
-) -> Result<Request<Full<Bytes>>, Failure> {
-    Request::post("/purge")
-        .header(HOST, address.to_string())
-        .header(AUTHORIZATION, format!("Bearer {token}"))
-        .header(CONTENT_TYPE, "application/json")
-        .body(Full::new(Bytes::from(order)))
-        .map_err(|_| Failure::usage("the token has characters that are not allowed in a header"))
 }
 
 #[cfg(test)]

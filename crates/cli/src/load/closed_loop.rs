@@ -1,21 +1,16 @@
 //! The connections of the load. Each one sends a request, reads the response to its end, counts it
 //! and sends the next. All run on one thread with hyper's client.
 
+use super::dial::{Dialer, Sender, TlsArgs};
 use super::report::{Outcome, Report};
 use crate::failure::Failure;
 use crate::replay::progress::Progress;
-use bytes::Bytes;
-use http::header::HOST;
-use http::{HeaderValue, Request, Uri};
-use http_body_util::{BodyExt, Empty};
-use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper_util::rt::TokioIo;
+use http::Uri;
+use http_body_util::BodyExt;
 use larder_replay::Trace;
 use std::cell::RefCell;
-use std::net::{SocketAddr, ToSocketAddrs};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
-use tokio::net::TcpStream;
 use tokio::task::LocalSet;
 
 /// The time after which a request without progress has failed. A working cache is faster.
@@ -29,8 +24,10 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 
 /// The parameters of a load.
 pub struct Plan {
-    /// `http://HOST[:PORT][/PATH]`.
+    /// `http://HOST[:PORT][/PATH]`, or `https://`.
     pub url: Uri,
+    /// How an `https://` server is verified.
+    pub tls: TlsArgs,
     /// The number of connections.
     pub connections: usize,
     /// The most requests, including those of the warm-up.
@@ -46,44 +43,25 @@ pub struct Plan {
 /// # Errors
 /// If the URL is invalid, no server answers there, or the trace cannot be read.
 pub fn drive(plan: &Plan, trace: Option<Trace>, progress: &Progress) -> Result<Report, Failure> {
-    let authority = match (plan.url.scheme_str(), plan.url.authority()) {
-        (Some("http"), Some(authority)) => authority,
-        _ => {
-            return Err(Failure::usage(format!(
-                "{}: expected a URL such as http://127.0.0.1:8080",
-                plan.url
-            )));
-        }
+    let dialer = Dialer::new(&plan.url, &plan.tls)?;
+    let wrong = |error: String| {
+        let authority = dialer.authority();
+        Failure::runtime(format!("cannot reach {authority}: {error}"))
     };
-    let wrong = |error: std::io::Error| {
-        Failure::runtime(format!(
-            "cannot reach {authority}: {}",
-            larder_units::system_message(&error)
-        ))
-    };
-    let mut addresses = (authority.host(), authority.port_u16().unwrap_or(80))
-        .to_socket_addrs()
-        .map_err(wrong)?;
-    let address = addresses
-        .next()
-        .ok_or_else(|| Failure::runtime(format!("{authority} has no address")))?;
-    let host = HeaderValue::from_str(authority.as_str())
-        .map_err(|error| Failure::usage(error.to_string()))?;
     let shared = Rc::new(Shared {
-        address,
-        host,
+        dialer: Dialer::clone(&dialer),
         queue: RefCell::new(Queue::new(plan, trace)),
         report: RefCell::new(Report::default()),
     });
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(wrong)?;
+        .map_err(|error| wrong(larder_units::system_message(&error)))?;
     let tasks = LocalSet::new();
     let began = larder_reproduce::thread_time();
     runtime.block_on(tasks.run_until(async {
         // One connection first, so that a missing server is one error and not five thousand.
-        drop(TcpStream::connect(address).await.map_err(wrong)?);
+        drop(dialer.open().await.map_err(wrong)?);
         let start = Instant::now();
         shared.report.borrow_mut().begun = Some(start);
         let mut connections = tokio::task::JoinSet::new();
@@ -111,8 +89,7 @@ pub fn drive(plan: &Plan, trace: Option<Trace>, progress: &Progress) -> Result<R
 
 /// The state that all connections share.
 struct Shared {
-    address: SocketAddr,
-    host: HeaderValue,
+    dialer: Dialer,
     queue: RefCell<Queue>,
     report: RefCell<Report>,
 }
@@ -206,7 +183,7 @@ impl Queue {
 
 /// Runs one connection, which is opened again if it breaks.
 async fn connection(shared: Rc<Shared>) {
-    let mut sender: Option<SendRequest<Empty<Bytes>>> = None;
+    let mut sender: Option<Sender> = None;
     loop {
         let next = shared.queue.borrow_mut().next();
         let Some((target, counts)) = next else { return };
@@ -234,46 +211,32 @@ async fn connection(shared: Rc<Shared>) {
 
 async fn ask(
     shared: &Shared,
-    connection: &mut Option<SendRequest<Empty<Bytes>>>,
+    connection: &mut Option<Sender>,
     target: Uri,
 ) -> Result<Outcome, String> {
     // A connection that the server has closed between two requests is opened again and is not a
     // failure.
     let usable = match connection {
-        Some(sender) => sender.ready().await.is_ok(),
+        Some(sender) => sender.is_usable().await,
         None => false,
     };
     if !usable {
-        *connection = Some(connect(shared.address).await?);
+        *connection = Some(shared.dialer.open().await?);
     }
     let Some(sender) = connection else {
         return Err("no connection".to_owned());
     };
-    let mut request = Request::new(Empty::new());
-    *request.uri_mut() = target;
-    request.headers_mut().insert(HOST, shared.host.clone());
-    let response = sender
-        .send_request(request)
-        .await
-        .map_err(|error| error.to_string())?;
+    let response = sender.get(&shared.dialer, target).await?;
     let (head, mut body) = response.into_parts();
     let mut bytes = 0;
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| error.to_string())?;
         bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
     }
-    Ok(Outcome::new(head.status, &head.headers, bytes))
-}
-
-async fn connect(address: SocketAddr) -> Result<SendRequest<Empty<Bytes>>, String> {
-    let stream = TcpStream::connect(address)
-        .await
-        .map_err(|error| larder_units::system_message(&error))?;
-    let _ = stream.set_nodelay(true);
-    let (sender, connection) = handshake(TokioIo::new(stream))
-        .await
-        .map_err(|error| error.to_string())?;
-    // The sender of the request gets its errors.
-    tokio::task::spawn_local(async move { drop(connection.await) });
-    Ok(sender)
+    Ok(Outcome::new(
+        head.status,
+        head.version,
+        &head.headers,
+        bytes,
+    ))
 }

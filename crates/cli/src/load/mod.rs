@@ -6,9 +6,11 @@
 //! `Cache-Status` (RFC 9211) of the cache nearest to the client says whether it was a hit.
 
 mod closed_loop;
+mod dial;
 mod report;
 
 use closed_loop::{Plan, drive};
+use dial::TlsArgs;
 
 use crate::failure::Failure;
 use crate::layout::Layout;
@@ -25,7 +27,8 @@ use std::time::Duration;
 /// and throughput
 #[derive(Args, Debug)]
 pub struct LoadArgs {
-    /// URL of the cache, such as http://127.0.0.1:8080; without --trace, exactly this URL is
+    /// URL of the cache, such as http://127.0.0.1:8080 or https://localhost:8443, where the cache
+    /// chooses HTTP/2 or HTTP/1.1; without --trace, exactly this URL is
     /// requested
     url: Uri,
 
@@ -36,6 +39,9 @@ pub struct LoadArgs {
 
     #[command(flatten)]
     layout: Layout,
+
+    #[command(flatten)]
+    tls: TlsArgs,
 
     /// Connections; each requests the next object after it has received the one before
     #[arg(long, short, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=5000))]
@@ -64,6 +70,7 @@ pub fn run(args: LoadArgs) -> Result<(), Failure> {
     let endless = args.trace.is_none() && args.requests.is_none();
     let plan = Plan {
         url: args.url,
+        tls: args.tls,
         connections: usize::from(args.connections),
         requests: args.requests,
         duration: args.duration.or(endless.then_some(Duration::from_secs(10))),
@@ -93,6 +100,7 @@ mod tests {
     fn plan(url: String, connections: usize) -> Plan {
         Plan {
             url: url.parse().unwrap(),
+            tls: TlsArgs::default(),
             connections,
             requests: None,
             duration: None,
@@ -181,7 +189,7 @@ mod tests {
             "{failure}"
         );
         let failure = drive(
-            &plan("https://localhost/".to_owned(), 3),
+            &plan("ftp://localhost/".to_owned(), 3),
             None,
             &Progress::new(1.0),
         )

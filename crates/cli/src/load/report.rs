@@ -2,7 +2,7 @@
 
 use comfy_table::{CellAlignment, Table, presets};
 use hdrhistogram::Histogram;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, StatusCode, Version};
 use serde_json::{Value, json};
 use sfv::{ListEntry, Parser};
 use std::collections::BTreeMap;
@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 /// The result of one request.
 pub struct Outcome {
     status: StatusCode,
+    version: Version,
     /// Whether it was a hit; `None` without a statement of a cache.
     hit: Option<bool>,
     bytes: u64,
@@ -18,9 +19,10 @@ pub struct Outcome {
 
 impl Outcome {
     /// Returns the result of a response with `bytes` bytes of body.
-    pub fn new(status: StatusCode, headers: &HeaderMap, bytes: u64) -> Outcome {
+    pub fn new(status: StatusCode, version: Version, headers: &HeaderMap, bytes: u64) -> Outcome {
         Outcome {
             status,
+            version,
             hit: is_hit(headers),
             bytes,
         }
@@ -56,6 +58,8 @@ pub struct Report {
     pub(super) cpu: Duration,
     first: Option<Instant>,
     answered: u64,
+    /// The protocol of the last response.
+    version: Option<Version>,
     hits: u64,
     unsaid: u64,
     bytes: u64,
@@ -77,6 +81,7 @@ impl Default for Report {
             cpu: Duration::ZERO,
             first: None,
             answered: 0,
+            version: None,
             hits: 0,
             unsaid: 0,
             bytes: 0,
@@ -102,6 +107,7 @@ impl Report {
             Err(reason) => return *self.failures.entry(reason).or_default() += 1,
         };
         self.answered += 1;
+        self.version = Some(outcome.version);
         *self.statuses.entry(outcome.status.as_u16()).or_default() += 1;
         self.bytes += outcome.bytes;
         match outcome.hit {
@@ -153,6 +159,14 @@ impl Report {
         }
     }
 
+    /// Returns the protocol by its usual name.
+    fn protocol(&self) -> Option<String> {
+        Some(match self.version? {
+            Version::HTTP_2 => "HTTP/2".to_owned(),
+            version => format!("{version:?}"),
+        })
+    }
+
     /// Returns the report as JSON.
     pub fn json(&self) -> Value {
         let bits = if self.seconds > 0.0 {
@@ -161,6 +175,7 @@ impl Report {
             0.0
         };
         json!({
+            "protocol": self.protocol(),
             "requests": self.answered,
             "errors": self.errors(),
             "failures": self.failures,
@@ -195,6 +210,7 @@ impl Report {
         let mut row = |name: &str, value: String| {
             table.add_row([name.to_owned(), value]);
         };
+        row("protocol", self.protocol().unwrap_or_default());
         row("requests", self.answered.to_string());
         row("seconds", format!("{:.1}", self.seconds));
         row("requests/s", format!("{:.0}", self.rate()));

@@ -73,7 +73,7 @@ fn host_of(url: &str, host: &str) -> Result<String, Failure> {
 
 /// Returns the address that reaches this port from everywhere, in quotes: of IPv6, which takes IPv4
 /// too, unless the system has none.
-fn any_address(port: u16) -> String {
+pub(crate) fn any_address(port: u16) -> String {
     if Path::new("/proc/net/if_inet6").exists() {
         format!("\"[::]:{port}\"")
     } else {
@@ -83,7 +83,7 @@ fn any_address(port: u16) -> String {
 
 /// Returns the folder for what outlives a restart: systemd's for the service, that of the system
 /// for root, or that of the user (XDG Base Directory Specification).
-fn state_folder() -> PathBuf {
+pub(crate) fn state_folder() -> PathBuf {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     // systemd names several, separated by colons.
     if let Some(folders) = variable("STATE_DIRECTORY") {

@@ -15,7 +15,7 @@ use crate::privileges::Account;
 use crate::process::Process;
 use crate::reload::Running;
 use crate::supervisor;
-use larder_admin::{Console, Purging, StatusSource};
+use larder_admin::{CommandReply, Console, NodeCommand, NodeCommands, Purging, StatusSource};
 use larder_gateway::egress::Egress;
 use larder_gateway::ingress::Ingress;
 use larder_host::ListenConfig;
@@ -40,6 +40,11 @@ pub struct Node {
     /// The figures of the process.
     process: Arc<Process>,
     purging: Option<Arc<Purging>>,
+    commands: Arc<NodeCommands>,
+    /// The admin server of another address, which still answers the reload that has replaced it.
+    former_admin: Option<Admin>,
+    /// The client that waits for the outcome of the upgrade.
+    upgrade_reply: Option<CommandReply>,
     origin: Origin,
     /// The process that is to replace this one, while there is one.
     successor: Option<Successor>,
@@ -58,6 +63,8 @@ enum Event {
     Signal(i32),
     /// A thread has ended that runs until the node stops.
     Ended(&'static str),
+    /// A client of the admin server sends a command.
+    Command(NodeCommand, CommandReply),
     /// The process that is to replace this one reports something.
     Successor(News),
     /// The process that this one has replaced reads no UDP socket of HTTP/3 any more.
@@ -134,6 +141,9 @@ impl Node {
             console,
             process: Arc::new(Process::new(config.source.clone())),
             purging: None,
+            commands: Arc::new(commands(config, &events)),
+            former_admin: None,
+            upgrade_reply: None,
             origin: config.http.origin.clone(),
             successor: None,
             signals_to_repeat: BTreeSet::new(),
@@ -276,7 +286,8 @@ impl Node {
         sources.extend(self.egress.as_deref().map(Egress::source));
         sources.extend(self.ingress.as_deref().map(Ingress::source));
         sources.extend(self.http.as_deref().map(Http::source));
-        admin.serve(sources, self.purging.clone());
+        let commands = Some(Arc::clone(&self.commands));
+        admin.serve(sources, self.purging.clone(), commands);
     }
 
     /// Returns the start message: the listeners, and what to type next.
@@ -394,11 +405,20 @@ impl Node {
                         SIGHUP if self.successor.is_some() => {
                             tracing::info!("the reload waits for the new process");
                         }
-                        SIGHUP => self.reload(&mut running),
+                        SIGHUP => self.reload(&mut running, None),
                         _ => self.reopen_logs(),
                     }
                 }
-                Ok(Event::Signal(SIGUSR2)) => self.upgrade(),
+                Ok(Event::Signal(SIGUSR2)) => self.upgrade(None),
+                Ok(Event::Command(NodeCommand::Upgrade, reply)) => self.upgrade(Some(reply)),
+                Ok(Event::Command(NodeCommand::Reload, reply)) if self.successor.is_some() => {
+                    reply.send(Err(
+                        "an upgrade is under way: send it again after it".to_owned()
+                    ));
+                }
+                Ok(Event::Command(NodeCommand::Reload, reply)) => {
+                    self.reload(&mut running, Some(reply));
+                }
                 Ok(Event::Signal(signal)) => {
                     tracing::info!(
                         signal = signal_hook::low_level::signal_name(signal),
@@ -431,7 +451,7 @@ impl Node {
     /// Reloads after a failed upgrade, during which that was not possible.
     fn catch_up(&mut self, running: &mut Running) {
         if std::mem::take(&mut self.signals_to_repeat).contains(&SIGHUP) {
-            self.reload(running);
+            self.reload(running, None);
         }
     }
 
@@ -499,6 +519,15 @@ fn admin_listener(address: SocketAddr, handover: &mut Handover) -> Result<TcpLis
         Some(listener) => Ok(listener),
         None => Ok(Admin::bind(address)?),
     }
+}
+
+/// Returns the commands of clients of the admin server, which become events.
+fn commands(config: &Config, events: &mpsc::Sender<Event>) -> NodeCommands {
+    let events = events.clone();
+    NodeCommands::new(config.admin.token.as_deref(), move |command, reply| {
+        // Without a node, the reply is dropped, and the client learns that the node stops.
+        drop(events.send(Event::Command(command, reply)));
+    })
 }
 
 /// Returns the file of the console's history: beside that of a disk tier, if there is one.

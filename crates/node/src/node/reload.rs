@@ -9,9 +9,11 @@ use crate::inherited::Inherited;
 use crate::ndn::Ndn;
 use crate::reload::{Changes, Running};
 use crate::{limits, log, parts, preflight, supervisor};
+use larder_admin::CommandReply;
 use larder_gateway::egress::Egress;
 use larder_gateway::ingress::Ingress;
 use larder_proxy::{Admin, Http, HttpReload};
+use serde_json::json;
 
 /// What replaces running parts: `Some(None)` where a part ends, and `None` where it stays.
 #[derive(Default)]
@@ -26,8 +28,9 @@ struct Next {
 }
 
 impl Node {
-    /// Applies changes of the configuration that need no upgrade, and logs the others.
-    pub(super) fn reload(&mut self, running: &mut Running) {
+    /// Applies changes of the configuration that need no upgrade, and logs the others. Tells the
+    /// outcome to the client that has sent the command, if there is one.
+    pub(super) fn reload(&mut self, running: &mut Running, reply: Option<CommandReply>) {
         supervisor::reloading();
         let (has_ndn, has_http) = (self.ndn.is_some(), self.http.is_some());
         let runs = |table: &str| match table {
@@ -35,18 +38,27 @@ impl Node {
             "http" => has_http,
             _ => true,
         };
-        match running.reread(runs, |config, changes| self.apply(config, changes)) {
-            Ok(Changes { applied, waiting }) if waiting.is_empty() => {
-                tracing::info!(?applied, "reloaded");
-                self.process.set_settings(running.differences());
-            }
+        let outcome = match running.reread(runs, |config, changes| self.apply(config, changes)) {
             Ok(Changes { applied, waiting }) => {
-                tracing::warn!(?applied, needs_an_upgrade = ?waiting, "reloaded, but not all of it");
                 self.process.set_settings(running.differences());
+                if waiting.is_empty() {
+                    tracing::info!(?applied, "reloaded");
+                } else {
+                    tracing::warn!(?applied, needs_an_upgrade = ?waiting, "reloaded, but not all of it");
+                }
+                Ok(json!({ "applied": applied, "needs_an_upgrade": waiting }))
             }
-            Err(error) => tracing::error!(%error, "not reloaded"),
-        }
+            Err(error) => {
+                tracing::error!(%error, "not reloaded");
+                Err(format!("not reloaded, nothing has changed:\n{error}"))
+            }
+        };
         supervisor::ready();
+        // The client may wait at the admin server that stops next.
+        if let Some(reply) = reply {
+            reply.send(outcome);
+        }
+        self.former_admin.take().into_iter().for_each(Admin::stop);
     }
 
     fn apply(&mut self, config: &Config, changes: &Changes) -> Result<(), NodeError> {
@@ -179,6 +191,7 @@ impl Node {
         if let Some(purging) = &self.purging {
             purging.set_token(config.admin.token.as_deref());
         }
+        self.commands.set_token(config.admin.token.as_deref());
         if self.console.set_token(config.admin.token.as_deref()) {
             // Their clients have the former token, or none.
             self.admin.iter().for_each(Admin::end_streams);
@@ -188,7 +201,7 @@ impl Node {
             .admin
             .and_then(|admin| std::mem::replace(&mut self.admin, admin));
         self.show();
-        before.into_iter().for_each(Admin::stop);
+        self.former_admin = before;
         Ok(())
     }
 }

@@ -17,8 +17,10 @@ use crate::error::NodeError;
 use crate::handover::{HandedSocket, Handover, HandoverError, Predecessor, Successor};
 use crate::inherited::Role;
 use crate::{config::Config, limits, preflight, supervisor};
+use larder_admin::CommandReply;
 use larder_host::ListenSocket;
 use larder_proxy::{Admin, Http};
+use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -79,10 +81,17 @@ impl Node {
 
 /// The old process.
 impl Node {
-    /// Starts a process that is to replace this one.
-    pub(super) fn upgrade(&mut self) {
+    /// Starts a process that is to replace this one. The client that has sent the command, if there
+    /// is one, learns the outcome when the new process has taken over, or has failed.
+    pub(super) fn upgrade(&mut self, reply: Option<CommandReply>) {
         if let Some(successor) = &self.successor {
-            return tracing::warn!(pid = successor.pid(), "an upgrade is under way already");
+            let pid = successor.pid();
+            if let Some(reply) = reply {
+                reply.send(Err(format!(
+                    "an upgrade to process {pid} is under way already"
+                )));
+            }
+            return tracing::warn!(pid, "an upgrade is under way already");
         }
         let events = self.events.clone();
         let sockets = self.sockets().map_err(HandoverError::Pass);
@@ -91,9 +100,15 @@ impl Node {
             Ok(successor) => {
                 tracing::info!(pid = successor.pid(), "upgrading: another process starts");
                 self.successor = Some(successor);
+                self.upgrade_reply = reply;
                 self.signals_to_repeat.clear();
             }
-            Err(error) => tracing::error!(%error, "no upgrade: this process goes on"),
+            Err(error) => {
+                tracing::error!(%error, "no upgrade: this process goes on");
+                if let Some(reply) = reply {
+                    reply.send(Err(format!("no upgrade, the process goes on: {error}")));
+                }
+            }
         }
     }
 
@@ -164,6 +179,9 @@ impl Node {
         };
         let pid = successor.pid();
         tracing::error!(pid, reason, "the upgrade has failed: this process goes on");
+        if let Some(reply) = self.upgrade_reply.take() {
+            reply.send(Err(format!("no upgrade, the process goes on: {reason}")));
+        }
         if !std::mem::take(&mut self.is_released) {
             return;
         }
@@ -193,6 +211,9 @@ impl Node {
             return Some(self);
         }
         let successor = self.successor.take()?;
+        if let Some(reply) = self.upgrade_reply.take() {
+            reply.send(Ok(json!({ "pid": successor.pid() })));
+        }
         supervisor::main_process_is(successor.pid());
         for signal in &self.signals_to_repeat {
             successor.signal(*signal);

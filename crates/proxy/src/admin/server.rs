@@ -11,7 +11,7 @@ use crate::base::http_limits::HttpLimits;
 use crate::base::live_limits::LiveLimits;
 use crate::base::timeouts::Timeouts;
 use hyper::service::service_fn;
-use larder_admin::{AdminPages, Console, Purging, StatusSource, limits};
+use larder_admin::{AdminPages, Console, NodeCommands, Purging, StatusSource, limits};
 use larder_host::bind_listener;
 use std::convert::Infallible;
 use std::net::{SocketAddr, TcpListener};
@@ -100,10 +100,15 @@ impl Admin {
         })
     }
 
-    /// Serves the figures of `sources`, and purges if they are enabled, in the place of those of an
-    /// earlier call. The node is ready.
-    pub fn serve(&self, sources: Vec<Arc<dyn StatusSource>>, purging: Option<Arc<Purging>>) {
-        self.pages.serve(sources, purging);
+    /// Serves the figures of `sources`, purges if they are enabled, and commands for the node, in
+    /// the place of those of an earlier call. The node is ready.
+    pub fn serve(
+        &self,
+        sources: Vec<Arc<dyn StatusSource>>,
+        purging: Option<Arc<Purging>>,
+        commands: Option<Arc<NodeCommands>>,
+    ) {
+        self.pages.serve(sources, purging, commands);
     }
 
     /// Opens the server for a node that is ready, with a console for this machine.
@@ -116,7 +121,7 @@ impl Admin {
         purging: Option<Arc<Purging>>,
     ) -> Result<Admin, Error> {
         let admin = Admin::open(Admin::bind(listen)?, &Arc::default())?;
-        admin.serve(sources, purging);
+        admin.serve(sources, purging, None);
         Ok(admin)
     }
 

@@ -30,11 +30,19 @@ impl Trust {
     /// # Errors
     /// A certificate cannot be read or used.
     pub fn read(ca: Option<&Path>) -> Result<Trust, Error> {
+        Trust::read_for(ORIGIN_CA, ca)
+    }
+
+    /// As [`Trust::read`], for another setting, which errors name.
+    ///
+    /// # Errors
+    /// As [`Trust::read`].
+    pub fn read_for(setting: &'static str, ca: Option<&Path>) -> Result<Trust, Error> {
         let roots = match ca {
             Some(path) => {
                 let of_file = |error| {
                     Error::setting(
-                        ORIGIN_CA,
+                        setting,
                         Problem::Pem {
                             path: path.to_owned(),
                             error,
@@ -45,7 +53,7 @@ impl Trust {
                 let roots = read.collect::<Result<Vec<_>, _>>().map_err(of_file)?;
                 if roots.is_empty() {
                     return Err(Error::setting(
-                        ORIGIN_CA,
+                        setting,
                         Problem::NoCertificate(path.to_owned()),
                     ));
                 }
@@ -60,7 +68,7 @@ impl Trust {
         if let Some(path) = ca.filter(|_| ignored > 0) {
             let (path, all) = (path.to_owned(), roots.len());
             return Err(Error::setting(
-                ORIGIN_CA,
+                setting,
                 Problem::UnusableCertificates {
                     path,
                     unusable: ignored,
@@ -69,16 +77,16 @@ impl Trust {
             ));
         }
         if added == 0 {
-            return Err(Error::setting(ORIGIN_CA, Problem::NoTrustAnchor));
+            return Err(Error::setting(setting, Problem::NoTrustAnchor));
         }
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
         let builder = builder
             .with_safe_default_protocol_versions()
-            .map_err(|error| Error::setting(ORIGIN_CA, Problem::Tls(error)))?;
+            .map_err(|error| Error::setting(setting, Problem::Tls(error)))?;
         let mut config = match ca {
             None => builder.with_root_certificates(store).with_no_client_auth(),
             Some(_) => {
-                let verifier = Listed::new(roots.clone(), store)?;
+                let verifier = Listed::new(setting, roots.clone(), store)?;
                 builder
                     .dangerous()
                     .with_custom_certificate_verifier(Arc::new(verifier))
@@ -109,6 +117,7 @@ struct Listed {
 
 impl Listed {
     fn new(
+        setting: &'static str,
         certificates: Vec<CertificateDer<'static>>,
         roots: RootCertStore,
     ) -> Result<Listed, Error> {
@@ -116,7 +125,7 @@ impl Listed {
         let chains = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
         Ok(Listed {
             certificates,
-            chains: chains.map_err(|error| Error::setting(ORIGIN_CA, Problem::Verifier(error)))?,
+            chains: chains.map_err(|error| Error::setting(setting, Problem::Verifier(error)))?,
         })
     }
 }

@@ -1,0 +1,142 @@
+//! Detects a doctor that misses what is wrong on a machine, or calls a sound one ill.
+
+use crate::node::{Folder, Node, command, free_port, larder, said};
+use serde_json::Value;
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// Returns the findings as JSON, and the exit status.
+fn examined(config: &str) -> (Vec<Value>, Option<i32>) {
+    let output = larder(&["doctor", "--json", "--config", config]);
+    let page: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", said(&output)));
+    (
+        page["findings"].as_array().unwrap().clone(),
+        output.status.code(),
+    )
+}
+
+/// Returns the only finding of this level whose text or place has these parts.
+#[track_caller]
+fn find<'a>(findings: &'a [Value], level: &str, parts: &[&str]) -> &'a Value {
+    let has = |finding: &&Value| {
+        let text = finding.to_string();
+        finding["level"] == level && parts.iter().all(|part| text.contains(part))
+    };
+    let found: Vec<&Value> = findings.iter().filter(has).collect();
+    assert_eq!(found.len(), 1, "{level} {parts:?} in {findings:#?}");
+    found[0]
+}
+
+fn data(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../proxy/tests/data");
+    fs::read_to_string(folder.join(name)).unwrap()
+}
+
+/// Failure: an operator learns of a taken port, a silent origin, an expired certificate, an open
+/// key or a full disk from clients.
+#[test]
+fn the_doctor_finds_nothing_where_much_is_wrong() {
+    let folder = Folder::new();
+    let occupied = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = occupied.local_addr().unwrap();
+    let nobody = free_port();
+    let certificate = folder.write("certificate.pem", &data("localhost.pem"));
+    let key = folder.write("key.pem", &data("localhost.key"));
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
+    let expired = folder.write("expired.pem", &data("expired.pem"));
+    let tier = folder.path("tier");
+    let text = format!(
+        "[ndn]\nenabled = false\n[admin]\nlisten = \"\"\n[http]\nlisten = \"{taken}\"\ncahce = 1\n\
+         origin = \"http://127.0.0.1:{nobody}\"\n\
+         [http.disk]\npath = {tier:?}\ncapacity = \"64TiB\"\n\
+         [http.tls]\nlisten = \"127.0.0.1:0\"\ncertificate = {certificate:?}\nkey = {key:?}\n\
+         [[http.tls.certificates]]\ncertificate = {expired:?}\nkey = {key:?}\n"
+    );
+    let config = folder.write("larder.toml", &text);
+    let (findings, status) = examined(&config);
+    assert_eq!(status, Some(1), "{findings:#?}");
+    let own = format!("process {}", std::process::id());
+    let port = find(&findings, "error", &["[http] listen", "is in use", &own]);
+    assert!(
+        port["remedy"]
+            .as_str()
+            .unwrap()
+            .contains("stop the other program")
+    );
+    find(
+        &findings,
+        "error",
+        &["configuration", "larder.toml:7", "cahce"],
+    );
+    find(
+        &findings,
+        "error",
+        &["origins", &format!("127.0.0.1:{nobody}")],
+    );
+    find(&findings, "error", &["[http.disk] path", "free for"]);
+    find(
+        &findings,
+        "error",
+        &["[[http.tls.certificates]]", "KeyMismatch"],
+    );
+    find(&findings, "error", &["expired.pem", "expired", "days ago"]);
+    find(
+        &findings,
+        "warning",
+        &["[http.tls] key", "0644", "chmod o="],
+    );
+    find(&findings, "ok", &["[http.tls] certificate", "valid for"]);
+    // People get the same: a line for each finding, and the numbers.
+    let printed = larder(&["doctor", "--config", &config]);
+    let lines = String::from_utf8_lossy(&printed.stdout).into_owned();
+    assert_eq!(lines.lines().count(), findings.len() + 1, "{lines}");
+    assert!(
+        lines.lines().last().unwrap().contains("errors, "),
+        "{lines}"
+    );
+    assert_eq!(printed.status.code(), Some(1));
+    assert!(!tier.exists(), "the doctor leaves a file behind");
+}
+
+/// Failure: a sound configuration has errors, before a start or while its node runs.
+#[test]
+fn the_doctor_calls_a_sound_node_ill() {
+    let folder = Folder::new();
+    let (http, admin) = (free_port(), free_port());
+    let origin = TcpListener::bind("127.0.0.1:0").unwrap();
+    let text = format!(
+        "[ndn]\nunix = {:?}\ntcp = \"\"\nudp = \"127.0.0.1:0\"\nwebsocket = \"\"\n\
+         [admin]\nlisten = \"127.0.0.1:{admin}\"\n[http]\nlisten = \"127.0.0.1:{http}\"\n\
+         origin = \"http://{}\"\n[http.access_log]\npath = {:?}\n[http.disk]\npath = {:?}\ncapacity = \"64MiB\"\n",
+        folder.path("nfd.sock"),
+        origin.local_addr().unwrap(),
+        folder.path("access.log"),
+        folder.path("tier"),
+    );
+    let config = folder.write("larder.toml", &text);
+    let listen = format!("127.0.0.1:{http}");
+    let (findings, status) = examined(&config);
+    assert_eq!(status, Some(0), "{findings:#?}");
+    find(&findings, "ok", &["[http] listen", &listen, "is free"]);
+    find(&findings, "ok", &["[http] origin", "accepts connections"]);
+    find(&findings, "ok", &["[http.disk] path", "room for 64MiB"]);
+    find(&findings, "ok", &["recvmmsg"]);
+    for topic in ["descriptors", "clock", "memory", "kernel"] {
+        assert!(
+            findings.iter().any(|finding| finding["topic"] == topic),
+            "{topic}"
+        );
+    }
+    let node = Node::start(&mut command(&["run", &config]));
+    let (findings, status) = examined(&config);
+    assert_eq!(status, Some(0), "{findings:#?}");
+    let pid = format!("process {}", node.child.id());
+    find(&findings, "ok", &["[http] listen", &listen, &pid]);
+    find(&findings, "ok", &["[admin] listen", &pid]);
+    assert!(findings.iter().any(|finding| {
+        finding["topic"] == "descriptors" && finding["place"].as_str().unwrap().contains(&pid)
+    }));
+}

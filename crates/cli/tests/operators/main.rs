@@ -1,0 +1,8 @@
+//! Detects commands that leave an operator without help: before a node runs, and while it does.
+//! The real program, real files, real sockets.
+
+mod doctor;
+mod init;
+mod load;
+mod node;
+mod reload;
