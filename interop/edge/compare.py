@@ -7,6 +7,7 @@ Each program has an origin of its own, which answers as site.py says. Compared a
 requests at the origin. A difference fails unless ALLOWED, or the site's list, has a pattern for it; each pattern has a reason. A
 pattern that nothing needs fails too, so the lists stay true."""
 
+import gzip
 import http.client
 import importlib.util
 import os
@@ -292,7 +293,7 @@ class Comparison:
         (their_status, their_fields, their_body), their_requests = theirs
         (our_status, our_fields, our_body), our_requests = ours
         self.one(label, "status", their_status, our_status)
-        self.one(label, "body", shown(their_body), shown(our_body))
+        self.one(label, "body", shown(their_body, their_fields), shown(our_body, our_fields))
         names = {name for name, _ in their_fields + our_fields} - NOT_COMPARED
         for name in sorted(names):
             values = [sorted(value for other, value in fields if other == name) for fields in (their_fields, our_fields)]
@@ -320,7 +321,9 @@ def is_same_age(theirs, ours):
     return len(theirs) == len(ours) == 1 and abs(int(theirs[0]) - int(ours[0])) <= 2
 
 
-def shown(body):
+def shown(body, fields):
+    # Two programs compress in different ways.
+    body = gzip.decompress(body) if body and ("content-encoding", "gzip") in fields else body
     return body if len(body) <= 200 else (len(body), hash(body))
 
 

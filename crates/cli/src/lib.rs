@@ -29,6 +29,7 @@ mod interruption;
 mod layout;
 mod lists;
 mod load;
+mod manual;
 mod numbers;
 mod origin;
 mod output;
@@ -38,13 +39,11 @@ mod policies;
 mod predict;
 mod progress;
 mod put;
-mod reference;
 mod replay;
 mod reproduce;
 mod rules;
 mod run;
 mod seeds;
-mod shell_files;
 mod simulate;
 mod testbed;
 mod trace;
@@ -152,9 +151,9 @@ enum Command {
     Simulate(simulate::SimulateArgs),
     Testbed(testbed::TestbedArgs),
     Trace(trace::TraceArgs),
-    Completions(shell_files::CompletionsArgs),
-    Man(shell_files::ManArgs),
-    Reference(reference::ReferenceArgs),
+    Completions(manual::shell_files::CompletionsArgs),
+    Man(manual::shell_files::ManArgs),
+    Reference(manual::reference::ReferenceArgs),
 }
 
 /// Runs the command that the process's arguments name, and returns its exit status. A failure is
@@ -208,12 +207,12 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Testbed(args) => testbed::run(args),
         Command::Trace(args) => trace::run(args),
         Command::Completions(args) => {
-            shell_files::completions(&args, Cli::command());
+            manual::shell_files::completions(&args, Cli::command());
             Ok(())
         }
-        Command::Man(args) => shell_files::manual(&args, Cli::command()),
+        Command::Man(args) => manual::shell_files::manual(&args, Cli::command()),
         Command::Reference(args) => {
-            reference::run(&args, Cli::command());
+            manual::reference::run(&args, Cli::command());
             Ok(())
         }
     }
