@@ -136,6 +136,8 @@ const EVENTS = {
         names = figures;
         points.hour = hour.points.map(pointOf);
         points.day = day.points.map(pointOf);
+        // The last minutes are known by 10 s; those by the second follow.
+        if (points.live.length === 0) points.live = points.hour.filter((point) => point.time > (points.hour.at(-1)?.time ?? 0) - RANGES.live[0]);
         refresh();
     },
     status: (page) => {
