@@ -24,8 +24,8 @@ fn init(folder: &Folder, arguments: &[&str]) -> String {
     said(&output)
 }
 
-/// Failure: a file that `larder init` writes does not pass the check of a start, or its next command
-/// is not said.
+/// Failure: a file that `larder init` writes does not pass the check of a start, or the next
+/// command is not said.
 #[test]
 fn a_first_configuration_is_wrong() {
     let folder = Folder::new();
