@@ -70,8 +70,9 @@ function pointOf(array) {
 }
 
 function keep(of, point) {
+    const [seconds, most] = RANGES[of];
     points[of].push(point);
-    while (points[of].length > RANGES[of][1]) points[of].shift();
+    while (points[of].length > most || points[of][0].time < point.time - seconds) points[of].shift();
 }
 
 let isDue = false;
