@@ -9,6 +9,9 @@ pub const ORDERS: usize = 4;
 /// The time for one order. Authorities check a host within seconds, some within minutes.
 pub const ORDER: Duration = Duration::from_secs(300);
 
+/// The time that a stop waits for the thread, which may wait for a folder on the network.
+pub const STOP: Duration = Duration::from_secs(2);
+
 /// The time for the authority to check a host, and to issue a certificate.
 pub const CHECK: Duration = Duration::from_secs(120);
 

@@ -11,6 +11,7 @@ use larder_acme::{CertificateHost, Failure, Failures, Schedule, Step, UnixTime};
 use larder_host::entropy;
 use larder_units::{Streams, rounded};
 use std::sync::Arc;
+use std::sync::mpsc::RecvTimeoutError;
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 use tokio::sync::mpsc;
@@ -21,6 +22,8 @@ use tokio::time::Instant;
 pub struct Renewals {
     commands: mpsc::UnboundedSender<Command>,
     thread: JoinHandle<()>,
+    /// The other end is dropped when the thread ends.
+    end: std::sync::mpsc::Receiver<()>,
 }
 
 enum Command {
@@ -49,7 +52,10 @@ impl Renewals {
         };
         let (commands, received) = mpsc::unbounded_channel();
         let orders = Orders::new(config, kinds, context);
+        let (running, end) = std::sync::mpsc::channel::<()>();
         let run = move || {
+            // Dropped at the end, also after a panic.
+            let _running = running;
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build();
@@ -64,7 +70,11 @@ impl Renewals {
         };
         let thread = std::thread::Builder::new().name("acme".to_owned());
         let thread = thread.spawn(run).map_err(Error::Thread)?;
-        Ok(Renewals { commands, thread })
+        Ok(Renewals {
+            commands,
+            thread,
+            end,
+        })
     }
 
     /// Orders at once what has failed before: an operator may have repaired the cause.
@@ -73,9 +83,15 @@ impl Renewals {
         let _ = self.commands.send(Command::RetryNow);
     }
 
-    /// Ends the thread, and the orders in progress. The certificates stay in use.
+    /// Ends the thread, and the orders in progress. The certificates stay in use. A thread that
+    /// waits for a folder that does not answer is left behind.
     pub fn stop(self) {
         drop(self.commands);
+        if self.end.recv_timeout(limits::STOP) == Err(RecvTimeoutError::Timeout) {
+            return tracing::error!(
+                "[http.tls.acme] folder: it does not answer, and its thread is left behind"
+            );
+        }
         if self.thread.join().is_err() {
             tracing::error!("the thread acme has failed");
         }

@@ -325,7 +325,7 @@ fn print(report: &Report) {
         for claim in &section.claims {
             let [published, expected, measured, band] = claim.shown();
             table.add_row([
-                &claim.verdict().to_string(),
+                &claim.verdict_text(),
                 &claim.says,
                 &claim.kind.to_string(),
                 &published,

@@ -181,7 +181,10 @@ fn start(config: &Config, handover: &mut Handover) -> Result<Node, Failure> {
 
 /// Checks whether a node could start with this configuration.
 fn check(sources: &ConfigSources) -> Result<(), Failure> {
-    let checked = larder_node::check(sources);
+    let checked = larder_node::check_in_time(sources).ok_or_else(|| {
+        let (problem, remedy) = larder_node::NO_END;
+        Failure::usage(format!("{problem}; {remedy}"))
+    })?;
     for warning in &checked.warnings {
         error_line!("larder: warning: {warning}");
     }

@@ -47,6 +47,8 @@ pub use error::NodeError;
 pub use handover::{Handover, HandoverError};
 pub use ndn::{NdnError, SocketError};
 pub use node::{Node, raise_descriptor_limit};
-pub use preflight::{Checked, check, origin_servers, problems, running_node, warnings};
+pub use preflight::{
+    Checked, NO_END, check, check_in_time, origin_servers, problems, running_node, warnings,
+};
 pub use privileges::PrivilegeError;
 pub use user_files::CreateError;

@@ -18,6 +18,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Returns the servers that may get an HTTP request for this host, as it is keyed, and target.
@@ -39,6 +40,34 @@ pub struct Checked {
     pub problems: Vec<String>,
     /// What allows a start, and is hardly meant; one line each.
     pub warnings: Vec<String>,
+}
+
+/// The time for the checks, which read files. A file system of the network that does not answer
+/// would hold them for ever.
+const CHECK_TIME: Duration = Duration::from_secs(20);
+
+/// The problem and the remedy if the checks do not end.
+pub const NO_END: (&str, &str) = (
+    "the checks do not end within 20 s",
+    "a file or a folder of the configuration does not answer: look at its file system (`df`, `mount`)",
+);
+
+/// As [`check`], on a thread of its own; `None` if it does not end in time. So this thread keeps
+/// its rights.
+pub fn check_in_time(sources: &ConfigSources) -> Option<Checked> {
+    let sources = sources.clone();
+    in_time(CHECK_TIME, move || check(&sources))
+}
+
+/// Returns the result of work on a thread of its own; `None` if it does not end in time.
+fn in_time<T: Send + 'static>(
+    limit: Duration,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    let (done, result) = mpsc::channel();
+    let thread = std::thread::Builder::new().name("check".to_owned());
+    thread.spawn(move || drop(done.send(work()))).ok()?;
+    result.recv_timeout(limit).ok()
 }
 
 /// Finds all problems of a configuration: wrong keys and values, and what a start with the other
@@ -270,4 +299,17 @@ fn status_of(admin: SocketAddr) -> Option<Value> {
     stream.take(MOST_BYTES).read_to_end(&mut page).ok()?;
     let body = page.windows(4).position(|bytes| bytes == b"\r\n\r\n")? + 4;
     serde_json::from_slice(&page[body..]).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Failure: a folder that does not answer holds the check for ever.
+    #[test]
+    fn a_check_waits_for_a_folder_that_hangs() {
+        let (_held, never) = mpsc::channel::<()>();
+        assert_eq!(in_time(Duration::ZERO, move || never.recv()), None);
+        assert_eq!(in_time(Duration::from_secs(60), || 7), Some(7));
+    }
 }

@@ -332,6 +332,20 @@ pub(crate) fn number(value: f64) -> String {
 }
 
 impl Judged {
+    /// Returns the verdict, and whether the band leaves the published value out, as bands of
+    /// smaller conditions may.
+    pub fn verdict_text(&self) -> String {
+        let verdict = self.verdict();
+        let is_left_out = self
+            .published
+            .is_some_and(|published| !published.meets(self.band));
+        if is_left_out && self.measured.is_some() {
+            format!("{verdict} (the band of this scale leaves the published value out)")
+        } else {
+            verdict.to_string()
+        }
+    }
+
     /// Returns the line under a figure: what is published, what was measured, and the verdict.
     pub(crate) fn caption(&self) -> String {
         let [published, expected, measured, _] = self.shown();
@@ -348,7 +362,7 @@ impl Judged {
         format!(
             "{}: {from} {stated}, measured {measured}; {}.",
             self.says,
-            self.verdict()
+            self.verdict_text()
         )
     }
 

@@ -126,7 +126,17 @@ pub(super) fn run(
         0 => String::new(),
         lost => format!("; the node had no time for {lost} more, use a smaller --sample"),
     };
-    let text = format!("{requests} {noun} in {file}; {}{lost_text}", end.text());
+    let none_text = match requests {
+        0 => {
+            "; only requests for something that may be stored are recorded: does the origin answer, \
+             and come requests?"
+        }
+        _ => "",
+    };
+    let text = format!(
+        "{requests} {noun} in {file}; {}{lost_text}{none_text}",
+        end.text()
+    );
     if end == End::Node {
         return Err(Failure::runtime(text));
     }

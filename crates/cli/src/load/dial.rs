@@ -82,14 +82,13 @@ impl Dialer {
         let address = addresses
             .next()
             .ok_or_else(|| Failure::runtime(format!("{authority} has no address")))?;
-        let tls = match is_secure {
-            true => {
-                let name = authority.host().trim_matches(['[', ']']).to_owned();
-                let name = ServerName::try_from(name)
-                    .map_err(|error| Failure::usage(format!("{authority}: {error}")))?;
-                Some((TlsConnector::from(Arc::new(args.config()?)), name))
-            }
-            false => None,
+        let tls = if is_secure {
+            let name = authority.host().trim_matches(['[', ']']).to_owned();
+            let name = ServerName::try_from(name)
+                .map_err(|error| Failure::usage(format!("{authority}: {error}")))?;
+            Some((TlsConnector::from(Arc::new(args.config()?)), name))
+        } else {
+            None
         };
         let host = HeaderValue::from_str(authority.as_str())
             .map_err(|error| Failure::usage(error.to_string()))?;

@@ -378,7 +378,9 @@ impl Common {
         }
         drop(progress);
         let requests = recording.finish()?;
-        if self.output.as_os_str() != "-" {
+        // Into a device, such as /dev/stdout, the message would follow the data.
+        let is_device = self.output.starts_with("/dev") && !self.output.starts_with("/dev/shm");
+        if self.output.is_file() && !is_device {
             line!("{requests} requests in {}", self.output.display());
         }
         Ok(())

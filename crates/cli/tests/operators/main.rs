@@ -2,6 +2,7 @@
 //! The real program, real files, real sockets.
 
 mod doctor;
+mod figures;
 mod init;
 mod load;
 mod node;

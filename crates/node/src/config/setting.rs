@@ -1,6 +1,7 @@
 //! A key's value from outside the file, as text.
 
 use super::keys::Kind;
+use std::net::SocketAddr;
 use toml::Value;
 
 /// A key's value from outside the file.
@@ -23,6 +24,8 @@ impl Setting {
         match self.kind {
             _ if opens(&['"', '\'']) && is_toml() => value.to_owned(),
             Kind::Text => text(),
+            // The brackets of an IPv6 address are none of TOML.
+            _ if let Some(addresses) = addresses(value) => addresses,
             Kind::List if value.is_empty() => "[]".to_owned(),
             Kind::List if !opens(&['[']) => {
                 let items = value
@@ -33,5 +36,18 @@ impl Setting {
             _ if opens(&['[', '{']) || is_toml() => value.to_owned(),
             _ => text(),
         }
+    }
+}
+
+/// Returns addresses that are separated by commas, such as `[::]:80`, as TOML: one as a text,
+/// several as an array. `None` if it is something else.
+fn addresses(value: &str) -> Option<String> {
+    let parts: Vec<&str> = value.split(',').map(str::trim).collect();
+    let are_addresses = parts.iter().all(|part| part.parse::<SocketAddr>().is_ok());
+    let text = |part: &&str| Value::String((*part).to_owned());
+    match parts.as_slice() {
+        _ if !are_addresses => None,
+        [one] => Some(text(one).to_string()),
+        several => Some(Value::Array(several.iter().map(text).collect()).to_string()),
     }
 }

@@ -204,7 +204,10 @@ impl ConfigSources {
                 _ if dotted == "admin.token" => "a secret".to_owned(),
                 // Rules may set fields with secrets.
                 Value::Array(entries) if entries.iter().any(Value::is_table) => {
-                    format!("{} entries", entries.len())
+                    match entries.len() {
+                        1 => "1 entry".to_owned(),
+                        count => format!("{count} entries"),
+                    }
                 }
                 value => value.to_string(),
             };
@@ -442,6 +445,29 @@ mod tests {
         );
         // The printed configuration is a configuration.
         assert!(Config::parse(&effective, "printed").is_ok(), "{effective}");
+    }
+
+    /// Failure: an IPv6 address of a flag is taken for an array, or several addresses for one.
+    #[test]
+    fn an_address_is_taken_for_an_array() {
+        let listeners = |value: &str| {
+            let sources = sources(None, &[], &[("http.listen", value)]);
+            let config = sources.load().unwrap_or_else(|error| panic!("{error}"));
+            let listen = config.http.proxy.listen.iter();
+            listen
+                .map(|listen| listen.address.to_string())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(listeners("[::]:80"), ["[::]:80"]);
+        assert_eq!(listeners("\"[::]:80\""), ["[::]:80"]);
+        let both = ["127.0.0.1:80", "[::1]:80"];
+        assert_eq!(listeners("127.0.0.1:80, [::1]:80"), both);
+        assert_eq!(listeners("[\"127.0.0.1:80\", \"[::1]:80\"]"), both);
+        assert_eq!(listeners("unix:/a"), ["unix:/a"]);
+        let udp = sources(None, &[], &[("ndn.udp", "[::]:6363")])
+            .load()
+            .unwrap();
+        assert_eq!(udp.ndn.udp.unwrap().to_string(), "[::]:6363");
     }
 
     /// Failure: an error does not say which flag or variable is wrong, or a mistake passes.

@@ -133,7 +133,7 @@ fn room(setting: &str, tier: &DiskConfig) -> Finding {
 
 /// Names a file system that is hardly meant for a disk tier.
 fn file_system(setting: &str, path: &Path) -> Option<Finding> {
-    let kind = statfs(&nearest(path)).ok()?.f_type as u32;
+    let kind = statfs(nearest(path)).ok()?.f_type as u32;
     let (_, name, what) = KINDS.iter().find(|(number, ..)| *number == kind)?;
     Some(Finding::new(
         Level::Note,

@@ -16,12 +16,6 @@ mod system_calls;
 use crate::config::ConfigSources;
 use crate::preflight;
 use std::fmt;
-use std::sync::mpsc;
-use std::time::Duration;
-
-/// The time for the checks of `larder run --check`, which read files. A file system of the network
-/// that does not answer would hold them for ever.
-const CHECK_TIME: Duration = Duration::from_secs(20);
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -130,9 +124,8 @@ impl Finding {
 pub fn examine(sources: &ConfigSources) -> Vec<Finding> {
     // The holders of ports are looked for first: the check may give up root's rights to files.
     let holders = ports::Holders::read();
-    let Some(checked) = checked_in_time(sources) else {
-        let text = format!("the checks of `larder run --check` take more than {CHECK_TIME:?}");
-        let remedy = "a folder or a file of the configuration does not answer: look at its file system (`df`, `mount`)";
+    let Some(checked) = preflight::check_in_time(sources) else {
+        let (text, remedy) = preflight::NO_END;
         let place = place_of_file(sources);
         return vec![Finding::new(Level::Error, Topic::Disk, place, text, remedy)];
     };
@@ -184,17 +177,6 @@ fn place_of_file(sources: &ConfigSources) -> String {
     file.map_or("the default configuration".to_owned(), |file| {
         file.display().to_string()
     })
-}
-
-/// Runs the checks of a start on a thread of their own: they may wait for a file system, and they
-/// may give up rights of their thread.
-fn checked_in_time(sources: &ConfigSources) -> Option<preflight::Checked> {
-    let (done, checked) = mpsc::channel();
-    let sources = sources.clone();
-    let check = move || drop(done.send(preflight::check(&sources)));
-    let thread = std::thread::Builder::new().name("check".to_owned());
-    thread.spawn(check).ok()?;
-    checked.recv_timeout(CHECK_TIME).ok()
 }
 
 /// Returns the finding for a problem that would prevent a start.

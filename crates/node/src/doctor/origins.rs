@@ -6,7 +6,7 @@ use http::Uri;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The time for a name and for a connection together.
 const CONNECT_TIME: Duration = Duration::from_secs(4);
@@ -14,26 +14,57 @@ const CONNECT_TIME: Duration = Duration::from_secs(4);
 /// Servers that are tried at most: each takes a thread for a moment.
 const SERVERS: usize = 64;
 
+/// A server of an origin.
+struct OriginServer {
+    setting: &'static str,
+    uri: Uri,
+    /// True if no other server answers in its place.
+    is_alone: bool,
+}
+
+/// The address of the server as text, or the reason of a failure.
+type Outcome = Result<String, String>;
+
 /// Tries all origins at once.
 pub(super) fn findings(config: &Config) -> Vec<Finding> {
     if !config.http.enabled {
         return Vec::new();
     }
-    let mut servers: Vec<(&str, Uri, bool)> = Vec::new();
+    let servers = servers(config);
+    let outcomes = outcomes(&servers);
+    let findings = servers.iter().zip(outcomes);
+    findings
+        .map(|(server, outcome)| server.finding(outcome))
+        .collect()
+}
+
+/// Returns the servers of all origins.
+fn servers(config: &Config) -> Vec<OriginServer> {
+    let mut servers = Vec::new();
     if let Origin::Http(uri) = &config.http.origin {
-        servers.push(("[http] origin", uri.clone(), true));
+        servers.push(OriginServer {
+            setting: "[http] origin",
+            uri: uri.clone(),
+            is_alone: true,
+        });
     }
     for table in &config.http.origins {
-        let is_alone = table.servers.len() == 1;
-        let of_table = table.servers.iter();
-        servers.extend(
-            of_table.map(|server| ("[[http.origins]] servers", server.uri.clone(), is_alone)),
-        );
+        let of_table = table.servers.iter().map(|server| OriginServer {
+            setting: "[[http.origins]] servers",
+            uri: server.uri.clone(),
+            is_alone: table.servers.len() == 1,
+        });
+        servers.extend(of_table);
     }
     servers.truncate(SERVERS);
+    servers
+}
+
+/// Connects to all servers at once. `None` for one without an answer in time.
+fn outcomes(servers: &[OriginServer]) -> Vec<Option<Outcome>> {
     let (results, reached) = mpsc::channel();
-    for (number, (_, uri, _)) in servers.iter().enumerate() {
-        let (results, uri) = (results.clone(), uri.clone());
+    for (number, server) in servers.iter().enumerate() {
+        let (results, uri) = (results.clone(), server.uri.clone());
         let attempt = move || drop(results.send((number, connect(&uri))));
         // A server without a thread has no answer in time.
         let _ = std::thread::Builder::new()
@@ -41,48 +72,38 @@ pub(super) fn findings(config: &Config) -> Vec<Finding> {
             .spawn(attempt);
     }
     drop(results);
-    let mut outcomes: Vec<Option<Result<String, String>>> = vec![None; servers.len()];
-    let end = std::time::Instant::now() + CONNECT_TIME + Duration::from_secs(1);
+    let mut outcomes = vec![None; servers.len()];
+    let end = Instant::now() + CONNECT_TIME + Duration::from_secs(1);
     while outcomes.iter().any(Option::is_none) {
-        let left = end.saturating_duration_since(std::time::Instant::now());
+        let left = end.saturating_duration_since(Instant::now());
         let Ok((number, outcome)) = reached.recv_timeout(left) else {
             break;
         };
         outcomes[number] = Some(outcome);
     }
-    let finding = |((setting, uri, is_alone), outcome): (
-        &(&str, Uri, bool),
-        Option<Result<String, String>>,
-    )| {
-        let name = shown(uri);
-        match outcome {
-            Some(Ok(address)) => Finding::ok(
-                Topic::Origins,
-                *setting,
-                format!("{name} accepts connections{address}"),
-            ),
-            failed => {
-                let reason = match failed {
-                    Some(Err(reason)) => reason,
-                    _ => format!("no answer within {CONNECT_TIME:?}"),
-                };
-                let level = if *is_alone {
-                    Level::Error
-                } else {
-                    Level::Warning
-                };
-                let remedy = "start the server, or mend its name or address; until then, clients get 502 for what is not stored";
-                Finding::new(
-                    level,
-                    Topic::Origins,
-                    *setting,
-                    format!("{name}: {reason}"),
-                    remedy,
-                )
+    outcomes
+}
+
+impl OriginServer {
+    fn finding(&self, outcome: Option<Outcome>) -> Finding {
+        let name = shown(&self.uri);
+        let reason = match outcome {
+            Some(Ok(address)) => {
+                let text = format!("{name} accepts connections{address}");
+                return Finding::ok(Topic::Origins, self.setting, text);
             }
-        }
-    };
-    servers.iter().zip(outcomes).map(finding).collect()
+            Some(Err(reason)) => reason,
+            None => format!("no answer within {CONNECT_TIME:?}"),
+        };
+        let level = if self.is_alone {
+            Level::Error
+        } else {
+            Level::Warning
+        };
+        let remedy = "start the server, or mend its name or address; until then, clients get 502 for what is not stored";
+        let text = format!("{name}: {reason}");
+        Finding::new(level, Topic::Origins, self.setting, text, remedy)
+    }
 }
 
 /// Returns the server as a configuration names it.
@@ -99,7 +120,7 @@ fn socket_path(uri: &Uri) -> &str {
 }
 
 /// Connects. Returns the address as text.
-fn connect(uri: &Uri) -> Result<String, String> {
+fn connect(uri: &Uri) -> Outcome {
     let message = |error: &std::io::Error| larder_units::system_message(error);
     if uri.scheme_str() == Some("unix") {
         let connected = UnixStream::connect(socket_path(uri));

@@ -4,12 +4,12 @@
 
 use super::{Node, Part};
 use crate::config::Config;
-use crate::error::NodeError;
+use crate::error::{NodeError, ReloadError};
 use crate::inherited::Inherited;
 use crate::ndn::Ndn;
 use crate::reload::{Changes, Running};
 use crate::{limits, log, parts, preflight, supervisor};
-use larder_admin::CommandReply;
+use larder_admin::{CommandOutcome, CommandReply};
 use larder_gateway::egress::Egress;
 use larder_gateway::ingress::Ingress;
 use larder_proxy::{Admin, Http, HttpReload};
@@ -38,27 +38,24 @@ impl Node {
             "http" => has_http,
             _ => true,
         };
-        let outcome = match running.reread(runs, |config, changes| self.apply(config, changes)) {
-            Ok(Changes { applied, waiting }) => {
-                self.process.set_settings(running.differences());
-                if waiting.is_empty() {
-                    tracing::info!(?applied, "reloaded");
-                } else {
-                    tracing::warn!(?applied, needs_an_upgrade = ?waiting, "reloaded, but not all of it");
-                }
-                Ok(json!({ "applied": applied, "needs_an_upgrade": waiting }))
-            }
-            Err(error) => {
-                tracing::error!(%error, "not reloaded");
-                Err(format!("not reloaded, nothing has changed:\n{error}"))
-            }
-        };
-        supervisor::ready();
+        let result = running.reread(runs, |config, changes| self.apply(config, changes));
         // The client may wait at the admin server that stops next.
         if let Some(reply) = reply {
-            reply.send(outcome);
+            reply.send(outcome(&result));
         }
         self.former_admin.take().into_iter().for_each(Admin::stop);
+        match result {
+            Ok(Changes { applied, waiting }) if waiting.is_empty() => {
+                tracing::info!(?applied, "reloaded");
+                self.process.set_settings(running.differences());
+            }
+            Ok(Changes { applied, waiting }) => {
+                tracing::warn!(?applied, needs_an_upgrade = ?waiting, "reloaded, but not all of it");
+                self.process.set_settings(running.differences());
+            }
+            Err(error) => tracing::error!(%error, "not reloaded"),
+        }
+        supervisor::ready();
     }
 
     fn apply(&mut self, config: &Config, changes: &Changes) -> Result<(), NodeError> {
@@ -229,6 +226,16 @@ impl Next {
             .map(Part::into_stopping)
             .into_iter()
             .for_each(Ndn::stop);
+    }
+}
+
+/// Returns what a client learns of a reload.
+fn outcome(result: &Result<Changes, ReloadError>) -> CommandOutcome {
+    match result {
+        Ok(Changes { applied, waiting }) => {
+            Ok(json!({ "applied": applied, "needs_an_upgrade": waiting }))
+        }
+        Err(error) => Err(format!("not reloaded, nothing has changed:\n{error}")),
     }
 }
 

@@ -4,6 +4,7 @@ use crate::exchange::outgoing::{Outgoing, plain_error};
 use crate::message::authority::normal_authority;
 use crate::message::normal_request::NormalRequest;
 use crate::message::target::{normal_prefix, normal_target};
+use crate::report::exchange_figures::RuleRefusal;
 use crate::rules::{
     Bits, ErrorPage, OwnAnswer, PassedBy, RequestFields, Rewrite, RuleRequest, Rules, Values,
 };
@@ -178,6 +179,15 @@ impl Ruled {
             is_head,
             is_safe,
         })
+    }
+
+    /// Returns the reason for which the rules refuse the request, if they do.
+    pub(crate) fn refusal(&self) -> Option<RuleRefusal> {
+        match self.answer.as_ref()? {
+            OwnAnswer::Denied => Some(RuleRefusal::Access),
+            OwnAnswer::Limited(_) => Some(RuleRefusal::RateLimit),
+            OwnAnswer::Redirect(..) | OwnAnswer::NoTarget => None,
+        }
     }
 
     /// Returns the answer of the rules themselves, if they have one.

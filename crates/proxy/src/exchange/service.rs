@@ -241,6 +241,9 @@ impl Service {
         }
         let rules = self.rules_of(&request);
         let own_answer = rules.as_ref().and_then(|rules| rules.answer());
+        if let Some(refusal) = rules.as_ref().and_then(|rules| rules.refusal()) {
+            self.proxy.observers().current().add_rule_refusal(refusal);
+        }
         if let Some(answer) =
             own_answer.or_else(|| self.too_large(&request.parts, &body, rules.as_deref()))
         {

@@ -15,6 +15,20 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 const RESULTS: usize = CacheResult::ALL.len();
 const PROTOCOLS: usize = Protocol::ALL.len();
+/// The reasons for which a rule refuses a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RuleRefusal {
+    /// `allow` or `deny`: 403.
+    Access,
+    /// `rate_limit`: 429.
+    RateLimit,
+}
+
+const RULE_REFUSALS: [(&str, RuleRefusal); 2] = [
+    ("access", RuleRefusal::Access),
+    ("rate_limit", RuleRefusal::RateLimit),
+];
+
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 
 /// The figures of all request threads.
@@ -35,6 +49,7 @@ struct ThreadFigures {
     classes: [AtomicU64; CLASSES.len()],
     sent_bytes: AtomicU64,
     broken: AtomicU64,
+    rule_refusals: [AtomicU64; RULE_REFUSALS.len()],
     /// Exchanges, for the choice of those in the sample.
     exchanges: AtomicU64,
     hosts: Box<[HostFigures]>,
@@ -119,6 +134,21 @@ impl ExchangeFigures {
         let number = thread.exchanges.load(Ordering::Relaxed);
         add(&thread.exchanges, 1);
         number.is_multiple_of(limits::CONTENT_SAMPLE)
+    }
+
+    /// Counts a request that a rule has refused.
+    pub(crate) fn add_rule_refusal(&self, refusal: RuleRefusal) {
+        let thread =
+            self.threads[threads::current()].get_or_init(|| Box::new(ThreadFigures::new()));
+        add(&thread.rule_refusals[refusal as usize], 1);
+    }
+
+    /// Returns the requests that rules have refused, by reason.
+    fn rule_refusals(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        RULE_REFUSALS.into_iter().map(|(name, refusal)| {
+            let count = self.sum(|thread| &thread.rule_refusals[refusal as usize]);
+            (name, count)
+        })
     }
 
     /// Returns the number of a host. A new one gets a place if its response was no error: clients
@@ -214,6 +244,12 @@ impl ExchangeFigures {
             CacheResult::Bypass,
         ]);
         page.insert("responses".to_owned(), Value::Object(classes));
+        let refused = self.rule_refusals();
+        let refused = refused.map(|(reason, count)| (reason.to_owned(), json!(count)));
+        page.insert(
+            "refused_by_rules".to_owned(),
+            Value::Object(refused.collect()),
+        );
         page.insert(
             "first_byte_seconds".to_owned(),
             json!({ "hits": hits, "misses": misses }),
@@ -231,6 +267,12 @@ impl ExchangeFigures {
             "Responses by the class of their status",
             "class",
             self.classes(),
+        );
+        metrics.counters(
+            "larder_http_refused_by_rules",
+            "Requests that [[http.rules]] refused: 403 by access, 429 by rate_limit",
+            "reason",
+            self.rule_refusals(),
         );
         metrics.lines(&EXCHANGES, self);
         self.host_metrics(metrics);

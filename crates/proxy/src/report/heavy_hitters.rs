@@ -81,6 +81,11 @@ impl<T: Default> Top<T> {
         count as f64 / self.total.max(1) as f64
     }
 
+    /// Returns the sum of all counts.
+    pub(crate) fn total(&self) -> u64 {
+        self.total
+    }
+
     /// Returns the most frequent keys, the first first. Leaves out those whose count may be all of
     /// others.
     pub(crate) fn first(&self, most: usize) -> Vec<(&str, &Entry<T>)> {

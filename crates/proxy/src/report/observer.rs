@@ -10,7 +10,7 @@ use crate::message::normal_request::NormalRequest;
 use crate::message::request_id::{RequestIds, X_REQUEST_ID};
 use crate::message::trusted_proxies::TrustedPeer;
 use crate::origin::server_requests::ServerRequests;
-use crate::report::exchange_figures::ExchangeFigures;
+use crate::report::exchange_figures::{ExchangeFigures, RuleRefusal};
 use crate::report::top_urls::{ContentSample, Miss, UrlParts};
 use crate::rules::PassedBy;
 use ::http::header::{CONTENT_LENGTH, HOST};
@@ -146,6 +146,11 @@ impl Observer {
         if let Some(log) = &self.log {
             log.stop();
         }
+    }
+
+    /// Counts a request that a rule has refused.
+    pub(crate) fn add_rule_refusal(&self, refusal: RuleRefusal) {
+        self.figures.add_rule_refusal(refusal);
     }
 
     /// Returns the end of the writer of its log.

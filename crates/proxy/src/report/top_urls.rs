@@ -184,12 +184,13 @@ impl ContentSample {
         let request = |(url, Entry { count, more, .. }): (&str, &Entry<Requested>)| {
             json!({
                 "url": url,
+                "count": count,
                 "share": requested.share(*count),
                 "hit_ratio": more.hits as f64 / more.requests.max(1) as f64,
                 "bytes": more.bytes / more.requests.max(1),
             })
         };
-        let miss = |(url, entry): (&str, &Entry<&str>)| json!({ "url": url, "share": missed.share(entry.count), "reason": entry.more });
+        let miss = |(url, entry): (&str, &Entry<&str>)| json!({ "url": url, "count": entry.count, "share": missed.share(entry.count), "reason": entry.more });
         let refusal = |(url, entry): (&str, &Entry<Refused>)| {
             let Refused { refusal, passed_by } = &entry.more;
             let (reason, meaning) = match (refusal, passed_by) {
@@ -197,12 +198,23 @@ impl ContentSample {
                 (Some(refusal), None) => (refusal.name(), meaning(*refusal).to_owned()),
                 (None, None) => ("", String::new()),
             };
-            json!({ "url": url, "share": refused.share(entry.count), "reason": reason, "meaning": meaning })
+            json!({
+                "url": url,
+                "count": entry.count,
+                "share": refused.share(entry.count),
+                "reason": reason,
+                "meaning": meaning,
+            })
         };
         let purge = |(url, entry): (&str, &Entry<u64>)| json!({ "url": url, "purges": entry.count, "responses": entry.more });
         let size = |(bytes, url): &(u64, Box<str>)| json!({ "url": url, "bytes": bytes });
         json!({
             "sample": limits::CONTENT_SAMPLE,
+            "totals": {
+                "requested": requested.total(),
+                "missed": missed.total(),
+                "refused": refused.total(),
+            },
             "requested": requested.first(most).into_iter().map(request).collect::<Vec<_>>(),
             "missed": missed.first(most).into_iter().map(miss).collect::<Vec<_>>(),
             "refused": refused.first(most).into_iter().map(refusal).collect::<Vec<_>>(),

@@ -5,13 +5,19 @@ use super::{escaped, kind_name};
 use crate::{Judged, Stated, Verdict};
 use std::fmt::Write;
 
+/// What stands above the claims of which some have a strip.
+const STRIPS: &str = "<p class=\"soft\">Strips: the band is grey, the published or expected value a diamond, the \
+    measured value a dot.</p>\n";
+
 pub(super) fn write(page: &mut String, claims: &[Judged]) {
     if claims.is_empty() {
         return;
     }
+    if claims.iter().any(|claim| strip(claim).is_some()) {
+        page.push_str(STRIPS);
+    }
     page.push_str(
-        "<p class=\"soft\">Strips: the band is grey, the published or expected value a diamond, the measured value a dot.\
-         </p>\n<div class=\"scroll\"><table class=\"claims\">\n<thead><tr><th>claim, and why its band<th>kind<th>published\
+        "<div class=\"scroll\"><table class=\"claims\">\n<thead><tr><th>claim, and why its band<th>kind<th>published\
          <th>expected<th>measured<th>band<th>strip<th>verdict</tr></thead>\n<tbody>\n",
     );
     for claim in claims {
@@ -45,7 +51,7 @@ fn write_claim(page: &mut String, claim: &Judged) {
         escaped(&claim.says),
         kind_name(claim.kind),
         strip(claim).unwrap_or_default(),
-        claim.verdict(),
+        escaped(&claim.verdict_text()),
         escaped(&(claim.reason.clone() + &source)),
         listed.collect::<String>(),
     );

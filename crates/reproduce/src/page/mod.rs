@@ -7,6 +7,7 @@ mod coverage;
 
 use crate::section::{Drawing, Section, Table};
 use crate::{Kind, Provenance, Report, Verdict};
+use larder_figure::Style;
 use std::fmt::Write;
 
 const STYLE: &str = include_str!("style.css");
@@ -56,10 +57,12 @@ pub(crate) fn page(report: &Report, detail: Detail) -> String {
             .map(headline)
             .find(|figure| !figure.is_empty()),
     );
-    page.push_str(
-        "<p class=\"soft\">Diamonds mark the values, ratios and ranges that the paper&#39;s text states. The papers print \
+    if report.sections.iter().any(has_published_marks) {
+        page.push_str(
+            "<p class=\"soft\">Diamonds mark the values, ratios and ranges that the paper&#39;s text states. The papers print \
          their curves as pictures, and their texts have no values for them, so no published curve is drawn.</p>\n",
-    );
+        );
+    }
     write_run(&mut page, report);
     for section in &report.sections {
         write_section(&mut page, section, detail);
@@ -67,6 +70,19 @@ pub(crate) fn page(report: &Report, detail: Detail) -> String {
     coverage::write(&mut page, report);
     page.push_str("</html>\n");
     page
+}
+
+/// Returns true if a figure of the section may have a diamond. An archive keeps a figure at the
+/// head of its page as text.
+fn has_published_marks(section: &Section) -> bool {
+    if !section.headline.is_empty() {
+        return true;
+    }
+    let mut figures = section.figures.iter();
+    figures.any(|drawing| {
+        let mut series = drawing.figure.series.iter();
+        series.any(|series| series.style == Style::Reference)
+    })
 }
 
 /// Writes the summary, one line for each question.

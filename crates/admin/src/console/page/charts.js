@@ -41,13 +41,15 @@ class Frame {
             const span = of(axis.to) - of(axis.from) || 1;
             return (value) => start + ((of(value) - of(axis.from)) / span) * (end - start);
         };
-        this.x = scale(x, MARGIN.left, width - MARGIN.right);
+        // The longest label has to have room; a digit is 6 to 7 pixels wide.
+        const left = Math.max(MARGIN.left, 12 + 6.8 * Math.max(0, ...y.marks.map(([, text]) => text.length)));
+        this.x = scale(x, left, width - MARGIN.right);
         this.y = scale(y, height - MARGIN.bottom, MARGIN.top);
         for (const [value, text] of y.marks) {
             const at = this.y(value);
             this.plot.append(
-                svg("line", { class: "grid", x1: MARGIN.left, x2: width - MARGIN.right, y1: at, y2: at }),
-                svg("text", { x: MARGIN.left - 6, y: at + 4, "text-anchor": "end" }, text),
+                svg("line", { class: "grid", x1: left, x2: width - MARGIN.right, y1: at, y2: at }),
+                svg("text", { x: left - 6, y: at + 4, "text-anchor": "end" }, text),
             );
         }
         let free = -Infinity;

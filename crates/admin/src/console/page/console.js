@@ -70,8 +70,9 @@ function pointOf(array) {
 }
 
 function keep(of, point) {
+    const [seconds, most] = RANGES[of];
     points[of].push(point);
-    while (points[of].length > RANGES[of][1]) points[of].shift();
+    while (points[of].length > most || points[of][0].time < point.time - seconds) points[of].shift();
 }
 
 let isDue = false;
@@ -136,6 +137,8 @@ const EVENTS = {
         names = figures;
         points.hour = hour.points.map(pointOf);
         points.day = day.points.map(pointOf);
+        // The last minutes are known by 10 s; those by the second follow.
+        if (points.live.length === 0) points.live = points.hour.filter((point) => point.time > (points.hour.at(-1)?.time ?? 0) - RANGES.live[0]);
         refresh();
     },
     status: (page) => {

@@ -42,7 +42,8 @@ const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
 
 function digits(value) {
     const size = Math.abs(value);
-    return value.toLocaleString("en", { maximumFractionDigits: size >= 100 || Number.isInteger(value) ? 0 : size >= 10 ? 1 : size >= 0.01 || size === 0 ? 2 : 4 });
+    // What is rounded to zero has no sign.
+    return value.toLocaleString("en", { signDisplay: "negative", maximumFractionDigits: size >= 100 || Number.isInteger(value) ? 0 : size >= 10 ? 1 : size >= 0.01 || size === 0 ? 2 : 4 });
 }
 
 function scaled(value, base, units) {

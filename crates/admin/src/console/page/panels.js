@@ -8,6 +8,10 @@ const pairs = (caption, object) => table(caption, [["", ([name]) => name], ["", 
 /** The makers of routes (NFD's management protocol, "Route origins"). */
 const ROUTE_ORIGINS = { 0: "application", 64: "automatic", 65: "client", 66: "prefix announcement", 128: "NLSR", 255: "operator" };
 
+/** Samples below which a share says little: a reader gets the numbers. */
+const FEW = 100;
+const share = (total) => (row) => (total < FEW ? `${count(row.count)} of ${count(total)}` : format.ratio(row.share));
+
 export function showContent(element, { http, console: more }) {
     const content = more?.http?.content;
     if (!http) return;
@@ -16,9 +20,9 @@ export function showContent(element, { http, console: more }) {
         const url = ["URL", (row) => row.url, "long"];
         parts.push(
             el("p", { class: "soft" }, `From each ${count(content.sample)}th exchange of a thread, so the shares are estimates; of responses that were not stored, those are counted for which there was time.`),
-            table("Most requested", [url, ["share of requests", (row) => format.ratio(row.share), "number"], ["hits", (row) => format.ratio(row.hit_ratio), "number"], ["mean body", (row) => format.bytes(row.bytes), "number"]], content.requested),
-            table("Most missed", [url, ["share of misses", (row) => format.ratio(row.share), "number"], ["last reason", (row) => row.reason]], content.missed),
-            table("Not stored", [url, ["share of these", (row) => format.ratio(row.share), "number"], ["reason", (row) => row.reason], ["because of", (row) => row.meaning, "long"]], content.refused),
+            table("Most requested", [url, ["share of requests", share(content.totals.requested), "number"], ["hits", (row) => format.ratio(row.hit_ratio), "number"], ["mean body", (row) => format.bytes(row.bytes), "number"]], content.requested),
+            table("Most missed", [url, ["share of misses", share(content.totals.missed), "number"], ["last reason", (row) => row.reason]], content.missed),
+            table("Not stored", [url, ["share of these", share(content.totals.refused), "number"], ["reason", (row) => row.reason], ["because of", (row) => row.meaning, "long"]], content.refused),
             table("Largest", [url, ["body", (row) => format.bytes(row.bytes), "number"]], content.largest),
             table("Most purged", [["what", (row) => row.url, "long"], ["purges", (row) => count(row.purges), "number"], ["responses", (row) => count(row.responses), "number"]], content.purged),
         );
