@@ -80,6 +80,19 @@ fn a_claim_is_judged_by_another_band() {
     assert!(!judged(Scale::Quick, &[("a", 1.0)]).unwrap().claims[0].holds);
 }
 
+/// Failure: a claim "holds" by a band that the published value is not in, and nothing says so.
+#[test]
+fn a_band_without_the_published_value_is_not_named() {
+    let verdict =
+        |scale, measured: &[(&str, f64)]| judged(scale, measured).unwrap().claims[0].verdict_text();
+    assert_eq!(verdict(Scale::Full, &[("a", 1.0), ("b", 2.0)]), "holds");
+    let quick = verdict(Scale::Quick, &[("a", 0.55)]);
+    assert!(
+        quick.starts_with("holds (") && quick.contains("leaves the published value out"),
+        "{quick}"
+    );
+}
+
 #[test]
 fn a_value_that_is_no_number_is_judged() {
     for (value, name) in [
