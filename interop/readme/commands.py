@@ -2,7 +2,7 @@
 """What README.md and the pages of docs tell a reader to type exists.
 
 README's two commands stand in it and are what `.ci/run` calls; every `larder ...` line of the code blocks of README and docs
-names subcommands and options that --help knows; README's configuration is one that the node takes; every argument of every
+names subcommands and options that --help knows; the configurations of docs/start and docs/guides that are whole are ones that the node takes; every argument of every
 subcommand has a help text. tutorials.py runs the commands of docs/start.
 """
 

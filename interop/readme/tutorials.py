@@ -39,8 +39,6 @@ def script(of: list[tuple[str, str]]) -> str:
             lines += [f"echo '=== {number}'", "set -x"]
             for line in text.splitlines():
                 lines.append(line)
-                if line.split(" #")[0].rstrip().endswith("&"):
-                    lines.append("{ sleep 2; } 2>/dev/null")
             lines.append("{ set +x; } 2>/dev/null")
         elif match := re.fullmatch(r"toml (\S+)", kind):
             lines.append(f"cat >{match[1]} <<'END OF FILE'\n{text}END OF FILE")
@@ -71,7 +69,8 @@ def check(page: Path):
         if kind != "text" or of[number - 1][0] != "sh":
             continue
         pattern = ".*".join(line_pattern(line) for line in expected.splitlines() if line.strip())
-        output = outputs[str(number - 1)]
+        # Without the commands themselves, which `set -x` prints.
+        output = re.sub(r"^\++ .*\n", "", outputs[str(number - 1)], flags=re.MULTILINE)
         assert re.search(pattern, output, re.DOTALL), f"{page.name} shows\n{expected}\nand the output is\n{output}"
     print(f"{page.name}: {sum(kind == 'sh' for kind, _ in of)} blocks of commands")
 
