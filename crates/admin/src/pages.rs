@@ -15,7 +15,7 @@ use crate::purging::{PurgeError, Purging};
 use crate::source::{STARTED, Sources, StatusSource};
 use ::http::header::ACCEPT;
 use ::http::request::Parts;
-use ::http::{Method, Request, Response, StatusCode};
+use ::http::{HeaderMap, Method, Request, Response, StatusCode};
 use bytes::Bytes;
 use hyper::body::Body;
 use larder_host::Peer;
@@ -24,9 +24,9 @@ use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 use std::error;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
 /// The state of the node, as `/readyz` tells it, and its pages.
@@ -35,7 +35,7 @@ pub struct AdminPages {
     /// The pages; none while the node starts.
     pages: RwLock<Option<Arc<Pages>>>,
     /// True when the node takes no new requests.
-    is_stopping: AtomicBool,
+    is_stopping: watch::Sender<bool>,
 }
 
 impl AdminPages {
@@ -45,7 +45,7 @@ impl AdminPages {
         AdminPages {
             console: Arc::clone(console),
             pages: RwLock::default(),
-            is_stopping: AtomicBool::new(false),
+            is_stopping: watch::Sender::new(false),
         }
     }
 
@@ -69,9 +69,26 @@ impl AdminPages {
         *self.pages.write().unwrap_or_else(PoisonError::into_inner) = pages;
     }
 
-    /// Tells at `/readyz` that the node stops.
+    /// Tells at `/readyz` that the node stops. Commands have no outcome any more.
     pub fn set_stopping(&self) {
-        self.is_stopping.store(true, Ordering::Relaxed);
+        self.is_stopping.send_replace(true);
+    }
+
+    /// Answers a command with its outcome, unless the node stops before.
+    async fn execute(
+        &self,
+        commands: &NodeCommands,
+        headers: &HeaderMap,
+        command: NodeCommand,
+    ) -> Response<AdminBody> {
+        let mut is_stopping = self.is_stopping.subscribe();
+        tokio::select! {
+            biased;
+            answer = commands.respond(headers, command) => answer,
+            _ = is_stopping.wait_for(|is_stopping| *is_stopping) => {
+                unready("larder: this admin server stops: the outcome is in the log\n")
+            }
+        }
     }
 
     /// Ends the answers that do not end by themselves: open consoles and captures.
@@ -127,7 +144,7 @@ impl AdminPages {
         }
         match (path, pages) {
             ("/healthz", _) => page(StatusCode::OK, TEXT, "alive\n".to_owned()),
-            ("/readyz", Some(_)) if !self.is_stopping.load(Ordering::Relaxed) => {
+            ("/readyz", Some(_)) if !*self.is_stopping.borrow() => {
                 page(StatusCode::OK, TEXT, "ready\n".to_owned())
             }
             ("/readyz", Some(_)) => unready("larder: the node stops\n"),
@@ -136,7 +153,7 @@ impl AdminPages {
                 not_allowed("POST", "larder: POST only\n")
             }
             (_, Some(pages)) if let Some(command) = command => match &pages.commands {
-                Some(commands) => commands.respond(&request.headers, command).await,
+                Some(commands) => self.execute(commands, &request.headers, command).await,
                 None => commands::disabled(),
             },
             ("/purge", Some(pages)) => pages.purge(&request, body).await,

@@ -69,6 +69,7 @@ fn host_and_path_choose_the_origin_and_the_first_that_fits_is_asked() {
 fn echo() -> Origin {
     Origin::new(|asked, stream| {
         let target = asked.line.split(' ').nth(1).unwrap();
+        assert_eq!(asked.header("x-forwarded-prefix"), Some("/api"));
         say(
             stream,
             &format!(
@@ -106,7 +107,8 @@ fn a_prefix_reaches_an_origin_that_has_none() {
     ] {
         // The second answer is the stored one.
         for _ in 0..2 {
-            let seen = client.get(target).text();
+            let forged = [("x-forwarded-prefix", "/evil")];
+            let seen = client.send("GET", target, &forged, b"").text();
             assert_eq!(seen.to_lowercase(), at_origin.to_lowercase(), "{target}");
         }
     }

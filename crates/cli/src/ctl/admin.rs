@@ -152,11 +152,19 @@ pub(super) fn token_of_environment() -> Option<String> {
 }
 
 /// Returns the token, or what to do without one.
-pub(super) fn token(token: Option<String>) -> Result<String, Failure> {
+pub(super) fn token(
+    token: Option<String>,
+    configured: Option<&Configured>,
+) -> Result<String, Failure> {
     token.ok_or_else(|| {
-        Failure::usage(
-            "no token: give --config with the file that has [admin] token, or set LARDER_TOKEN",
-        )
+        Failure::usage(match configured {
+            Some(file) => format!(
+                "{}: [admin] token is missing: the node takes no orders without one. Set it (openssl rand -hex 16 \
+                 makes one), and let the node read it: kill -HUP",
+                file.path.display()
+            ),
+            None => "no token: give --config with the file that has [admin] token, or set LARDER_TOKEN".to_owned(),
+        })
     })
 }
 

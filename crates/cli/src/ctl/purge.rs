@@ -72,7 +72,7 @@ pub(super) fn run(
     json: bool,
 ) -> Result<(), Failure> {
     let of_file = configured.and_then(|configured| configured.config.admin.token.clone());
-    let token = token(of_file.or_else(token_of_environment))?;
+    let token = token(of_file.or_else(token_of_environment), configured)?;
     let url = args.scope.url.clone();
     let order = args.scope.order(args.soft);
     let admin = AdminServer::of(args.admin, configured)?;

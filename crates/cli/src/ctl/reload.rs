@@ -89,9 +89,19 @@ fn command(
 ) -> Result<Value, Failure> {
     // The file may have the next token already.
     let of_file = || configured.and_then(|configured| configured.config.admin.token.clone());
-    let token = token(token_of_environment().or_else(of_file))?;
+    let token = token(token_of_environment().or_else(of_file), configured)?;
     let admin = AdminServer::of(args.admin, configured)?;
-    admin.check(configured)?;
+    admin.check(configured).map_err(|failure| Failure {
+        message: match args.admin {
+            Some(_) => failure.message,
+            None => format!(
+                "{}; if the node runs with another [admin] listen than the file has now, give that with --admin, \
+                 or send SIGHUP",
+                failure.message
+            ),
+        },
+        ..failure
+    })?;
     let request = admin.order(path, &token, String::new())?;
     let (status, body) = admin.exchange_within(request, limit)?;
     let text = String::from_utf8_lossy(&body);

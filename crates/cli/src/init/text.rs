@@ -134,7 +134,8 @@ pub(super) fn laboratory() -> String {
 
 /// What stands above each configuration.
 const HEAD: &str = "# All keys, with their defaults and meanings: larder run --print-config\n\
-    # Check a change: larder run FILE --check. Apply it: larder ctl reload --config FILE\n";
+    # Check a change: larder run FILE --check. Apply it: larder ctl reload --config FILE\n\
+    # (that needs [admin] token; SIGHUP does the same without one)\n";
 
 /// The admin server.
 const ADMIN: &str = "[admin]\n\

@@ -26,15 +26,28 @@ fn ctl(arguments: &[&str], token: Option<&str>) -> Output {
 
 /// Sends a POST with these fields. Returns the status line.
 fn post(admin: u16, path: &str, fields: &str) -> String {
-    let mut stream = TcpStream::connect(("127.0.0.1", admin)).unwrap();
+    let mut stream = connect(admin);
+    send(&mut stream, admin, path, fields);
+    status_line(&mut stream)
+}
+
+fn connect(admin: u16) -> TcpStream {
+    let stream = TcpStream::connect(("127.0.0.1", admin)).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    write!(
-        stream,
+    stream
+}
+
+fn send(stream: &mut TcpStream, admin: u16, path: &str, fields: &str) {
+    let request = format!(
         "POST {path} HTTP/1.1\r\nhost: 127.0.0.1:{admin}\r\nconnection: close\r\ncontent-length: 0\r\n{fields}\r\n"
-    )
-    .unwrap();
+    );
+    // A connection that has been closed has no answer.
+    let _ = stream.write_all(request.as_bytes());
+}
+
+fn status_line(stream: &mut TcpStream) -> String {
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
+    let _ = stream.read_to_string(&mut answer);
     answer.lines().next().unwrap_or_default().to_owned()
 }
 
@@ -97,6 +110,46 @@ fn the_outcome_of_a_reload_stays_in_the_log() {
     assert!(get(moved, "/readyz").contains("ready"));
 }
 
+/// Failure: a client waits for the outcome of a command that nobody takes any more, and the end of
+/// the node waits for that client.
+#[test]
+fn a_command_is_left_without_an_answer() {
+    let folder = Folder::new();
+    let (http, admin, moved) = (free_port(), free_port(), free_port());
+    let origin = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let more = format!(
+        "origin = \"http://{}\"\n[http.timeouts]\nshutdown = \"20s\"",
+        origin.local_addr().unwrap()
+    );
+    let file = folder.write("larder.toml", &text(&folder, http, admin, &more));
+    let mut node = Node::start(&mut command(&["run", &file]));
+    let bearer = format!("authorization: Bearer {TOKEN}\r\n");
+    // Several at once, of which the first one moves the server.
+    folder.write("larder.toml", &text(&folder, http, moved, &more));
+    let mut clients: Vec<_> = (0..6).map(|_| connect(admin)).collect();
+    for client in &mut clients {
+        send(client, admin, "/reload", &bearer);
+    }
+    let answers: Vec<String> = clients.iter_mut().map(status_line).collect();
+    let with = |status: &str| answers.iter().filter(|it| it.contains(status)).count();
+    assert!(with(" 200 ") >= 1, "{answers:?}");
+    // A client that is not scheduled for a while may find the connection closed.
+    assert!(with(" 200 ") + with(" 503 ") >= 4, "{answers:?}");
+    // A request in progress holds the end of the node.
+    let mut client = TcpStream::connect(("127.0.0.1", http)).unwrap();
+    write!(client, "GET / HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
+    let (_asked, _) = origin.accept().unwrap();
+    let pid = rustix::process::Pid::from_child(&node.child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    while get(moved, "/readyz").contains("ready\n") {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let answer = post(moved, "/reload", &bearer);
+    assert!(answer.contains(" 503 "), "{answer:?}");
+    drop((client, _asked));
+    assert!(node.child.wait().unwrap().success());
+}
+
 /// Failure: a stranger, or a page of another site, reloads or ends a node.
 #[test]
 fn a_stranger_reloads_or_upgrades() {
@@ -120,6 +173,17 @@ fn a_stranger_reloads_or_upgrades() {
             "{path}"
         );
     }
+    // A file that names another node, or none, says what to do.
+    let other = text(&folder, http, free_port(), "");
+    let other = folder.write("other.toml", &other);
+    let unreachable = said(&ctl(&["reload", "--config", &other], None));
+    assert!(unreachable.contains("--admin"), "{unreachable}");
+    folder.write("other.toml", "[http]\ncache = \"1GiB\"\n");
+    let without = said(&ctl(&["reload", "--config", &other], None));
+    assert!(
+        without.contains("other.toml: [admin] token is missing"),
+        "{without}"
+    );
     let none = ctl(&["reload", "--admin", &format!("127.0.0.1:{admin}")], None);
     assert_eq!(none.status.code(), Some(2), "{}", said(&none));
     assert!(said(&none).contains("LARDER_TOKEN"), "{}", said(&none));

@@ -493,6 +493,7 @@ impl Node {
     pub fn stop(self) {
         // The admin server stops last: it shows how the others end.
         self.successor.iter().for_each(Successor::stop);
+        // This ends the wait of clients for outcomes, too.
         self.admin.iter().for_each(Admin::set_stopping);
         self.console.leave_history();
         if let Some(http) = self.http {

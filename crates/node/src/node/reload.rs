@@ -43,7 +43,11 @@ impl Node {
         if let Some(reply) = reply {
             reply.send(outcome(&result));
         }
-        self.former_admin.take().into_iter().for_each(Admin::stop);
+        if let Some(former) = self.former_admin.take() {
+            // Others have sent commands there, too.
+            former.set_stopping();
+            former.stop();
+        }
         match result {
             Ok(Changes { applied, waiting }) if waiting.is_empty() => {
                 tracing::info!(?applied, "reloaded");

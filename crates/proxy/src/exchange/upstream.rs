@@ -10,6 +10,7 @@ use crate::config::http_config::HttpConfig;
 use crate::exchange::upgrade::Accepted;
 use crate::exchange::upstream_target::UpstreamTarget;
 use crate::message::buffered_upload::Room;
+use crate::message::field_names::X_FORWARDED_PREFIX;
 use crate::message::host_pattern::HostPattern;
 use crate::message::informational::Turn;
 use crate::message::target::Target;
@@ -614,7 +615,14 @@ impl Group {
             servers,
             ..
         } = upstream_target;
-        let target = &*self.config.target(target);
+        let (target, stripped) = (&*self.config.target(target), self.config.stripped());
+        let fields = &|| {
+            let mut fields = fields();
+            if let Some(stripped) = &stripped {
+                fields.insert(X_FORWARDED_PREFIX, stripped.clone());
+            }
+            fields
+        };
         let is_alone = self.pool.pool().is_single();
         let may_repeat = !is_alone && method.is_idempotent() && body.is_end_stream();
         let key = if is_alone {

@@ -4,6 +4,7 @@ use crate::message::target::{Decoded, Target};
 use crate::origin::custom::Origin;
 use crate::origin::dial::OriginProtocol;
 use crate::origin::servers::PoolConfig;
+use ::http::HeaderValue;
 use ::http::uri::PathAndQuery;
 use larder_static_files::FilesConfig;
 use larder_units::ByteSize;
@@ -54,6 +55,14 @@ impl OriginGroup {
     /// Returns true if both are the first for the same requests, whatever their servers.
     pub(crate) fn is_at_place_of(&self, other: &OriginGroup) -> bool {
         (&self.host, &self.path) == (&other.host, &other.path)
+    }
+
+    /// Returns the part of the paths that the origin does not get, for `X-Forwarded-Prefix`: with
+    /// it, programs make links that lead back to them.
+    pub(crate) fn stripped(&self) -> Option<HeaderValue> {
+        let prefix = self.path.trim_end_matches('/');
+        let is_stripped = self.strip_path && !prefix.is_empty();
+        is_stripped.then(|| HeaderValue::from_str(prefix).ok())?
     }
 
     /// Returns the target of a matching request at the origin.
