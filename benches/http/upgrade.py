@@ -2,8 +2,12 @@
 
 wrk and h2load send requests over HTTP/1.1, with and without TLS, and the example http2_load of
 larder-cli over HTTP/2, each on 1,000 connections. During each load the node is upgraded twice,
-reloaded twice and given new certificate files twice, at equal intervals. Ends with exit status 1 if
+reloaded twice (with another size of the cache, and two or four threads) and given new certificate
+files twice, at equal intervals. Ends with exit status 1 if
 one request fails, or if a load has fewer than 100,000 requests.
+
+Over HTTP/3, the client of http3_load has a tenth of the connections, with ten requests at once on each. As browsers do, it uses HTTP/2
+for a request that the node rejects, or while it accepts no connection of HTTP/3; these count as answered, and their number is printed.
 
 h2load cannot count over HTTP/2: at a GOAWAY it closes its connection itself, with requests in
 progress, opens no other one, and counts these requests and those that it has not sent as failed.
@@ -26,6 +30,7 @@ listen = "127.0.0.1:{admin}"
 [http]
 listen = "127.0.0.1:{http}"
 cache = "{cache}"
+threads = {threads}
 [http.tls]
 listen = "127.0.0.1:{tls}"
 certificate = "{folder}/cert.pem"
@@ -48,7 +53,7 @@ class Node:
     def __init__(self, larder, folder):
         self.folder = folder
         self.ports = {name: free_port() for name in ("admin", "http", "tls")}
-        self.cache = 64
+        self.cache, self.threads = 64, 4
         self.renew()
         self.configure()
         self.log = open(f"{folder}/log", "w+")
@@ -56,7 +61,7 @@ class Node:
         self.wait(lambda: self.pid() is not None, "start")
 
     def configure(self):
-        text = CONFIGURATION.format(folder=self.folder, cache=f"{self.cache}MiB", **self.ports)
+        text = CONFIGURATION.format(folder=self.folder, cache=f"{self.cache}MiB", threads=self.threads, **self.ports)
         with open(f"{self.folder}/larder.toml", "w") as file:
             file.write(text)
 
@@ -95,6 +100,7 @@ class Node:
     def reload(self):
         reloads = self.text().count("reloaded applied")
         self.cache += 1
+        self.threads = 6 - self.threads
         self.configure()
         os.kill(self.pid(), signal.SIGHUP)
         self.wait(lambda: self.text().count("reloaded applied") > reloads, "reload")
@@ -145,10 +151,18 @@ def http2_load(output):
     return requests, {"failed": failed} if failed else {}
 
 
+def http3_load(output):
+    """Returns requests and failures."""
+    requests, _, failed = map(int, re.search(r"(\d+) requests, (\d+) over HTTP/2, (\d+) failed", output).groups())
+    print("  " + output.strip().replace("\n", "\n  "))
+    return requests, {"failed": failed} if failed else {}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--larder", required=True)
     parser.add_argument("--http2-load", required=True)
+    parser.add_argument("--http3-load", help="the client of benches/http/http3_load; without it, no load over HTTP/3")
     parser.add_argument("--connections", type=int, default=1000)
     parser.add_argument("--seconds", type=int, default=30, help="of each load")
     parser.add_argument("--least", type=int, default=100_000, help="requests of each load")
@@ -169,6 +183,9 @@ def main():
                 ("HTTP/1.1 with TLS by h2load", h2load, h2load_command + [tls]),
                 ("HTTP/2", http2_load, [arguments.http2_load, http, connections, seconds]),
             ]
+            if arguments.http3_load:
+                few = str(max(1, arguments.connections // 10))
+                loads.append(("HTTP/3", http3_load, [arguments.http3_load, "3+2", few, "10", seconds, tls]))
             for name, read, command in loads:
                 if arguments.only in (None, name):
                     missed |= not run(node, name, read, command, arguments)

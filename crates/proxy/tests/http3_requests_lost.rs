@@ -175,6 +175,30 @@ async fn a_reload_reads_sockets_of_the_former_process() {
     http.stop();
 }
 
+/// Failure: at an upgrade, a socket whose connections have all ended has no reader until those of
+/// the other sockets have: its new clients wait for an answer, and do not use HTTP/2.
+#[tokio::test]
+async fn a_socket_without_connections_answers_nobody() {
+    let mut config = http3::config(Upstream::Generated);
+    config.threads = 2;
+    let node = Node::with(&config);
+    let address = http3::address(&node);
+    let client = http3::connect(address).await;
+    let slow = client
+        .send(&http3::head("GET", "/1000/b?delay=4s", &[]))
+        .await;
+    http3::await_figure(&node, "requests", 1).await;
+    node.http.as_ref().unwrap().drain();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    // Half of them meet the other socket.
+    for number in 0..12 {
+        let connecting = http3::try_connect(address);
+        let answer = tokio::time::timeout(Duration::from_secs(2), connecting).await;
+        assert!(matches!(answer, Ok(Err(_))), "client {number}");
+    }
+    assert_eq!(http3::receive(slow).await.status, 200);
+}
+
 /// Failure: the client of an upload that is answered before its end gets an error (libcurl does, if
 /// the code is not that of success).
 #[tokio::test]

@@ -28,7 +28,8 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 /// Accepts the connections that come to a socket, when it is its turn, until the listener drains.
-/// Then refuses new ones until those that are open have ended. `_held` is held until then.
+/// Then refuses new ones until those that are open, on all sockets of the listener, have ended.
+/// `_held` is held until then.
 pub(super) async fn accept<S, B, F>(
     socket: UdpTurn,
     serving: Arc<Serving<F>>,
@@ -43,7 +44,7 @@ pub(super) async fn accept<S, B, F>(
     B::Data: FirstBytes + Send,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
-    let reader = tokio::select! {
+    let mut reader = tokio::select! {
         biased;
         _ = phase.reached(Phase::Draining) => return,
         reader = socket.wait() => reader,
@@ -82,6 +83,7 @@ pub(super) async fn accept<S, B, F>(
         open.closed().await;
         // QUIC reads the socket until then.
         let _ = timeout(limits::UDP_CLOSE, endpoint.idle()).await;
+        reader.end().await;
     });
     loop {
         tokio::select! {
@@ -93,7 +95,6 @@ pub(super) async fn accept<S, B, F>(
             },
         }
     }
-    drop(reader);
 }
 
 /// The identity for new connections, which changes with the certificates and the limits.

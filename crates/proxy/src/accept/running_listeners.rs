@@ -5,6 +5,7 @@ use crate::accept::listeners::{Bound, Listeners, configured, setting};
 use crate::accept::request_threads::ThreadGroup;
 use crate::accept::serving::ClientSettings;
 use crate::accept::tls::Identity;
+use crate::accept::udp_sockets::UdpReaders;
 use crate::base::alt_svc::AltSvc;
 use crate::base::drain::{AcceptToken, Phase, PhaseSwitch, PhaseWatch};
 use crate::base::error::{Error, Problem};
@@ -269,7 +270,7 @@ impl ServedListeners {
         settings: ListenerSettings,
     ) -> Result<(Served, Vec<Listener>), Error> {
         let (phase, watch, accepting) = PhaseSwitch::new();
-        let alt_svc = alt_svc(&bound);
+        let (alt_svc, readers) = (alt_svc(&bound), UdpReaders::default());
         let part = |thread| {
             let socket = bound.socket().try_clone();
             let socket = socket.map_err(|error| {
@@ -279,7 +280,7 @@ impl ServedListeners {
                 self.listener(&bound, socket, &settings, watch.clone(), accepting.clone());
             Ok(Listener {
                 udp: bound.udp.as_ref().map_or(Vec::new(), |udp| {
-                    udp.of_thread(thread, settings.threads.count())
+                    udp.of_thread(thread, settings.threads.count(), &readers)
                 }),
                 alt_svc: alt_svc.clone(),
                 ..listener

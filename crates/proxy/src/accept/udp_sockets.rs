@@ -3,7 +3,8 @@
 //!
 //! A socket has one reader at a time. When another listener takes the address over, in this process
 //! or in the next one, the connections of the former one end first (GOAWAY), and what comes
-//! meanwhile from new clients is refused: they use HTTP/2.
+//! meanwhile from new clients is refused: they use HTTP/2. The readers of a listener end together:
+//! the next process reads no socket before all are left, and one without a reader answers nobody.
 
 #![cfg_attr(
     not(feature = "http3"),
@@ -13,7 +14,7 @@
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
-use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 
 /// The sockets of one address.
 #[derive(Clone)]
@@ -34,13 +35,38 @@ pub(crate) struct HeldBack {
     _guards: Vec<OwnedMutexGuard<()>>,
 }
 
+/// The readers of one listener, which end together.
+pub(crate) struct UdpReaders {
+    /// Closed when no reader has connections any more.
+    open: Arc<watch::Sender<()>>,
+    /// Each reader has one more while it has connections.
+    one_more: watch::Receiver<()>,
+}
+
 /// One socket, for its next reader.
-pub(crate) struct UdpTurn(Shared);
+pub(crate) struct UdpTurn {
+    shared: Shared,
+    open: Arc<watch::Sender<()>>,
+    one_more: watch::Receiver<()>,
+}
 
 /// A socket that is read, until this is dropped.
 pub(crate) struct UdpReader {
     socket: Arc<UdpSocket>,
     _turn: OwnedMutexGuard<()>,
+    open: Arc<watch::Sender<()>>,
+    /// `None` when it has no connections any more.
+    one_more: Option<watch::Receiver<()>>,
+}
+
+impl Default for UdpReaders {
+    fn default() -> UdpReaders {
+        let (open, one_more) = watch::channel(());
+        UdpReaders {
+            open: Arc::new(open),
+            one_more,
+        }
+    }
 }
 
 impl UdpSockets {
@@ -90,11 +116,21 @@ impl UdpSockets {
         }
     }
 
-    /// Returns the sockets of one of so many threads. Each thread has some, or none if there are
-    /// more threads than sockets.
-    pub(crate) fn of_thread(&self, thread: usize, threads: usize) -> Vec<UdpTurn> {
+    /// Returns the sockets of one of so many threads of a listener. Each thread has some, or none if
+    /// there are more threads than sockets.
+    pub(crate) fn of_thread(
+        &self,
+        thread: usize,
+        threads: usize,
+        readers: &UdpReaders,
+    ) -> Vec<UdpTurn> {
         let own = self.sockets.iter().skip(thread).step_by(threads.max(1));
-        own.cloned().map(UdpTurn).collect()
+        let turn = |shared: &Shared| UdpTurn {
+            shared: shared.clone(),
+            open: Arc::clone(&readers.open),
+            one_more: readers.one_more.clone(),
+        };
+        own.map(turn).collect()
     }
 
     /// Returns other descriptors of the sockets, in their order.
@@ -116,10 +152,12 @@ impl UdpSockets {
 impl UdpTurn {
     /// Waits until the readers before have ended.
     pub(crate) async fn wait(self) -> UdpReader {
-        let Shared { socket, turn } = self.0;
+        let Shared { socket, turn } = self.shared;
         UdpReader {
             socket,
             _turn: turn.lock_owned().await,
+            open: self.open,
+            one_more: Some(self.one_more),
         }
     }
 }
@@ -131,5 +169,12 @@ impl UdpReader {
     /// The system's.
     pub(crate) fn descriptor(&self) -> io::Result<UdpSocket> {
         self.socket.try_clone()
+    }
+
+    /// Tells that this socket has no connections any more, and waits until that holds for all
+    /// sockets of the listener.
+    pub(crate) async fn end(&mut self) {
+        self.one_more = None;
+        self.open.closed().await;
     }
 }
