@@ -91,5 +91,6 @@ pub use origin::custom::{Origin, OriginFuture, OriginRequest};
 pub use origin::dial::OriginProtocol;
 pub use origin::origin_body::OriginBody;
 pub use origin::origin_config::{OriginGroup, PoolServer, Upstream};
+pub use origin::reach::{Reach, reach_servers};
 pub use origin::servers::{Balance, PoolConfig, period};
 pub use origin::trust::Trust;

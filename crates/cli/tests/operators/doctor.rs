@@ -140,3 +140,65 @@ fn the_doctor_calls_a_sound_node_ill() {
         finding["topic"] == "descriptors" && finding["place"].as_str().unwrap().contains(&pid)
     }));
 }
+
+/// Failure: an origin without a server that answers is a warning, because it has several; or the
+/// servers behind the first ones are not tried.
+#[test]
+fn a_dead_origin_is_a_warning() {
+    let folder = Folder::new();
+    let (dead, alive) = (free_port(), TcpListener::bind("127.0.0.1:0").unwrap());
+    let alive = alive.local_addr().unwrap();
+    let dead = |paths: std::ops::Range<usize>| {
+        let servers = paths.map(|path| format!("\"http://127.0.0.1:{dead}/{path}\""));
+        servers.collect::<Vec<_>>().join(", ")
+    };
+    let text = format!(
+        "[ndn]\nenabled = false\n[admin]\nlisten = \"\"\n[http]\nlisten = \"127.0.0.1:0\"\n\
+         [[http.origins]]\nhost = \"a.example\"\nservers = [{}]\n\
+         [[http.origins]]\nhost = \"b.example\"\nservers = [{}]\n\
+         [[http.origins]]\nhost = \"c.example\"\nservers = [{}, \"http://{alive}\"]\n",
+        dead(0..40),
+        dead(40..80),
+        dead(80..81),
+    );
+    let (findings, status) = examined(&folder.write("larder.toml", &text));
+    assert_eq!(status, Some(1), "{findings:#?}");
+    let at = |level: &str| {
+        let of_level =
+            |finding: &&Value| finding["topic"] == "origins" && finding["level"] == level;
+        findings.iter().filter(of_level).count()
+    };
+    assert_eq!((at("error"), at("warning"), at("ok")), (80, 1, 1));
+}
+
+/// Failure: a server whose certificate the node does not trust is sound.
+#[test]
+fn an_origin_that_is_not_trusted_is_sound() {
+    let folder = Folder::new();
+    let (https, admin) = (free_port(), free_port());
+    let path = |name: &str| {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../proxy/tests/data");
+        folder.join(name)
+    };
+    let origin = format!(
+        "[ndn]\nenabled = false\n[admin]\nlisten = \"127.0.0.1:{admin}\"\n[http]\nlisten = \"\"\n\
+         [http.tls]\nlisten = \"127.0.0.1:{https}\"\nhttp3 = false\ncertificate = {:?}\nkey = {:?}\n",
+        path("localhost.pem"),
+        path("localhost.key"),
+    );
+    let origin = folder.write("origin.toml", &origin);
+    let _origin = Node::start(&mut command(&["run", &origin]));
+    for (authority, level, expected) in [
+        ("authority.pem", "ok", "its certificate is trusted"),
+        ("other_authority.pem", "error", "the handshake of TLS fails"),
+    ] {
+        let text = format!(
+            "[ndn]\nenabled = false\n[admin]\nlisten = \"\"\n[http]\nlisten = \"127.0.0.1:0\"\n\
+             origin = \"https://localhost:{https}\"\norigin_ca = {:?}\n",
+            path(authority)
+        );
+        let (findings, status) = examined(&folder.write("larder.toml", &text));
+        find(&findings, level, &["[http] origin", expected]);
+        assert_eq!(status, Some(i32::from(level == "error")), "{findings:#?}");
+    }
+}
