@@ -141,6 +141,68 @@ fn the_doctor_calls_a_sound_node_ill() {
     }));
 }
 
+/// Failure: the port of another program is called the node's own, and the next reload fails; or a
+/// listener that the node does not have yet is called its own.
+#[test]
+fn the_port_of_another_program_is_the_nodes_own() {
+    let folder = Folder::new();
+    let (http, admin, free) = (free_port(), free_port(), free_port());
+    let occupied = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = occupied.local_addr().unwrap();
+    let text = |listen: &str| {
+        format!(
+            "[ndn]\nenabled = false\n[admin]\nlisten = \"127.0.0.1:{admin}\"\n[http]\nlisten = [{listen}]\n"
+        )
+    };
+    let own = format!("\"127.0.0.1:{http}\"");
+    let config = folder.write("larder.toml", &text(&own));
+    let node = Node::start(&mut command(&["run", &config]));
+    folder.write(
+        "larder.toml",
+        &text(&format!("{own}, \"{taken}\", \"127.0.0.1:{free}\"")),
+    );
+    let (findings, status) = examined(&config);
+    assert_eq!(status, Some(1), "{findings:#?}");
+    let pid = format!("process {}", node.child.id());
+    let other = format!("process {}", std::process::id());
+    find(&findings, "ok", &[&format!("127.0.0.1:{http}"), &pid]);
+    find(&findings, "error", &[&taken.to_string(), &other, "reload"]);
+    find(
+        &findings,
+        "note",
+        &[&format!("127.0.0.1:{free}"), "is free"],
+    );
+}
+
+/// Failure: a node is an intruder at its own addresses, because its admin server is off, or its
+/// address was edited.
+#[test]
+fn a_node_is_an_intruder_at_its_own_addresses() {
+    let folder = Folder::new();
+    let (http, admin) = (free_port(), free_port());
+    let text = |admin: &str| {
+        format!(
+            "[ndn]\nunix = {:?}\ntcp = \"\"\nudp = \"\"\nwebsocket = \"\"\n[admin]\nlisten = \"{admin}\"\n\
+             [http]\nlisten = \"127.0.0.1:{http}\"\n[http.disk]\npath = {:?}\ncapacity = \"64MiB\"\n",
+            folder.path("nfd.sock"),
+            folder.path("tier"),
+        )
+    };
+    let config = folder.write("larder.toml", &text(&format!("127.0.0.1:{admin}")));
+    let node = Node::start(&mut command(&["run", &config]));
+    let pid = format!("process {}", node.child.id());
+    for other in [String::new(), format!("127.0.0.1:{}", free_port())] {
+        folder.write("larder.toml", &text(&other));
+        let (findings, status) = examined(&config);
+        assert_eq!(status, Some(0), "{findings:#?}");
+        find(
+            &findings,
+            "note",
+            &["[http] listen", &pid, "perhaps the one of this file"],
+        );
+    }
+}
+
 /// Failure: an origin without a server that answers is a warning, because it has several; or the
 /// servers behind the first ones are not tried.
 #[test]
