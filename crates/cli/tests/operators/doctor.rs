@@ -30,6 +30,11 @@ fn find<'a>(findings: &'a [Value], level: &str, parts: &[&str]) -> &'a Value {
     found[0]
 }
 
+/// Sets the permissions of the folder.
+fn set_mode(folder: &Folder, mode: u32) {
+    fs::set_permissions(folder.path(""), fs::Permissions::from_mode(mode)).unwrap();
+}
+
 fn data(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../proxy/tests/data");
     fs::read_to_string(folder.join(name)).unwrap()
@@ -46,6 +51,7 @@ fn the_doctor_finds_nothing_where_much_is_wrong() {
     let certificate = folder.write("certificate.pem", &data("localhost.pem"));
     let key = folder.write("key.pem", &data("localhost.key"));
     fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
+    set_mode(&folder, 0o755);
     let expired = folder.write("expired.pem", &data("expired.pem"));
     let tier = folder.path("tier");
     let text = format!(
@@ -263,4 +269,34 @@ fn an_origin_that_is_not_trusted_is_sound() {
         find(&findings, level, &["[http] origin", expected]);
         assert_eq!(status, Some(i32::from(level == "error")), "{findings:#?}");
     }
+}
+
+/// Failure: all users can read a key or the admin server's token; or a warning says so although
+/// they cannot enter the folder.
+#[test]
+fn secrets_are_open_to_all() {
+    let folder = Folder::new();
+    let certificate = folder.write("certificate.pem", &data("localhost.pem"));
+    let key = folder.write("key.pem", &data("localhost.key"));
+    let text = format!(
+        "[ndn]\nenabled = false\n[admin]\nlisten = \"127.0.0.1:0\"\ntoken = \"0123456789abcdef\"\n\
+         [http]\nlisten = \"127.0.0.1:0\"\n\
+         [http.tls]\nlisten = \"127.0.0.1:0\"\ncertificate = {certificate:?}\nkey = {key:?}\n"
+    );
+    let config = folder.write("larder.toml", &text);
+    let secrets = |mode: u32| {
+        for path in [&key, &config] {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let (findings, _) = examined(&config);
+        let is_open = |finding: &Value| finding["remedy"].as_str().unwrap().contains("chmod o=");
+        let open = findings.iter().filter(|finding| is_open(finding));
+        open.map(|finding| finding["place"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    set_mode(&folder, 0o700);
+    assert_eq!(secrets(0o644), [""; 0], "the folder is closed");
+    set_mode(&folder, 0o755);
+    assert_eq!(secrets(0o644), ["[http.tls] key", "[admin] token"]);
+    assert_eq!(secrets(0o640), [""; 0]);
 }
