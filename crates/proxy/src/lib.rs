@@ -57,6 +57,7 @@ pub use accept::generated_server::OriginServer;
 pub use accept::listeners::{Bound, InheritedListener, Listeners};
 pub use accept::running_listeners::HttpListenerSocket;
 pub use access_log::AccessLogConfig;
+pub use admin::reach::{Reach, reach_servers};
 pub use admin::server::Admin;
 pub use base::header_limits::HeaderLimits;
 pub use base::http_limits::HttpLimits;

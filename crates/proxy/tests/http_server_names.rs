@@ -4,7 +4,9 @@
 
 use crate::names::{NameServer, Says};
 use crate::wire::{self, Asked, Client, Node, Origin, say};
-use larder_proxy::{HttpConfig, OriginGroup, OriginProtocol, PoolConfig, PoolServer, Upstream};
+use larder_proxy::{
+    HttpConfig, OriginGroup, OriginProtocol, PoolConfig, PoolServer, Reach, Upstream,
+};
 use serde_json::Value;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -508,4 +510,23 @@ fn a_reload_forgets_addresses_or_shows_the_origin_of_the_start() {
         (servers.requests()[0], servers.requests()[1]),
         (before[0], before[1] + 10)
     );
+}
+
+/// Failure: `larder doctor` asks the system for a name that the node resolves by its own name
+/// servers, and calls a server dead that answers.
+#[test]
+fn a_name_of_other_name_servers_is_tried_by_the_systems() {
+    let (servers, names) = (
+        Servers::new(&[loopback(1)]),
+        NameServer::new(loopbacks(&[1])),
+    );
+    let config = config(servers.entry(), &names);
+    let reached = || larder_proxy::reach_servers(&config, Duration::from_secs(60)).unwrap();
+    let groups = reached();
+    assert_eq!(groups.len(), 2, "the last one is that of other requests");
+    let address = Some(loopback(1));
+    assert_eq!(groups[0][0].1, Reach::Reached { address });
+    names.say(Says::NxDomain);
+    let groups = reached();
+    assert!(matches!(&groups[0][0].1, Reach::Failed(reason) if reason.contains("no address")));
 }

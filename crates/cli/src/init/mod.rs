@@ -3,16 +3,18 @@
 mod questions;
 mod text;
 
-use crate::destination;
 use crate::failure::Failure;
 use crate::output::line;
 use clap::{Args, Subcommand};
 use larder_node::Config;
 use larder_units::system_message;
 use questions::Questions;
-use std::fs::OpenOptions;
+use rustix::process::geteuid;
+use std::fs::{self, Metadata, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
 
 /// Write a commented configuration: an edge with HTTPS, an NDN router, or a laboratory
 ///
@@ -108,6 +110,9 @@ pub fn run(args: InitArgs) -> Result<(), Failure> {
     write(&args.output, &text, args.force)?;
     let file = args.output.display();
     line!("wrote {file}");
+    if geteuid().is_root() {
+        line!("a node of another user has to be able to read it: `ls -l {file}`");
+    }
     line!("next: larder doctor --config {file}   # what this machine lacks for it");
     line!("then: larder run {file}");
     Ok(())
@@ -120,12 +125,21 @@ fn exists(path: &Path) -> Failure {
     ))
 }
 
+/// Writes the file. Its owner alone may read a new one: it is the place of the admin server's
+/// token. One that is replaced keeps its permissions.
 fn write(path: &Path, text: &str, replaces: bool) -> Result<(), Failure> {
-    if replaces {
-        return destination::write_whole(path, text);
-    }
-    let file = OpenOptions::new().write(true).create_new(true).open(path);
-    match file.and_then(|mut file| file.write_all(text.as_bytes())) {
+    // The file that a symbolic link points to is replaced, not the link.
+    let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let written = match fs::metadata(&real) {
+        Ok(old) if replaces => replace(&real, &old, text),
+        _ => {
+            let mut options = OpenOptions::new();
+            options.write(true).create_new(true).mode(0o600);
+            let file = options.open(path);
+            file.and_then(|mut file| file.write_all(text.as_bytes()))
+        }
+    };
+    match written {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(exists(path)),
         Err(error) => {
@@ -133,6 +147,30 @@ fn write(path: &Path, text: &str, replaces: bool) -> Result<(), Failure> {
             Err(Failure::runtime(format!("{}: {error}", path.display())))
         }
     }
+}
+
+/// Replaces a file by a complete one with the same owner, group and mode.
+fn replace(path: &Path, old: &Metadata, text: &str) -> io::Result<()> {
+    if !old.is_file() {
+        return OpenOptions::new()
+            .write(true)
+            .open(path)?
+            .write_all(text.as_bytes());
+    }
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let mut file = NamedTempFile::new_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    let mode = if fchown(file.as_file(), Some(old.uid()), Some(old.gid())).is_ok() {
+        old.mode() & 0o7777
+    } else {
+        // The group may be another one now, and gets no more than all users had.
+        let of_others = old.mode() & 0o007;
+        (old.mode() & 0o700) | (of_others << 3) | of_others
+    };
+    let permissions = fs::Permissions::from_mode(mode);
+    file.as_file().set_permissions(permissions)?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
 }
 
 impl EdgeArgs {

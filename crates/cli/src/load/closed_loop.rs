@@ -16,6 +16,9 @@ use tokio::task::LocalSet;
 /// The time after which a request without progress has failed. A working cache is faster.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The time for the first connection with its handshakes.
+const FIRST: Duration = Duration::from_secs(10);
+
 /// The number of consecutive failures over all connections after which the load ends.
 const FAILURES: u64 = 1000;
 
@@ -61,7 +64,7 @@ pub fn drive(plan: &Plan, trace: Option<Trace>, progress: &Progress) -> Result<R
     let began = larder_reproduce::thread_time();
     runtime.block_on(tasks.run_until(async {
         // One connection first, so that a missing server is one error and not five thousand.
-        drop(dialer.open().await.map_err(wrong)?);
+        drop(first(&dialer, FIRST).await.map_err(wrong)?);
         let start = Instant::now();
         shared.report.borrow_mut().begun = Some(start);
         let mut connections = tokio::task::JoinSet::new();
@@ -181,6 +184,14 @@ impl Queue {
     }
 }
 
+/// Opens a connection, within a time: a server may accept it and then say nothing.
+async fn first(dialer: &Dialer, limit: Duration) -> Result<Sender, String> {
+    match tokio::time::timeout(limit, dialer.open()).await {
+        Ok(opened) => opened,
+        Err(_) => Err(format!("no connection within {limit:?}")),
+    }
+}
+
 /// Runs one connection, which is opened again if it breaks.
 async fn connection(shared: Rc<Shared>) {
     let mut sender: Option<Sender> = None;
@@ -239,4 +250,27 @@ async fn ask(
         &head.headers,
         bytes,
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Failure: a load waits for ever for a server that accepts a connection and is silent.
+    #[test]
+    fn a_silent_server_holds_the_load() {
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("https://{}", silent.local_addr().unwrap());
+        let accepts_any = TlsArgs {
+            insecure: true,
+            ..TlsArgs::default()
+        };
+        let dialer = Dialer::new(&url.parse().unwrap(), &accepts_any).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let opened = runtime.block_on(first(&dialer, Duration::from_millis(100)));
+        assert_eq!(opened.err().unwrap(), "no connection within 100ms");
+    }
 }

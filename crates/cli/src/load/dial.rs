@@ -73,18 +73,16 @@ impl Dialer {
         let port = authority
             .port_u16()
             .unwrap_or(if is_secure { 443 } else { 80 });
-        let mut addresses = (authority.host(), port)
-            .to_socket_addrs()
-            .map_err(|error| {
-                let error = larder_units::system_message(&error);
-                Failure::runtime(format!("cannot reach {authority}: {error}"))
-            })?;
+        let host = authority.host().trim_matches(['[', ']']);
+        let mut addresses = (host, port).to_socket_addrs().map_err(|error| {
+            let error = larder_units::system_message(&error);
+            Failure::runtime(format!("cannot reach {authority}: {error}"))
+        })?;
         let address = addresses
             .next()
             .ok_or_else(|| Failure::runtime(format!("{authority} has no address")))?;
         let tls = if is_secure {
-            let name = authority.host().trim_matches(['[', ']']).to_owned();
-            let name = ServerName::try_from(name)
+            let name = ServerName::try_from(host.to_owned())
                 .map_err(|error| Failure::usage(format!("{authority}: {error}")))?;
             Some((TlsConnector::from(Arc::new(args.config()?)), name))
         } else {
@@ -248,5 +246,24 @@ impl ServerCertVerifier for Unverified {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Failure: an IPv6 address of a URL is looked up with its brackets, and has no address.
+    #[test]
+    fn an_address_in_brackets_is_no_server() {
+        for (url, address) in [
+            ("http://[::1]:8080/a", "[::1]:8080"),
+            ("http://[::1]/", "[::1]:80"),
+            ("http://127.0.0.1:81", "127.0.0.1:81"),
+        ] {
+            let dialer = Dialer::new(&url.parse().unwrap(), &TlsArgs::default());
+            let dialer = dialer.unwrap_or_else(|failure| panic!("{url}: {}", failure.message));
+            assert_eq!(dialer.address.to_string(), address);
+        }
     }
 }

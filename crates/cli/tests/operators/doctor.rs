@@ -30,6 +30,11 @@ fn find<'a>(findings: &'a [Value], level: &str, parts: &[&str]) -> &'a Value {
     found[0]
 }
 
+/// Sets the permissions of the folder.
+fn set_mode(folder: &Folder, mode: u32) {
+    fs::set_permissions(folder.path(""), fs::Permissions::from_mode(mode)).unwrap();
+}
+
 fn data(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../proxy/tests/data");
     fs::read_to_string(folder.join(name)).unwrap()
@@ -46,6 +51,7 @@ fn the_doctor_finds_nothing_where_much_is_wrong() {
     let certificate = folder.write("certificate.pem", &data("localhost.pem"));
     let key = folder.write("key.pem", &data("localhost.key"));
     fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
+    set_mode(&folder, 0o755);
     let expired = folder.write("expired.pem", &data("expired.pem"));
     let tier = folder.path("tier");
     let text = format!(
@@ -139,4 +145,158 @@ fn the_doctor_calls_a_sound_node_ill() {
     assert!(findings.iter().any(|finding| {
         finding["topic"] == "descriptors" && finding["place"].as_str().unwrap().contains(&pid)
     }));
+}
+
+/// Failure: the port of another program is called the node's own, and the next reload fails; or a
+/// listener that the node does not have yet is called its own.
+#[test]
+fn the_port_of_another_program_is_the_nodes_own() {
+    let folder = Folder::new();
+    let (http, admin, free) = (free_port(), free_port(), free_port());
+    let occupied = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = occupied.local_addr().unwrap();
+    let text = |listen: &str| {
+        format!(
+            "[ndn]\nenabled = false\n[admin]\nlisten = \"127.0.0.1:{admin}\"\n[http]\nlisten = [{listen}]\n"
+        )
+    };
+    let own = format!("\"127.0.0.1:{http}\"");
+    let config = folder.write("larder.toml", &text(&own));
+    let node = Node::start(&mut command(&["run", &config]));
+    folder.write(
+        "larder.toml",
+        &text(&format!("{own}, \"{taken}\", \"127.0.0.1:{free}\"")),
+    );
+    let (findings, status) = examined(&config);
+    assert_eq!(status, Some(1), "{findings:#?}");
+    let pid = format!("process {}", node.child.id());
+    let other = format!("process {}", std::process::id());
+    find(&findings, "ok", &[&format!("127.0.0.1:{http}"), &pid]);
+    find(&findings, "error", &[&taken.to_string(), &other, "reload"]);
+    find(
+        &findings,
+        "note",
+        &[&format!("127.0.0.1:{free}"), "is free"],
+    );
+}
+
+/// Failure: a node is an intruder at its own addresses, because its admin server is off, or its
+/// address was edited.
+#[test]
+fn a_node_is_an_intruder_at_its_own_addresses() {
+    let folder = Folder::new();
+    let (http, admin) = (free_port(), free_port());
+    let text = |admin: &str| {
+        format!(
+            "[ndn]\nunix = {:?}\ntcp = \"\"\nudp = \"\"\nwebsocket = \"\"\n[admin]\nlisten = \"{admin}\"\n\
+             [http]\nlisten = \"127.0.0.1:{http}\"\n[http.disk]\npath = {:?}\ncapacity = \"64MiB\"\n",
+            folder.path("nfd.sock"),
+            folder.path("tier"),
+        )
+    };
+    let config = folder.write("larder.toml", &text(&format!("127.0.0.1:{admin}")));
+    let node = Node::start(&mut command(&["run", &config]));
+    let pid = format!("process {}", node.child.id());
+    for other in [String::new(), format!("127.0.0.1:{}", free_port())] {
+        folder.write("larder.toml", &text(&other));
+        let (findings, status) = examined(&config);
+        assert_eq!(status, Some(0), "{findings:#?}");
+        find(
+            &findings,
+            "note",
+            &["[http] listen", &pid, "perhaps the one of this file"],
+        );
+    }
+}
+
+/// Failure: an origin without a server that answers is a warning, because it has several; or the
+/// servers behind the first ones are not tried.
+#[test]
+fn a_dead_origin_is_a_warning() {
+    let folder = Folder::new();
+    let (dead, alive) = (free_port(), TcpListener::bind("127.0.0.1:0").unwrap());
+    let alive = alive.local_addr().unwrap();
+    let dead = |paths: std::ops::Range<usize>| {
+        let servers = paths.map(|path| format!("\"http://127.0.0.1:{dead}/{path}\""));
+        servers.collect::<Vec<_>>().join(", ")
+    };
+    let text = format!(
+        "[ndn]\nenabled = false\n[admin]\nlisten = \"\"\n[http]\nlisten = \"127.0.0.1:0\"\n\
+         [[http.origins]]\nhost = \"a.example\"\nservers = [{}]\n\
+         [[http.origins]]\nhost = \"b.example\"\nservers = [{}]\n\
+         [[http.origins]]\nhost = \"c.example\"\nservers = [{}, \"http://{alive}\"]\n",
+        dead(0..40),
+        dead(40..80),
+        dead(80..81),
+    );
+    let (findings, status) = examined(&folder.write("larder.toml", &text));
+    assert_eq!(status, Some(1), "{findings:#?}");
+    let at = |level: &str| {
+        let of_level =
+            |finding: &&Value| finding["topic"] == "origins" && finding["level"] == level;
+        findings.iter().filter(of_level).count()
+    };
+    assert_eq!((at("error"), at("warning"), at("ok")), (80, 1, 1));
+}
+
+/// Failure: a server whose certificate the node does not trust is sound.
+#[test]
+fn an_origin_that_is_not_trusted_is_sound() {
+    let folder = Folder::new();
+    let (https, admin) = (free_port(), free_port());
+    let path = |name: &str| {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../proxy/tests/data");
+        folder.join(name)
+    };
+    let origin = format!(
+        "[ndn]\nenabled = false\n[admin]\nlisten = \"127.0.0.1:{admin}\"\n[http]\nlisten = \"\"\n\
+         [http.tls]\nlisten = \"127.0.0.1:{https}\"\nhttp3 = false\ncertificate = {:?}\nkey = {:?}\n",
+        path("localhost.pem"),
+        path("localhost.key"),
+    );
+    let origin = folder.write("origin.toml", &origin);
+    let _origin = Node::start(&mut command(&["run", &origin]));
+    for (authority, level, expected) in [
+        ("authority.pem", "ok", "its certificate is trusted"),
+        ("other_authority.pem", "error", "the handshake of TLS fails"),
+    ] {
+        let text = format!(
+            "[ndn]\nenabled = false\n[admin]\nlisten = \"\"\n[http]\nlisten = \"127.0.0.1:0\"\n\
+             origin = \"https://localhost:{https}\"\norigin_ca = {:?}\n",
+            path(authority)
+        );
+        let (findings, status) = examined(&folder.write("larder.toml", &text));
+        find(&findings, level, &["[http] origin", expected]);
+        assert_eq!(status, Some(i32::from(level == "error")), "{findings:#?}");
+    }
+}
+
+/// Failure: all users can read a key or the admin server's token; or a warning says so although
+/// they cannot enter the folder.
+#[test]
+fn secrets_are_open_to_all() {
+    let folder = Folder::new();
+    let certificate = folder.write("certificate.pem", &data("localhost.pem"));
+    let key = folder.write("key.pem", &data("localhost.key"));
+    let text = format!(
+        "[ndn]\nenabled = false\n[admin]\nlisten = \"127.0.0.1:0\"\ntoken = \"0123456789abcdef\"\n\
+         [http]\nlisten = \"127.0.0.1:0\"\n\
+         [http.tls]\nlisten = \"127.0.0.1:0\"\ncertificate = {certificate:?}\nkey = {key:?}\n"
+    );
+    let config = folder.write("larder.toml", &text);
+    let secrets = |mode: u32| {
+        for path in [&key, &config] {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let (findings, _) = examined(&config);
+        let is_open = |finding: &Value| finding["remedy"].as_str().unwrap().contains("chmod o=");
+        let open = findings.iter().filter(|finding| is_open(finding));
+        open.map(|finding| finding["place"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    set_mode(&folder, 0o700);
+    assert_eq!(secrets(0o644), [""; 0], "the folder is closed");
+    set_mode(&folder, 0o755);
+    assert_eq!(secrets(0o644), ["[http.tls] key", "[admin] token"]);
+    assert_eq!(secrets(0o640), [""; 0]);
 }

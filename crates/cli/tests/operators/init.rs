@@ -2,6 +2,7 @@
 
 use crate::node::{Folder, Node, command, free_port, get, larder, said};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 fn data(name: &str) -> String {
@@ -145,4 +146,22 @@ fn a_file_of_the_operator_is_lost() {
     assert!(said(&missing).contains("--origin"), "{}", said(&missing));
     let printed = larder(&["init", "laboratory", "-o", "-"]);
     assert!(said(&printed).contains("\n[http]\n") && !said(&printed).contains("wrote"));
+}
+
+/// Failure: others read the token that an operator writes into the file, because it is new or was
+/// replaced.
+#[test]
+fn a_configuration_is_open_to_all() {
+    let folder = Folder::new();
+    let path = folder.path("larder.toml");
+    let mode = || fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+    init(&folder, &["laboratory"]);
+    assert_eq!(mode(), 0o600);
+    for old in [0o600, 0o640, 0o644] {
+        fs::set_permissions(&path, fs::Permissions::from_mode(old)).unwrap();
+        init(&folder, &["laboratory"]);
+        assert_eq!(mode(), old);
+    }
+    let others: Vec<_> = fs::read_dir(path.parent().unwrap()).unwrap().collect();
+    assert_eq!(others.len(), 1, "{others:?}");
 }

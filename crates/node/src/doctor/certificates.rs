@@ -1,10 +1,10 @@
 //! The time for which certificates are valid, and the permissions of keys. That a key belongs to
 //! its certificate is checked before, as at a start.
 
+use super::permissions::{is_within_reach, mode};
 use super::{Finding, Level, Topic};
 use crate::config::Config;
 use larder_proxy::{CertificateFiles, certificate_validity};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 const DAY_SECONDS: u64 = 86_400;
@@ -93,9 +93,12 @@ fn period(place: &str, path: &Path, now: u64, is_renewed: bool) -> Option<Findin
 
 /// Warns of a key that every user of the machine can read.
 fn readers(place: &str, path: &Path) -> Option<Finding> {
-    let mode = std::fs::metadata(path).ok()?.permissions().mode() & 0o777;
+    let mode = mode(path)?;
     let text = format!("{}: mode {mode:04o}", path.display());
     Some(if mode & 0o007 == 0 {
+        Finding::ok(Topic::Certificates, place, text)
+    } else if !is_within_reach(path) {
+        let text = format!("{text}, in a folder that other users cannot enter");
         Finding::ok(Topic::Certificates, place, text)
     } else {
         let remedy = format!(

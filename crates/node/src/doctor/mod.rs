@@ -10,6 +10,7 @@ mod folders;
 mod kernel;
 mod machine;
 mod origins;
+mod permissions;
 mod ports;
 mod system_calls;
 
@@ -159,6 +160,7 @@ pub fn examine(sources: &ConfigSources) -> Vec<Finding> {
     findings.push(machine::descriptors(config, running));
     findings.extend(machine::memory(config, &checked.warnings));
     findings.extend(machine::user(config, &checked.problems));
+    findings.extend(permissions::token(config));
     findings.extend(kernel::findings(Some(config)));
     findings.extend(machine::clock());
     findings.extend(folders::findings(config, &checked.problems));

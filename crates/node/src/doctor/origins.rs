@@ -1,151 +1,102 @@
-//! Resolves and connects to the servers behind the cache, within a short time.
+//! Reaches the servers behind the cache as the node does: with its name servers and with the
+//! certificates that it trusts, within a short time.
 
 use super::{Finding, Level, Topic};
-use crate::config::{Config, Origin};
+use crate::config::Config;
+use crate::parts;
 use http::Uri;
-use std::net::{TcpStream, ToSocketAddrs};
-use std::os::unix::net::UnixStream;
-use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use larder_proxy::{Reach, reach_servers};
+use std::time::Duration;
 
-/// The time for a name and for a connection together.
+/// The time for a name, a connection and a handshake together.
 const CONNECT_TIME: Duration = Duration::from_secs(4);
-
-/// Servers that are tried at most: each takes a thread for a moment.
-const SERVERS: usize = 64;
-
-/// A server of an origin.
-struct OriginServer {
-    setting: &'static str,
-    uri: Uri,
-    /// True if no other server answers in its place.
-    is_alone: bool,
-}
-
-/// The address of the server as text, or the reason of a failure.
-type Outcome = Result<String, String>;
 
 /// Tries all origins at once.
 pub(super) fn findings(config: &Config) -> Vec<Finding> {
     if !config.http.enabled {
         return Vec::new();
     }
-    let servers = servers(config);
-    let outcomes = outcomes(&servers);
-    let findings = servers.iter().zip(outcomes);
-    findings
-        .map(|(server, outcome)| server.finding(outcome))
-        .collect()
-}
-
-/// Returns the servers of all origins.
-fn servers(config: &Config) -> Vec<OriginServer> {
-    let mut servers = Vec::new();
-    if let Origin::Http(uri) = &config.http.origin {
-        servers.push(OriginServer {
-            setting: "[http] origin",
-            uri: uri.clone(),
-            is_alone: true,
-        });
-    }
-    for table in &config.http.origins {
-        let of_table = table.servers.iter().map(|server| OriginServer {
-            setting: "[[http.origins]] servers",
-            uri: server.uri.clone(),
-            is_alone: table.servers.len() == 1,
-        });
-        servers.extend(of_table);
-    }
-    servers.truncate(SERVERS);
-    servers
-}
-
-/// Connects to all servers at once. `None` for one without an answer in time.
-fn outcomes(servers: &[OriginServer]) -> Vec<Option<Outcome>> {
-    let (results, reached) = mpsc::channel();
-    for (number, server) in servers.iter().enumerate() {
-        let (results, uri) = (results.clone(), server.uri.clone());
-        let attempt = move || drop(results.send((number, connect(&uri))));
-        // A server without a thread has no answer in time.
-        let _ = std::thread::Builder::new()
-            .name("origin".to_owned())
-            .spawn(attempt);
-    }
-    drop(results);
-    let mut outcomes = vec![None; servers.len()];
-    let end = Instant::now() + CONNECT_TIME + Duration::from_secs(1);
-    while outcomes.iter().any(Option::is_none) {
-        let left = end.saturating_duration_since(Instant::now());
-        let Ok((number, outcome)) = reached.recv_timeout(left) else {
-            break;
-        };
-        outcomes[number] = Some(outcome);
-    }
-    outcomes
-}
-
-impl OriginServer {
-    fn finding(&self, outcome: Option<Outcome>) -> Finding {
-        let name = shown(&self.uri);
-        let reason = match outcome {
-            Some(Ok(address)) => {
-                let text = format!("{name} accepts connections{address}");
-                return Finding::ok(Topic::Origins, self.setting, text);
-            }
-            Some(Err(reason)) => reason,
-            None => format!("no answer within {CONNECT_TIME:?}"),
-        };
-        let level = if self.is_alone {
-            Level::Error
+    let http = parts::http_with(&config.http, None);
+    let groups = match reach_servers(&http, CONNECT_TIME) {
+        Ok(groups) => groups,
+        Err(error) => {
+            let error = larder_units::system_message(&error);
+            let text = format!("no server was tried: {error}");
+            return vec![Finding::new(
+                Level::Warning,
+                Topic::Origins,
+                "[http] origin",
+                text,
+                "",
+            )];
+        }
+    };
+    let mut findings = Vec::new();
+    for (number, servers) in groups.iter().enumerate() {
+        let setting = if number < http.origins.len() {
+            "[[http.origins]] servers"
         } else {
-            Level::Warning
+            "[http] origin"
         };
-        let remedy = "start the server, or mend its name or address; until then, clients get 502 for what is not stored";
-        let text = format!("{name}: {reason}");
-        Finding::new(level, Topic::Origins, self.setting, text, remedy)
+        let is_dead = !servers
+            .iter()
+            .any(|(_, reach)| matches!(reach, Reach::Reached { .. }));
+        findings.extend(
+            servers
+                .iter()
+                .map(|(uri, reach)| of_server(setting, uri, reach, is_dead)),
+        );
     }
+    findings
+}
+
+/// Returns the finding for a server. `is_dead`: no server of its table was reached.
+fn of_server(setting: &str, uri: &Uri, reach: &Reach, is_dead: bool) -> Finding {
+    let name = shown(uri);
+    let is_secure = uri.scheme_str() == Some("https");
+    let (reason, remedy) = match reach {
+        Reach::Reached { address } => {
+            let at = address.map_or(String::new(), |address| format!(" at {address}"));
+            let trusted = if is_secure {
+                ", and its certificate is trusted"
+            } else {
+                ""
+            };
+            let text = format!("{name} accepts connections{at}{trusted}");
+            return Finding::ok(Topic::Origins, setting, text);
+        }
+        Reach::NotTried => {
+            let text = format!("{name} was not tried: no certificates would verify it");
+            let remedy = "mend [http] origin_ca, or install the system's (ca-certificates)";
+            return Finding::new(Level::Warning, Topic::Origins, setting, text, remedy);
+        }
+        Reach::Failed(reason) => (
+            reason.clone(),
+            "start the server, or mend its name or address",
+        ),
+        Reach::NotSecure(reason) => (
+            format!("accepts connections, and the handshake of TLS fails: {reason}"),
+            "mend its certificate, or name the certificates that verify it in [http] origin_ca",
+        ),
+    };
+    let (level, until_then) = if is_dead {
+        (Level::Error, "clients get 502 for what is not stored")
+    } else {
+        (Level::Warning, "the other servers of its table answer")
+    };
+    Finding::new(
+        level,
+        Topic::Origins,
+        setting,
+        format!("{name}: {reason}"),
+        format!("{remedy}; until then, {until_then}"),
+    )
 }
 
 /// Returns the server as a configuration names it.
 fn shown(uri: &Uri) -> String {
     match uri.scheme_str() {
-        Some("unix") => format!("unix:{}", socket_path(uri)),
+        Some("unix") => format!("unix:{}", uri.path()),
         _ => uri.to_string().trim_end_matches('/').to_owned(),
     }
-}
-
-/// Returns the path of a socket, without that of requests.
-fn socket_path(uri: &Uri) -> &str {
-    uri.path().split(':').next().unwrap_or_default()
-}
-
-/// Connects. Returns the address as text.
-fn connect(uri: &Uri) -> Outcome {
-    let message = |error: &std::io::Error| larder_units::system_message(error);
-    if uri.scheme_str() == Some("unix") {
-        let connected = UnixStream::connect(socket_path(uri));
-        return connected
-            .map(|_| String::new())
-            .map_err(|error| message(&error));
-    }
-    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
-    let usual = if uri.scheme_str() == Some("https") {
-        443
-    } else {
-        80
-    };
-    let port = uri.port_u16().unwrap_or(usual);
-    let addresses: Vec<_> = (host, port)
-        .to_socket_addrs()
-        .map_err(|error| format!("its name has no address: {}", message(&error)))?
-        .collect();
-    let mut last = "its name has no address".to_owned();
-    for address in &addresses {
-        match TcpStream::connect_timeout(address, CONNECT_TIME) {
-            Ok(_) if host.parse::<std::net::IpAddr>().is_ok() => return Ok(String::new()),
-            Ok(_) => return Ok(format!(" at {}", address.ip())),
-            Err(error) => last = format!("{address}: {}", message(&error)),
-        }
-    }
-    Err(last)
 }

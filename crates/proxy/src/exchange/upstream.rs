@@ -73,7 +73,7 @@ type ConnectionLimits = ([Duration; 4], HeaderLimits);
 pub(crate) type Fields<'a> = &'a (dyn Fn() -> HeaderMap + Send + Sync);
 
 /// Returns the origin of requests that match no other.
-fn rest_of(config: &HttpConfig) -> OriginGroup {
+pub(crate) fn rest_of(config: &HttpConfig) -> OriginGroup {
     let servers = match &config.upstream {
         Upstream::Generated | Upstream::Custom(_) | Upstream::Files(_) => Vec::new(),
         Upstream::Http(uri) => vec![PoolServer {

@@ -170,6 +170,14 @@ impl Address {
         }
     }
 
+    /// Returns the host, an address without brackets, and the port; `None` for a socket.
+    pub(crate) fn tcp(&self) -> Option<(&str, u16)> {
+        match &self.target {
+            Target::Tcp(host, port) => Some((host, *port)),
+            Target::Unix(_) => None,
+        }
+    }
+
     /// Returns the same server at one address of its name. TLS verifies the name.
     pub(crate) fn at(&self, address: IpAddr) -> Address {
         let Target::Tcp(_, port) = self.target else {
@@ -221,7 +229,7 @@ impl Address {
 /// Connects to the first address that answers (RFC 8305, "happy eyeballs"). Each address is tried
 /// [`limits::CONNECT_STAGGER`] after the one before, or as soon as that one fails; earlier attempts
 /// continue. The order is that of the system, sorted by RFC 6724.
-async fn first_of(addresses: &[SocketAddr], time: Duration) -> io::Result<TcpStream> {
+pub(crate) async fn first_of(addresses: &[SocketAddr], time: Duration) -> io::Result<TcpStream> {
     let pause = time / u32::try_from(addresses.len() + 1).unwrap_or(u32::MAX);
     let pause = pause.min(limits::CONNECT_STAGGER);
     let mut attempts = JoinSet::new();
