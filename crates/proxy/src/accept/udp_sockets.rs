@@ -116,8 +116,8 @@ impl UdpSockets {
         }
     }
 
-    /// Returns the sockets of one of so many threads of a listener. Each thread has some, or none if
-    /// there are more threads than sockets.
+    /// Returns the sockets of one of so many threads of a listener. Each thread has some, or none
+    /// if there are more threads than sockets.
     pub(crate) fn of_thread(
         &self,
         thread: usize,
