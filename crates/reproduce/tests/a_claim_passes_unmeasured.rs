@@ -414,11 +414,11 @@ fn a_page_has_no_headline_or_two() {
     }
 }
 
-/// README says how many claims of each kind there are at least.
+/// The page of the results says how many claims of each kind there are at least.
 #[test]
-fn readme_counts_other_claims() {
+fn the_page_counts_other_claims() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let readme = std::fs::read_to_string(root.join("../../README.md"))
+    let page = std::fs::read_to_string(root.join("../../docs/results/papers.md"))
         .unwrap()
         .replace('\n', " ");
     let files = PAPERS
@@ -440,13 +440,16 @@ fn readme_counts_other_claims() {
             .iter()
             .map(|text| text.lines().filter(|found| *found == line).count())
             .sum();
-        let before = readme.split(&format!(" {words}")).next().unwrap();
+        let before = page.split(&format!(" {words}")).next().unwrap();
         let said: usize = before
             .rsplit(' ')
             .next()
             .unwrap()
             .parse()
             .unwrap_or_else(|_| panic!("no number of {words}"));
-        assert_eq!(said, count, "README: {said} {words}, and there are {count}");
+        assert_eq!(
+            said, count,
+            "papers.md: {said} {words}, and there are {count}"
+        );
     }
 }
