@@ -1,6 +1,7 @@
 //! Asks for one URL as fast as it is answered, with quinn's client: `load CONNECTIONS STREAMS
 //! SECONDS https://HOST:PORT/PATH`. Prints the number of responses, and of the bytes of their
 //! bodies. Certificates are not checked.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "its result")]
 
 use quinn::crypto::rustls::QuicClientConfig;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
