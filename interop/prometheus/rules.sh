@@ -11,6 +11,7 @@ promtool check rules "$deploy/prometheus/alerts.yml"
 read -r origin prometheus https < <(free_ports 3)
 "$LARDER" origin --listen "127.0.0.1:$origin" >"$work/origin.log" 2>&1 </dev/null &
 pids[origin]=$!
+mkdir "$work/www"
 configure node lru <<TOML
 [http.disk]
 path = "$work/http.disk"
@@ -27,8 +28,13 @@ hosts = ["larder.test"]
 folder = "$work/acme"
 directory = "https://127.0.0.1:1/directory"
 directory_ca = "$work/certificate.pem"
+
+# The metrics of files.
+[[http.origins]]
+path = "/files/"
+origin = "file://$work/www"
 TOML
-sed -i "s|^origin = .*|origin = \"http://127.0.0.1:$origin\"|" "$work/node.toml"
+sed -i "0,/^origin = /s|^origin = .*|origin = \"http://127.0.0.1:$origin\"|" "$work/node.toml"
 start node
 
 sed 's/for: [0-9a-z]*$/for: 0s/' "$deploy/prometheus/alerts.yml" >"$work/alerts.yml"
