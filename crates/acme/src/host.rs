@@ -37,7 +37,7 @@ impl fmt::Display for HostError {
                 "expected the name of a host or an address alone, without scheme, port or path"
             }
             HostError::Malformed => {
-                "expected the name of a host, such as \"www.example.com\", or an address"
+                "expected the name of a host, such as \"www.example.com\", of at most 220 bytes, or an address"
             }
         })
     }
@@ -249,5 +249,16 @@ mod tests {
             "account_acme-v02.api.letsencrypt.org_directory.json"
         );
         assert_eq!(account_file_name("../../etc"), "account_.._.._etc.json");
+        // The longest names fit into a folder, also with the ending of a file that is being written.
+        let longest = ["a".repeat(57).as_str(); 4].join(".");
+        let host = parse(&longest[..limits::HOST_BYTES]);
+        let names = [
+            host.file_name(),
+            host.lock_name(),
+            host.failures_name(),
+            host.challenge_name(),
+        ];
+        assert!(names.iter().all(|name| name.len() + 18 <= 255), "{names:?}");
+        assert!(CertificateHost::parse(&longest).is_err());
     }
 }
