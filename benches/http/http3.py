@@ -43,6 +43,8 @@ listen = ""
 origin = "file://{work}/www"
 threads = 1
 cache = "64MiB"
+[http.files]
+check = "1h"
 [http.tls]
 listen = "127.0.0.1:{port}"
 certificate = "{DATA}/localhost.pem"
