@@ -249,7 +249,7 @@ mod tests {
             "account_acme-v02.api.letsencrypt.org_directory.json"
         );
         assert_eq!(account_file_name("../../etc"), "account_.._.._etc.json");
-        // The longest names fit into a folder, also with the ending of a file that is being written.
+        // The longest names fit into a folder, also that of a file that is being written.
         let longest = ["a".repeat(57).as_str(); 4].join(".");
         let host = parse(&longest[..limits::HOST_BYTES]);
         let names = [

@@ -6,8 +6,8 @@ use std::time::Duration;
 /// some hundred orders in a few hours.
 pub const HOSTS: usize = 1000;
 
-/// Bytes of a host's name. DNS allows 253 (RFC 1035 §2.3.4). The name of a file has at most 255, and
-/// the files of a host have its name with up to 27 other bytes.
+/// Bytes of a host's name. DNS allows 253 (RFC 1035 §2.3.4). The name of a file has at most 255,
+/// and the files of a host have its name with up to 27 other bytes.
 pub const HOST_BYTES: usize = 220;
 
 /// Bytes of one label of it.
