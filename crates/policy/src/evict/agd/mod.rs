@@ -139,9 +139,9 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
 const POWER_WORDS: &[&str] = &[
     "auto", "powers", "learned", "0", "0.5", "1", "1.5", "2", "4", "8",
 ];
-/// The value of `bytes` for each word of `optimise`. In the table of `docs/results/agd.md`, 0 hits .2
-/// points more of the requests than 10 on average (CloudPhysics 10 %: 4.1), and 2.8 points fewer of
-/// the bytes. 100 hits hardly more bytes than 75.
+/// The value of `bytes` for each word of `optimise`. In the table of `docs/results/agd.md`, 0 hits
+/// .2 points more of the requests than 10 on average (CloudPhysics 10 %: 4.1), and 2.8 points fewer
+/// of the bytes. 100 hits hardly more bytes than 75.
 const BYTES: [u64; 3] = [10, 50, 75];
 /// The index of the power that `auto` starts from.
 const START: usize = 3;
