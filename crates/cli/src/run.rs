@@ -5,7 +5,7 @@ pub(crate) mod sites;
 use crate::failure::Failure;
 use crate::output::{error_line, line};
 use clap::Args;
-use larder_node::{Config, ConfigSources, Handover, Node};
+use larder_node::{Config, ConfigSources, Handover, Node, RunningConfig};
 use sites::Places;
 use std::io::Write;
 use std::path::PathBuf;
@@ -155,14 +155,13 @@ pub fn run(args: RunArgs) -> Result<(), Failure> {
     }
     let mut handover =
         Handover::of_process().map_err(|error| Failure::runtime(error.to_string()))?;
-    let started = sources
-        .load()
+    let started = RunningConfig::load(sources)
         .map_err(wrong)
-        .and_then(|config| start(&config, &mut handover));
-    let node = started.inspect_err(|failure| handover.fail(&failure.message))?;
+        .and_then(|(config, running)| Ok((start(&config, &mut handover)?, running)));
+    let (node, running) = started.inspect_err(|failure| handover.fail(&failure.message))?;
     // A closed standard output does not stop the node.
     let _ = std::io::stdout().write_all(node.greeting().as_bytes());
-    node.run(sources)
+    node.run(running)
         .map_err(|error| Failure::runtime(error.to_string()))
 }
 

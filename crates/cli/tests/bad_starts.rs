@@ -1,7 +1,7 @@
 //! Detects a node that starts wrongly, or ends when it must not. The real program, real files, real
 //! sockets.
 
-use crate::upgrades::vacant;
+use crate::vacant::vacant;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -22,3 +22,4 @@ mod silent_interruptions;
 mod simulated_detours;
 mod standard_input;
 mod upgrades;
+mod vacant;

@@ -2,7 +2,7 @@
 //! serves half of one. Uses the real program, SIGKILL at any moment, and no origin after the
 //! restart.
 
-use crate::upgrades::vacant;
+use crate::vacant::vacant;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

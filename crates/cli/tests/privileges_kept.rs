@@ -2,7 +2,7 @@
 //! The real program, started as root in a child process.
 #![expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 
-use crate::upgrades::vacant;
+use crate::vacant::vacant;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};

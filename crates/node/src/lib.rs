@@ -51,4 +51,5 @@ pub use preflight::{
     Checked, NO_END, check, check_in_time, origin_servers, problems, running_node, warnings,
 };
 pub use privileges::PrivilegeError;
+pub use reload::RunningConfig;
 pub use user_files::CreateError;

@@ -1,16 +1,18 @@
 //! Reads the configuration again while the node runs: the keys that have changed, and those of them
 //! that change only when a process starts.
 
-use crate::config::{Config, ConfigSources, waiting};
+use crate::config::{Config, ConfigError, ConfigSources, waiting};
 use crate::error::{NodeError, ReloadError};
 use std::collections::BTreeSet;
 use toml::{Table, Value};
 
-/// What the node was started with, and the values that it runs with.
-pub(crate) struct Running {
+/// What a node was started with, and the values that it runs with: [`RunningConfig::load`].
+pub struct RunningConfig {
     sources: ConfigSources,
     /// The running configuration: for keys that wait, the values at the start.
     table: Table,
+    /// See [`Loaded::differences`].
+    differences: Vec<[String; 4]>,
 }
 
 /// Keys that have changed, such as `http.cache`.
@@ -29,19 +31,26 @@ impl Changes {
     }
 }
 
-impl Running {
-    pub(crate) fn new(sources: ConfigSources) -> Running {
-        let table = sources
-            .read()
-            .map(|loaded| loaded.table)
-            .unwrap_or_default();
-        Running { sources, table }
+impl RunningConfig {
+    /// Reads the configuration for a start, and remembers it for reloads. One reading serves both:
+    /// a file that changes during the start is compared with what the node runs with.
+    ///
+    /// # Errors
+    /// As [`ConfigSources::load`].
+    pub fn load(sources: ConfigSources) -> Result<(Config, RunningConfig), ConfigError> {
+        let loaded = sources.read()?;
+        let running = RunningConfig {
+            differences: loaded.differences(),
+            table: loaded.table,
+            sources,
+        };
+        Ok((loaded.config, running))
     }
 
-    /// Returns the keys of the file, the variables and the flags that differ from the defaults: see
-    /// [`ConfigSources::differences`]. Empty if they cannot be read.
-    pub(crate) fn differences(&self) -> Vec<[String; 4]> {
-        self.sources.differences().unwrap_or_default()
+    /// Returns the keys that differ from their defaults, of the last reading that was right: see
+    /// [`Loaded::differences`].
+    pub(crate) fn differences(&self) -> &[[String; 4]] {
+        &self.differences
     }
 
     /// Reads the file, with the variables and flags of the start, and passes the configuration and
@@ -70,6 +79,7 @@ impl Running {
             .push(key);
         }
         apply(&loaded.config, &changes).map_err(ReloadError::Part)?;
+        self.differences = loaded.differences();
         for key in waiting {
             copy(&self.table, &mut loaded.table, key);
         }
@@ -142,7 +152,7 @@ mod tests {
         let path = folder.path().join("larder.toml");
         let write = |text: &str| std::fs::write(&path, text).unwrap();
         write("[http]\norigin = \"http://a:1\"\n[ndn]\nshards = 1\n");
-        let mut file = Running::new(ConfigSources::new(Some(&path), []));
+        let (_, mut file) = RunningConfig::load(ConfigSources::new(Some(&path), [])).unwrap();
         let mut reread = |text: &str, runs: bool| {
             write(text);
             let reread = file.reread(|_| runs, |_, _| Ok(()));
@@ -186,13 +196,30 @@ mod tests {
         );
     }
 
+    /// Failure: a change of the file between its reading and the first reload is never applied, as
+    /// when the file was read a second time after the start.
+    #[test]
+    fn a_change_during_the_start_is_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("larder.toml");
+        std::fs::write(&path, "[log]\nlevel = \"info\"\n").unwrap();
+        let (config, mut running) =
+            RunningConfig::load(ConfigSources::new(Some(&path), [])).unwrap();
+        std::fs::write(&path, "[log]\nlevel = \"debug\"\n").unwrap();
+        assert_eq!(config.log.level, tracing::Level::INFO);
+        assert_eq!(running.differences(), &[[""; 4]; 0]);
+        let changes = running.reread(|_| true, |_, _| Ok(())).unwrap();
+        assert_eq!(changes.applied, ["log.level"]);
+        assert_eq!(running.differences().len(), 1);
+    }
+
     /// Failure: a refused reload changes what the next one is compared with.
     #[test]
     fn a_refused_change_is_taken_for_an_applied_one() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("larder.toml");
         std::fs::write(&path, "[log]\nlevel = \"info\"\n").unwrap();
-        let mut file = Running::new(ConfigSources::new(Some(&path), []));
+        let (_, mut file) = RunningConfig::load(ConfigSources::new(Some(&path), [])).unwrap();
         std::fs::write(&path, "[log]\nlevel = \"debug\"\n").unwrap();
         assert!(
             file.reread(|_| true, |_, _| Err(NodeError::AllEnded))

@@ -7,3 +7,5 @@ mod init;
 mod load;
 mod node;
 mod reload;
+#[path = "../vacant/mod.rs"]
+mod vacant;

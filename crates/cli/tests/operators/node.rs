@@ -1,8 +1,9 @@
 //! A folder with configurations, and nodes that end with their test.
 
+use crate::vacant::vacant;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{BufRead, BufReader, Read, Seek, Write};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -32,10 +33,8 @@ pub(crate) fn said(output: &Output) -> String {
     both.map(|text| String::from_utf8_lossy(text)).concat()
 }
 
-/// Returns a port that is free now.
 pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
+    vacant().port()
 }
 
 /// A folder for the files of a test.
@@ -73,16 +72,21 @@ impl Drop for Node {
 impl Node {
     /// Starts a node and waits until it has printed its addresses. The admin server's comes last.
     pub(crate) fn start(command: &mut Command) -> Node {
+        let mut errors = tempfile::tempfile().unwrap();
         let mut child = command
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(errors.try_clone().unwrap())
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut greeting = String::new();
         while !greeting.contains("admin ") {
-            let line = lines.next().expect("the node has ended").unwrap();
-            greeting += &format!("{line}\n");
+            let Some(line) = lines.next() else {
+                errors.rewind().unwrap();
+                let errors = std::io::read_to_string(errors).unwrap();
+                panic!("the node has ended: {errors}");
+            };
+            greeting += &format!("{}\n", line.unwrap());
         }
         Node { child, greeting }
     }

@@ -10,13 +10,13 @@ mod passed_sockets;
 mod reloads;
 mod upgrades_lose_requests;
 
+use crate::vacant::vacant;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -37,19 +37,6 @@ impl Drop for Node {
         let _ = self.child.wait();
         for pid in &self.pids {
             signal(*pid, Signal::KILL);
-        }
-    }
-}
-
-/// Returns an address that no node of these tests has had. The system's own choice repeats, and
-/// listeners share a port: a test would talk to the node of another one. Connections take none of
-/// these ports, which lie below the system's range for them.
-pub(crate) fn vacant() -> SocketAddr {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    loop {
-        let port = 12_000 + NEXT.fetch_add(1, Ordering::Relaxed) % 20_000;
-        if let Ok(listener) = TcpListener::bind(("127.0.0.1", port)) {
-            return listener.local_addr().unwrap();
         }
     }
 }

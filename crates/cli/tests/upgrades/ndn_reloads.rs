@@ -1,7 +1,8 @@
 //! Failure: a listener of NDN needs a restart, a reload takes faces or stored Data away, or a
 //! refused one changes a listener.
 
-use super::{Node, PATIENCE, vacant};
+use super::{Node, PATIENCE};
+use crate::vacant::vacant;
 use larder_packet::{DataBuilder, DigestSigner, InterestBuilder, Name};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};

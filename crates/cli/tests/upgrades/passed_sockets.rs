@@ -1,6 +1,7 @@
 //! Failure: a socket of systemd (`LISTEN_FDS`) is not used, or its file is removed.
 
-use super::{PATIENCE, get, vacant, wait};
+use super::{PATIENCE, get, wait};
+use crate::vacant::vacant;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

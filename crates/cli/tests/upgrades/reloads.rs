@@ -1,7 +1,8 @@
 //! Failure: a key of the file needs a restart, a reload takes something away that it does not name,
 //! or a refused one changes something.
 
-use super::{Node, PATIENCE, get, vacant, wait};
+use super::{Node, PATIENCE, get, wait};
+use crate::vacant::vacant;
 use rustix::process::Signal;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

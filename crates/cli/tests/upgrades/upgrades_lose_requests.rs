@@ -1,7 +1,8 @@
 //! Failure: an upgrade, a reload or a change of certificates costs a client a request.
 
 use super::clients::{self, KINDS, Seen};
-use super::{Node, data, signal, vacant, wait};
+use super::{Node, data, signal, wait};
+use crate::vacant::vacant;
 use rustix::process::Signal;
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -184,39 +184,6 @@ impl ConfigSources {
         Ok(composed)
     }
 
-    /// Returns the keys that differ from their defaults: key, value, default and place. The token
-    /// is left out, except that it is set; of a list of tables, it has only their number.
-    ///
-    /// # Errors
-    /// As [`ConfigSources::load`].
-    pub(crate) fn differences(&self) -> Result<Vec<[String; 4]>, ConfigError> {
-        let loaded = self.read()?;
-        let defaults: Table = DEFAULT.parse().unwrap_or_default();
-        let difference = |key: &Key| {
-            let (value, default) = (at(&loaded.table, &key.path)?, at(&defaults, &key.path));
-            let dotted = key.dotted();
-            let place = loaded
-                .places
-                .iter()
-                .find(|(path, _)| *path == dotted)
-                .map_or("set", |(_, place)| place);
-            let value = match value {
-                _ if dotted == "admin.token" => "a secret".to_owned(),
-                // Rules may set fields with secrets.
-                Value::Array(entries) if entries.iter().any(Value::is_table) => {
-                    match entries.len() {
-                        1 => "1 entry".to_owned(),
-                        count => format!("{count} entries"),
-                    }
-                }
-                value => value.to_string(),
-            };
-            let default = default.map_or_else(String::new, ToString::to_string);
-            (value != default).then(|| [dotted, value, default, place.to_owned()])
-        };
-        Ok(values().into_iter().filter_map(difference).collect())
-    }
-
     /// Returns the effective value of every key, as TOML, with its place behind it. Keys without a
     /// value are left out.
     ///
@@ -254,6 +221,37 @@ impl ConfigSources {
             };
         }
         Ok(text)
+    }
+}
+
+impl Loaded {
+    /// Returns the keys that differ from their defaults: key, value, default and place. The token
+    /// is left out, except that it is set; of a list of tables, it has only their number.
+    pub(crate) fn differences(&self) -> Vec<[String; 4]> {
+        let defaults: Table = DEFAULT.parse().unwrap_or_default();
+        let difference = |key: &Key| {
+            let (value, default) = (at(&self.table, &key.path)?, at(&defaults, &key.path));
+            let dotted = key.dotted();
+            let place = self
+                .places
+                .iter()
+                .find(|(path, _)| *path == dotted)
+                .map_or("set", |(_, place)| place);
+            let value = match value {
+                _ if dotted == "admin.token" => "a secret".to_owned(),
+                // Rules may set fields with secrets.
+                Value::Array(entries) if entries.iter().any(Value::is_table) => {
+                    match entries.len() {
+                        1 => "1 entry".to_owned(),
+                        count => format!("{count} entries"),
+                    }
+                }
+                value => value.to_string(),
+            };
+            let default = default.map_or_else(String::new, ToString::to_string);
+            (value != default).then(|| [dotted, value, default, place.to_owned()])
+        };
+        values().into_iter().filter_map(difference).collect()
     }
 }
 
@@ -546,8 +544,9 @@ mod tests {
             .effective()
             .unwrap();
         let differences = sources(None, &[("LARDER_ADMIN_TOKEN", token)], &[])
-            .differences()
-            .unwrap();
+            .read()
+            .unwrap()
+            .differences();
         assert_eq!(
             differences,
             [["admin.token", "a secret", "\"\"", "LARDER_ADMIN_TOKEN"]]

@@ -4,7 +4,7 @@ mod part;
 mod reload;
 mod upgrade;
 
-use crate::config::{Config, ConfigSources, Origin};
+use crate::config::{Config, Origin};
 use crate::error::NodeError;
 use crate::handover::{Handover, News, Successor};
 use crate::inherited::{Inherited, Role};
@@ -13,7 +13,7 @@ use crate::parts;
 use crate::preflight;
 use crate::privileges::Account;
 use crate::process::Process;
-use crate::reload::Running;
+use crate::reload::RunningConfig;
 use crate::supervisor;
 use larder_admin::{CommandReply, Console, NodeCommand, NodeCommands, Purging, StatusSource};
 use larder_gateway::egress::Egress;
@@ -383,14 +383,13 @@ impl Node {
     }
 
     /// Runs until SIGINT or SIGTERM, then stops cleanly. SIGHUP makes it read its configuration
-    /// again, which came from `sources`, SIGUSR1 open its access log again, and SIGUSR2 start its
+    /// again, SIGUSR1 open its access log again, and SIGUSR2 start its
     /// program again: it ends when the new process has taken over.
     ///
     /// # Errors
     /// A thread of the node has ended by itself.
-    pub fn run(mut self, sources: ConfigSources) -> Result<(), NodeError> {
-        let mut running = Running::new(sources);
-        self.process.set_settings(running.differences());
+    pub fn run(mut self, mut running: RunningConfig) -> Result<(), NodeError> {
+        self.process.set_settings(running.differences().to_vec());
         let watchdog = supervisor::watchdog();
         supervisor::ready();
         let result = loop {
@@ -449,7 +448,7 @@ impl Node {
     }
 
     /// Reloads after a failed upgrade, during which that was not possible.
-    fn catch_up(&mut self, running: &mut Running) {
+    fn catch_up(&mut self, running: &mut RunningConfig) {
         if std::mem::take(&mut self.signals_to_repeat).contains(&SIGHUP) {
             self.reload(running, None);
         }

@@ -7,7 +7,7 @@ use crate::config::Config;
 use crate::error::{NodeError, ReloadError};
 use crate::inherited::Inherited;
 use crate::ndn::Ndn;
-use crate::reload::{Changes, Running};
+use crate::reload::{Changes, RunningConfig};
 use crate::{limits, log, parts, preflight, supervisor};
 use larder_admin::{CommandOutcome, CommandReply};
 use larder_gateway::egress::Egress;
@@ -30,7 +30,7 @@ struct Next {
 impl Node {
     /// Applies changes of the configuration that need no upgrade, and logs the others. Tells the
     /// outcome to the client that has sent the command, if there is one.
-    pub(super) fn reload(&mut self, running: &mut Running, reply: Option<CommandReply>) {
+    pub(super) fn reload(&mut self, running: &mut RunningConfig, reply: Option<CommandReply>) {
         supervisor::reloading();
         let (has_ndn, has_http) = (self.ndn.is_some(), self.http.is_some());
         let runs = |table: &str| match table {
@@ -51,11 +51,11 @@ impl Node {
         match result {
             Ok(Changes { applied, waiting }) if waiting.is_empty() => {
                 tracing::info!(?applied, "reloaded");
-                self.process.set_settings(running.differences());
+                self.process.set_settings(running.differences().to_vec());
             }
             Ok(Changes { applied, waiting }) => {
                 tracing::warn!(?applied, needs_an_upgrade = ?waiting, "reloaded, but not all of it");
-                self.process.set_settings(running.differences());
+                self.process.set_settings(running.differences().to_vec());
             }
             Err(error) => tracing::error!(%error, "not reloaded"),
         }
