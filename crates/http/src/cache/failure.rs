@@ -28,6 +28,9 @@ impl Cache {
         // or stale.
         let insists = exchange.insists || exchange.reason != ForwardReason::Stale;
         let stored = exchange.held.as_ref().filter(|_| !insists)?;
+        if stored.freshness.is_requested_before(self.trusted_since) {
+            return None;
+        }
         if !stored
             .freshness
             .may_be_stale_on_failure(status.is_none(), now.time)
@@ -124,10 +127,10 @@ impl Cache {
         }
         // RFC 9111 §5.2.2.2: with must-revalidate, a cache that cannot reach the origin MUST answer
         // with an error, and SHOULD with 504.
-        let strict = exchange
-            .held
-            .as_ref()
-            .is_some_and(|stored| stored.freshness.forbids_stale());
+        let strict = exchange.held.as_ref().is_some_and(|stored| {
+            stored.freshness.forbids_stale()
+                || stored.freshness.is_requested_before(self.trusted_since)
+        });
         let (status, line) = error_of(&failure, strict);
         let forwarded = CacheStatus::Forwarded {
             reason: exchange.reason,

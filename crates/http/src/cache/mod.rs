@@ -41,7 +41,7 @@ use crate::store::second_tier::SecondTier;
 use bytes::Bytes;
 use larder_policy::observe::{Observation, Observer, Totals};
 use larder_policy::{Engine, Job, JobDone, SpecError};
-use larder_units::{ByteSize, Streams};
+use larder_units::{ByteSize, Streams, Time};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -97,6 +97,8 @@ pub struct Cache {
     pub(crate) tier_queue: u64,
     /// See [`Cache::take_unsettled`].
     pub(crate) unsettled: bool,
+    /// See [`Cache::trust_since`].
+    pub(crate) trusted_since: Time,
 }
 
 impl Cache {
@@ -183,6 +185,7 @@ impl Cache {
             tier: None,
             tier_queue: 0,
             unsettled: false,
+            trusted_since: Time::ZERO,
         };
         cache
             .store

@@ -149,7 +149,7 @@ impl Cache {
         let confirmed;
         let is_fresh = entry
             .freshness
-            .satisfies(&RequestDirectives::default(), now.time);
+            .satisfies(&RequestDirectives::none(self.trusted_since), now.time);
         if !is_fresh {
             asked.confirmed.filter(|tag| own.is_confirmed_by(tag))?;
             confirmed = entry.freshness.confirmed(now.time);

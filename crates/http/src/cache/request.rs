@@ -27,6 +27,7 @@ use crate::store::policy_engine::EntryId;
 use bytes::Bytes;
 use http::header::DATE;
 use http::{HeaderMap, Method, StatusCode};
+use larder_units::Time;
 
 impl Cache {
     /// Processes a client's request.
@@ -114,9 +115,19 @@ impl Cache {
         self.in_flight_table.leave(follower.follower);
     }
 
+    /// Sets the time since which stored responses are trusted: those that were requested earlier
+    /// are served only after the origin has confirmed them, and not at all if it fails. A node of a
+    /// fleet does so while it does not know which purges it has missed. [`Time::ZERO`] trusts all.
+    pub fn trust_since(&mut self, time: Time) {
+        self.trusted_since = time;
+    }
+
     /// Returns the directives of a client that the cache obeys.
     pub(crate) fn directives(&self, headers: &HeaderMap) -> RequestDirectives {
-        let directives = RequestDirectives::of(headers);
+        let directives = RequestDirectives {
+            trusted_since: self.trusted_since,
+            ..RequestDirectives::of(headers)
+        };
         if self.config.client_no_cache == ClientNoCache::Ignore {
             directives.without_reload()
         } else {
@@ -296,6 +307,7 @@ impl Cache {
                 || failing.is_some_and(|failing| {
                     !directives.no_store
                         && !directives.says_about_age()
+                        && !freshness.is_requested_before(self.trusted_since)
                         && freshness.may_be_stale_on_failure(failing.is_disconnected, now.time)
                 });
             if is_stale_allowed {
@@ -303,7 +315,8 @@ impl Cache {
                 return Ok(self.hit_stale(slot, key.clone(), hash, request, refreshes, now));
             }
         }
-        let reason = if freshness.is_reusable(now.time) {
+        let is_trusted = !freshness.is_requested_before(self.trusted_since);
+        let reason = if is_trusted && freshness.is_reusable(now.time) {
             ForwardReason::Request
         } else {
             ForwardReason::Stale

@@ -82,7 +82,8 @@ impl Cache {
                     self.answer_tier_hit(exchange, stored, request, now, outbox),
                 );
             } else {
-                let reusable = stored.freshness.is_reusable(now.time);
+                let reusable = stored.freshness.is_reusable(now.time)
+                    && !stored.freshness.is_requested_before(self.trusted_since);
                 exchange.reason = if reusable {
                     ForwardReason::Request
                 } else {
@@ -128,7 +129,11 @@ impl Cache {
         hash: u64,
         now: Now,
     ) -> bool {
-        if stored.sliced().is_some() || directives.no_store || directives.says_about_age() {
+        if stored.sliced().is_some()
+            || directives.no_store
+            || directives.says_about_age()
+            || stored.freshness.is_requested_before(self.trusted_since)
+        {
             return false;
         }
         let failing = self

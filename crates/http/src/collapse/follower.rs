@@ -146,7 +146,10 @@ impl Follower {
             // A reload does not accept a stale response; others may.
             Phase::Finished(Outcome::Failed { .. }) if in_flight.reload > self.reload => again(),
             Phase::Finished(Outcome::Stale { stored, status })
-                if stored.selector.matches(request) =>
+                if stored.selector.matches(request)
+                    && !stored
+                        .freshness
+                        .is_requested_before(self.directives.trusted_since) =>
             {
                 let ttl_seconds = stored.freshness.ttl_seconds(self.now.time);
                 let cache_status = CacheStatus::Stale {

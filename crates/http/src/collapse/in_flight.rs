@@ -210,7 +210,11 @@ impl InFlight {
             ..
         } = asking;
         match &self.phase {
-            Phase::Asking => directives.reload() <= self.reload && *passed <= self.passed,
+            Phase::Asking => {
+                directives.reload() <= self.reload
+                    && *passed <= self.passed
+                    && self.requested >= directives.trusted_since
+            }
             Phase::Streaming(head) => head.suits(headers, directives, *now),
             Phase::Finished(_) => false,
         }
@@ -220,6 +224,7 @@ impl InFlight {
     pub(super) fn yields_to(&self, asking: &JoinRequest<'_>) -> bool {
         let reload = asking.directives.reload();
         match self.phase {
+            _ if self.requested < asking.directives.trusted_since => true,
             Phase::Asking => asking.passed > self.passed || reload > self.reload,
             Phase::Streaming(_) => reload > Reload::No,
             Phase::Finished(_) => true,

@@ -15,6 +15,7 @@ use crate::limits;
 use crate::rfc::fields::delta_seconds;
 use http::HeaderMap;
 use http::header::{CACHE_CONTROL, PRAGMA};
+use larder_units::Time;
 use std::borrow::Cow;
 
 /// The directives of a response for its reuse.
@@ -90,6 +91,9 @@ pub(crate) struct RequestDirectives {
     pub max_stale: Option<u64>,
     /// Seconds.
     pub min_fresh: Option<u64>,
+    /// Of the host, not of the client: responses that were requested before must be validated. See
+    /// [`Cache::trust_since`](crate::Cache::trust_since).
+    pub trusted_since: Time,
 }
 
 /// The degree to which a client refuses stored responses, the lowest first: a reload of a browser,
@@ -104,6 +108,14 @@ pub(crate) enum Reload {
 }
 
 impl RequestDirectives {
+    /// Returns the directives of a client without any.
+    pub(crate) fn none(trusted_since: Time) -> RequestDirectives {
+        RequestDirectives {
+            trusted_since,
+            ..RequestDirectives::default()
+        }
+    }
+
     pub(crate) fn reload(&self) -> Reload {
         match (self.no_cache, self.max_age) {
             (true, _) => Reload::Forced,

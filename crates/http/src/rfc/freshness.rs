@@ -203,7 +203,10 @@ impl Freshness {
     /// Returns true if it may answer a client with these directives without validation (§4,
     /// §5.2.1).
     pub(crate) fn satisfies(&self, directives: &RequestDirectives, now: Time) -> bool {
-        if self.reuse.get().always_validate || directives.no_cache {
+        if self.reuse.get().always_validate
+            || directives.no_cache
+            || self.is_requested_before(directives.trusted_since)
+        {
             return false;
         }
         let age = self.age(now);
@@ -244,6 +247,7 @@ impl Freshness {
         // answer to that request (RFC 9111 §5.2.1.5).
         !directives.no_store
             && !directives.says_about_age()
+            && !self.is_requested_before(directives.trusted_since)
             && !self.reuse.get().always_validate
             && self.staleness(now)
                 < Duration::from_secs(self.reuse.get().while_revalidating_seconds)

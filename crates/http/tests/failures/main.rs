@@ -23,6 +23,7 @@ mod stampede_reaches_origin;
 mod targeted_control_missed;
 mod torn_parts_combined;
 mod truncated_fill_stored;
+mod untrusted_served;
 mod validation_wrong;
 mod vary_ignored;
 mod world;

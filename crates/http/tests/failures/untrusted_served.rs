@@ -1,0 +1,128 @@
+//! Failure: a node that does not know what was purged serves what may have been; or it asks the
+//! origin for what it has just asked, and its load falls on the origin.
+
+use crate::stage::{Stage, get};
+use http::HeaderMap;
+use larder_http::{PlainRequest, Step, UpstreamFailure};
+use larder_units::Time;
+use std::time::Duration;
+
+const FRESH: [(&str, &str); 2] = [
+    (
+        "cache-control",
+        "max-age=60, stale-while-revalidate=60, stale-if-error=600",
+    ),
+    ("etag", "\"a\""),
+];
+
+/// A stage with a response of ten seconds, and the time when it was requested.
+fn stored() -> (Stage, Time) {
+    let mut stage = Stage::new();
+    let requested = stage.now.time;
+    stage.ask(&get("/a"), 200, &FRESH, "body");
+    stage.wait(10);
+    (stage, requested)
+}
+
+fn is_plain_hit(stage: &mut Stage) -> bool {
+    let request = PlainRequest {
+        scheme: "http",
+        authority: "example.com",
+        target: "/a",
+        asks_for_less: false,
+        coding: None,
+        confirmed: None,
+    };
+    let hit = stage
+        .cache
+        .plain_hit(request, HeaderMap::new, stage.now, &mut Vec::new());
+    hit.is_some()
+}
+
+#[test]
+fn an_untrusted_response_is_served_without_validation() {
+    let (mut stage, requested) = stored();
+    assert!(stage.is_hit(&get("/a")) && is_plain_hit(&mut stage));
+    stage.cache.trust_since(requested + Duration::from_nanos(1));
+    assert!(!is_plain_hit(&mut stage));
+    let seen = stage.ask(&get("/a"), 304, &FRESH, "");
+    let asked = seen.asked.unwrap();
+    assert_eq!(asked["if-none-match"], "\"a\"");
+    assert_eq!((seen.status, &seen.body[..]), (200, &b"body"[..]));
+    // It was confirmed after that time.
+    assert!(stage.is_hit(&get("/a")) && is_plain_hit(&mut stage));
+    // All are trusted again.
+    stage
+        .cache
+        .trust_since(stage.now.time + Duration::from_secs(1));
+    assert!(!stage.is_hit(&get("/a")));
+    stage.cache.trust_since(Time::ZERO);
+    assert!(stage.is_hit(&get("/a")) && is_plain_hit(&mut stage));
+}
+
+/// Neither while it is refreshed in the background, nor if the origin fails, nor if the client
+/// accepts a stale one.
+#[test]
+fn an_untrusted_response_is_served_stale() {
+    for seconds in [10, 70, 130] {
+        let (mut stage, requested) = stored();
+        stage.wait(seconds);
+        stage.cache.trust_since(requested + Duration::from_secs(5));
+        let lenient = get("/a").with("cache-control", "max-stale");
+        for request in [get("/a"), lenient] {
+            let Step::Forward(exchange) = stage.cache.on_request(&request.head(), stage.now) else {
+                panic!("{seconds} s: it was served");
+            };
+            let answer = stage.fail(exchange, UpstreamFailure::Unreachable);
+            assert_eq!(answer.status, 504, "{seconds} s");
+        }
+        stage.cache.trust_since(Time::ZERO);
+        let answer = match stage.cache.on_request(&get("/a").head(), stage.now) {
+            Step::Answer(answer) => answer,
+            Step::Refresh(answer, exchange) => {
+                stage.abandon(exchange);
+                answer
+            }
+            Step::Forward(exchange) => stage.fail(exchange, UpstreamFailure::Unreachable),
+            step => panic!("{seconds} s: {step:?}"),
+        };
+        assert_eq!(answer.status, 200, "{seconds} s");
+    }
+}
+
+/// A request joins only those that were sent since.
+#[test]
+fn a_request_waits_for_an_untrusted_response() {
+    let mut stage = Stage::new();
+    let leader = stage.open(&get("/a"));
+    stage.wait(10);
+    let Step::Follow(follower) = stage.cache.on_request(&get("/a").head(), stage.now) else {
+        panic!("it does not wait");
+    };
+    stage.cache.on_follower_left(follower);
+    stage.cache.trust_since(stage.now.time);
+    let second = stage.open(&get("/a"));
+    stage.wait(1);
+    // Later ones wait for the second.
+    let Step::Follow(follower) = stage.cache.on_request(&get("/a").head(), stage.now) else {
+        panic!("it does not wait");
+    };
+    stage.cache.on_follower_left(follower);
+    stage.reply(second, 200, &FRESH, "new");
+    stage.reply(leader, 200, &FRESH, "old");
+    let seen = stage.ask_store(&get("/a"));
+    assert_eq!(&seen.body[..], b"new");
+    // The body of a response may take long, too.
+    let mut stage = Stage::new();
+    let exchange = stage.open(&get("/b"));
+    let fill = stage.begin(exchange, &[FRESH[0], ("content-length", "4")]);
+    stage.wait(10);
+    let Step::Follow(follower) = stage.cache.on_request(&get("/b").head(), stage.now) else {
+        panic!("it does not join");
+    };
+    stage.cache.on_follower_left(follower);
+    stage.cache.trust_since(stage.now.time);
+    let exchange = stage.open(&get("/b"));
+    stage.abandon(exchange);
+    stage.abort(fill);
+}
