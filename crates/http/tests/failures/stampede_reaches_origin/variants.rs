@@ -7,7 +7,7 @@ fn ask(
     stage: &mut Stage,
     request: &Request,
     joined: Option<Joined>,
-) -> Result<Box<Exchange>, Follower> {
+) -> Result<Box<Exchange>, Box<Follower>> {
     let step = match joined {
         None => stage.cache.on_request(&request.head(), stage.now),
         Some(joined) => stage.cache.on_released(&request.head(), joined, stage.now),
@@ -17,7 +17,7 @@ fn ask(
             exchange.take_headers(request.headers.clone());
             Ok(exchange)
         }
-        Step::Follow(follower) => Err(follower),
+        Step::Follow(follower) => Err(Box::new(follower)),
         step => panic!("{step:?}"),
     }
 }
@@ -48,7 +48,7 @@ fn requests_for_other_variants_wait_for_each_other() {
             let Err(follower) = ask(&mut stage, request, None) else {
                 panic!("what varies is not known")
             };
-            followers.push(waiting(&mut stage, follower, request));
+            followers.push(waiting(&mut stage, *follower, request));
         }
         // It is complete before the others ask again.
         let mut reply = stage.respond(leader, head(200, fields));
@@ -78,7 +78,7 @@ fn requests_for_other_variants_wait_for_each_other() {
             let Err(same) = ask(&mut stage, &cookies[1], None) else {
                 panic!("it gets the same")
             };
-            let same = waiting(&mut stage, same, &cookies[1]);
+            let same = waiting(&mut stage, *same, &cookies[1]);
             let _fill = start(&mut stage, sent.remove(0), fields);
             assert!(matches!(
                 woken(&mut stage, same, &cookies[1]),
