@@ -50,6 +50,25 @@ install_pebble() {
     cp -r "$(go env GOMODCACHE)/$module@$version/test/certs" "$home/certs" && chmod -R u+w "$home/certs"
 }
 
+# The server of a fleet's log.
+install_nats() {
+    local home=$here/.env/nats
+    [ -x "$home/nats-server" ] && return 0
+    GOBIN=$home timeout 400 go install github.com/nats-io/nats-server/v2@latest
+}
+
+# Debian's, which is too old for a fleet: unpacked, not installed, so that it never runs as a service.
+install_old_nats() {
+    local home=$here/.env/old_nats
+    [ -x "$home/usr/sbin/nats-server" ] && return 0
+    command -v apt-get && command -v dpkg-deb || return 1
+    rm -rf "$home"
+    mkdir -p "$home"
+    (cd "$home" && { timeout 60 apt-get download -q nats-server || { apt-get update -q && timeout 60 apt-get download -q nats-server; }; } &&
+        dpkg-deb -x nats-server_*.deb . && rm nats-server_*.deb)
+    [ -x "$home/usr/sbin/nats-server" ]
+}
+
 # libcurl, niquests and aioquic for HTTP/3.
 install_http3() {
     local venv=$here/.env/http3 pins=$here/http3/requirements.txt

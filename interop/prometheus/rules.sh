@@ -23,6 +23,10 @@ path = "$work/access.log"
 $(tls_listener "$https")
 
 # An authority that is away: the node has the metrics of certificates.
+[fleet]
+name = "test"
+nats = ["nats://127.0.0.1:1"]
+
 [http.tls.acme]
 hosts = ["larder.test"]
 folder = "$work/acme"

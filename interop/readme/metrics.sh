@@ -31,6 +31,11 @@ path = "$work/access.log"
 
 $(tls_listener "$https")
 
+# Servers of a log that are away: the node has the metrics of a fleet.
+[fleet]
+name = "test"
+nats = ["nats://127.0.0.1:1"]
+
 # An authority that is away: the node has the metrics of certificates.
 [http.tls.acme]
 hosts = ["larder.test"]

@@ -21,7 +21,7 @@ use hyper::body::Body;
 use larder_host::Peer;
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::error;
 use std::fmt;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
@@ -266,11 +266,7 @@ impl Pages {
             return refused(&PurgeError::Disabled);
         };
         match purging.respond(&request.headers, body).await {
-            Ok(objects) => page(
-                StatusCode::OK,
-                JSON,
-                format!("{}\n", json!({ "purged": objects })),
-            ),
+            Ok(answer) => page(StatusCode::OK, JSON, format!("{answer}\n")),
             Err(error) => refused(&error),
         }
     }

@@ -5,7 +5,7 @@ use crate::token::AdminToken;
 use ::http::{HeaderMap, StatusCode};
 use bytes::Bytes;
 use hyper::body::Body;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::error::Error;
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -47,6 +47,8 @@ pub struct Purged {
     pub objects: u64,
     /// The purge, for the log.
     pub purge: String,
+    /// What the fleet answers, if the node belongs to one.
+    pub fleet: Option<Value>,
 }
 
 /// The reason why a purge is not executed: one line.
@@ -56,6 +58,8 @@ pub enum OrderError {
     Malformed(Cause),
     /// The responses were purged, but a crash may bring them back.
     NotSettled(Cause),
+    /// The responses were purged on this node; whether the fleet purges them is not known.
+    NotShared(Cause),
 }
 
 /// The purge interface of the cache, for clients with the token.
@@ -90,6 +94,7 @@ impl PurgeError {
     /// Returns the status of the answer.
     pub(crate) fn status(&self) -> StatusCode {
         match self {
+            PurgeError::Order(OrderError::NotShared(_)) => StatusCode::SERVICE_UNAVAILABLE,
             PurgeError::Disabled => StatusCode::FORBIDDEN,
             PurgeError::Unauthorized => StatusCode::UNAUTHORIZED,
             PurgeError::HandedOver => StatusCode::SERVICE_UNAVAILABLE,
@@ -115,9 +120,11 @@ impl fmt::Display for PurgeError {
                 write!(f, "the order is longer than {} bytes", limits::PURGE_BYTES)
             }
             PurgeError::Body(cause)
-            | PurgeError::Order(OrderError::Malformed(cause) | OrderError::NotSettled(cause)) => {
-                cause.fmt(f)
-            }
+            | PurgeError::Order(
+                OrderError::Malformed(cause)
+                | OrderError::NotSettled(cause)
+                | OrderError::NotShared(cause),
+            ) => cause.fmt(f),
         }
     }
 }
@@ -170,24 +177,32 @@ impl Purging {
         read.map_err(|_| PurgeError::TimedOut)?
     }
 
-    /// Executes a purge request. Returns the number of purged responses.
+    /// Executes a purge request. Returns the answer for its client.
     ///
     /// # Errors
     /// The reason of the refusal.
-    pub(crate) async fn respond<B>(&self, headers: &HeaderMap, body: B) -> Result<u64, PurgeError>
+    pub(crate) async fn respond<B>(&self, headers: &HeaderMap, body: B) -> Result<Value, PurgeError>
     where
         B: Body<Data = Bytes> + Unpin,
         B::Error: Into<Cause>,
     {
         let body = self.read(headers, body).await?;
         let purged = self.cache.purge(&body).await;
-        let Purged { objects, purge } = purged.map_err(PurgeError::Order)?;
+        let Purged {
+            objects,
+            purge,
+            fleet,
+        } = purged.map_err(PurgeError::Order)?;
         // Meanwhile, another process may have got the disk tier, perhaps without this purge.
         if self.is_handed_over.load(Ordering::Relaxed) {
             return Err(PurgeError::HandedOver);
         }
         tracing::info!(%purge, objects, "purged");
-        Ok(objects)
+        let mut answer = json!({ "purged": objects });
+        if let (Some(fleet), Some(fields)) = (fleet, answer.as_object_mut()) {
+            fields.insert("fleet".to_owned(), fleet);
+        }
+        Ok(answer)
     }
 }
 

@@ -23,6 +23,7 @@ mod curve;
 mod destination;
 mod doctor;
 mod failure;
+mod fleet;
 mod get;
 mod init;
 mod interruption;
@@ -138,6 +139,7 @@ enum Command {
     Certificate(certificate::CertificateArgs),
     PingServer(ping_server::PingServerArgs),
     Ctl(ctl::CtlArgs),
+    Fleet(fleet::FleetArgs),
     Bench(bench::BenchArgs),
     Replay(replay::ReplayArgs),
     Curve(curve::CurveArgs),
@@ -190,6 +192,7 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Certificate(args) => certificate::run(args),
         Command::PingServer(args) => ping_server::run(args),
         Command::Ctl(args) => ctl::run(args),
+        Command::Fleet(args) => fleet::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Replay(args) => {
             allocator::give_back_after(allocator::REPLAY_DELAY_MS);

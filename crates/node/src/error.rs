@@ -22,6 +22,8 @@ pub enum NodeError {
     Http(larder_proxy::Error),
     /// An end of HTTP over NDN cannot start.
     Gateway(larder_gateway::Error),
+    /// The node cannot follow its fleet.
+    Fleet(larder_fleet_host::Error),
     /// The sockets of another process cannot be taken over.
     Handover(HandoverError),
     /// The thread with this name has ended by itself.
@@ -48,6 +50,7 @@ impl fmt::Display for NodeError {
             NodeError::Ndn(error) => error.fmt(f),
             NodeError::Http(error) => error.fmt(f),
             NodeError::Gateway(error) => error.fmt(f),
+            NodeError::Fleet(error) => error.fmt(f),
             NodeError::Handover(error) => error.fmt(f),
             NodeError::Ended(name) => write!(f, "the {name} thread ended; the log says why"),
             NodeError::AllEnded => f.write_str("every thread ended; the log says why"),
@@ -72,6 +75,7 @@ impl error::Error for NodeError {
             NodeError::Ndn(error) => Some(error),
             NodeError::Http(error) => Some(error),
             NodeError::Gateway(error) => Some(error),
+            NodeError::Fleet(error) => Some(error),
             NodeError::Handover(error) => Some(error),
             NodeError::Ended(_) | NodeError::AllEnded => None,
         }

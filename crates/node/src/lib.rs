@@ -38,9 +38,9 @@ mod user_files;
 
 pub use config::{
     AdminConfig, AuthorizeConfig, CertificateError, Config, ConfigError, ConfigSources, DEFAULT,
-    GatewayTable, HttpTable, LogConfig, LogFormat, NdnConfig, Origin, OriginTable, ProcessConfig,
-    RouteConfig, RouteTarget, RouteTargetError, Scope, StrategyConfig, UnixSetting, UpstreamTable,
-    VerifyConfig, explain, reference,
+    FleetTable, GatewayTable, HttpTable, LogConfig, LogFormat, NdnConfig, Origin, OriginTable,
+    ProcessConfig, RouteConfig, RouteTarget, RouteTargetError, Scope, StrategyConfig, UnixSetting,
+    UpstreamTable, VerifyConfig, explain, reference,
 };
 pub use doctor::{Finding, Level, Topic, examine};
 pub use error::NodeError;

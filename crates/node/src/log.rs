@@ -3,7 +3,7 @@
 use crate::config::{LogConfig, LogFormat};
 use std::io::IsTerminal;
 use std::sync::OnceLock;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry, fmt, reload};
@@ -38,6 +38,14 @@ pub(crate) fn set(config: &LogConfig) {
 fn output(config: &LogConfig) -> Output {
     let lines = fmt::layer().with_target(false).with_writer(std::io::stderr);
     let level = LevelFilter::from_level(config.level);
+    // At `info`, it logs each connection in words of its own, and Larder logs the state.
+    let of_nats = match level {
+        LevelFilter::INFO => LevelFilter::WARN,
+        level => level,
+    };
+    let level = Targets::new()
+        .with_default(level)
+        .with_target("async_nats", of_nats);
     match config.format {
         LogFormat::Text => lines
             .with_ansi(std::io::stderr().is_terminal())

@@ -1,6 +1,9 @@
 //! The configurations of the HTTP cache and of the gateway, from the tables of the file.
 
-use crate::config::{Config, GatewayTable, HttpTable, Origin, OriginTable, UpstreamTable};
+use crate::config::{
+    Config, FleetTable, GatewayTable, HttpTable, Origin, OriginTable, UpstreamTable,
+};
+use larder_fleet_host::Member;
 use larder_gateway::NdnOrigin;
 use larder_gateway::egress::EgressConfig;
 use larder_gateway::ingress::{Ingress, IngressConfig};
@@ -45,6 +48,12 @@ pub(crate) fn http_with(table: &HttpTable, ingress: Option<&Ingress>) -> HttpCon
     let cache = config.cache.capacity;
     config.disk = config.disk.map(|disk| disk.behind(cache));
     config
+}
+
+/// Returns the node's part in its fleet, before it starts.
+pub(crate) fn member(config: &Config, fleet: &FleetTable) -> Member {
+    let disk = config.http.proxy.disk.as_ref();
+    Member::new(fleet.config(disk.map(|disk| disk.path.as_path())))
 }
 
 fn origin_group(table: &OriginTable) -> OriginGroup {

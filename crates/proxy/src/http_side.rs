@@ -9,6 +9,7 @@ use crate::accept::tls::Identity;
 use crate::accept::{listeners, request_threads, tls};
 use crate::access_log::AccessLogConfig;
 use crate::admin::managed_cache;
+use crate::admin::purger::Purger;
 use crate::admin::status::CacheSource;
 use crate::base::drain::Phase;
 use crate::base::error::{Error, Problem};
@@ -216,6 +217,9 @@ impl Http {
     ) -> Result<Http, Error> {
         warn_of_few_descriptors(config.limits.connections);
         let shards = new_cache(config, disk.as_ref(), streams)?;
+        if let Some(fleet) = &config.fleet {
+            shards.join_fleet(fleet);
+        }
         let observer = Arc::new(Observer::new(
             config,
             request_threads::count(config.threads),
@@ -417,6 +421,11 @@ impl Http {
     pub fn purging(&self, token: Option<&str>) -> Arc<Purging> {
         let cache = managed_cache::HttpCache(Arc::clone(&self.proxy));
         Arc::new(Purging::new(Arc::new(cache), token))
+    }
+
+    /// Returns its cache, for the purges of a fleet.
+    pub fn purger(&self) -> Purger {
+        Purger(Arc::clone(&self.proxy))
     }
 
     /// Reads another configuration: the origins, the rules, and certificate and key, whose files

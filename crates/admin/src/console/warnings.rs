@@ -91,6 +91,22 @@ pub(crate) fn warnings(status: &Value) -> Vec<Value> {
         };
         warn(what, remedy);
     }
+    let fleet = |key: &str| {
+        status
+            .pointer(&format!("/fleet/{key}"))
+            .and_then(Value::as_str)
+    };
+    if let Some(problem) = fleet("problem") {
+        let remedy =
+            "Until it is repaired, the node asks the origin before it serves what it has stored.";
+        warn(format!("The fleet: {problem}."), remedy);
+    } else if fleet("state").is_some_and(|state| state == "lagging") {
+        warn(
+            "The log of the fleet does not answer, so purges of other nodes may be missing here."
+                .to_owned(),
+            "Look at the servers of [fleet] nats: the node goes on by itself when they answer.",
+        );
+    }
     for tier in ["/http/disk", "/ndn/content_store/disk"] {
         if let Some(failure) = status
             .pointer(&format!("{tier}/failure"))
@@ -138,6 +154,19 @@ pub(crate) fn warnings(status: &Value) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Failure: the console does not say that the node has no proof that it knows all purges.
+    #[test]
+    fn a_node_without_its_fleet_looks_well() {
+        let of = |state: &str, problem: Value| {
+            let status = json!({ "fleet": { "state": state, "problem": problem } });
+            warnings(&status).len()
+        };
+        assert_eq!(of("following", Value::Null), 0);
+        assert_eq!(of("starting", Value::Null), 0);
+        assert_eq!(of("lagging", Value::Null), 1);
+        assert_eq!(of("lagging", json!("the log cannot be read")), 1);
+    }
 
     /// Failure: a failure is not named, or a node without failures has warnings.
     #[test]

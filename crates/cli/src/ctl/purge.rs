@@ -94,11 +94,14 @@ pub(super) fn run(
     })?;
     let purged = answer["purged"].as_u64().unwrap_or(0);
     let noun = if purged == 1 { "response" } else { "responses" };
-    listing::done(
-        json,
-        &format!("{purged} {noun} purged"),
-        &[("purged", json!(purged))],
-    );
+    let mut text = format!("{purged} {noun} purged");
+    let mut fields = vec![("purged", json!(purged))];
+    if let Some(fleet) = answer.get("fleet") {
+        let position = fleet["position"].as_u64().unwrap_or(0);
+        text += &format!(" here; all nodes of the fleet get entry {position} of its log");
+        fields.push(("fleet", fleet.clone()));
+    }
+    listing::done(json, &text, &fields);
     if let Some(url) = url.filter(|_| purged == 0) {
         error_line!(
             "larder: nothing is stored under {}: scheme, host, port and query are part of a URL; \

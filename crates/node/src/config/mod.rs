@@ -8,6 +8,7 @@ mod certificates;
 mod declared;
 mod document;
 mod files;
+mod fleet;
 mod gateway;
 mod http;
 mod keys;
@@ -23,6 +24,7 @@ mod wrong;
 
 pub use certificates::CertificateError;
 pub(crate) use declared::waiting;
+pub use fleet::FleetTable;
 pub use gateway::{GatewayTable, UpstreamTable};
 pub use http::{HttpTable, OriginTable};
 pub use ndn::{
@@ -60,6 +62,8 @@ pub struct Config {
     pub http: HttpTable,
     /// Metrics and status.
     pub admin: AdminConfig,
+    /// The fleet that the node belongs to.
+    pub fleet: Option<FleetTable>,
     /// Logs.
     pub log: LogConfig,
     /// The process.
@@ -128,6 +132,7 @@ impl Config {
     /// Returns settings that exclude each other, or have no effect together.
     fn contradictions(&self) -> Vec<String> {
         let mut problems = gateway::contradictions(self);
+        problems.extend(fleet::contradictions(self));
         problems.extend(
             self.http
                 .proxy
@@ -218,6 +223,7 @@ impl Config {
         files.extend(pages.map(|path| ("[[http.rules]] error_page", path)));
         let origin_ca = proxy.origin_ca.as_deref();
         files.extend(origin_ca.map(|path| ("[http] origin_ca", path)));
+        files.extend(self.fleet.iter().flat_map(FleetTable::files));
         for table in &self.ndn.verify {
             files.push(("[[ndn.verify]] anchor", &table.anchor));
             files.extend(

@@ -16,6 +16,7 @@ use crate::process::Process;
 use crate::reload::RunningConfig;
 use crate::supervisor;
 use larder_admin::{CommandReply, Console, NodeCommand, NodeCommands, Purging, StatusSource};
+use larder_fleet_host::Member;
 use larder_gateway::egress::Egress;
 use larder_gateway::ingress::Ingress;
 use larder_host::ListenConfig;
@@ -41,6 +42,8 @@ pub struct Node {
     process: Arc<Process>,
     purging: Option<Arc<Purging>>,
     commands: Arc<NodeCommands>,
+    /// The node's part in its fleet.
+    fleet: Option<Member>,
     /// The admin server of another address, which still answers the reload that has replaced it.
     former_admin: Option<Admin>,
     /// The client that waits for the outcome of the upgrade.
@@ -142,6 +145,10 @@ impl Node {
             process: Arc::new(Process::new(config.source.clone())),
             purging: None,
             commands: Arc::new(commands(config, &events)),
+            fleet: config
+                .fleet
+                .as_ref()
+                .map(|fleet| parts::member(config, fleet)),
             former_admin: None,
             upgrade_reply: None,
             origin: config.http.origin.clone(),
@@ -254,9 +261,10 @@ impl Node {
         listeners: Option<Listeners>,
         admin: Option<TcpListener>,
     ) -> Result<(), NodeError> {
-        if let Some((listeners, http)) =
+        if let Some((listeners, mut http)) =
             listeners.zip(parts::http(&config.http, self.ingress.as_deref()))
         {
+            http.fleet = self.fleet.as_ref().map(Member::fleet);
             let start = |on_end| Http::start_on(listeners, &http, on_end);
             self.http = Some(Part::start(self.end_of("http"), start)?);
             self.purging = self
@@ -264,6 +272,7 @@ impl Node {
                 .as_ref()
                 .map(|http| http.purging(config.admin.token.as_deref()));
         }
+        self.follow_fleet()?;
         if let Some(file) = history_file(config) {
             self.console.keep_history(file);
         }
@@ -271,6 +280,14 @@ impl Node {
             self.admin = Some(Admin::open(listener, &self.console)?);
         }
         self.show();
+        Ok(())
+    }
+
+    /// Starts to follow the fleet, if the node belongs to one.
+    fn follow_fleet(&mut self) -> Result<(), NodeError> {
+        if let (Some(fleet), Some(http)) = (&mut self.fleet, &self.http) {
+            fleet.start(http.purger()).map_err(NodeError::Fleet)?;
+        }
         Ok(())
     }
 
@@ -286,6 +303,7 @@ impl Node {
         sources.extend(self.egress.as_deref().map(Egress::source));
         sources.extend(self.ingress.as_deref().map(Ingress::source));
         sources.extend(self.http.as_deref().map(Http::source));
+        sources.extend(self.fleet.as_ref().map(Member::source));
         let commands = Some(Arc::clone(&self.commands));
         admin.serve(sources, self.purging.clone(), commands);
     }
@@ -497,6 +515,9 @@ impl Node {
         self.console.leave_history();
         if let Some(http) = self.http {
             http.into_stopping().stop();
+        }
+        if let Some(mut fleet) = self.fleet {
+            fleet.stop();
         }
         if let Some(ingress) = self.ingress {
             ingress.into_stopping().stop();

@@ -10,6 +10,7 @@ use crate::ndn::Ndn;
 use crate::reload::{Changes, RunningConfig};
 use crate::{limits, log, parts, preflight, supervisor};
 use larder_admin::{CommandOutcome, CommandReply};
+use larder_fleet_host::Member;
 use larder_gateway::egress::Egress;
 use larder_gateway::ingress::Ingress;
 use larder_proxy::{Admin, Http, HttpReload};
@@ -104,7 +105,8 @@ impl Node {
             });
         }
         if self.http.is_none() && parts::http(&config.http, None).is_some() {
-            let idle = parts::http_without_listeners(&config.http);
+            let mut idle = parts::http_without_listeners(&config.http);
+            idle.fleet = self.fleet.as_ref().map(Member::fleet);
             next.http = Some(Part::start(self.end_of("http"), |on_end| {
                 Http::start(&idle, on_end)
             })?);
@@ -164,6 +166,7 @@ impl Node {
             self.purging = Some(http.purging(None));
             self.has_disk |= config.http.proxy.disk.is_some();
             self.http = Some(http);
+            self.follow_fleet()?;
         }
         if let (Some(http), Some(reload)) = (&self.http, next.http_reload) {
             // Its policy was tried when it was read.

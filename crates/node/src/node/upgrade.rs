@@ -8,6 +8,8 @@
 //! - **Disk tiers**: one process writes a log. The old one closes its tiers first, and asks the
 //!   origin for what it misses from then on. A later invalidation in the old process does not reach
 //!   the new one's tier or memory; purges are refused until the new one takes them.
+//! - **Fleet**: one process follows the log. The old one leaves it first, and serves what it has
+//!   stored until its last proof ends.
 //! - **NDN**: the old process pauses its listeners, so that each connection and each datagram
 //!   belongs to the new one, except datagrams that wait in UDP sockets for which a smaller number
 //!   of threads has no reader. Its faces end with it, and applications connect again.
@@ -157,6 +159,9 @@ impl Node {
         self.is_released = true;
         self.set_handed_over(true);
         self.console.leave_history();
+        if let Some(fleet) = &mut self.fleet {
+            fleet.stop();
+        }
         if let Some(http) = &self.http {
             http.release_disk();
         }
@@ -188,6 +193,9 @@ impl Node {
         self.console.take_back_history();
         if let Some(http) = &self.http {
             http.take_back_disk();
+        }
+        if let Err(error) = self.follow_fleet() {
+            tracing::error!(%error, "the node does not follow its fleet any more");
         }
         if let Some(ndn) = &self.ndn {
             ndn.handle.set_listening(true);

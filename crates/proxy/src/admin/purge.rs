@@ -73,11 +73,19 @@ pub(crate) async fn purge(proxy: &Proxy, body: &[u8]) -> Result<Purged, OrderErr
         .current()
         .content()
         .add_purge(&what, objects);
+    // The fleet gets it whatever happens to this node's disk.
+    let published = match proxy.shards().fleet() {
+        Some(fleet) => Some(fleet.publish(&purge).await),
+        None => None,
+    };
     let settled = proxy.settle().await;
     settled.map_err(|error| OrderError::NotSettled(error.into()))?;
+    let fleet = published.transpose();
+    let fleet = fleet.map_err(|error| OrderError::NotShared(error.into()))?;
     Ok(Purged {
         objects,
         purge: purge.to_string(),
+        fleet,
     })
 }
 

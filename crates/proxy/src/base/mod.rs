@@ -5,6 +5,7 @@ pub(crate) mod client_shares;
 pub(crate) mod drain;
 pub(crate) mod error;
 pub(crate) mod fair_places;
+pub(crate) mod fleet;
 pub(crate) mod header_limits;
 pub(crate) mod http_limits;
 pub mod limits;

@@ -1,6 +1,7 @@
 //! The configuration of the HTTP host.
 
 use crate::access_log::AccessLogConfig;
+use crate::base::fleet::Fleet;
 use crate::base::http_limits::HttpLimits;
 use crate::base::limits;
 use crate::base::timeouts::Timeouts;
@@ -21,6 +22,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The configuration of the HTTP side: most keys of `[http]`. The keys of a field whose name in the
 /// file starts with `*` stand in `[http]` itself.
@@ -80,6 +82,9 @@ pub struct HttpConfig {
     pub access_log: Option<AccessLogConfig>,
     /// The source of request ids.
     pub request_id: RequestIdSource,
+    /// The fleet that the node belongs to. A reload does not change it.
+    #[serde(skip)]
+    pub fleet: Option<Arc<dyn Fleet>>,
 }
 
 impl HttpConfig {
@@ -139,6 +144,7 @@ impl Default for HttpConfig {
             disk: None,
             access_log: None,
             request_id: RequestIdSource::Off,
+            fleet: None,
         }
     }
 }

@@ -5,14 +5,17 @@
 //! Lock order: a shard, then the engine. A thread that holds a shard locks no other one: what
 //! concerns other shards is carried out after the lock is released ([`larder_http::Outbox`]).
 
+mod assembly;
 mod body_cell;
 mod clock_warning;
 mod handles;
 mod variants;
 
+pub use assembly::ShardAssembly;
 pub use body_cell::{BrokenOff, SharedReader};
 pub use handles::{OpenExchange, OpenFill, SliceWaitEnd, SliceWaiting, WaitEnd, Waiting};
 
+use crate::base::fleet::Fleet;
 use crate::base::limits;
 use body_cell::BodyCell;
 use bytes::Bytes;
@@ -30,7 +33,7 @@ use larder_policy::observe::{Observation, Totals};
 use larder_policy::{JobDone, SpecError};
 use larder_units::{ByteSize, Streams, Time};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -44,6 +47,8 @@ pub struct Shards {
     /// True while long work of the policy runs.
     job_running: AtomicBool,
     clock_warning: ClockWarning,
+    /// The fleet that the node belongs to.
+    fleet: OnceLock<Arc<dyn Fleet>>,
 }
 
 /// One shard. Two of them share no cache line, or the processors would take turns at it.
@@ -151,55 +156,6 @@ pub enum NextPiece {
     End,
 }
 
-/// A response of slices, or its body, with the number of its shard.
-pub struct ShardAssembly<T> {
-    inner: T,
-    shard: usize,
-    /// The reader of the first part, if a body in progress has it.
-    reader: Option<SharedReader>,
-}
-
-impl ShardAssembly<Assembled> {
-    /// Returns the head, and the body.
-    pub fn into_parts(self) -> (StatusCode, HeaderMap, ShardAssembly<Assembly>) {
-        let Assembled {
-            status,
-            headers,
-            body,
-        } = self.inner;
-        (
-            status,
-            headers,
-            ShardAssembly {
-                inner: body,
-                shard: self.shard,
-                reader: self.reader,
-            },
-        )
-    }
-}
-
-impl ShardAssembly<Assembly> {
-    /// See [`Assembly::left`].
-    pub fn left(&self) -> u64 {
-        self.inner.left()
-    }
-
-    /// See [`Assembly::at`]. `None` also if a body in progress has the next bytes.
-    pub fn at(&self) -> Option<u64> {
-        if self.reader.is_some() {
-            None
-        } else {
-            self.inner.at()
-        }
-    }
-
-    /// See [`Assembly::took`].
-    pub fn took(&mut self, bytes: usize) {
-        self.inner.took(bytes);
-    }
-}
-
 impl Shards {
     /// Creates an empty cache for so many threads, with its second tier if there is one.
     ///
@@ -261,6 +217,7 @@ impl Shards {
             started,
             job_running,
             clock_warning,
+            fleet: OnceLock::new(),
         }))
     }
 
@@ -369,7 +326,7 @@ impl Shards {
             .router
             .route(request.scheme, request.authority, request.target);
         let now = self.now();
-        let mut state = self.shards[route.shard()].lock();
+        let mut state = self.at(route.shard(), now);
         let hit = state
             .cache
             .plain_hit_at(&route, &request, fields, now, head, edit)?;
@@ -386,7 +343,7 @@ impl Shards {
     pub fn step(self: &Arc<Self>, head: &RequestHead<'_>, may_collapse: bool) -> Next {
         let route = self.router.route(head.scheme, head.authority, head.target);
         let (now, shard) = (self.now(), route.shard());
-        let mut state = self.shards[shard].lock();
+        let mut state = self.at(shard, now);
         let step = if may_collapse {
             state.cache.on_request_at(&route, head, now)
         } else {
@@ -598,6 +555,26 @@ impl Shards {
         });
     }
 
+    /// Lets a fleet decide which stored responses are trusted. It is called before the first
+    /// request; of several, the first one counts.
+    pub(crate) fn join_fleet(&self, fleet: &Arc<dyn Fleet>) {
+        let _ = self.fleet.set(Arc::clone(fleet));
+    }
+
+    /// Returns that fleet.
+    pub(crate) fn fleet(&self) -> Option<&Arc<dyn Fleet>> {
+        self.fleet.get()
+    }
+
+    /// Locks a shard for calls at `now`.
+    fn at(&self, shard: usize, now: Now) -> MutexGuard<'_, State> {
+        let mut state = self.shards[shard].lock();
+        if let Some(fleet) = self.fleet.get() {
+            state.cache.trust_since(fleet.trusted_since(now.time));
+        }
+        state
+    }
+
     /// Purges in steps, with requests in between. Returns the number of purged responses.
     pub fn purge(&self, purge: &Purge) -> u64 {
         let shards = purge.shards(&self.router);
@@ -786,7 +763,7 @@ impl Shards {
         unsettled: &mut bool,
         work: impl FnOnce(&mut State) -> T,
     ) -> T {
-        let mut state = self.shards[shard].lock();
+        let mut state = self.at(shard, now);
         let result = work(&mut state);
         *unsettled |= state.cache.take_unsettled();
         let State { outbox, wakers, .. } = &mut *state;

@@ -1,0 +1,85 @@
+//! Bounds of the purge log and its readers, each with its reason.
+
+use std::time::Duration;
+
+/// Bytes of an encoded message. A server of the log allows 1 MiB by default. A message of 256 long
+/// URLs has less than this.
+pub const MESSAGE_BYTES: usize = 64 * 1024;
+
+/// URLs, prefixes and tags of one message, together. Other caches allow 100 to 500.
+pub const ITEMS: usize = 256;
+
+/// Bytes of an id. A UUID has 36. A longer id of a foreign message is replaced by its hash.
+pub const ID_BYTES: usize = 128;
+
+/// Bytes of the name of a node or a fleet, which is one token of a subject.
+pub const NAME_BYTES: usize = 64;
+
+/// Entries that wait for an earlier one. At 1,000 entries per second, a repair within a second
+/// needs no second read. Each has at most [`MESSAGE_BYTES`], so the memory is at most 64 MiB.
+pub const WAITING_ENTRIES: usize = 1024;
+
+/// Entries of one read. Their memory is at most 16 MiB.
+pub const READ_ENTRIES: u64 = 256;
+
+/// Ids of the last applied entries. A repeated sequence is compared with them.
+pub const RECENT_IDS: usize = 1024;
+
+/// Acknowledged sequences whose entries have not been applied yet, and positions that have not been
+/// settled yet.
+pub const EXPECTED_ENTRIES: usize = 4096;
+
+/// Positions that the leader is asked for at once when a doubt is resolved, one after the other.
+pub const CHECKS: usize = 256;
+
+/// A gap is read after this. A republished entry that comes a little late needs no read.
+pub const GAP_WAIT: Duration = Duration::from_millis(50);
+
+/// A read without an answer is repeated after this. A leader's election takes 6 to 7 s, so a
+/// longer time gains nothing.
+pub const READ_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The pause before a read is repeated. It doubles up to [`READ_RETRY_LONGEST`].
+pub const READ_RETRY_FIRST: Duration = Duration::from_millis(100);
+
+/// See [`READ_RETRY_FIRST`].
+pub const READ_RETRY_LONGEST: Duration = Duration::from_secs(2);
+
+/// Answers "not found" of any replica, after which the leader is asked.
+pub const REPLICA_MISSES: u32 = 2;
+
+/// Answers "not found" in all, after which the log's description is read.
+pub const MISSES: u32 = 4;
+
+/// Rounds of [`MISSES`] inside the kept range, after which the entry counts as lost.
+pub const MISSED_ROUNDS: u32 = 3;
+
+/// A position is kept this long after the last one, at the earliest, if it has purges behind it.
+pub const KEEP_INTERVAL: Duration = Duration::from_millis(100);
+
+/// A position that only beats have moved is kept this long after the last one, at the earliest.
+pub const KEEP_IDLE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// A publication without an acknowledgement is repeated after this.
+pub const REPEAT: Duration = Duration::from_secs(2);
+
+/// The longest pause between repetitions.
+pub const REPEAT_LONGEST: Duration = Duration::from_secs(30);
+
+/// A client that accepted a purge gets its answer after this at the latest. It is longer than a
+/// leader's election.
+pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// An acknowledged purge stays in the outbox for this: twice the interval of two minutes after
+/// which a server of the log syncs its files by default, and a minute to notice the loss.
+pub const OUTBOX_KEEP: Duration = Duration::from_secs(300);
+
+/// Purges in the outbox: 1,000 per second for [`OUTBOX_KEEP`], and a third more.
+pub const OUTBOX_ENTRIES: usize = 400_000;
+
+/// Bytes of the purges in the outbox.
+pub const OUTBOX_BYTES: usize = 256 << 20;
+
+/// Publications of the outbox without an acknowledgement at once. So an outbox that is published
+/// again does not flood the log.
+pub const PUBLICATIONS: usize = 1024;

@@ -1,0 +1,39 @@
+//! Bounds of the host, each with its reason.
+
+use std::time::Duration;
+
+/// Republished entries that wait for the thread. Beyond, the client of NATS drops some, and the
+/// follower reads them.
+pub const SUBSCRIPTION_ENTRIES: usize = 16 * 1024;
+
+/// The time for one request to the log: as long as the election of a leader, 6 to 7 s.
+pub const REQUEST: Duration = Duration::from_secs(8);
+
+/// Reads of the log at once.
+pub const READS: usize = 16;
+
+/// Orders of clients that wait for the thread.
+pub const ORDERS: usize = 4096;
+
+/// The longest pause before another connection is tried. Each one is chosen at random up to it, so
+/// that the nodes of a fleet do not come at once.
+pub const RECONNECT_LONGEST: Duration = Duration::from_secs(2);
+
+/// The time between signs of life on a connection. After two without an answer, another server is
+/// tried: a machine that has lost its power sends none.
+pub const PING: Duration = Duration::from_secs(3);
+
+/// The pause before the disk is asked again whether it has a purge.
+pub const SETTLE_AGAIN: Duration = Duration::from_secs(5);
+
+/// Lines of the outbox for purges that have left it, after which the file is written anew.
+pub const DEAD_LINES: usize = 4096;
+
+/// The time for the end of the thread.
+pub const STOP: Duration = Duration::from_secs(5);
+
+/// The smallest `max_lag`. A proof takes the time of a beat: a sixth of it.
+pub const LEAST_LAG: Duration = Duration::from_secs(1);
+
+/// Bytes of the name of a node or a fleet.
+pub const NAME_BYTES: usize = larder_fleet::limits::NAME_BYTES;

@@ -1,0 +1,549 @@
+//! The thread: it passes events to the cores, and carries out their actions.
+
+use crate::clock;
+use crate::config::FleetConfig;
+use crate::files::{Change, Files, KeptPosition};
+use crate::limits;
+use crate::log_client::{LogClient, NoDescription};
+use crate::order::Order;
+use crate::status::{Figures, Shared};
+use async_nats::{Event, Subscriber};
+use futures_util::StreamExt;
+use larder_fleet::{
+    Acceptor, AcceptorConfig, Action, Answer, Follower, FollowerConfig, Id, JournalKey,
+    LogDescription, LogEntry, Mark, Message, Outbox, ReadAnswer, ReadFrom, StaleReason, Token,
+};
+use larder_http::{Purge, Scope, Url};
+use larder_proxy::{Purger, Unpublished};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// The result of a task.
+enum Done {
+    Connected(Box<(LogClient, Subscriber)>),
+    /// All entries since then are received.
+    Subscribed,
+    /// The server has this version, and does not republish entries as the log needs it.
+    TooOld(String),
+    Described(Token, Result<LogDescription, NoDescription>),
+    Read(Token, ReadAnswer),
+    Acknowledged(Id, u64),
+    /// The purges up to this one are on disk.
+    Settled(Mark),
+    Changed(Files, Vec<JournalKey>, bool),
+}
+
+/// The state of the thread.
+pub(crate) struct Running {
+    config: FleetConfig,
+    shared: Arc<Shared>,
+    purger: Purger,
+    follower: Follower,
+    acceptor: Acceptor,
+    out: Outbox,
+    client: Option<LogClient>,
+    /// Absent while a task changes them.
+    files: Option<Files>,
+    /// Changes for the files.
+    changes: Vec<Change>,
+    /// The last purge that was executed, and whether a task waits for the disk.
+    executed: Option<Mark>,
+    is_settling: bool,
+    clients: HashMap<JournalKey, Waiting>,
+    done: mpsc::UnboundedSender<Done>,
+    is_connected: bool,
+}
+
+/// A client that waits for its purge to be in the log.
+struct Waiting {
+    id: Id,
+    reply: oneshot::Sender<Result<Value, Unpublished>>,
+}
+
+impl Running {
+    pub(crate) fn new(
+        config: FleetConfig,
+        shared: Arc<Shared>,
+        purger: Purger,
+        files: Files,
+    ) -> Running {
+        let of_follower = FollowerConfig {
+            node: config.node.clone(),
+            max_lag: config.max_lag,
+            beats: 6,
+        };
+        // The channel of the loop is made when it runs.
+        let (done, _) = mpsc::unbounded_channel();
+        Running {
+            follower: Follower::new(of_follower, nonce()),
+            acceptor: Acceptor::new(AcceptorConfig::default(), nonce()),
+            config,
+            shared,
+            purger,
+            out: Outbox::new(),
+            client: None,
+            files: Some(files),
+            changes: Vec::new(),
+            executed: None,
+            is_settling: false,
+            clients: HashMap::new(),
+            done,
+            is_connected: false,
+        }
+    }
+
+    /// Runs until the senders of orders are gone.
+    pub(crate) async fn run(mut self, position: KeptPosition, mut orders: mpsc::Receiver<Order>) {
+        let (done, mut results) = mpsc::unbounded_channel();
+        let (events, mut connection) = mpsc::unbounded_channel();
+        self.done = done;
+        let kept = match position {
+            KeptPosition::At(kept) => Some(kept),
+            KeptPosition::None => None,
+            KeptPosition::Lost => {
+                tracing::warn!(
+                    "[fleet]: all that is stored is removed: it is not known which purges are missing"
+                );
+                self.purger.purge(&everything(false));
+                None
+            }
+        };
+        self.follower.on_started(kept);
+        let journal = self.files.as_ref().map(Files::outbox).unwrap_or_default();
+        self.acceptor
+            .on_journal_read(clock::now(), journal, &mut self.out);
+        tokio::spawn(connect(
+            self.config.clone(),
+            events.clone(),
+            self.done.clone(),
+        ));
+        let mut entries: Option<Subscriber> = None;
+        loop {
+            self.carry_out();
+            let entry = async {
+                match &mut entries {
+                    Some(entries) => entries.next().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                order = orders.recv() => match order {
+                    Some(order) => self.accept(order),
+                    None => return self.end(results).await,
+                },
+                Some(result) = results.recv() => {
+                    if let Done::Connected(connected) = result {
+                        let (client, subscriber) = *connected;
+                        self.client = Some(client);
+                        entries = Some(subscriber);
+                        self.subscribed();
+                    } else {
+                        self.finish(result);
+                    }
+                }
+                Some(event) = connection.recv() => self.on_event(&event),
+                message = entry => match message {
+                    Some(message) => {
+                        let entry = self.client.as_ref().and_then(|client| client.entry(&message));
+                        if let Some(entry) = entry {
+                            self.on_entry(entry);
+                        }
+                    }
+                    None => {
+                        tracing::error!("[fleet] nats: the client has ended, and is started again");
+                        entries = None;
+                        self.on_event(&Event::Disconnected);
+                        tokio::spawn(connect(self.config.clone(), events.clone(), self.done.clone()));
+                    }
+                },
+                () = tokio::time::sleep(self.pause()) => self.on_timeout(),
+            }
+        }
+    }
+
+    /// Returns the time until something is due.
+    fn pause(&self) -> Duration {
+        let due = [self.follower.next_timeout(), self.acceptor.next_timeout()];
+        let due = due.into_iter().flatten().min();
+        due.map_or(limits::REQUEST, |due| due.since(clock::now()))
+    }
+
+    fn on_timeout(&mut self) {
+        let now = clock::now();
+        self.follower.on_timeout(now, &mut self.out);
+        self.acceptor.on_timeout(now, &mut self.out);
+    }
+
+    fn on_entry(&mut self, entry: LogEntry) {
+        self.follower.on_entry(clock::now(), entry, &mut self.out);
+    }
+
+    /// Accepts a purge of a client.
+    fn accept(&mut self, order: Order) {
+        let Order { mut message, reply } = order;
+        let id = self.acceptor.next_id();
+        message.id = Arc::clone(&id);
+        match self.acceptor.accept(clock::now(), message, &mut self.out) {
+            Ok(key) => drop(self.clients.insert(key, Waiting { id, reply })),
+            // The client may have gone.
+            Err(refused) => drop(reply.send(Err(Unpublished::Refused(format!(
+                "purged on this node only: {refused}"
+            ))))),
+        }
+    }
+
+    fn on_event(&mut self, event: &Event) {
+        match event {
+            Event::Connected => self.subscribed(),
+            Event::Disconnected => {
+                if std::mem::take(&mut self.is_connected) {
+                    tracing::warn!("[fleet] nats: the connection is lost, and tried again");
+                }
+                self.follower.on_disconnected();
+                self.acceptor.on_disconnected();
+            }
+            // Wrong credentials, a certificate that is not trusted, a missing permission.
+            Event::ClientError(error) => {
+                self.shared
+                    .complain(format!("[fleet] nats: no connection: {error}"));
+            }
+            Event::ServerError(error) => {
+                self.shared
+                    .complain(format!("[fleet] nats: the server refuses: {error}"));
+            }
+            // Entries were dropped: the follower finds the gap, and reads them.
+            Event::SlowConsumer(_) => {}
+            event => tracing::debug!(%event, "fleet"),
+        }
+    }
+
+    /// Asks whether the server has the subscription of a new connection.
+    fn subscribed(&mut self) {
+        let Some(client) = self.client.clone() else {
+            return;
+        };
+        let done = self.done.clone();
+        tokio::spawn(async move {
+            // It waits for the first connection.
+            while let Err(error) = client.flush().await {
+                tracing::debug!(error, "the servers of the fleet's log do not answer");
+                if done.is_closed() {
+                    return;
+                }
+                tokio::time::sleep(limits::RECONNECT_LONGEST).await;
+            }
+            // The thread may have ended.
+            let _ = done.send(match client.is_too_old() {
+                Some(version) => Done::TooOld(version),
+                None => Done::Subscribed,
+            });
+        });
+    }
+
+    fn finish(&mut self, result: Done) {
+        let now = clock::now();
+        match result {
+            Done::Connected(..) => {}
+            Done::Subscribed => {
+                self.is_connected = true;
+                self.follower.on_disconnected();
+                self.acceptor.on_disconnected();
+                self.follower.on_connected(now, &mut self.out);
+                self.acceptor.on_connected(now, &mut self.out);
+            }
+            Done::TooOld(version) => {
+                self.shared.complain(format!(
+                    "the server of [fleet] nats is nats-server {version}, and 2.11 or later is needed"
+                ));
+            }
+            Done::Described(token, description) => {
+                match &description {
+                    Ok(_) => {}
+                    Err(NoDescription::NoLog) => self.shared.complain(format!(
+                        "there is no log of the fleet {}: `larder fleet init` makes it",
+                        self.config.name
+                    )),
+                    Err(NoDescription::NoAnswer(error)) => {
+                        tracing::debug!(error, "the log of the fleet does not answer");
+                    }
+                }
+                self.follower
+                    .on_description(now, token, description.ok(), &mut self.out);
+            }
+            Done::Read(token, answer) => {
+                self.follower.on_read(now, token, answer, &mut self.out);
+            }
+            Done::Acknowledged(id, sequence) => {
+                self.follower
+                    .on_acknowledged(now, &id, sequence, &mut self.out);
+                self.acceptor
+                    .on_acknowledged(now, &id, sequence, &mut self.out);
+            }
+            Done::Settled(mark) => {
+                self.is_settling = false;
+                self.follower.on_settled(now, mark, &mut self.out);
+            }
+            Done::Changed(files, keys, is_durable) => {
+                self.files = Some(files);
+                for key in keys {
+                    self.acceptor
+                        .on_journaled(now, key, is_durable, &mut self.out);
+                }
+            }
+        }
+    }
+
+    /// Carries out the actions of the cores, then shows lookups the proof, and others the figures.
+    fn carry_out(&mut self) {
+        while !self.out.is_empty() {
+            let actions: Vec<Action> = self.out.drain().collect();
+            for action in actions {
+                self.act(action);
+            }
+        }
+        self.settle();
+        self.change_files();
+        let (now, of_cache) = (clock::now(), self.purger.now());
+        self.shared
+            .gate
+            .set(self.follower.fresh_until(), now, of_cache);
+        self.shared.show(Figures {
+            state: Some(self.follower.state(now)),
+            is_connected: self.is_connected,
+            log: self.follower.identity().map(str::to_owned),
+            applied: self.follower.applied(),
+            fresh_until: self.follower.fresh_until(),
+            follower: self.follower.counters(),
+            acceptor: self.acceptor.counters(),
+            outbox: self.acceptor.len(),
+            complaint: None,
+        });
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::ReadDescription { token } => self.describe(token),
+            Action::Read {
+                token,
+                from,
+                to,
+                source,
+            } => self.read(token, from, to, source),
+            Action::Publish(publication) => {
+                let Some(client) = self.client.clone() else {
+                    return;
+                };
+                let done = self.done.clone();
+                tokio::spawn(async move {
+                    match client.publish(&publication).await {
+                        Ok(sequence) => {
+                            let _ = done.send(Done::Acknowledged(publication.id, sequence));
+                        }
+                        // The core publishes it again.
+                        Err(error) => tracing::debug!(error, "an entry is not acknowledged"),
+                    }
+                });
+            }
+            Action::Apply { mark, message, .. } => {
+                self.execute(&message);
+                self.executed = Some(mark);
+            }
+            Action::MakeStale { mark, reason } => {
+                match stale_because(reason) {
+                    None => tracing::info!("[fleet]: the node follows the log from its end on"),
+                    Some(why) => tracing::warn!("[fleet]: all that is stored is stale now: {why}"),
+                }
+                // What a hard purge may have named must not be served while the origin is down.
+                self.purger
+                    .purge(&everything(reason != StaleReason::Missed));
+                self.executed = Some(mark);
+                if reason.entries_lost() {
+                    self.acceptor.publish_again(clock::now(), &mut self.out);
+                }
+            }
+            Action::Keep(kept) => self.changes.push(Change::Keep(kept)),
+            Action::Journal(change) => self.changes.push(Change::Journal(change)),
+            Action::Answer { key, answer } => {
+                if let Some(waiting) = self.clients.remove(&key) {
+                    // The client may have gone.
+                    let Waiting { id, reply } = waiting;
+                    let _ = reply.send(answered(&id, answer, &self.follower, &self.config));
+                }
+            }
+        }
+    }
+
+    fn describe(&mut self, token: Token) {
+        let Some(client) = self.client.clone() else {
+            return;
+        };
+        let done = self.done.clone();
+        tokio::spawn(async move {
+            let _ = done.send(Done::Described(token, client.describe().await));
+        });
+    }
+
+    fn read(&mut self, token: Token, from: u64, to: u64, source: ReadFrom) {
+        let Some(client) = self.client.clone() else {
+            return;
+        };
+        let done = self.done.clone();
+        tokio::spawn(async move {
+            let answer = client.read(from, to, source).await;
+            let _ = done.send(Done::Read(token, answer));
+        });
+    }
+
+    /// Executes a purge of the log. A text that is no URL may be meant for something stored.
+    fn execute(&self, message: &Message) {
+        let url = |text: &String| text.parse::<Url>().ok();
+        let mut texts = message.urls.iter().chain(&message.prefixes);
+        if let Some(text) = texts.find(|text| url(text).is_none()) {
+            tracing::warn!(
+                id = %message.id,
+                from = message.from,
+                "[fleet]: all that is stored is stale now: a purge names {text:?}, which is no URL"
+            );
+            self.purger.purge(&everything(true));
+        }
+        let scopes = message.urls.iter().filter_map(url).map(Scope::Exact);
+        let prefixes = message.prefixes.iter().filter_map(url).map(Scope::Prefix);
+        let tags = message.tags.iter().cloned().map(Scope::Tag);
+        let everything = message.everything.then_some(Scope::Everything);
+        for scope in scopes.chain(prefixes).chain(tags).chain(everything) {
+            let soft = message.soft;
+            let objects = self.purger.purge(&Purge { scope, soft });
+            tracing::debug!(id = %message.id, from = message.from, objects, "purged for the fleet");
+        }
+    }
+
+    /// Waits for the disk, for all purges so far at once.
+    fn settle(&mut self) {
+        if self.is_settling {
+            return;
+        }
+        let Some(mark) = self.executed.take() else {
+            return;
+        };
+        self.is_settling = true;
+        let (purger, done) = (self.purger.clone(), self.done.clone());
+        tokio::spawn(async move {
+            while let Err(error) = purger.settle().await {
+                tracing::error!(%error, "[fleet]: a purge is not on disk");
+                tokio::time::sleep(limits::SETTLE_AGAIN).await;
+            }
+            let _ = done.send(Done::Settled(mark));
+        });
+    }
+
+    fn change_files(&mut self) {
+        if self.changes.is_empty() {
+            return;
+        }
+        let Some(mut files) = self.files.take() else {
+            return;
+        };
+        let (changes, done) = (std::mem::take(&mut self.changes), self.done.clone());
+        tokio::task::spawn_blocking(move || {
+            let (keys, is_durable) = files.change(changes);
+            let _ = done.send(Done::Changed(files, keys, is_durable));
+        });
+    }
+
+    /// Leaves the log. What waits for the disk is written, and the folder is free then.
+    async fn end(mut self, mut results: mpsc::UnboundedReceiver<Done>) {
+        for (_, Waiting { id, reply }) in self.clients.drain() {
+            let _ = reply.send(answered(&id, Answer::Unknown, &self.follower, &self.config));
+        }
+        let written = async {
+            while self.files.is_none() {
+                match results.recv().await {
+                    Some(Done::Changed(files, ..)) => self.files = Some(files),
+                    Some(_) => {}
+                    None => return,
+                }
+            }
+            let Some(mut files) = self.files.take() else {
+                return;
+            };
+            let changes = std::mem::take(&mut self.changes);
+            let _ = tokio::task::spawn_blocking(move || drop(files.change(changes))).await;
+        };
+        // A disk may hang.
+        let _ = tokio::time::timeout(limits::STOP / 2, written).await;
+    }
+}
+
+/// Returns the reason for an operator; none at the first start.
+fn stale_because(reason: StaleReason) -> Option<&'static str> {
+    Some(match reason {
+        StaleReason::Began => return None,
+        StaleReason::Missed => "it is removed, as the log no longer has what the node has missed",
+        StaleReason::RolledBack => "the log has lost entries",
+        StaleReason::IdentityChanged => "it is another log than before",
+        StaleReason::Barrier => "another node found that the log has lost entries",
+        StaleReason::Unreadable => "an entry of the log cannot be read by this version",
+    })
+}
+
+/// Returns the answer for a client.
+fn answered(
+    id: &Id,
+    answer: Answer,
+    follower: &Follower,
+    config: &FleetConfig,
+) -> Result<Value, Unpublished> {
+    let how_long = match config.folder {
+        Some(_) => "",
+        None => ", as long as this process runs",
+    };
+    match answer {
+        Answer::Acknowledged { sequence } => Ok(json!({
+            "id": **id,
+            "log": follower.identity(),
+            "position": sequence,
+        })),
+        Answer::Unknown => Err(Unpublished::Unknown(format!(
+            "purged on this node; the log of the fleet does not answer, and the purge {id} is sent again until it does{how_long}"
+        ))),
+        Answer::NotJournaled => Err(Unpublished::Refused(
+            "purged on this node only: [fleet] folder cannot be written; send it again".to_owned(),
+        )),
+    }
+}
+
+fn everything(soft: bool) -> Purge {
+    Purge {
+        scope: Scope::Everything,
+        soft,
+    }
+}
+
+async fn connect(
+    config: FleetConfig,
+    events: mpsc::UnboundedSender<Event>,
+    done: mpsc::UnboundedSender<Done>,
+) {
+    loop {
+        match LogClient::connect(&config, true, events.clone()).await {
+            Ok(client) => match client.subscribe().await {
+                Ok(subscriber) => {
+                    let _ = done.send(Done::Connected(Box::new((client, subscriber))));
+                    return;
+                }
+                Err(error) => tracing::error!("{error}"),
+            },
+            Err(error) => tracing::error!("{error}"),
+        }
+        tokio::time::sleep(limits::REQUEST).await;
+    }
+}
+
+fn nonce() -> u128 {
+    let [high, low] = larder_host::entropy::words();
+    u128::from(high) << 64 | u128::from(low)
+}

@@ -1,0 +1,213 @@
+//! What is shared between the thread, lookups and the admin server.
+
+use crate::clock;
+use crate::config::FleetConfig;
+use crate::gate::Gate;
+use crate::order::Order;
+use larder_admin::{MetricLine, Metrics, StatusSource};
+use larder_fleet::{AcceptorCounters, FollowerCounters, FollowerState};
+use larder_units::Time;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// What the parts of a member share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) gate: Gate,
+    /// Where purges go; `None` while there is no thread.
+    pub(crate) orders: Mutex<Option<mpsc::Sender<Order>>>,
+    pub(crate) figures: Mutex<Figures>,
+    pub(crate) config: FleetConfig,
+}
+
+/// The state of the thread, as it was after its last event.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Figures {
+    /// `None` before the thread has begun.
+    pub(crate) state: Option<FollowerState>,
+    pub(crate) is_connected: bool,
+    pub(crate) log: Option<String>,
+    pub(crate) applied: u64,
+    pub(crate) fresh_until: Option<Time>,
+    pub(crate) follower: FollowerCounters,
+    pub(crate) acceptor: AcceptorCounters,
+    pub(crate) outbox: usize,
+    /// What an operator has to do.
+    pub(crate) complaint: Option<String>,
+}
+
+impl Shared {
+    fn figures(&self) -> MutexGuard<'_, Figures> {
+        self.figures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Replaces the figures. A complaint stays until the node follows its fleet.
+    pub(crate) fn show(&self, figures: Figures) {
+        let mut shown = self.figures();
+        let follows = figures.state == Some(FollowerState::Following);
+        let complaint = shown.complaint.take().filter(|_| !follows);
+        *shown = Figures {
+            complaint,
+            ..figures
+        };
+    }
+
+    /// Sets what an operator has to do, and logs it once.
+    pub(crate) fn complain(&self, complaint: String) {
+        let mut shown = self.figures();
+        if shown.complaint.as_ref() != Some(&complaint) {
+            tracing::error!("[fleet]: {complaint}");
+        }
+        shown.complaint = Some(complaint);
+    }
+}
+
+/// The figures for the admin server.
+pub(crate) struct FleetSource(pub(crate) Arc<Shared>);
+
+/// The name of a state, as pages and metrics have it. A proof that has ended since the last event
+/// counts as none.
+fn name_of(figures: &Figures, now: Time) -> &'static str {
+    let is_proven = figures.fresh_until.is_some_and(|until| now <= until);
+    match figures.state {
+        None | Some(FollowerState::Starting) => "starting",
+        Some(FollowerState::RolledBack) => "rolled_back",
+        Some(FollowerState::Following) if is_proven => "following",
+        Some(FollowerState::Catching) if is_proven => "catching",
+        Some(_) => "lagging",
+    }
+}
+
+const STATES: [&str; 5] = [
+    "starting",
+    "following",
+    "catching",
+    "lagging",
+    "rolled_back",
+];
+
+const LINES: [MetricLine<Figures>; 11] = [
+    MetricLine::gauge(
+        "position",
+        "larder_fleet_position",
+        "The last entry of the fleet's log that this node has applied",
+        |of| of.applied,
+    ),
+    MetricLine::gauge(
+        "outbox",
+        "larder_fleet_outbox",
+        "Purges of this node that the log may not have, or may lose",
+        |of| of.outbox as u64,
+    ),
+    MetricLine::counter(
+        "entries",
+        "larder_fleet_entries",
+        "Entries of the log that this node has applied",
+        |of| of.follower.applied,
+    ),
+    MetricLine::counter(
+        "proofs",
+        "larder_fleet_proofs",
+        "Proofs that the node has all purges up to a time",
+        |of| of.follower.proofs,
+    ),
+    MetricLine::counter(
+        "reads",
+        "larder_fleet_reads",
+        "Reads of entries that were not received",
+        |of| of.follower.reads,
+    ),
+    MetricLine::counter(
+        "missed",
+        "larder_fleet_missed",
+        "Times that the log no longer had what the node needed, so that all became stale",
+        |of| of.follower.missed,
+    ),
+    MetricLine::counter(
+        "rolled_back",
+        "larder_fleet_rolled_back",
+        "Times that the log had lost entries, so that all became stale",
+        |of| of.follower.rolled_back,
+    ),
+    MetricLine::counter(
+        "unreadable",
+        "larder_fleet_unreadable",
+        "Entries that this version cannot read, each of which made all stale",
+        |of| of.follower.unreadable,
+    ),
+    MetricLine::counter(
+        "accepted",
+        "larder_fleet_purges",
+        "Purges of this node's clients that were accepted",
+        |of| of.acceptor.accepted,
+    ),
+    MetricLine::counter(
+        "refused",
+        "larder_fleet_purges_refused",
+        "Purges of this node's clients that were refused",
+        |of| of.acceptor.refused,
+    ),
+    MetricLine::counter(
+        "unknown",
+        "larder_fleet_purges_unknown",
+        "Purges whose clients were told that the log does not answer",
+        |of| of.acceptor.unknown,
+    ),
+];
+
+impl StatusSource for FleetSource {
+    fn name(&self) -> &'static str {
+        "fleet"
+    }
+
+    fn status(&self) -> Value {
+        let (figures, now) = (self.0.figures().clone(), clock::now());
+        let config = &self.0.config;
+        let mut page = json!({
+            "name": config.name,
+            "node": config.node,
+            "state": name_of(&figures, now),
+            "connected": figures.is_connected,
+            "log": figures.log,
+            "proven_for_seconds": left(figures.fresh_until, now).as_secs_f64(),
+            "max_lag_seconds": config.max_lag.as_secs_f64(),
+            "problem": figures.complaint,
+        });
+        if let Some(page) = page.as_object_mut() {
+            MetricLine::add_to_page(&LINES, &figures, page);
+        }
+        page
+    }
+
+    fn metrics(&self, metrics: &mut Metrics<'_, '_>) {
+        let (figures, now) = (self.0.figures().clone(), clock::now());
+        let state = name_of(&figures, now);
+        let states = STATES
+            .into_iter()
+            .map(|name| (name, f64::from(u8::from(name == state))));
+        metrics.gauges(
+            "larder_fleet_state",
+            "1 for the state of this node in its fleet",
+            "state",
+            states,
+        );
+        metrics.gauge(
+            "larder_fleet_connected",
+            "Whether the node is connected to a server of the fleet's log",
+            f64::from(u8::from(figures.is_connected)),
+        );
+        metrics.gauge(
+            "larder_fleet_proven_seconds",
+            "The time for which the node may still serve without validation",
+            left(figures.fresh_until, now).as_secs_f64(),
+        );
+        metrics.lines(&LINES, &figures);
+    }
+}
+
+/// The end of a proof, as a duration from now.
+fn left(until: Option<Time>, now: Time) -> Duration {
+    until.map_or(Duration::ZERO, |until| until.since(now))
+}

@@ -1,0 +1,41 @@
+//! The fleet that a node belongs to, as its HTTP side sees it. Without one, there is no cost.
+
+use larder_http::Purge;
+use larder_units::Time;
+use serde_json::Value;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+
+/// A fleet: nodes that share purges by a log (`larder-fleet-host`).
+pub trait Fleet: fmt::Debug + Send + Sync {
+    /// Returns the time since which stored responses are trusted at `now`, a time of the cache
+    /// ([`Shards::now`](crate::shards::Shards::now)): [`Time::ZERO`] while the node knows all purges.
+    /// See [`larder_http::Cache::trust_since`]. It is called for each lookup, under a lock.
+    fn trusted_since(&self, now: Time) -> Time;
+
+    /// Puts a purge into the log, so that all nodes execute it.
+    fn publish<'a>(&'a self, purge: &Purge) -> Publishing<'a>;
+}
+
+/// The future of [`Fleet::publish`]: the answer for the client, a JSON object.
+pub type Publishing<'a> = Pin<Box<dyn Future<Output = Result<Value, Unpublished>> + Send + 'a>>;
+
+/// The reason why a purge is not known to be in the log: one line.
+#[derive(Debug)]
+pub enum Unpublished {
+    /// The node does not take it.
+    Refused(String),
+    /// It may be in the log, and is sent again until it is.
+    Unknown(String),
+}
+
+impl fmt::Display for Unpublished {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unpublished::Refused(reason) | Unpublished::Unknown(reason) => f.write_str(reason),
+        }
+    }
+}
+
+impl std::error::Error for Unpublished {}

@@ -1,0 +1,131 @@
+//! Failure: a node that may have missed purges of its fleet serves what may be purged; a purge is
+//! not shared with the fleet, or its client does not learn that.
+
+use crate::wire::{Client, Node, Origin, Seen, config, say};
+use larder_http::Purge;
+use larder_proxy::{Admin, Fleet, HttpConfig, Publishing, Unpublished, Upstream};
+use larder_units::Time;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+const TOKEN: &str = "0123456789abcdef";
+
+/// A fleet that does what the test says.
+#[derive(Debug, Default)]
+struct Script {
+    /// In nanoseconds of the cache's clock.
+    trusted_since: AtomicU64,
+    refuses: AtomicBool,
+    published: Mutex<Vec<String>>,
+}
+
+impl Fleet for Script {
+    fn trusted_since(&self, _now: Time) -> Time {
+        Time::from_nanos(self.trusted_since.load(Ordering::Relaxed))
+    }
+
+    fn publish<'a>(&'a self, purge: &Purge) -> Publishing<'a> {
+        self.published.lock().unwrap().push(purge.to_string());
+        Box::pin(async {
+            if self.refuses.load(Ordering::Relaxed) {
+                return Err(Unpublished::Unknown("it is sent again".to_owned()));
+            }
+            Ok(serde_json::json!({ "position": 7 }))
+        })
+    }
+}
+
+fn in_front_of(origin: &Origin) -> Upstream {
+    Upstream::Http(format!("http://{}", origin.address).parse().unwrap())
+}
+
+fn purge(admin: &Admin, body: &str) -> Seen {
+    let bearer = format!("Bearer {TOKEN}");
+    Client::to(admin.local_addr()).send(
+        "POST",
+        "/purge",
+        &[("authorization", &bearer)],
+        body.as_bytes(),
+    )
+}
+
+#[test]
+fn a_node_without_a_proof_serves_what_may_be_purged() {
+    let is_down = Arc::new(AtomicBool::new(false));
+    let down = Arc::clone(&is_down);
+    let origin = Origin::new(move |request, stream| {
+        const FIELDS: &str = "cache-control: max-age=60, stale-while-revalidate=60, stale-if-error=60\r\netag: \"a\"";
+        if down.load(Ordering::Relaxed) {
+            return false;
+        }
+        match request.header("if-none-match") {
+            Some(_) => say(
+                stream,
+                &format!("HTTP/1.1 304 Not Modified\r\n{FIELDS}\r\n\r\n"),
+            ),
+            None => say(
+                stream,
+                &format!("HTTP/1.1 200 OK\r\n{FIELDS}\r\ncontent-length: 1\r\n\r\nx"),
+            ),
+        }
+    });
+    let fleet = Arc::new(Script::default());
+    let node = Node::with(&HttpConfig {
+        fleet: Some(Arc::clone(&fleet) as Arc<dyn Fleet>),
+        ..config(in_front_of(&origin))
+    });
+    let mut client = Client::new(&node);
+    client.get("/a");
+    assert!(client.get("/a").is_hit());
+    // Everything so far may be purged: it is validated once, and then known again.
+    let now = node.http.as_ref().unwrap().purger().now();
+    fleet.trusted_since.store(now.nanos(), Ordering::Relaxed);
+    let seen = client.get("/a");
+    assert!(
+        seen.header("cache-status").contains("fwd-status=304"),
+        "{seen:?}"
+    );
+    assert!(client.get("/a").is_hit());
+    // The origin is down: nothing that may be purged is served instead.
+    is_down.store(true, Ordering::Relaxed);
+    let now = node.http.as_ref().unwrap().purger().now();
+    fleet.trusted_since.store(now.nanos(), Ordering::Relaxed);
+    assert_eq!(client.get("/a").status, 504);
+    fleet.trusted_since.store(0, Ordering::Relaxed);
+    assert!(client.get("/a").is_hit());
+}
+
+#[test]
+fn a_purge_stays_on_one_node() {
+    let origin = Origin::new(|_, stream| {
+        say(
+            stream,
+            "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 1\r\n\r\nx",
+        )
+    });
+    let fleet = Arc::new(Script::default());
+    let node = Node::with(&HttpConfig {
+        fleet: Some(Arc::clone(&fleet) as Arc<dyn Fleet>),
+        ..config(in_front_of(&origin))
+    });
+    let http = node.http.as_ref().unwrap();
+    let purging = Some(http.purging(Some(TOKEN)));
+    let admin = Admin::start(([127, 0, 0, 1], 0).into(), vec![http.source()], purging).unwrap();
+    let mut client = Client::new(&node);
+    client.get("/a");
+    let seen = purge(
+        &admin,
+        "{\"url\": \"http://example.test/a\", \"soft\": true}",
+    );
+    let said = seen.text().trim().to_owned();
+    assert_eq!(said, "{\"fleet\":{\"position\":7},\"purged\":1}");
+    fleet.refuses.store(true, Ordering::Relaxed);
+    let seen = purge(&admin, "{\"tag\": \"b\"}");
+    assert_eq!(seen.status, 503);
+    assert!(seen.text().contains("it is sent again"), "{seen:?}");
+    // What is malformed is not published.
+    assert_eq!(purge(&admin, "{}").status, 400);
+    let published = fleet.published.lock().unwrap().clone();
+    assert_eq!(published, ["url http://example.test/a softly", "tag \"b\""]);
+    admin.stop();
+}
