@@ -526,6 +526,10 @@ impl Store {
         else {
             return false;
         };
+        // Two hits may have wanted it, the second one before the first form was stored.
+        if self.form(id, wanted.coding).is_some() {
+            return false;
+        }
         let coded = Some(coded).filter(|coded| wanted.is_worth(coded));
         let Some(coded) = coded.and_then(|coded| coded_forms::reserved(coded, &self.budget)) else {
             if let Some(indexed) = &mut self.entries[id.index()] {

@@ -252,6 +252,21 @@ fn a_form_that_is_hardly_smaller_is_not_made_again() {
     assert!(short_way(&mut stage, &accepting(ContentCoding::Gzip)).is_some());
 }
 
+/// Failure: two hits want a form before it is there, and the second one is stored over it, as a new
+/// object without its popularity.
+#[test]
+fn a_form_is_stored_twice() {
+    let mut stage = stage(16 << 20);
+    stage.ask(&get("/a"), 200, TEXT, &text(1, 2000));
+    let request = accepting(ContentCoding::Gzip);
+    let (first, second) = (wanted(&mut stage, &request), wanted(&mut stage, &request));
+    for wanted in [first, second] {
+        store(&mut stage, &wanted);
+        assert!(has_form(&mut stage, ContentCoding::Gzip));
+        assert_eq!(stage.cache.counters().coded_forms, 1);
+    }
+}
+
 /// Failure: a 304 that confirms another body than the stored one keeps the forms of that one.
 #[test]
 fn forms_of_another_body_are_not_carried_over() {
