@@ -26,6 +26,9 @@ pub const PING: Duration = Duration::from_secs(3);
 /// The pause before the disk is asked again whether it has a purge.
 pub const SETTLE_AGAIN: Duration = Duration::from_secs(5);
 
+/// Bytes of a text of another program in a line of the log.
+pub const EXCERPT_BYTES: usize = 200;
+
 /// Lines of the outbox for purges that have left it, after which the file is written anew.
 pub const DEAD_LINES: usize = 4096;
 

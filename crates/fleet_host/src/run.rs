@@ -403,9 +403,10 @@ impl Running {
         let url = |text: &String| text.parse::<Url>().ok();
         let mut texts = message.urls.iter().chain(&message.prefixes);
         if let Some(text) = texts.find(|text| url(text).is_none()) {
+            let (text, from) = (excerpt(text), excerpt(&message.from));
             tracing::warn!(
                 id = %message.id,
-                from = message.from,
+                from,
                 "[fleet]: all that is stored is stale now: a purge names {text:?}, which is no URL"
             );
             self.purger.purge(&everything(true));
@@ -417,7 +418,8 @@ impl Running {
         for scope in scopes.chain(prefixes).chain(tags).chain(everything) {
             let soft = message.soft;
             let objects = self.purger.purge(&Purge { scope, soft });
-            tracing::debug!(id = %message.id, from = message.from, objects, "purged for the fleet");
+            let from = excerpt(&message.from);
+            tracing::debug!(id = %message.id, from, objects, "purged for the fleet");
         }
     }
 
@@ -514,6 +516,11 @@ fn answered(
             "purged on this node only: [fleet] folder cannot be written; send it again".to_owned(),
         )),
     }
+}
+
+/// Returns the beginning of a text of another program, for the log.
+fn excerpt(text: &str) -> &str {
+    &text[..text.floor_char_boundary(limits::EXCERPT_BYTES)]
 }
 
 fn everything(soft: bool) -> Purge {
