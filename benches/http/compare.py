@@ -149,7 +149,7 @@ listen = "127.0.0.1:{port}"
 origin = "http://127.0.0.1:{origin}"
 cache = "{arguments.memory}MiB"
 threads = {arguments.threads}
-policy = "agd"
+policy = "agd(optimise=balanced)"
 [http.tls]
 listen = "127.0.0.1:{tls}"
 certificate = "{work}/certificate.pem"

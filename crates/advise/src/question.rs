@@ -7,7 +7,8 @@ use larder_policy::Spec;
 use larder_replay::Size;
 
 /// The policies that are compared by default, separated by commas.
-pub const POLICIES: &str = "agd,s3fifo,w-tinylfu,gdsf,adaptsize+lru,sieve,lru";
+pub const POLICIES: &str =
+    "agd,agd(optimise=balanced),s3fifo,w-tinylfu,gdsf,adaptsize+lru,sieve,lru";
 
 /// The most requests that are kept in memory by default: 400 MB with all caches.
 pub const KEEP: u64 = 4_000_000;

@@ -91,7 +91,9 @@ impl Default for Config {
 
 #[allow(clippy::expect_used, reason = "a literal, parsed by a test")]
 fn default_policy() -> Spec {
-    "agd".parse().expect("a policy that a test parses")
+    "agd(optimise=balanced)"
+        .parse()
+        .expect("a policy that a test parses")
 }
 
 fn variants<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
