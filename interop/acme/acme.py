@@ -499,12 +499,71 @@ def site(world):
     assert (state / "acme/a.test.pem").exists(), "the certificate is not in the state directory"
 
 
-SCENARIOS = [site, first, alpn, nonces, accounts, away, wrong_address, hundred, two_nodes, clock]
+def readme(world):
+    """README's lines from nothing to HTTPS, word for word. In namespaces of their own: they name ports, a folder and a host."""
+    text = (Path(__file__).resolve().parents[2] / "README.md").read_text()
+    block = text[text.index("\nlarder init edge ") :].partition("```")[0]
+    init, doctor, run, curl, purge = (line.partition("  #")[0].strip() for line in block.strip().splitlines())
+    site = world.work / "site"
+    site.mkdir()
+    page = b"<!doctype html><p>" + b"A page that text makes. " * 1000
+    (site / "index.html").write_bytes(page)
+    os.utime(site / "index.html", (0, 0))
+    world.start("origin", [sys.executable, "-m", "http.server", "--bind", "127.0.0.1", "--directory", str(site), "3000"])
+    hosts = world.work / "hosts"
+    hosts.write_text("127.0.0.1 localhost www.example.com\n")
+    subprocess.run(["mount", "--bind", hosts, "/etc/hosts"], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/var/lib"], check=True)
+    world.start_pebble(80, 443)
+    root = world.work / "root.pem"
+    root.write_text(world.root())
+    folder = world.work / "folder"
+    folder.mkdir()
+    programs = world.work / "programs"
+    programs.mkdir()
+    (programs / "larder").symlink_to(os.path.realpath(LARDER))
+    environment = {
+        **os.environ,
+        "PATH": f"{programs}:{os.environ['PATH']}",
+        "CURL_CA_BUNDLE": str(root),
+        "LARDER_HTTP_TLS_ACME_DIRECTORY": f"https://localhost:{world.pebble_port}/dir",
+        "LARDER_HTTP_TLS_ACME_DIRECTORY_CA": f"{CERTS}/pebble.minica.pem",
+    }
+
+    def typed(line, **keys):
+        return subprocess.run(["bash", "-c", line], cwd=folder, env=environment, capture_output=True, text=True, timeout=60, **keys)
+
+    assert typed(init).returncode == 0
+    assert "larder.toml" in os.listdir(folder)
+    diagnosis = typed(doctor)
+    # What it warns of is this machine's; an error would be the configuration's.
+    assert diagnosis.returncode == 0, diagnosis.stdout + diagnosis.stderr
+    assert run.endswith(" &"), run
+    log = open(world.work / "node.log", "ab")
+    world.processes.append(subprocess.Popen(["bash", "-c", "exec " + run.removesuffix(" &")], cwd=folder, env=environment, stdout=log, stderr=log))
+    wait_for("a certificate that curl believes", lambda: typed(curl).returncode == 0)
+    assert (folder / "page").read_bytes() == page
+    shown = typed("curl -s --compressed -o /dev/null -D - --http2 https://www.example.com/").stdout.lower()
+    for field in ["http/2 200", "alt-svc: h3=", "content-encoding: ", "cache-status: larder; hit"]:
+        assert field in shown, f"no {field!r} in {shown}"
+    plain = typed("curl -s -o /dev/null -D - http://www.example.com/").stdout.lower()
+    assert " 308" in plain and "location: https://www.example.com/" in plain, plain
+    purged = typed(purge)
+    assert purged.returncode == 0 and purged.stdout.startswith("1 "), purged.stdout + purged.stderr
+    shown = typed("curl -s -o /dev/null -D - https://www.example.com/").stdout.lower()
+    assert "fwd=uri-miss" in shown, shown
+    lines = wait_for("four lines of the log", lambda: (found := (folder / "access.log").read_text().splitlines())[3:] and found)
+    assert any("/" in line and " 200 " in line for line in lines), lines
+
+
+SCENARIOS = [site, readme, first, alpn, nonces, accounts, away, wrong_address, hundred, two_nodes, clock]
 
 
 def main():
     scenario = {one.__name__: one for one in SCENARIOS}[sys.argv[4]]
     work = tempfile.mkdtemp(prefix="larder-acme.")
+    if scenario is readme:
+        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     world = World(work)
     ended = False
     try:

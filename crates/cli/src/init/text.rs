@@ -12,7 +12,7 @@ const MEMORY_SHARE: u64 = 4;
 /// Returns the configuration of an HTTP cache with HTTPS.
 pub(super) fn edge(origin: &str, identity: &Identity) -> String {
     let [plain, secure] = [80, 443].map(any_address);
-    let (origin, cache) = (json!(origin), cache());
+    let (origin, cache, admin) = (json!(origin), cache(), admin(true));
     let identity = match identity {
         Identity::Files { certificate, key } => format!(
             "# PEM files: the server's certificate first, then those that lead to a root. When they change, the\n\
@@ -49,6 +49,10 @@ pub(super) fn edge(origin: &str, identity: &Identity) -> String {
          [http.tls]\n\
          listen = {secure}\n\
          {identity}\n\
+         # Text is compressed, by the best coding that its client takes.\n\
+         [http.compression]\n\
+         codings = [\"br\", \"zstd\", \"gzip\"]\n\
+         \n\
          # A second tier on disk, which outlives a restart.\n\
          #[http.disk]\n\
          #path = \"/var/cache/larder/http\"\n\
@@ -61,13 +65,13 @@ pub(super) fn edge(origin: &str, identity: &Identity) -> String {
          [ndn]\n\
          enabled = false\n\
          \n\
-         {ADMIN}"
+         {admin}"
     )
 }
 
 /// Returns the configuration of an NDN forwarder.
 pub(super) fn router(uplinks: &[String], prefix: &str) -> String {
-    let (address, cache) = (any_address(6363), cache());
+    let (address, cache, admin) = (any_address(6363), cache(), admin(false));
     let mut routes = String::from(
         "# Routes to other forwarders. A routing daemon or `larder ctl route add` makes others.\n",
     );
@@ -99,12 +103,13 @@ pub(super) fn router(uplinks: &[String], prefix: &str) -> String {
          [http]\n\
          enabled = false\n\
          \n\
-         {ADMIN}"
+         {admin}"
     )
 }
 
 /// Returns the configuration of a node to try things out with.
 pub(super) fn laboratory() -> String {
+    let admin = admin(false);
     format!(
         "# A laboratory: an HTTP cache and a forwarder of Named Data Networking (NDN) that only this machine\n\
          # reaches.\n\
@@ -128,7 +133,7 @@ pub(super) fn laboratory() -> String {
          content_store = \"64MiB\"\n\
          policy = \"s3fifo\"\n\
          \n\
-         {ADMIN}"
+         {admin}"
     )
 }
 
@@ -137,16 +142,30 @@ const HEAD: &str = "# All keys, with their defaults and meanings: larder run --p
     # Check a change: larder run FILE --check. Apply it: larder ctl reload --config FILE\n\
     # (that needs [admin] token; SIGHUP does the same without one)\n";
 
-/// The admin server.
-const ADMIN: &str = "[admin]\n\
-    # The console, in a browser; also /metrics and /status.\n\
-    listen = \"127.0.0.1:8081\"\n\
-    # Purges, reloads and upgrades over this address need it: openssl rand -hex 16 makes one.\n\
-    #token = \"\"\n\
-    \n\
-    # The user that the node becomes after root has bound its ports.\n\
-    #[process]\n\
-    #user = \"larder\"\n";
+/// Returns the table of the admin server, and what follows it.
+///
+/// An edge gets a token, because it is purged. A router and a laboratory have none: the console of
+/// this machine needs none then.
+fn admin(has_token: bool) -> String {
+    let token = if has_token {
+        let words: [u64; 2] = larder_host::entropy::words();
+        format!("token = \"{:016x}{:016x}\"", words[0], words[1])
+    } else {
+        "#token = \"\"                         # openssl rand -hex 16 makes one".to_owned()
+    };
+    format!(
+        "[admin]\n\
+         # The console, in a browser; also /metrics and /status.\n\
+         listen = \"127.0.0.1:8081\"\n\
+         # Purges, reloads and upgrades over this address need it, and so does the console, if there is one.\n\
+         # `larder ctl --config` takes it from this file.\n\
+         {token}\n\
+         \n\
+         # The user that the node becomes after root has bound its ports.\n\
+         #[process]\n\
+         #user = \"larder\"\n"
+    )
+}
 
 /// Returns a string of TOML.
 fn quoted(path: &Path) -> String {

@@ -95,6 +95,32 @@ fn a_first_configuration_is_wrong() {
     }
 }
 
+/// Failure: two edges have one token, or a new edge sends text as it came.
+#[test]
+fn an_edge_lacks_what_it_needs_at_once() {
+    let folder = Folder::new();
+    let path = folder.path("larder.toml");
+    let written = || {
+        let origin = "http://127.0.0.1:3000";
+        init(
+            &folder,
+            &["edge", "--origin", origin, "--host", "a.example"],
+        );
+        fs::read_to_string(&path).unwrap()
+    };
+    let token = |text: &str| {
+        let line = text.lines().find(|line| line.starts_with("token = "));
+        line.expect("a token").to_owned()
+    };
+    let (one, two) = (written(), written());
+    assert_ne!(token(&one), token(&two));
+    assert_eq!(token(&one).len(), "token = \"\"".len() + 32);
+    assert!(
+        one.contains("\n[http.compression]\ncodings = [\"br\""),
+        "{one}"
+    );
+}
+
 /// Failure: no node starts with the configuration of a laboratory.
 #[test]
 fn a_laboratory_does_not_start() {
