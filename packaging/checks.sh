@@ -2,6 +2,7 @@
 # What the checks under a real systemd share.
 
 failed=0
+# note STATUS WHAT: prints and remembers a check, and has its status.
 note() {
     if [ "$1" = 0 ]; then
         echo "ok    $2"
@@ -9,6 +10,7 @@ note() {
         echo "FAIL  $2"
         failed=1
     fi
+    return "$1"
 }
 main() { systemctl show -p MainPID --value larder; }
 answers() { curl -fsS -o /dev/null http://127.0.0.1/1000/a; }

@@ -553,7 +553,7 @@ def readme(world):
     shown = typed("curl -s -o /dev/null -D - https://www.example.com/").stdout.lower()
     assert "fwd=uri-miss" in shown, shown
     lines = wait_for("four lines of the log", lambda: (found := (folder / "access.log").read_text().splitlines())[3:] and found)
-    assert any("/" in line and " 200 " in line for line in lines), lines
+    assert any('"GET / HTTP/2.0" 200 ' in line for line in lines), lines
 
 
 SCENARIOS = [site, readme, first, alpn, nonces, accounts, away, wrong_address, hundred, two_nodes, clock]

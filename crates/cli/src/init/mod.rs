@@ -126,7 +126,7 @@ fn exists(path: &Path) -> Failure {
 }
 
 /// Writes the file. Its owner alone may read a new one: it is the place of the admin server's
-/// token. One that is replaced keeps its permissions.
+/// token. One that is replaced keeps its permissions, but others may not read a token in it.
 fn write(path: &Path, text: &str, replaces: bool) -> Result<(), Failure> {
     // The file that a symbolic link points to is replaced, not the link.
     let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -167,7 +167,8 @@ fn replace(path: &Path, old: &Metadata, text: &str) -> io::Result<()> {
         let of_others = old.mode() & 0o007;
         (old.mode() & 0o700) | (of_others << 3) | of_others
     };
-    let permissions = fs::Permissions::from_mode(mode);
+    let has_token = text.contains("\ntoken = ");
+    let permissions = fs::Permissions::from_mode(if has_token { mode & !0o007 } else { mode });
     file.as_file().set_permissions(permissions)?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())

@@ -188,6 +188,15 @@ fn a_configuration_is_open_to_all() {
         init(&folder, &["laboratory"]);
         assert_eq!(mode(), old);
     }
+    let edge = [
+        "edge",
+        "--origin",
+        "http://127.0.0.1:1",
+        "--host",
+        "a.example",
+    ];
+    init(&folder, &edge);
+    assert_eq!(mode(), 0o640, "others read the token");
     let others: Vec<_> = fs::read_dir(path.parent().unwrap()).unwrap().collect();
     assert_eq!(others.len(), 1, "{others:?}");
 }
