@@ -741,6 +741,15 @@ fn a_missing_program_or_privilege_passes_for_a_failing_claim() {
     assert!(output.stdout.is_empty());
 }
 
+/// Failure: `larder get --no-smoothing` without a tick, which smooths nothing, is accepted.
+#[test]
+fn smoothing_is_turned_off_without_a_tick() {
+    let output = larder(&["get", "/object", "--no-smoothing"]);
+    let error = error_of(&output);
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.contains("--tick"), "{error}");
+}
+
 /// Failure: an archive of Larder's results has those of another forwarder among them.
 #[test]
 fn an_archive_mixes_forwarders() {
