@@ -56,6 +56,10 @@ pub struct GetArgs {
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
     tick: Duration,
 
+    /// With --tick, send nothing when a Data or a Nack arrives: a host with a coarse clock
+    #[arg(long, requires = "tick")]
+    no_smoothing: bool,
+
     /// Fail if the object is larger
     #[arg(long, value_name = "SIZE", default_value = "1TiB")]
     max_size: ByteSize,
@@ -92,7 +96,7 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
         },
         clock: Clock {
             tick: args.tick,
-            ..Clock::default()
+            smoothing: !args.no_smoothing,
         },
         ..FetchOptions::default()
     };

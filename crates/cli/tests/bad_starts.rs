@@ -741,6 +741,35 @@ fn a_missing_program_or_privilege_passes_for_a_failing_claim() {
     assert!(output.stdout.is_empty());
 }
 
+/// Failure: `larder get --no-smoothing` without a tick, which smooths nothing, is accepted.
+#[test]
+fn smoothing_is_turned_off_without_a_tick() {
+    let output = larder(&["get", "/object", "--no-smoothing"]);
+    let error = error_of(&output);
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.contains("--tick"), "{error}");
+}
+
+/// Failure: traces that do not exist, or that the paper does not replay, are passed over.
+#[test]
+fn traces_that_do_not_exist_are_passed_over() {
+    let workspace = Workspace::new();
+    let out = workspace.path("out").to_str().unwrap().to_owned();
+    for (paper, problem) in [
+        ("adaptsize", "--traces /nonexistent: "),
+        ("clock", "--traces: clock replays no traces"),
+    ] {
+        let only = if paper == "clock" { "linear" } else { "cost" };
+        let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
+        command.args(["reproduce", paper, "--only", only, "--out", &out]);
+        let output = command.args(["--traces", "/nonexistent"]).output().unwrap();
+        let error = error_of(&output);
+        assert_eq!(output.status.code(), Some(2), "{error}");
+        assert!(error.contains(problem), "{error}");
+    }
+    assert!(!workspace.path("out").exists());
+}
+
 /// Failure: an archive of Larder's results has those of another forwarder among them.
 #[test]
 fn an_archive_mixes_forwarders() {

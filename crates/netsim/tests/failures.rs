@@ -3,6 +3,7 @@
 
 mod a_stale_lock_file_of_the_fuzz_targets;
 mod beside_icarus;
+mod coarse_clocks_without_effect;
 mod copies;
 mod core;
 mod http_worlds;

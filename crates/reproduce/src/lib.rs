@@ -76,7 +76,8 @@ pub struct Request<'a> {
     pub scale: Scale,
     /// The seed of all random choices.
     pub seed: u64,
-    /// A directory of traces to use in addition to the generated ones, for papers that support it.
+    /// A directory of traces to use in addition to the generated ones, for papers that support it
+    /// ([`Paper::takes_traces`]).
     pub traces: Option<&'a Path>,
     /// Whether to run [`Paper::on_testbed`] in the place of [`Paper::experiments`].
     pub testbed: bool,
@@ -228,6 +229,14 @@ impl Paper {
     /// ([`Request::applications`]).
     pub fn takes_applications(&self) -> bool {
         self.with_applications.is_some()
+    }
+
+    /// Returns true if it can replay real traces in addition to the generated ones
+    /// ([`Request::traces`]).
+    pub fn takes_traces(&self) -> bool {
+        self.experiments
+            .iter()
+            .any(|(name, _)| *name == adaptsize::WITH_TRACES)
     }
 
     fn runs(&self, testbed: bool) -> &'static [(&'static str, Run)] {

@@ -73,6 +73,22 @@ impl Report {
             .filter(|claim| claim.verdict().is_unexpected_failure())
     }
 
+    /// Returns the unexpected failures of measured times that others disturbed, each with what
+    /// disturbed its experiment. Such a failure says nothing of the claim.
+    pub fn disturbed_failures(&self) -> impl Iterator<Item = (&Judged, String)> {
+        self.sections
+            .iter()
+            .filter_map(|section| Some((section, section.run.disturbance()?)))
+            .flat_map(|(section, disturbance)| {
+                section
+                    .claims
+                    .iter()
+                    .filter(|claim| claim.timed && claim.measured.is_some())
+                    .filter(|claim| claim.verdict().is_unexpected_failure())
+                    .map(move |claim| (claim, disturbance.clone()))
+            })
+    }
+
     /// Returns the claims with this verdict.
     pub fn with_verdict(&self, verdict: Verdict) -> impl Iterator<Item = &Judged> {
         self.claims()
@@ -193,6 +209,48 @@ mod tests {
     }
 
     #[test]
+    fn a_time_that_others_disturbed_fails_as_if_it_were_a_claims_fault() {
+        let timed = Judged {
+            timed: true,
+            ..judged("a", 9.0, [0.0, 1.0])
+        };
+        let unmeasured = Judged {
+            id: "c".to_owned(),
+            measured: None,
+            ..timed.clone()
+        };
+        let claims = [timed, unmeasured, judged("b", 9.0, [0.0, 1.0])];
+        let rows = Rows::default();
+        let request = Request::quick(Paper::named("filter").unwrap(), &rows);
+        let disturbed = |other_percent: Option<f64>| {
+            let mut report = Report::new(&request);
+            let mut section = section_of(claims.to_vec());
+            section.run.other_percent = other_percent;
+            report.sections.push(section);
+            let disturbed = report.disturbed_failures();
+            disturbed
+                .map(|(claim, disturbance)| (claim.id.clone(), disturbance))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(disturbed(None), []);
+        assert_eq!(disturbed(Some(2.0)), []);
+        let [(id, disturbance)] = &disturbed(Some(40.0))[..] else {
+            panic!("one claim is of a time, and measured");
+        };
+        assert_eq!(id, "a");
+        assert!(disturbance.contains("40.0 %"), "{disturbance}");
+    }
+
+    fn section_of(claims: Vec<Judged>) -> Section {
+        let text = "title = \"T & U\"\nshows = \"S\"\n[full]\n[quick]\n";
+        let experiment =
+            crate::Experiment::<std::collections::HashMap<String, u64>>::parse("x", text).unwrap();
+        let mut section = Section::new(&experiment, Scale::Quick);
+        section.claims = claims;
+        section
+    }
+
+    #[test]
     fn an_open_band_reads_as_a_closed_one() {
         assert_eq!(
             judged("a", 1.0, [0.5, f64::INFINITY]).shown()[3],
@@ -214,12 +272,8 @@ mod tests {
             report.missing.iter().copied().eq(paper.experiments()),
             "nothing has run"
         );
-        let text = "title = \"T & U\"\nshows = \"S\"\n[full]\n[quick]\n";
-        let experiment =
-            crate::Experiment::<std::collections::HashMap<String, u64>>::parse("x", text).unwrap();
-        let mut section = Section::new(&experiment, Scale::Quick);
-        section.claims = vec![judged("b", 1.0, [0.0, 2.0]), judged("a", 3.0, [0.0, 2.0])];
-        report.sections.push(section);
+        let claims = vec![judged("b", 1.0, [0.0, 2.0]), judged("a", 3.0, [0.0, 2.0])];
+        report.sections.push(section_of(claims));
         let failures: Vec<&str> = report
             .unexpected_failures()
             .map(|claim| claim.id.as_str())

@@ -4,11 +4,16 @@
 //! sent at the start. Each later one is planned 1/f after the one before, with the frequency at
 //! that time, so a change of the frequency never moves a planned Interest. A number that timed out
 //! or got a Nack takes the place of a new one; the lowest number goes first.
+//!
+//! Beyond ndnSIM, a congestion control may lower the frequency, and the clock may be coarse: see
+//! [`larder_transfer::Clock`]. Interests that become due between two ticks then leave together.
 
 use super::names::Names;
 use super::retransmission::{Answered, Retransmission};
 use crate::app::{App, Received, Sends};
-use larder_packet::{Data, Interest, InterestBuilder, Name, types};
+use larder_packet::{Data, Interest, InterestBuilder, NackReason, Name, types};
+use larder_transfer::Clock;
+use larder_transfer::congestion::{Answer, Congestion, CongestionControl, PathFeedback, Signal};
 use larder_units::{Stream, Time};
 use std::time::Duration;
 
@@ -45,6 +50,9 @@ pub struct CbrConfig {
     pub start: Time,
     /// The time from which no Interest is sent. Answers are still counted.
     pub stop: Time,
+    /// The clock by which Interests leave. With a tick, due Interests that cannot leave are not
+    /// saved up.
+    pub clock: Clock,
 }
 
 impl CbrConfig {
@@ -59,6 +67,7 @@ impl CbrConfig {
             lifetime: Some(Duration::from_secs(2)),
             start: Time::ZERO,
             stop: Time::MAX,
+            clock: Clock::default(),
         }
     }
 }
@@ -116,6 +125,11 @@ pub struct Cbr {
     /// The number of new numbers so far.
     asked: u64,
     planned: Option<Time>,
+    /// The Interests that became due since the last tick; always 0 with a fine clock.
+    due: u64,
+    /// True if a planned Interest waits for room in the window.
+    blocked: bool,
+    congestion: Option<Box<dyn CongestionControl>>,
     next_timer: Option<Time>,
     counters: ConsumerCounters,
     /// The recorded delays and their limit, if delays are recorded.
@@ -131,16 +145,27 @@ impl Cbr {
             .time(0)
             .map_or(start, |time| start + time.since(Time::ZERO));
         let first = (first < config.stop).then_some(first);
-        Cbr {
+        let mut consumer = Cbr {
             retransmission: Retransmission::new(start),
             asked: 0,
             planned: first,
-            next_timer: first,
+            due: 0,
+            blocked: false,
+            congestion: None,
+            next_timer: None,
             counters: ConsumerCounters::default(),
             delays: None,
             config,
             stream,
-        }
+        };
+        consumer.update_timer();
+        consumer
+    }
+
+    /// Lets an algorithm lower the frequency to its rate, and limit the Interests in flight to its
+    /// window.
+    pub fn set_congestion_control(&mut self, congestion: Box<dyn CongestionControl>) {
+        self.congestion = Some(congestion);
     }
 
     /// The counters.
@@ -168,12 +193,13 @@ impl Cbr {
         self.config.frequency = frequency;
     }
 
-    fn send(&mut self, now: Time, sends: &mut Sends) {
+    /// Sends an Interest. Returns false if all numbers have been requested.
+    fn send(&mut self, now: Time, sends: &mut Sends) -> bool {
         let number = match self.retransmission.next_again() {
             Some(number) => number,
             None => {
                 let Some(number) = self.config.names.next(self.asked, &mut self.stream) else {
-                    return;
+                    return false;
                 };
                 self.asked += 1;
                 number
@@ -188,7 +214,62 @@ impl Cbr {
         sends.push(interest.build());
         self.counters.interests += 1;
         self.counters.retransmissions += u64::from(self.retransmission.sent(now, number));
-        self.plan(now);
+        true
+    }
+
+    /// Sends the planned Interest, with a fine clock.
+    fn send_planned(&mut self, now: Time, sends: &mut Sends) {
+        if self.planned.is_none_or(|at| at > now) {
+            return;
+        }
+        self.planned = None;
+        if !self.has_room() {
+            self.blocked = true;
+        } else if self.send(now, sends) {
+            self.plan(now);
+        }
+    }
+
+    /// Counts the Interests that became due before `now`, with a coarse clock. One that becomes due
+    /// at a tick waits for the next one, as in the pacer of transfers.
+    fn count_due(&mut self, now: Time) {
+        while let Some(at) = self.planned.filter(|at| *at < now) {
+            self.planned = None;
+            self.due += 1;
+            self.plan(at);
+        }
+    }
+
+    /// Sends the due Interests, with a coarse clock.
+    fn send_due(&mut self, now: Time, sends: &mut Sends) {
+        for _ in 0..std::mem::take(&mut self.due) {
+            if !self.has_room() || now >= self.config.stop {
+                break;
+            }
+            if !self.send(now, sends) {
+                self.planned = None;
+                break;
+            }
+        }
+    }
+
+    fn is_coarse(&self) -> bool {
+        !self.config.clock.tick.is_zero()
+    }
+
+    fn has_room(&self) -> bool {
+        let window = self.congestion.as_ref().map(|control| control.window());
+        window.is_none_or(|window| self.retransmission.in_flight() < window)
+    }
+
+    fn on_congestion(&mut self, now: Time, sent_at: Time, signal: Signal) {
+        if let Some(control) = &mut self.congestion {
+            control.on_congestion(&Congestion {
+                now,
+                sent_at,
+                signal,
+            });
+        }
     }
 
     fn name(&self, number: u64) -> Name {
@@ -226,7 +307,11 @@ impl Cbr {
     }
 
     fn interval(&mut self) -> Duration {
-        let mean = 1.0 / self.config.frequency;
+        let granted = self.congestion.as_ref().and_then(|control| control.rate());
+        let frequency = granted.map_or(self.config.frequency, |rate| {
+            self.config.frequency.min(rate.max(1e-9))
+        });
+        let mean = 1.0 / frequency;
         let seconds = match self.config.randomize {
             Randomize::None => mean,
             Randomize::Uniform => 2.0 * mean * self.stream.unit(),
@@ -246,10 +331,23 @@ impl Cbr {
     }
 
     fn update_timer(&mut self) {
-        self.next_timer = [self.planned, self.retransmission.next_scan()]
-            .into_iter()
-            .flatten()
-            .min();
+        let scan = self.retransmission.next_scan();
+        let planned = self.planned;
+        self.next_timer = if self.is_coarse() {
+            let due = planned.map(|at| self.tick_from(at + Duration::from_nanos(1)));
+            [due, scan.map(|at| self.tick_from(at))]
+        } else {
+            [planned, scan]
+        }
+        .into_iter()
+        .flatten()
+        .min();
+    }
+
+    /// Returns the first tick at or after a time.
+    fn tick_from(&self, at: Time) -> Time {
+        let tick = self.config.clock.tick.as_nanos() as u64;
+        Time::from_nanos(at.nanos().div_ceil(tick).saturating_mul(tick))
     }
 }
 
@@ -275,56 +373,103 @@ impl App for Cbr {
     }
 
     fn on_timer(&mut self, now: Time, sends: &mut Sends) {
-        if self.retransmission.next_scan().is_some_and(|at| at <= now) {
-            self.counters.timeouts += self.retransmission.scan(now);
-            self.plan(now);
+        if self.is_coarse() {
+            self.count_due(now);
         }
-        if self.planned.is_some_and(|at| at <= now) {
-            self.planned = None;
-            self.send(now, sends);
+        if self.retransmission.next_scan().is_some_and(|at| at <= now) {
+            for sent_at in self.retransmission.scan(now) {
+                self.counters.timeouts += 1;
+                self.on_congestion(now, sent_at, Signal::TimeOut);
+            }
+            self.plan_again(now);
+        }
+        if self.is_coarse() {
+            self.send_due(now, sends);
+        } else {
+            self.send_planned(now, sends);
         }
         self.update_timer();
     }
 
-    fn on_packet(&mut self, now: Time, packet: &Received<'_>, _: &mut Sends) {
-        if packet.header.nack.is_some() {
+    fn on_packet(&mut self, now: Time, packet: &Received<'_>, sends: &mut Sends) {
+        if self.is_coarse() {
+            self.count_due(now);
+        }
+        if let Some(reason) = packet.header.nack {
             self.counters.nacks += 1;
             if let Some(number) = Interest::decode(packet.packet)
                 .ok()
                 .and_then(|interest| self.number(interest.name))
             {
-                self.retransmission.refused(number);
-                self.plan(now);
+                let sent_at = self.retransmission.refused(number);
+                if let Some(sent_at) = sent_at.filter(|_| reason == NackReason::Congestion) {
+                    self.on_congestion(now, sent_at, Signal::Nack);
+                }
+                self.plan_again(now);
             }
         } else if let Ok(data) = Data::decode(packet.packet) {
-            let number = self.number(data.name).unwrap_or(u64::MAX);
-            let answered = self.retransmission.answered(now, number);
-            self.counters.marks +=
-                u64::from(packet.header.congestion_mark.is_some_and(|mark| mark > 0));
-            match answered {
-                Some(answered) => {
-                    self.counters.data += 1;
-                    self.counters.bytes += data.content.len() as u64;
-                    self.counters.full_delay += answered.full.as_secs_f64();
-                    self.counters.last_delay += answered.last.as_secs_f64();
-                    if let Some((delays, _)) = self
-                        .delays
-                        .as_mut()
-                        .filter(|(delays, most)| delays.len() < *most)
-                    {
-                        let Answered { full, last, sends } = answered;
-                        delays.push(DelayRow {
-                            at: now,
-                            number,
-                            last,
-                            full,
-                            sends,
-                        });
-                    }
-                }
-                None => self.counters.unexpected += 1,
-            }
+            self.on_data(now, &data, PathFeedback::from(&packet.header));
+        }
+        if self.is_coarse() && self.config.clock.smoothing {
+            self.send_due(now, sends);
         }
         self.update_timer();
+    }
+}
+
+impl Cbr {
+    fn on_data(&mut self, now: Time, data: &Data<'_>, path: PathFeedback) {
+        let number = self.number(data.name).unwrap_or(u64::MAX);
+        let window_limited = !self.has_room();
+        self.counters.marks += u64::from(path.marked);
+        let Some(answered) = self.retransmission.answered(now, number) else {
+            self.counters.unexpected += 1;
+            return;
+        };
+        let Answered { full, last, sends } = answered;
+        self.counters.data += 1;
+        self.counters.bytes += data.content.len() as u64;
+        self.counters.full_delay += full.as_secs_f64();
+        self.counters.last_delay += last.as_secs_f64();
+        let delays = self.delays.as_mut();
+        if let Some((delays, _)) = delays.filter(|(delays, most)| delays.len() < *most) {
+            delays.push(DelayRow {
+                at: now,
+                number,
+                last,
+                full,
+                sends,
+            });
+        }
+        if let Some(control) = &mut self.congestion {
+            control.on_answer(&Answer {
+                now,
+                rtt: (sends == 1).then_some(full),
+                smoothed_rtt: self.retransmission.smoothed_rtt(),
+                window_limited,
+                granted_rate: path.granted_rate,
+            });
+        }
+        if path.marked {
+            let sent_at = Time::from_nanos(now.nanos() - last.as_nanos() as u64);
+            self.on_congestion(now, sent_at, Signal::Mark);
+        }
+        self.unblock(now);
+    }
+
+    /// Plans the Interest that waits for room in the window, if there is room.
+    fn unblock(&mut self, now: Time) {
+        if self.blocked && self.has_room() {
+            self.blocked = false;
+            self.planned = (now < self.config.stop).then_some(now);
+        }
+    }
+
+    /// Plans an Interest after a timeout or a Nack, so that the number is sent again.
+    fn plan_again(&mut self, now: Time) {
+        self.unblock(now);
+        if !self.blocked {
+            self.plan(now);
+        }
     }
 }

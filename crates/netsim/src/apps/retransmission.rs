@@ -99,13 +99,19 @@ impl Retransmission {
         })
     }
 
-    /// Handles a Nack: the number is sent again with the next Interest.
-    pub(crate) fn refused(&mut self, number: u64) {
-        if let Some(pending) = self.pending.get_mut(&number) {
+    /// Handles a Nack: the number is sent again with the next Interest. Returns the time of the
+    /// Interest, if it was pending.
+    pub(crate) fn refused(&mut self, number: u64) -> Option<Time> {
+        let pending = self.pending.get_mut(&number);
+        let sent_at = pending.map(|pending| {
             pending.watched = None;
+            pending.last
+        });
+        if sent_at.is_some() {
             self.again.insert(number);
         }
         self.back_off();
+        sent_at
     }
 
     /// The time of the next scan for timeouts.
@@ -125,9 +131,9 @@ impl Retransmission {
         )
     }
 
-    /// Scans for timeouts, and returns how many there are.
-    pub(crate) fn scan(&mut self, now: Time) -> u64 {
-        let mut found = 0;
+    /// Scans for timeouts, and returns the times of their Interests.
+    pub(crate) fn scan(&mut self, now: Time) -> Vec<Time> {
+        let mut found = Vec::new();
         while let Some(oldest) = self.oldest()
             && oldest + self.rto() <= now
         {
@@ -136,9 +142,9 @@ impl Retransmission {
             };
             if let Some(pending) = self.pending.get_mut(&number) {
                 pending.watched = None;
+                found.push(pending.last);
                 self.again.insert(number);
                 self.back_off();
-                found += 1;
             }
         }
         found
@@ -146,6 +152,17 @@ impl Retransmission {
 
     pub(crate) fn pending(&self) -> usize {
         self.pending.len()
+    }
+
+    /// The number of Interests whose answers are awaited: those that are pending and not to be sent
+    /// again.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.pending.len() - self.again.len()
+    }
+
+    /// The smoothed round trip, once there is one.
+    pub(crate) fn smoothed_rtt(&self) -> Option<Duration> {
+        self.rtt.map(|(mean, _)| Duration::from_secs_f64(mean))
     }
 
     fn oldest(&mut self) -> Option<Time> {
@@ -203,8 +220,8 @@ mod tests {
         assert!(!retransmission.sent(ms(10), 7));
         // The first timeout is 1 s. It expires at 1.010 s, after the scan at 1.000 s.
         assert_eq!(retransmission.next_scan(), Some(ms(1050)));
-        assert_eq!(retransmission.scan(ms(1000)), 0);
-        assert_eq!(retransmission.scan(ms(1050)), 1);
+        assert_eq!(retransmission.scan(ms(1000)), []);
+        assert_eq!(retransmission.scan(ms(1050)), [ms(10)]);
         assert_eq!(retransmission.next_again(), Some(7));
         assert!(retransmission.sent(ms(1050), 7));
         // The timeout is doubled. The answer gives no sample, because it may belong to either

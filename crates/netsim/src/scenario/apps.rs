@@ -10,7 +10,7 @@ use crate::apps::{
 };
 use crate::{App, AppId, NodeId, Simulation};
 use larder_packet::Name;
-use larder_transfer::Clock;
+use larder_transfer::{Clock, CongestionSpec};
 use larder_units::{ByteSize, Time};
 use std::collections::HashSet;
 use std::time::Duration;
@@ -56,15 +56,35 @@ pub(super) fn make_producers(
             Ok(())
         };
     for table in &scenario.tables.producer {
-        let payload = table.payload.map_or(1024, ByteSize::bytes);
-        if payload.saturating_add(AROUND_CONTENT) > largest {
+        let (payload, whole) = match (table.payload, table.packet) {
+            (None, Some(packet)) => {
+                let bytes = packet.bytes();
+                (Payload::Packet(bytes as usize), bytes)
+            }
+            (payload, None) => {
+                let bytes = payload.map_or(1024, ByteSize::bytes);
+                let whole = bytes.saturating_add(AROUND_CONTENT);
+                (Payload::Content(bytes as usize), whole)
+            }
+            (Some(_), Some(_)) => {
+                let what = "payload and packet: keep one; packet is the size of the whole Data";
+                return Err(scenario.fault(&table.node.span(), what));
+            }
+        };
+        if whole > largest {
+            let (Payload::Content(bytes) | Payload::Packet(bytes)) = payload;
+            let part = if table.packet.is_some() {
+                "packet"
+            } else {
+                "payload"
+            };
             let what = format!(
-                "a payload of {payload} bytes does not fit into packets of {largest}: set largest-packet in [nodes]"
+                "a {part} of {bytes} bytes does not fit into packets of {largest}: set largest-packet in [nodes]"
             );
             return Err(scenario.fault(&table.node.span(), what));
         }
         let config = ProducerConfig {
-            payload: Payload::Content(payload as usize),
+            payload,
             freshness: table.freshness,
         };
         serve(
@@ -121,16 +141,13 @@ pub(super) fn make_consumers(
             congestion,
             stream,
         );
-        builder.add(&table.node, node, label, Box::new(app), None)?;
+        builder.add(node, label, Box::new(app));
     }
     for table in &scenario.tables.window {
         let node = builder.node_that_reaches(&table.node, &table.prefix)?;
         let label = builder.unused(format!("window {} {}", table.node.get_ref(), table.prefix));
         let congestion = table.congestion.clone().unwrap_or_default().build();
-        let clock = Clock {
-            tick: table.tick.unwrap_or_default(),
-            ..Clock::default()
-        };
+        let clock = clock(scenario, table.tick, table.smoothing.as_ref())?;
         let stream = builder.network.streams().stream(&label);
         let app = Fetch::endless(
             table.prefix.clone(),
@@ -139,9 +156,28 @@ pub(super) fn make_consumers(
             clock,
             stream,
         );
-        builder.add(&table.node, node, label, Box::new(app), None)?;
+        builder.add(node, label, Box::new(app));
     }
     Ok(builder.consumers)
+}
+
+/// Returns the clock of a consumer.
+fn clock(
+    scenario: &ScenarioFile,
+    tick: Option<Duration>,
+    smoothing: Option<&Spanned<bool>>,
+) -> Result<Clock, ScenarioError> {
+    match (tick, smoothing) {
+        (None, Some(smoothing)) => Err(scenario.fault(
+            &smoothing.span(),
+            "smoothing without tick: a fine clock sends each Interest when it is due; set tick",
+        )),
+        (None, None) => Ok(Clock::default()),
+        (Some(tick), smoothing) => Ok(Clock {
+            tick,
+            smoothing: smoothing.is_none_or(|smoothing| *smoothing.get_ref()),
+        }),
+    }
 }
 
 struct ConsumerBuilder<'a> {
@@ -156,6 +192,7 @@ struct ConsumerBuilder<'a> {
 impl ConsumerBuilder<'_> {
     fn cbr(&mut self, table: &CbrTable) -> Result<(), ScenarioError> {
         let (nodes, prefixes) = self.places(&table.node, &table.prefix)?;
+        let clock = clock(self.scenario, table.tick, table.smoothing.as_ref())?;
         // All consumers share one table, which may be long.
         let names = table.zipf.map_or(Names::Sequence { end: None }, |zipf| {
             Names::Popularity(ZipfMandelbrot::new(zipf.contents, zipf.q, zipf.s))
@@ -174,15 +211,10 @@ impl ConsumerBuilder<'_> {
                 lifetime: Some(table.lifetime.unwrap_or(LIFETIME)),
                 start: Time::ZERO + table.start,
                 stop: table.stop.map_or(Time::MAX, |stop| Time::ZERO + stop),
+                clock,
             };
-            self.add_cbr(
-                "cbr",
-                &table.node,
-                node,
-                table.prefix.get_ref(),
-                config,
-                table.tick,
-            )?;
+            let congestion = table.congestion.as_ref();
+            self.add_cbr("cbr", node, table.prefix.get_ref(), config, congestion);
         }
         Ok(())
     }
@@ -207,15 +239,9 @@ impl ConsumerBuilder<'_> {
                 lifetime: Some(table.lifetime.unwrap_or(LIFETIME)),
                 start: Time::ZERO + table.start,
                 stop: Time::MAX,
+                clock: Clock::default(),
             };
-            self.add_cbr(
-                "trace",
-                &table.node,
-                node,
-                table.prefix.get_ref(),
-                config,
-                None,
-            )?;
+            self.add_cbr("trace", node, table.prefix.get_ref(), config, None);
         }
         Ok(())
     }
@@ -223,31 +249,22 @@ impl ConsumerBuilder<'_> {
     fn add_cbr(
         &mut self,
         kind: &str,
-        at: &Spanned<String>,
         node: NodeId,
         prefix: &str,
         config: CbrConfig,
-        tick: Option<Duration>,
-    ) -> Result<(), ScenarioError> {
+        congestion: Option<&CongestionSpec>,
+    ) {
         let label = self.unused(format!("{kind} {} {prefix}", self.network.node_name(node)));
-        let app = Cbr::new(config, self.network.streams().stream(&label));
-        self.add(at, node, label, Box::new(app), tick)
+        let mut app = Cbr::new(config, self.network.streams().stream(&label));
+        if let Some(congestion) = congestion {
+            app.set_congestion_control(congestion.build());
+        }
+        self.add(node, label, Box::new(app));
     }
 
-    fn add(
-        &mut self,
-        at: &Spanned<String>,
-        node: NodeId,
-        label: String,
-        app: Box<dyn App>,
-        tick: Option<Duration>,
-    ) -> Result<(), ScenarioError> {
-        let added = self.network.add_app_with_tick(node, app, tick);
-        self.consumers.push((
-            label,
-            added.map_err(|error| self.scenario.fault(&at.span(), error))?,
-        ));
-        Ok(())
+    fn add(&mut self, node: NodeId, label: String, app: Box<dyn App>) {
+        let added = self.network.add_app(node, app);
+        self.consumers.push((label, added));
     }
 
     /// Returns the label, with a number if the label is taken, so that each consumer has its own

@@ -364,6 +364,9 @@ pub(super) struct ProducerTable {
     /// Bytes of content.
     #[serde(default, deserialize_with = "some")]
     pub(super) payload: Option<ByteSize>,
+    /// Bytes of a whole Data, in place of `payload`.
+    #[serde(default, deserialize_with = "some")]
+    pub(super) packet: Option<ByteSize>,
     #[serde(default, deserialize_with = "optional_duration")]
     pub(super) freshness: Option<Duration>,
 }
@@ -403,8 +406,13 @@ pub(super) struct CbrTable {
     pub(super) start: Duration,
     #[serde(default, deserialize_with = "optional_duration")]
     pub(super) stop: Option<Duration>,
+    /// What lowers the frequency.
+    #[serde(default, deserialize_with = "some")]
+    pub(super) congestion: Option<CongestionSpec>,
     #[serde(default, deserialize_with = "optional_duration")]
     pub(super) tick: Option<Duration>,
+    /// Whether due Interests also leave when a Data or a Nack arrives.
+    pub(super) smoothing: Option<Spanned<bool>>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -454,6 +462,8 @@ pub(super) struct WindowTable {
     pub(super) start: Duration,
     #[serde(default, deserialize_with = "optional_duration")]
     pub(super) tick: Option<Duration>,
+    /// Whether due Interests also leave when a Data or a Nack arrives.
+    pub(super) smoothing: Option<Spanned<bool>>,
 }
 
 /// `[[trace]]`

@@ -13,9 +13,10 @@
 //!
 //! Popularity is Zipf, independent of time; the paper does not publish its exponent. An object's
 //! popularity, as far as it affects its size, is the share of requests for more popular objects.
-//! Objects below [`POPULAR`] are popular (with 10⁶ objects and the exponent 0.9, these are the ones
-//! with the paper's share), those above [`RARE`] are not; between the two, the logarithm of the
-//! median and the deviation change linearly. So a scaled-down catalogue has the same properties.
+//! Objects below the first of [`POPULAR_SHARES`] are popular (with 10⁶ objects and the exponent
+//! 0.9, these are the ones with the paper's share), those above the second are not; between the
+//! two, the logarithm of the median and the deviation change linearly. So a scaled-down catalogue
+//! has the same properties. Another exponent needs other shares ([`Cdn::with_popular_shares`]).
 //! Popular objects are about forty times smaller than the mean. Size-aware admission depends on
 //! this; other published tables ([`crate::Joint`]) do not have it.
 
@@ -25,10 +26,9 @@ use crate::{Access, Zipf};
 use larder_units::{Stream, Streams, Time};
 use std::f64::consts::TAU;
 
-/// The share of all requests that go to popular objects.
-const POPULAR: f64 = 0.22;
-/// The share of all requests beyond which popularity does not affect the size.
-const RARE: f64 = 0.44;
+/// The share of all requests that go to popular objects, and the share beyond which popularity does
+/// not affect the size, for the exponent 0.9.
+const POPULAR_SHARES: [f64; 2] = [0.22, 0.44];
 /// Median size in bytes, of rare and of popular objects.
 const MEDIAN: [f64; 2] = [17e3, 4.2e3];
 /// Deviation of the size's natural logarithm, of rare and of popular objects.
@@ -54,6 +54,26 @@ impl Cdn {
     /// # Errors
     /// [`ParameterError`] if there is no such distribution, or more than [`CDN_MAX_OBJECTS`].
     pub fn new(objects: usize, exponent: f64, streams: &Streams) -> Result<Cdn, ParameterError> {
+        Cdn::with_popular_shares(objects, exponent, POPULAR_SHARES, streams)
+    }
+
+    /// Creates a catalogue as [`Cdn::new`] does, in which popular objects have the first of
+    /// `shares` of all requests, and popularity does not affect sizes beyond the second one.
+    ///
+    /// # Errors
+    /// [`ParameterError`] as of [`Cdn::new`], or if the shares do not rise between 0 and 1.
+    pub fn with_popular_shares(
+        objects: usize,
+        exponent: f64,
+        shares: [f64; 2],
+        streams: &Streams,
+    ) -> Result<Cdn, ParameterError> {
+        if !(0.0 <= shares[0] && shares[0] < shares[1] && shares[1] <= 1.0) {
+            return Err(ParameterError {
+                parameter: "popular",
+                needed: "two shares that rise, from 0 to 1, are needed",
+            });
+        }
         if objects > CDN_MAX_OBJECTS {
             return Err(ParameterError {
                 parameter: "objects",
@@ -66,7 +86,7 @@ impl Cdn {
         let mut stream = streams.stream("cdn sizes");
         let mut before = 0.0;
         let sizes = (1..=objects).map(|rank| {
-            let size = size(before / all, &mut stream);
+            let size = size(before / all, shares, &mut stream);
             before += weight(rank);
             size
         });
@@ -102,8 +122,8 @@ impl Cdn {
 }
 
 /// Returns a size for an object, if this share of all requests goes to more popular ones.
-fn size(before: f64, stream: &mut Stream) -> u32 {
-    let popularity = ((RARE - before) / (RARE - POPULAR)).clamp(0.0, 1.0);
+fn size(before: f64, [popular, rare]: [f64; 2], stream: &mut Stream) -> u32 {
+    let popularity = ((rare - before) / (rare - popular)).clamp(0.0, 1.0);
     let between = |[rare, popular]: [f64; 2]| rare + (popular - rare) * popularity;
     // Box and Muller: a normally distributed number.
     let normal = (-2.0 * (1.0 - stream.unit()).ln()).sqrt() * (TAU * stream.unit()).cos();
@@ -174,7 +194,7 @@ mod tests {
         let mut before = 0.0;
         let last = (1..=objects).take_while(|rank| {
             before += weight(*rank) / all;
-            before < POPULAR
+            before < POPULAR_SHARES[0]
         });
         let least = weight(last.last().unwrap()) / all;
         if objects == 1_000_000 {
@@ -214,6 +234,25 @@ mod tests {
             *smallest == 1 && *largest >= 1_000_000_000,
             "{smallest} to {largest}"
         );
+    }
+
+    #[test]
+    fn popular_objects_of_another_exponent_are_large() {
+        let of = |shares| Cdn::with_popular_shares(1_000_000, 1.05, shares, &Streams::new(1));
+        // With this exponent, 163 objects have more than the paper's share of the requests.
+        let cdn = of([0.5, 0.6]).unwrap();
+        let popular = &cdn.sizes[..163];
+        let mean = popular.iter().map(|size| f64::from(*size)).sum::<f64>() / 163.0;
+        assert!((5e3..12e3).contains(&mean), "{mean}");
+        for shares in [
+            [0.6, 0.5],
+            [0.5, 0.5],
+            [-0.1, 0.5],
+            [0.5, 1.1],
+            [f64::NAN, 0.5],
+        ] {
+            assert!(of(shares).is_err(), "{shares:?}");
+        }
     }
 
     #[test]

@@ -389,6 +389,7 @@ mod tests {
         requests: 50_000,
         exponent: 0.9,
         windows: Some(0.05),
+        popular: None,
     };
 
     /// Returns the share of the requests whose ids are in this range.

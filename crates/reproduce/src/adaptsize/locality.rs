@@ -179,6 +179,7 @@ mod tests {
             requests: 90_000,
             exponent: 0.9,
             windows: Some(0.05),
+            popular: None,
         };
         let found = multiple(&catalogue.traffic("test", 1).unwrap().accesses, 1);
         assert!((found / 0.05_f64.sqrt() - 1.0).abs() < 0.3, "{found}");

@@ -33,6 +33,9 @@ mod windows;
 
 use crate::Paper;
 
+/// The experiment that replays the traces of [`crate::Request::traces`].
+pub(crate) const WITH_TRACES: &str = "public";
+
 pub(crate) const PAPER: Paper = Paper {
     name: "adaptsize",
     citation: "Berger, Sitaraman, Harchol-Balter, AdaptSize: orchestrating the hot object memory cache in a content delivery network, NSDI 2017",
@@ -58,7 +61,7 @@ pub(crate) const PAPER: Paper = Paper {
         ("traffic-mix", change::traffic_mix),
         ("mix-chunks", change::mix_chunks),
         ("cost", cost::run),
-        ("public", public::run),
+        (WITH_TRACES, public::run),
     ],
     testbed: testbed::EXPERIMENTS,
     minutes: &[

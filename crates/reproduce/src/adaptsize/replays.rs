@@ -38,6 +38,10 @@ pub(super) struct Catalogue {
     /// it, requests are independent.
     #[serde(default)]
     pub windows: Option<f64>,
+    /// The shares of the requests that bound popular objects and rare ones
+    /// ([`Cdn::with_popular_shares`]); without them, those of the exponent 0.9.
+    #[serde(default)]
+    pub popular: Option<[f64; 2]>,
 }
 
 impl Catalogue {
@@ -48,8 +52,17 @@ impl Catalogue {
             requests,
             exponent,
             windows,
+            popular,
         } = self;
         let traffic = format!("{requests} requests, {objects} objects, Zipf {exponent}");
+        let traffic = match popular {
+            Some([popular, rare]) => {
+                format!(
+                    "{traffic}, popular sizes up to {popular} of the requests, rare from {rare}"
+                )
+            }
+            None => traffic,
+        };
         match windows {
             Some(least) => {
                 format!("{traffic}, each object in a window of {least} of the trace or more")
@@ -59,7 +72,12 @@ impl Catalogue {
     }
 
     pub fn cdn(&self, seed: u64) -> Result<Cdn, Error> {
-        Cdn::new(self.objects, self.exponent, &Streams::new(seed)).map_err(Error::from_cause)
+        let streams = Streams::new(seed);
+        let cdn = match self.popular {
+            Some(shares) => Cdn::with_popular_shares(self.objects, self.exponent, shares, &streams),
+            None => Cdn::new(self.objects, self.exponent, &streams),
+        };
+        cdn.map_err(Error::from_cause)
     }
 
     pub fn traffic(&self, name: &str, seed: u64) -> Result<Traffic, Error> {
@@ -410,6 +428,7 @@ mod tests {
             requests: 3000,
             exponent: 0.9,
             windows: None,
+            popular: None,
         };
         let traffic = catalogue.traffic("hk", 1).unwrap();
         let exchanged = traffic.with_exchanged_sizes(1, 7);
@@ -502,6 +521,7 @@ mod tests {
             requests: 6000,
             exponent: 0.9,
             windows: None,
+            popular: None,
         };
         let local = Catalogue {
             windows: Some(0.05),
