@@ -19,7 +19,12 @@
 //!   Publish (a beat) ─► on_acknowledged ─► fresh_until
 //!
 //!   accept ─► Journal ─► on_journaled ─► Publish ─► on_acknowledged ─► Answer
+//!
+//!   wait ─► Say (a question) ─► the other nodes: Say (their positions) ─► on_note ─► Waited
 //! ```
+//!
+//! [`Members`] is the list of the nodes with a live lease. [`Waits`] asks them what they have
+//! applied, for clients that wait. Neither is needed for the guarantee.
 //!
 //! # What the host has to do
 //!
@@ -32,6 +37,8 @@
 //!   responses do. It may keep an older [`Kept`], but not a newer one.
 //! * `Action::Journal` is durable before [`Acceptor::on_journaled`].
 //! * If [`StaleReason::entries_lost`], it calls [`Acceptor::publish_again`].
+//! * It calls [`Waits::set_position`] after it has carried out all actions, and only then
+//!   [`Waits::on_timeout`].
 //! * Its clock counts while the machine is suspended.
 //!
 //! ```
@@ -75,15 +82,21 @@ mod acceptor;
 mod follower;
 mod ids;
 pub mod limits;
+mod members;
 mod message;
+mod note;
 mod outbox;
+mod waits;
 
 pub use acceptor::{Acceptor, AcceptorConfig, AcceptorCounters, Refused};
 pub use follower::{
     Follower, FollowerConfig, FollowerCounters, FollowerState, LogDescription, ReadAnswer,
 };
 pub use ids::{Id, Ids};
+pub use members::Members;
 pub use message::{Body, LogEntry, Message, MessageError, Publication, is_name};
+pub use note::{DELETED, Note, OPERATION, Position, Word, members_bucket};
 pub use outbox::{
     Action, Answer, JournalAction, JournalKey, Kept, Mark, Outbox, ReadFrom, StaleReason, Token,
 };
+pub use waits::{WaitKey, Waited, Waits};

@@ -83,3 +83,39 @@ pub const OUTBOX_BYTES: usize = 256 << 20;
 /// Publications of the outbox without an acknowledgement at once. So an outbox that is published
 /// again does not flood the log.
 pub const PUBLICATIONS: usize = 1024;
+
+/// The lease of a node ends this long after its last renewal.
+pub const LEASE: Duration = Duration::from_secs(6);
+
+/// A node renews its lease after this. Two renewals may be lost before the lease ends.
+pub const RENEW: Duration = Duration::from_secs(2);
+
+/// A node that has not heard its own renewal for longer does not know which renewals of others it
+/// has missed: it is twice [`RENEW`].
+pub const RENEW_GAP: Duration = Duration::from_secs(4);
+
+/// The bucket of leases is read again after this. Renewals are heard without it.
+pub const LEASES_AGAIN: Duration = Duration::from_secs(30);
+
+/// Names of nodes in a list. A fleet of 1,000 nodes has room for three restarts under new names.
+pub const MEMBERS: usize = 4096;
+
+/// A node whose lease ended without a word is reported for so long. Its own `max_lag` covers it
+/// long before, unless it serves on a partition.
+pub const LOST_KEEP: Duration = Duration::from_secs(3600);
+
+/// Bytes of a note. The identity of a log has 32, and a node's name at most [`NAME_BYTES`].
+pub const NOTE_BYTES: usize = 1024;
+
+/// A client waits so long for all nodes, after the log has its purge. A lease that has ended is
+/// noticed before, at most [`LEASE`] and [`RENEW`] after the last renewal.
+pub const WAIT: Duration = Duration::from_secs(10);
+
+/// A node that waits asks again after this, since notes may be lost.
+pub const ASK_AGAIN: Duration = Duration::from_secs(1);
+
+/// The time between two notes of a kind: ten a second.
+pub const NOTE_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Positions that other nodes wait for. One node asks for at most [`WAIT`] / [`NOTE_INTERVAL`].
+pub const AWAITED: usize = 1024;

@@ -2,6 +2,8 @@
 
 use crate::ids::Id;
 use crate::message::{Message, Publication};
+use crate::note::Note;
+use crate::waits::{WaitKey, Waited};
 use std::sync::Arc;
 
 /// The number of a request of a [`crate::Follower`]. Its answer has the same one.
@@ -147,6 +149,17 @@ pub enum Action {
         key: JournalKey,
         /// The answer.
         answer: Answer,
+    },
+    /// Publish this note, outside the log. It may be lost.
+    Say(Note),
+    /// Read the names in the bucket of leases, and call [`crate::Members::on_read`].
+    ReadLeases,
+    /// Tell the client which nodes have executed its purge.
+    Waited {
+        /// The key that [`crate::Waits::wait`] returned.
+        key: WaitKey,
+        /// The nodes.
+        waited: Waited,
     },
 }
 

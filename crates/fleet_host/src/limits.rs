@@ -15,6 +15,16 @@ pub const READS: usize = 16;
 /// Orders of clients that wait for the thread.
 pub const ORDERS: usize = 4096;
 
+/// URLs that unsafe requests have invalidated, and that wait for the thread. Beyond, they are
+/// dropped and counted. Each has at most the length of a request's target.
+pub const INVALIDATED: usize = 16 * 1024;
+
+/// Bytes of the URLs of one entry of the log, less than it may have, because JSON escapes some.
+pub const INVALIDATED_BYTES: usize = larder_fleet::limits::MESSAGE_BYTES / 2;
+
+/// Invalidated URLs are collected for so long, so that many share an entry of the log.
+pub const COLLECT: Duration = Duration::from_millis(10);
+
 /// The longest pause before another connection is tried. Each one is chosen at random up to it, so
 /// that the nodes of a fleet do not come at once.
 pub const RECONNECT_LONGEST: Duration = Duration::from_secs(2);

@@ -4,16 +4,18 @@ use crate::config::FleetConfig;
 use crate::error::Error;
 use crate::files::{Files, KeptPosition};
 use crate::gate::Gate;
+use crate::invalidated::Invalidated;
 use crate::limits;
 use crate::order::Order;
 use crate::run::Running;
 use crate::status::{FleetSource, Shared};
 use larder_admin::StatusSource;
 use larder_fleet::Message;
-use larder_http::{Purge, Scope};
-use larder_proxy::{Fleet, Publishing, Purger, Unpublished};
+use larder_http::{Purge, Scope, Url};
+use larder_proxy::{Fleet, Publishing, Purger, Unpublished, Wait};
 use larder_units::Time;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -48,6 +50,8 @@ impl Member {
             gate: Gate::new(config.max_lag, config.on_partition),
             orders: Mutex::default(),
             figures: Mutex::default(),
+            invalidated: Invalidated::default(),
+            leaves: AtomicBool::new(false),
             config: config.clone(),
         });
         Member {
@@ -101,14 +105,21 @@ impl Member {
         };
         let thread = std::thread::Builder::new().name("fleet".to_owned());
         let thread = thread.spawn(run).map_err(Error::Thread)?;
+        self.shared.leaves.store(false, Ordering::Relaxed);
         *self.shared.orders() = Some(orders);
         self.thread = Some(RunningThread { thread, end });
         Ok(())
     }
 
-    /// Ends the thread, and leaves the folder to another process. Purges are refused from then on,
-    /// and what is stored is served until the last proof ends.
+    /// Ends the thread, and tells the other nodes that this one is not there any more.
     pub fn stop(&mut self) {
+        self.shared.leaves.store(true, Ordering::Relaxed);
+        self.hand_over();
+    }
+
+    /// Ends the thread, and leaves the folder to another process of this node. Purges are refused
+    /// from then on, and what is stored is served until the last proof ends.
+    pub fn hand_over(&mut self) {
         *self.shared.orders() = None;
         let Some(RunningThread { thread, end }) = self.thread.take() else {
             return;
@@ -143,7 +154,15 @@ impl Fleet for FleetOfNode {
         self.0.gate.trusted_since(now)
     }
 
-    fn publish<'a>(&'a self, purge: &Purge) -> Publishing<'a> {
+    fn shares_invalidations(&self) -> bool {
+        self.0.config.invalidate
+    }
+
+    fn invalidate(&self, urls: Vec<Url>) {
+        self.0.invalidated.push(urls);
+    }
+
+    fn publish<'a>(&'a self, purge: &Purge, wait: Wait) -> Publishing<'a> {
         let config = &self.0.config;
         // The thread gives it an id.
         let mut message = Message::new("-".into(), &config.node);
@@ -164,7 +183,11 @@ impl Fleet for FleetOfNode {
             };
             let orders = orders.ok_or_else(stopped)?;
             let (reply, answer) = oneshot::channel();
-            let order = Order { message, reply };
+            let order = Order {
+                message,
+                waits: wait == Wait::All,
+                reply,
+            };
             let sent = orders.try_send(order);
             // The thread ends when all senders are gone.
             drop(orders);

@@ -3,11 +3,13 @@
 use crate::clock;
 use crate::config::FleetConfig;
 use crate::gate::Gate;
+use crate::invalidated::Invalidated;
 use crate::order::Order;
 use larder_admin::{MetricLine, Metrics, StatusSource};
 use larder_fleet::{AcceptorCounters, FollowerCounters, FollowerState};
 use larder_units::Time;
 use serde_json::{Value, json};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -19,6 +21,9 @@ pub(crate) struct Shared {
     /// Where purges go; `None` while there is no thread.
     pub(crate) orders: Mutex<Option<mpsc::Sender<Order>>>,
     pub(crate) figures: Mutex<Figures>,
+    pub(crate) invalidated: Invalidated,
+    /// Whether the node leaves the fleet at the end of the thread.
+    pub(crate) leaves: AtomicBool,
     pub(crate) config: FleetConfig,
 }
 
@@ -34,6 +39,12 @@ pub(crate) struct Figures {
     pub(crate) follower: FollowerCounters,
     pub(crate) acceptor: AcceptorCounters,
     pub(crate) outbox: usize,
+    /// Nodes with a live lease.
+    pub(crate) members: usize,
+    /// Nodes whose lease ended without a word.
+    pub(crate) lost: Vec<String>,
+    /// URLs that unsafe requests have invalidated: put into the log, and dropped.
+    pub(crate) invalidations: [u64; 2],
     /// What an operator has to do.
     pub(crate) complaint: Option<String>,
 }
@@ -88,7 +99,7 @@ const STATES: [&str; 5] = [
     "rolled_back",
 ];
 
-const LINES: [MetricLine<Figures>; 11] = [
+const LINES: [MetricLine<Figures>; 14] = [
     MetricLine::gauge(
         "position",
         "larder_fleet_position",
@@ -100,6 +111,12 @@ const LINES: [MetricLine<Figures>; 11] = [
         "larder_fleet_outbox",
         "Purges of this node that the log may not have, or may lose",
         |of| of.outbox as u64,
+    ),
+    MetricLine::gauge(
+        "members",
+        "larder_fleet_members",
+        "Nodes of the fleet that this node hears, and itself",
+        |of| of.members as u64,
     ),
     MetricLine::counter(
         "entries",
@@ -155,6 +172,18 @@ const LINES: [MetricLine<Figures>; 11] = [
         "Purges whose clients were told that the log does not answer",
         |of| of.acceptor.unknown,
     ),
+    MetricLine::counter(
+        "invalidations",
+        "larder_fleet_invalidations",
+        "URLs that unsafe requests have changed, and that all nodes remove",
+        |of| of.invalidations[0],
+    ),
+    MetricLine::counter(
+        "invalidations_dropped",
+        "larder_fleet_invalidations_dropped",
+        "URLs that unsafe requests have changed, and that other nodes keep until they are stale",
+        |of| of.invalidations[1],
+    ),
 ];
 
 impl StatusSource for FleetSource {
@@ -173,12 +202,18 @@ impl StatusSource for FleetSource {
             "log": figures.log,
             "proven_for_seconds": left(figures.fresh_until, now).as_secs_f64(),
             "max_lag_seconds": config.max_lag.as_secs_f64(),
+            "lost": figures.lost,
             "problem": figures.complaint,
         });
         if let Some(page) = page.as_object_mut() {
             MetricLine::add_to_page(&LINES, &figures, page);
         }
         page
+    }
+
+    fn restriction(&self) -> Option<String> {
+        let state = name_of(&self.0.figures(), clock::now());
+        (state != "following").then(|| format!("fleet: {state}"))
     }
 
     fn metrics(&self, metrics: &mut Metrics<'_, '_>) {
@@ -202,6 +237,11 @@ impl StatusSource for FleetSource {
             "larder_fleet_proven_seconds",
             "The time for which the node may still serve without validation",
             left(figures.fresh_until, now).as_secs_f64(),
+        );
+        metrics.gauge(
+            "larder_fleet_lost",
+            "Nodes of the fleet that were heard within an hour, and have ended without a word",
+            figures.lost.len() as f64,
         );
         metrics.lines(&LINES, &figures);
     }

@@ -107,6 +107,20 @@ pub(crate) fn warnings(status: &Value) -> Vec<Value> {
             "Look at the servers of [fleet] nats: the node goes on by itself when they answer.",
         );
     }
+    let lost = status
+        .pointer("/fleet/lost")
+        .and_then(Value::as_array)
+        .into_iter();
+    let lost: Vec<&str> = lost.flatten().filter_map(Value::as_str).collect();
+    if !lost.is_empty() {
+        warn(
+            format!(
+                "Nodes of the fleet are not heard any more: {}.",
+                lost.join(", ")
+            ),
+            "Look whether they run: a node that is cut off asks the origin before it serves what it has stored.",
+        );
+    }
     for tier in ["/http/disk", "/ndn/content_store/disk"] {
         if let Some(failure) = status
             .pointer(&format!("{tier}/failure"))
@@ -166,6 +180,10 @@ mod tests {
         assert_eq!(of("starting", Value::Null), 0);
         assert_eq!(of("lagging", Value::Null), 1);
         assert_eq!(of("lagging", json!("the log cannot be read")), 1);
+        let status = json!({ "fleet": { "state": "following", "lost": ["n2", "n3"] } });
+        let told = warnings(&status)[0]["what"].as_str().unwrap().to_owned();
+        assert!(told.ends_with("n2, n3."), "{told}");
+        assert!(warnings(&json!({ "fleet": { "state": "following", "lost": [] } })).is_empty());
     }
 
     /// Failure: a failure is not named, or a node without failures has warnings.

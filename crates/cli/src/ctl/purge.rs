@@ -22,6 +22,10 @@ pub struct PurgeArgs {
     #[arg(long)]
     soft: bool,
 
+    /// In a fleet, wait until all nodes have executed it, for 10 s at most
+    #[arg(long)]
+    wait: bool,
+
     /// Address of the node's admin server [default: from --config, otherwise 127.0.0.1:8081]
     #[arg(long, value_name = "ADDRESS")]
     admin: Option<SocketAddr>,
@@ -48,7 +52,7 @@ struct Scope {
 }
 
 impl Scope {
-    fn order(self, soft: bool) -> Value {
+    fn order(self, soft: bool, waits: bool) -> Value {
         let mut order = Map::new();
         for (key, value) in [
             ("url", self.url),
@@ -61,6 +65,9 @@ impl Scope {
             order.insert("everything".to_owned(), json!(true));
         }
         order.insert("soft".to_owned(), json!(soft));
+        if waits {
+            order.insert("wait".to_owned(), json!("all"));
+        }
         Value::Object(order)
     }
 }
@@ -74,7 +81,7 @@ pub(super) fn run(
     let of_file = configured.and_then(|configured| configured.config.admin.token.clone());
     let token = token(of_file.or_else(token_of_environment), configured)?;
     let url = args.scope.url.clone();
-    let order = args.scope.order(args.soft);
+    let order = args.scope.order(args.soft, args.wait);
     let admin = AdminServer::of(args.admin, configured)?;
     admin.check(configured)?;
     let (status, body) = admin.exchange(admin.order("/purge", &token, order.to_string())?)?;
@@ -97,11 +104,11 @@ pub(super) fn run(
     let mut text = format!("{purged} {noun} purged");
     let mut fields = vec![("purged", json!(purged))];
     if let Some(fleet) = answer.get("fleet") {
-        let position = fleet["position"].as_u64().unwrap_or(0);
-        text += &format!(" here; all nodes of the fleet get entry {position} of its log");
+        text += &of_fleet(fleet);
         fields.push(("fleet", fleet.clone()));
     }
     listing::done(json, &text, &fields);
+    warn_of_lost(answer.get("fleet"));
     if let Some(url) = url.filter(|_| purged == 0) {
         error_line!(
             "larder: nothing is stored under {}: scheme, host, port and query are part of a URL; \
@@ -110,6 +117,30 @@ pub(super) fn run(
         );
     }
     Ok(())
+}
+
+/// Returns what the fleet does with the purge.
+fn of_fleet(fleet: &Value) -> String {
+    let position = fleet["position"].as_u64().unwrap_or(0);
+    match (fleet["applied"].as_u64(), fleet["members"].as_u64()) {
+        (Some(applied), Some(members)) => format!(
+            " here; {applied} of {members} nodes of the fleet have executed it, entry {position} of its log"
+        ),
+        _ => format!(" here; all nodes of the fleet get entry {position} of its log"),
+    }
+}
+
+/// Names the nodes that have not answered.
+fn warn_of_lost(fleet: Option<&Value>) {
+    let lost = fleet.and_then(|fleet| fleet["lost"].as_array());
+    let names = lost.into_iter().flatten().filter_map(Value::as_str);
+    let names: Vec<String> = names.map(|name| printable(name).to_string()).collect();
+    if !names.is_empty() {
+        error_line!(
+            "larder: no answer from {}: such a node validates what it serves from its max_lag on, or is down",
+            names.join(", ")
+        );
+    }
 }
 
 #[cfg(test)]
@@ -144,7 +175,7 @@ mod tests {
         }
         let order = |words: &[&str]| {
             let args = parse(words).unwrap();
-            args.scope.order(args.soft).to_string()
+            args.scope.order(args.soft, args.wait).to_string()
         };
         assert_eq!(
             order(&["--tag", "a b", "--soft"]),
@@ -153,6 +184,10 @@ mod tests {
         assert_eq!(
             order(&["--everything"]),
             "{\"everything\":true,\"soft\":false}"
+        );
+        assert_eq!(
+            order(&["--everything", "--wait"]),
+            "{\"everything\":true,\"soft\":false,\"wait\":\"all\"}"
         );
     }
 }

@@ -159,6 +159,13 @@ impl Follower {
         self.applied
     }
 
+    /// Returns the identity of the log and the sequence of the last applied entry. `None` if the
+    /// node does not follow a log, or is about to begin at the end of one.
+    pub fn position(&self) -> Option<(&str, u64)> {
+        let identity = self.identity.as_deref()?;
+        self.begin.is_none().then_some((identity, self.applied))
+    }
+
     /// Returns the identity of the log; `None` before it was read.
     pub fn identity(&self) -> Option<&str> {
         self.identity.as_deref()
