@@ -48,7 +48,7 @@ def check(world, scenario):
 
 
 def main():
-    scenarios = [purges.purges, purges.foreign, purges.waits, purges.unsafe, faults.member_lost, faults.node_stopped, faults.node_killed]
+    scenarios = [purges.purges, purges.foreign, purges.waits, purges.unsafe, faults.member_lost, faults.node_stopped, faults.node_killed, faults.restarted]
     scenarios += [faults.publisher_killed, faults.servers_stopped, faults.no_problem, faults.leader_killed]
     if not QUICK:
         scenarios += [losses.rolled_back, losses.made_anew]

@@ -203,6 +203,14 @@ class RawNats:
 
     def request(self, subject, payload=b"", headers=None):
         """Returns the header and the payload of the answer."""
+        reply = self.send(subject, payload, headers)
+        while True:
+            to, answer = self.answer()
+            if to == reply:
+                return answer
+
+    def send(self, subject, payload=b"", headers=None):
+        """Sends a request, and returns where its answer comes."""
         self.last += 1
         reply = f"{self.inbox}.{self.last}"
         head = b""
@@ -212,6 +220,10 @@ class RawNats:
         else:
             line = f"PUB {subject} {reply} {len(payload)}"
         self.stream.sendall(line.encode() + b"\r\n" + head + payload + b"\r\n")
+        return reply
+
+    def answer(self):
+        """Returns the next answer: where it comes, and its header and payload."""
         while True:
             words = self.file.readline().decode().split()
             if not words:
@@ -221,8 +233,7 @@ class RawNats:
             elif words[0] in ("MSG", "HMSG"):
                 header_bytes = int(words[-2]) if words[0] == "HMSG" else 0
                 body = self.file.read(int(words[-1]) + 2)[:-2]
-                if words[1] == reply:
-                    return body[:header_bytes].decode(), body[header_bytes:]
+                return words[1], (body[:header_bytes].decode(), body[header_bytes:])
             elif words[0] == "-ERR":
                 raise ConnectionError(" ".join(words))
 

@@ -16,13 +16,13 @@ from programs import LAG, LARDER, SECONDS, STREAM, Answer, Nats, Node, Origin, R
 class World:
     """The servers, the origin and the nodes."""
 
-    def __init__(self, work, nats, old_nats=None):
+    def __init__(self, work, nats, old_nats=None, nodes=3):
         self.work, self.programs, self.old_nats = Path(work), [], old_nats
         origin_port, *ports = free_ports(7)
         self.origin = Origin(origin_port)
         clients, routes = ports[:3], ports[3:]
         self.servers = [Nats(self, f"nats{i + 1}", nats, clients[i], routes[i], routes) for i in range(3)]
-        self.nodes = [Node(self, f"n{i + 1}", self.servers) for i in range(3)]
+        self.nodes = [Node(self, f"n{i + 1}", self.servers) for i in range(nodes)]
         self.floors, self.floors_lock = {}, threading.Lock()
 
     def end(self):

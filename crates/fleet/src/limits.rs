@@ -74,6 +74,10 @@ pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// which a server of the log syncs its files by default, and a minute to notice the loss.
 pub const OUTBOX_KEEP: Duration = Duration::from_secs(300);
 
+/// Purges of the outbox that a start compares with the log, each by a read. Earlier ones are
+/// published again.
+pub const WITNESSES: usize = 256;
+
 /// Purges in the outbox: 1,000 per second for [`OUTBOX_KEEP`], and a third more.
 pub const OUTBOX_ENTRIES: usize = 400_000;
 

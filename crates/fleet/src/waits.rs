@@ -3,25 +3,9 @@
 use crate::limits;
 use crate::members::Members;
 use crate::note::{Note, Position, Word};
-use crate::outbox::{Action, Outbox};
+use crate::outbox::{Action, Outbox, WaitKey, Waited};
 use larder_units::Time;
 use std::collections::BTreeMap;
-
-/// The number of a waiting client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct WaitKey(u64);
-
-/// Which nodes have applied an entry of the log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Waited {
-    /// Nodes with a live lease.
-    pub members: usize,
-    /// Those of them that have applied the entry.
-    pub applied: usize,
-    /// The names of the nodes of which it is not known: those that do not answer, and those whose
-    /// lease ended without a word.
-    pub lost: Vec<String>,
-}
 
 #[derive(Debug)]
 struct Wait {

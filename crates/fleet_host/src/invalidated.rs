@@ -92,7 +92,9 @@ mod tests {
         for number in 0..2 * limits::INVALIDATED {
             queue.push(vec![url(number % 1000)]);
         }
-        assert_eq!(queue.dropped(), limits::INVALIDATED as u64);
+        // All the rest, but for repetitions of the last one.
+        let rest = limits::INVALIDATED as u64;
+        assert!((rest * 9 / 10..=rest).contains(&queue.dropped()));
         let entries = queue.take();
         assert_eq!(entries.iter().map(Vec::len).sum::<usize>(), 1000);
         for urls in entries {

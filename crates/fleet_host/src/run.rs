@@ -141,10 +141,11 @@ impl Running {
                 None
             }
         };
-        self.follower.on_started(kept);
         let journal = self.files.as_ref().map(Files::outbox).unwrap_or_default();
-        self.acceptor
+        let witnesses = self
+            .acceptor
             .on_journal_read(clock::now(), journal, &mut self.out);
+        self.follower.on_started(kept, witnesses);
         tokio::spawn(connect(
             self.config.clone(),
             events.clone(),
@@ -357,8 +358,9 @@ impl Running {
             Done::Acknowledged(id, sequence) => {
                 self.follower
                     .on_acknowledged(now, &id, sequence, &mut self.out);
+                let log = self.follower.position().map(|(log, _)| log);
                 self.acceptor
-                    .on_acknowledged(now, &id, sequence, &mut self.out);
+                    .on_acknowledged(now, &id, sequence, log, &mut self.out);
             }
             Done::Collected => self.invalidate(),
             Done::Leases(names) => self.members.on_read(now, names),
@@ -453,9 +455,8 @@ impl Running {
                 self.purger
                     .purge(&everything(reason != StaleReason::Missed));
                 self.executed = Some(mark);
-                if reason.entries_lost() {
-                    self.acceptor.publish_again(clock::now(), &mut self.out);
-                }
+                self.acceptor
+                    .publish_again(clock::now(), reason, &mut self.out);
             }
             Action::Keep(kept) => self.changes.push(Change::Keep(kept)),
             Action::Journal(change) => self.changes.push(Change::Journal(change)),

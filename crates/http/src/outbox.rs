@@ -40,7 +40,8 @@ pub struct Outbox {
     /// Empty if there is one shard.
     pub invalidations: Vec<Invalidation>,
     /// The URLs that an unsafe request has invalidated, for other nodes of a fleet. Empty unless
-    /// the host asks for them ([`Cache::report_invalidations`](crate::Cache::report_invalidations)).
+    /// the host asks for them:
+    /// [`Cache::report_invalidations`](crate::Cache::report_invalidations).
     pub invalidated: Vec<Url>,
     /// The first origin of a shard whose clock is behind, for a warning.
     pub clock_behind: Option<ClockBehind>,

@@ -57,6 +57,8 @@ pub struct Follower {
     tries: Tries,
     /// Why the node begins at the end of the log, until it does.
     begin: Option<StaleReason>,
+    /// Entries that an earlier process of the node knew, until the first proof.
+    witnesses: Vec<Kept>,
     /// The identity of the log, unless it was never known.
     identity: Option<String>,
     applied: u64,
@@ -93,6 +95,7 @@ impl Follower {
             request: Request::None,
             tries: Tries::default(),
             begin: Some(StaleReason::Began),
+            witnesses: Vec::new(),
             identity: None,
             applied: 0,
             applied_id: None,
@@ -114,9 +117,11 @@ impl Follower {
 
     /// Continues at the kept position, or at the end of the log if there is none. The host calls
     /// it once, before all other events. The node is [`FollowerState::Lagging`] then, with or
-    /// without a connection.
-    pub fn on_started(&mut self, kept: Option<Kept>) {
+    /// without a connection. `witnesses` are entries of one log by the node's
+    /// journal ([`crate::Acceptor::on_journal_read`]): the log was rolled back if it has others.
+    pub fn on_started(&mut self, kept: Option<Kept>, witnesses: Vec<Kept>) {
         self.started = true;
+        self.witnesses = witnesses;
         let Some(kept) = kept else { return };
         self.begin = None;
         self.identity = Some(kept.identity);
@@ -238,7 +243,8 @@ impl Follower {
         let is_beat = self.beat.as_ref().is_some_and(|b| b.id == *id);
         if let Some(beat) = self.beat.as_mut().filter(|_| is_beat) {
             beat.acknowledged = Some(sequence);
-            if sequence <= beat.applied {
+            let last = self.witnesses.last().map_or(0, |entry| entry.applied);
+            if sequence <= beat.applied.max(last) {
                 // A new entry is above all that the log had. So it has fewer than it had.
                 self.rolled_back();
             }
@@ -387,6 +393,8 @@ impl Follower {
     /// Ends the following of the log. It goes on at its end, when it is known.
     fn begin_again(&mut self, reason: StaleReason) {
         self.begin = Some(reason);
+        // The outbox is published again.
+        self.witnesses.clear();
         self.fresh_until = None;
         self.beat = None;
         self.expected.clear();
@@ -413,7 +421,8 @@ impl Follower {
         self.last_beat = None;
         self.applied_id = id;
         self.next_beat = now;
-        self.phase = Phase::Reading;
+        self.check_witnesses();
+        self.phase = Phase::Checking;
         if reason == StaleReason::RolledBack {
             // Nodes that were behind the loss cannot see it.
             self.barrier = Some(PendingBarrier {
@@ -456,6 +465,7 @@ impl Follower {
             let until = beat.sent_at + self.config.max_lag;
             self.fresh_until = self.fresh_until.max(Some(until));
             self.counters.proofs += 1;
+            self.witnesses.clear();
             self.beat = None;
         }
     }
@@ -596,9 +606,9 @@ impl Follower {
             first,
             last,
         } = description;
-        let known = self.identity.as_ref();
-        if known.is_some_and(|known| *known != identity)
-            && self.begin != Some(StaleReason::IdentityChanged)
+        let of_journal = self.witnesses.first().map(|entry| &entry.identity);
+        let mut known = self.identity.iter().chain(of_journal);
+        if known.any(|known| *known != identity) && self.begin != Some(StaleReason::IdentityChanged)
         {
             if self.begin != Some(StaleReason::RolledBack) {
                 self.counters.rolled_back += 1;
@@ -625,6 +635,7 @@ impl Follower {
                 self.tries = Tries::default();
                 self.end = self.end.max(last);
                 self.check_applied();
+                self.check_witnesses();
                 self.phase = Phase::Checking;
             }
             Why::CheckNotFound => self.judge_check(now, first, last),
@@ -677,6 +688,20 @@ impl Follower {
         for sequence in (from..=self.applied).rev() {
             if let Some(id) = self.recent.get(sequence) {
                 self.checks.push_front((sequence, id.clone()));
+            }
+        }
+    }
+
+    /// Compares the entries that the journal knows with the log's.
+    fn check_witnesses(&mut self) {
+        for Kept { applied, id, .. } in &self.witnesses {
+            let check = (*applied, id.clone());
+            if *applied > self.applied {
+                // A deposed leader may know the entry still.
+                self.expected.insert(*applied, id.clone());
+            }
+            if !self.checks.contains(&check) {
+                self.checks.push_back(check);
             }
         }
     }

@@ -26,11 +26,12 @@ fn a_node_far_behind() {
     };
     let (mut follower, mut out) = (Follower::new(config, 7), Outbox::new());
     assert_eq!(follower.state(Time::ZERO), FollowerState::Starting);
-    follower.on_started(Some(Kept {
+    let kept = Kept {
         identity: "a".to_owned(),
         applied: 1,
         id: "id-1".into(),
-    }));
+    };
+    follower.on_started(Some(kept), Vec::new());
     follower.on_connected(Time::ZERO, &mut out);
     let mut now = Time::ZERO;
     let (mut applied, mut reads, mut next_live) = (Vec::new(), 0, LAST);

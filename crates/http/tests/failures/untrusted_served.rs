@@ -46,7 +46,7 @@ fn an_untrusted_response_is_served_without_validation() {
     stage.cache.trust_since(requested + Duration::from_nanos(1));
     assert!(!is_plain_hit(&mut stage));
     let seen = stage.ask(&get("/a"), 304, &FRESH, "");
-    let asked = seen.asked.unwrap();
+    let asked = seen.asked.as_ref().unwrap();
     assert_eq!(asked["if-none-match"], "\"a\"");
     assert_eq!((seen.status, &seen.body[..]), (200, &b"body"[..]));
     let says_why = |seen: &Seen| {
