@@ -117,7 +117,7 @@ fuzz_target!(|bytes: &[u8]| {
             node.hear(now, note);
         }
         // The length of the payload is chance enough.
-        now = now + Duration::from_millis(payload.len() as u64 * 10);
+        now += Duration::from_millis(payload.len() as u64 * 10);
         node.advance(now);
     }
 });

@@ -150,7 +150,7 @@ fn a_purge_stays_on_one_node() {
 #[test]
 fn a_change_stays_on_one_node() {
     let origin = Origin::new(|request, stream| {
-        let status = if request.target.contains("fails") {
+        let status = if request.line.contains("fails") {
             "500 Internal Server Error"
         } else {
             "200 OK"

@@ -221,7 +221,7 @@ fn a_restart_repeats_what_the_log_has() {
     };
     let noted: Vec<_> = setup.actions().iter().filter_map(is_note).collect();
     let entry = journaled(key, "a", Some(("log", 7))).entry;
-    assert_eq!(noted, [entry.clone()]);
+    assert_eq!(noted, vec![entry]);
     // A loss makes it void, before the purge is acknowledged anew.
     setup
         .acceptor

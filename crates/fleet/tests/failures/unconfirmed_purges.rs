@@ -122,7 +122,7 @@ impl World {
     }
 
     fn step(&mut self) {
-        self.now = self.now + STEP;
+        self.now += STEP;
         if self.chance.chance(0.1) {
             self.end += self.chance.below(4);
         }
@@ -341,7 +341,7 @@ fn a_list_is_empty_while_the_servers_are_away() {
     }
     assert!(!members.is_complete());
     members.on_disconnected();
-    now = now + Duration::from_secs(60);
+    now += Duration::from_secs(60);
     members.on_connected(now, &mut out);
     members.on_note(now, &lease("a"));
     assert_eq!(names(&members), ["a", "b", "c"]);
@@ -349,7 +349,7 @@ fn a_list_is_empty_while_the_servers_are_away() {
     let begun = now;
     while now.since(begun) <= LEASE {
         assert_eq!(names(&members), ["a", "b", "c"]);
-        now = now + RENEW;
+        now += RENEW;
         members.on_note(now, &lease("c"));
         members.on_note(now, &lease("a"));
     }
@@ -363,7 +363,7 @@ fn a_list_is_empty_while_the_servers_are_away() {
     assert_eq!(names(&members), ["a", "b"]);
     assert_eq!(members.lost().count(), 0);
     // A gap of the own renewals is not the others' death.
-    now = now + LEASE + RENEW_GAP;
+    now += LEASE + RENEW_GAP;
     members.on_note(now, &lease("a"));
     assert_eq!(names(&members), ["a", "b"]);
 }
