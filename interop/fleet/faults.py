@@ -120,12 +120,22 @@ def node_killed(world):
     return f"{kept} purges were in its outbox"
 
 
+def node_noted(node, text):
+    """The purges in the outbox of which it notes that the log has them. The last line may be half written."""
+    lines = (node.folder / "outbox.jsonl").read_text().split("\n")[:-1]
+    lines = [json.loads(line) for line in lines]
+    keys = {line["key"] for line in lines if text in json.dumps(line.get("message"))}
+    return sum(line["key"] in keys and line.get("entry") is not None for line in lines)
+
+
 def restarted(world):
     """a node is killed and starts again: the log has its purges, so it does not send them again"""
     node = world.nodes[1]
     for number in range(20):
         last = node.purged(tag=f"tag-restarted-{number}")
     outbox = node.fleet()["outbox"]
+    # The note that the log has a purge is written after the answer.
+    wait_for("the notes of the outbox", lambda: node_noted(node, "tag-restarted-") == 20)
     node.kill()
     node.start()
     world.wait_following([node])

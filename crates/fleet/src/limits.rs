@@ -22,8 +22,9 @@ pub const WAITING_ENTRIES: usize = 1024;
 /// Entries of one read. Their memory is at most 16 MiB.
 pub const READ_ENTRIES: u64 = 256;
 
-/// Ids of the last applied entries. A repeated sequence is compared with them.
-pub const RECENT_IDS: usize = 1024;
+/// Ids of the last applied entries. A repeated sequence is compared with them, and so is an entry
+/// that another node waits for: at 1,000 entries per second, it may ask four times.
+pub const RECENT_IDS: usize = 4096;
 
 /// Acknowledged sequences whose entries have not been applied yet, and positions that have not been
 /// settled yet.
@@ -121,5 +122,12 @@ pub const ASK_AGAIN: Duration = Duration::from_secs(1);
 /// The time between two notes of a kind: ten a second.
 pub const NOTE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Positions that other nodes wait for. One node asks for at most [`WAIT`] / [`NOTE_INTERVAL`].
-pub const AWAITED: usize = 1024;
+/// Other nodes that wait. One entry of each is known: it asks for its last one.
+pub const AWAITED: usize = MEMBERS;
+
+/// Entries of one answer, each in a note of its own. The rest is answered [`NOTE_INTERVAL`] later.
+pub const ANSWERS: usize = 16;
+
+/// Clients of a node that wait for all nodes at once. Each holds one of the 32 connections of the
+/// admin server, of which pages of the console may hold 16.
+pub const WAITS: usize = 8;

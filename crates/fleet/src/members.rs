@@ -75,7 +75,10 @@ impl Members {
     /// Takes the names in the bucket, or `None` if it could not be read. Leases that are known
     /// already are not renewed by it.
     pub fn on_read(&mut self, now: Time, names: Option<Vec<String>>) {
-        let Some(names) = names else { return };
+        let Some(names) = names else {
+            self.next_read = self.next_read.min(now + limits::RENEW);
+            return;
+        };
         self.is_read = true;
         for name in names {
             if name != self.node && !self.heard.contains_key(&name) {
@@ -128,11 +131,19 @@ impl Members {
         self.lost.keys().map(String::as_str)
     }
 
-    /// Returns whether the list is complete: the bucket was read on this connection, or a whole
-    /// lease has passed on it.
-    pub fn is_complete(&self) -> bool {
-        let heard_for = self.own.map(|(first, last)| last.since(first));
-        self.is_read || heard_for.is_some_and(|time| time >= limits::LEASE)
+    /// Returns whether a node of this name has a live lease.
+    pub fn is_live(&self, node: &str) -> bool {
+        node == self.node || self.heard.contains_key(node)
+    }
+
+    /// Returns whether the list is complete at `now`: the bucket was read on this connection, and
+    /// the node has heard its own renewals for a whole lease, and still does. The bucket alone may
+    /// be empty: it is in the memory of the servers.
+    pub fn is_complete(&self, now: Time) -> bool {
+        let hears = self.own.is_some_and(|(first, last)| {
+            last.since(first) >= limits::LEASE && now.since(last) <= limits::RENEW_GAP
+        });
+        self.connected && self.is_read && hears
     }
 
     fn note(&self, word: Word) -> Note {
@@ -152,11 +163,13 @@ impl Members {
 
     /// Ends the leases that were not renewed while the node heard its own renewals.
     fn hear_own(&mut self, now: Time) {
-        let (first, last) = self.own.unwrap_or((now, now));
-        self.own = Some((first, now));
+        let (mut first, last) = self.own.unwrap_or((now, now));
         if now.since(last) > limits::RENEW_GAP {
+            // Nodes may have come that it did not hear.
+            first = now;
             self.heard.values_mut().for_each(|heard| *heard = now);
         }
+        self.own = Some((first, now));
         let lost = self
             .heard
             .extract_if(.., |_, heard| now.since(*heard) > limits::LEASE);

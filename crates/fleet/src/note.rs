@@ -4,8 +4,8 @@
 //! | --- | --- | --- |
 //! | `$KV.larder_FLEET_members.NODE` | `{"v":1}` | the node is there, for [`limits::LEASE`] |
 //! | the same, with `KV-Operation: DEL` | | the node has stopped |
-//! | `larder.FLEET.wait.NODE` | `{"v":1,"log":"…","position":66}` | it waits until all have that |
-//! | `larder.FLEET.applied.NODE` | the same | it has applied all up to there |
+//! | `larder.FLEET.wait.NODE` | `{"v":1,"log":"…","position":66,"id":"…"}` | it waits until all have that |
+//! | `larder.FLEET.applied.NODE` | the same | it has applied that, and all before |
 //!
 //! The subject has the name of the node that speaks, so that the servers can forbid others to.
 
@@ -22,7 +22,7 @@ pub const DELETED: &str = "DEL";
 /// The version of a note's payload.
 const VERSION: u64 = 1;
 
-/// A place in a log.
+/// An entry of a log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
     /// The identity of the log.
@@ -30,6 +30,8 @@ pub struct Position {
     /// The sequence of an entry.
     #[serde(rename = "position")]
     pub sequence: u64,
+    /// The id of that entry. After a roll-back, the log may have another one there.
+    pub id: String,
 }
 
 /// A message between the nodes.
@@ -50,7 +52,7 @@ pub enum Word {
     Left,
     /// The node waits until all nodes have applied this.
     Wait(Position),
-    /// The node has applied the log up to this.
+    /// The node has applied this, and all before.
     Applied(Position),
 }
 

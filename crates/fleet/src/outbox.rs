@@ -125,8 +125,9 @@ pub struct WaitKey(pub(crate) u64);
 /// Which nodes have applied an entry of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waited {
-    /// Nodes with a live lease.
-    pub members: usize,
+    /// Nodes with a live lease. `None` if it is not known which nodes there are, or whether the
+    /// log still has the entry.
+    pub members: Option<usize>,
     /// Those of them that have applied the entry.
     pub applied: usize,
     /// The names of the nodes of which it is not known: those that do not answer, and those whose

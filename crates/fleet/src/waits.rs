@@ -1,5 +1,6 @@
 //! Clients that wait until all nodes have executed a purge.
 
+use crate::ids::Id;
 use crate::limits;
 use crate::members::Members;
 use crate::note::{Note, Position, Word};
@@ -16,21 +17,24 @@ struct Wait {
 /// The waiting clients of a node, and its answers to other nodes that wait.
 ///
 /// A node asks all others by a note, and again while some have not answered. Another one answers
-/// when it has applied what is asked for. While nobody waits, nothing is said. A client gets its
-/// outcome when all nodes with a live lease have answered, after [`limits::WAIT`] at the latest.
+/// when it has applied what is asked for, under the same id: a log that was rolled back has other
+/// entries at the same positions. While nobody waits, nothing is said. A client gets its outcome
+/// when all nodes with a live lease have answered, after [`limits::WAIT`] at the latest. It learns
+/// that nothing is known when the node ceases to follow the log.
 #[derive(Debug)]
 pub struct Waits {
     node: String,
-    position: Option<Position>,
+    /// The identity of the log, and the last applied sequence.
+    position: Option<(String, u64)>,
     next_key: u64,
     waits: BTreeMap<WaitKey, Wait>,
-    /// What other nodes have applied, while somebody waits here.
+    /// What members have applied of what is asked for here.
     reported: BTreeMap<String, Position>,
     /// The last question, and whether a client has come after it.
     asked_at: Option<Time>,
     is_new: bool,
-    /// The sequences that other nodes wait for, and until when.
-    awaited: BTreeMap<u64, Time>,
+    /// The last entry that each other node waits for, and until when.
+    awaited: BTreeMap<String, (Position, Time)>,
     answered_at: Option<Time>,
 }
 
@@ -53,15 +57,10 @@ impl Waits {
     /// Sets what this node has applied ([`crate::Follower::position`]), after the host has carried
     /// it out. [`Waits::on_timeout`] follows.
     pub fn set_position(&mut self, position: Option<(&str, u64)>) {
-        let Some((log, sequence)) = position else {
-            self.position = None;
-            return;
-        };
-        match &mut self.position {
-            Some(known) if known.log == log => known.sequence = sequence,
-            known => {
-                let log = log.to_owned();
-                *known = Some(Position { log, sequence });
+        match (&mut self.position, position) {
+            (Some((known, reached)), Some((log, sequence))) if known == log => *reached = sequence,
+            (known, position) => {
+                *known = position.map(|(log, sequence)| (log.to_owned(), sequence));
             }
         }
     }
@@ -77,31 +76,48 @@ impl Waits {
         key
     }
 
+    /// Ends a wait without an outcome: its client has gone.
+    pub fn forget(&mut self, key: WaitKey) {
+        self.waits.remove(&key);
+    }
+
     /// Takes a note of a node. [`Waits::on_timeout`] follows.
-    pub fn on_note(&mut self, now: Time, note: Note) {
+    pub fn on_note(&mut self, now: Time, note: Note, members: &Members) {
         if note.node == self.node {
             return;
         }
         match note.word {
             Word::Wait(asked) => {
-                let is_same = self.position.as_ref().is_some_and(|of| of.log == asked.log);
+                let is_same = self.position.as_ref().is_some_and(|of| of.0 == asked.log);
+                let is_known = self.awaited.contains_key(&note.node);
                 // It asks again, if this node comes to follow the same log.
-                if is_same && self.awaited.len() < limits::AWAITED {
-                    self.awaited.insert(asked.sequence, now + limits::WAIT);
+                if is_same && (is_known || self.awaited.len() < limits::AWAITED) {
+                    let until = now + limits::WAIT;
+                    self.awaited.insert(note.node, (asked, until));
                 }
             }
-            Word::Applied(position) if !self.waits.is_empty() => {
-                let is_known = self.reported.contains_key(&note.node);
-                if is_known || self.reported.len() < limits::MEMBERS {
-                    self.reported.insert(note.node, position);
+            Word::Applied(applied) => {
+                let mut waits = self.waits.values();
+                let is_asked = waits.any(|wait| wait.position == applied);
+                let known = self.reported.get(&note.node);
+                let is_more = known.is_none_or(|known| known.sequence < applied.sequence);
+                if is_asked && is_more && members.is_live(&note.node) {
+                    self.reported.insert(note.node, applied);
                 }
             }
-            Word::Applied(_) | Word::Lease | Word::Left => {}
+            Word::Lease | Word::Left => {}
         }
     }
 
-    /// Does what can be done at `now`: [`Action::Say`] and [`Action::Waited`].
-    pub fn on_timeout(&mut self, now: Time, members: &Members, out: &mut Outbox) {
+    /// Does what can be done at `now`: [`Action::Say`] and [`Action::Waited`]. `id_of` returns the
+    /// id of an applied entry ([`crate::Follower::id_of`]).
+    pub fn on_timeout<'a>(
+        &mut self,
+        now: Time,
+        members: &Members,
+        id_of: impl Fn(u64) -> Option<&'a Id>,
+        out: &mut Outbox,
+    ) {
         self.end_waits(now, members, out);
         if let Some(at) = self.ask_due()
             && at <= now
@@ -114,16 +130,34 @@ impl Waits {
             (self.asked_at, self.is_new) = (Some(now), false);
             out.push(Action::Say(self.note(word)));
         }
-        self.awaited.retain(|_, until| *until > now);
-        if let Some(at) = self.answer_due()
-            && at <= now
-            && let Some(position) = &self.position
-        {
-            let word = Word::Applied(position.clone());
-            let reached = position.sequence;
-            self.awaited.retain(|sequence, _| *sequence > reached);
+        self.awaited.retain(|_, (_, until)| *until > now);
+        if self.answer_due().is_some_and(|at| at <= now) {
+            self.answer(now, id_of, out);
+        }
+    }
+
+    /// Answers other nodes, each entry once.
+    fn answer<'a>(&mut self, now: Time, id_of: impl Fn(u64) -> Option<&'a Id>, out: &mut Outbox) {
+        let Some((log, reached)) = &self.position else {
+            return;
+        };
+        let mut said: Vec<Position> = Vec::new();
+        // What is reached under another id is forgotten: the node asks again.
+        self.awaited.retain(|_, (asked, _)| {
+            if asked.log != *log || asked.sequence > *reached || said.len() >= limits::ANSWERS {
+                return asked.log == *log;
+            }
+            let has_it = id_of(asked.sequence).is_some_and(|id| **id == *asked.id);
+            if has_it && !said.contains(asked) {
+                said.push(asked.clone());
+            }
+            false
+        });
+        if !said.is_empty() {
             self.answered_at = Some(now);
-            out.push(Action::Say(self.note(word)));
+        }
+        for position in said {
+            out.push(Action::Say(self.note(Word::Applied(position))));
         }
     }
 
@@ -134,10 +168,11 @@ impl Waits {
         dues.into_iter().flatten().min()
     }
 
-    /// Ends all waits, as they are.
+    /// Ends all waits. Nothing is known then.
     pub fn stop(&mut self, members: &Members, out: &mut Outbox) {
         for (key, wait) in std::mem::take(&mut self.waits) {
-            let waited = self.outcome(&wait.position, members);
+            let mut waited = self.outcome(&wait.position, members);
+            waited.members = None;
             out.push(Action::Waited { key, waited });
         }
     }
@@ -155,25 +190,30 @@ impl Waits {
     }
 
     fn answer_due(&self) -> Option<Time> {
-        let reached = self.position.as_ref()?.sequence;
-        let (first, _) = self.awaited.first_key_value()?;
+        let (_, reached) = self.position.as_ref()?;
+        let mut awaited = self.awaited.values();
+        let is_due = awaited.any(|(asked, _)| asked.sequence <= *reached);
         let at = self.answered_at;
-        (*first <= reached).then(|| at.map_or(Time::ZERO, |at| at + limits::NOTE_INTERVAL))
+        is_due.then(|| at.map_or(Time::ZERO, |at| at + limits::NOTE_INTERVAL))
     }
 
     fn end_waits(&mut self, now: Time, members: &Members, out: &mut Outbox) {
         if self.waits.is_empty() {
             return;
         }
-        let is_over = |wait: &Wait| {
-            let mut live = members.live();
-            wait.until <= now
-                || members.is_complete() && live.all(|node| self.has_applied(node, &wait.position))
-        };
-        let over = self.waits.iter().filter(|(_, wait)| is_over(wait));
-        let over: Vec<_> = over
-            .map(|(key, wait)| (*key, self.outcome(&wait.position, members)))
-            .collect();
+        let is_complete = members.is_complete(now);
+        let mut over = Vec::new();
+        for (key, wait) in &self.waits {
+            let position = &wait.position;
+            let of_log = self.position.as_ref().map(|(log, _)| log);
+            let follows = of_log == Some(&position.log);
+            let all_have = || members.live().all(|node| self.has_applied(node, position));
+            if wait.until <= now || !follows || is_complete && all_have() {
+                let mut waited = self.outcome(position, members);
+                waited.members = waited.members.filter(|_| follows && is_complete);
+                over.push((*key, waited));
+            }
+        }
         for (key, waited) in over {
             self.waits.remove(&key);
             out.push(Action::Waited { key, waited });
@@ -185,18 +225,20 @@ impl Waits {
 
     fn has_applied(&self, node: &str, position: &Position) -> bool {
         let of = if node == self.node {
-            self.position.as_ref()
+            let own = self.position.as_ref();
+            own.map(|(log, sequence)| (log, *sequence))
         } else {
-            self.reported.get(node)
+            let reported = self.reported.get(node);
+            reported.map(|of| (&of.log, of.sequence))
         };
-        of.is_some_and(|of| of.log == position.log && of.sequence >= position.sequence)
+        of.is_some_and(|(log, reached)| *log == position.log && reached >= position.sequence)
     }
 
     fn outcome(&self, position: &Position, members: &Members) -> Waited {
         let has_applied = |node: &&str| self.has_applied(node, position);
         let lost = members.live().chain(members.lost());
         Waited {
-            members: members.count(),
+            members: Some(members.count()),
             applied: members.live().filter(has_applied).count(),
             lost: lost
                 .filter(|node| !has_applied(node))

@@ -155,6 +155,10 @@ impl Running {
         let mut notes = SelectAll::new();
         let shared = Arc::clone(&self.shared);
         loop {
+            // Messages come first below, and must not keep it from what is due.
+            if self.pause().is_zero() {
+                self.on_timeout();
+            }
             self.carry_out();
             let entry = async {
                 match &mut entries {
@@ -225,7 +229,7 @@ impl Running {
     fn on_note(&mut self, note: Note) {
         let now = clock::now();
         self.members.on_note(now, &note);
-        self.waits.on_note(now, note);
+        self.waits.on_note(now, note, &self.members);
     }
 
     fn on_entry(&mut self, entry: LogEntry) {
@@ -239,6 +243,12 @@ impl Running {
             waits,
             reply,
         } = order;
+        if waits && self.count_waits() >= larder_fleet::limits::WAITS {
+            let reason = "purged on this node only: too many purges wait for all nodes; send it again later, or without waiting";
+            // The client may have gone.
+            let _ = reply.send(Err(Unpublished::Refused(reason.to_owned())));
+            return;
+        }
         let id = self.acceptor.next_id();
         message.id = Arc::clone(&id);
         match self.acceptor.accept(clock::now(), message, &mut self.out) {
@@ -248,6 +258,15 @@ impl Running {
                 "purged on this node only: {refused}"
             ))))),
         }
+    }
+
+    /// Returns the number of clients that wait for all nodes. Those that have gone do not count.
+    fn count_waits(&mut self) -> usize {
+        let gone = self.waiting.extract_if(|_, (reply, _)| reply.is_closed());
+        gone.for_each(|(key, _)| self.waits.forget(key));
+        let clients = self.clients.values().filter(|waiting| waiting.waits);
+        let before = clients.filter(|waiting| !waiting.reply.is_closed()).count();
+        before + self.waiting.len()
     }
 
     /// Puts what unsafe requests have invalidated into the log, a little later.
@@ -391,7 +410,10 @@ impl Running {
             self.waits.set_position(self.follower.position());
             let now = clock::now();
             self.members.on_timeout(now, &mut self.out);
-            self.waits.on_timeout(now, &self.members, &mut self.out);
+            let follower = &self.follower;
+            let id_of = |sequence| follower.id_of(sequence);
+            self.waits
+                .on_timeout(now, &self.members, id_of, &mut self.out);
             if self.out.is_empty() {
                 break;
             }
@@ -495,17 +517,35 @@ impl Running {
         let mut answered = answered(&id, &answer, &self.follower, &self.config);
         match (&mut answered, answer) {
             (Ok(page), Answer::Acknowledged { sequence }) if waits => {
-                let log = self.follower.identity().unwrap_or_default().to_owned();
-                let position = Position { log, sequence };
-                let key = self.waits.wait(clock::now(), position);
-                self.waiting.insert(key, (reply, page.take()));
-                return;
+                if let Some(position) = self.position_of(&id, sequence) {
+                    let key = self.waits.wait(clock::now(), position);
+                    self.waiting.insert(key, (reply, page.take()));
+                    return;
+                }
+                let waited = Waited {
+                    members: None,
+                    applied: 0,
+                    lost: Vec::new(),
+                };
+                *page = with_nodes(page.take(), &waited);
             }
             (Ok(page), _) => page["members"] = self.members.count().into(),
             (Err(_), _) => {}
         }
         // The client may have gone.
         let _ = reply.send(answered);
+    }
+
+    /// Returns the place of a purge that the log has. `None` while the node follows no log, or if
+    /// it has applied another entry there: the log was rolled back.
+    fn position_of(&self, id: &Id, sequence: u64) -> Option<Position> {
+        let (log, applied) = self.follower.position()?;
+        let has_other = sequence <= applied && self.follower.id_of(sequence) != Some(id);
+        (!has_other).then(|| Position {
+            log: log.to_owned(),
+            sequence,
+            id: id.to_string(),
+        })
     }
 
     fn describe(&mut self, token: Token) {

@@ -9,6 +9,9 @@ use http::StatusCode;
 use serde_json::{Map, Value, json};
 use std::net::SocketAddr;
 
+/// The exit status if not all nodes are known to have executed a purge that waits for them.
+const UNEXECUTED: u8 = 3;
+
 /// The responses to purge, and the token
 ///
 /// The token is the one of the table `admin` in the node's configuration: from --config, otherwise
@@ -22,7 +25,7 @@ pub struct PurgeArgs {
     #[arg(long)]
     soft: bool,
 
-    /// In a fleet, wait until all nodes have executed it, for 10 s at most
+    /// In a fleet, wait until all nodes have executed it, for 10 s at most; exit status 3 otherwise
     #[arg(long)]
     wait: bool,
 
@@ -108,7 +111,6 @@ pub(super) fn run(
         fields.push(("fleet", fleet.clone()));
     }
     listing::done(json, &text, &fields);
-    warn_of_lost(answer.get("fleet"));
     if let Some(url) = url.filter(|_| purged == 0) {
         error_line!(
             "larder: nothing is stored under {}: scheme, host, port and query are part of a URL; \
@@ -116,7 +118,7 @@ pub(super) fn run(
             printable(&url)
         );
     }
-    Ok(())
+    answer.get("fleet").map_or(Ok(()), unexecuted)
 }
 
 /// Returns what the fleet does with the purge.
@@ -130,17 +132,32 @@ fn of_fleet(fleet: &Value) -> String {
     }
 }
 
-/// Names the nodes that have not answered.
-fn warn_of_lost(fleet: Option<&Value>) {
-    let lost = fleet.and_then(|fleet| fleet["lost"].as_array());
-    let names = lost.into_iter().flatten().filter_map(Value::as_str);
-    let names: Vec<String> = names.map(|name| printable(name).to_string()).collect();
-    if !names.is_empty() {
-        error_line!(
-            "larder: no answer from {}: such a node validates what it serves from its max_lag on, or is down",
-            names.join(", ")
+/// Fails if the purge was to be executed by all nodes, and is not known to be. It is in the log.
+fn unexecuted(fleet: &Value) -> Result<(), Failure> {
+    if fleet["applied"].is_null() {
+        return Ok(());
+    }
+    let failed = |message| {
+        Err(Failure {
+            message,
+            code: UNEXECUTED,
+        })
+    };
+    if fleet["members"].is_null() {
+        return failed(
+            "it is not known which nodes there are, and which have executed it".to_owned(),
         );
     }
+    let names = fleet["lost"].as_array().into_iter().flatten();
+    let names = names.filter_map(Value::as_str);
+    let names: Vec<String> = names.map(|name| printable(name).to_string()).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    failed(format!(
+        "no answer from {}: such a node is down, or validates what it serves from its max_lag on, unless it has on_partition = \"serve\"",
+        names.join(", ")
+    ))
 }
 
 #[cfg(test)]
@@ -160,6 +177,21 @@ mod tests {
         Purge::from_arg_matches(&matches)
             .ok()
             .map(|purge| purge.args)
+    }
+
+    /// Failure: a script goes on as if all nodes had executed a purge, and one has not, or nobody
+    /// knows which nodes there are.
+    #[test]
+    fn an_incomplete_fleet_is_a_success() {
+        let code = |fleet: Value| unexecuted(&fleet).err().map(|failure| failure.code);
+        let all = json!({ "position": 5, "members": 2, "applied": 2, "lost": [] });
+        assert_eq!(code(all), None);
+        assert_eq!(code(json!({ "position": 5, "members": 2 })), None);
+        let lost = json!({ "position": 5, "members": 2, "applied": 2, "lost": ["n3"] });
+        assert_eq!(code(lost), Some(3));
+        let unknown = json!({ "position": 5, "members": null, "applied": 1, "lost": [] });
+        assert!(of_fleet(&unknown).contains("get entry 5"));
+        assert_eq!(code(unknown), Some(3));
     }
 
     /// Failure: an incomplete command removes everything.

@@ -171,6 +171,11 @@ impl Follower {
         self.begin.is_none().then_some((identity, self.applied))
     }
 
+    /// Returns the id of an applied entry, if it is one of the last [`limits::RECENT_IDS`].
+    pub fn id_of(&self, sequence: u64) -> Option<&Id> {
+        self.recent.get(sequence)
+    }
+
     /// Returns the identity of the log; `None` before it was read.
     pub fn identity(&self) -> Option<&str> {
         self.identity.as_deref()
