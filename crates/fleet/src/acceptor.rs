@@ -410,6 +410,12 @@ impl Acceptor {
         self.times.first().map(|(at, _)| *at)
     }
 
+    /// Returns whether less than a quarter of the outbox is used. What any client may cause is
+    /// accepted only then, so that it leaves room for the purges of operators.
+    pub fn has_much_room(&self) -> bool {
+        self.entries.len() < self.config.entries / 4 && self.bytes < self.config.bytes / 4
+    }
+
     /// Returns the number of purges in the outbox.
     pub fn len(&self) -> usize {
         self.entries.len()

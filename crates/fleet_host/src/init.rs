@@ -124,7 +124,15 @@ async fn make_bucket(context: &Context, fleet: &str, replicas: usize) -> Result<
         ..Config::default()
     };
     let made = context.create_stream(wanted).await;
-    made.map_or_else(|error| Err(Error::Server(error.to_string())), |_| Ok(()))
+    // The log is there already.
+    made.map_or_else(
+        |error| {
+            Err(Error::Server(format!(
+                "the log is there, the list of members is not: {error}"
+            )))
+        },
+        |_| Ok(()),
+    )
 }
 
 fn stream_config(fleet: &str, settings: LogSettings, identity: &str) -> Config {

@@ -68,7 +68,7 @@ impl Invalidated {
         if self.dropped.fetch_add(urls as u64, Ordering::Relaxed) == 0 {
             tracing::warn!(
                 "[fleet] invalidate: other nodes keep what a client has changed until it is stale, as too much \
-                 changes; larder_fleet_invalidations_dropped counts it from now on"
+                 changes; larder_fleet_invalidations_dropped_total counts it from now on"
             );
         }
     }

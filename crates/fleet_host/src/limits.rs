@@ -39,6 +39,12 @@ pub const SETTLE_AGAIN: Duration = Duration::from_secs(5);
 /// Bytes of a text of another program in a line of the log.
 pub const EXCERPT_BYTES: usize = 200;
 
+/// A problem that comes again is in the log again after this. The status page has it before.
+pub const COMPLAIN_AGAIN: Duration = Duration::from_secs(3600);
+
+/// Problems that are remembered for [`COMPLAIN_AGAIN`]. A server refuses one subject or the other.
+pub const COMPLAINTS: usize = 32;
+
 /// Lines of the outbox for purges that have left it, after which the file is written anew.
 pub const DEAD_LINES: usize = 4096;
 

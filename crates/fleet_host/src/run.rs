@@ -282,6 +282,10 @@ impl Running {
     fn invalidate(&mut self) {
         for urls in self.shared.invalidated.take() {
             let count = urls.len();
+            if !self.acceptor.has_much_room() {
+                self.shared.invalidated.drop_some(count);
+                continue;
+            }
             let mut message = Message::new(self.acceptor.next_id(), &self.config.node);
             message.urls = urls;
             match self.acceptor.accept(clock::now(), message, &mut self.out) {
@@ -634,10 +638,12 @@ impl Running {
             self.answer(waiting, Answer::Unknown);
         }
         self.waits.stop(&self.members, &mut self.out);
+        // The folder keeps it for the next process.
+        self.invalidate();
         let ended: Vec<Action> = self.out.drain().collect();
         let ended = ended
             .into_iter()
-            .filter(|action| matches!(action, Action::Waited { .. }));
+            .filter(|action| matches!(action, Action::Waited { .. } | Action::Journal(_)));
         ended.for_each(|action| self.act(action));
         if let Some(client) = &self.client
             && self.is_connected

@@ -4,6 +4,7 @@ use crate::clock;
 use crate::config::FleetConfig;
 use crate::gate::Gate;
 use crate::invalidated::Invalidated;
+use crate::limits;
 use crate::order::Order;
 use larder_admin::{MetricLine, Metrics, StatusSource};
 use larder_fleet::{AcceptorCounters, FollowerCounters, FollowerState};
@@ -24,6 +25,7 @@ pub(crate) struct Shared {
     pub(crate) invalidated: Invalidated,
     /// Whether the node leaves the fleet at the end of the thread.
     pub(crate) leaves: AtomicBool,
+    pub(crate) logged: Logged,
     pub(crate) config: FleetConfig,
 }
 
@@ -65,13 +67,33 @@ impl Shared {
         };
     }
 
-    /// Sets what an operator has to do, and logs it once.
+    /// Sets what an operator has to do, and logs it, once in [`limits::COMPLAIN_AGAIN`].
     pub(crate) fn complain(&self, complaint: String) {
-        let mut shown = self.figures();
-        if shown.complaint.as_ref() != Some(&complaint) {
+        if self.logged.is_news(clock::now(), &complaint) {
             tracing::error!("[fleet]: {complaint}");
         }
-        shown.complaint = Some(complaint);
+        self.figures().complaint = Some(complaint);
+    }
+}
+
+/// The last complaints in the log, and when. Those of the figures end when the node follows its
+/// fleet, and may come again at once.
+#[derive(Debug, Default)]
+pub(crate) struct Logged(Mutex<Vec<(Time, String)>>);
+
+impl Logged {
+    /// Returns whether this complaint is to be logged.
+    fn is_news(&self, now: Time, complaint: &str) -> bool {
+        let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        logged.retain(|(at, _)| now.since(*at) < limits::COMPLAIN_AGAIN);
+        if logged.iter().any(|(_, known)| known == complaint) {
+            return false;
+        }
+        if logged.len() >= limits::COMPLAINTS {
+            logged.remove(0);
+        }
+        logged.push((now, complaint.to_owned()));
+        true
     }
 }
 
@@ -157,7 +179,7 @@ const LINES: [MetricLine<Figures>; 14] = [
     MetricLine::counter(
         "accepted",
         "larder_fleet_purges",
-        "Purges of this node's clients that were accepted",
+        "Purges of this node's clients, and entries of what they changed, that were accepted",
         |of| of.acceptor.accepted,
     ),
     MetricLine::counter(
@@ -250,4 +272,27 @@ impl StatusSource for FleetSource {
 /// The end of a proof, as a duration from now.
 fn left(until: Option<Time>, now: Time) -> Duration {
     until.map_or(Duration::ZERO, |until| until.since(now))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Failure: a problem that comes again each two seconds fills the log; or it is not in the log
+    /// when it comes again on another day.
+    #[test]
+    fn a_problem_is_logged_for_ever() {
+        let (logged, mut now) = (Logged::default(), Time::from_secs(1000));
+        assert!(logged.is_news(now, "one") && logged.is_news(now, "other"));
+        for _ in 0..1000 {
+            now += Duration::from_secs(2);
+            assert!(!logged.is_news(now, "one") && !logged.is_news(now, "other"));
+        }
+        now += limits::COMPLAIN_AGAIN;
+        assert!(logged.is_news(now, "one"));
+        for number in 0..1000 {
+            logged.is_news(now, &number.to_string());
+        }
+        assert_eq!(logged.0.lock().unwrap().len(), limits::COMPLAINTS);
+    }
 }
