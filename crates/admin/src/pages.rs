@@ -144,8 +144,8 @@ impl AdminPages {
         }
         match (path, pages) {
             ("/healthz", _) => page(StatusCode::OK, TEXT, "alive\n".to_owned()),
-            ("/readyz", Some(_)) if !*self.is_stopping.borrow() => {
-                page(StatusCode::OK, TEXT, "ready\n".to_owned())
+            ("/readyz", Some(pages)) if !*self.is_stopping.borrow() => {
+                page(StatusCode::OK, TEXT, pages.sources.readiness())
             }
             ("/readyz", Some(_)) => unready("larder: the node stops\n"),
             (_, None) => unready("larder: the node starts\n"),

@@ -23,6 +23,11 @@ pub trait StatusSource: Send + Sync {
     fn console(&self) -> (Value, Value) {
         (self.status(), Value::Null)
     }
+    /// Returns a line for `/readyz` if the part runs with less than it should; the node is ready
+    /// all the same.
+    fn restriction(&self) -> Option<String> {
+        None
+    }
     /// Begins a capture of the requests to its cache, for a share of the keys, as lines of a trace;
     /// `None` if it has no cache, or as many captures as it may have.
     fn capture(&self, _share: f64) -> Option<CaptureLines> {
@@ -83,6 +88,12 @@ impl Collector for Sources {
 }
 
 impl Sources {
+    /// Returns the page `/readyz` of a node that takes requests.
+    pub(crate) fn readiness(&self) -> String {
+        let restrictions = self.0.iter().filter_map(|source| source.restriction());
+        restrictions.fold("ready\n".to_owned(), |page, line| page + &line + "\n")
+    }
+
     pub(crate) fn status(&self) -> Value {
         page_of(self.0.iter().map(|source| (source.name(), source.status())))
     }

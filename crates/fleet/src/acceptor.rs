@@ -3,7 +3,9 @@
 use crate::ids::{Id, Ids};
 use crate::limits;
 use crate::message::{Body, Message, MessageError, Publication};
-use crate::outbox::{Action, Answer, JournalAction, JournalKey, Outbox};
+use crate::outbox::{
+    Action, Answer, JournalAction, JournalKey, Journaled, Kept, Outbox, StaleReason,
+};
 use larder_units::Time;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
@@ -90,8 +92,8 @@ enum Stage {
     Ready,
     /// It is published, so many times.
     Published { times: u32 },
-    /// It is in the log.
-    Acknowledged,
+    /// It is in the log. `is_noted`: the journal has its entry.
+    Acknowledged { is_noted: bool },
 }
 
 #[derive(Debug)]
@@ -149,19 +151,46 @@ impl Acceptor {
         self.ids.next_id()
     }
 
-    /// Takes the purges of the journal, with their keys. They are published under new ids, because
-    /// the log may have lost them meanwhile. The host calls it once, before all other calls.
+    /// Takes the purges of the journal. The host calls it once, before all other calls, and passes
+    /// the result to [`crate::Follower::on_started`]: the entries of the last
+    /// [`limits::WITNESSES`] purges that the log had. The follower compares them with the log's.
+    ///
+    /// The other purges are published under new ids: the servers may have lost them, and know
+    /// their ids.
     pub fn on_journal_read(
         &mut self,
         now: Time,
-        journal: Vec<(JournalKey, Arc<Message>)>,
+        journal: Vec<Journaled>,
         out: &mut Outbox,
-    ) {
-        for (key, message) in journal {
+    ) -> Vec<Kept> {
+        // All from one log: the one that the last purge is in.
+        let entries = journal.iter().rev().filter_map(|of| of.entry.as_ref());
+        let log = entries.clone().next().map(|entry| entry.identity.clone());
+        let of_log = entries.filter(|entry| Some(&entry.identity) == log.as_ref());
+        let mut witnesses: Vec<Kept> = of_log.cloned().collect();
+        witnesses.sort_by_key(|entry| entry.applied);
+        let first = witnesses.len().saturating_sub(limits::WITNESSES);
+        witnesses.drain(..first);
+        let first = witnesses.first().map_or(0, |entry| entry.applied);
+        for Journaled {
+            key,
+            message,
+            entry,
+        } in journal
+        {
             self.next_key = self.next_key.max(key.0.saturating_add(1));
-            self.insert(key, message, Stage::Ready, None);
+            let is_compared =
+                entry.is_some_and(|entry| Some(entry.identity) == log && entry.applied >= first);
+            if is_compared {
+                let stage = Stage::Acknowledged { is_noted: true };
+                self.insert(key, message, stage, None);
+                self.keep(now, key);
+            } else {
+                self.insert(key, message, Stage::Ready, None);
+            }
         }
-        self.publish_again(now, out);
+        self.publish_again(now, StaleReason::Began, out);
+        witnesses
     }
 
     /// Accepts a purge, and returns its key, with which the answer for the client comes
@@ -222,8 +251,17 @@ impl Acceptor {
         self.publish_ready(now, out);
     }
 
-    /// Takes an acknowledgement of the log: this id has this sequence.
-    pub fn on_acknowledged(&mut self, now: Time, id: &Id, sequence: u64, out: &mut Outbox) {
+    /// Takes an acknowledgement of the log: this id has this sequence. `log` is the identity of
+    /// [`crate::Follower::position`]: with it, the journal notes the entry, and a restart compares
+    /// it with the log's before it publishes the purge again.
+    pub fn on_acknowledged(
+        &mut self,
+        now: Time,
+        id: &Id,
+        sequence: u64,
+        log: Option<&str>,
+        out: &mut Outbox,
+    ) {
         let Some(key) = self.by_id.get(id).copied() else {
             return;
         };
@@ -232,17 +270,26 @@ impl Acceptor {
         };
         match entry.stage {
             Stage::Published { .. } => self.published -= 1,
-            Stage::Journaling | Stage::Ready | Stage::Acknowledged => return,
+            Stage::Journaling | Stage::Ready | Stage::Acknowledged { .. } => return,
         }
         self.counters.acknowledged += 1;
-        entry.stage = Stage::Acknowledged;
-        self.times.extend([(now + self.config.keep, key)]);
-        entry.due = Some(now + self.config.keep);
+        let is_noted = log.is_some();
+        entry.stage = Stage::Acknowledged { is_noted };
         if entry.answer_by.take().is_some() {
             out.push(Action::Answer {
                 key,
                 answer: Answer::Acknowledged { sequence },
             });
+        }
+        self.keep(now, key);
+        if let Some(log) = log {
+            let entry = Kept {
+                identity: log.to_owned(),
+                applied: sequence,
+                id: id.clone(),
+            };
+            let entry = Some(entry);
+            out.push(Action::Journal(JournalAction::Acknowledged { key, entry }));
         }
         self.publish_ready(now, out);
     }
@@ -258,7 +305,7 @@ impl Acceptor {
                     *times = 0;
                     now
                 }
-                Stage::Acknowledged => now + keep,
+                Stage::Acknowledged { .. } => now + keep,
                 Stage::Journaling | Stage::Ready => return None,
             };
             let old = entry
@@ -284,14 +331,29 @@ impl Acceptor {
     }
 
     /// Publishes all purges of the outbox again, under new ids: the servers may know the ids of
-    /// entries that they have lost, and would drop a repetition. The host calls it if the log may
-    /// have lost some ([`crate::StaleReason::entries_lost`]).
-    pub fn publish_again(&mut self, now: Time, out: &mut Outbox) {
+    /// entries that they have lost, and would drop a repetition. The host calls it after each
+    /// [`Action::MakeStale`]; it does nothing if the log has lost nothing
+    /// ([`StaleReason::entries_lost`]).
+    ///
+    /// [`StaleReason::Began`]: not those whose entries the follower compares with the log's.
+    pub fn publish_again(&mut self, now: Time, reason: StaleReason, out: &mut Outbox) {
+        if !reason.entries_lost() {
+            return;
+        }
         self.ready.clear();
         self.published = 0;
         self.by_id.clear();
         for (key, entry) in &mut self.entries {
-            if !matches!(entry.stage, Stage::Journaling) {
+            let is_published = match entry.stage {
+                Stage::Journaling => false,
+                Stage::Acknowledged { is_noted } => !is_noted || reason != StaleReason::Began,
+                Stage::Ready | Stage::Published { .. } => true,
+            };
+            if is_published {
+                if matches!(entry.stage, Stage::Acknowledged { is_noted: true }) {
+                    let (key, entry) = (*key, None);
+                    out.push(Action::Journal(JournalAction::Acknowledged { key, entry }));
+                }
                 let mut message = (*entry.message).clone();
                 message.id = self.ids.next_id();
                 entry.message = Arc::new(message);
@@ -327,12 +389,12 @@ impl Acceptor {
                 match entry.stage {
                     Stage::Published { .. } => self.publish(now, key, out),
                     // A late timer: the machine was stopped, and may have no connection any more.
-                    Stage::Acknowledged if at + limits::REPEAT < now => {
+                    Stage::Acknowledged { .. } if at + limits::REPEAT < now => {
                         entry.due = Some(now + self.config.keep);
                         self.times.insert((now + self.config.keep, key));
                     }
-                    Stage::Acknowledged if !self.connected => {}
-                    Stage::Acknowledged => {
+                    Stage::Acknowledged { .. } if !self.connected => {}
+                    Stage::Acknowledged { .. } => {
                         self.remove(key);
                         out.push(Action::Journal(JournalAction::Remove { key }));
                     }
@@ -346,6 +408,12 @@ impl Acceptor {
     /// Returns the time of the next [`Acceptor::on_timeout`], if any.
     pub fn next_timeout(&self) -> Option<Time> {
         self.times.first().map(|(at, _)| *at)
+    }
+
+    /// Returns whether less than a quarter of the outbox is used. What any client may cause is
+    /// accepted only then, so that it leaves room for the purges of operators.
+    pub fn has_much_room(&self) -> bool {
+        self.entries.len() < self.config.entries / 4 && self.bytes < self.config.bytes / 4
     }
 
     /// Returns the number of purges in the outbox.
@@ -387,6 +455,15 @@ impl Acceptor {
             answer_by,
         };
         self.entries.insert(key, entry);
+    }
+
+    /// Plans the removal of an acknowledged purge.
+    fn keep(&mut self, now: Time, key: JournalKey) {
+        let due = now + self.config.keep;
+        if let Some(entry) = self.entries.get_mut(&key) {
+            entry.due = Some(due);
+            self.times.insert((due, key));
+        }
     }
 
     fn remove(&mut self, key: JournalKey) {

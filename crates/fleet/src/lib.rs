@@ -19,7 +19,12 @@
 //!   Publish (a beat) ─► on_acknowledged ─► fresh_until
 //!
 //!   accept ─► Journal ─► on_journaled ─► Publish ─► on_acknowledged ─► Answer
+//!
+//!   wait ─► Say (a question) ─► the other nodes: Say (their positions) ─► on_note ─► Waited
 //! ```
+//!
+//! [`Members`] is the list of the nodes with a live lease. [`Waits`] asks them what they have
+//! applied, for clients that wait. Neither is needed for the guarantee.
 //!
 //! # What the host has to do
 //!
@@ -30,8 +35,11 @@
 //!   of the log either breaks connections, or the node gets one of the first new entries.
 //! * It calls [`Follower::on_settled`] when the changes would outlive a crash as well as the stored
 //!   responses do. It may keep an older [`Kept`], but not a newer one.
+//! * It passes the result of [`Acceptor::on_journal_read`] to [`Follower::on_started`].
 //! * `Action::Journal` is durable before [`Acceptor::on_journaled`].
-//! * If [`StaleReason::entries_lost`], it calls [`Acceptor::publish_again`].
+//! * After each `Action::MakeStale`, it calls [`Acceptor::publish_again`].
+//! * It calls [`Waits::set_position`] after it has carried out all actions, and only then
+//!   [`Waits::on_timeout`].
 //! * Its clock counts while the machine is suspended.
 //!
 //! ```
@@ -47,7 +55,7 @@
 //!     beats: 6,
 //! };
 //! let (mut follower, mut out) = (Follower::new(config, 7), Outbox::new());
-//! follower.on_started(None);
+//! follower.on_started(None, Vec::new());
 //! assert_eq!(follower.state(Time::ZERO), FollowerState::Lagging);
 //!
 //! follower.on_connected(Time::ZERO, &mut out);
@@ -75,15 +83,22 @@ mod acceptor;
 mod follower;
 mod ids;
 pub mod limits;
+mod members;
 mod message;
+mod note;
 mod outbox;
+mod waits;
 
 pub use acceptor::{Acceptor, AcceptorConfig, AcceptorCounters, Refused};
 pub use follower::{
     Follower, FollowerConfig, FollowerCounters, FollowerState, LogDescription, ReadAnswer,
 };
 pub use ids::{Id, Ids};
+pub use members::Members;
 pub use message::{Body, LogEntry, Message, MessageError, Publication, is_name};
+pub use note::{DELETED, Note, OPERATION, Position, Word, members_bucket};
 pub use outbox::{
-    Action, Answer, JournalAction, JournalKey, Kept, Mark, Outbox, ReadFrom, StaleReason, Token,
+    Action, Answer, JournalAction, JournalKey, Journaled, Kept, Mark, Outbox, ReadFrom,
+    StaleReason, Token, WaitKey, Waited,
 };
+pub use waits::Waits;

@@ -22,8 +22,9 @@ pub const WAITING_ENTRIES: usize = 1024;
 /// Entries of one read. Their memory is at most 16 MiB.
 pub const READ_ENTRIES: u64 = 256;
 
-/// Ids of the last applied entries. A repeated sequence is compared with them.
-pub const RECENT_IDS: usize = 1024;
+/// Ids of the last applied entries. A repeated sequence is compared with them, and so is an entry
+/// that another node waits for: at 1,000 entries per second, it may ask four times.
+pub const RECENT_IDS: usize = 4096;
 
 /// Acknowledged sequences whose entries have not been applied yet, and positions that have not been
 /// settled yet.
@@ -74,6 +75,10 @@ pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// which a server of the log syncs its files by default, and a minute to notice the loss.
 pub const OUTBOX_KEEP: Duration = Duration::from_secs(300);
 
+/// Purges of the outbox that a start compares with the log, each by a read. Earlier ones are
+/// published again.
+pub const WITNESSES: usize = 256;
+
 /// Purges in the outbox: 1,000 per second for [`OUTBOX_KEEP`], and a third more.
 pub const OUTBOX_ENTRIES: usize = 400_000;
 
@@ -83,3 +88,46 @@ pub const OUTBOX_BYTES: usize = 256 << 20;
 /// Publications of the outbox without an acknowledgement at once. So an outbox that is published
 /// again does not flood the log.
 pub const PUBLICATIONS: usize = 1024;
+
+/// The lease of a node ends this long after its last renewal.
+pub const LEASE: Duration = Duration::from_secs(6);
+
+/// A node renews its lease after this. Two renewals may be lost before the lease ends.
+pub const RENEW: Duration = Duration::from_secs(2);
+
+/// A node that has not heard its own renewal for longer does not know which renewals of others it
+/// has missed: it is twice [`RENEW`].
+pub const RENEW_GAP: Duration = Duration::from_secs(4);
+
+/// The bucket of leases is read again after this. Renewals are heard without it.
+pub const LEASES_AGAIN: Duration = Duration::from_secs(30);
+
+/// Names of nodes in a list. A fleet of 1,000 nodes has room for three restarts under new names.
+pub const MEMBERS: usize = 4096;
+
+/// A node whose lease ended without a word is reported for so long. Its own `max_lag` covers it
+/// long before, unless it serves on a partition.
+pub const LOST_KEEP: Duration = Duration::from_secs(3600);
+
+/// Bytes of a note. The identity of a log has 32, and a node's name at most [`NAME_BYTES`].
+pub const NOTE_BYTES: usize = 1024;
+
+/// A client waits so long for all nodes, after the log has its purge. A lease that has ended is
+/// noticed before, at most [`LEASE`] and [`RENEW`] after the last renewal.
+pub const WAIT: Duration = Duration::from_secs(10);
+
+/// A node that waits asks again after this, since notes may be lost.
+pub const ASK_AGAIN: Duration = Duration::from_secs(1);
+
+/// The time between two notes of a kind: ten a second.
+pub const NOTE_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Other nodes that wait. One entry of each is known: it asks for its last one.
+pub const AWAITED: usize = MEMBERS;
+
+/// Entries of one answer, each in a note of its own. The rest is answered [`NOTE_INTERVAL`] later.
+pub const ANSWERS: usize = 16;
+
+/// Clients of a node that wait for all nodes at once. Each holds one of the 32 connections of the
+/// admin server, of which pages of the console may hold 16.
+pub const WAITS: usize = 8;

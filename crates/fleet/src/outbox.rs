@@ -2,6 +2,7 @@
 
 use crate::ids::Id;
 use crate::message::{Message, Publication};
+use crate::note::Note;
 use std::sync::Arc;
 
 /// The number of a request of a [`crate::Follower`]. Its answer has the same one.
@@ -29,7 +30,8 @@ pub enum ReadFrom {
 /// The reason why all stored responses become stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StaleReason {
-    /// The node has no position in the log. It begins at the end.
+    /// The node has no position in the log. It begins at the end. An entry that its journal knows
+    /// is compared with the log's then.
     Began,
     /// The log does not keep entries any more that the node has not applied, or has to compare.
     Missed,
@@ -44,23 +46,35 @@ pub enum StaleReason {
 }
 
 impl StaleReason {
-    /// Returns whether the host calls [`crate::Acceptor::publish_again`], because the log may have
-    /// lost acknowledged purges, or the node cannot know whether it has. After
+    /// Returns whether [`crate::Acceptor::publish_again`] publishes purges: the log may have lost
+    /// acknowledged ones, or the node cannot know whether it has. After
     /// [`StaleReason::RolledBack`] the node's own barrier follows, so it is not among them.
     pub const fn entries_lost(self) -> bool {
         !matches!(self, StaleReason::RolledBack | StaleReason::Unreadable)
     }
 }
 
-/// A position in the log, which outlives a restart.
+/// An entry of the log, which a node knows after a restart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// The identity of the log, from its metadata.
     pub identity: String,
-    /// The sequence of the last applied beat. What came after is applied again.
+    /// The sequence. In a position, that of the last applied beat: what came after is applied
+    /// again.
     pub applied: u64,
-    /// The id of this beat.
+    /// The id of the entry.
     pub id: Id,
+}
+
+/// A purge of the journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Journaled {
+    /// Its key.
+    pub key: JournalKey,
+    /// The purge.
+    pub message: Arc<Message>,
+    /// Its entry in the log, if the log has it.
+    pub entry: Option<Kept>,
 }
 
 /// A change of the journal, the file of the outbox.
@@ -73,6 +87,14 @@ pub enum JournalAction {
         key: JournalKey,
         /// The purge.
         message: Arc<Message>,
+    },
+    /// Note that the log has this purge, or, without an entry, that it may not have it any more.
+    /// The latter is durable before a later note of any purge is.
+    Acknowledged {
+        /// Its key.
+        key: JournalKey,
+        /// Its entry in the log.
+        entry: Option<Kept>,
     },
     /// Remove this purge. It need not be durable soon.
     Remove {
@@ -94,6 +116,23 @@ pub enum Answer {
     Unknown,
     /// The journal could not be written. The purge is not accepted.
     NotJournaled,
+}
+
+/// The number of a waiting client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WaitKey(pub(crate) u64);
+
+/// Which nodes have applied an entry of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waited {
+    /// Nodes with a live lease. `None` if it is not known which nodes there are, or whether the
+    /// log still has the entry.
+    pub members: Option<usize>,
+    /// Those of them that have applied the entry.
+    pub applied: usize,
+    /// The names of the nodes of which it is not known: those that do not answer, and those whose
+    /// lease ended without a word.
+    pub lost: Vec<String>,
 }
 
 /// A request to the host.
@@ -147,6 +186,17 @@ pub enum Action {
         key: JournalKey,
         /// The answer.
         answer: Answer,
+    },
+    /// Publish this note, outside the log. It may be lost.
+    Say(Note),
+    /// Read the names in the bucket of leases, and call [`crate::Members::on_read`].
+    ReadLeases,
+    /// Tell the client which nodes have executed its purge.
+    Waited {
+        /// The key that [`crate::Waits::wait`] returned.
+        key: WaitKey,
+        /// The nodes.
+        waited: Waited,
     },
 }
 

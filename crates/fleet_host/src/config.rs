@@ -20,6 +20,8 @@ pub struct FleetConfig {
     pub max_lag: Duration,
     /// What it serves when it has been without a proof for longer.
     pub on_partition: OnPartition,
+    /// Whether what unsafe requests invalidate is put into the log.
+    pub invalidate: bool,
     /// The folder of the outbox and the position. `None`: accepted purges do not outlive the
     /// process.
     pub folder: Option<PathBuf>,

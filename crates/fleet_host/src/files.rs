@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::limits;
-use larder_fleet::{JournalAction, JournalKey, Kept, Message};
+use larder_fleet::{JournalAction, JournalKey, Journaled, Kept, Message};
 use larder_units::system_message;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
@@ -36,8 +36,11 @@ pub(crate) enum KeptPosition {
 pub(crate) struct Files {
     folder: Option<Folder>,
     /// The purges in the outbox.
-    live: BTreeMap<JournalKey, Arc<Message>>,
+    live: Live,
 }
+
+/// The purges of an outbox.
+type Live = BTreeMap<JournalKey, Journaled>;
 
 #[derive(Debug)]
 struct Folder {
@@ -61,13 +64,42 @@ struct Line<M> {
     message: Option<M>,
 }
 
-/// The file of the position.
+/// A line of the outbox that says where a purge is in the log; without an entry, that it may not be
+/// there any more. Earlier versions leave it out, and publish the purge again.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EntryLine {
+    key: u64,
+    entry: Option<Position>,
+}
+
+/// The file of the position, and an entry of the log in the outbox.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Position {
     log: String,
     applied: u64,
     id: String,
+}
+
+impl From<Position> for Kept {
+    fn from(position: Position) -> Kept {
+        Kept {
+            identity: position.log,
+            applied: position.applied,
+            id: position.id.into(),
+        }
+    }
+}
+
+impl From<Kept> for Position {
+    fn from(kept: Kept) -> Position {
+        Position {
+            log: kept.identity,
+            applied: kept.applied,
+            id: kept.id.to_string(),
+        }
+    }
 }
 
 impl Files {
@@ -112,27 +144,40 @@ impl Files {
     }
 
     /// Returns the purges of the outbox.
-    pub(crate) fn outbox(&self) -> Vec<(JournalKey, Arc<Message>)> {
-        let entries = self.live.iter();
-        entries
-            .map(|(key, message)| (*key, Arc::clone(message)))
-            .collect()
+    pub(crate) fn outbox(&self) -> Vec<Journaled> {
+        self.live.values().cloned().collect()
     }
 
     /// Makes changes, and waits until those of the outbox are on disk. It may take long. Returns
     /// the keys of the purges that were written, and whether they outlive a crash now.
     pub(crate) fn change(&mut self, changes: Vec<Change>) -> (Vec<JournalKey>, bool) {
-        let (mut keys, mut lines, mut kept) = (Vec::new(), Vec::new(), None);
+        let (mut keys, mut text, mut kept) = (Vec::new(), Vec::new(), None);
+        let (mut dead, mut is_synced) = (0, false);
         for change in changes {
             match change {
                 Change::Journal(JournalAction::Write { key, message }) => {
                     keys.push(key);
-                    let dead = self.live.insert(key, Arc::clone(&message)).is_some();
-                    lines.push((key, Some(message), usize::from(dead)));
+                    is_synced = true;
+                    push_purge(&mut text, key, Some(&message));
+                    let purge = Journaled {
+                        key,
+                        message,
+                        entry: None,
+                    };
+                    dead += usize::from(self.live.insert(key, purge).is_some());
+                }
+                Change::Journal(JournalAction::Acknowledged { key, entry }) => {
+                    if let Some(purge) = self.live.get_mut(&key) {
+                        dead += usize::from(purge.entry.is_some());
+                        is_synced |= entry.is_none();
+                        purge.entry.clone_from(&entry);
+                        push_entry(&mut text, key, entry);
+                    }
                 }
                 Change::Journal(JournalAction::Remove { key }) => {
-                    let dead = self.live.remove(&key).map_or(0, |_| 2);
-                    lines.push((key, None, dead));
+                    let lines = |purge: Journaled| 2 + usize::from(purge.entry.is_some());
+                    dead += self.live.remove(&key).map_or(0, lines);
+                    push_purge(&mut text, key, None);
                 }
                 Change::Keep(position) => kept = Some(position),
             }
@@ -140,7 +185,8 @@ impl Files {
         let Some(folder) = &mut self.folder else {
             return (keys, true);
         };
-        let written = folder.append(lines, !keys.is_empty(), &self.live);
+        folder.dead += dead;
+        let written = folder.append(&text, is_synced, &self.live);
         if let Err(error) = &written {
             tracing::error!(
                 "[fleet] folder: {}: {}",
@@ -165,26 +211,11 @@ impl Files {
 }
 
 impl Folder {
-    fn append(
-        &mut self,
-        lines: Vec<(JournalKey, Option<Arc<Message>>, usize)>,
-        is_synced: bool,
-        live: &BTreeMap<JournalKey, Arc<Message>>,
-    ) -> io::Result<()> {
-        let mut text = Vec::new();
-        for (key, message, dead) in lines {
-            let line = Line {
-                key: key.0,
-                message: message.as_deref(),
-            };
-            serde_json::to_writer(&mut text, &line)?;
-            text.push(b'\n');
-            self.dead += dead;
-        }
+    fn append(&mut self, text: &[u8], is_synced: bool, live: &Live) -> io::Result<()> {
         if !self.is_damaged && self.dead < limits::DEAD_LINES.max(live.len()) {
             // A line that was written in part, on a full disk, would hide those after it.
             self.is_damaged = true;
-            self.outbox.write_all(&text)?;
+            self.outbox.write_all(text)?;
             if is_synced {
                 self.outbox.sync_data()?;
             }
@@ -201,11 +232,7 @@ impl Folder {
         if !self.keeps_position {
             return Ok(());
         }
-        let position = Position {
-            log: kept.identity,
-            applied: kept.applied,
-            id: kept.id.to_string(),
-        };
+        let position = Position::from(kept);
         replace(&self.path, "position.json", |file| {
             serde_json::to_writer(&mut *file, &position)?;
             file.write_all(b"\n")
@@ -257,23 +284,53 @@ fn replace(
     Ok(file)
 }
 
-fn write_outbox(folder: &Path, live: &BTreeMap<JournalKey, Arc<Message>>) -> io::Result<File> {
+fn write_outbox(folder: &Path, live: &Live) -> io::Result<File> {
     replace(folder, "outbox.jsonl", |file| {
-        for (key, message) in live {
-            let line = Line {
-                key: key.0,
-                message: Some(&**message),
-            };
-            serde_json::to_writer(&mut *file, &line)?;
-            file.write_all(b"\n")?;
+        let mut text = Vec::new();
+        for Journaled {
+            key,
+            message,
+            entry,
+        } in live.values()
+        {
+            text.clear();
+            push_purge(&mut text, *key, Some(message));
+            if entry.is_some() {
+                push_entry(&mut text, *key, entry.clone());
+            }
+            file.write_all(&text)?;
         }
         Ok(())
     })
 }
 
+/// Adds the line of a purge that enters the outbox, or leaves it.
+fn push_purge(text: &mut Vec<u8>, key: JournalKey, message: Option<&Message>) {
+    push_line(
+        text,
+        &Line {
+            key: key.0,
+            message,
+        },
+    );
+}
+
+/// Adds the line of a purge's entry in the log.
+fn push_entry(text: &mut Vec<u8>, key: JournalKey, entry: Option<Kept>) {
+    let entry = entry.map(Position::from);
+    push_line(text, &EntryLine { key: key.0, entry });
+}
+
+fn push_line(text: &mut Vec<u8>, line: &impl Serialize) {
+    // Into memory, and texts and numbers only: it does not fail.
+    if serde_json::to_writer(&mut *text, line).is_ok() {
+        text.push(b'\n');
+    }
+}
+
 /// Reads the outbox. The last line may be cut, by a crash before its purge was accepted.
-fn read_outbox(path: &Path) -> Result<BTreeMap<JournalKey, Arc<Message>>, Error> {
-    let mut live = BTreeMap::new();
+fn read_outbox(path: &Path) -> Result<Live, Error> {
+    let mut live = Live::new();
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(live),
@@ -288,6 +345,12 @@ fn read_outbox(path: &Path) -> Result<BTreeMap<JournalKey, Arc<Message>>, Error>
         if line.last() != Some(&b'\n') {
             return Ok(live);
         }
+        if let Ok(found) = serde_json::from_slice::<EntryLine>(&line) {
+            if let Some(purge) = live.get_mut(&JournalKey(found.key)) {
+                purge.entry = found.entry.map(Kept::from);
+            }
+            continue;
+        }
         let Ok(found) = serde_json::from_slice::<Line<Message>>(&line) else {
             tracing::error!(
                 "[fleet] folder: {}: a line is not readable, and left out",
@@ -297,7 +360,15 @@ fn read_outbox(path: &Path) -> Result<BTreeMap<JournalKey, Arc<Message>>, Error>
         };
         let key = JournalKey(found.key);
         match found.message {
-            Some(message) => live.insert(key, Arc::new(message)),
+            Some(message) => {
+                let message = Arc::new(message);
+                let purge = Journaled {
+                    key,
+                    message,
+                    entry: None,
+                };
+                live.insert(key, purge)
+            }
             None => live.remove(&key),
         };
     }
@@ -313,11 +384,7 @@ fn read_position(path: &Path) -> Result<KeptPosition, Error> {
         tracing::warn!("[fleet] folder: {} is not readable", path.display());
         return Ok(KeptPosition::Lost);
     };
-    Ok(KeptPosition::At(Kept {
-        identity: position.log,
-        applied: position.applied,
-        id: position.id.into(),
-    }))
+    Ok(KeptPosition::At(position.into()))
 }
 
 #[cfg(test)]
@@ -371,12 +438,39 @@ mod tests {
         let (files, position) = Files::open(Some(&path), true).unwrap();
         assert_eq!(position, KeptPosition::At(kept(7)));
         let found: Vec<_> = files.outbox();
-        let found: Vec<(u64, &str)> = found.iter().map(|(key, it)| (key.0, &*it.id)).collect();
+        let found: Vec<(u64, &str)> = found.iter().map(|of| (of.key.0, &*of.message.id)).collect();
         assert_eq!(found, [(2, "again"), (3, "c")]);
         drop(files);
         // Without a disk tier, the position says nothing about what is stored.
         let (_files, position) = Files::open(Some(&path), false).unwrap();
         assert_eq!(position, KeptPosition::None);
+    }
+
+    /// Failure: after a restart, it is not known that the log has a purge; or it is believed, and
+    /// the log has lost it.
+    #[test]
+    fn the_entry_of_a_purge_is_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || Files::open(Some(folder.path()), true).unwrap().0;
+        let note = |key: u64, entry: Option<Kept>| {
+            let key = JournalKey(key);
+            Change::Journal(JournalAction::Acknowledged { key, entry })
+        };
+        let entries = |files: &Files| -> Vec<(u64, Option<Kept>)> {
+            let outbox = files.outbox();
+            outbox.into_iter().map(|of| (of.key.0, of.entry)).collect()
+        };
+        let mut files = open();
+        files.change(vec![write(1, "a"), write(2, "b"), write(3, "c")]);
+        files.change(vec![note(1, Some(kept(7))), note(2, Some(kept(8)))]);
+        files.change(vec![note(1, None), note(9, Some(kept(9))), remove(3)]);
+        let expected = [(1, None), (2, Some(kept(8)))];
+        assert_eq!(entries(&files), expected);
+        drop(files);
+        // What is read is written anew, and read again.
+        for _ in 0..2 {
+            assert_eq!(entries(&open()), expected);
+        }
     }
 
     /// Failure: the file grows for ever.
@@ -386,7 +480,13 @@ mod tests {
         let (mut files, _) = Files::open(Some(folder.path()), true).unwrap();
         for round in 0..4 * limits::DEAD_LINES as u64 {
             files.change(vec![remove(round)]);
-            files.live.insert(JournalKey(round + 1), message("a"));
+            let key = JournalKey(round + 1);
+            let purge = Journaled {
+                key,
+                message: message("a"),
+                entry: None,
+            };
+            files.live.insert(key, purge);
         }
         let bytes = std::fs::metadata(folder.path().join("outbox.jsonl")).unwrap();
         assert!(bytes.len() < 64 * limits::DEAD_LINES as u64, "{bytes:?}");
@@ -431,7 +531,7 @@ mod tests {
         assert!(files.change(vec![write(4, "d")]).1);
         drop(files);
         let (files, _) = Files::open(Some(folder.path()), true).unwrap();
-        let found: Vec<u64> = files.outbox().iter().map(|(key, _)| key.0).collect();
+        let found: Vec<u64> = files.outbox().iter().map(|of| of.key.0).collect();
         assert_eq!(found, [1, 4]);
     }
 }

@@ -3,7 +3,7 @@
 use crate::clock;
 use crate::config::OnPartition;
 use larder_units::Time;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// The state of the proof of freshness, for lookups of all threads.
@@ -23,6 +23,8 @@ pub(crate) struct Gate {
     /// Responses that were requested before are not trusted without a proof, in the cache's time:
     /// the machine was suspended since.
     floor: AtomicU64,
+    /// Whether the node has left the log, and executes no purge of it any more.
+    is_closed: AtomicBool,
 }
 
 /// Two clocks that are read one after the other differ by less, if the machine runs.
@@ -38,6 +40,7 @@ impl Gate {
             offset: AtomicU64::new(0),
             // Responses of an earlier process count as requested at 0.
             floor: AtomicU64::new(1),
+            is_closed: AtomicBool::new(false),
         }
     }
 
@@ -46,6 +49,12 @@ impl Gate {
         self.compare(now, of_cache);
         let until = fresh_until.map_or(0, Time::nanos);
         self.fresh_until.store(until, Ordering::Release);
+    }
+
+    /// Trusts no stored response from now on, or again: the node has left the log, and other nodes
+    /// count it as gone, or its new process as its only one.
+    pub(crate) fn set_closed(&self, is_closed: bool) {
+        self.is_closed.store(is_closed, Ordering::Release);
     }
 
     /// Returns the time since which responses are trusted: see
@@ -58,6 +67,9 @@ impl Gate {
     }
 
     fn at(&self, now: Time, of_cache: Time) -> Time {
+        if self.is_closed.load(Ordering::Acquire) {
+            return of_cache;
+        }
         if now.nanos() <= self.fresh_until.load(Ordering::Acquire) {
             return Time::ZERO;
         }
@@ -103,6 +115,12 @@ mod tests {
         assert_eq!(gate.at(seconds(1131), seconds(131)), seconds(101));
         gate.set(None, seconds(1132), seconds(132));
         assert_eq!(gate.at(seconds(1132), seconds(132)), seconds(102));
+        // A node that has handed over trusts nothing, whatever proof it had.
+        gate.set(Some(seconds(1200)), seconds(1133), seconds(133));
+        gate.set_closed(true);
+        assert_eq!(gate.at(seconds(1133), seconds(133)), seconds(133));
+        gate.set_closed(false);
+        assert_eq!(gate.at(seconds(1133), seconds(133)), Time::ZERO);
         let serves = Gate::new(LAG, OnPartition::Serve);
         assert_eq!(serves.trusted_since(seconds(5)), Time::ZERO);
     }

@@ -1,10 +1,13 @@
 //! Makes the log of a fleet, once. Nodes never do: a log that was lost must not come back empty
-//! without anybody noticing.
+//! without anybody noticing. The bucket of the nodes' leases is made with it.
 
 use crate::config::FleetConfig;
 use crate::error::Error;
 use crate::log_client::{IDENTITY, LogClient, stream_name};
+use async_nats::jetstream::Context;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, Republish, StorageType};
+use larder_fleet::limits::LEASE;
+use larder_fleet::members_bucket;
 use std::collections::HashMap;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -72,6 +75,7 @@ async fn create(config: &FleetConfig, settings: LogSettings) -> Result<Created, 
         let found = stream.cached_info();
         let wanted = stream_config(&config.name, settings, "");
         differs(&wanted, &found.config).map_or(Ok(()), |what| Err(Error::Differs(what)))?;
+        make_bucket(client.context(), &config.name, settings.replicas).await?;
         let identity = found.config.metadata.get(IDENTITY).cloned();
         return Ok(Created {
             stream: name,
@@ -86,6 +90,7 @@ async fn create(config: &FleetConfig, settings: LogSettings) -> Result<Created, 
     let wanted = stream_config(&config.name, settings, &identity);
     let made = client.context().create_stream(wanted).await;
     let made = made.map_err(|error| Error::Server(error.to_string()))?;
+    make_bucket(client.context(), &config.name, settings.replicas).await?;
     Ok(Created {
         stream: name,
         identity,
@@ -93,6 +98,41 @@ async fn create(config: &FleetConfig, settings: LogSettings) -> Result<Created, 
         existed: false,
         server,
     })
+}
+
+/// Makes the key-value bucket of the nodes' leases, unless it is there. Leases come again within
+/// seconds, so they are kept in memory, and nothing is synced for them.
+async fn make_bucket(context: &Context, fleet: &str, replicas: usize) -> Result<(), Error> {
+    let bucket = members_bucket(fleet);
+    let name = format!("KV_{bucket}");
+    if context.get_stream(&name).await.is_ok() {
+        return Ok(());
+    }
+    let wanted = Config {
+        name,
+        subjects: vec![format!("$KV.{bucket}.>")],
+        storage: StorageType::Memory,
+        num_replicas: replicas,
+        max_age: LEASE,
+        max_messages_per_subject: 1,
+        // As the tools for such buckets expect it.
+        discard: DiscardPolicy::New,
+        duplicate_window: LEASE,
+        allow_rollup: true,
+        deny_delete: true,
+        allow_direct: true,
+        ..Config::default()
+    };
+    let made = context.create_stream(wanted).await;
+    // The log is there already.
+    made.map_or_else(
+        |error| {
+            Err(Error::Server(format!(
+                "the log is there, the list of members is not: {error}"
+            )))
+        },
+        |_| Ok(()),
+    )
 }
 
 fn stream_config(fleet: &str, settings: LogSettings, identity: &str) -> Config {

@@ -29,6 +29,7 @@ mod error;
 mod files;
 mod gate;
 mod init;
+mod invalidated;
 pub mod limits;
 mod log_client;
 mod member;

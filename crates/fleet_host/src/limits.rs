@@ -15,6 +15,16 @@ pub const READS: usize = 16;
 /// Orders of clients that wait for the thread.
 pub const ORDERS: usize = 4096;
 
+/// URLs that unsafe requests have invalidated, and that wait for the thread. Beyond, they are
+/// dropped and counted. Each has at most the length of a request's target.
+pub const INVALIDATED: usize = 16 * 1024;
+
+/// Bytes of the URLs of one entry of the log, less than it may have, because JSON escapes some.
+pub const INVALIDATED_BYTES: usize = larder_fleet::limits::MESSAGE_BYTES / 2;
+
+/// Invalidated URLs are collected for so long, so that many share an entry of the log.
+pub const COLLECT: Duration = Duration::from_millis(10);
+
 /// The longest pause before another connection is tried. Each one is chosen at random up to it, so
 /// that the nodes of a fleet do not come at once.
 pub const RECONNECT_LONGEST: Duration = Duration::from_secs(2);
@@ -28,6 +38,12 @@ pub const SETTLE_AGAIN: Duration = Duration::from_secs(5);
 
 /// Bytes of a text of another program in a line of the log.
 pub const EXCERPT_BYTES: usize = 200;
+
+/// A problem that comes again is in the log again after this. The status page has it before.
+pub const COMPLAIN_AGAIN: Duration = Duration::from_secs(3600);
+
+/// Problems that are remembered for [`COMPLAIN_AGAIN`]. A server refuses one subject or the other.
+pub const COMPLAINTS: usize = 32;
 
 /// Lines of the outbox for purges that have left it, after which the file is written anew.
 pub const DEAD_LINES: usize = 4096;

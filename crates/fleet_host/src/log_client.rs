@@ -10,7 +10,12 @@ use async_nats::jetstream::stream::{DirectGetErrorKind, RawMessageErrorKind, Str
 use async_nats::jetstream::{self, Context};
 use async_nats::{Client, ConnectOptions, Event, HeaderMap, Message, ServerAddr, Subscriber};
 use futures_util::StreamExt;
-use larder_fleet::{LogDescription, LogEntry, Publication, ReadAnswer, ReadFrom};
+use futures_util::stream::{SelectAll, select_all};
+use larder_fleet::{
+    DELETED, LogDescription, LogEntry, Note, OPERATION, Publication, ReadAnswer, ReadFrom, Word,
+    members_bucket,
+};
+use serde_json::json;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -150,6 +155,82 @@ impl LogClient {
         let subject = format!("larder.{}.log.>", self.fleet);
         let subscribed = self.client.subscribe(subject).await;
         subscribed.map_err(|error| Error::Server(error.to_string()))
+    }
+
+    /// Subscribes to the notes of the nodes.
+    pub(crate) async fn subscribe_notes(&self) -> Result<SelectAll<Subscriber>, Error> {
+        let mut subscribers = Vec::new();
+        for subject in Note::subjects(&self.fleet) {
+            let subscribed = self.client.subscribe(subject).await;
+            subscribers.push(subscribed.map_err(|error| Error::Server(error.to_string()))?);
+        }
+        Ok(select_all(subscribers))
+    }
+
+    /// Reads a note.
+    pub(crate) fn note(&self, message: &Message) -> Option<Note> {
+        self.decode_note(&message.subject, message)
+    }
+
+    fn decode_note(&self, subject: &str, message: &Message) -> Option<Note> {
+        let headers = message.headers.as_ref();
+        let operation = headers.and_then(|headers| headers.get(OPERATION));
+        let operation = operation.map(|operation| operation.as_str());
+        Note::decode(&self.fleet, subject, operation, &message.payload)
+    }
+
+    /// Publishes a note. Nobody learns whether it arrives.
+    pub(crate) async fn say(&self, note: &Note) {
+        let (subject, payload) = (note.subject(&self.fleet), note.payload().into());
+        let said = if note.word == Word::Left {
+            let mut headers = HeaderMap::new();
+            headers.insert(OPERATION, DELETED);
+            let said = self.client.publish_with_headers(subject, headers, payload);
+            said.await
+        } else {
+            self.client.publish(subject, payload).await
+        };
+        if let Err(error) = said {
+            tracing::debug!(%error, "a note is not sent");
+        }
+    }
+
+    /// Reads the names of the nodes with a lease from their bucket. `None` if it does not answer.
+    pub(crate) async fn read_leases(&self) -> Option<Vec<String>> {
+        let read = tokio::time::timeout(limits::REQUEST, self.leases());
+        read.await.ok().flatten()
+    }
+
+    async fn leases(&self) -> Option<Vec<String>> {
+        let bucket = members_bucket(&self.fleet);
+        let inbox = self.client.new_inbox();
+        let mut answers = self.client.subscribe(inbox.clone()).await.ok()?;
+        let request = json!({ "multi_last": [format!("$KV.{bucket}.*")] }).to_string();
+        let subject = format!("$JS.API.DIRECT.GET.KV_{bucket}");
+        let asked = self
+            .client
+            .publish_with_reply(subject, inbox, request.into());
+        asked.await.ok()?;
+        let mut names = Vec::new();
+        loop {
+            let answer = answers.next().await?;
+            match answer.status.map(|status| status.as_u16()) {
+                None => {
+                    let subject = answer.headers.as_ref()?.get(SUBJECT)?.as_str();
+                    let note = self.decode_note(subject, &answer);
+                    names.extend(
+                        note.filter(|note| note.word == Word::Lease)
+                            .map(|note| note.node),
+                    );
+                }
+                // The end, and nothing at all.
+                Some(204 | 404) => return Some(names),
+                Some(status) => {
+                    tracing::debug!(status, "the leases of the fleet's nodes are not read");
+                    return None;
+                }
+            }
+        }
     }
 
     /// Reads a republished entry. `None` if it has no sequence: it is not the log's.

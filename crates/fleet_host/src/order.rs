@@ -9,5 +9,7 @@ use tokio::sync::oneshot;
 pub(crate) struct Order {
     /// It gets its id here.
     pub(crate) message: Message,
+    /// Whether its client waits until all nodes have executed it.
+    pub(crate) waits: bool,
     pub(crate) reply: oneshot::Sender<Result<Value, Unpublished>>,
 }

@@ -2,6 +2,7 @@
 
 use crate::clock;
 use crate::config::FleetConfig;
+use crate::error::Error;
 use crate::files::{Change, Files, KeptPosition};
 use crate::limits;
 use crate::log_client::{LogClient, NoDescription};
@@ -9,21 +10,24 @@ use crate::order::Order;
 use crate::status::{Figures, Shared};
 use async_nats::{Event, Subscriber};
 use futures_util::StreamExt;
+use futures_util::stream::SelectAll;
 use larder_fleet::{
     Acceptor, AcceptorConfig, Action, Answer, Follower, FollowerConfig, Id, JournalKey,
-    LogDescription, LogEntry, Mark, Message, Outbox, ReadAnswer, ReadFrom, StaleReason, Token,
+    LogDescription, LogEntry, Mark, Members, Message, Note, Outbox, Position, ReadAnswer, ReadFrom,
+    StaleReason, Token, WaitKey, Waited, Waits,
 };
 use larder_http::{Purge, Scope, Url};
 use larder_proxy::{Purger, Unpublished};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 /// The result of a task.
 enum Done {
-    Connected(Box<(LogClient, Subscriber)>),
+    Connected(Box<Connected>),
     /// All entries since then are received.
     Subscribed,
     /// The server has this version, and does not republish entries as the log needs it.
@@ -34,6 +38,17 @@ enum Done {
     /// The purges up to this one are on disk.
     Settled(Mark),
     Changed(Files, Vec<JournalKey>, bool),
+    /// What unsafe requests have invalidated has waited for more.
+    Collected,
+    /// The names in the bucket of leases.
+    Leases(Option<Vec<String>>),
+}
+
+/// A client of the log's servers, with its subscriptions.
+struct Connected {
+    client: LogClient,
+    entries: Subscriber,
+    notes: SelectAll<Subscriber>,
 }
 
 /// The state of the thread.
@@ -52,15 +67,26 @@ pub(crate) struct Running {
     /// The last purge that was executed, and whether a task waits for the disk.
     executed: Option<Mark>,
     is_settling: bool,
+    members: Members,
+    waits: Waits,
     clients: HashMap<JournalKey, Waiting>,
+    /// The clients that wait for all nodes, with the answer so far.
+    waiting: HashMap<WaitKey, (Reply, Value)>,
     done: mpsc::UnboundedSender<Done>,
     is_connected: bool,
+    /// URLs that unsafe requests have invalidated, in entries of the log.
+    invalidations: u64,
 }
+
+/// Where the answer for a client goes.
+type Reply = oneshot::Sender<Result<Value, Unpublished>>;
 
 /// A client that waits for its purge to be in the log.
 struct Waiting {
     id: Id,
-    reply: oneshot::Sender<Result<Value, Unpublished>>,
+    /// Whether it waits for all nodes, too.
+    waits: bool,
+    reply: Reply,
 }
 
 impl Running {
@@ -80,6 +106,8 @@ impl Running {
         Running {
             follower: Follower::new(of_follower, nonce()),
             acceptor: Acceptor::new(AcceptorConfig::default(), nonce()),
+            members: Members::new(&config.node),
+            waits: Waits::new(&config.node),
             config,
             shared,
             purger,
@@ -90,8 +118,10 @@ impl Running {
             executed: None,
             is_settling: false,
             clients: HashMap::new(),
+            waiting: HashMap::new(),
             done,
             is_connected: false,
+            invalidations: 0,
         }
     }
 
@@ -111,17 +141,24 @@ impl Running {
                 None
             }
         };
-        self.follower.on_started(kept);
         let journal = self.files.as_ref().map(Files::outbox).unwrap_or_default();
-        self.acceptor
+        let witnesses = self
+            .acceptor
             .on_journal_read(clock::now(), journal, &mut self.out);
+        self.follower.on_started(kept, witnesses);
         tokio::spawn(connect(
             self.config.clone(),
             events.clone(),
             self.done.clone(),
         ));
         let mut entries: Option<Subscriber> = None;
+        let mut notes = SelectAll::new();
+        let shared = Arc::clone(&self.shared);
         loop {
+            // Messages come first below, and must not keep it from what is due.
+            if self.pause().is_zero() {
+                self.on_timeout();
+            }
             self.carry_out();
             let entry = async {
                 match &mut entries {
@@ -137,9 +174,9 @@ impl Running {
                 },
                 Some(result) = results.recv() => {
                     if let Done::Connected(connected) = result {
-                        let (client, subscriber) = *connected;
-                        self.client = Some(client);
-                        entries = Some(subscriber);
+                        self.client = Some(connected.client);
+                        entries = Some(connected.entries);
+                        notes = connected.notes;
                         self.subscribed();
                     } else {
                         self.finish(result);
@@ -160,6 +197,12 @@ impl Running {
                         tokio::spawn(connect(self.config.clone(), events.clone(), self.done.clone()));
                     }
                 },
+                Some(message) = notes.next() => {
+                    if let Some(note) = self.client.as_ref().and_then(|client| client.note(&message)) {
+                        self.on_note(note);
+                    }
+                }
+                () = shared.invalidated.wake.notified() => self.collect(),
                 () = tokio::time::sleep(self.pause()) => self.on_timeout(),
             }
         }
@@ -167,7 +210,12 @@ impl Running {
 
     /// Returns the time until something is due.
     fn pause(&self) -> Duration {
-        let due = [self.follower.next_timeout(), self.acceptor.next_timeout()];
+        let due = [
+            self.follower.next_timeout(),
+            self.acceptor.next_timeout(),
+            self.members.next_timeout(),
+            self.waits.next_timeout(),
+        ];
         let due = due.into_iter().flatten().min();
         due.map_or(limits::REQUEST, |due| due.since(clock::now()))
     }
@@ -178,21 +226,72 @@ impl Running {
         self.acceptor.on_timeout(now, &mut self.out);
     }
 
+    fn on_note(&mut self, note: Note) {
+        let now = clock::now();
+        self.members.on_note(now, &note);
+        self.waits.on_note(now, note, &self.members);
+    }
+
     fn on_entry(&mut self, entry: LogEntry) {
         self.follower.on_entry(clock::now(), entry, &mut self.out);
     }
 
     /// Accepts a purge of a client.
     fn accept(&mut self, order: Order) {
-        let Order { mut message, reply } = order;
+        let Order {
+            mut message,
+            waits,
+            reply,
+        } = order;
+        if waits && self.count_waits() >= larder_fleet::limits::WAITS {
+            let reason = "purged on this node only: too many purges wait for all nodes; send it again later, or without waiting";
+            // The client may have gone.
+            let _ = reply.send(Err(Unpublished::Refused(reason.to_owned())));
+            return;
+        }
         let id = self.acceptor.next_id();
         message.id = Arc::clone(&id);
         match self.acceptor.accept(clock::now(), message, &mut self.out) {
-            Ok(key) => drop(self.clients.insert(key, Waiting { id, reply })),
+            Ok(key) => drop(self.clients.insert(key, Waiting { id, waits, reply })),
             // The client may have gone.
             Err(refused) => drop(reply.send(Err(Unpublished::Refused(format!(
                 "purged on this node only: {refused}"
             ))))),
+        }
+    }
+
+    /// Returns the number of clients that wait for all nodes. Those that have gone do not count.
+    fn count_waits(&mut self) -> usize {
+        let gone = self.waiting.extract_if(|_, (reply, _)| reply.is_closed());
+        gone.for_each(|(key, _)| self.waits.forget(key));
+        let clients = self.clients.values().filter(|waiting| waiting.waits);
+        let before = clients.filter(|waiting| !waiting.reply.is_closed()).count();
+        before + self.waiting.len()
+    }
+
+    /// Puts what unsafe requests have invalidated into the log, a little later.
+    fn collect(&self) {
+        let done = self.done.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(limits::COLLECT).await;
+            let _ = done.send(Done::Collected);
+        });
+    }
+
+    /// Puts what unsafe requests have invalidated into the log.
+    fn invalidate(&mut self) {
+        for urls in self.shared.invalidated.take() {
+            let count = urls.len();
+            if !self.acceptor.has_much_room() {
+                self.shared.invalidated.drop_some(count);
+                continue;
+            }
+            let mut message = Message::new(self.acceptor.next_id(), &self.config.node);
+            message.urls = urls;
+            match self.acceptor.accept(clock::now(), message, &mut self.out) {
+                Ok(_) => self.invalidations += count as u64,
+                Err(_) => self.shared.invalidated.drop_some(count),
+            }
         }
     }
 
@@ -205,6 +304,7 @@ impl Running {
                 }
                 self.follower.on_disconnected();
                 self.acceptor.on_disconnected();
+                self.members.on_disconnected();
             }
             // Wrong credentials, a certificate that is not trusted, a missing permission.
             Event::ClientError(error) => {
@@ -254,6 +354,7 @@ impl Running {
                 self.acceptor.on_disconnected();
                 self.follower.on_connected(now, &mut self.out);
                 self.acceptor.on_connected(now, &mut self.out);
+                self.members.on_connected(now, &mut self.out);
             }
             Done::TooOld(version) => {
                 self.shared.complain(format!(
@@ -280,9 +381,12 @@ impl Running {
             Done::Acknowledged(id, sequence) => {
                 self.follower
                     .on_acknowledged(now, &id, sequence, &mut self.out);
+                let log = self.follower.position().map(|(log, _)| log);
                 self.acceptor
-                    .on_acknowledged(now, &id, sequence, &mut self.out);
+                    .on_acknowledged(now, &id, sequence, log, &mut self.out);
             }
+            Done::Collected => self.invalidate(),
+            Done::Leases(names) => self.members.on_read(now, names),
             Done::Settled(mark) => {
                 self.is_settling = false;
                 self.follower.on_settled(now, mark, &mut self.out);
@@ -299,10 +403,23 @@ impl Running {
 
     /// Carries out the actions of the cores, then shows lookups the proof, and others the figures.
     fn carry_out(&mut self) {
-        while !self.out.is_empty() {
-            let actions: Vec<Action> = self.out.drain().collect();
-            for action in actions {
-                self.act(action);
+        loop {
+            while !self.out.is_empty() {
+                let actions: Vec<Action> = self.out.drain().collect();
+                for action in actions {
+                    self.act(action);
+                }
+            }
+            // Other nodes learn what this one has executed.
+            self.waits.set_position(self.follower.position());
+            let now = clock::now();
+            self.members.on_timeout(now, &mut self.out);
+            let follower = &self.follower;
+            let id_of = |sequence| follower.id_of(sequence);
+            self.waits
+                .on_timeout(now, &self.members, id_of, &mut self.out);
+            if self.out.is_empty() {
+                break;
             }
         }
         self.settle();
@@ -320,6 +437,9 @@ impl Running {
             follower: self.follower.counters(),
             acceptor: self.acceptor.counters(),
             outbox: self.acceptor.len(),
+            members: self.members.count(),
+            invalidations: [self.invalidations, self.shared.invalidated.dropped()],
+            lost: self.members.lost().map(str::to_owned).collect(),
             complaint: None,
         });
     }
@@ -361,20 +481,75 @@ impl Running {
                 self.purger
                     .purge(&everything(reason != StaleReason::Missed));
                 self.executed = Some(mark);
-                if reason.entries_lost() {
-                    self.acceptor.publish_again(clock::now(), &mut self.out);
-                }
+                self.acceptor
+                    .publish_again(clock::now(), reason, &mut self.out);
             }
             Action::Keep(kept) => self.changes.push(Change::Keep(kept)),
             Action::Journal(change) => self.changes.push(Change::Journal(change)),
             Action::Answer { key, answer } => {
                 if let Some(waiting) = self.clients.remove(&key) {
+                    self.answer(waiting, answer);
+                }
+            }
+            Action::Say(note) => {
+                let Some(client) = self.client.clone() else {
+                    return;
+                };
+                tokio::spawn(async move { client.say(&note).await });
+            }
+            Action::ReadLeases => {
+                let Some(client) = self.client.clone() else {
+                    return;
+                };
+                let done = self.done.clone();
+                tokio::spawn(async move {
+                    let _ = done.send(Done::Leases(client.read_leases().await));
+                });
+            }
+            Action::Waited { key, waited } => {
+                if let Some((reply, answer)) = self.waiting.remove(&key) {
                     // The client may have gone.
-                    let Waiting { id, reply } = waiting;
-                    let _ = reply.send(answered(&id, answer, &self.follower, &self.config));
+                    let _ = reply.send(Ok(with_nodes(answer, &waited)));
                 }
             }
         }
+    }
+
+    /// Answers a client, or lets it wait for all nodes.
+    fn answer(&mut self, waiting: Waiting, answer: Answer) {
+        let Waiting { id, waits, reply } = waiting;
+        let mut answered = answered(&id, &answer, &self.follower, &self.config);
+        match (&mut answered, answer) {
+            (Ok(page), Answer::Acknowledged { sequence }) if waits => {
+                if let Some(position) = self.position_of(&id, sequence) {
+                    let key = self.waits.wait(clock::now(), position);
+                    self.waiting.insert(key, (reply, page.take()));
+                    return;
+                }
+                let waited = Waited {
+                    members: None,
+                    applied: 0,
+                    lost: Vec::new(),
+                };
+                *page = with_nodes(page.take(), &waited);
+            }
+            (Ok(page), _) => page["members"] = self.members.count().into(),
+            (Err(_), _) => {}
+        }
+        // The client may have gone.
+        let _ = reply.send(answered);
+    }
+
+    /// Returns the place of a purge that the log has. `None` while the node follows no log, or if
+    /// it has applied another entry there: the log was rolled back.
+    fn position_of(&self, id: &Id, sequence: u64) -> Option<Position> {
+        let (log, applied) = self.follower.position()?;
+        let has_other = sequence <= applied && self.follower.id_of(sequence) != Some(id);
+        (!has_other).then(|| Position {
+            log: log.to_owned(),
+            sequence,
+            id: id.to_string(),
+        })
     }
 
     fn describe(&mut self, token: Token) {
@@ -458,8 +633,28 @@ impl Running {
 
     /// Leaves the log. What waits for the disk is written, and the folder is free then.
     async fn end(mut self, mut results: mpsc::UnboundedReceiver<Done>) {
-        for (_, Waiting { id, reply }) in self.clients.drain() {
-            let _ = reply.send(answered(&id, Answer::Unknown, &self.follower, &self.config));
+        let clients: Vec<Waiting> = self.clients.drain().map(|(_, waiting)| waiting).collect();
+        for waiting in clients {
+            self.answer(waiting, Answer::Unknown);
+        }
+        self.waits.stop(&self.members, &mut self.out);
+        // The folder keeps it for the next process.
+        self.invalidate();
+        let ended: Vec<Action> = self.out.drain().collect();
+        let ended = ended
+            .into_iter()
+            .filter(|action| matches!(action, Action::Waited { .. } | Action::Journal(_)));
+        ended.for_each(|action| self.act(action));
+        if let Some(client) = &self.client
+            && self.is_connected
+            && self.shared.leaves.load(Ordering::Relaxed)
+        {
+            let left = self.members.leave();
+            let said = async {
+                client.say(&left).await;
+                client.flush().await
+            };
+            let _ = tokio::time::timeout(limits::STOP / 4, said).await;
         }
         let written = async {
             while self.files.is_none() {
@@ -495,7 +690,7 @@ fn stale_because(reason: StaleReason) -> Option<&'static str> {
 /// Returns the answer for a client.
 fn answered(
     id: &Id,
-    answer: Answer,
+    answer: &Answer,
     follower: &Follower,
     config: &FleetConfig,
 ) -> Result<Value, Unpublished> {
@@ -518,6 +713,14 @@ fn answered(
     }
 }
 
+/// Adds to an answer which nodes have executed the purge.
+fn with_nodes(mut answer: Value, waited: &Waited) -> Value {
+    answer["members"] = waited.members.into();
+    answer["applied"] = waited.applied.into();
+    answer["lost"] = json!(waited.lost);
+    answer
+}
+
 /// Returns the beginning of a text of another program, for the log.
 fn excerpt(text: &str) -> &str {
     &text[..text.floor_char_boundary(limits::EXCERPT_BYTES)]
@@ -537,9 +740,9 @@ async fn connect(
 ) {
     loop {
         match LogClient::connect(&config, true, events.clone()).await {
-            Ok(client) => match client.subscribe().await {
-                Ok(subscriber) => {
-                    let _ = done.send(Done::Connected(Box::new((client, subscriber))));
+            Ok(client) => match subscribe(client).await {
+                Ok(connected) => {
+                    let _ = done.send(Done::Connected(Box::new(connected)));
                     return;
                 }
                 Err(error) => tracing::error!("{error}"),
@@ -548,6 +751,15 @@ async fn connect(
         }
         tokio::time::sleep(limits::REQUEST).await;
     }
+}
+
+async fn subscribe(client: LogClient) -> Result<Connected, Error> {
+    let (entries, notes) = (client.subscribe().await?, client.subscribe_notes().await?);
+    Ok(Connected {
+        client,
+        entries,
+        notes,
+    })
 }
 
 fn nonce() -> u128 {

@@ -3,11 +3,14 @@
 use crate::clock;
 use crate::config::FleetConfig;
 use crate::gate::Gate;
+use crate::invalidated::Invalidated;
+use crate::limits;
 use crate::order::Order;
 use larder_admin::{MetricLine, Metrics, StatusSource};
 use larder_fleet::{AcceptorCounters, FollowerCounters, FollowerState};
 use larder_units::Time;
 use serde_json::{Value, json};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -19,6 +22,10 @@ pub(crate) struct Shared {
     /// Where purges go; `None` while there is no thread.
     pub(crate) orders: Mutex<Option<mpsc::Sender<Order>>>,
     pub(crate) figures: Mutex<Figures>,
+    pub(crate) invalidated: Invalidated,
+    /// Whether the node leaves the fleet at the end of the thread.
+    pub(crate) leaves: AtomicBool,
+    pub(crate) logged: Logged,
     pub(crate) config: FleetConfig,
 }
 
@@ -34,6 +41,12 @@ pub(crate) struct Figures {
     pub(crate) follower: FollowerCounters,
     pub(crate) acceptor: AcceptorCounters,
     pub(crate) outbox: usize,
+    /// Nodes with a live lease.
+    pub(crate) members: usize,
+    /// Nodes whose lease ended without a word.
+    pub(crate) lost: Vec<String>,
+    /// URLs that unsafe requests have invalidated: put into the log, and dropped.
+    pub(crate) invalidations: [u64; 2],
     /// What an operator has to do.
     pub(crate) complaint: Option<String>,
 }
@@ -54,13 +67,33 @@ impl Shared {
         };
     }
 
-    /// Sets what an operator has to do, and logs it once.
+    /// Sets what an operator has to do, and logs it, once in [`limits::COMPLAIN_AGAIN`].
     pub(crate) fn complain(&self, complaint: String) {
-        let mut shown = self.figures();
-        if shown.complaint.as_ref() != Some(&complaint) {
+        if self.logged.is_news(clock::now(), &complaint) {
             tracing::error!("[fleet]: {complaint}");
         }
-        shown.complaint = Some(complaint);
+        self.figures().complaint = Some(complaint);
+    }
+}
+
+/// The last complaints in the log, and when. Those of the figures end when the node follows its
+/// fleet, and may come again at once.
+#[derive(Debug, Default)]
+pub(crate) struct Logged(Mutex<Vec<(Time, String)>>);
+
+impl Logged {
+    /// Returns whether this complaint is to be logged.
+    fn is_news(&self, now: Time, complaint: &str) -> bool {
+        let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        logged.retain(|(at, _)| now.since(*at) < limits::COMPLAIN_AGAIN);
+        if logged.iter().any(|(_, known)| known == complaint) {
+            return false;
+        }
+        if logged.len() >= limits::COMPLAINTS {
+            logged.remove(0);
+        }
+        logged.push((now, complaint.to_owned()));
+        true
     }
 }
 
@@ -88,7 +121,7 @@ const STATES: [&str; 5] = [
     "rolled_back",
 ];
 
-const LINES: [MetricLine<Figures>; 11] = [
+const LINES: [MetricLine<Figures>; 14] = [
     MetricLine::gauge(
         "position",
         "larder_fleet_position",
@@ -100,6 +133,12 @@ const LINES: [MetricLine<Figures>; 11] = [
         "larder_fleet_outbox",
         "Purges of this node that the log may not have, or may lose",
         |of| of.outbox as u64,
+    ),
+    MetricLine::gauge(
+        "members",
+        "larder_fleet_members",
+        "Nodes of the fleet that this node hears, and itself",
+        |of| of.members as u64,
     ),
     MetricLine::counter(
         "entries",
@@ -140,7 +179,7 @@ const LINES: [MetricLine<Figures>; 11] = [
     MetricLine::counter(
         "accepted",
         "larder_fleet_purges",
-        "Purges of this node's clients that were accepted",
+        "Purges of this node's clients, and entries of what they changed, that were accepted",
         |of| of.acceptor.accepted,
     ),
     MetricLine::counter(
@@ -154,6 +193,18 @@ const LINES: [MetricLine<Figures>; 11] = [
         "larder_fleet_purges_unknown",
         "Purges whose clients were told that the log does not answer",
         |of| of.acceptor.unknown,
+    ),
+    MetricLine::counter(
+        "invalidations",
+        "larder_fleet_invalidations",
+        "URLs that unsafe requests have changed, and that all nodes remove",
+        |of| of.invalidations[0],
+    ),
+    MetricLine::counter(
+        "invalidations_dropped",
+        "larder_fleet_invalidations_dropped",
+        "URLs that unsafe requests have changed, and that other nodes keep until they are stale",
+        |of| of.invalidations[1],
     ),
 ];
 
@@ -173,12 +224,18 @@ impl StatusSource for FleetSource {
             "log": figures.log,
             "proven_for_seconds": left(figures.fresh_until, now).as_secs_f64(),
             "max_lag_seconds": config.max_lag.as_secs_f64(),
+            "lost": figures.lost,
             "problem": figures.complaint,
         });
         if let Some(page) = page.as_object_mut() {
             MetricLine::add_to_page(&LINES, &figures, page);
         }
         page
+    }
+
+    fn restriction(&self) -> Option<String> {
+        let state = name_of(&self.0.figures(), clock::now());
+        (state != "following").then(|| format!("fleet: {state}"))
     }
 
     fn metrics(&self, metrics: &mut Metrics<'_, '_>) {
@@ -203,6 +260,11 @@ impl StatusSource for FleetSource {
             "The time for which the node may still serve without validation",
             left(figures.fresh_until, now).as_secs_f64(),
         );
+        metrics.gauge(
+            "larder_fleet_lost",
+            "Nodes of the fleet that were heard within an hour, and have ended without a word",
+            figures.lost.len() as f64,
+        );
         metrics.lines(&LINES, &figures);
     }
 }
@@ -210,4 +272,27 @@ impl StatusSource for FleetSource {
 /// The end of a proof, as a duration from now.
 fn left(until: Option<Time>, now: Time) -> Duration {
     until.map_or(Duration::ZERO, |until| until.since(now))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Failure: a problem that comes again each two seconds fills the log; or it is not in the log
+    /// when it comes again on another day.
+    #[test]
+    fn a_problem_is_logged_for_ever() {
+        let (logged, mut now) = (Logged::default(), Time::from_secs(1000));
+        assert!(logged.is_news(now, "one") && logged.is_news(now, "other"));
+        for _ in 0..1000 {
+            now += Duration::from_secs(2);
+            assert!(!logged.is_news(now, "one") && !logged.is_news(now, "other"));
+        }
+        now += limits::COMPLAIN_AGAIN;
+        assert!(logged.is_news(now, "one"));
+        for number in 0..1000 {
+            logged.is_news(now, &number.to_string());
+        }
+        assert_eq!(logged.0.lock().unwrap().len(), limits::COMPLAINTS);
+    }
 }

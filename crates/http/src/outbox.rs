@@ -2,6 +2,7 @@
 
 use crate::rfc::route::Route;
 use crate::store::policy_engine::Eviction;
+use crate::store::purge::Url;
 use std::time::Duration;
 
 /// The number of a waiting request among those of its shard; free numbers are reused.
@@ -38,6 +39,10 @@ pub struct Outbox {
     /// [`Cache::on_invalidation`](crate::Cache::on_invalidation) before the client gets its answer.
     /// Empty if there is one shard.
     pub invalidations: Vec<Invalidation>,
+    /// The URLs that an unsafe request has invalidated, for other nodes of a fleet. Empty unless
+    /// the host asks for them:
+    /// [`Cache::report_invalidations`](crate::Cache::report_invalidations).
+    pub invalidated: Vec<Url>,
     /// The first origin of a shard whose clock is behind, for a warning.
     pub clock_behind: Option<ClockBehind>,
 }
@@ -58,11 +63,13 @@ impl Outbox {
             woken,
             evictions,
             invalidations,
+            invalidated,
             clock_behind,
         } = self;
         woken.is_empty()
             && evictions.is_empty()
             && invalidations.is_empty()
+            && invalidated.is_empty()
             && clock_behind.is_none()
     }
 }

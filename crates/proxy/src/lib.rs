@@ -60,7 +60,7 @@ pub use access_log::AccessLogConfig;
 pub use admin::purger::Purger;
 pub use admin::reach::{Reach, reach_servers};
 pub use admin::server::Admin;
-pub use base::fleet::{Fleet, Publishing, Unpublished};
+pub use base::fleet::{Fleet, Publishing, Unpublished, Wait};
 pub use base::header_limits::HeaderLimits;
 pub use base::http_limits::HttpLimits;
 pub use base::limits;

@@ -2,8 +2,8 @@
 //! not shared with the fleet, or its client does not learn that.
 
 use crate::wire::{Client, Node, Origin, Seen, config, say};
-use larder_http::Purge;
-use larder_proxy::{Admin, Fleet, HttpConfig, Publishing, Unpublished, Upstream};
+use larder_http::{Purge, Url};
+use larder_proxy::{Admin, Fleet, HttpConfig, Publishing, Unpublished, Upstream, Wait};
 use larder_units::Time;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,6 +17,7 @@ struct Script {
     trusted_since: AtomicU64,
     refuses: AtomicBool,
     published: Mutex<Vec<String>>,
+    invalidated: Mutex<Vec<String>>,
 }
 
 impl Fleet for Script {
@@ -24,14 +25,25 @@ impl Fleet for Script {
         Time::from_nanos(self.trusted_since.load(Ordering::Relaxed))
     }
 
-    fn publish<'a>(&'a self, purge: &Purge) -> Publishing<'a> {
-        self.published.lock().unwrap().push(purge.to_string());
+    fn publish<'a>(&'a self, purge: &Purge, wait: Wait) -> Publishing<'a> {
+        let waits = if wait == Wait::All { ", waits" } else { "" };
+        let said = format!("{purge}{waits}");
+        self.published.lock().unwrap().push(said);
         Box::pin(async {
             if self.refuses.load(Ordering::Relaxed) {
                 return Err(Unpublished::Unknown("it is sent again".to_owned()));
             }
             Ok(serde_json::json!({ "position": 7 }))
         })
+    }
+
+    fn shares_invalidations(&self) -> bool {
+        true
+    }
+
+    fn invalidate(&self, urls: Vec<Url>) {
+        let urls = urls.iter().map(Url::to_string);
+        self.invalidated.lock().unwrap().extend(urls);
     }
 }
 
@@ -115,7 +127,7 @@ fn a_purge_stays_on_one_node() {
     client.get("/a");
     let seen = purge(
         &admin,
-        "{\"url\": \"http://example.test/a\", \"soft\": true}",
+        "{\"url\": \"http://example.test/a\", \"soft\": true, \"wait\": \"all\"}",
     );
     let said = seen.text().trim().to_owned();
     assert_eq!(said, "{\"fleet\":{\"position\":7},\"purged\":1}");
@@ -126,6 +138,46 @@ fn a_purge_stays_on_one_node() {
     // What is malformed is not published.
     assert_eq!(purge(&admin, "{}").status, 400);
     let published = fleet.published.lock().unwrap().clone();
-    assert_eq!(published, ["url http://example.test/a softly", "tag \"b\""]);
+    assert_eq!(
+        published,
+        ["url http://example.test/a softly, waits", "tag \"b\""]
+    );
     admin.stop();
+}
+
+/// Failure: what an unsafe request has changed stays on the other nodes; or a safe or failed
+/// request, or a field that names another site, purges there.
+#[test]
+fn a_change_stays_on_one_node() {
+    let origin = Origin::new(|request, stream| {
+        let status = if request.line.contains("fails") {
+            "500 Internal Server Error"
+        } else {
+            "200 OK"
+        };
+        say(
+            stream,
+            &format!(
+                "HTTP/1.1 {status}\r\nlocation: /made\r\ncontent-location: http://other.test/a\r\n\
+                 cache-control: max-age=60\r\ncontent-length: 1\r\n\r\nx"
+            ),
+        )
+    });
+    let fleet = Arc::new(Script::default());
+    let node = Node::with(&HttpConfig {
+        fleet: Some(Arc::clone(&fleet) as Arc<dyn Fleet>),
+        ..config(in_front_of(&origin))
+    });
+    let mut client = Client::new(&node);
+    client.get("/a");
+    client.send("POST", "/fails", &[], b"x");
+    assert!(fleet.invalidated.lock().unwrap().is_empty());
+    client.send("POST", "/a?b=%20", &[], b"x");
+    client.send("DELETE", "/a", &[], b"");
+    let invalidated = fleet.invalidated.lock().unwrap().clone();
+    let urls = ["/a?b=%20", "/made", "/a", "/made"];
+    assert_eq!(
+        invalidated,
+        urls.map(|path| format!("http://example.test{path}"))
+    );
 }

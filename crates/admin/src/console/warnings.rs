@@ -91,21 +91,8 @@ pub(crate) fn warnings(status: &Value) -> Vec<Value> {
         };
         warn(what, remedy);
     }
-    let fleet = |key: &str| {
-        status
-            .pointer(&format!("/fleet/{key}"))
-            .and_then(Value::as_str)
-    };
-    if let Some(problem) = fleet("problem") {
-        let remedy =
-            "Until it is repaired, the node asks the origin before it serves what it has stored.";
-        warn(format!("The fleet: {problem}."), remedy);
-    } else if fleet("state").is_some_and(|state| state == "lagging") {
-        warn(
-            "The log of the fleet does not answer, so purges of other nodes may be missing here."
-                .to_owned(),
-            "Look at the servers of [fleet] nats: the node goes on by itself when they answer.",
-        );
+    for (what, remedy) in of_fleet(status) {
+        warn(what, remedy);
     }
     for tier in ["/http/disk", "/ndn/content_store/disk"] {
         if let Some(failure) = status
@@ -151,6 +138,43 @@ pub(crate) fn warnings(status: &Value) -> Vec<Value> {
     found
 }
 
+/// Returns what an operator has to know of the node's fleet, with remedies.
+fn of_fleet(status: &Value) -> Vec<(String, &'static str)> {
+    let mut found = Vec::new();
+    let mut warn = |what: String, remedy: &'static str| found.push((what, remedy));
+    let fleet = |key: &str| {
+        status
+            .pointer(&format!("/fleet/{key}"))
+            .and_then(Value::as_str)
+    };
+    if let Some(problem) = fleet("problem") {
+        let remedy =
+            "Until it is repaired, the node asks the origin before it serves what it has stored.";
+        warn(format!("The fleet: {problem}."), remedy);
+    } else if fleet("state").is_some_and(|state| state == "lagging") {
+        warn(
+            "The log of the fleet does not answer, so purges of other nodes may be missing here."
+                .to_owned(),
+            "Look at the servers of [fleet] nats: the node goes on by itself when they answer.",
+        );
+    }
+    let lost = status
+        .pointer("/fleet/lost")
+        .and_then(Value::as_array)
+        .into_iter();
+    let lost: Vec<&str> = lost.flatten().filter_map(Value::as_str).collect();
+    if !lost.is_empty() {
+        warn(
+            format!(
+                "Nodes of the fleet are not heard any more: {}.",
+                lost.join(", ")
+            ),
+            "Look whether they run: a node that is cut off asks the origin before it serves what it has stored.",
+        );
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,6 +190,10 @@ mod tests {
         assert_eq!(of("starting", Value::Null), 0);
         assert_eq!(of("lagging", Value::Null), 1);
         assert_eq!(of("lagging", json!("the log cannot be read")), 1);
+        let status = json!({ "fleet": { "state": "following", "lost": ["n2", "n3"] } });
+        let told = warnings(&status)[0]["what"].as_str().unwrap().to_owned();
+        assert!(told.ends_with("n2, n3."), "{told}");
+        assert!(warnings(&json!({ "fleet": { "state": "following", "lost": [] } })).is_empty());
     }
 
     /// Failure: a failure is not named, or a node without failures has warnings.

@@ -17,7 +17,8 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 
-/// The time to wait for the node's answer. Purging a million objects takes less.
+/// The time to wait for the node's answer. Purging a million objects takes less, and so does a
+/// purge that waits for a fleet: 10 s for the log, and 10 s for the other nodes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The largest response. A page of 30,000 faces has less; what is read from it takes ten times

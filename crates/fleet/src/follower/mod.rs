@@ -57,6 +57,8 @@ pub struct Follower {
     tries: Tries,
     /// Why the node begins at the end of the log, until it does.
     begin: Option<StaleReason>,
+    /// Entries that an earlier process of the node knew, until the first proof.
+    witnesses: Vec<Kept>,
     /// The identity of the log, unless it was never known.
     identity: Option<String>,
     applied: u64,
@@ -93,6 +95,7 @@ impl Follower {
             request: Request::None,
             tries: Tries::default(),
             begin: Some(StaleReason::Began),
+            witnesses: Vec::new(),
             identity: None,
             applied: 0,
             applied_id: None,
@@ -114,9 +117,11 @@ impl Follower {
 
     /// Continues at the kept position, or at the end of the log if there is none. The host calls
     /// it once, before all other events. The node is [`FollowerState::Lagging`] then, with or
-    /// without a connection.
-    pub fn on_started(&mut self, kept: Option<Kept>) {
+    /// without a connection. `witnesses` are entries of one log by the node's
+    /// journal ([`crate::Acceptor::on_journal_read`]): the log was rolled back if it has others.
+    pub fn on_started(&mut self, kept: Option<Kept>, witnesses: Vec<Kept>) {
         self.started = true;
+        self.witnesses = witnesses;
         let Some(kept) = kept else { return };
         self.begin = None;
         self.identity = Some(kept.identity);
@@ -157,6 +162,18 @@ impl Follower {
     /// Returns the sequence of the last applied entry; 0 before the first one.
     pub fn applied(&self) -> u64 {
         self.applied
+    }
+
+    /// Returns the identity of the log and the sequence of the last applied entry. `None` if the
+    /// node does not follow a log, or is about to begin at the end of one.
+    pub fn position(&self) -> Option<(&str, u64)> {
+        let identity = self.identity.as_deref()?;
+        self.begin.is_none().then_some((identity, self.applied))
+    }
+
+    /// Returns the id of an applied entry, if it is one of the last [`limits::RECENT_IDS`].
+    pub fn id_of(&self, sequence: u64) -> Option<&Id> {
+        self.recent.get(sequence)
     }
 
     /// Returns the identity of the log; `None` before it was read.
@@ -231,7 +248,8 @@ impl Follower {
         let is_beat = self.beat.as_ref().is_some_and(|b| b.id == *id);
         if let Some(beat) = self.beat.as_mut().filter(|_| is_beat) {
             beat.acknowledged = Some(sequence);
-            if sequence <= beat.applied {
+            let last = self.witnesses.last().map_or(0, |entry| entry.applied);
+            if sequence <= beat.applied.max(last) {
                 // A new entry is above all that the log had. So it has fewer than it had.
                 self.rolled_back();
             }
@@ -380,6 +398,8 @@ impl Follower {
     /// Ends the following of the log. It goes on at its end, when it is known.
     fn begin_again(&mut self, reason: StaleReason) {
         self.begin = Some(reason);
+        // The outbox is published again.
+        self.witnesses.clear();
         self.fresh_until = None;
         self.beat = None;
         self.expected.clear();
@@ -406,7 +426,8 @@ impl Follower {
         self.last_beat = None;
         self.applied_id = id;
         self.next_beat = now;
-        self.phase = Phase::Reading;
+        self.check_witnesses();
+        self.phase = Phase::Checking;
         if reason == StaleReason::RolledBack {
             // Nodes that were behind the loss cannot see it.
             self.barrier = Some(PendingBarrier {
@@ -449,6 +470,7 @@ impl Follower {
             let until = beat.sent_at + self.config.max_lag;
             self.fresh_until = self.fresh_until.max(Some(until));
             self.counters.proofs += 1;
+            self.witnesses.clear();
             self.beat = None;
         }
     }
@@ -589,9 +611,9 @@ impl Follower {
             first,
             last,
         } = description;
-        let known = self.identity.as_ref();
-        if known.is_some_and(|known| *known != identity)
-            && self.begin != Some(StaleReason::IdentityChanged)
+        let of_journal = self.witnesses.first().map(|entry| &entry.identity);
+        let mut known = self.identity.iter().chain(of_journal);
+        if known.any(|known| *known != identity) && self.begin != Some(StaleReason::IdentityChanged)
         {
             if self.begin != Some(StaleReason::RolledBack) {
                 self.counters.rolled_back += 1;
@@ -618,6 +640,7 @@ impl Follower {
                 self.tries = Tries::default();
                 self.end = self.end.max(last);
                 self.check_applied();
+                self.check_witnesses();
                 self.phase = Phase::Checking;
             }
             Why::CheckNotFound => self.judge_check(now, first, last),
@@ -670,6 +693,20 @@ impl Follower {
         for sequence in (from..=self.applied).rev() {
             if let Some(id) = self.recent.get(sequence) {
                 self.checks.push_front((sequence, id.clone()));
+            }
+        }
+    }
+
+    /// Compares the entries that the journal knows with the log's.
+    fn check_witnesses(&mut self) {
+        for Kept { applied, id, .. } in &self.witnesses {
+            let check = (*applied, id.clone());
+            if *applied > self.applied {
+                // A deposed leader may know the entry still.
+                self.expected.insert(*applied, id.clone());
+            }
+            if !self.checks.contains(&check) {
+                self.checks.push_back(check);
             }
         }
     }

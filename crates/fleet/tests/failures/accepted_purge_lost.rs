@@ -1,8 +1,8 @@
 //! Failure: a purge that a node has accepted does not reach the log, or its client waits for ever.
 
 use larder_fleet::{
-    Acceptor, AcceptorConfig, Action, Answer, Body, Id, JournalAction, JournalKey, Message, Outbox,
-    Refused, limits,
+    Acceptor, AcceptorConfig, Action, Answer, Body, Id, JournalAction, JournalKey, Journaled, Kept,
+    Message, Outbox, Refused, StaleReason, limits,
 };
 use larder_units::Time;
 use std::time::Duration;
@@ -90,7 +90,7 @@ fn a_purge_is_not_repeated() {
     assert_eq!(setup.published(), ["a".into()]);
     setup
         .acceptor
-        .on_acknowledged(at(302), &"a".into(), 7, &mut setup.out);
+        .on_acknowledged(at(302), &"a".into(), 7, None, &mut setup.out);
     assert!(setup.actions().is_empty(), "the client has its answer");
     // It stays, and then leaves the journal.
     let stays = at(302) + limits::OUTBOX_KEEP;
@@ -118,7 +118,7 @@ fn a_purge_leaves_while_nothing_is_noticed() {
             .on_journaled(at(0), key, true, &mut setup.out);
         setup
             .acceptor
-            .on_acknowledged(at(0), &id.into(), 7, &mut setup.out);
+            .on_acknowledged(at(0), &id.into(), 7, None, &mut setup.out);
     }
     setup.acceptor.on_disconnected();
     setup.run(at(1000));
@@ -148,20 +148,22 @@ fn a_lost_purge_keeps_its_id() {
     }
     setup
         .acceptor
-        .on_acknowledged(at(0), &"a".into(), 1, &mut setup.out);
+        .on_acknowledged(at(0), &"a".into(), 1, None, &mut setup.out);
     setup.actions();
-    setup.acceptor.publish_again(at(1), &mut setup.out);
+    setup
+        .acceptor
+        .publish_again(at(1), StaleReason::Barrier, &mut setup.out);
     let ids = setup.published();
     assert_eq!(ids.len(), 2);
     assert!(!ids.contains(&"a".into()) && !ids.contains(&"b".into()));
     // An acknowledgement of before counts no more.
     setup
         .acceptor
-        .on_acknowledged(at(1), &"b".into(), 2, &mut setup.out);
+        .on_acknowledged(at(1), &"b".into(), 2, None, &mut setup.out);
     assert!(setup.actions().is_empty());
     setup
         .acceptor
-        .on_acknowledged(at(1), &ids[1], 3, &mut setup.out);
+        .on_acknowledged(at(1), &ids[1], 3, None, &mut setup.out);
     let answer = Answer::Acknowledged { sequence: 3 };
     assert_eq!(
         setup.actions(),
@@ -175,14 +177,88 @@ fn a_lost_purge_keeps_its_id() {
         .on_journaled(at(2), keys[2], true, &mut setup.out);
     assert_eq!(setup.published(), ["c".into()]);
     // After a restart as well.
-    let message = Message::new("a".into(), "client").into();
     let mut restarted = Setup::new(AcceptorConfig::default());
-    let journal = vec![(keys[1], message)];
-    restarted
+    let journal = vec![journaled(keys[1], "a", None)];
+    let witnesses = restarted
         .acceptor
         .on_journal_read(at(0), journal, &mut restarted.out);
-    assert!(restarted.published().iter().all(|id| **id != *"a"));
+    assert!(witnesses.is_empty());
+    let published = restarted.published();
+    assert!(published.len() == 1 && published[0] != "a".into());
     assert!(restarted.accept(at(0), "x").unwrap() > keys[1]);
+}
+
+fn journaled(key: JournalKey, id: &str, entry: Option<(&str, u64)>) -> Journaled {
+    let entry = entry.map(|(log, applied)| Kept {
+        identity: log.to_owned(),
+        applied,
+        id: id.into(),
+    });
+    let message = Message::new(id.into(), "client").into();
+    Journaled {
+        key,
+        message,
+        entry,
+    }
+}
+
+/// Failure: a restart publishes again what the log has; or it does not publish what the log may not
+/// have, and the node does not compare what it relies on.
+#[test]
+fn a_restart_repeats_what_the_log_has() {
+    let mut setup = Setup::new(AcceptorConfig::default());
+    let key = setup.accept(at(0), "a").unwrap();
+    setup
+        .acceptor
+        .on_journaled(at(0), key, true, &mut setup.out);
+    setup.actions();
+    setup
+        .acceptor
+        .on_acknowledged(at(0), &"a".into(), 7, Some("log"), &mut setup.out);
+    let is_note = |action: &Action| match action {
+        Action::Journal(JournalAction::Acknowledged { entry, .. }) => Some(entry.clone()),
+        _ => None,
+    };
+    let noted: Vec<_> = setup.actions().iter().filter_map(is_note).collect();
+    let entry = journaled(key, "a", Some(("log", 7))).entry;
+    assert_eq!(noted, vec![entry]);
+    // A loss makes it void, before the purge is acknowledged anew.
+    setup
+        .acceptor
+        .publish_again(at(1), StaleReason::Barrier, &mut setup.out);
+    let noted: Vec<_> = setup.actions().iter().filter_map(is_note).collect();
+    assert_eq!(noted, [None]);
+
+    let key = |number: u64| JournalKey(key.0 + number);
+    let journal = vec![
+        journaled(key(0), "old", Some(("older log", 70))),
+        journaled(key(1), "a", Some(("log", 8))),
+        journaled(key(2), "b", Some(("log", 7))),
+        journaled(key(3), "c", None),
+    ];
+    let mut restarted = Setup::new(AcceptorConfig::default());
+    let witnesses = restarted
+        .acceptor
+        .on_journal_read(at(0), journal, &mut restarted.out);
+    let sequences: Vec<u64> = witnesses.iter().map(|entry| entry.applied).collect();
+    assert_eq!(sequences, [7, 8]);
+    assert_eq!(restarted.published().len(), 2);
+    assert_eq!(restarted.acceptor.len(), 4);
+    // They leave as without a restart, and a loss publishes them.
+    restarted
+        .acceptor
+        .publish_again(at(1), StaleReason::Barrier, &mut restarted.out);
+    assert_eq!(restarted.published().len(), 4);
+    // Only so many are compared.
+    let most = limits::WITNESSES as u64;
+    let number = |number: u64| journaled(key(number), &number.to_string(), Some(("log", number)));
+    let journal = (1..=most + 3).map(number).collect();
+    let mut restarted = Setup::new(AcceptorConfig::default());
+    let witnesses = restarted
+        .acceptor
+        .on_journal_read(at(0), journal, &mut restarted.out);
+    assert_eq!(witnesses.len() as u64, most);
+    assert_eq!((witnesses[0].applied, restarted.published().len()), (4, 3));
 }
 
 /// Failure: a full outbox takes more, a purge is accepted that the journal does not have, or the
@@ -208,7 +284,7 @@ fn an_outbox_without_bounds() {
     // Each acknowledgement makes room for one.
     setup
         .acceptor
-        .on_acknowledged(at(0), &"7".into(), 1, &mut setup.out);
+        .on_acknowledged(at(0), &"7".into(), 1, None, &mut setup.out);
     assert_eq!(setup.published().len(), 1);
 
     let mut small = Setup::new(AcceptorConfig {

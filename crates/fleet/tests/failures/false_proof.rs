@@ -34,11 +34,12 @@ impl Setup {
             beats: 6,
         };
         let (mut follower, out) = (Follower::new(config, 7), Outbox::new());
-        follower.on_started(Some(Kept {
+        let kept = Kept {
             identity: "a".to_owned(),
             applied: 10,
             id: "id-10".into(),
-        }));
+        };
+        follower.on_started(Some(kept), Vec::new());
         let mut setup = Setup { follower, out };
         setup.connect(at(0), first, last);
         setup
@@ -389,4 +390,67 @@ fn a_roll_back_is_found_once_and_not_told() {
         .on_acknowledged(at(5006), &barrier.id, 13, &mut setup.out);
     let kept = |action: &Action| matches!(action, Action::Keep(kept) if kept.applied == 12);
     assert!(setup.actions().iter().any(kept));
+}
+
+/// Failure: a node relies on a purge that an earlier process of it has put into the log, and the
+/// log has lost it; or it does not rely on one that is there.
+#[test]
+fn a_purge_of_before_a_restart_is_not_compared() {
+    let config = FollowerConfig {
+        node: "fra-1".to_owned(),
+        max_lag: MAX_LAG,
+        beats: 6,
+    };
+    let entry_of = |log: &str, applied: u64, id: &str| Kept {
+        identity: log.to_owned(),
+        applied,
+        id: id.into(),
+    };
+    let started = |kept: Option<Kept>, witness: Kept, last: u64| {
+        let follower = Follower::new(config.clone(), 7);
+        let out = Outbox::new();
+        let mut setup = Setup { follower, out };
+        setup.follower.on_started(kept, vec![witness]);
+        setup.connect(at(0), 1, last);
+        setup
+    };
+    // Without a position: it begins at the end, and compares.
+    for (found, rolled_back) in [("mine", 0), ("other", 1)] {
+        let mut setup = started(None, entry_of("a", 15, "mine"), 20);
+        let [
+            Action::Read {
+                token, from: 20, ..
+            },
+        ] = setup.actions()[..]
+        else {
+            panic!("the last entry is not read");
+        };
+        let answer = ReadAnswer::Found(vec![entry(20, "last")]);
+        setup.follower.on_read(at(1), token, answer, &mut setup.out);
+        let actions = setup.actions();
+        let is_read = |action: &Action| match action {
+            Action::Read {
+                token, from: 15, ..
+            } => Some(*token),
+            _ => None,
+        };
+        let token = actions.iter().find_map(is_read).expect("it is compared");
+        let answer = ReadAnswer::Found(vec![entry(15, found)]);
+        setup.follower.on_read(at(2), token, answer, &mut setup.out);
+        assert_eq!(setup.follower.counters().rolled_back, rolled_back);
+    }
+    // Another log, as well.
+    let setup = started(None, entry_of("b", 15, "mine"), 20);
+    assert_eq!(setup.follower.counters().rolled_back, 1);
+    // The log has not come so far again: a beat of its own shows it.
+    let kept = entry_of("a", 10, "id-10");
+    let mut setup = started(Some(kept.clone()), entry_of("a", 15, "mine"), 12);
+    let beat = setup.actions().into_iter().find_map(|action| match action {
+        Action::Publish(publication) => Some(publication.id),
+        _ => None,
+    });
+    setup
+        .follower
+        .on_acknowledged(at(3), &beat.expect("a beat"), 13, &mut setup.out);
+    assert_eq!(setup.follower.counters().rolled_back, 1);
 }

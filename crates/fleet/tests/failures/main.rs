@@ -4,4 +4,5 @@ mod accepted_purge_lost;
 mod false_proof;
 mod memory_without_bound;
 mod stale_responses;
+mod unconfirmed_purges;
 mod unreadable_messages;

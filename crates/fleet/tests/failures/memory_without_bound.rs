@@ -1,8 +1,8 @@
 //! Failure: a node that is far behind takes memory without bound, or does not come forward.
 
 use larder_fleet::{
-    Action, Body, Follower, FollowerConfig, FollowerState, Kept, LogDescription, LogEntry, Message,
-    Outbox, ReadAnswer, limits,
+    Acceptor, AcceptorConfig, Action, Body, Follower, FollowerConfig, FollowerState, Kept,
+    LogDescription, LogEntry, Message, Outbox, ReadAnswer, limits,
 };
 use larder_units::Time;
 use std::sync::Arc;
@@ -26,11 +26,12 @@ fn a_node_far_behind() {
     };
     let (mut follower, mut out) = (Follower::new(config, 7), Outbox::new());
     assert_eq!(follower.state(Time::ZERO), FollowerState::Starting);
-    follower.on_started(Some(Kept {
+    let kept = Kept {
         identity: "a".to_owned(),
         applied: 1,
         id: "id-1".into(),
-    }));
+    };
+    follower.on_started(Some(kept), Vec::new());
     follower.on_connected(Time::ZERO, &mut out);
     let mut now = Time::ZERO;
     let (mut applied, mut reads, mut next_live) = (Vec::new(), 0, LAST);
@@ -79,4 +80,21 @@ fn a_node_far_behind() {
         reads < 2 * (next_live / limits::READ_ENTRIES),
         "{reads} reads"
     );
+}
+
+/// Failure: what any client may cause fills the outbox, and purges of operators are refused.
+#[test]
+fn the_outbox_has_no_room_for_purges() {
+    let config = AcceptorConfig {
+        entries: 16,
+        ..AcceptorConfig::default()
+    };
+    let (mut acceptor, mut out) = (Acceptor::new(config, 7), Outbox::new());
+    let mut of_clients = 0;
+    for number in 0..16 {
+        of_clients += usize::from(acceptor.has_much_room());
+        let message = Message::new(format!("id-{number}").as_str().into(), "n1");
+        assert!(acceptor.accept(Time::ZERO, message, &mut out).is_ok());
+    }
+    assert_eq!(of_clients, 4);
 }

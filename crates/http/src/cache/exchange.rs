@@ -111,6 +111,8 @@ pub struct Exchange {
     pub(crate) ask: Ask,
     /// True if the client accepts the stored response only after the origin has confirmed it.
     pub(crate) insists: bool,
+    /// True if the stored response is fresh, but requested before [`crate::Cache::trust_since`].
+    pub(crate) is_untrusted: bool,
     /// Present if others may wait for the response.
     pub(crate) lead: Option<Lead>,
     /// The client's fields, without those of its connection.
@@ -196,6 +198,7 @@ impl Exchange {
             held: None,
             ask: Ask::Whole,
             insists: false,
+            is_untrusted: false,
             lead: None,
             headers: HeaderMap::new(),
             takes_trailers: false,

@@ -124,12 +124,14 @@ impl Cache {
         // purge that names it came during the request.
         exchange.forbids_storing |= self.was_purged_meanwhile(exchange, status, headers, now);
         self.invalidate(&exchange.key, exchange.hash, now);
+        self.report_invalidated(&exchange.key, outbox);
         for name in [LOCATION, CONTENT_LOCATION] {
             let reference = headers.get(&name).and_then(|value| value.to_str().ok());
             if let Some(key) =
                 reference.and_then(|reference| exchange.key.same_origin_reference(reference))
             {
                 let route = self.router.of_key(key);
+                self.report_invalidated(&route.key, outbox);
                 if route.shard() == usize::from(self.shard) {
                     self.invalidate(&route.key, route.hash, now);
                 } else {
@@ -167,6 +169,18 @@ impl Cache {
             freshness,
         );
         self.store.purges.verdict(&response.at(exchange.asked_at)) != PurgeVerdict::Kept
+    }
+
+    /// Reports the URLs that unsafe requests invalidate, from now on or not any more
+    /// ([`Outbox::invalidated`]).
+    pub fn report_invalidations(&mut self, reports: bool) {
+        self.reports_invalidations = reports;
+    }
+
+    fn report_invalidated(&self, key: &Key<'_>, outbox: &mut Outbox) {
+        if self.reports_invalidations {
+            outbox.invalidated.extend(Url::of(key));
+        }
     }
 
     /// Invalidates a key because of a request to another shard ([`Outbox::invalidations`]).

@@ -99,6 +99,8 @@ pub struct Cache {
     pub(crate) unsettled: bool,
     /// See [`Cache::trust_since`].
     pub(crate) trusted_since: Time,
+    /// See [`Cache::report_invalidations`].
+    reports_invalidations: bool,
 }
 
 impl Cache {
@@ -186,6 +188,7 @@ impl Cache {
             tier_queue: 0,
             unsettled: false,
             trusted_since: Time::ZERO,
+            reports_invalidations: false,
         };
         cache
             .store

@@ -24,6 +24,7 @@ use crate::store::coded_forms::AnswerCoding;
 use crate::store::entry::Codable;
 use crate::store::index::Found;
 use crate::store::policy_engine::EntryId;
+use crate::store::stored::Stored;
 use bytes::Bytes;
 use http::header::DATE;
 use http::{HeaderMap, Method, StatusCode};
@@ -122,6 +123,12 @@ impl Cache {
         self.trusted_since = time;
     }
 
+    /// Returns true if a stored response would be served, if it were trusted.
+    pub(crate) fn is_untrusted(&self, stored: &Stored, now: Now) -> bool {
+        let freshness = &stored.freshness;
+        freshness.is_requested_before(self.trusted_since) && freshness.is_reusable(now.time)
+    }
+
     /// Returns the directives of a client that the cache obeys.
     pub(crate) fn directives(&self, headers: &HeaderMap) -> RequestDirectives {
         let directives = RequestDirectives {
@@ -218,6 +225,9 @@ impl Cache {
         };
         exchange.ask = opening.map_or(Ask::Whole, Ask::Slice);
         exchange.insists = directives.no_cache;
+        exchange.is_untrusted = held
+            .as_ref()
+            .is_some_and(|held| self.is_untrusted(held, now));
         exchange.may_store = may_store;
         exchange.forbids_storing = directives.no_store;
         exchange.held = held;

@@ -268,6 +268,7 @@ impl Cache {
         let status = CacheStatus::Validated {
             reason: exchange.reason,
             ttl_seconds,
+            is_untrusted: exchange.is_untrusted,
         };
         let headers = stored.validated_headers(now.time, status);
         let response = stored

@@ -93,6 +93,7 @@ impl Cache {
                 exchange.ask = opening
                     .filter(|_| exchange.may_store)
                     .map_or(Ask::Whole, Ask::Slice);
+                exchange.is_untrusted = self.is_untrusted(&stored, now);
                 exchange.held = Some(stored);
             }
         }

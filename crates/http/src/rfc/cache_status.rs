@@ -80,6 +80,8 @@ pub(crate) enum CacheStatus {
     Validated {
         reason: ForwardReason,
         ttl_seconds: i64,
+        /// It was fresh, and might have been purged in the node's fleet.
+        is_untrusted: bool,
     },
     /// Answered by the cache itself: only-if-cached without a stored response.
     Unsatisfied,
@@ -97,10 +99,16 @@ impl CacheStatus {
             CacheStatus::Validated {
                 reason,
                 ttl_seconds,
+                is_untrusted,
             } => {
+                let detail = if is_untrusted {
+                    "; detail=purges-unknown"
+                } else {
+                    ""
+                };
                 write!(
                     text,
-                    "; fwd={}; fwd-status=304; ttl={ttl_seconds}",
+                    "; fwd={}; fwd-status=304; ttl={ttl_seconds}{detail}",
                     reason.name()
                 )
             }

@@ -68,6 +68,11 @@ impl<'a> Key<'a> {
         }
     }
 
+    /// Returns the key as a URL.
+    pub(crate) fn text(&self) -> String {
+        format!("{}://{}{}", self.scheme, self.authority, self.target)
+    }
+
     /// Returns the authority as in the key.
     pub(crate) fn into_authority(self) -> Cow<'a, str> {
         self.authority

@@ -133,6 +133,12 @@ impl FromStr for Url {
 }
 
 impl Url {
+    /// Returns the URL of a key. `None` if its text would not be read as it.
+    pub(crate) fn of(key: &Key<'_>) -> Option<Url> {
+        let url: Url = key.text().parse().ok()?;
+        (url.key() == *key).then_some(url)
+    }
+
     pub(crate) fn key(&self) -> Key<'_> {
         Key::new(&self.scheme, &self.authority, &self.target)
     }

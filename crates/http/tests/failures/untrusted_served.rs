@@ -1,7 +1,7 @@
 //! Failure: a node that does not know what was purged serves what may have been; or it asks the
 //! origin for what it has just asked, and its load falls on the origin.
 
-use crate::stage::{Stage, get};
+use crate::stage::{Seen, Stage, get};
 use http::HeaderMap;
 use larder_http::{PlainRequest, Step, UpstreamFailure};
 use larder_units::Time;
@@ -46,9 +46,15 @@ fn an_untrusted_response_is_served_without_validation() {
     stage.cache.trust_since(requested + Duration::from_nanos(1));
     assert!(!is_plain_hit(&mut stage));
     let seen = stage.ask(&get("/a"), 304, &FRESH, "");
-    let asked = seen.asked.unwrap();
+    let asked = seen.asked.as_ref().unwrap();
     assert_eq!(asked["if-none-match"], "\"a\"");
     assert_eq!((seen.status, &seen.body[..]), (200, &b"body"[..]));
+    let says_why = |seen: &Seen| {
+        let said = seen.header("cache-status");
+        assert!(said.contains("fwd=stale; fwd-status=304"), "{said}");
+        said.ends_with("; detail=purges-unknown")
+    };
+    assert!(says_why(&seen));
     // It was confirmed after that time.
     assert!(stage.is_hit(&get("/a")) && is_plain_hit(&mut stage));
     // All are trusted again.
@@ -58,6 +64,10 @@ fn an_untrusted_response_is_served_without_validation() {
     assert!(!stage.is_hit(&get("/a")));
     stage.cache.trust_since(Time::ZERO);
     assert!(stage.is_hit(&get("/a")) && is_plain_hit(&mut stage));
+    // A stale one is validated in any case.
+    stage.wait(3600);
+    stage.cache.trust_since(stage.now.time);
+    assert!(!says_why(&stage.ask(&get("/a"), 304, &FRESH, "")));
 }
 
 /// Neither while it is refreshed in the background, nor if the origin fails, nor if the client

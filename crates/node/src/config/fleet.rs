@@ -28,6 +28,9 @@ pub struct FleetTable {
     pub key: Option<PathBuf>,
     /// File with `USER:PASSWORD` or a token.
     pub credentials: Option<PathBuf>,
+    /// See [`FleetConfig::invalidate`].
+    #[serde(default)]
+    pub invalidate: bool,
     /// The folder of the outbox and the position.
     pub folder: Option<PathBuf>,
     /// See [`FleetConfig::max_lag`].
@@ -71,6 +74,7 @@ impl FleetTable {
                 Partition::Revalidate => OnPartition::Revalidate,
                 Partition::Serve => OnPartition::Serve,
             },
+            invalidate: self.invalidate,
             folder: self.folder.clone().or(beside),
             has_disk: disk.is_some(),
         }

@@ -160,7 +160,7 @@ impl Node {
         self.set_handed_over(true);
         self.console.leave_history();
         if let Some(fleet) = &mut self.fleet {
-            fleet.stop();
+            fleet.hand_over();
         }
         if let Some(http) = &self.http {
             http.release_disk();

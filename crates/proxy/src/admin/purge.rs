@@ -7,12 +7,14 @@
 //! {"tag": "article-17"}                   every response with that word in Surrogate-Key or Cache-Tag
 //! {"everything": true}
 //! {"tag": "article-17", "soft": true}     keeps them, stale
+//! {"tag": "article-17", "wait": "all"}    in a fleet: answers when all nodes have done it
 //! ```
 //!
 //! A stale response is validated, or served while the origin is down. The answer has the number of
 //! purged responses in memory. After the answer, none of them is served any more, none on disk
 //! either, also not after a restart.
 
+use crate::base::fleet::Wait;
 use crate::exchange::proxy::Proxy;
 use crate::exchange::request_rules::NormalUrl;
 use larder_admin::{OrderError, Purged};
@@ -57,6 +59,16 @@ struct PurgeRequest {
     tag: Option<String>,
     everything: bool,
     soft: bool,
+    wait: Wait,
+}
+
+/// A purge, as its client wants it.
+#[derive(Debug)]
+struct PurgeOrder {
+    purge: Purge,
+    /// What it names.
+    what: String,
+    wait: Wait,
 }
 
 /// Executes a purge request.
@@ -66,7 +78,8 @@ struct PurgeRequest {
 pub(crate) async fn purge(proxy: &Proxy, body: &[u8]) -> Result<Purged, OrderError> {
     let live = proxy.live();
     let parsed = parse(body, |url| live.keyed_url(url));
-    let (purge, what) = parsed.map_err(|error| OrderError::Malformed(error.into()))?;
+    let parsed = parsed.map_err(|error| OrderError::Malformed(error.into()))?;
+    let PurgeOrder { purge, what, wait } = parsed;
     let objects = proxy.shards().purge(&purge);
     proxy
         .observers()
@@ -75,7 +88,7 @@ pub(crate) async fn purge(proxy: &Proxy, body: &[u8]) -> Result<Purged, OrderErr
         .add_purge(&what, objects);
     // The fleet gets it whatever happens to this node's disk.
     let published = match proxy.shards().fleet() {
-        Some(fleet) => Some(fleet.publish(&purge).await),
+        Some(fleet) => Some(fleet.publish(&purge, wait).await),
         None => None,
     };
     let settled = proxy.settle().await;
@@ -89,12 +102,12 @@ pub(crate) async fn purge(proxy: &Proxy, body: &[u8]) -> Result<Purged, OrderErr
     })
 }
 
-/// Returns the purge, and what it names, as text. `keyed` returns the URL under which the responses
+/// Returns the purge. `keyed` returns the URL under which the responses
 /// of another one are stored.
 fn parse(
     text: &[u8],
     keyed: impl Fn(&str) -> Result<String, &'static str>,
-) -> Result<(Purge, String), PurgeRequestError> {
+) -> Result<PurgeOrder, PurgeRequestError> {
     let request: PurgeRequest = serde_json::from_slice(text).map_err(PurgeRequestError::Json)?;
     let url = |text: String| text.parse::<Url>().map_err(PurgeRequestError::Url);
     let (scope, what) = match (request.url, request.prefix, request.tag, request.everything) {
@@ -113,13 +126,12 @@ fn parse(
         (None, None, None, true) => (Scope::Everything, "everything".to_owned()),
         _ => return Err(PurgeRequestError::Scope),
     };
-    Ok((
-        Purge {
-            scope,
-            soft: request.soft,
-        },
+    let soft = request.soft;
+    Ok(PurgeOrder {
+        purge: Purge { scope, soft },
         what,
-    ))
+        wait: request.wait,
+    })
 }
 
 #[cfg(test)]
@@ -139,18 +151,19 @@ mod tests {
             "{\"url\": \"http://h/\", \"everything\": true}",
             "{\"tags\": \"a\", \"everything\": true}",
             "{\"everything\": true, \"soft\": 1}",
+            "{\"everything\": true, \"wait\": \"some\"}",
+            "{\"everything\": true, \"wait\": true}",
         ] {
             assert!(
                 parse(text.as_bytes(), |url| Ok(url.to_owned())).is_err(),
                 "{text}"
             );
         }
-        let (soft, _) = parse(b"{\"tag\": \"a b\", \"soft\": true}", |url| {
-            Ok(url.to_owned())
-        })
-        .unwrap();
+        let text = b"{\"tag\": \"a b\", \"soft\": true, \"wait\": \"all\"}";
+        let soft = parse(text, |url| Ok(url.to_owned())).unwrap();
+        assert_eq!(soft.wait, Wait::All);
         assert_eq!(
-            soft,
+            soft.purge,
             Purge {
                 scope: Scope::Tag("a b".to_owned()),
                 soft: true

@@ -1,7 +1,8 @@
 //! The fleet that a node belongs to, as its HTTP side sees it. Without one, there is no cost.
 
-use larder_http::Purge;
+use larder_http::{Purge, Url};
 use larder_units::Time;
+use serde::Deserialize;
 use serde_json::Value;
 use std::fmt;
 use std::future::Future;
@@ -15,7 +16,27 @@ pub trait Fleet: fmt::Debug + Send + Sync {
     fn trusted_since(&self, now: Time) -> Time;
 
     /// Puts a purge into the log, so that all nodes execute it.
-    fn publish<'a>(&'a self, purge: &Purge) -> Publishing<'a>;
+    fn publish<'a>(&'a self, purge: &Purge, wait: Wait) -> Publishing<'a>;
+
+    /// Returns whether [`Fleet::invalidate`] gets what unsafe requests invalidate.
+    fn shares_invalidations(&self) -> bool {
+        false
+    }
+
+    /// Puts what an unsafe request has invalidated (RFC 9111, section 4.4) into the log, so that
+    /// all nodes remove it. The client does not wait for it.
+    fn invalidate(&self, _urls: Vec<Url>) {}
+}
+
+/// What the client of a purge waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Wait {
+    /// The purge is in the log.
+    #[default]
+    None,
+    /// All nodes that are there have executed it, or do not answer.
+    All,
 }
 
 /// The future of [`Fleet::publish`]: the answer for the client, a JSON object.

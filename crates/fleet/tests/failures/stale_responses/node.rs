@@ -2,11 +2,10 @@
 
 use larder_fleet::{
     Acceptor, AcceptorConfig, Action, Body, Follower, FollowerConfig, JournalAction, JournalKey,
-    Kept, Mark, Message, Outbox,
+    Journaled, Kept, Mark, Outbox,
 };
 use larder_units::Time;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Names of objects.
@@ -46,7 +45,7 @@ pub struct DiskState {
     purges: Purges,
     /// Positions that were written. A crash may leave an older one.
     pub kept: Vec<Kept>,
-    pub journal: BTreeMap<JournalKey, Arc<Message>>,
+    pub journal: BTreeMap<JournalKey, Journaled>,
     /// The counter of local positions.
     position: u64,
 }
@@ -173,10 +172,11 @@ impl Node {
         self.last_mark = Mark::default();
         let kept = &self.disk.kept;
         let index = kept.len().checked_sub(1 + older.min(kept.len().max(1) - 1));
-        self.follower
-            .on_started(index.map(|index| kept[index].clone()));
-        let journal = self.disk.journal.clone().into_iter().collect();
-        self.acceptor.on_journal_read(self.now(world), journal, out);
+        let kept = index.map(|index| kept[index].clone());
+        let journal = self.disk.journal.values().cloned().collect();
+        let now = self.now(world);
+        let witnesses = self.acceptor.on_journal_read(now, journal, out);
+        self.follower.on_started(kept, witnesses);
     }
 
     /// Stores a response that was requested at a position, if no purge has overtaken it.
@@ -215,10 +215,8 @@ impl Node {
                 self.position += 1;
                 self.last_mark = mark;
                 self.purges.everything = self.position;
-                if reason.entries_lost() {
-                    let now = self.now(world);
-                    self.acceptor.publish_again(now, out);
-                }
+                let now = self.now(world);
+                self.acceptor.publish_again(now, reason, out);
                 return Some(Action::MakeStale { mark, reason });
             }
             Action::Keep(kept) => {
@@ -229,6 +227,11 @@ impl Node {
             }
             Action::Journal(JournalAction::Remove { key }) => {
                 self.disk.journal.remove(&key);
+            }
+            Action::Journal(JournalAction::Acknowledged { key, entry }) => {
+                if let Some(journaled) = self.disk.journal.get_mut(&key) {
+                    journaled.entry = entry;
+                }
             }
             other => return Some(other),
         }

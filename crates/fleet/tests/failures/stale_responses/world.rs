@@ -4,8 +4,8 @@ use super::log::{Log, known};
 use super::node::{MAX_LAG, NAMES, Node, Start, Stored};
 use super::oracle::Oracle;
 use larder_fleet::{
-    Action, Body, FollowerState, Id, JournalAction, JournalKey, LogDescription, LogEntry, Message,
-    Outbox, Publication, ReadAnswer, ReadFrom, StaleReason, Token,
+    Action, Body, FollowerState, Id, JournalAction, JournalKey, Journaled, LogDescription,
+    LogEntry, Message, Outbox, Publication, ReadAnswer, ReadFrom, StaleReason, Token,
 };
 use larder_units::{Stream, Streams, Time};
 use std::cmp::Reverse;
@@ -404,7 +404,9 @@ impl World {
                     return;
                 }
                 node.follower.on_acknowledged(now, &id, sequence, &mut out);
-                node.acceptor.on_acknowledged(now, &id, sequence, &mut out);
+                let log = node.follower.position().map(|(log, _)| log);
+                node.acceptor
+                    .on_acknowledged(now, &id, sequence, log, &mut out);
             }
             NodeEvent::Description(token, description) => {
                 node.follower
@@ -423,7 +425,12 @@ impl World {
             }
             NodeEvent::Journaled(key, message) => {
                 self.oracle.journaled(&message);
-                node.disk.journal.insert(key, message);
+                let journaled = Journaled {
+                    key,
+                    message,
+                    entry: None,
+                };
+                node.disk.journal.insert(key, journaled);
                 node.acceptor.on_journaled(now, key, true, &mut out);
             }
             NodeEvent::Settle => {
@@ -624,7 +631,8 @@ impl World {
         if faults && self.kinds.log && self.chance.chance(0.06) {
             // Its disk is lost, or only the file with the position.
             if self.chance.chance(0.5) {
-                self.oracle.journal_lost(node.disk.journal.values());
+                let journal = node.disk.journal.values();
+                self.oracle.journal_lost(journal.map(|of| &of.message));
                 node.disk = Default::default();
             } else {
                 node.disk.kept.clear();
@@ -759,7 +767,9 @@ impl World {
         let nodes = &self.nodes;
         self.seen.lost += self.oracle.lost(self.now, last, |index, number| {
             let journal = nodes[index].disk.journal.values();
-            journal.into_iter().any(|m| m.tags[0].parse() == Ok(number))
+            journal
+                .into_iter()
+                .any(|of| of.message.tags[0].parse() == Ok(number))
         });
         let broken = breaks || self.chance.chance(0.7);
         for index in 0..self.nodes.len() {

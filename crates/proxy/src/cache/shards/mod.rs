@@ -559,6 +559,10 @@ impl Shards {
     /// request; of several, the first one counts.
     pub(crate) fn join_fleet(&self, fleet: &Arc<dyn Fleet>) {
         let _ = self.fleet.set(Arc::clone(fleet));
+        let reports = fleet.shares_invalidations();
+        for shard in &self.shards {
+            shard.lock().cache.report_invalidations(reports);
+        }
     }
 
     /// Returns that fleet.
@@ -774,6 +778,7 @@ impl Shards {
             woken,
             evictions,
             invalidations,
+            invalidated,
             clock_behind,
         } = std::mem::take(outbox);
         let waker = |follower: FollowerId| wakers.get_mut(follower.index()).and_then(Option::take);
@@ -793,6 +798,9 @@ impl Shards {
             let mut other = self.shards[invalidation.shard()].lock();
             other.cache.on_invalidation(&invalidation, now);
             *unsettled |= other.cache.take_unsettled();
+        }
+        if let Some(fleet) = self.fleet.get().filter(|_| !invalidated.is_empty()) {
+            fleet.invalidate(invalidated);
         }
         result
     }

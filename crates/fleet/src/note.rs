@@ -1,0 +1,139 @@
+//! Messages between the nodes outside the log: they may be lost, and nothing is kept of them.
+//!
+//! | subject | payload | says |
+//! | --- | --- | --- |
+//! | `$KV.larder_FLEET_members.NODE` | `{"v":1}` | the node is there, for [`limits::LEASE`] |
+//! | the same, with `KV-Operation: DEL` | | the node has stopped |
+//! | `larder.FLEET.wait.NODE` | `{"v":1,"log":"…","position":66,"id":"…"}` | it waits until all have that |
+//! | `larder.FLEET.applied.NODE` | the same | it has applied that, and all before |
+//!
+//! The subject has the name of the node that speaks, so that the servers can forbid others to.
+
+use crate::limits;
+use crate::message::is_name;
+use serde::{Deserialize, Serialize};
+
+/// The header of a key-value bucket that says what a message without a value does.
+pub const OPERATION: &str = "KV-Operation";
+
+/// The value of [`OPERATION`] for a key that is deleted.
+pub const DELETED: &str = "DEL";
+
+/// The version of a note's payload.
+const VERSION: u64 = 1;
+
+/// An entry of a log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Position {
+    /// The identity of the log.
+    pub log: String,
+    /// The sequence of an entry.
+    #[serde(rename = "position")]
+    pub sequence: u64,
+    /// The id of that entry. After a roll-back, the log may have another one there.
+    pub id: String,
+}
+
+/// A message between the nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// The name of the node that says it.
+    pub node: String,
+    /// What it says.
+    pub word: Word,
+}
+
+/// What a [`Note`] says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// The node is there.
+    Lease,
+    /// The node has stopped.
+    Left,
+    /// The node waits until all nodes have applied this.
+    Wait(Position),
+    /// The node has applied this, and all before.
+    Applied(Position),
+}
+
+#[derive(Serialize, Deserialize)]
+struct Payload {
+    v: u64,
+    #[serde(flatten)]
+    position: Option<Position>,
+}
+
+/// Returns the name of the bucket of a fleet's leases.
+pub fn members_bucket(fleet: &str) -> String {
+    format!("larder_{fleet}_members")
+}
+
+impl Note {
+    /// Returns the subject to publish to.
+    pub fn subject(&self, fleet: &str) -> String {
+        let node = &self.node;
+        match self.word {
+            Word::Lease | Word::Left => format!("$KV.{}.{node}", members_bucket(fleet)),
+            Word::Wait(_) => format!("larder.{fleet}.wait.{node}"),
+            Word::Applied(_) => format!("larder.{fleet}.applied.{node}"),
+        }
+    }
+
+    /// Returns the subjects to subscribe to.
+    pub fn subjects(fleet: &str) -> [String; 3] {
+        [
+            format!("$KV.{}.*", members_bucket(fleet)),
+            format!("larder.{fleet}.wait.*"),
+            format!("larder.{fleet}.applied.*"),
+        ]
+    }
+
+    /// Returns the payload. That of [`Word::Left`] is empty, and its header is [`OPERATION`].
+    pub fn payload(&self) -> Vec<u8> {
+        let position = match &self.word {
+            Word::Left => return Vec::new(),
+            Word::Lease => None,
+            Word::Wait(position) | Word::Applied(position) => Some(position.clone()),
+        };
+        let payload = Payload {
+            v: VERSION,
+            position,
+        };
+        // It has only numbers and texts.
+        serde_json::to_vec(&payload).unwrap_or_default()
+    }
+
+    /// Reads a note. `operation` is its header [`OPERATION`]. `None` if it is not one of this
+    /// version: what is not understood is as if it were lost.
+    pub fn decode(
+        fleet: &str,
+        subject: &str,
+        operation: Option<&str>,
+        payload: &[u8],
+    ) -> Option<Note> {
+        if payload.len() > limits::NOTE_BYTES {
+            return None;
+        }
+        let (kind, node) = subject.rsplit_once('.').filter(|(_, node)| is_name(node))?;
+        let word = if kind.strip_prefix("$KV.") == Some(&members_bucket(fleet)) {
+            match operation {
+                // Another version may say more about itself: its lease counts all the same.
+                None => Word::Lease,
+                Some(_) => Word::Left,
+            }
+        } else {
+            let kind = kind.strip_prefix("larder.")?.strip_prefix(fleet)?;
+            let read: Payload = serde_json::from_slice(payload).ok()?;
+            let position = read.position.filter(|_| read.v == VERSION)?;
+            match kind {
+                ".wait" => Word::Wait(position),
+                ".applied" => Word::Applied(position),
+                _ => return None,
+            }
+        };
+        Some(Note {
+            node: node.to_owned(),
+            word,
+        })
+    }
+}
