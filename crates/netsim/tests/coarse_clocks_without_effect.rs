@@ -93,6 +93,17 @@ fn a_consumer_at_a_constant_rate_ignores_its_congestion_control_or_its_tick() {
 }
 
 #[test]
+fn what_became_due_before_a_packet_never_leaves() {
+    // The Data of the first Interest comes at 353 ms, when the second one is due: since 351 ms, for
+    // the tick at 400 ms. There is no third one before the end.
+    let rare = DOCUMENTED
+        .replace("[[window]]", "[[cbr]]\nfrequency = 2.845\nstop = \"500ms\"")
+        .replace("congestion = \"rate(start=200,most=1000,nack=halve)\"", "");
+    let sent = value(&run(&rare, 1), "cbr", "tick-50", "interests");
+    assert_eq!(sent, 2.0);
+}
+
+#[test]
 fn a_window_of_a_consumer_at_a_constant_rate_is_exceeded() {
     let congestion = "congestion = \"rate(start=200,most=1000,nack=halve)\"";
     let windowed = DOCUMENTED

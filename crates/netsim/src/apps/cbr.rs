@@ -158,7 +158,7 @@ impl Cbr {
             config,
             stream,
         };
-        consumer.update_timer();
+        consumer.update_timer(Time::ZERO);
         consumer
     }
 
@@ -253,8 +253,10 @@ impl Cbr {
         }
     }
 
+    /// A consumer that follows the times of a trace has a fine clock.
     fn is_coarse(&self) -> bool {
-        !self.config.clock.tick.is_zero()
+        let is_timed = matches!(&self.config.names, Names::Trace(trace) if trace.timed);
+        !self.config.clock.tick.is_zero() && !is_timed
     }
 
     fn has_room(&self) -> bool {
@@ -330,14 +332,16 @@ impl Cbr {
         last.as_number()
     }
 
-    fn update_timer(&mut self) {
+    fn update_timer(&mut self, now: Time) {
         let scan = self.retransmission.next_scan();
         let planned = self.planned;
         self.next_timer = if self.is_coarse() {
-            let due = planned.map(|at| self.tick_from(at + Duration::from_nanos(1)));
-            [due, scan.map(|at| self.tick_from(at))]
+            // What a packet has found due leaves at the next tick, whatever is planned after it.
+            let due = (self.due > 0).then(|| self.tick_from(now));
+            let planned = planned.map(|at| self.tick_from(at + Duration::from_nanos(1)));
+            [due, planned, scan.map(|at| self.tick_from(at))]
         } else {
-            [planned, scan]
+            [None, planned, scan]
         }
         .into_iter()
         .flatten()
@@ -388,7 +392,7 @@ impl App for Cbr {
         } else {
             self.send_planned(now, sends);
         }
-        self.update_timer();
+        self.update_timer(now);
     }
 
     fn on_packet(&mut self, now: Time, packet: &Received<'_>, sends: &mut Sends) {
@@ -413,7 +417,7 @@ impl App for Cbr {
         if self.is_coarse() && self.config.clock.smoothing {
             self.send_due(now, sends);
         }
-        self.update_timer();
+        self.update_timer(now);
     }
 }
 
