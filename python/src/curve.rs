@@ -122,6 +122,7 @@ pub fn curve(
     let Some(capacities) = capacities(py, source, &sizes, points)? else {
         return Ok((Vec::new(), false));
     };
+    let sampled = sampled.for_caches(&specs, &capacities);
     let borrowed = source.borrow(py)?;
     let lines: Vec<(&Spec, Option<u64>)> = specs
         .iter()

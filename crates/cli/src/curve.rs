@@ -59,7 +59,8 @@ pub struct CurveArgs {
     #[arg(long, value_name = "N", default_value_t = 16)]
     points: usize,
 
-    /// Share of the objects to follow, 0.01 or 1%; the error is stated with 95 % confidence
+    /// Share of the objects to follow, 0.01 or 1%, and more of the large ones; the error is stated
+    /// with 95 % confidence
     #[arg(long, value_name = "RATE", default_value = "1")]
     sample: String,
 
@@ -141,10 +142,14 @@ fn rows(args: &CurveArgs) -> Result<Vec<CurveRow>, Failure> {
             "--objects: only lru can leave objects out on the way; give --sample 0.01 for {spec}"
         )));
     }
-    let mut sample = sample(&args.sample, args.seed)?;
+    let sample = sample(&args.sample, args.seed)?;
     let source = Source::new(&args.trace, &args.layout, args.limit);
     let progress = Progress::new(source.units(1));
     let capacities = capacities(args, &source, &progress)?;
+    let mut sample = match args.objects {
+        None => sample.for_caches(&specs, &capacities),
+        Some(_) => sample,
+    };
     let mut lines = Vec::new();
     for spec in &specs {
         lines.push(match (spec.to_string().as_str(), args.objects) {

@@ -7,6 +7,7 @@ use crate::limits::MAX_OBJECTS;
 use crate::path::Path;
 use crate::prefetch::{lengthen, prefetch};
 use crate::request::{Request, Slot};
+use crate::scale::Scale;
 use crate::spec::{Spec, SpecError};
 use crate::traits::{Admit, Cache, Evict, Gauge, Object};
 use larder_units::{ByteSize, Streams, Time};
@@ -47,7 +48,22 @@ impl Engine {
     /// [`SpecError`] if arguments of one stage contradict each other, or a stage needs to know the
     /// future.
     pub fn new(spec: &Spec, capacity: ByteSize, streams: &Streams) -> Result<Engine, SpecError> {
-        Engine::build(spec, capacity, streams, None)
+        Engine::build(spec, capacity, Scale::FULL, streams, None)
+    }
+
+    /// Returns an empty engine for a miniature of a cache of `capacity`. The owner passes the
+    /// objects that `scale` selects, and their rooms as sizes.
+    ///
+    /// # Errors
+    /// As [`Engine::new`].
+    pub fn miniature(
+        spec: &Spec,
+        capacity: ByteSize,
+        scale: Scale,
+        streams: &Streams,
+    ) -> Result<Engine, SpecError> {
+        let scaled = ByteSize::from_bytes(scale.capacity(capacity.bytes()));
+        Engine::build(spec, scaled, scale, streams, None)
     }
 
     /// Returns an empty engine with `spec`'s policies, which may know the trace ahead. The engine's
@@ -61,7 +77,7 @@ impl Engine {
         streams: &Streams,
         future: &Arc<Future>,
     ) -> Result<Engine, SpecError> {
-        Engine::build(spec, capacity, streams, Some(future))
+        Engine::build(spec, capacity, Scale::FULL, streams, Some(future))
     }
 
     /// Returns an empty engine with these policies, which need no registry and no spec. The caller
@@ -86,6 +102,7 @@ impl Engine {
     fn build(
         spec: &Spec,
         capacity: ByteSize,
+        scale: Scale,
         streams: &Streams,
         future: Option<&Arc<Future>>,
     ) -> Result<Engine, SpecError> {
@@ -96,6 +113,7 @@ impl Engine {
             let entry = parsed.entry();
             let context = BuildContext {
                 capacity,
+                scale,
                 streams,
                 stage,
                 name: entry.name,

@@ -2,6 +2,7 @@
 
 use crate::future::Future;
 use crate::parameters::{Arguments, Parameter};
+use crate::scale::Scale;
 use crate::traits::{Admit, Evict};
 use larder_units::{Stream, Streams};
 use std::fmt;
@@ -96,6 +97,9 @@ pub enum Build {
 pub struct BuildContext<'a> {
     /// The engine's capacity in bytes. [`crate::Policy::on_resize`] reports later changes.
     pub capacity: u64,
+    /// The scale of the engine's sizes: [`Scale::FULL`], except in a miniature. A policy that
+    /// compares the worth of sizes asks it for the size of an object.
+    pub scale: Scale,
     pub(crate) streams: &'a Streams,
     /// The stage's place in the spec, so that two stages with the same policy have different random
     /// streams.

@@ -2,7 +2,7 @@
 //! they are sampled.
 
 use larder_policy::{Kind, registry};
-use larder_replay::{Access, Curve, Point, Sample, Sampled, Trace, Zipf, replay};
+use larder_replay::{Access, Curve, KeptSample, Point, Sample, Sampled, Trace, Zipf, replay};
 use larder_units::{ByteSize, Streams, Time};
 use proptest::prelude::*;
 use std::path::Path;
@@ -250,6 +250,113 @@ fn the_error_stated_is_not_the_error() {
         held * 100 >= all * 80,
         "{held} of {all} within the stated error"
     );
+}
+
+/// Popular pages, and a tail of sizes in which a hundredth of the objects has most of the bytes.
+fn heavy_tail(objects: u64, requests: usize) -> Vec<Access> {
+    let size = |id: u64| {
+        // A number of its own for each object, between 0 and 1.
+        let unit = (id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 11) as f64 / (1_u64 << 53) as f64;
+        (2_000.0 * (1.0 - unit).powf(-0.95)) as u64
+    };
+    zipf(objects, requests, size)
+}
+
+/// Returns the bytes of all objects.
+fn footprint(accesses: &[Access]) -> u64 {
+    let mut sizes: Vec<(u64, u64)> = accesses.iter().map(|a| (a.id, a.size)).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes.iter().map(|(_, size)| size).sum()
+}
+
+/// Failure: large objects never enter a miniature, and hardly any of them is in a sample.
+#[test]
+fn large_objects_are_not_in_the_sample() {
+    let accesses = heavy_tail(30_000, 100_000);
+    let (mut held, mut all, mut off) = ([0, 0], 0, Vec::new());
+    for spec in ["agd", "gdsf", "s3fifo", "sieve", "lru"] {
+        for part in [100, 10] {
+            let capacity = footprint(&accesses) / part;
+            let (hits, byte_hit_ratio) = replayed(spec, &accesses, capacity);
+            let truth = [hits as f64 / accesses.len() as f64, byte_hit_ratio];
+            for seed in 0..4 {
+                let specs = [spec.parse().unwrap()];
+                let sample = Sample::of(0.1, seed).unwrap();
+                let sample = sample.for_caches(&specs, &[capacity]);
+                let point = match spec {
+                    "lru" => lru_curve(&accesses, &[capacity], sample)[0],
+                    _ => miniature(spec, &accesses, capacity, sample),
+                };
+                let found = [
+                    (point.object_hit_ratio, point.object_error),
+                    (point.byte_hit_ratio, point.byte_error),
+                ];
+                for (of, ((value, error), truth)) in found.into_iter().zip(truth).enumerate() {
+                    assert!(error > 0.0 && error < 0.2, "{spec}: {point:?}");
+                    held[of] += u32::from((value - truth).abs() <= error);
+                }
+                assert!(!point.error_is_least, "{spec}: {point:?}");
+                off.push((point.byte_hit_ratio - truth[1]).abs());
+                all += 1;
+            }
+        }
+    }
+    off.sort_by(f64::total_cmp);
+    let median = off[off.len() / 2];
+    assert!(median < 0.03, "{median}");
+    for held in held {
+        assert!(
+            held * 100 >= all * 80,
+            "{held} of {all} within the stated error"
+        );
+    }
+}
+
+/// Failure: a sample without the large objects states an error that does not hold, and does not say
+/// so.
+#[test]
+fn a_miniature_smaller_than_an_object_states_its_error() {
+    let accesses = heavy_tail(30_000, 20_000);
+    let capacity = footprint(&accesses) / 1_000;
+    let point = miniature("gdsf", &accesses, capacity, Sample::of(0.01, 1).unwrap());
+    assert!(point.error_is_least, "{point:?}");
+}
+
+/// The sample of `larder advise`: its size is bounded, and sizes have a heavy tail.
+#[test]
+fn a_kept_sample_has_no_large_objects() {
+    let accesses = heavy_tail(30_000, 200_000);
+    let truth = footprint(&accesses) as f64;
+    let mut held = 0;
+    for seed in 0..10 {
+        let mut kept = KeptSample::new(40_000, seed);
+        kept.requests(accesses.iter().copied());
+        assert!(kept.requests_kept().len() > 15_000 && kept.sample().rate() < 0.5);
+        let (bytes, error) = kept.unique_bytes();
+        assert!(error < 0.2 * truth, "{error}");
+        held += usize::from((bytes - truth).abs() <= error);
+        let capacity = footprint(&accesses) / 20;
+        let (hits, byte_hit_ratio) = replayed("gdsf", &accesses, capacity);
+        let spec = "gdsf".parse().unwrap();
+        let capacity = ByteSize::from_bytes(capacity);
+        let mut curve = Curve::miniature(&spec, capacity, kept.sample(), 1).unwrap();
+        curve.requests(kept.requests_kept());
+        let point = curve.points(kept.sample())[0];
+        let off = [
+            (
+                point.object_hit_ratio - hits as f64 / accesses.len() as f64,
+                point.object_error,
+            ),
+            (point.byte_hit_ratio - byte_hit_ratio, point.byte_error),
+        ];
+        assert!(off.iter().all(|(_, error)| *error < 0.2), "{off:?}");
+        held += off
+            .iter()
+            .filter(|(off, error)| off.abs() <= *error)
+            .count();
+    }
+    assert!(held >= 24, "{held} of 30");
 }
 
 /// With at most 2,000 of 30,000 objects, in twelve independent samples.

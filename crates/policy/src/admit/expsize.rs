@@ -9,6 +9,7 @@
 use crate::Request;
 use crate::entry::{Build, PolicyEntry};
 use crate::parameters::{Parameter, Preset, Values};
+use crate::scale::Scale;
 use crate::traits::{Admit, Cache, Policy};
 use larder_units::Stream;
 
@@ -30,6 +31,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
         let c = arguments.get("c").unwrap_or(32 << 10);
         Ok(Box::new(ExpSize {
             c: c as f64,
+            scale: context.scale,
             stream: context.stream(),
         }))
     }),
@@ -41,6 +43,7 @@ pub(super) fn chance(size: u64, c: f64) -> f64 {
 }
 
 struct ExpSize {
+    scale: Scale,
     c: f64,
     stream: Stream,
 }
@@ -51,6 +54,7 @@ impl Admit for ExpSize {
     fn on_request(&mut self, _: &Request, _: bool) {}
 
     fn admit(&mut self, request: &Request, _: &mut Cache<'_>) -> bool {
-        self.stream.chance(chance(request.size, self.c))
+        let size = self.scale.size(request.size);
+        self.stream.chance(chance(size, self.c))
     }
 }

@@ -24,6 +24,7 @@ use super::shadow::Shadow;
 use crate::Request;
 use crate::entry::{Build, BuildContext, PolicyEntry};
 use crate::parameters::{Arguments, Parameter, Preset, Values};
+use crate::scale::Scale;
 use crate::traits::{Admit, Cache, Gauge, Policy};
 use larder_units::Stream;
 
@@ -66,6 +67,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
 };
 
 struct HillClimb {
+    scale: Scale,
     stream: Stream,
     capacity: u64,
     interval: Option<u64>,
@@ -84,6 +86,7 @@ impl HillClimb {
             .get("start")
             .map_or((0.92 * log2(context.capacity)).exp2(), |bytes| bytes as f64);
         let mut climb = HillClimb {
+            scale: context.scale,
             stream: context.stream(),
             capacity: context.capacity,
             interval: arguments.get("interval"),
@@ -122,7 +125,10 @@ impl HillClimb {
     fn request(&mut self, id: u64, size: u64) {
         let probes = self.probes();
         for (shadow, c) in self.shadows.iter_mut().zip(probes) {
-            if !shadow.hit(id) && size <= self.capacity && self.stream.chance(chance(size, c)) {
+            if !shadow.hit(id)
+                && size <= self.capacity
+                && self.stream.chance(chance(self.scale.size(size), c))
+            {
                 shadow.insert(id, size, self.capacity);
             }
         }
@@ -186,6 +192,7 @@ impl Admit for HillClimb {
 
     fn admit(&mut self, request: &Request, _: &mut Cache<'_>) -> bool {
         self.request(request.id, request.size);
-        self.stream.chance(chance(request.size, self.c))
+        let size = self.scale.size(request.size);
+        self.stream.chance(chance(size, self.c))
     }
 }

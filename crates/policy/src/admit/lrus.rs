@@ -15,6 +15,7 @@
 use crate::Request;
 use crate::entry::{Build, PolicyEntry};
 use crate::parameters::{Parameter, Preset, Values};
+use crate::scale::Scale;
 use crate::traits::{Admit, Cache, Policy};
 use larder_units::Stream;
 
@@ -36,12 +37,14 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
         let unit = arguments.get("unit").unwrap_or(1 << 10);
         Ok(Box::new(LruS {
             unit: unit as f64,
+            scale: context.scale,
             stream: context.stream(),
         }))
     }),
 };
 
 struct LruS {
+    scale: Scale,
     unit: f64,
     stream: Stream,
 }
@@ -52,6 +55,7 @@ impl Admit for LruS {
     fn on_request(&mut self, _: &Request, _: bool) {}
 
     fn admit(&mut self, request: &Request, _: &mut Cache<'_>) -> bool {
-        self.stream.chance(self.unit / request.size as f64)
+        self.stream
+            .chance(self.unit / self.scale.size(request.size) as f64)
     }
 }

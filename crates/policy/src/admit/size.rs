@@ -6,6 +6,7 @@
 use crate::Request;
 use crate::entry::{Build, PolicyEntry};
 use crate::parameters::{Parameter, Preset, Values};
+use crate::scale::Scale;
 use crate::traits::{Admit, Cache, Policy};
 
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
@@ -22,14 +23,16 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     complexity: "O(1)",
     bytes_an_object: 0,
     needs_path: false,
-    build: Build::Admission(|arguments, _| {
+    build: Build::Admission(|arguments, context| {
         Ok(Box::new(Size {
+            scale: context.scale,
             max: arguments.get("max").unwrap_or(u64::MAX),
         }))
     }),
 };
 
 pub(super) struct Size {
+    pub scale: Scale,
     pub max: u64,
 }
 
@@ -39,6 +42,6 @@ impl Admit for Size {
     fn on_request(&mut self, _: &Request, _: bool) {}
 
     fn admit(&mut self, request: &Request, _: &mut Cache<'_>) -> bool {
-        request.size <= self.max
+        self.scale.size(request.size) <= self.max
     }
 }

@@ -23,8 +23,9 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     complexity: "O(1)",
     bytes_an_object: 0,
     needs_path: false,
-    build: Build::Admission(|arguments, _| {
+    build: Build::Admission(|arguments, context| {
         Ok(Box::new(Size {
+            scale: context.scale,
             max: arguments.get("c").unwrap_or(32 << 10),
         }))
     }),

@@ -28,6 +28,7 @@ use crate::bloom::Bloom;
 use crate::entry::{Build, PolicyEntry};
 use crate::limits::{SKETCH_MAX_WINDOW, SKETCH_MIN_WINDOW};
 use crate::parameters::{Arguments, Parameter, Preset, Values};
+use crate::scale::Scale;
 use crate::sketch::Sketch;
 use crate::traits::{Admit, Cache, Gauge, Policy};
 
@@ -54,22 +55,26 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     complexity: "O(1)",
     bytes_an_object: 12,
     needs_path: false,
-    build: Build::Admission(|arguments, _| Ok(Box::new(TinyLfu::new(arguments)))),
+    build: Build::Admission(|arguments, context| {
+        Ok(Box::new(TinyLfu::new(arguments, context.scale)))
+    }),
 };
 
 struct TinyLfu {
+    scale: Scale,
     sketch: Sketch,
     window_is_derived: bool,
     doorkeeper: Option<Bloom>,
 }
 
 impl TinyLfu {
-    fn new(arguments: &Arguments<'_>) -> TinyLfu {
+    fn new(arguments: &Arguments<'_>, scale: Scale) -> TinyLfu {
         let window = arguments.get("window");
         let sketch = Sketch::new(window.unwrap_or(SKETCH_MIN_WINDOW));
         let doorkeeper =
             (arguments.get("doorkeeper") == Some(1)).then(|| Bloom::new(sketch.window()));
         TinyLfu {
+            scale,
             sketch,
             window_is_derived: window.is_none(),
             doorkeeper,
@@ -118,16 +123,17 @@ impl Admit for TinyLfu {
         if self.window_is_derived {
             self.sketch.set_window(Sketch::window_for(cache.len()));
         }
-        let frequency = self.frequency(request.id);
+        let frequency = f64::from(self.frequency(request.id));
         let mut room = cache.capacity() - cache.used();
-        let (mut displaced, mut freed) = (0, 0_u64);
+        let (mut displaced, mut freed) = (0.0, 0_u64);
         while room < request.size {
             let Some(victim) = cache.next_victim() else {
                 return false;
             };
             room = room.saturating_add(victim.size);
             freed = freed.saturating_add(victim.size);
-            displaced += self.frequency(victim.id).max(1);
+            displaced += f64::from(self.frequency(victim.id).max(1))
+                * self.scale.displaced(victim.size, request.size);
             if displaced > frequency {
                 return false;
             }

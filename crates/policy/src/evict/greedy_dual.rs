@@ -21,6 +21,7 @@ use super::heap::Heap;
 use crate::entry::{Build, PolicyEntry};
 use crate::parameters::{Arguments, Parameter, Preset, Values};
 use crate::prefetch::prefetch;
+use crate::scale::Scale;
 use crate::traits::{Evict, Gauge, Policy};
 use crate::{Request, Slot};
 
@@ -32,7 +33,9 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     complexity: COMPLEXITY,
     bytes_an_object: 64,
     needs_path: false,
-    build: Build::Eviction(|arguments, _| Ok(Box::new(GreedyDual::new(arguments, false)))),
+    build: Build::Eviction(|arguments, context| {
+        Ok(Box::new(GreedyDual::new(arguments, context.scale, false)))
+    }),
 };
 
 pub(crate) const ENTRY_WITH_FREQUENCY: PolicyEntry = PolicyEntry {
@@ -43,7 +46,9 @@ pub(crate) const ENTRY_WITH_FREQUENCY: PolicyEntry = PolicyEntry {
     complexity: COMPLEXITY,
     bytes_an_object: 64,
     needs_path: false,
-    build: Build::Eviction(|arguments, _| Ok(Box::new(GreedyDual::new(arguments, true)))),
+    build: Build::Eviction(|arguments, context| {
+        Ok(Box::new(GreedyDual::new(arguments, context.scale, true)))
+    }),
 };
 
 const COMPLEXITY: &str = "O(1) a hit, O(log n) amortised an eviction";
@@ -59,6 +64,7 @@ const fn admission(default: &'static str) -> Parameter {
 }
 
 struct GreedyDual {
+    scale: Scale,
     counts_requests: bool,
     bypasses: bool,
     /// L.
@@ -77,9 +83,10 @@ struct Object {
 }
 
 impl GreedyDual {
-    fn new(arguments: &Arguments<'_>, counts_requests: bool) -> GreedyDual {
+    fn new(arguments: &Arguments<'_>, scale: Scale, counts_requests: bool) -> GreedyDual {
         let bypasses = arguments.get("admission") == Some(1);
         GreedyDual {
+            scale,
             counts_requests,
             bypasses,
             age: 0.0,
@@ -89,7 +96,7 @@ impl GreedyDual {
     }
 
     fn value(&self, object: Object) -> Value {
-        Value::new(self.age + f64::from(object.count) / object.size as f64)
+        Value::new(self.age + f64::from(object.count) / self.scale.size(object.size) as f64)
     }
 }
 

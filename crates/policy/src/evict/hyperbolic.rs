@@ -16,6 +16,7 @@ use super::foreseen::Foreseen;
 use super::pool::Pool;
 use crate::entry::{Build, PolicyEntry};
 use crate::parameters::{Parameter, Preset, Values};
+use crate::scale::Scale;
 use crate::traits::{Evict, Policy};
 use crate::{Request, Slot};
 use larder_units::Stream;
@@ -37,6 +38,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     build: Build::Eviction(|arguments, context| {
         Ok(Box::new(Hyperbolic {
             sample: arguments.get("sample").unwrap_or(64) as usize,
+            scale: context.scale,
             stream: context.stream(),
             now: 0,
             pool: Pool::default(),
@@ -48,6 +50,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
 };
 
 struct Hyperbolic {
+    scale: Scale,
     sample: usize,
     stream: Stream,
     /// Requests so far.
@@ -70,7 +73,10 @@ struct Object {
 impl Hyperbolic {
     fn choose(&mut self) -> Option<Slot> {
         let Hyperbolic {
-            now, ref objects, ..
+            now,
+            scale,
+            ref objects,
+            ..
         } = *self;
         let mut least = None;
         self.pool
@@ -81,7 +87,8 @@ impl Hyperbolic {
                 stored,
                 count,
             } = objects[slot.index()];
-            let priority = f64::from(count) / (size as f64 * (now - stored).max(1) as f64);
+            let priority =
+                f64::from(count) / (scale.size(size) as f64 * (now - stored).max(1) as f64);
             // Of equals, the oldest.
             if least.is_none_or(|(p, s, _)| (priority, stored) < (p, s)) {
                 least = Some((priority, stored, slot));

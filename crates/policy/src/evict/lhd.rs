@@ -38,6 +38,7 @@ use super::pool::Pool;
 use crate::entry::{Build, BuildContext, PolicyEntry};
 use crate::limits::{LHD_MAX_INTERVAL, LHD_MIN_INTERVAL};
 use crate::prefetch::prefetch;
+use crate::scale::Scale;
 use crate::traits::{Evict, Policy};
 use crate::{Request, Slot};
 use larder_units::Stream;
@@ -78,6 +79,7 @@ const CLASSES: usize = 16;
 const SPAN_LOG: u32 = 7;
 
 struct Lhd {
+    scale: Scale,
     capacity: u64,
     stream: Stream,
     /// Requests so far.
@@ -146,6 +148,7 @@ impl State {
 impl Lhd {
     fn new(context: &BuildContext<'_>) -> Lhd {
         Lhd {
+            scale: context.scale,
             capacity: context.capacity,
             stream: context.stream(),
             now: 0,
@@ -188,7 +191,7 @@ impl Lhd {
     fn density(&self, slot: Slot) -> f64 {
         let object = &self.objects[slot.index()];
         let (class, bin) = self.place(object);
-        let density = self.classes[class].densities[bin] / object.size as f64;
+        let density = self.classes[class].densities[bin] / self.scale.size(object.size) as f64;
         let is_protected = object.state.explores()
             && self.now.saturating_sub(object.state.requested()) < self.protected;
         // No density exceeds one hit per byte and request.
@@ -435,6 +438,7 @@ mod tests {
         let streams = larder_units::Streams::new(1);
         let mut lhd = Lhd::new(&BuildContext {
             capacity: 1000,
+            scale: Scale::FULL,
             streams: &streams,
             stage: 0,
             name: "lhd",
@@ -460,6 +464,7 @@ mod tests {
         let streams = larder_units::Streams::new(1);
         let mut lhd = Lhd::new(&BuildContext {
             capacity: 100_000,
+            scale: Scale::FULL,
             streams: &streams,
             stage: 0,
             name: "lhd",

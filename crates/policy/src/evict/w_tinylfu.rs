@@ -34,6 +34,7 @@ use crate::limits::SKETCH_MIN_WINDOW;
 use crate::list::{Links, List};
 use crate::parameters::{Arguments, Parameter, Preset, Values};
 use crate::prefetch::prefetch;
+use crate::scale::Scale;
 use crate::sketch::Sketch;
 use crate::traits::{Evict, Gauge, Policy};
 use crate::{Request, Slot};
@@ -63,6 +64,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
 };
 
 struct WTinyLfu {
+    scale: Scale,
     share: f64,
     refuses_large: bool,
     capacity: u64,
@@ -96,6 +98,7 @@ const DOOMED: u8 = 3;
 impl WTinyLfu {
     fn new(arguments: &Arguments<'_>, context: &BuildContext<'_>) -> WTinyLfu {
         WTinyLfu {
+            scale: context.scale,
             share: arguments.share("window"),
             refuses_large: are_refused(arguments),
             capacity: context.capacity,
@@ -162,15 +165,16 @@ impl WTinyLfu {
     /// part would evict for `short` bytes, or as many and is smaller than they are. At least one is
     /// compared with it.
     fn wins(&self, id: u64, size: u64, short: u64) -> bool {
-        let frequency = self.sketch.estimate(id);
-        let (mut freed, mut displaced) = (0, 0);
+        let frequency = f64::from(self.sketch.estimate(id));
+        let (mut freed, mut displaced) = (0, 0.0);
         let mut last = None;
         loop {
             let Some(victim) = self.main_victim(last) else {
                 return false;
             };
             let victim_object = self.objects[victim.index()];
-            displaced += self.sketch.estimate(victim_object.id).max(1);
+            displaced += f64::from(self.sketch.estimate(victim_object.id).max(1))
+                * self.scale.displaced(victim_object.size, size);
             if displaced > frequency {
                 return false;
             }

@@ -1,12 +1,21 @@
 //! A sample in bounded memory, for several passes over a trace that can be read only once.
 
+use super::estimate::NORMAL;
 use super::sample::{Sample, Sampled};
-use crate::limits::CURVE_SETS;
 use crate::{Access, Survey};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
+use larder_policy::Scale;
 
-/// All requests for a share of the objects. The share falls as the trace grows, so that at most a
+/// The smallest cache that the sample is made for has this part of all objects' bytes.
+const LEAST_PART: f64 = 1024.0;
+
+/// The largest size of a small object may fall by this factor where the rate is halved: 2^(−1/.75),
+/// with which a large object has the chance that it had.
+const LEAST_OF_SMALL: f64 = 0.397;
+
+/// All requests for a share of the objects, larger for large ones: see
+/// [`Scale`]. The share falls as the trace grows, so that at most a
 /// given number of requests is kept (fixed-size SHARDS, Waldspurger et al., Efficient MRC
 /// construction with SHARDS, FAST 2015, with requests instead of objects).
 ///
@@ -22,6 +31,8 @@ pub struct KeptSample {
     sample: Sample,
     kept: Vec<Sampled>,
     most: usize,
+    /// The largest size of a small object: the mean, or what is small in the smallest cache.
+    small: u64,
     /// The difference between the largest sizes and the stated sizes of the sample's requests.
     more_bytes: f64,
 }
@@ -34,6 +45,7 @@ impl KeptSample {
             sample: Sample::all(seed),
             kept: Vec::new(),
             most,
+            small: 1,
             more_bytes: 0.0,
         }
     }
@@ -45,11 +57,22 @@ impl KeptSample {
                 self.kept.push(sampled);
             }
             // An object with more requests than may be kept is dropped in the end.
-            while self.kept.len() > self.most && self.sample.halve() {
-                let sample = &self.sample;
-                self.kept.retain(|sampled| sample.has(sampled.access.id));
-            }
+            while self.kept.len() > self.most && self.halve() {}
         }
+    }
+
+    /// Halves the sample. Returns false if nothing would be left.
+    fn halve(&mut self) -> bool {
+        let (bytes, objects) = self.unique();
+        let least = Scale::of(self.sample.rate() / 2.0, (bytes.0 / LEAST_PART) as u64, 1.0);
+        // No size may have a higher chance than before.
+        let before = (self.small as f64 * LEAST_OF_SMALL).ceil() as u64;
+        let mean = (bytes.0 / objects) as u64;
+        self.small = before.max(least.small()).max(mean);
+        let is_left = self.sample.halve_for(self.small);
+        let sample = &self.sample;
+        self.kept.retain(|sampled| sample.keeps(sampled));
+        is_left
     }
 
     /// Gives every request the largest size of its object in the sample. A log states the bytes
@@ -63,10 +86,10 @@ impl KeptSample {
         for Sampled { access, .. } in &mut self.kept {
             let size = largest.get(&access.id).copied().unwrap_or_default();
             debug_assert!(size >= access.size, "{size} is the largest size");
-            self.more_bytes += (size - access.size) as f64;
+            self.more_bytes += (size - access.size) as f64 / self.sample.scale().chance(size);
             access.size = size;
         }
-        self.sample.add_bytes(self.more_bytes / self.sample.rate());
+        self.sample.add_bytes(self.more_bytes);
         self.more_bytes = 0.0;
     }
 
@@ -89,27 +112,44 @@ impl KeptSample {
         &self.kept
     }
 
-    /// Returns statistics of the kept requests. Shares of objects, sizes and popularity estimate
-    /// those of all objects. Numbers of objects and bytes must be divided by the rate.
+    /// Returns statistics of the kept requests for a uniform share of the objects. Shares of
+    /// objects, sizes and popularity estimate those of all objects. Numbers of objects and bytes
+    /// must be divided by the rate.
     pub fn survey(&self) -> Survey {
         let mut survey = Survey::default();
-        for sampled in &self.kept {
+        let scale = self.sample.scale();
+        for sampled in self
+            .kept
+            .iter()
+            .filter(|sampled| sampled.is_uniform(&scale))
+        {
             survey.count(&sampled.access);
         }
         survey
     }
 
     /// Estimates the bytes of all objects. Returns the estimate and its error with 95 % of
-    /// confidence, from the parts of the sample; the error is 0 if every object is kept.
+    /// confidence; the error is 0 if every object is kept (Horvitz and Thompson, Journal of the
+    /// American Statistical Association 1952, for independent choices).
     pub fn unique_bytes(&self) -> (f64, f64) {
-        let mut sets: [Survey; CURVE_SETS] = Default::default();
-        for sampled in &self.kept {
-            sets[usize::from(sampled.set)].count(&sampled.access);
+        self.unique().0
+    }
+
+    /// Estimates the bytes of all objects with their error, and their number.
+    fn unique(&self) -> ((f64, f64), f64) {
+        let scale = self.sample.scale();
+        let mut sizes: HashMap<u64, u64, FixedState> = HashMap::default();
+        for Sampled { access, .. } in &self.kept {
+            sizes.insert(access.id, access.size);
         }
-        super::estimate::total(
-            &sets.map(|set| set.unique_bytes() as f64),
-            self.sample.rate(),
-        )
+        let (mut bytes, mut objects, mut variance) = (0.0, 0.0, 0.0);
+        for size in sizes.into_values() {
+            let chance = scale.chance(size);
+            bytes += size as f64 / chance;
+            objects += 1.0 / chance;
+            variance += (1.0 - chance) * (size as f64 / chance).powi(2);
+        }
+        ((bytes, NORMAL * variance.sqrt()), objects)
     }
 }
 

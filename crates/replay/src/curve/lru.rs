@@ -19,7 +19,8 @@
 //! any, the curve is exact.
 //!
 //! **Sampled** with a rate R (SHARDS, fixed-rate), an object is evicted when it does not fit
-//! together with the later requests' bytes ÷ R; its own size is known. **Bounded** (SHARDS,
+//! together with the later requests' rooms ÷ R ([`Scale`]; a small object's room is its size); its
+//! own size is known. **Bounded** (SHARDS,
 //! fixed-size), R is halved when too many objects are simulated: the objects whose hash is above
 //! the new R are dropped, and hits count twice from then on, in units of the first R. Deviation:
 //! the authors lower R by one object at a time.
@@ -27,11 +28,11 @@
 //! O(k) a request for k capacities, amortised; about 60 bytes for each object within the bytes of
 //! the largest capacity.
 
-use super::misses::{Misses, Simulated};
+use super::misses::{LargeMisses, Misses, Simulated};
 use super::sample::Sample;
 use crate::Access;
 use crate::limits::CURVE_MAX_BYTES;
-use larder_policy::{Slot, SlotIndex, prefetch};
+use larder_policy::{Scale, Slot, SlotIndex, prefetch};
 
 /// Least slots in the order of recency, so that small caches rarely rebuild it, too.
 const MIN_SLOTS: usize = 1 << 12;
@@ -44,6 +45,7 @@ const SLOTS_PER_OBJECT: usize = 3;
 pub struct LruCurve {
     /// The simulated objects, with the present rate, and their maximum number.
     sample: Sample,
+    scale: Scale,
     max_objects: usize,
     /// First rate ÷ present rate.
     weight: f64,
@@ -84,13 +86,14 @@ struct Cache {
     /// The bytes from the mark on.
     used: u64,
     hits: Misses,
+    large: LargeMisses,
 }
 
 impl LruCurve {
-    /// Creates empty caches of `capacities` bytes for all requests to the objects of `sample`.
-    /// Capacities above [`CURVE_MAX_BYTES`] are lowered to that. It simulates at most `max_objects`
-    /// of the objects.
-    pub fn new(capacities: &[u64], sample: Sample, max_objects: usize) -> LruCurve {
+    /// Creates empty caches of `capacities` bytes for requests to the objects of this scale, some or
+    /// all of those of `sample`. Capacities above [`CURVE_MAX_BYTES`] are lowered to that. It
+    /// simulates at most `max_objects` of the objects; the scale is then that of the sample.
+    pub fn new(capacities: &[u64], sample: Sample, scale: Scale, max_objects: usize) -> LruCurve {
         let mut capacities: Vec<u64> = capacities
             .iter()
             .map(|capacity| *capacity.min(&CURVE_MAX_BYTES))
@@ -103,9 +106,11 @@ impl LruCurve {
             from: 0,
             used: 0,
             hits: Misses::default(),
+            large: LargeMisses::default(),
         };
         let mut curve = LruCurve {
             sample,
+            scale,
             max_objects,
             weight: 1.0,
             caches: capacities.into_iter().map(cache).collect(),
@@ -122,7 +127,7 @@ impl LruCurve {
     }
 
     fn set_budgets(&mut self) {
-        let rate = self.sample.rate();
+        let rate = self.scale.rate();
         for cache in &mut self.caches {
             cache.budget = (cache.capacity as f64 * rate) as u64;
         }
@@ -174,9 +179,10 @@ impl LruCurve {
         self.close_holes();
         while self.index.len() > self.max_objects / 2 && self.sample.halve() {
             self.weight *= 2.0;
+            self.scale = self.sample.scale();
             for slot in 0..self.objects.len() {
                 let Object { id, place } = self.objects[slot];
-                if place != NOWHERE && !self.sample.has(id) {
+                if place != NOWHERE && !self.sample.has_small(id) {
                     let size = std::mem::take(&mut self.sizes[place as usize]);
                     let holds = |cache: &&mut Cache| cache.capacity >= size && cache.from <= place;
                     for cache in self.caches.iter_mut().filter(holds) {
@@ -187,9 +193,9 @@ impl LruCurve {
             }
         }
         self.set_budgets();
-        let (scale, sizes) = (1.0 / self.sample.rate(), &self.sizes);
+        let (scale, sizes) = (self.scale, &self.sizes);
         for cache in &mut self.caches {
-            cache.fit(sizes, scale);
+            cache.fit(sizes, &scale);
         }
     }
 
@@ -213,14 +219,15 @@ impl LruCurve {
     /// Simulates one request. Its object is probably in the slot `guess`, or not known.
     #[inline]
     fn request(&mut self, access: &Access, guess: Option<Slot>) {
-        if self.weight > 1.0 && !self.sample.has(access.id) {
+        if self.weight > 1.0 && !self.sample.has_small(access.id) {
             return;
         }
         if self.sizes.len() == self.room {
             self.close_holes();
         }
-        let bytes = access.size as f64 * self.weight;
-        self.all.requests += self.weight;
+        let requests = self.weight * self.scale.weight_of(access.size);
+        let bytes = access.size as f64 * requests;
+        self.all.requests += requests;
         self.all.bytes += bytes;
         let is = |slot: Slot| {
             self.objects[slot.index()].id == access.id
@@ -259,15 +266,19 @@ impl LruCurve {
             Some(slot) => self.objects[slot.index()].place = new,
             None => self.remember(access.id, new),
         }
-        let scale = 1.0 / self.sample.rate();
+        let scale = self.scale;
+        let room = scale.room(size);
         for cache in &mut self.caches[first..] {
             if cache.from < held_from {
-                cache.hits.requests += self.weight;
+                cache.hits.requests += requests;
                 cache.hits.bytes += bytes;
             } else {
-                cache.used += size;
+                cache.used += room;
+                if size > scale.small() {
+                    cache.large.count(access, requests);
+                }
             }
-            cache.fit(&self.sizes, scale);
+            cache.fit(&self.sizes, &scale);
         }
         if self.index.len() > self.max_objects {
             self.thin();
@@ -278,12 +289,12 @@ impl LruCurve {
 impl Cache {
     /// Evicts the oldest objects until the rest fits.
     #[inline]
-    fn fit(&mut self, sizes: &[u64], scale: f64) {
+    fn fit(&mut self, sizes: &[u64], scale: &Scale) {
         while self.used > self.budget {
             let size = sizes[self.from as usize];
             if size <= self.capacity {
-                let above = self.used - size;
-                if above as f64 * scale + size as f64 <= self.capacity as f64 {
+                let above = self.used - scale.room(size);
+                if above as f64 / scale.rate() + size as f64 <= self.capacity as f64 {
                     break;
                 }
                 self.used = above;
@@ -332,8 +343,17 @@ impl Simulated for LruCurve {
             .collect()
     }
 
+    fn variances(&self) -> Vec<Misses> {
+        let of = |cache: &Cache| cache.large.variance(&self.scale);
+        self.caches.iter().map(of).collect()
+    }
+
     fn rate(&self) -> f64 {
-        self.sample.rate()
+        self.scale.rate()
+    }
+
+    fn least_error(&self) -> f64 {
+        0.0
     }
 
     fn error_is_least(&self) -> bool {
@@ -352,7 +372,12 @@ mod tests {
 
     /// Returns the caches after 60,000 objects with one request each.
     fn shown(capacities: &[u64], max_objects: usize, size: fn(u64) -> u64) -> LruCurve {
-        let mut curve = LruCurve::new(capacities, Sample::of(1.0, 1).unwrap(), max_objects);
+        let mut curve = LruCurve::new(
+            capacities,
+            Sample::of(1.0, 1).unwrap(),
+            Scale::FULL,
+            max_objects,
+        );
         let accesses: Vec<Access> = (0..60_000)
             .map(|id| Access {
                 id,
@@ -393,7 +418,12 @@ mod tests {
     #[test]
     fn a_cache_has_what_it_passed_over() {
         let shown = |requests: &[(u64, u64)], rate| {
-            let mut curve = LruCurve::new(&[10, 1000], Sample::of(rate, 1).unwrap(), usize::MAX);
+            let mut curve = LruCurve::new(
+                &[10, 1000],
+                Sample::of(rate, 1).unwrap(),
+                Scale::new(rate, u64::MAX),
+                usize::MAX,
+            );
             let access = |(id, size): &(u64, u64)| Access {
                 id: *id,
                 size: *size,

@@ -1,6 +1,9 @@
 //! The misses of simulated caches.
 
 use crate::Access;
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use larder_policy::Scale;
 
 /// Simulated caches that count their misses.
 pub trait Simulated {
@@ -13,6 +16,13 @@ pub trait Simulated {
 
     /// Returns the share of the objects that are simulated now.
     fn rate(&self) -> f64;
+
+    /// Returns the variance of these misses, in the same order, that comes from the choice of the
+    /// large objects.
+    fn variances(&self) -> Vec<Misses>;
+
+    /// Returns the least error of a ratio from a sample, beyond chance and size.
+    fn least_error(&self) -> f64;
 
     /// Returns true if the simulated policy does not scale with the sample: see
     /// [`Point::error_is_least`](super::Point::error_is_least).
@@ -30,6 +40,36 @@ pub struct Misses {
     pub requests: f64,
     /// Bytes of these requests.
     pub bytes: f64,
+}
+
+/// The misses of each large object that was simulated, of which some were not.
+#[derive(Default)]
+pub(super) struct LargeMisses {
+    objects: HashMap<u64, Misses, FixedState>,
+}
+
+impl LargeMisses {
+    /// Counts a miss of this weight.
+    pub fn count(&mut self, access: &Access, weight: f64) {
+        let object = self.objects.entry(access.id).or_default();
+        object.requests += weight;
+        object.bytes += weight * access.size as f64;
+    }
+
+    /// Returns the variance of their sum: (1 − q)·m² for each object with m weighted misses that
+    /// was chosen with the chance q (Horvitz and Thompson, Journal of the American Statistical
+    /// Association 1952, for independent choices).
+    pub fn variance(&self, scale: &Scale) -> Misses {
+        let mut sum = Misses::default();
+        for Misses { requests, bytes } in self.objects.values() {
+            // The mean size of the object's requests.
+            let size = (bytes / requests).round() as u64;
+            let left_out = 1.0 - scale.chance(size);
+            sum.requests += left_out * requests * requests;
+            sum.bytes += left_out * bytes * bytes;
+        }
+        sum
+    }
 }
 
 impl Misses {

@@ -17,26 +17,33 @@
 //! which hit at every capacity. So the formula counts misses, and uses the known number of all
 //! requests as the denominator.
 //!
+//! **Large objects** are in the sample with a higher chance q than R, and take less room in a
+//! miniature: see [`Scale`](larder_policy::Scale). A miss of one counts R/q times.
+//!
 //! **Its error.** The sample of the rate R is divided into g =
 //! [`CURVE_SETS`](crate::limits::CURVE_SETS) sets by other bits of the hash. Each set is simulated
-//! by itself, too, as an independent sample of the rate R/g, which doubles the work. Their
-//! estimates xᵢ give two parts of the error:
+//! by itself, too, as a sample of the rate R/g, which doubles the work. Objects that are large at
+//! that rate may be in several sets. The stated error is the root of the sum of four squares:
 //! * chance: the variance of an estimate falls as 1/R, so the variance for the whole sample is a
-//!   g-th of a set's: t·√((1 − R)·Σ(xᵢ − x̄)² / (g(g − 1))), where t is Student's for 95 % and g −
-//!   1 degrees of freedom. The factor 1 − R is there because a sample of all objects has no error
-//!   (the method of random groups: Wolter, Introduction to variance estimation, chapter 2);
-//! * bias: differences between a small cache and a large one, such as an object that fits into the
-//!   full cache but not into the miniature, fall as 1/R too at first, so the bias of the whole
-//!   sample is about (x̄ − x)/(g − 1).
+//!   g-th of a set's: t·√((1 − R)·Σ(xᵢ − x̄)² / (g(g − 1))), where xᵢ is a set's estimate and t is
+//!   Student's for 95 % and g − 1 degrees of freedom. The factor 1 − R is there because a sample of
+//!   all objects has no error (the method of random groups: Wolter, Introduction to variance
+//!   estimation, chapter 2). A measured factor stands for the objects that sets have in common;
+//! * the choice of the large objects: √Σ(1 − q)·m², where m is an object's weighted misses;
+//! * bias: the difference between a small cache and a large one falls at least as R^(−1/3), so the
+//!   bias of the whole sample is at most (x̄ − x)/(g^(1/3) − 1);
+//! * a point for what adapts, in miniatures: it has less to learn from.
+//!
+//! `benches/intervals.rs` counts how many of these intervals hold.
 //!
 //! With bounded memory ([`Curve::bounded_lru`]) the rate falls during the trace, for each set
-//! separately.
+//! separately. All objects then have the same chance.
 //!
-//! The stated error is the root of the sum of their squares. It does not include one effect:
-//! quantities that a policy counts in requests or objects do not scale with the sample, in any of
-//! the simulations. These are given parameters (`window=`, `interval=`), and built-in minima, which
-//! the miniature of a small cache reaches sooner. LHD's least interval of learning has such a large
-//! effect that the error is stated as a lower bound ([`Point::error_is_least`]).
+//! Quantities that a policy counts in requests or objects do not scale with the sample. These are
+//! given parameters (`window=`, `interval=`), and built-in minima, which the miniature of a small
+//! cache reaches sooner. LHD's least interval of learning has such a large effect that the error is
+//! stated as a lower bound ([`Point::error_is_least`]). So is that of a miniature in which one
+//! object that stands for others takes more than a quarter of the room.
 
 mod estimate;
 mod kept;
@@ -51,7 +58,7 @@ pub use estimate::{Curve, Point};
 pub use kept::KeptSample;
 pub use lru::LruCurve;
 pub use miniature::Miniature;
-pub(crate) use miniature::error_is_least;
+pub(crate) use miniature::{LEAST_ERROR, error_is_least};
 pub use misses::{Misses, Simulated};
 pub use sample::{Sample, Sampled};
 pub use sizes::spaced_sizes;

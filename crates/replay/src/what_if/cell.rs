@@ -3,7 +3,7 @@
 
 use super::mini_cache::MiniCache;
 use super::report::WhatIfCell;
-use crate::curve::{Misses, error_is_least, ratio};
+use crate::curve::{LEAST_ERROR, Misses, error_is_least, ratio};
 use crate::limits::CURVE_SETS;
 use larder_policy::observe::{Observed, Totals};
 use larder_policy::{Spec, SpecError};
@@ -96,7 +96,13 @@ impl Cell {
     ) -> WhatIfCell {
         let estimate = |storable: u64, unstorable: u64, of: fn(&Misses) -> f64| {
             let sets: Vec<f64> = misses[1..].iter().map(of).collect();
-            let (hit_ratio, error) = ratio(of(&misses[0]), &sets, storable as f64, [1.0, rate]);
+            let (hit_ratio, error) = ratio(
+                (of(&misses[0]), 0.0),
+                &sets,
+                storable as f64,
+                [1.0, rate],
+                LEAST_ERROR,
+            );
             // Responses that may not be stored miss in every cache.
             let share = if storable == 0 {
                 0.0
@@ -120,7 +126,8 @@ impl Cell {
             object_error,
             byte_hit_ratio,
             byte_error,
-            error_is_least: rate < 1.0 && (error_is_least(&self.spec) || tunes_rarely(&self.spec)),
+            error_is_least: rate < 1.0
+                && (self.whole.is_coarse || error_is_least(&self.spec) || tunes_rarely(&self.spec)),
             rate,
         }
     }

@@ -6,6 +6,9 @@ use larder_policy::observe::{Observed, Outcome};
 use larder_policy::{Engine, Slot, SlotIndex, Spec, SpecError};
 use larder_units::{ByteSize, Streams, Time};
 
+/// A miniature differs from the cache if one object takes more than this part of it.
+const COARSE: u64 = 4;
+
 /// A cache without values, for the objects of a sample.
 pub(super) struct MiniCache {
     engine: Engine,
@@ -16,6 +19,9 @@ pub(super) struct MiniCache {
     requests: u64,
     /// The misses of all objects, by calculation.
     pub misses: Misses,
+    /// True if an object that stands for others took more than a quarter of the room, or all of it:
+    /// the cache itself treats such objects otherwise.
+    pub is_coarse: bool,
 }
 
 impl MiniCache {
@@ -27,6 +33,7 @@ impl MiniCache {
             victims: Vec::new(),
             requests: 0,
             misses: Misses::default(),
+            is_coarse: false,
         })
     }
 
@@ -61,6 +68,7 @@ impl MiniCache {
         }
         self.misses.requests += weight;
         self.misses.bytes += weight * observed.bytes as f64;
+        self.is_coarse |= weight > 1.0 && size > self.engine.capacity().bytes() / COARSE;
         self.engine.miss(id, now);
         if self.engine.admit_or_fill(id, size, now)
             && self.engine.make_room(id, size, now, &mut self.victims)

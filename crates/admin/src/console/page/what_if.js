@@ -8,7 +8,7 @@ const at = (cells, policy, capacity) => cells.find((cell) => cell.policy === pol
 const signed = (value) => `${value < 0 ? "−" : "+"}${format.points(Math.abs(value))}`;
 const within = (error, isLeast) => `${isLeast ? "± at least" : "±"}${format.points(error)}`;
 
-/** Returns the sentences for a report. A difference within its error gets no advice. */
+/** Returns the sentences for a report. A difference within its error, or within one that is only known to be wider, gets no advice. */
 export function sentences({ policy, capacity, measured, cells }) {
     const now = at(cells, policy, capacity);
     if (!now) return [];
@@ -21,12 +21,12 @@ export function sentences({ policy, capacity, measured, cells }) {
     const larger = ofPolicy.find((cell) => cell.capacity > capacity);
     if (larger) {
         const [share, error, isLeast] = saving(larger);
-        if (share > error) lines.push(`${format.bytes(larger.capacity - capacity)} more would save ${format.points(share)} % of origin bytes, ${within(error, isLeast)} points.`);
+        if (share > error && !isLeast) lines.push(`${format.bytes(larger.capacity - capacity)} more would save ${format.points(share)} % of origin bytes, ${within(error, false)} points.`);
     }
     const smaller = ofPolicy.findLast((cell) => cell.capacity < capacity);
     if (smaller) {
         const [share, error, isLeast] = saving(smaller);
-        if (-share > error) lines.push(`${format.bytes(capacity - smaller.capacity)} less would cost ${format.points(-share)} % more origin bytes, ${within(error, isLeast)} points.`);
+        if (-share > error && !isLeast) lines.push(`${format.bytes(capacity - smaller.capacity)} less would cost ${format.points(-share)} % more origin bytes, ${within(error, false)} points.`);
     }
     const rivals = cells.filter((cell) => cell.capacity === capacity && cell.policy !== policy).sort((a, b) => b.object_hit_ratio - a.object_hit_ratio);
     if (rivals.length > 0) {
@@ -34,8 +34,8 @@ export function sentences({ policy, capacity, measured, cells }) {
         const gain = best.object_hit_ratio - now.object_hit_ratio;
         const error = both(best.object_error, now.object_error);
         const isLeast = best.error_is_least || now.error_is_least;
-        lines.push(gain > error
-            ? `${best.policy} instead of ${policy}: ${signed(gain)} points of object hit ratio, ${within(error, isLeast)}.`
+        lines.push(gain > error && !isLeast
+            ? `${best.policy} instead of ${policy}: ${signed(gain)} points of object hit ratio, ${within(error, false)}.`
             : "No other policy is better by more than its error.");
     }
     if (measured) {

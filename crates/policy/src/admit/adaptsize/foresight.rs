@@ -71,9 +71,18 @@ pub struct Foresight {
 impl Foresight {
     /// Puts these objects into bins, for a cache of `capacity` bytes.
     pub fn new(objects: impl Iterator<Item = Observed>, capacity: f64, shape: Shape) -> Foresight {
+        Foresight::weighted(objects.map(|object| (object, 1.0)), capacity, shape)
+    }
+
+    /// Does the same with objects each of which stands for a number of others.
+    pub fn weighted(
+        objects: impl Iterator<Item = (Observed, f64)>,
+        capacity: f64,
+        shape: Shape,
+    ) -> Foresight {
         let mut bins: Vec<(u64, f64, f64, Observed)> = Vec::new();
         let mut places: HashTable<usize> = HashTable::new();
-        for object in objects {
+        for (object, weight) in objects {
             let Observed { size, last, before } = object;
             let key = part(size, &SIZES) << 32 | part(last, &REQUESTS) << 16 | part(before, &RATES);
             let place = match places.find(mix(key), |&place| bins[place].0 == key) {
@@ -85,11 +94,11 @@ impl Foresight {
                 }
             };
             let (_, objects, rate, sums) = &mut bins[place];
-            *objects += 1.0;
-            *rate += smoothed(last, before);
-            sums.size += size;
-            sums.last += last;
-            sums.before += before;
+            *objects += weight;
+            *rate += weight * smoothed(last, before);
+            sums.size += weight * size;
+            sums.last += weight * last;
+            sums.before += weight * before;
         }
         let means = bins.into_iter().map(|(_, objects, rate, sums)| {
             let Observed { size, last, before } = sums;

@@ -51,6 +51,7 @@ mod statistics;
 use crate::Request;
 use crate::entry::{Build, BuildContext, PolicyEntry};
 use crate::parameters::{Arguments, Parameter, Preset, Values};
+use crate::scale::Scale;
 use crate::traits::{Admit, Cache, Gauge, Policy, Work};
 use bins::Shape;
 use foresight::Foresight;
@@ -127,6 +128,8 @@ struct AdaptSize {
     is_prototype: bool,
     form: Form,
     stream: Stream,
+    scale: Scale,
+    /// The capacity of the whole cache, of which this may be a miniature.
     capacity: u64,
     /// In requests; `None` if it is derived.
     interval: Option<u64>,
@@ -150,10 +153,11 @@ struct Tuned {
 
 impl AdaptSize {
     fn new(arguments: &Arguments<'_>, context: &BuildContext<'_>) -> AdaptSize {
+        let capacity = context.scale.full(context.capacity);
         let start = arguments
             .get("start")
             .unwrap_or(32 << 10)
-            .min(context.capacity)
+            .min(capacity)
             .max(1);
         AdaptSize {
             shape: if arguments.get("shape") == Some(1) {
@@ -168,7 +172,8 @@ impl AdaptSize {
                 Form::Exact
             },
             stream: context.stream(),
-            capacity: context.capacity,
+            scale: context.scale,
+            capacity,
             interval: arguments.get("interval"),
             stored: 0,
             c: start as f64,
@@ -186,9 +191,12 @@ impl AdaptSize {
         match self.interval {
             Some(interval) => requests >= interval,
             None => {
-                let [least, most] = DERIVED_INTERVALS;
+                // A miniature has a part of the requests, and of the objects.
+                let scaled = |requests| self.scale.requests(requests);
+                let [least, most] = DERIVED_INTERVALS.map(scaled);
                 requests >= (REQUESTS_PER_OBJECT * self.stored).clamp(least, most)
-                    && (self.counts.repeats() >= LEAST_REPEATS || requests >= MAX_INTERVAL)
+                    && (self.counts.repeats() >= scaled(LEAST_REPEATS)
+                        || requests >= scaled(MAX_INTERVAL))
             }
         }
     }
@@ -208,10 +216,11 @@ impl Admit for AdaptSize {
     fn admit(&mut self, request: &Request, cache: &mut Cache<'_>) -> bool {
         self.stored = cache.len() as u64;
         self.counts.count(request.id, request.size);
+        let size = self.scale.size(request.size);
         match self.shape {
-            Shape::Threshold => request.size as f64 <= self.c,
+            Shape::Threshold => size as f64 <= self.c,
             Shape::Chance => {
-                let parts = request.size as f64 / self.c;
+                let parts = size as f64 / self.c;
                 self.stream.chance(
                     (-if self.is_prototype {
                         parts.floor()
@@ -227,7 +236,8 @@ impl Admit for AdaptSize {
 
 impl Policy for AdaptSize {
     fn on_resize(&mut self, capacity: u64) {
-        self.capacity = capacity;
+        self.capacity = self.scale.full(capacity);
+        let capacity = self.capacity;
         self.c = self.c.min(capacity as f64).max(1.0);
     }
 
@@ -238,9 +248,10 @@ impl Policy for AdaptSize {
         let mut history = self.history.take()?;
         let counts = std::mem::take(&mut self.counts);
         let (capacity, shape, form) = (self.capacity as f64, self.shape, self.form);
+        let scale = self.scale;
         Some(Box::new(move || {
             history.smooth(counts);
-            let foresight = Foresight::new(history.objects(), capacity, shape);
+            let foresight = Foresight::weighted(history.objects(scale), capacity, shape);
             let best = match form {
                 Form::Exact => foresight.best(),
                 Form::Published => foresight.model.in_form(form).best(),

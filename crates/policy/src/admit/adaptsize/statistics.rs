@@ -10,6 +10,7 @@
 use super::foresight::{Observed, smoothed};
 use crate::hash::mix;
 use crate::prefetch::prefetch;
+use crate::scale::Scale;
 
 /// Objects that AdaptSize counts in one interval, for a host that does not run its jobs. Further
 /// new objects are not counted. 16 bytes each.
@@ -195,13 +196,17 @@ impl History {
         self.objects.len()
     }
 
-    /// Returns the input of the search.
-    pub fn objects(&self) -> impl Iterator<Item = Observed> {
-        let size = |object: &Known| f64::from(object.size.max(1));
-        self.objects.iter().map(move |object| Observed {
-            size: size(object),
-            last: object.last.into(),
-            before: object.before.into(),
+    /// Returns the input of the search: each object, and the number of objects that it stands for
+    /// at this scale.
+    pub fn objects(&self, scale: Scale) -> impl Iterator<Item = (Observed, f64)> {
+        self.objects.iter().map(move |object| {
+            let room = object.size.max(1).into();
+            let observed = Observed {
+                size: scale.size(room) as f64,
+                last: object.last.into(),
+                before: object.before.into(),
+            };
+            (observed, scale.weight(room) / scale.rate())
         })
     }
 

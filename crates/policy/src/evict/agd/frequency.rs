@@ -5,6 +5,7 @@ use super::history::History;
 use super::learned::{COUNT_CLASSES, STEPS};
 use super::ranking::{Ranking, Stored};
 use crate::Slot;
+use crate::scale::Scale;
 
 /// agd halves its counts after this many requests for each stored object. With 8, Twitter 5 MiB
 /// loses half a point.
@@ -36,11 +37,27 @@ pub(super) struct Standing {
     pub value: i16,
 }
 
+/// The weight of the size in the value of an object.
+#[derive(Clone, Copy)]
+pub(super) struct SizeWeight {
+    /// κ.
+    pub exponent: f64,
+    /// From it come the sizes, of which the cache knows the rooms.
+    pub scale: Scale,
+}
+
+impl SizeWeight {
+    /// Returns the logarithm of the part of the objects that are sampled, where a whole cache has
+    /// `whole`. A miniature, which is a sample already, samples more of its objects.
+    pub fn sample_shift(&self, whole: u32) -> u32 {
+        whole.saturating_sub((1.0 / self.scale.rate()).log2() as u32)
+    }
+}
+
 pub(super) struct Frequency {
     pub ranking: Ranking,
     history: History,
-    /// κ, the weight of the size.
-    size_exponent: f64,
+    size_weight: SizeWeight,
     /// The object that was missed last, and its requests then. It is the next to be compared and
     /// stored.
     missed: Option<(u64, u8)>,
@@ -59,14 +76,14 @@ pub(super) struct Frequency {
 }
 
 impl Frequency {
-    pub fn new(power: f64, size_exponent: f64) -> Self {
+    pub fn new(power: f64, size_weight: SizeWeight) -> Self {
         Frequency {
             ranking: Ranking::new(power),
             history: History::new(),
-            size_exponent,
+            size_weight,
             missed: None,
             removed: None,
-            second_requests: (size_exponent < 1.0).then(SecondRequests::default),
+            second_requests: (size_weight.exponent < 1.0).then(SecondRequests::default),
             requests: 0,
             era: 0,
             one: 1.0,
@@ -81,14 +98,14 @@ impl Frequency {
     #[inline]
     pub fn on_hit(&mut self, slot: Slot) -> Standing {
         self.fade();
-        let (one, era, size_exponent) = (self.one, self.era, self.size_exponent);
+        let (one, era, size_weight) = (self.one, self.era, self.size_weight);
         if let Some(second_requests) = &mut self.second_requests {
             second_requests.on_request(rounded(self.ranking.stored(slot).count / one + 1.0));
         }
         let mut standing = Standing::default();
         self.ranking.touch(slot, |stored| {
             stored.count += one;
-            standing = Standing::new(stored.count, era, stored.size, size_exponent);
+            standing = Standing::new(stored.count, era, stored.size, size_weight);
             standing.class
         });
         standing
@@ -185,14 +202,14 @@ impl Frequency {
     /// Returns the standing of an object with `count` requests that is not stored.
     #[inline]
     fn newcomer_standing(&self, count: f32, size: u64) -> Standing {
-        let standing = Standing::new(count, self.era, size, self.size_exponent);
+        let standing = Standing::new(count, self.era, size, self.size_weight);
         match &self.second_requests {
             Some(second_requests) if count <= self.one => Standing {
                 class: class(value(
                     count * second_requests.promise(),
                     self.era,
                     size,
-                    self.size_exponent,
+                    self.size_weight,
                 )),
                 ..standing
             },
@@ -280,9 +297,9 @@ impl SecondRequests {
 impl Standing {
     /// Returns the standing of `count` · 2^−`era` requests of an object of `size` bytes.
     #[inline]
-    fn new(count: f32, era: i32, size: u64, size_exponent: f64) -> Standing {
+    fn new(count: f32, era: i32, size: u64, size_weight: SizeWeight) -> Standing {
         const VALUE_BITS: u32 = MANTISSA - STEPS.ilog2();
-        let value = value(count, era, size, size_exponent);
+        let value = value(count, era, size, size_weight);
         let counted = log2(count) - (era << MANTISSA) - LOG2_OF_ONE + HALF_A_CLASS;
         Standing {
             class: class(value),
@@ -300,12 +317,12 @@ fn rounded(count: f32) -> u8 {
 
 /// Returns log2 of the requests per size^κ of an object, in steps of 2^−23.
 #[inline]
-fn value(count: f32, era: i32, size: u64, size_exponent: f64) -> i32 {
-    let mut size = log2(size as f32);
+fn value(count: f32, era: i32, size: u64, size_weight: SizeWeight) -> i32 {
+    let SizeWeight { exponent, scale } = size_weight;
+    let mut size = log2(scale.size(size) as f32);
     // κ is mostly 1; then the ones of both log2 values cancel.
-    if size_exponent != 1.0 {
-        size = (f64::from(size) * size_exponent + f64::from(LOG2_OF_ONE) * (1.0 - size_exponent))
-            as i32;
+    if exponent != 1.0 {
+        size = (f64::from(size) * exponent + f64::from(LOG2_OF_ONE) * (1.0 - exponent)) as i32;
     }
     log2(count) - (era << MANTISSA) - size
 }

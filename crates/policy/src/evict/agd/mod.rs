@@ -79,11 +79,11 @@ mod ranking;
 mod shadows;
 mod tuner;
 
-use crate::entry::{Build, PolicyEntry};
+use crate::entry::{Build, BuildContext, PolicyEntry};
 use crate::parameters::{Parameter, Preset, Values};
 use crate::traits::{Evict, Gauge, Policy};
 use crate::{Request, Slot};
-use frequency::{Frequency, Standing};
+use frequency::{Frequency, SizeWeight, Standing};
 use larder_units::Stream;
 use learned::Learned;
 use shadows::POWERS;
@@ -131,7 +131,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
             2 => Orders::Learned(context.stream()),
             word => Orders::Power(POWERS[word as usize - 3]),
         };
-        Ok(Box::new(Agd::new(orders, bytes, context.capacity)))
+        Ok(Box::new(Agd::new(orders, bytes, context)))
     }),
 };
 
@@ -169,9 +169,13 @@ struct Agd {
 }
 
 impl Agd {
-    fn new(orders: Orders, bytes: f64, capacity: u64) -> Self {
-        let size_exponent = 1.0 - bytes;
-        let tuner = |stream| Some(Tuner::new(START, size_exponent, capacity, stream));
+    fn new(orders: Orders, bytes: f64, context: &BuildContext<'_>) -> Self {
+        let capacity = context.capacity;
+        let size_weight = SizeWeight {
+            exponent: 1.0 - bytes,
+            scale: context.scale,
+        };
+        let tuner = |stream| Some(Tuner::new(START, size_weight, capacity, stream));
         let (tuner, learned, power) = match orders {
             Orders::All(stream) => (tuner(Some(stream.clone())), Some(stream), POWERS[START]),
             Orders::Powers => (tuner(None), None, POWERS[START]),
@@ -179,7 +183,7 @@ impl Agd {
             Orders::Power(power) => (None, None, power),
         };
         Agd {
-            frequency: Frequency::new(power, size_exponent),
+            frequency: Frequency::new(power, size_weight),
             uses_learned: tuner.is_none() && learned.is_some(),
             learned: learned.map(Learned::new),
             tuner,

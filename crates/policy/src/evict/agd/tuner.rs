@@ -15,7 +15,7 @@
 //! [`super::shadows`] describes the state of the shadows, and how a request reads only one or two
 //! cache lines.
 
-use super::frequency::Standing;
+use super::frequency::{SizeWeight, Standing};
 use super::learned::LearnedShadow;
 use super::shadows::{POWER_INDEXES, POWERS, Sampled, Shadows};
 use crate::hash::mix;
@@ -91,7 +91,7 @@ pub(super) struct Tuner {
     has_learned: bool,
     /// Sampled requests since the last decision.
     waiting: Vec<Sampled>,
-    size_exponent: f64,
+    size_weight: SizeWeight,
     current: usize,
     capacity: u64,
     /// An object is sampled if its hash ends in this many zero bits.
@@ -116,19 +116,25 @@ pub(super) struct Tuner {
 
 impl Tuner {
     /// With `stream`, the learnt order is one of those that are compared.
-    pub fn new(start: usize, size_exponent: f64, capacity: u64, stream: Option<Stream>) -> Self {
-        let shadow_capacity = capacity >> FIRST_SAMPLE_SHIFT;
+    pub fn new(
+        start: usize,
+        size_weight: SizeWeight,
+        capacity: u64,
+        stream: Option<Stream>,
+    ) -> Self {
+        let first_shift = size_weight.sample_shift(FIRST_SAMPLE_SHIFT);
+        let shadow_capacity = capacity >> first_shift;
         Tuner {
             shadows: Shadows::new(shadow_capacity),
             has_learned: false,
             learned: stream.map(|stream| LearnedShadow::new(shadow_capacity, stream)),
             requests: 0,
             waiting: Vec::with_capacity(DECISION),
-            size_exponent,
+            size_weight,
             current: start,
             capacity,
-            shift: FIRST_SAMPLE_SHIFT,
-            least_shift: FIRST_SAMPLE_SHIFT,
+            shift: first_shift,
+            least_shift: first_shift,
             was_crowded: false,
             weight: 0.0,
             score: 0.0,
@@ -147,7 +153,7 @@ impl Tuner {
 
     pub fn on_resize(&mut self, capacity: u64) {
         self.capacity = capacity;
-        self.least_shift = FIRST_SAMPLE_SHIFT;
+        self.least_shift = self.size_weight.sample_shift(FIRST_SAMPLE_SHIFT);
         self.was_crowded = false;
         self.restart();
     }
@@ -156,7 +162,7 @@ impl Tuner {
     #[inline]
     pub fn on_full(&mut self) {
         if !self.was_crowded && self.learned.is_some() {
-            self.least_shift = LEAST_SAMPLE_SHIFT;
+            self.least_shift = self.size_weight.sample_shift(LEAST_SAMPLE_SHIFT);
         }
     }
 
@@ -219,12 +225,14 @@ impl Tuner {
         }
     }
 
-    /// Returns the worth of a hit on `size` bytes.
+    /// Returns the worth of a hit on `size` bytes, for all objects that the one stands for.
     fn worth(&self, size: u64) -> f64 {
-        if self.size_exponent == 1.0 {
-            1.0
+        let SizeWeight { exponent, scale } = self.size_weight;
+        let objects = scale.weight(size);
+        if exponent == 1.0 {
+            objects
         } else {
-            (size as f64).powf(1.0 - self.size_exponent)
+            objects * (scale.size(size) as f64).powf(1.0 - exponent)
         }
     }
 
@@ -244,7 +252,7 @@ impl Tuner {
             self.losses[order] = self.losses[order] * MEMORY + lost;
             self.swings[order] = self.swings[order] * MEMORY + lost.abs();
         }
-        if self.requests < LEARNED_FROM {
+        if self.requests < self.learned_from() {
             (self.leads[LEARNED], self.losses[LEARNED]) = (0.0, 0.0);
         }
         self.waiting.clear();
@@ -272,7 +280,11 @@ impl Tuner {
 
     /// Returns true if the learnt order is taken at any lead.
     fn prefers_learned(&self) -> bool {
-        !self.has_learned && self.requests >= LEARNED_FROM
+        !self.has_learned && self.requests >= self.learned_from()
+    }
+
+    fn learned_from(&self) -> u64 {
+        self.size_weight.scale.requests(LEARNED_FROM)
     }
 
     /// Returns the order with this index, if it is another.
@@ -321,7 +333,7 @@ impl Tuner {
 /// Returns true for a share of 1/2^`shift` of all ids.
 #[inline]
 fn is_sampled(id: u64, shift: u32) -> bool {
-    mix(id) << (64 - shift) == 0
+    mix(id).trailing_zeros() >= shift
 }
 
 /// Returns the index of the largest value, and the value.
@@ -337,6 +349,12 @@ fn most(of: &[f64; ORDERS]) -> (usize, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scale::Scale;
+
+    const WHOLE: SizeWeight = SizeWeight {
+        exponent: 1.0,
+        scale: Scale::FULL,
+    };
 
     fn class(class: u8) -> Standing {
         Standing {
@@ -347,7 +365,7 @@ mod tests {
 
     #[test]
     fn few_large_objects_are_sampled_as_many_small_ones_were() {
-        let mut tuner = Tuner::new(0, 1.0, 1 << 30, None);
+        let mut tuner = Tuner::new(0, WHOLE, 1 << 30, None);
         let mut shift_beside = |objects: usize| {
             for id in 0..200_000 {
                 _ = tuner.request((id, 1000), class(140), false, objects);
@@ -372,7 +390,7 @@ mod tests {
         // With the learnt order, a full cache samples twice as many objects, each in two tables.
         let ids = || (0..10 * MAX_SHADOWED_OBJECTS as u64).chain(0..100);
         for (stream, expected) in [(None, vec![3, 4]), (Some(stream), vec![3, 2, 3, 4, 5])] {
-            let mut tuner = Tuner::new(0, 1.0, 1 << 40, stream);
+            let mut tuner = Tuner::new(0, WHOLE, 1 << 40, stream);
             let (mut most, mut shifts) = (0, vec![FIRST_SAMPLE_SHIFT]);
             for id in ids() {
                 tuner.request((id, 1), class(160), false, 1000);
@@ -393,7 +411,7 @@ mod tests {
 
     #[test]
     fn whoever_loses_by_following_follows_on() {
-        let mut tuner = Tuner::new(4, 1.0, 8 << FIRST_SAMPLE_SHIFT, None);
+        let mut tuner = Tuner::new(4, WHOLE, 8 << FIRST_SAMPLE_SHIFT, None);
         let sampled = (0..).filter(|id| mix(*id).is_multiple_of(1 << FIRST_SAMPLE_SHIFT));
         let few: Vec<u64> = sampled.take(4).collect();
         // The shadows have all of them, the cache none: 508 hits are lost at the first decision,
