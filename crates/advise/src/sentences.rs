@@ -113,7 +113,7 @@ pub(crate) fn facts(traffic: &Traffic) -> Vec<(&'static str, String)> {
         "accuracy",
         if traffic.sample < 1.0 {
             format!(
-                "one of {:.0} objects was looked at (`keep`); errors hold with 95 % of confidence",
+                "one of {:.0} objects was looked at, and more of the large ones (`keep`); errors hold with 95 % of confidence",
                 1.0 / traffic.sample
             )
         } else {

@@ -75,6 +75,11 @@ pub struct GetArgs {
 
 /// Fetches the object. The error names the missing part.
 pub fn run(args: GetArgs) -> Result<(), Failure> {
+    if args.no_smoothing && args.tick.is_zero() {
+        return Err(Failure::usage(
+            "--no-smoothing: a tick of 0s is a fine clock; give --tick 50ms",
+        ));
+    }
     let verifier = args.trust.as_ref().map(read_verifier).transpose()?;
     let mut client = connect(OUTAGE_OF_TRANSFER)?;
     // The connection comes first, because it catches signals. A signal before that would leave the

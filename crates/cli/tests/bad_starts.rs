@@ -744,10 +744,12 @@ fn a_missing_program_or_privilege_passes_for_a_failing_claim() {
 /// Failure: `larder get --no-smoothing` without a tick, which smooths nothing, is accepted.
 #[test]
 fn smoothing_is_turned_off_without_a_tick() {
-    let output = larder(&["get", "/object", "--no-smoothing"]);
-    let error = error_of(&output);
-    assert_eq!(output.status.code(), Some(2), "{error}");
-    assert!(error.contains("--tick"), "{error}");
+    for tick in [&[][..], &["--tick", "0s"]] {
+        let output = larder(&[&["get", "/object", "--no-smoothing"], tick].concat());
+        let error = error_of(&output);
+        assert_eq!(output.status.code(), Some(2), "{error}");
+        assert!(error.contains("--tick"), "{error}");
+    }
 }
 
 /// Failure: traces that do not exist, or that the paper does not replay, are passed over.
@@ -755,13 +757,23 @@ fn smoothing_is_turned_off_without_a_tick() {
 fn traces_that_do_not_exist_are_passed_over() {
     let workspace = Workspace::new();
     let out = workspace.path("out").to_str().unwrap().to_owned();
-    for (paper, problem) in [
-        ("adaptsize", "--traces /nonexistent: "),
-        ("clock", "--traces: clock replays no traces"),
+    for (run, problem) in [
+        ("adaptsize --only public", "--traces /nonexistent: "),
+        (
+            "adaptsize --only cost",
+            "--traces: only `public` replays them",
+        ),
+        (
+            "adaptsize --testbed",
+            "--traces: --testbed replays no traces",
+        ),
+        ("clock --only linear", "--traces: clock replays no traces"),
     ] {
-        let only = if paper == "clock" { "linear" } else { "cost" };
         let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
-        command.args(["reproduce", paper, "--only", only, "--out", &out]);
+        command
+            .arg("reproduce")
+            .args(run.split(' '))
+            .args(["--out", &out]);
         let output = command.args(["--traces", "/nonexistent"]).output().unwrap();
         let error = error_of(&output);
         assert_eq!(output.status.code(), Some(2), "{error}");

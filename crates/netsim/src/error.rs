@@ -65,8 +65,6 @@ pub enum ConfigError {
     HttpLifetime(Duration),
     /// No path leads from this node to the server of its HTTP client or cache.
     NoPath(String),
-    /// The clock of an application has a tick of 0.
-    NoTick,
     /// A file cannot be served in segments.
     Segments(PublishError),
 }
@@ -134,9 +132,6 @@ impl fmt::Display for ConfigError {
                 )
             }
             ConfigError::NoPath(node) => write!(f, "no links lead from {node} to its server"),
-            ConfigError::NoTick => {
-                f.write_str("a clock with a tick of 0: leave the tick out for a fine clock")
-            }
             ConfigError::Segments(error) => error.fmt(f),
         }
     }

@@ -131,6 +131,11 @@ fn a_mistake_in_a_clock_or_a_size_is_accepted() {
             "payload and packet",
         ),
         ("1250B\"", "9000B\"", "a packet of 9000 bytes does not fit"),
+        (
+            "1250B\"",
+            "1B\"",
+            "a packet of 1 bytes has no room for its name",
+        ),
         ("nack=halve)\"", "nack=quarter)\"", "quarter"),
     ] {
         assert!(DOCUMENTED.contains(from), "{from}");

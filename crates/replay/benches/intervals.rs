@@ -2,15 +2,20 @@
 //! `larder advise` compares, at four sizes, three rates and several samples, beside a replay of all
 //! requests.
 //!
-//!     cargo bench -p larder-replay --bench intervals -- [--requests N] [--samples N] [FILE...]
+//!     cargo bench -p larder-replay --bench intervals -- [--requests N] [--samples N] [MODE] [FILE...]
 //!
+//! By default, the sample is that of `larder curve`. With `--plain` it takes all objects with the
+//! same chance. With `--keep` it is that of `larder advise`: of as many requests as the rate would
+//! take.
 //! A file is a trace, or a table of popularity and size for `larder trace generate joint`. Without
 //! files: 400,000 requests of popular pages and of a tail of sizes up to a tenth of all bytes.
 #![allow(clippy::print_stdout, reason = "it prints what it measures")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads its arguments")]
 
 use larder_policy::Spec;
-use larder_replay::{Access, Curve, Joint, Point, Replay, Sample, Survey, Trace, Zipf};
+use larder_replay::{
+    Access, Curve, Joint, KeptSample, Point, Replay, Sample, Sampled, Survey, Trace, Zipf,
+};
 use larder_units::{ByteSize, Streams, Time};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -34,6 +39,38 @@ const POLICIES: [&str; 8] = [
 const PARTS: [f64; 4] = [0.002, 0.01, 0.05, 0.2];
 const RATES: [f64; 3] = [0.01, 0.05, 0.2];
 
+/// How objects are chosen.
+#[derive(Clone, Copy)]
+enum Mode {
+    Curve,
+    Plain,
+    Keep,
+}
+
+impl Mode {
+    fn sample(
+        self,
+        accesses: &[Access],
+        rate: f64,
+        seed: u64,
+        (spec, capacity): (&Spec, ByteSize),
+    ) -> (Sample, Vec<Sampled>) {
+        let plain = Sample::of(rate, seed).expect("a rate");
+        let mut sample = match self {
+            Mode::Curve => plain.for_caches(std::slice::from_ref(spec), &[capacity.bytes()]),
+            Mode::Plain => plain,
+            Mode::Keep => {
+                let mut kept = KeptSample::new((accesses.len() as f64 * rate) as usize, seed);
+                kept.requests(accesses.iter().copied());
+                return (kept.sample().clone(), kept.requests_kept().to_vec());
+            }
+        };
+        let sampled = accesses.iter().filter_map(|access| sample.take(access));
+        let sampled = sampled.collect();
+        (sample, sampled)
+    }
+}
+
 /// A stated interval, and what is true.
 struct Found {
     trace: String,
@@ -45,7 +82,7 @@ struct Found {
 }
 
 fn main() -> Result<(), Failure> {
-    let (mut requests, mut samples, mut files) = (400_000, 4, Vec::new());
+    let (mut requests, mut samples, mut mode, mut files) = (400_000, 4, Mode::Curve, Vec::new());
     let mut arguments = std::env::args().skip(1).filter(|text| text != "--bench");
     while let Some(argument) = arguments.next() {
         let mut number = || {
@@ -58,6 +95,8 @@ fn main() -> Result<(), Failure> {
         match argument.as_str() {
             "--requests" => requests = number()?,
             "--samples" => samples = number()?,
+            "--plain" => mode = Mode::Plain,
+            "--keep" => mode = Mode::Keep,
             _ => files.push(argument),
         }
     }
@@ -81,7 +120,7 @@ fn main() -> Result<(), Failure> {
                 while let Some(((name, accesses), policy, part)) =
                     cells.get(next.fetch_add(1, Ordering::Relaxed))
                 {
-                    let cell = cell(name, accesses, policy, *part, samples as u64);
+                    let cell = cell((name, accesses), policy, *part, samples as u64, mode);
                     found.lock().expect("no panic").extend(cell);
                 }
             });
@@ -123,11 +162,11 @@ fn heavy_tail(requests: usize) -> Result<Vec<Access>, Failure> {
 }
 
 fn cell(
-    trace: &str,
-    accesses: &[Access],
+    (trace, accesses): (&str, &[Access]),
     policy: &'static str,
     part: f64,
     samples: u64,
+    mode: Mode,
 ) -> Vec<Found> {
     let mut survey = Survey::default();
     for access in accesses {
@@ -141,10 +180,7 @@ fn cell(
     let mut found = Vec::new();
     for rate in RATES {
         for seed in 1..=samples {
-            let sample = Sample::of(rate, seed).expect("a rate");
-            let mut sample = sample.for_caches(std::slice::from_ref(&spec), &[capacity.bytes()]);
-            let mut sampled = Vec::new();
-            sampled.extend(accesses.iter().filter_map(|access| sample.take(access)));
+            let (sample, sampled) = mode.sample(accesses, rate, seed, (&spec, capacity));
             let point = match policy {
                 "lru" => {
                     let mut curve = Curve::lru(&[capacity.bytes()], &sample);

@@ -323,6 +323,46 @@ fn a_miniature_smaller_than_an_object_states_its_error() {
     assert!(point.error_is_least, "{point:?}");
 }
 
+/// Failure: a request without a body, as for a 304, is not simulated where its object is.
+#[test]
+fn requests_of_an_object_are_in_the_sample_and_not_in_it() {
+    let request = |(n, size): (u64, u64)| Access {
+        id: n % 100,
+        size,
+        now: Time::ZERO,
+    };
+    let rounds = [10_000_000, 0, 10_000_000, 0].map(|size| (0..100).map(move |n| (n, size)));
+    let accesses: Vec<Access> = rounds.into_iter().flatten().map(request).collect();
+    let specs = ["fifo".parse().unwrap()];
+    let sample = Sample::of(0.01, 1).unwrap();
+    let capacity = 1_000_000_000;
+    let sample = sample.for_caches(&specs, &[capacity]);
+    let point = miniature("fifo", &accesses, capacity, sample);
+    let off = (point.object_hit_ratio - 0.75).abs();
+    assert!(off <= point.object_error && off < 0.3, "{point:?}");
+}
+
+/// Failure: a miniature with no room for any object states that it is right.
+#[test]
+fn a_miniature_of_no_object_states_its_error() {
+    let accesses = zipf(1_000, 20_000, |_| 1);
+    let point = miniature("sieve", &accesses, 10, Sample::of(0.01, 1).unwrap());
+    assert!(point.error_is_least, "{point:?}");
+}
+
+/// Failure: bounded memory and large objects that are sampled more often, which underflows.
+#[test]
+fn a_bounded_curve_of_a_sample_of_large_objects() {
+    let accesses = heavy_tail(30_000, 50_000);
+    let capacity = footprint(&accesses) / 10;
+    let sample = Sample::of(0.5, 1).unwrap();
+    let mut sample = sample.for_caches(&[], &[capacity / 10]);
+    let mut curve = Curve::bounded_lru(&[capacity], &sample, 2_000);
+    feed(&accesses, &mut sample, |sampled| curve.requests(sampled));
+    let ratio = curve.points(&sample)[0].object_hit_ratio;
+    assert!((0.1..1.0).contains(&ratio), "{ratio}");
+}
+
 /// The sample of `larder advise`: its size is bounded, and sizes have a heavy tail.
 #[test]
 fn a_kept_sample_has_no_large_objects() {

@@ -231,6 +231,9 @@ impl Paper {
         self.with_applications.is_some()
     }
 
+    /// The experiment that replays real traces.
+    pub const WITH_TRACES: &str = adaptsize::WITH_TRACES;
+
     /// Returns true if it can replay real traces in addition to the generated ones
     /// ([`Request::traces`]).
     pub fn takes_traces(&self) -> bool {

@@ -1,7 +1,7 @@
 //! The producer: answers every Interest at once, with Data of one size.
 
 use crate::app::{App, Received, Sends};
-use larder_packet::{DataBuilder, Interest, NameRef, SignError, Signer};
+use larder_packet::{DataBuilder, Interest, Name, NameRef, SignError, Signer};
 use larder_units::Time;
 use std::time::Duration;
 
@@ -77,6 +77,17 @@ impl Producer {
         }
     }
 
+    /// Returns the bytes of a Data without content for the first Interest under `prefix`.
+    pub fn least_packet(prefix: &Name, freshness: Option<Duration>) -> usize {
+        let mut name = prefix.clone();
+        name.push_sequence(0);
+        let config = ProducerConfig {
+            payload: Payload::Content(0),
+            freshness,
+        };
+        Producer::new(config).answer(name.as_name()).len()
+    }
+
     /// The number of answered Interests.
     pub fn interests(&self) -> u64 {
         self.interests
@@ -132,7 +143,7 @@ impl App for Producer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use larder_packet::{Data, Name};
+    use larder_packet::Data;
 
     #[test]
     fn data_has_the_size_that_was_asked_for() {

@@ -59,6 +59,13 @@ pub(super) fn make_producers(
         let (payload, whole) = match (table.payload, table.packet) {
             (None, Some(packet)) => {
                 let bytes = packet.bytes();
+                let least = Producer::least_packet(&table.prefix, table.freshness);
+                if bytes < least as u64 {
+                    let what = format!(
+                        "a packet of {bytes} bytes has no room for its name: give at least {least}"
+                    );
+                    return Err(scenario.fault(&table.node.span(), what));
+                }
                 (Payload::Packet(bytes as usize), bytes)
             }
             (payload, None) => {

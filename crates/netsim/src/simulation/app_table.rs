@@ -9,14 +9,12 @@ use larder_forwarder::{FaceConfig, FaceId};
 use larder_packet::LpPacket;
 use larder_units::Time;
 use std::any::Any;
-use std::time::Duration;
 
 /// One application at its node.
 pub(super) struct AppSlot {
     app: Box<dyn App>,
     pub(super) node: NodeId,
     pub(super) face: FaceId,
-    tick: Option<Duration>,
     /// The time of the planned timer. A timer event with another time is void.
     timer: Option<Time>,
 }
@@ -30,14 +28,8 @@ pub(super) struct AppTable {
 }
 
 impl AppTable {
-    /// Adds an application; see [`super::Simulation::add_app_with_tick`].
-    pub(super) fn add(
-        &mut self,
-        network: &mut Network,
-        node: NodeId,
-        app: Box<dyn App>,
-        tick: Option<Duration>,
-    ) -> AppId {
+    /// Adds an application; see [`super::Simulation::add_app`].
+    pub(super) fn add(&mut self, network: &mut Network, node: NodeId, app: Box<dyn App>) -> AppId {
         let id = AppId(self.slots.len() as u32);
         let config = FaceConfig::local(format!("app://{}", id.0));
         let face = network.nodes[node.0 as usize].add_face(config, Port::App(id.0));
@@ -45,7 +37,6 @@ impl AppTable {
             app,
             node,
             face,
-            tick,
             timer: None,
         });
         self.plan_timer(network, id.0);
@@ -116,10 +107,7 @@ impl AppTable {
 
     fn plan_timer(&mut self, network: &mut Network, app: u32) {
         let slot = &mut self.slots[app as usize];
-        let next = slot
-            .app
-            .next_timer()
-            .map(|at| on_tick(at.max(network.now), slot.tick));
+        let next = slot.app.next_timer().map(|at| at.max(network.now));
         if next != slot.timer {
             slot.timer = next;
             if let Some(at) = next {
@@ -127,11 +115,4 @@ impl AppTable {
             }
         }
     }
-}
-
-/// Returns the first tick at or after a time.
-fn on_tick(at: Time, tick: Option<Duration>) -> Time {
-    let Some(tick) = tick else { return at };
-    let tick = u64::try_from(tick.as_nanos()).unwrap_or(u64::MAX);
-    Time::from_nanos(at.nanos().div_ceil(tick).saturating_mul(tick))
 }

@@ -121,25 +121,7 @@ impl Simulation {
     /// Adds an application behind a local face of the node, and plans its first timer. A node takes
     /// any number of applications.
     pub fn add_app(&mut self, node: NodeId, app: Box<dyn App>) -> AppId {
-        self.apps.add(&mut self.network, node, app, None)
-    }
-
-    /// Adds an application with a coarse clock: its timers run at multiples of `tick` only. Packets
-    /// reach it when they arrive.
-    ///
-    /// # Errors
-    /// [`ConfigError`] if the tick is zero.
-    pub fn add_app_with_tick(
-        &mut self,
-        node: NodeId,
-        app: Box<dyn App>,
-        tick: Option<Duration>,
-    ) -> Result<AppId, ConfigError> {
-        if tick.is_some_and(|tick| tick.is_zero()) {
-            Err(ConfigError::NoTick)
-        } else {
-            Ok(self.apps.add(&mut self.network, node, app, tick))
-        }
+        self.apps.add(&mut self.network, node, app)
     }
 
     /// Sets how routes are computed, for all nodes. Call it before [`Simulation::serve`].

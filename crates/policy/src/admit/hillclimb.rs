@@ -82,9 +82,10 @@ struct HillClimb {
 
 impl HillClimb {
     fn new(arguments: &Arguments<'_>, context: &BuildContext<'_>) -> HillClimb {
-        let start = arguments
-            .get("start")
-            .map_or((0.92 * log2(context.capacity)).exp2(), |bytes| bytes as f64);
+        let start = arguments.get("start").map_or(
+            (0.92 * log2(context.scale.full(context.capacity))).exp2(),
+            |bytes| bytes as f64,
+        );
         let mut climb = HillClimb {
             scale: context.scale,
             stream: context.stream(),
@@ -102,16 +103,18 @@ impl HillClimb {
 
     /// Returns the interval for the capacity, by the authors' rule.
     fn interval(&self) -> u64 {
-        let log = log2(self.capacity);
-        self.interval.unwrap_or(if log < 28.0 {
+        let log = log2(self.scale.full(self.capacity));
+        let derived = if log < 28.0 {
             10_000
         } else {
             20_000 + (40_000.0 * (log - 28.0)) as u64
-        })
+        };
+        self.interval.unwrap_or(self.scale.requests(derived))
     }
 
     fn bound(&mut self) {
-        self.c = self.c.clamp(1.0, self.capacity.max(1) as f64);
+        let most = self.scale.full(self.capacity).max(1);
+        self.c = self.c.clamp(1.0, most as f64);
     }
 
     /// Returns the values of c that the shadow caches use.

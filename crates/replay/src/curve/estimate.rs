@@ -4,7 +4,6 @@
 use super::miniature::{parts, scale};
 use super::misses::{Misses, Simulated};
 use super::{LruCurve, Miniature, Sample, Sampled};
-use crate::Access;
 use crate::limits::CURVE_SETS;
 use larder_policy::{Scale, Spec, SpecError};
 use larder_units::ByteSize;
@@ -21,6 +20,21 @@ pub(super) const NORMAL: f64 = 1.96;
 /// samples. This factor is measured (`benches/intervals.rs`): without it, 90 to 92 % of the
 /// intervals of object hit ratios hold.
 const SHARED: f64 = 1.3;
+
+/// What the error has beside the spread of the sets.
+#[derive(Clone, Copy)]
+pub(crate) struct Margins {
+    /// The factor of the spread, because of objects that are in several sets.
+    shared: f64,
+    /// The error beyond chance and size.
+    least: f64,
+}
+
+/// The margins of a sample that takes all objects with the same chance.
+pub(crate) const PLAIN: Margins = Margins {
+    shared: 1.0,
+    least: 0.0,
+};
 
 /// The power of the rate with which the difference between a small cache and a large one falls, at
 /// least. Where a fixed number of objects decides it is 1; where sizes have a heavy tail, each
@@ -67,10 +81,11 @@ pub struct Curve<S> {
     whole: S,
     /// One simulation for each part of the sample; none if the sample has all objects.
     sets: Vec<S>,
+    margins: Margins,
     /// The scales of `whole` and of each set.
     scales: [Scale; 2],
     /// Buffers for the requests of the whole sample and of each set, kept to reuse their memory.
-    sorted: [Vec<Access>; 1 + CURVE_SETS],
+    sorted: [Vec<Sampled>; 1 + CURVE_SETS],
 }
 
 impl Curve<LruCurve> {
@@ -87,15 +102,17 @@ impl Curve<LruCurve> {
     /// Does the same in bounded memory. It simulates fewer of the sample's objects as soon as more
     /// than `max_objects` would be simulated. The sets that measure the error have as many again.
     pub fn bounded_lru(capacities: &[u64], sample: &Sample, max_objects: usize) -> Self {
+        let [sample, set] = sample.uniform();
+        let scales = [sample.scale(), set.scale()];
         let curve = |sample: Sample, max_objects| {
             let scale = sample.scale();
             LruCurve::new(capacities, sample, scale, max_objects)
         };
-        let set = |_| curve(sample.set(), max_objects / CURVE_SETS);
+        let set = |_| curve(set.clone(), max_objects / CURVE_SETS);
         Curve::of(
             curve(sample.clone(), max_objects),
             (0..CURVE_SETS).map(set).collect(),
-            [sample.scale(), sample.set().scale()],
+            scales,
         )
     }
 }
@@ -150,8 +167,19 @@ fn set_of(whole: Scale) -> Scale {
 
 impl<S: Simulated> Curve<S> {
     fn of(whole: S, sets: Vec<S>, scales: [Scale; 2]) -> Curve<S> {
+        // Only objects that are larger than this are in several sets.
+        let is_plain = scales[0].small() == u64::MAX;
+        let margins = Margins {
+            shared: if is_plain { 1.0 } else { SHARED },
+            least: whole.least_error(),
+        };
         Curve {
-            whole,
+            whole: if sets.is_empty() {
+                whole
+            } else {
+                whole.measuring()
+            },
+            margins,
             sets,
             scales,
             sorted: Default::default(),
@@ -162,12 +190,11 @@ impl<S: Simulated> Curve<S> {
     pub fn requests(&mut self, sampled: &[Sampled]) {
         self.sorted.iter_mut().for_each(Vec::clear);
         let [whole, set] = self.scales;
+        let [of_whole, of_sets @ ..] = &mut self.sorted;
         for sampled in sampled.iter().filter(|sampled| sampled.is_in(&whole)) {
-            self.sorted[0].push(sampled.access);
-            for number in 0..self.sets.len() {
-                if sampled.is_in_set(number, &set, &whole) {
-                    self.sorted[1 + number].push(sampled.access);
-                }
+            of_whole.push(*sampled);
+            if !self.sets.is_empty() {
+                sampled.for_sets(&set, &whole, |number| of_sets[number].push(*sampled));
             }
         }
         let [all, of_sets @ ..] = &self.sorted;
@@ -193,13 +220,7 @@ impl<S: Simulated> Curve<S> {
                     let sets: Vec<f64> = sets.iter().map(|set| of(&set[place].1)).collect();
                     let rates = [sample.rate(), self.rate()];
                     let large = of(&variances[place]);
-                    ratio(
-                        (of(&whole), large),
-                        &sets,
-                        all,
-                        rates,
-                        self.whole.least_error(),
-                    )
+                    ratio((of(&whole), large), &sets, all, rates, self.margins)
                 };
                 let (object_hit_ratio, object_error) =
                     estimate(sample.requests() as f64, |misses| misses.requests);
@@ -222,13 +243,14 @@ impl<S: Simulated> Curve<S> {
 
 /// Returns the hit ratio of `all`, from the misses of a sample and of its sets, and its error: see
 /// the documentation of the module. The misses are scaled to the first of the rates. The last rate
-/// is that of the objects that are still simulated. `least` is the error beyond chance and size.
+/// is that of the objects that are still simulated. `large` is the variance by the choice of
+/// the large objects.
 pub(crate) fn ratio(
     (whole, large): (f64, f64),
     sets: &[f64],
     all: f64,
     [rate, last]: [f64; 2],
-    least: f64,
+    margins: Margins,
 ) -> (f64, f64) {
     if all == 0.0 {
         return (0.0, 0.0);
@@ -246,9 +268,11 @@ pub(crate) fn ratio(
     let mean = of_sets.iter().sum::<f64>() / count;
     let squares: f64 = of_sets.iter().map(|set| (set - mean).powi(2)).sum();
     let chance =
-        SHARED * STUDENT * (1.0 - last).sqrt() * (squares / (count * (count - 1.0))).sqrt();
+        margins.shared * STUDENT * (1.0 - last).sqrt() * (squares / (count * (count - 1.0))).sqrt();
     let of_large = NORMAL * large.sqrt() / (all * rate);
     let bias = (mean - miss_ratio) / (count.powf(BIAS_POWER) - 1.0);
-    let error = [of_large, bias, least].into_iter().fold(chance, f64::hypot);
+    let error = [of_large, bias, margins.least]
+        .into_iter()
+        .fold(chance, f64::hypot);
     (hit_ratio, error.min(1.0))
 }

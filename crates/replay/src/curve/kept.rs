@@ -1,10 +1,8 @@
 //! A sample in bounded memory, for several passes over a trace that can be read only once.
 
 use super::estimate::NORMAL;
-use super::sample::{Sample, Sampled};
+use super::sample::{Sample, Sampled, Sizes};
 use crate::{Access, Survey};
-use foldhash::fast::FixedState;
-use hashbrown::HashMap;
 use larder_policy::Scale;
 
 /// The smallest cache that the sample is made for has this part of all objects' bytes.
@@ -14,9 +12,12 @@ const LEAST_PART: f64 = 1024.0;
 /// with which a large object has the chance that it had.
 const LEAST_OF_SMALL: f64 = 0.397;
 
-/// All requests for a share of the objects, larger for large ones: see
-/// [`Scale`]. The share falls as the trace grows, so that at most a
-/// given number of requests is kept (fixed-size SHARDS, Waldspurger et al., Efficient MRC
+/// If fewer than one kept request in this many is for an object of the uniform sample, fewer large
+/// objects are kept instead of fewer of all.
+const LEAST_UNIFORM: usize = 4;
+
+/// All requests for a share of the objects, larger for large ones: see [`Scale`]. The share falls
+/// as the trace grows, so that at most a given number of requests is kept (fixed-size SHARDS, Waldspurger et al., Efficient MRC
 /// construction with SHARDS, FAST 2015, with requests instead of objects).
 ///
 /// ```
@@ -33,12 +34,10 @@ pub struct KeptSample {
     most: usize,
     /// The largest size of a small object: the mean, or what is small in the smallest cache.
     small: u64,
-    /// The difference between the largest sizes and the stated sizes of the sample's requests.
-    more_bytes: f64,
 }
 
 impl KeptSample {
-    /// Creates an empty sample of at most `most` requests, 32 bytes of memory each. Another `seed`
+    /// Creates an empty sample of at most `most` requests, 40 bytes of memory each. Another `seed`
     /// selects other objects.
     pub fn new(most: usize, seed: u64) -> KeptSample {
         KeptSample {
@@ -46,7 +45,6 @@ impl KeptSample {
             kept: Vec::new(),
             most,
             small: 1,
-            more_bytes: 0.0,
         }
     }
 
@@ -57,49 +55,73 @@ impl KeptSample {
                 self.kept.push(sampled);
             }
             // An object with more requests than may be kept is dropped in the end.
-            while self.kept.len() > self.most && self.halve() {}
+            while self.kept.len() > self.most && self.thin() {}
         }
     }
 
-    /// Halves the sample. Returns false if nothing would be left.
-    fn halve(&mut self) -> bool {
-        let (bytes, objects) = self.unique();
-        let least = Scale::of(self.sample.rate() / 2.0, (bytes.0 / LEAST_PART) as u64, 1.0);
-        // No size may have a higher chance than before.
-        let before = (self.small as f64 * LEAST_OF_SMALL).ceil() as u64;
-        let mean = (bytes.0 / objects) as u64;
-        self.small = before.max(least.small()).max(mean);
-        let is_left = self.sample.halve_for(self.small);
-        let sample = &self.sample;
-        self.kept.retain(|sampled| sample.keeps(sampled));
+    /// Makes the sample smaller. Returns false if nothing would be left.
+    fn thin(&mut self) -> bool {
+        let sizes = self.sizes();
+        let (bytes, objects) = self.unique(&sizes);
+        let scale = self.sample.scale();
+        let uniform = self
+            .kept
+            .iter()
+            .filter(|sampled| sampled.is_uniform(&scale));
+        let is_left = if uniform.count() < self.kept.len() / LEAST_UNIFORM {
+            // The large objects take too much of the sample.
+            self.small = self.small.saturating_mul(2);
+            true
+        } else {
+            let least = (bytes.0 / LEAST_PART) as u64;
+            let least = Scale::of(scale.rate() / 2.0, least, 1.0).small();
+            // No size may have a higher chance than before.
+            let before = (self.small as f64 * LEAST_OF_SMALL).ceil() as u64;
+            self.small = before.max(least).max((bytes.0 / objects) as u64);
+            self.sample.halve()
+        };
+        self.sample.set_small(self.small, &mut self.kept, &sizes);
         is_left
     }
 
     /// Gives every request the largest size of its object in the sample. A log states the bytes
     /// sent, which are fewer for a response without a body or a lost connection.
     pub fn use_largest_sizes(&mut self) {
-        let mut largest: HashMap<u64, u64, FixedState> = HashMap::default();
-        for Sampled { access, .. } in &self.kept {
-            let size = largest.entry(access.id).or_default();
-            *size = access.size.max(*size);
+        let sizes = self.sizes();
+        let mut more_bytes = 0.0;
+        for sampled in &mut self.kept {
+            let before = sampled.access.size;
+            let size = sizes.get(&sampled.access.id).copied().unwrap_or_default();
+            debug_assert!(size >= before, "{size} is the largest size");
+            sampled.set_size(size);
+            more_bytes += (size - before) as f64 / sampled.chance(&self.sample.scale());
         }
-        for Sampled { access, .. } in &mut self.kept {
-            let size = largest.get(&access.id).copied().unwrap_or_default();
-            debug_assert!(size >= access.size, "{size} is the largest size");
-            self.more_bytes += (size - access.size) as f64 / self.sample.scale().chance(size);
-            access.size = size;
-        }
-        self.sample.add_bytes(self.more_bytes);
-        self.more_bytes = 0.0;
+        self.sample.add_bytes(more_bytes);
     }
 
     /// Adds the bytes that a cache needs for each object besides its body.
     pub fn add_overhead(&mut self, bytes: u64) {
         for sampled in &mut self.kept {
-            sampled.access.size = sampled.access.size.saturating_add(bytes);
+            sampled.set_size(sampled.access.size.saturating_add(bytes));
+        }
+        if self.sample.rate() < 1.0 {
+            // (s + o) ÷ (f + o) ≤ s ÷ f, so no object gets a higher chance than it was chosen with.
+            self.small = self.small.saturating_add(bytes);
+            let sizes = self.sizes();
+            self.sample.set_small(self.small, &mut self.kept, &sizes);
         }
         self.sample
             .add_bytes(self.sample.requests() as f64 * bytes as f64);
+    }
+
+    /// Returns the largest size of each object.
+    fn sizes(&self) -> Sizes {
+        let mut sizes = Sizes::default();
+        for Sampled { access, .. } in &self.kept {
+            let size = sizes.entry(access.id).or_default();
+            *size = access.size.max(*size);
+        }
+        sizes
     }
 
     /// Returns the sample: its rate, and the totals of all requests.
@@ -132,22 +154,19 @@ impl KeptSample {
     /// confidence; the error is 0 if every object is kept (Horvitz and Thompson, Journal of the
     /// American Statistical Association 1952, for independent choices).
     pub fn unique_bytes(&self) -> (f64, f64) {
-        self.unique().0
+        self.unique(&self.sizes()).0
     }
 
     /// Estimates the bytes of all objects with their error, and their number.
-    fn unique(&self) -> ((f64, f64), f64) {
+    fn unique(&self, sizes: &Sizes) -> ((f64, f64), f64) {
         let scale = self.sample.scale();
-        let mut sizes: HashMap<u64, u64, FixedState> = HashMap::default();
-        for Sampled { access, .. } in &self.kept {
-            sizes.insert(access.id, access.size);
-        }
         let (mut bytes, mut objects, mut variance) = (0.0, 0.0, 0.0);
-        for size in sizes.into_values() {
-            let chance = scale.chance(size);
-            bytes += size as f64 / chance;
+        for size in sizes.values() {
+            let chance = scale.chance(*size);
+            let stands_for = *size as f64 / chance;
+            bytes += stands_for;
             objects += 1.0 / chance;
-            variance += (1.0 - chance) * (size as f64 / chance).powi(2);
+            variance += (1.0 - chance) * stands_for * stands_for;
         }
         ((bytes, NORMAL * variance.sqrt()), objects)
     }
@@ -190,6 +209,59 @@ mod tests {
         assert_eq!(
             (sample.requests(), sample.bytes()),
             (kept.sample().requests(), kept.sample().bytes())
+        );
+    }
+
+    fn once(id: u64, size: u64) -> Access {
+        Access {
+            id,
+            size,
+            now: Time::ZERO,
+        }
+    }
+
+    /// Failure: large objects that were requested before the sample became smaller are dropped, and
+    /// those that are left count for themselves only.
+    #[test]
+    fn large_objects_of_the_past_are_dropped() {
+        let mut kept = KeptSample::new(1_000, 1);
+        kept.requests((0..10).map(|id| once(id, 1_000_000)));
+        kept.requests((10..1_500).map(|id| once(id, 1)));
+        assert!(kept.sample().rate() < 1.0);
+        let (bytes, error) = kept.unique_bytes();
+        assert!(
+            (bytes - 10_001_490.0).abs() <= error.max(200.0),
+            "{bytes} {error}"
+        );
+    }
+
+    /// Failure: an overhead makes objects large after they were chosen as small ones.
+    #[test]
+    fn an_overhead_changes_the_chances_of_the_past() {
+        for (size, overhead) in [(1_000, 1_000), (1, 512)] {
+            let mut kept = KeptSample::new(20_000, 1);
+            kept.requests((0..100_000).map(|id| once(id, size)));
+            kept.add_overhead(overhead);
+            let (bytes, error) = kept.unique_bytes();
+            let truth = 100_000.0 * (size + overhead) as f64;
+            assert!((bytes - truth).abs() <= 1.5 * error, "{bytes} of {truth}");
+        }
+    }
+
+    /// Failure: one large object that is requested all the time takes the place of all others.
+    #[test]
+    fn a_hot_large_object_leaves_no_others() {
+        let mut kept = KeptSample::new(10_000, 1);
+        let request = |n: u64| match n % 3 {
+            0 => once(n % 30_000, 50_000),
+            _ => once(u64::MAX, 2_000_000_000),
+        };
+        kept.requests((0..100_000).map(request));
+        let objects = kept.survey().report().objects;
+        assert!(
+            objects > 300,
+            "{objects} at the rate {}",
+            kept.sample().rate()
         );
     }
 

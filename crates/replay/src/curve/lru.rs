@@ -26,11 +26,11 @@
 //! the authors lower R by one object at a time.
 //!
 //! O(k) a request for k capacities, amortised; about 60 bytes for each object within the bytes of
-//! the largest capacity.
+//! the largest capacity, and for each capacity 50 bytes for each large object that is not always
+//! simulated ([`Scale`]) and was missed.
 
 use super::misses::{LargeMisses, Misses, Simulated};
-use super::sample::Sample;
-use crate::Access;
+use super::sample::{Sample, Sampled};
 use crate::limits::CURVE_MAX_BYTES;
 use larder_policy::{Scale, Slot, SlotIndex, prefetch};
 
@@ -61,6 +61,8 @@ pub struct LruCurve {
     room: usize,
     size_changes: u64,
     all: Misses,
+    /// Whether it counts the misses of each large object.
+    is_measuring: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -121,6 +123,7 @@ impl LruCurve {
             room: MIN_SLOTS,
             size_changes: 0,
             all: Misses::default(),
+            is_measuring: false,
         };
         curve.set_budgets();
         curve
@@ -218,14 +221,15 @@ impl LruCurve {
 
     /// Simulates one request. Its object is probably in the slot `guess`, or not known.
     #[inline]
-    fn request(&mut self, access: &Access, guess: Option<Slot>) {
+    fn request(&mut self, sampled: &Sampled, guess: Option<Slot>) {
+        let access = &sampled.access;
         if self.weight > 1.0 && !self.sample.has_small(access.id) {
             return;
         }
         if self.sizes.len() == self.room {
             self.close_holes();
         }
-        let requests = self.weight * self.scale.weight_of(access.size);
+        let requests = self.weight * sampled.weight(&self.scale);
         let bytes = access.size as f64 * requests;
         self.all.requests += requests;
         self.all.bytes += bytes;
@@ -254,6 +258,13 @@ impl LruCurve {
         }
         // The first cache that the object fits into.
         let first = self.caches.partition_point(|cache| cache.capacity < size);
+        let scale = self.scale;
+        let is_measured = self.is_measuring && sampled.weight(&scale) < 1.0;
+        if is_measured {
+            for cache in &mut self.caches[..first] {
+                cache.large.count(sampled, requests, &scale);
+            }
+        }
         if first == self.caches.len() {
             if let Some(slot) = known {
                 self.forget(slot);
@@ -266,7 +277,6 @@ impl LruCurve {
             Some(slot) => self.objects[slot.index()].place = new,
             None => self.remember(access.id, new),
         }
-        let scale = self.scale;
         let room = scale.room(size);
         for cache in &mut self.caches[first..] {
             if cache.from < held_from {
@@ -274,8 +284,8 @@ impl LruCurve {
                 cache.hits.bytes += bytes;
             } else {
                 cache.used += room;
-                if size > scale.small() {
-                    cache.large.count(access, requests);
+                if is_measured {
+                    cache.large.count(sampled, requests, &scale);
                 }
             }
             cache.fit(&self.sizes, &scale);
@@ -305,24 +315,24 @@ impl Cache {
 }
 
 impl Simulated for LruCurve {
-    fn requests(&mut self, accesses: &[Access]) {
+    fn requests(&mut self, requests: &[Sampled]) {
         let mut guesses = [None; 2 * STEP];
-        for next in 0..accesses.len() + 3 * STEP {
-            let due = |steps: usize| accesses.get(next.wrapping_sub(steps * STEP));
-            if let Some(access) = due(3) {
-                self.request(access, guesses[next % (2 * STEP)]);
+        for next in 0..requests.len() + 3 * STEP {
+            let due = |steps: usize| requests.get(next.wrapping_sub(steps * STEP));
+            if let Some(sampled) = due(3) {
+                self.request(sampled, guesses[next % (2 * STEP)]);
             }
             if let (Some(_), Some(slot)) = (due(2), guesses[(next + STEP) % (2 * STEP)]) {
                 prefetch(&self.sizes, self.objects[Slot::index(slot)].place as usize);
             }
-            if let Some(access) = due(1) {
+            if let Some(Sampled { access, .. }) = due(1) {
                 let guess = self.index.guess(access.id);
                 guesses[next % (2 * STEP)] = guess;
                 if let Some(slot) = guess {
                     prefetch(&self.objects, slot.index());
                 }
             }
-            if let Some(access) = due(0) {
+            if let Some(Sampled { access, .. }) = due(0) {
                 self.index.prefetch(access.id);
             }
         }
@@ -343,8 +353,15 @@ impl Simulated for LruCurve {
             .collect()
     }
 
+    fn measuring(self) -> LruCurve {
+        LruCurve {
+            is_measuring: true,
+            ..self
+        }
+    }
+
     fn variances(&self) -> Vec<Misses> {
-        let of = |cache: &Cache| cache.large.variance(&self.scale);
+        let of = |cache: &Cache| cache.large.variance();
         self.caches.iter().map(of).collect()
     }
 
@@ -368,7 +385,16 @@ impl Simulated for LruCurve {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Access;
     use larder_units::Time;
+
+    fn sampled(id: u64, size: u64) -> Sampled {
+        Sampled::of_all(Access {
+            id,
+            size,
+            now: Time::ZERO,
+        })
+    }
 
     /// Returns the caches after 60,000 objects with one request each.
     fn shown(capacities: &[u64], max_objects: usize, size: fn(u64) -> u64) -> LruCurve {
@@ -378,14 +404,8 @@ mod tests {
             Scale::FULL,
             max_objects,
         );
-        let accesses: Vec<Access> = (0..60_000)
-            .map(|id| Access {
-                id,
-                size: size(id),
-                now: Time::ZERO,
-            })
-            .collect();
-        curve.requests(&accesses);
+        let request = |id| sampled(id, size(id));
+        curve.requests(&(0..60_000).map(request).collect::<Vec<_>>());
         curve
     }
 
@@ -424,12 +444,8 @@ mod tests {
                 Scale::new(rate, u64::MAX),
                 usize::MAX,
             );
-            let access = |(id, size): &(u64, u64)| Access {
-                id: *id,
-                size: *size,
-                now: Time::ZERO,
-            };
-            curve.requests(&requests.iter().map(access).collect::<Vec<_>>());
+            let request = |(id, size): &(u64, u64)| sampled(*id, *size);
+            curve.requests(&requests.iter().map(request).collect::<Vec<_>>());
             curve
         };
         // Too large for the smaller cache, evicted from the larger one, then small.

@@ -7,6 +7,7 @@
 //! its memory for R of the objects.
 
 use super::misses::{LargeMisses, Misses, Simulated};
+use super::sample::Sampled;
 use crate::replay::Events;
 use crate::{Access, Replay};
 use larder_policy::{Engine, Scale, Spec, SpecError};
@@ -26,10 +27,14 @@ const PARTS: [(&str, f64); 1] = [("w-tinylfu", 25.0)];
 /// in this many of it, or of the smallest part that the policy treats by itself.
 const COARSE: f64 = 4.0;
 
+/// Returns the room beyond which one object makes a miniature with this capacity coarse.
+pub(crate) fn most_room(spec: &Spec, capacity: f64) -> f64 {
+    capacity / (COARSE * parts(spec))
+}
+
 /// The difference between a cache and its miniature beyond chance and size: what adapts has less to
-/// learn from. With it, 95 % of the intervals of the policies that `advise` compares hold on
-/// traffic of a heavy tail (`benches/intervals.rs`).
-pub(crate) const LEAST_ERROR: f64 = 0.01;
+/// learn from. `benches/intervals.rs` counts the intervals that hold with it.
+const LEAST_ERROR: f64 = 0.01;
 
 /// Returns true if a miniature behaves differently from the cache, beyond the stated errors.
 pub(crate) fn error_is_least(spec: &Spec) -> bool {
@@ -66,7 +71,7 @@ pub struct Miniature {
     most_room: f64,
     is_coarse: bool,
     misses: Misses,
-    large: LargeMisses,
+    large: Option<LargeMisses>,
     /// The requests with the rooms of their objects, kept to reuse its memory.
     rooms: Vec<Access>,
 }
@@ -88,10 +93,10 @@ impl Miniature {
             replay: Replay::over(engine, seed),
             capacity: capacity.bytes(),
             scale,
-            most_room: capacity.bytes() as f64 * scale.rate() / (COARSE * parts(spec)),
+            most_room: most_room(spec, capacity.bytes() as f64 * scale.rate()),
             is_coarse: false,
             misses: Misses::default(),
-            large: LargeMisses::default(),
+            large: None,
             rooms: Vec::new(),
         })
     }
@@ -107,46 +112,48 @@ impl Miniature {
 
 /// Counts the misses among requests that are answered in this order.
 struct Counting<'a> {
-    left: std::slice::Iter<'a, Access>,
+    left: std::slice::Iter<'a, Sampled>,
     scale: Scale,
     misses: &'a mut Misses,
-    large: &'a mut LargeMisses,
+    large: Option<&'a mut LargeMisses>,
 }
 
 impl Events for Counting<'_> {
     #[inline]
     fn on_request(&mut self, _: &Access, is_hit: bool) {
-        let Some(access) = self.left.next() else {
+        let Some(sampled) = self.left.next() else {
             debug_assert!(false, "as many answers as requests");
             return;
         };
         if !is_hit {
-            let weight = self.scale.weight_of(access.size);
+            let weight = sampled.weight(&self.scale);
             self.misses.requests += weight;
-            self.misses.bytes += weight * access.size as f64;
-            if access.size > self.scale.small() {
-                self.large.count(access, weight);
+            self.misses.bytes += weight * sampled.access.size as f64;
+            if weight < 1.0
+                && let Some(large) = &mut self.large
+            {
+                large.count(sampled, weight, &self.scale);
             }
         }
     }
 }
 
 impl Simulated for Miniature {
-    fn requests(&mut self, accesses: &[Access]) {
+    fn requests(&mut self, requests: &[Sampled]) {
         let scale = self.scale;
         self.rooms.clear();
-        self.rooms.extend(accesses.iter().map(|access| Access {
-            size: scale.room(access.size),
-            ..*access
+        self.rooms.extend(requests.iter().map(|sampled| Access {
+            size: sampled.room(&scale),
+            ..sampled.access
         }));
-        self.is_coarse |= self.rooms.iter().zip(accesses).any(|(room, access)| {
-            room.size > 1 && room.size as f64 > self.most_room && scale.chance(access.size) < 1.0
+        self.is_coarse |= self.rooms.iter().zip(requests).any(|(room, sampled)| {
+            room.size as f64 > self.most_room && sampled.chance(&scale) < 1.0
         });
         let mut counting = Counting {
-            left: accesses.iter(),
+            left: requests.iter(),
             scale,
             misses: &mut self.misses,
-            large: &mut self.large,
+            large: self.large.as_mut(),
         };
         self.replay.requests_with(&self.rooms, &mut counting);
     }
@@ -155,8 +162,19 @@ impl Simulated for Miniature {
         vec![(self.capacity, self.misses)]
     }
 
+    fn measuring(self) -> Miniature {
+        Miniature {
+            large: Some(LargeMisses::default()),
+            ..self
+        }
+    }
+
     fn variances(&self) -> Vec<Misses> {
-        vec![self.large.variance(&self.scale)]
+        vec![
+            self.large
+                .as_ref()
+                .map_or(Misses::default(), LargeMisses::variance),
+        ]
     }
 
     fn rate(&self) -> f64 {

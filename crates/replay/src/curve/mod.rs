@@ -22,8 +22,8 @@
 //!
 //! **Its error.** The sample of the rate R is divided into g =
 //! [`CURVE_SETS`](crate::limits::CURVE_SETS) sets by other bits of the hash. Each set is simulated
-//! by itself, too, as a sample of the rate R/g, which doubles the work. Objects that are large at
-//! that rate may be in several sets. The stated error is the root of the sum of four squares:
+//! by itself, too, as a sample of the rate R/g, which doubles the work at least. Objects that are
+//! large at that rate may be in several sets, and take up to g^.75 times the work. The stated error is the root of the sum of four squares:
 //! * chance: the variance of an estimate falls as 1/R, so the variance for the whole sample is a
 //!   g-th of a set's: t·√((1 − R)·Σ(xᵢ − x̄)² / (g(g − 1))), where xᵢ is a set's estimate and t is
 //!   Student's for 95 % and g − 1 degrees of freedom. The factor 1 − R is there because a sample of
@@ -53,12 +53,13 @@ mod misses;
 mod sample;
 mod sizes;
 
+pub(crate) use estimate::PLAIN;
 pub(crate) use estimate::ratio;
 pub use estimate::{Curve, Point};
 pub use kept::KeptSample;
 pub use lru::LruCurve;
 pub use miniature::Miniature;
-pub(crate) use miniature::{LEAST_ERROR, error_is_least};
+pub(crate) use miniature::{error_is_least, most_room};
 pub use misses::{Misses, Simulated};
 pub use sample::{Sample, Sampled};
 pub use sizes::spaced_sizes;

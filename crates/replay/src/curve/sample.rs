@@ -22,7 +22,7 @@ pub struct Sample {
     largest: u64,
     /// The large objects of the sample, and the largest size that each of them had. An object is in
     /// the sample by this size, so that either all of its requests are, or none.
-    large: HashMap<u64, u64, FixedState>,
+    large: Sizes,
 }
 
 /// A request for an object of the sample.
@@ -32,7 +32,13 @@ pub struct Sampled {
     pub access: Access,
     /// The position of its object.
     position: u64,
+    /// The largest size of its object so far, if that is large; otherwise the size of this request.
+    /// By it the object is in the sample.
+    size: u64,
 }
+
+/// The size of each object.
+pub(super) type Sizes = HashMap<u64, u64, FixedState>;
 
 /// 2^64.
 const POSITIONS: f64 = (1_u128 << 64) as f64;
@@ -49,7 +55,7 @@ impl Sample {
             requests: 0,
             bytes: 0.0,
             largest: 0,
-            large: HashMap::default(),
+            large: Sizes::default(),
         })
     }
 
@@ -73,7 +79,7 @@ impl Sample {
             requests: 0,
             bytes: 0.0,
             largest: 0,
-            large: HashMap::default(),
+            large: Sizes::default(),
         }
     }
 
@@ -89,32 +95,34 @@ impl Sample {
         self.bytes += access.size as f64;
         self.largest = self.largest.max(access.size);
         let position = self.position(access.id);
-        let sampled = Sampled {
+        let mut sampled = Sampled {
             access: *access,
             position,
+            size: access.size,
         };
-        if access.size <= self.scale.small() {
-            return (position <= self.last || self.has_large(access.id)).then_some(sampled);
+        if access.size > self.scale.small() {
+            sampled.size = self.take_large(access, position)?;
+        } else if !self.large.is_empty()
+            && let Some(size) = self.large.get(&access.id)
+        {
+            sampled.size = *size;
+        } else if position > self.last {
+            return None;
         }
-        self.take_large(access, position).then_some(sampled)
+        Some(sampled)
     }
 
-    #[inline]
-    fn has_large(&self, id: u64) -> bool {
-        !self.large.is_empty() && self.large.contains_key(&id)
-    }
-
-    /// Returns true if the large object of this request is in the sample.
-    fn take_large(&mut self, access: &Access, position: u64) -> bool {
+    /// Returns the largest size so far of the large object of this request, if it is in the sample.
+    fn take_large(&mut self, access: &Access, position: u64) -> Option<u64> {
         if let Some(size) = self.large.get_mut(&access.id) {
             *size = access.size.max(*size);
-            return true;
+            return Some(*size);
         }
         let takes = position <= self.last || is_below(position, self.scale.chance(access.size));
-        if takes {
+        takes.then(|| {
             self.large.insert(access.id, access.size);
-        }
-        takes
+            access.size
+        })
     }
 
     /// Returns true if an object without a large size is in the sample.
@@ -123,38 +131,37 @@ impl Sample {
         self.position(id) <= self.last
     }
 
-    /// Returns true if this request of a former sample, of a higher rate, is in this one.
-    pub(super) fn keeps(&self, sampled: &Sampled) -> bool {
-        let Sampled { access, position } = *sampled;
-        position <= self.last || self.has_large(access.id)
-    }
-
-    /// Halves the sample. Returns false if no object would be left.
+    /// Halves the sample of small objects. Returns false if none would be left.
     pub(super) fn halve(&mut self) -> bool {
-        self.halve_for(self.scale.small())
-    }
-
-    /// Halves the sample; objects above `small` bytes are now the large ones. Returns false if no
-    /// object would be left.
-    pub(super) fn halve_for(&mut self, small: u64) -> bool {
         self.last >>= 1;
-        self.scale = Scale::new(self.rate() / 2.0, small);
-        let (scale, last, seed) = (self.scale, self.last, self.seed);
-        self.large.retain(|id, size| {
-            let position = hash(*id ^ seed);
-            let is_large = *size > scale.small();
-            is_large && (position <= last || is_below(position, scale.chance(*size)))
-        });
+        self.scale = Scale::new(self.rate() / 2.0, self.scale.small());
         self.last > 0
     }
 
-    /// Returns one of its [`CURVE_SETS`] parts, with this part's rate. The caller selects the
-    /// objects of the part.
-    pub(super) fn set(&self) -> Sample {
-        Sample {
-            scale: Scale::new(self.rate() / CURVE_SETS as f64, self.scale.small()),
+    /// Sets which objects are large, and removes from `kept` what is not in the sample any more. No
+    /// size may get a higher chance. `sizes` has the largest size of each object of `kept`.
+    pub(super) fn set_small(&mut self, small: u64, kept: &mut Vec<Sampled>, sizes: &Sizes) {
+        self.scale = Scale::new(self.rate(), small);
+        self.large.clear();
+        kept.retain_mut(|sampled| {
+            let id = sampled.access.id;
+            sampled.size = sizes.get(&id).copied().unwrap_or(sampled.access.size);
+            let is_in = sampled.position <= self.last || sampled.is_in(&self.scale);
+            if is_in && sampled.size > self.scale.small() {
+                self.large.insert(id, sampled.size);
+            }
+            is_in
+        });
+    }
+
+    /// Returns the same sample without the higher chance of large objects, and one of its
+    /// [`CURVE_SETS`] parts, with this part's rate. The caller selects the objects of the part.
+    pub(super) fn uniform(&self) -> [Sample; 2] {
+        [1, CURVE_SETS].map(|parts| Sample {
+            scale: Scale::new(self.rate() / parts as f64, u64::MAX),
+            large: Sizes::default(),
             ..self.clone()
-        }
+        })
     }
 
     #[inline]
@@ -193,24 +200,67 @@ impl Sampled {
     /// than those of the sample.
     #[inline]
     pub(super) fn is_in(&self, scale: &Scale) -> bool {
-        is_below(self.position, scale.chance(self.access.size))
+        is_below(self.position, scale.chance(self.size))
     }
 
-    /// Returns true if the object is in the set of this number, below [`CURVE_SETS`]: with the
-    /// chance of `set` if that of `whole` was needed to be here. A small object is in one set, and
-    /// an object that is always simulated is in all.
+    /// Calls `put` with the number of each set, below [`CURVE_SETS`], that the object is in: with
+    /// the chance of `set` if that of `whole` was needed to be here. A small object is in one set,
+    /// and an object that is simulated at any rate is in all.
     #[inline]
-    pub(super) fn is_in_set(&self, number: usize, set: &Scale, whole: &Scale) -> bool {
-        let step = u64::MAX / CURVE_SETS as u64;
-        let place = hash(self.position).wrapping_add(step.wrapping_mul(number as u64));
-        let size = self.access.size;
-        is_below(place, set.chance(size) / whole.chance(size))
+    pub(super) fn for_sets(&self, set: &Scale, whole: &Scale, mut put: impl FnMut(usize)) {
+        const STEP: u64 = (POSITIONS / CURVE_SETS as f64) as u64;
+        let place = hash(self.position);
+        if self.size <= set.small() {
+            return put((place / STEP) as usize);
+        }
+        let share = set.chance(self.size) / whole.chance(self.size);
+        for number in 0..CURVE_SETS {
+            if is_below(place.wrapping_sub(STEP * number as u64), share) {
+                put(number);
+            }
+        }
+    }
+
+    /// Returns the number of objects that this one stands for at this scale, as a part of what a
+    /// small one stands for.
+    #[inline]
+    pub(super) fn weight(&self, scale: &Scale) -> f64 {
+        scale.weight_of(self.size)
+    }
+
+    /// Returns the chance with which the object is simulated at this scale.
+    pub(super) fn chance(&self, scale: &Scale) -> f64 {
+        scale.chance(self.size)
+    }
+
+    /// Returns the room that the object takes in a miniature of this scale.
+    #[inline]
+    pub(super) fn room(&self, scale: &Scale) -> u64 {
+        if self.size <= scale.small() {
+            return self.access.size;
+        }
+        (self.access.size as f64 * self.weight(scale)).round() as u64
     }
 
     /// Returns true if the object is in the sample's uniform part, which has this scale's share of
     /// the objects of every size.
     pub(super) fn is_uniform(&self, scale: &Scale) -> bool {
         is_below(self.position, scale.rate())
+    }
+
+    /// Changes the object's size.
+    pub(super) fn set_size(&mut self, size: u64) {
+        (self.access.size, self.size) = (size, size);
+    }
+
+    /// Returns a request for an object of a sample of all.
+    #[cfg(test)]
+    pub(super) fn of_all(access: Access) -> Sampled {
+        Sampled {
+            access,
+            position: 0,
+            size: access.size,
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::mini_cache::MiniCache;
 use super::report::WhatIfCell;
-use crate::curve::{LEAST_ERROR, Misses, error_is_least, ratio};
+use crate::curve::{Misses, PLAIN, error_is_least, ratio};
 use crate::limits::CURVE_SETS;
 use larder_policy::observe::{Observed, Totals};
 use larder_policy::{Spec, SpecError};
@@ -86,13 +86,13 @@ impl Cell {
             .map(|cache| cache.misses)
     }
 
-    /// Returns the estimate from these misses.
+    /// Returns the estimate from these misses since a time.
     pub(super) fn estimate(
         &self,
         capacity: ByteSize,
         misses: &[Misses],
         totals: &Totals,
-        rate: f64,
+        (rate, since): (f64, Time),
     ) -> WhatIfCell {
         let estimate = |storable: u64, unstorable: u64, of: fn(&Misses) -> f64| {
             let sets: Vec<f64> = misses[1..].iter().map(of).collect();
@@ -101,7 +101,7 @@ impl Cell {
                 &sets,
                 storable as f64,
                 [1.0, rate],
-                LEAST_ERROR,
+                PLAIN,
             );
             // Responses that may not be stored miss in every cache.
             let share = if storable == 0 {
@@ -127,7 +127,9 @@ impl Cell {
             byte_hit_ratio,
             byte_error,
             error_is_least: rate < 1.0
-                && (self.whole.is_coarse || error_is_least(&self.spec) || tunes_rarely(&self.spec)),
+                && (self.whole.coarse_at.is_some_and(|at| at >= since)
+                    || error_is_least(&self.spec)
+                    || tunes_rarely(&self.spec)),
             rate,
         }
     }

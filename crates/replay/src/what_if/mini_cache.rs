@@ -1,13 +1,10 @@
 //! One miniature cache, in which objects become stale.
 
-use crate::curve::Misses;
+use crate::curve::{Misses, most_room};
 use crate::limits::JOB_INTERVAL_REQUESTS;
 use larder_policy::observe::{Observed, Outcome};
 use larder_policy::{Engine, Slot, SlotIndex, Spec, SpecError};
 use larder_units::{ByteSize, Streams, Time};
-
-/// A miniature differs from the cache if one object takes more than this part of it.
-const COARSE: u64 = 4;
 
 /// A cache without values, for the objects of a sample.
 pub(super) struct MiniCache {
@@ -19,9 +16,11 @@ pub(super) struct MiniCache {
     requests: u64,
     /// The misses of all objects, by calculation.
     pub misses: Misses,
-    /// True if an object that stands for others took more than a quarter of the room, or all of it:
-    /// the cache itself treats such objects otherwise.
-    pub is_coarse: bool,
+    /// The share of the capacity beyond which an object is too large for a miniature.
+    coarse_share: f64,
+    /// The last time at which an object that stands for others was so large that the cache itself
+    /// treats it otherwise: see [`most_room`].
+    pub coarse_at: Option<Time>,
 }
 
 impl MiniCache {
@@ -33,7 +32,8 @@ impl MiniCache {
             victims: Vec::new(),
             requests: 0,
             misses: Misses::default(),
-            is_coarse: false,
+            coarse_share: most_room(spec, 1.0),
+            coarse_at: None,
         })
     }
 
@@ -68,7 +68,10 @@ impl MiniCache {
         }
         self.misses.requests += weight;
         self.misses.bytes += weight * observed.bytes as f64;
-        self.is_coarse |= weight > 1.0 && size > self.engine.capacity().bytes() / COARSE;
+        let most = self.engine.capacity().bytes() as f64 * self.coarse_share;
+        if weight > 1.0 && size as f64 > most {
+            self.coarse_at = Some(now);
+        }
         self.engine.miss(id, now);
         if self.engine.admit_or_fill(id, size, now)
             && self.engine.make_room(id, size, now, &mut self.victims)

@@ -271,7 +271,7 @@ impl WhatIf {
                     row.capacity,
                     &misses.collect::<Vec<_>>(),
                     &totals,
-                    row.rate(),
+                    (row.rate(), since.at),
                 ));
             }
         }

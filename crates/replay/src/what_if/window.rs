@@ -29,6 +29,7 @@ struct Mark {
 
 /// The counts since the oldest mark.
 pub(super) struct Since<'a> {
+    pub at: Time,
     pub seconds: f64,
     pub totals: Totals,
     /// The misses at the mark.
@@ -79,11 +80,13 @@ impl Window {
     pub(super) fn since(&self) -> Since<'_> {
         match self.marks.front() {
             None => Since {
+                at: Time::ZERO,
                 seconds: 0.0,
                 totals: Totals::default(),
                 misses: &[],
             },
             Some(mark) => Since {
+                at: mark.at,
                 seconds: self.now.since(mark.at).as_secs_f64(),
                 totals: self.totals.since(&mark.totals),
                 misses: &mark.misses,

@@ -28,13 +28,17 @@ export function sentences({ policy, capacity, measured, cells }) {
         const [share, error, isLeast] = saving(smaller);
         if (-share > error && !isLeast) lines.push(`${format.bytes(capacity - smaller.capacity)} less would cost ${format.points(-share)} % more origin bytes, ${within(error, false)} points.`);
     }
-    const rivals = cells.filter((cell) => cell.capacity === capacity && cell.policy !== policy).sort((a, b) => b.object_hit_ratio - a.object_hit_ratio);
-    if (rivals.length > 0) {
+    // An error that is only known to be wider decides nothing.
+    const rivals = cells
+        .filter((cell) => cell.capacity === capacity && cell.policy !== policy && !cell.error_is_least)
+        .sort((a, b) => b.object_hit_ratio - a.object_hit_ratio);
+    if (now.error_is_least) {
+        lines.push("The error of the present policy's estimate is not known, so others are not compared with it.");
+    } else if (rivals.length > 0) {
         const [best] = rivals;
         const gain = best.object_hit_ratio - now.object_hit_ratio;
         const error = both(best.object_error, now.object_error);
-        const isLeast = best.error_is_least || now.error_is_least;
-        lines.push(gain > error && !isLeast
+        lines.push(gain > error
             ? `${best.policy} instead of ${policy}: ${signed(gain)} points of object hit ratio, ${within(error, false)}.`
             : "No other policy is better by more than its error.");
     }
