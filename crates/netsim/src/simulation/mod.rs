@@ -40,7 +40,6 @@ use network::Network;
 pub use routing::Routing;
 use routing::RoutingProtocol;
 use run_guard::RunGuard;
-use std::time::Duration;
 
 /// A network in virtual time. The crate's documentation has an example.
 ///
