@@ -6,6 +6,7 @@ use crate::app::{Received, Sends};
 use crate::apps::{Cbr, CbrConfig, Payload, Producer, ProducerConfig};
 use crate::error::RunError;
 use crate::link::{Depth, Queueing};
+use std::time::Duration;
 
 struct Restless;
 
