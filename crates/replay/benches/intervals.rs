@@ -2,11 +2,12 @@
 //! `larder advise` compares, at four sizes, three rates and several samples, beside a replay of all
 //! requests.
 //!
-//!     cargo bench -p larder-replay --bench intervals -- [--requests N] [--samples N] [MODE] [FILE...]
+//!     cargo bench -p larder-replay --bench intervals -- [OPTION...] [FILE...]
 //!
-//! By default, the sample is that of `larder curve`. With `--plain` it takes all objects with the
-//! same chance. With `--keep` it is that of `larder advise`: of as many requests as the rate would
-//! take.
+//! `--requests N` and `--samples N` give numbers. By default, the sample is that of `larder curve`.
+//! With `--plain` it takes all objects with the same chance. With `--keep` it is that of `larder
+//! advise`: of as many requests as the rate would take.
+//!
 //! A file is a trace, or a table of popularity and size for `larder trace generate joint`. Without
 //! files: 400,000 requests of popular pages and of a tail of sizes up to a tenth of all bytes.
 #![allow(clippy::print_stdout, reason = "it prints what it measures")]

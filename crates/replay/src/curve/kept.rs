@@ -17,8 +17,9 @@ const LEAST_OF_SMALL: f64 = 0.397;
 const LEAST_UNIFORM: usize = 4;
 
 /// All requests for a share of the objects, larger for large ones: see [`Scale`]. The share falls
-/// as the trace grows, so that at most a given number of requests is kept (fixed-size SHARDS, Waldspurger et al., Efficient MRC
-/// construction with SHARDS, FAST 2015, with requests instead of objects).
+/// as the trace grows, so that at most a given number of requests is kept (fixed-size SHARDS,
+/// Waldspurger et al., Efficient MRC construction with SHARDS, FAST 2015, with requests instead of
+/// objects).
 ///
 /// ```
 /// use larder_replay::{Access, KeptSample};

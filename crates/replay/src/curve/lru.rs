@@ -92,8 +92,8 @@ struct Cache {
 }
 
 impl LruCurve {
-    /// Creates empty caches of `capacities` bytes for requests to the objects of this scale, some or
-    /// all of those of `sample`. Capacities above [`CURVE_MAX_BYTES`] are lowered to that. It
+    /// Creates empty caches of `capacities` bytes for requests to the objects of this scale, some
+    /// or all of those of `sample`. Capacities above [`CURVE_MAX_BYTES`] are lowered to that. It
     /// simulates at most `max_objects` of the objects; the scale is then that of the sample.
     pub fn new(capacities: &[u64], sample: Sample, scale: Scale, max_objects: usize) -> LruCurve {
         let mut capacities: Vec<u64> = capacities

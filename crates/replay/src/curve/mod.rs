@@ -23,7 +23,8 @@
 //! **Its error.** The sample of the rate R is divided into g =
 //! [`CURVE_SETS`](crate::limits::CURVE_SETS) sets by other bits of the hash. Each set is simulated
 //! by itself, too, as a sample of the rate R/g, which doubles the work at least. Objects that are
-//! large at that rate may be in several sets, and take up to g^.75 times the work. The stated error is the root of the sum of four squares:
+//! large at that rate may be in several sets, and take up to g^.75 times the work. The stated error
+//! is the root of the sum of four squares:
 //! * chance: the variance of an estimate falls as 1/R, so the variance for the whole sample is a
 //!   g-th of a set's: t·√((1 − R)·Σ(xᵢ − x̄)² / (g(g − 1))), where xᵢ is a set's estimate and t is
 //!   Student's for 95 % and g − 1 degrees of freedom. The factor 1 − R is there because a sample of
