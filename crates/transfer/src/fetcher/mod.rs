@@ -10,7 +10,8 @@
 //!
 //! With [`Naming::DiscoverOrPlain`], one Data with the name itself suffices. It is requested once
 //! the metadata has timed out, is missing, or has no route. If the metadata arrives first, it is
-//! used. For a name that ends in a version, such as a certificate's, the first segment replaces the
+//! used. Metadata without a route is requested again while the name itself is not answered, because
+//! its producer may register its prefix between the two Interests. For a name that ends in a version, such as a certificate's, the first segment replaces the
 //! metadata. If a segment of a version answers for the name, that version is fetched, as in
 //! ndn-cxx's SegmentFetcher.
 //!
@@ -301,7 +302,7 @@ impl Fetcher {
                     name: interest.to_name(),
                 };
                 match sent.segment {
-                    METADATA => self.on_missing_metadata(error),
+                    METADATA => self.on_metadata_without_route(error),
                     _ => self.fail(error),
                 }
             }
@@ -653,6 +654,20 @@ impl Fetcher {
                 discovery.requests_plain = true;
                 discovery.failure = Some(Box::new(error));
                 self.window.deliver(METADATA, &[], &mut |_| ());
+                self.fail_with_longer_name();
+            }
+            _ => self.fail(error),
+        }
+    }
+
+    /// Requests Data of the object's name, if allowed, because the metadata has no route. The
+    /// metadata is requested again, as after a timeout: its producer may be about to register.
+    fn on_metadata_without_route(&mut self, error: FetchError) {
+        match &mut self.target {
+            Target::Metadata(discovery) if self.options.naming == Naming::DiscoverOrPlain => {
+                discovery.requests_plain = true;
+                discovery.failure = Some(Box::new(error));
+                self.window.refuse(METADATA, Refusal::NoRoute);
                 self.fail_with_longer_name();
             }
             _ => self.fail(error),

@@ -468,6 +468,28 @@ fn no_route_is_said_at_once_and_borne_later() {
     );
 }
 
+/// Failure: a producer registers its prefix between the Interest for the metadata, which has no
+/// route, and that for the object's own name, which it does not answer. All later ones time out.
+#[test]
+fn a_route_that_comes_a_moment_late_is_not_used() {
+    let (mut serve, mut asked) = (serve(publisher(bytes(1_000), 100)), 0);
+    let producer = |interest: &Interest<'_>| {
+        asked += 1;
+        match (asked, interest.name.component_count()) {
+            (1, _) => Reply::Nack(NackReason::NoRoute),
+            (_, 1) => Reply::Silence,
+            _ => serve(interest),
+        }
+    };
+    let options = FetchOptions {
+        naming: Naming::DiscoverOrPlain,
+        ..few_retries()
+    };
+    let outcome = run(fetcher("/file", options), producer, Link::default());
+    assert_eq!(outcome.result.unwrap(), bytes(1_000));
+    assert!(outcome.elapsed.as_millis() < 5_000, "{:?}", outcome.elapsed);
+}
+
 #[test]
 fn a_duplicate_nack_is_answered_with_a_new_nonce() {
     let (mut serve, mut nonces) = (serve(publisher(bytes(100), 100)), Vec::new());
