@@ -1,8 +1,9 @@
 //! Estimates the hit ratios of all requests from the misses of a sample, and the error of the
 //! estimate.
 
-use super::miniature::{parts, scale};
+use super::miniature::scale;
 use super::misses::{Misses, Simulated};
+use super::parts::parts;
 use super::{LruCurve, Miniature, Sample, Sampled};
 use crate::limits::CURVE_SETS;
 use larder_policy::{Scale, Spec, SpecError};

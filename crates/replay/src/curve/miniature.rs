@@ -7,6 +7,7 @@
 //! its memory for R of the objects.
 
 use super::misses::{LargeMisses, Misses, Simulated};
+use super::parts::{eviction, parts};
 use super::sample::Sampled;
 use crate::replay::Events;
 use crate::{Access, Replay};
@@ -17,11 +18,6 @@ use larder_units::{ByteSize, Streams};
 /// of its life in the first interval: on Twitter's trace at 5 MiB and the rate 0.01, the error
 /// stated for LHD was right in one sample of ten.
 const UNSCALED: [&str; 1] = ["lhd"];
-
-/// Evictions that treat a small part of the cache by itself, and how many such parts it has. An
-/// object that does not fit into W-TinyLFU's window skips it, so that a miniature whose window is
-/// smaller than many objects hits .02 to .03 more. With 100 it takes half as many requests again.
-const PARTS: [(&str, f64); 1] = [("w-tinylfu", 25.0)];
 
 /// A miniature differs from the cache if an object that stands for others takes more than one part
 /// in this many of it, or of the smallest part that the policy treats by itself.
@@ -41,25 +37,11 @@ pub(crate) fn error_is_least(spec: &Spec) -> bool {
     UNSCALED.contains(&eviction(&spec.to_string()))
 }
 
-/// Returns the number of equal parts of the size of the smallest part that the policy treats by
-/// itself.
-pub(super) fn parts(spec: &Spec) -> f64 {
-    let spec = spec.to_string();
-    let found = PARTS.iter().find(|(name, _)| *name == eviction(&spec));
-    found.map_or(1.0, |(_, parts)| *parts)
-}
-
 /// Returns the scale of a miniature of a cache of this capacity in so many parts, as far as a
 /// sample of this scale allows.
 pub(super) fn scale(capacity: u64, sample: Scale, parts: f64) -> Scale {
     let wanted = Scale::of(sample.rate(), capacity, parts);
     Scale::new(sample.rate(), wanted.small().max(sample.small()))
-}
-
-/// Returns the last stage of a spec, without its arguments.
-fn eviction(spec: &str) -> &str {
-    let last = spec.rsplit('+').next().unwrap_or(spec);
-    last.split('(').next().unwrap_or(last)
 }
 
 /// One cache with any policy.

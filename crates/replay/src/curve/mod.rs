@@ -51,6 +51,7 @@ mod kept;
 mod lru;
 mod miniature;
 mod misses;
+mod parts;
 mod sample;
 mod sizes;
 

@@ -1,6 +1,6 @@
 //! The sample of objects.
 
-use super::miniature::parts;
+use super::parts::parts;
 use crate::limits::CURVE_SETS;
 use crate::{Access, Unit};
 use foldhash::fast::FixedState;
