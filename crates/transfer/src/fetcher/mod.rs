@@ -11,9 +11,9 @@
 //! With [`Naming::DiscoverOrPlain`], one Data with the name itself suffices. It is requested once
 //! the metadata has timed out, is missing, or has no route. If the metadata arrives first, it is
 //! used. Metadata without a route is requested again while the name itself is not answered, because
-//! its producer may register its prefix between the two Interests. For a name that ends in a version, such as a certificate's, the first segment replaces the
-//! metadata. If a segment of a version answers for the name, that version is fetched, as in
-//! ndn-cxx's SegmentFetcher.
+//! its producer may register its prefix between the two Interests. For a name that ends in a
+//! version, such as a certificate's, the first segment replaces the metadata. If a segment of a
+//! version answers for the name, that version is fetched, as in ndn-cxx's SegmentFetcher.
 //!
 //! FinalBlockId may come with any segment, or only with the last. It may move while the end is
 //! still ahead (a producer that learns its length late), but never before a segment that arrived,
