@@ -21,7 +21,8 @@ pub struct Sample {
     /// The largest size of a request.
     largest: u64,
     /// The large objects of the sample, and the largest size that each of them had. An object is in
-    /// the sample by this size, so that either all of its requests are, or none.
+    /// the sample by this size: all of its requests are, or none. Of one whose first requests were
+    /// for small sizes, those may be missing.
     large: Sizes,
 }
 
