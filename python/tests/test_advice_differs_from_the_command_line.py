@@ -129,7 +129,7 @@ def test_a_trace_in_memory_gets_other_advice(nasa: Path) -> None:
 
 def test_texts_name_flags_of_another_program(nasa: Path) -> None:
     advice = lc.advise(nasa, ["lru", "agd"], ["1MiB"], keep=24_000)
-    assert "was looked at (`keep`)" in str(advice)
+    assert "(`keep`)" in str(advice)
     assert "(`overhead`)" in str(advice)
     # The configuration's comments are for those who run the node.
     text = str(advice).replace("larder run --print-config", "")
